@@ -1,0 +1,65 @@
+/* Growing byte buffers. Each carries its ceiling from birth; what would pass it is refused with -EFBIG
+ * and leaves the buffer as it was. Nothing is ever cut silently.
+ *
+ * To write a line whole or not at all: remember `n`, and buf_truncate() back to it on failure. */
+#ifndef DS_BASE_BUF_H
+#define DS_BASE_BUF_H
+
+#include "exporter/base/def.h"
+#include "exporter/base/str.h"
+
+struct buf {
+    char *p;    /* owned; NULL while empty */
+    size_t n;   /* bytes in use */
+    size_t cap; /* bytes allocated */
+    size_t max; /* ceiling for n */
+};
+
+/* A buffer on the stack with a ceiling of `m` bytes, freed at the end of the scope. */
+#define BUF_AUTO(name, m) CLEANUP(buf_done) struct buf name = {.max = (m)}
+
+static inline void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+/* Frees the bytes; the ceiling stays and the buffer may be used again. */
+void buf_done(struct buf *b);
+/* Makes room for n more bytes and returns where they go in *ret; the caller adds to b->n what it wrote.
+ * -EFBIG past the ceiling, -ENOMEM. */
+MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
+MUST_USE int buf_put(struct buf *b, const void *p, size_t n);
+MUST_USE int buf_putc(struct buf *b, char c);
+MUST_USE int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Gives back memory that is allocated beyond what is used. Never fails. */
+void buf_shrink(struct buf *b);
+
+static inline int buf_put_str(struct buf *b, struct str s)
+{
+    return buf_put(b, s.p, s.n);
+}
+
+static inline int buf_puts(struct buf *b, const char *s)
+{
+    return buf_put(b, s, strlen(s));
+}
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){b->p, b->n};
+}
+
+static inline void buf_truncate(struct buf *b, size_t n)
+{
+    b->n = n;
+}
+
+/* Moves the bytes out of b into the return value; b is empty afterwards and keeps its ceiling. */
+static inline struct buf buf_take(struct buf *b)
+{
+    struct buf out = *b;
+    *b = (struct buf){.max = out.max};
+    return out;
+}
+
+#endif

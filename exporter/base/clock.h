@@ -1,0 +1,47 @@
+/* Two kinds of time that must never meet: a monotonic one for schedules and deadlines, and the wall clock
+ * for what users see. Both are one-member structs, so mixing them does not compile. */
+#ifndef DS_BASE_CLOCK_H
+#define DS_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Milliseconds since some point in the past; never jumps, counts time asleep. */
+typedef struct {
+    int64_t ms;
+} mono_ms;
+
+/* Milliseconds since 1970-01-01T00:00:00Z; may jump either way. */
+typedef struct {
+    int64_t ms;
+} unix_ms;
+
+/* Where time comes from. Tests put their own here and move it by hand. */
+struct clock {
+    mono_ms (*mono)(const struct clock *);
+    unix_ms (*wall)(const struct clock *);
+};
+
+/* CLOCK_BOOTTIME and CLOCK_REALTIME. */
+extern const struct clock clock_system;
+
+static inline mono_ms mono_add(mono_ms t, int64_t ms)
+{
+    return (mono_ms){t.ms + ms};
+}
+
+/* b - a in milliseconds. */
+static inline int64_t mono_diff(mono_ms a, mono_ms b)
+{
+    return b.ms - a.ms;
+}
+
+static inline bool mono_before(mono_ms a, mono_ms b)
+{
+    return a.ms < b.ms;
+}
+
+/* "2026-11-21T06:23:01.123Z" (24 characters and a NUL). */
+void unix_ms_format(unix_ms t, char out[32]);
+
+#endif

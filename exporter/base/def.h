@@ -1,0 +1,60 @@
+/* Small words of the house: cleanup attributes, ownership hand-over, array sizes.
+ *
+ * A constructor keeps everything in cleanup variables until its last line, `*ret = TAKE_PTR(x); return 0;`,
+ * so that every early return frees what was made. */
+#ifndef DS_BASE_DEF_H
+#define DS_BASE_DEF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CLEANUP(fn)          __attribute__((cleanup(fn)))
+#define PRINTF_LIKE(fmt, at) __attribute__((format(printf, fmt, at)))
+#define MUST_USE             __attribute__((warn_unused_result))
+#define LIKELY(x)            __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)          __builtin_expect(!!(x), 0)
+#define ARRAY_SIZE(a)        (sizeof(a) / sizeof((a)[0]))
+
+/* The struct that holds member `m` at address `p`. */
+#define CONTAINER_OF(p, type, m) ((type *)(void *)((char *)(p)-offsetof(type, m)))
+
+/* Reads a pointer and leaves NULL behind: the value now belongs to whoever reads it. */
+#define TAKE_PTR(p)            \
+    ({                         \
+        __typeof__(p) *_at = &(p); \
+        __typeof__(p) _was = *_at; \
+        *_at = NULL;           \
+        _was;                  \
+    })
+
+/* Declares cleanup_<fn>() for CLEANUP(): calls fn(*p) when the variable goes out of scope. fn takes NULL. */
+#define DEFINE_CLEANUP(type, fn)                                           \
+    static inline __attribute__((unused)) void cleanup_##fn(type **p) \
+    {                                                                      \
+        (void)fn(*p);                                                      \
+    }
+
+static inline void cleanup_free(void *p)
+{
+    free(*(void **)p);
+}
+
+static inline void cleanup_close(const int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+static inline size_t size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

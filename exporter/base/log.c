@@ -1,0 +1,163 @@
+#include "exporter/base/log.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { LINE_MAX_BYTES = 16384, VALUE_MAX_BYTES = 4096 };
+
+static _Atomic int log_level = LOG_LEVEL_INFO;
+static enum log_format log_format = LOG_FORMAT_LOGFMT;
+static const char *const level_words[] = {"debug", "info", "warn", "error"};
+static const char *const format_words[] = {"logfmt", "json"};
+
+/* A line under construction. What does not fit is left out, and the line is still ended well. */
+struct line {
+    char p[LINE_MAX_BYTES];
+    size_t n;
+};
+
+void log_setup(enum log_level level, enum log_format format)
+{
+    atomic_store(&log_level, (int)level);
+    log_format = format;
+}
+
+static int find_word(struct str word, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(word, str_of(words[i])))
+            return (int)i;
+    return -1;
+}
+
+bool log_level_parse(struct str word, enum log_level *ret)
+{
+    int i = find_word(word, level_words, ARRAY_SIZE(level_words));
+
+    if (i >= 0)
+        *ret = (enum log_level)i;
+    return i >= 0;
+}
+
+bool log_format_parse(struct str word, enum log_format *ret)
+{
+    int i = find_word(word, format_words, ARRAY_SIZE(format_words));
+
+    if (i >= 0)
+        *ret = (enum log_format)i;
+    return i >= 0;
+}
+
+bool log_enabled(enum log_level level)
+{
+    return (int)level >= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+static void put(struct line *l, const char *p, size_t n)
+{
+    /* Room is kept for the closing `"}` and line end. */
+    if (n > sizeof(l->p) - 8 - l->n)
+        return;
+    memcpy(l->p + l->n, p, n);
+    l->n += n;
+}
+
+static void put_quoted(struct line *l, struct str s)
+{
+    put(l, "\"", 1);
+    for (size_t i = 0; i < s.n && i < VALUE_MAX_BYTES; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        char esc[8];
+
+        if (c == '"' || c == '\\') {
+            put(l, (char[]){'\\', (char)c}, 2);
+        } else if (c == '\n') {
+            put(l, "\\n", 2);
+        } else if (c < 0x20 || c == 0x7f) {
+            put(l, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", c));
+        } else {
+            put(l, (const char *)&s.p[i], 1);
+        }
+    }
+    if (s.n > VALUE_MAX_BYTES)
+        put(l, "...", 3);
+    put(l, "\"", 1);
+}
+
+static bool needs_quotes(struct str s)
+{
+    if (s.n == 0 || s.n > VALUE_MAX_BYTES)
+        return true;
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == '\\' ||
+            s.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
+static void put_value(struct line *l, const struct log_field *f)
+{
+    char num[40];
+
+    switch (f->kind) {
+    case LOG_FIELD_STR:
+        if (log_format == LOG_FORMAT_JSON || needs_quotes(f->s))
+            put_quoted(l, f->s);
+        else
+            put(l, f->s.p, f->s.n);
+        break;
+    case LOG_FIELD_INT:
+        put(l, num, (size_t)snprintf(num, sizeof(num), "%lld", (long long)f->i));
+        break;
+    case LOG_FIELD_DOUBLE:
+        put(l, num, (size_t)snprintf(num, sizeof(num), "%.6g", f->d));
+        break;
+    }
+}
+
+static void put_field(struct line *l, const struct log_field *f)
+{
+    bool json = log_format == LOG_FORMAT_JSON;
+
+    if (l->n)
+        put(l, json ? "," : " ", 1);
+    if (json)
+        put(l, "\"", 1);
+    put(l, f->key, strlen(f->key));
+    put(l, json ? "\":" : "=", json ? 2 : 1);
+    put_value(l, f);
+}
+
+void log_write(enum log_level level, const char *msg, const struct log_field *fields)
+{
+    bool json = log_format == LOG_FORMAT_JSON;
+    struct line l = {.n = 0};
+    char ts[32];
+    size_t off = 0;
+
+    unix_ms_format(clock_system.wall(&clock_system), ts);
+    put_field(&l, &(struct log_field)L_STR("ts", ts));
+    put_field(&l, &(struct log_field)L_STR("level", level_words[level]));
+    put_field(&l, &(struct log_field)L_STR("msg", msg));
+    for (; fields->key; fields++)
+        put_field(&l, fields);
+    if (json) {
+        memmove(l.p + 1, l.p, l.n);
+        l.p[0] = '{';
+        l.n++;
+        l.p[l.n++] = '}';
+    }
+    l.p[l.n++] = '\n';
+    while (off < l.n) {
+        ssize_t w = write(STDERR_FILENO, l.p + off, l.n - off);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return; /* nowhere left to complain */
+        off += (size_t)w;
+    }
+}

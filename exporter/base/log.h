@@ -1,0 +1,53 @@
+/* One line per event on stderr: logfmt or JSON, with a time, a level, a message and typed fields.
+ *
+ *     log_warn("round failed", L_STR("scorer", name), L_INT("series", n));
+ *
+ * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets never come here.
+ * Safe from any thread: a line is one write(2). A field value is cut at 4 KiB. */
+#ifndef DS_BASE_LOG_H
+#define DS_BASE_LOG_H
+
+#include "exporter/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
+enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
+
+struct log_field {
+    const char *key;
+    enum { LOG_FIELD_STR, LOG_FIELD_INT, LOG_FIELD_DOUBLE } kind;
+    struct str s;
+    int64_t i;
+    double d;
+};
+
+#define L_STR(k, v) {.key = (k), .kind = LOG_FIELD_STR, .s = str_of(v)}
+#define L_SL(k, v)  {.key = (k), .kind = LOG_FIELD_STR, .s = (v)}
+#define L_INT(k, v) {.key = (k), .kind = LOG_FIELD_INT, .i = (int64_t)(v)}
+#define L_DBL(k, v) {.key = (k), .kind = LOG_FIELD_DOUBLE, .d = (v)}
+/* A negative errno, as its text. */
+#define L_ERR(r) L_STR("err", strerror((r) < 0 ? -(r) : (r)))
+
+/* Set once before threads start; the level may be set again at any time. */
+void log_setup(enum log_level level, enum log_format format);
+/* "debug" | "info" | "warn" | "error"; false for other words. */
+bool log_level_parse(struct str word, enum log_level *ret);
+/* "logfmt" | "json". */
+bool log_format_parse(struct str word, enum log_format *ret);
+bool log_enabled(enum log_level level);
+/* Fields end at the first without a key. */
+void log_write(enum log_level level, const char *msg, const struct log_field *fields);
+
+#define LOG_AT(level, msg, ...)                                                         \
+    do {                                                                                \
+        if (log_enabled(level))                                                         \
+            log_write(level, msg, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}}); \
+    } while (0)
+#define log_debug(...) LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_info(...)  LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_warn(...)  LOG_AT(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_error(...) LOG_AT(LOG_LEVEL_ERROR, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,12 @@
+/* Randomness for jitter and hash seeds; never for secrets. Loop thread only. */
+#ifndef DS_BASE_RAND_H
+#define DS_BASE_RAND_H
+
+#include <stdint.h>
+
+/* 64 random bits, seeded from the kernel at first use. */
+uint64_t rand_u64(void);
+/* Uniform in [0, n); 0 for n = 0. */
+uint64_t rand_below(uint64_t n);
+
+#endif

@@ -1,0 +1,53 @@
+#include "exporter/base/str.h"
+
+#include "exporter/base/def.h"
+
+#include <strings.h>
+
+int str_cmp(struct str a, struct str b)
+{
+    size_t n = size_min(a.n, b.n);
+    int r = n ? memcmp(a.p, b.p, n) : 0;
+
+    if (r != 0)
+        return r;
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.n >= prefix.n && str_eq((struct str){s.p, prefix.n}, prefix);
+}
+
+char *str_dup(struct str s)
+{
+    char *copy = malloc(s.n + 1);
+
+    if (!copy)
+        return NULL;
+    if (s.n)
+        memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return copy;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.n && is_space(s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n && is_space(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}

@@ -1,0 +1,46 @@
+/* Slices: bytes that someone else owns. Not terminated, may hold any byte. */
+#ifndef DS_BASE_STR_H
+#define DS_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct str {
+    const char *p;
+    size_t n;
+};
+
+/* A slice of a string literal. */
+#define STR(lit) ((struct str){("" lit), sizeof(lit) - 1})
+/* For printf: `"%.*s", STR_ARG(s)`. */
+#define STR_ARG(s) (int)((s).n > 4096 ? 4096 : (s).n), (s).n ? (s).p : ""
+
+/* A slice of a terminated string; NULL is the empty slice. */
+static inline struct str str_of(const char *s)
+{
+    return (struct str){s ? s : "", s ? strlen(s) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* Byte order, a prefix first: <0, 0, >0. */
+int str_cmp(struct str a, struct str b);
+/* ASCII letters compare alike. */
+bool str_eq_nocase(struct str a, struct str b);
+bool str_starts(struct str s, struct str prefix);
+/* A terminated copy on the heap, or NULL when memory is out. */
+char *str_dup(struct str s);
+/* Without spaces, tabs and line ends at either side. */
+struct str str_trim(struct str s);
+
+/* A string that a person reads: "" for NULL. */
+static inline const char *cstr(const char *s)
+{
+    return s ? s : "";
+}
+
+#endif
