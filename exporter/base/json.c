@@ -1,0 +1,179 @@
+/* The pull interface: each call reads one token or one whole value. */
+#include "exporter/base/json_scan.h"
+
+void json_init(struct json *j, struct str text, unsigned flags)
+{
+    static const char none[1];
+
+    *j = (struct json){.flags = flags};
+    j->begin = text.n ? text.p : none;
+    j->p = j->block = j->begin;
+    j->end = j->begin + text.n;
+    if (text.n >= SCAN_BLOCK)
+        j->stops = scan_block(j->begin);
+}
+
+bool json_fail(struct json *j, const char *why)
+{
+    if (!j->error) {
+        j->error = why;
+        j->error_at = (size_t)(j->p - j->begin);
+    }
+    return false;
+}
+
+enum json_type json_peek(struct json *j)
+{
+    bool words = j->flags & JSON_NAN_WORDS;
+
+    if (j->error)
+        return JSON_NONE;
+    j->p = scan_space(j, j->p);
+    switch (scan_at(j, j->p)) {
+    case '{':
+        return JSON_OBJECT;
+    case '[':
+        return JSON_ARRAY;
+    case '"':
+        return JSON_STRING;
+    case 't':
+        return JSON_TRUE;
+    case 'f':
+        return JSON_FALSE;
+    case 'n':
+        return JSON_NULL;
+    case '-':
+        return words && scan_at(j, j->p + 1) == 'I' ? JSON_NONFINITE : JSON_NUMBER;
+    case '0' ... '9':
+        return JSON_NUMBER;
+    case 'N':
+    case 'I':
+        if (words)
+            return JSON_NONFINITE;
+        break;
+    default:
+        break;
+    }
+    json_scan_fail(j, j->p, "expected a value");
+    return JSON_NONE;
+}
+
+static inline bool enter(struct json *j, char bracket, const char *expected)
+{
+    const char *p;
+
+    if (UNLIKELY(j->error != NULL))
+        return false;
+    p = scan_space(j, j->p);
+    p = LIKELY(scan_at(j, p) == bracket) ? scan_enter(j, p) : json_scan_fail(j, p, expected);
+    if (UNLIKELY(!p))
+        return false;
+    j->p = p;
+    j->first = true;
+    return true;
+}
+
+bool json_object(struct json *j)
+{
+    return enter(j, '{', "expected an object");
+}
+
+bool json_array(struct json *j)
+{
+    return enter(j, '[', "expected an array");
+}
+
+/* To the next member or item; NULL at the closing bracket, which is passed over, and on error. */
+static inline const char *next(struct json *j, char bracket, const char *expected)
+{
+    const char *p;
+
+    if (UNLIKELY(j->error != NULL))
+        return NULL;
+    p = scan_space(j, j->p);
+    if (scan_at(j, p) == bracket) {
+        j->p = p + 1;
+        j->depth--;
+        j->first = false;
+        return NULL;
+    }
+    if (j->first) {
+        j->first = false;
+        return p;
+    }
+    if (UNLIKELY(scan_at(j, p) != ','))
+        return json_scan_fail(j, p, expected);
+    return scan_space(j, p + 1);
+}
+
+bool json_member(struct json *j, struct str *ret_key)
+{
+    const char *p = next(j, '}', "expected ',' or '}'");
+
+    if (p)
+        p = scan_name(j, p, ret_key);
+    if (!p)
+        return false;
+    j->p = p;
+    return true;
+}
+
+bool json_item(struct json *j)
+{
+    const char *p = next(j, ']', "expected ',' or ']'");
+
+    if (!p)
+        return false;
+    j->p = p;
+    return true;
+}
+
+bool json_string(struct json *j, struct str *ret)
+{
+    const char *p, *close;
+
+    if (UNLIKELY(j->error != NULL))
+        return false;
+    p = scan_space(j, j->p);
+    close = LIKELY(scan_at(j, p) == '"') ? scan_string(j, p + 1) : json_scan_fail(j, p, "expected a string");
+    if (UNLIKELY(!close))
+        return false;
+    if (ret)
+        *ret = (struct str){p + 1, (size_t)(close - p - 1)};
+    j->p = close + 1;
+    return true;
+}
+
+bool json_number(struct json *j, struct str *ret)
+{
+    const char *p, *end;
+    char c;
+
+    if (UNLIKELY(j->error != NULL))
+        return false;
+    p = scan_space(j, j->p);
+    c = scan_at(j, p);
+    if (LIKELY((unsigned char)(c - '0') < 10 || c == '-'))
+        end = json_scan_number(j, p);
+    else if ((c == 'N' || c == 'I') && (j->flags & JSON_NAN_WORDS))
+        end = json_scan_word(j, p);
+    else
+        end = json_scan_fail(j, p, "expected a number");
+    if (UNLIKELY(!end))
+        return false;
+    if (ret)
+        *ret = (struct str){p, (size_t)(end - p)};
+    j->p = end;
+    return true;
+}
+
+bool json_end(struct json *j)
+{
+    if (j->error)
+        return false;
+    j->p = scan_space(j, j->p);
+    if (j->p == j->end && j->depth == 0)
+        return true;
+    json_scan_fail(j, j->p, "expected nothing more");
+    return false;
+}
