@@ -1,0 +1,239 @@
+/* The agent's configuration file: its top-level keys, their defaults and bounds. */
+#include "exporter/agent/config.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { FILE_MAX = 16 << 20 };
+
+static const char *const own_keys[] = {"clusterName", "listenAddresses", "secretsDir", "storagePath",
+                                       "logLevel",    "logFormat",       "limits",     "summaries"};
+
+static void config_defaults(struct config *c)
+{
+    c->log_level = LOG_LEVEL_INFO;
+    c->log_format = LOG_FORMAT_LOGFMT;
+    c->limits = (struct limits){
+        .response_bytes = 256u << 20,
+        .series_per_scorer = 100000,
+        .series = 1000000,
+        .label_value_bytes = 256,
+        .round_ms = 5 * 60 * 1000,
+        .stale_intervals = 3,
+    };
+}
+
+struct config *config_free(struct config *c)
+{
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < c->n_sections; i++)
+        if (c->sections[i])
+            c->section_table[i].done(c->sections[i]);
+    for (size_t i = 0; i < c->n_listen; i++)
+        free(c->listen[i]);
+    summaries_done(&c->summaries);
+    free(c->cluster_name);
+    free(c->secrets_dir);
+    free(c->storage_path);
+    free(c);
+    return NULL;
+}
+
+/* "host:port", ":port", "[::1]:port". */
+static bool is_listen_address(struct str s)
+{
+    const char *colon = s.n ? memrchr(s.p, ':', s.n) : NULL;
+    struct str host, port;
+    unsigned v = 0;
+
+    if (!colon)
+        return false;
+    host = (struct str){s.p, (size_t)(colon - s.p)};
+    port = (struct str){colon + 1, s.n - host.n - 1};
+    if (host.n && memchr(host.p, ':', host.n) && !(host.p[0] == '[' && host.p[host.n - 1] == ']'))
+        return false;
+    for (size_t i = 0; i < port.n && v <= 65535; i++) {
+        if (port.p[i] < '0' || port.p[i] > '9')
+            return false;
+        v = v * 10 + (unsigned)(port.p[i] - '0');
+    }
+    return port.n > 0 && v <= 65535;
+}
+
+static int add_listen(struct config *c, struct str address)
+{
+    char *copy = str_dup(address);
+
+    if (!copy)
+        return -ENOMEM;
+    c->listen[c->n_listen++] = copy;
+    return 0;
+}
+
+static int read_listen_one(struct config *c, const struct node *n, struct problems *p)
+{
+    if (n->kind == NODE_STRING && is_listen_address(n->text) && !memchr(n->text.p, '\0', n->text.n))
+        return add_listen(c, n->text);
+    node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
+    return 0;
+}
+
+static int read_listen(struct config *c, const struct node *root, struct problems *p)
+{
+    const struct node *n = node_given(root, "listenAddresses");
+    int r = 0;
+
+    if (!n)
+        return add_listen(c, STR(":8080"));
+    if (n->kind != NODE_LIST)
+        return read_listen_one(c, n, p);
+    if (n->n == 0 || n->n > CONFIG_MAX_LISTEN) {
+        node_problem(n, p, PROBLEM_ERROR, "expected 1 to %d addresses, got %zu", CONFIG_MAX_LISTEN, n->n);
+        return 0;
+    }
+    for (size_t i = 0; i < n->n && r == 0; i++)
+        r = read_listen_one(c, n->items[i], p);
+    return r;
+}
+
+/* Leaves *ret alone when the key is absent or empty. */
+static int read_text(const struct node *root, const char *key, struct problems *p, char **ret)
+{
+    struct str s = {0};
+
+    if (node_str(root, key, p, &s) && s.n && !(*ret = str_dup(s)))
+        return -ENOMEM;
+    return 0;
+}
+
+static void read_log(struct config *c, const struct node *root, struct problems *p)
+{
+    struct str level = STR("info"), format = STR("logfmt");
+
+    if (node_str(root, "logLevel", p, &level) && !log_level_parse(level, &c->log_level))
+        node_expected(node_get(root, "logLevel"), p, "debug, info, warn or error");
+    if (node_str(root, "logFormat", p, &format) && !log_format_parse(format, &c->log_format))
+        node_expected(node_get(root, "logFormat"), p, "logfmt or json");
+}
+
+static void read_limits(struct limits *l, const struct node *root, struct problems *p)
+{
+    static const char *const known[] = {"responseBytes", "seriesPerScorer",     "series", "labelValueBytes",
+                                        "roundTime",     "staleAfterIntervals", NULL};
+    const struct node *n = node_given(root, "limits");
+
+    if (!n)
+        return;
+    if (n->kind != NODE_MAP) {
+        node_expected(n, p, "an object");
+        return;
+    }
+    node_only_keys(n, known, PROBLEM_ERROR, p);
+    (void)node_bytes(n, "responseBytes", p, 1 << 10, 4ull << 30, &l->response_bytes);
+    (void)node_int(n, "seriesPerScorer", p, 1, 10000000, &l->series_per_scorer);
+    (void)node_int(n, "series", p, 1, 100000000, &l->series);
+    (void)node_int(n, "labelValueBytes", p, 16, 65536, &l->label_value_bytes);
+    (void)node_duration(n, "roundTime", p, 1000, 3600 * 1000, &l->round_ms);
+    (void)node_int(n, "staleAfterIntervals", p, 1, 1000, &l->stale_intervals);
+}
+
+static int read_sections(struct config *c, const struct node *root, struct problems *p)
+{
+    for (size_t i = 0; i < c->n_sections; i++) {
+        const struct node *n = node_given(root, c->section_table[i].key);
+        int r = n ? c->section_table[i].parse(n, p, &c->sections[i]) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void check_keys(const struct config *c, const struct node *root, struct problems *p)
+{
+    const char *known[ARRAY_SIZE(own_keys) + CONFIG_MAX_SECTIONS + 1] = {0};
+
+    memcpy(known, own_keys, sizeof(own_keys));
+    for (size_t i = 0; i < c->n_sections; i++)
+        known[ARRAY_SIZE(own_keys) + i] = c->section_table[i].key;
+    node_only_keys(root, known, PROBLEM_ERROR, p);
+}
+
+static int read_object(struct config *c, const struct node *root, struct problems *p)
+{
+    const struct node *list = node_given(root, "summaries");
+
+    check_keys(c, root, p);
+    read_log(c, root, p);
+    read_limits(&c->limits, root, p);
+    return read_text(root, "clusterName", p, &c->cluster_name)
+               ?: read_text(root, "secretsDir", p, &c->secrets_dir)
+               ?: read_text(root, "storagePath", p, &c->storage_path)
+               ?: (list ? summaries_parse(&c->summaries, list, PROBLEM_ERROR, p) : 0)
+               ?: read_sections(c, root, p);
+}
+
+/* A bare list is what the hub put into the ConfigMap; a newer one may write keys that this agent does not
+ * know. */
+static int read_root(struct config *c, const struct node *root, struct problems *p)
+{
+    int r = 0;
+
+    if (root->kind == NODE_MAP)
+        r = read_object(c, root, p);
+    else if (root->kind == NODE_LIST)
+        r = summaries_parse(&c->summaries, root, PROBLEM_WARNING, p);
+    else
+        node_expected(root, p, "an object with clusterName, summaries and so on, or a list of summaries");
+    if (r == 0 && !c->cluster_name && !(c->cluster_name = str_dup(STR(""))))
+        r = -ENOMEM;
+    return r ?: read_listen(c, root, p);
+}
+
+int config_parse(struct config **ret, struct str text, const struct config_section *sections,
+                 size_t n_sections, struct problems *p)
+{
+    CLEANUP(cleanup_config_free) struct config *c = NULL;
+    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
+    int r;
+
+    assert(n_sections <= CONFIG_MAX_SECTIONS);
+    r = doc_parse(&d, text, p);
+    if (r == 0) {
+        c = calloc(1, sizeof(*c));
+        if (!c)
+            return -ENOMEM;
+        config_defaults(c);
+        c->section_table = sections;
+        c->n_sections = n_sections;
+        c->loaded_at_ms = clock_system.wall(&clock_system).ms;
+        r = read_root(c, doc_root(d), p);
+    }
+    problems_sort(p);
+    if (r == -ENOMEM || p->out_of_memory)
+        return -ENOMEM;
+    if (r < 0 || p->errors)
+        return -EINVAL;
+    *ret = TAKE_PTR(c);
+    return 0;
+}
+
+int config_load(struct config **ret, const char *path, const struct config_section *sections,
+                size_t n_sections, struct problems *p)
+{
+    BUF_AUTO(text, FILE_MAX);
+    int r = file_read(path, &text);
+
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0) {
+        problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s",
+                     r == -EFBIG ? "it is larger than 16 MiB" : strerror(-r));
+        return p->out_of_memory ? -ENOMEM : -EINVAL;
+    }
+    return config_parse(ret, buf_str(&text), sections, n_sections, p);
+}

@@ -1,0 +1,257 @@
+/* The tree of a document, and how it is put together. Nodes and text live in chunks that go with the
+ * document. */
+#include "exporter/base/doc.h"
+
+#include "exporter/base/doc_build.h"
+#include "exporter/base/json.h"
+#include "exporter/base/utf8.h"
+
+#include <errno.h>
+
+enum { CHUNK = 64 * 1024 };
+
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    _Alignas(max_align_t) char bytes[];
+};
+
+struct doc {
+    struct chunk *chunks; /* the one in use first */
+    struct node *root;
+};
+
+static void *doc_alloc(struct doc *d, size_t n)
+{
+    struct chunk *c = d->chunks;
+    void *p;
+
+    n = (n + _Alignof(struct node) - 1) & ~(_Alignof(struct node) - 1);
+    if (!c || c->size - c->used < n) {
+        size_t size = size_max(n, CHUNK);
+
+        c = malloc(sizeof(*c) + size);
+        if (!c)
+            return NULL;
+        *c = (struct chunk){.next = d->chunks, .size = size};
+        d->chunks = c;
+    }
+    p = c->bytes + c->used;
+    c->used += n;
+    return p;
+}
+
+struct doc *doc_free(struct doc *d)
+{
+    struct chunk *next;
+
+    for (struct chunk *c = d ? d->chunks : NULL; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(d);
+    return NULL;
+}
+
+const struct node *doc_root(const struct doc *d)
+{
+    return d->root;
+}
+
+int build_text(struct doc_builder *b, struct str text, struct str *ret)
+{
+    char *copy = doc_alloc(b->doc, text.n);
+
+    if (!copy)
+        return -ENOMEM;
+    if (text.n)
+        memcpy(copy, text.p, text.n);
+    *ret = (struct str){copy, text.n};
+    return 0;
+}
+
+int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
+{
+    CLEANUP(cleanup_free) char *room = NULL;
+
+    if (raw.n == 0 || !memchr(raw.p, '\\', raw.n))
+        return build_text(b, raw, ret);
+    room = malloc(raw.n * 3);
+    if (!room)
+        return -ENOMEM;
+    return build_text(b, (struct str){room, json_unescape(raw, room)}, ret);
+}
+
+void build_key(struct doc_builder *b, struct str key, struct place at)
+{
+    struct doc_frame *f = &b->open[b->depth - 1];
+
+    f->has_key = true;
+    f->key = key;
+    f->key_at = at;
+}
+
+bool build_wants_key(const struct doc_builder *b)
+{
+    return b->depth && b->open[b->depth - 1].node->kind == NODE_MAP && !b->open[b->depth - 1].has_key;
+}
+
+static int push(struct doc_builder *b, struct node *n)
+{
+    if (b->n == b->cap) {
+        size_t cap = size_max(2 * b->cap, 64);
+        struct node **items = realloc(b->items, cap * sizeof(struct node *));
+
+        if (!items)
+            return -ENOMEM;
+        b->items = items;
+        b->cap = cap;
+    }
+    b->items[b->n++] = n;
+    return 0;
+}
+
+/* Gives a new node its place: in the innermost open container, or as the root. */
+static int attach(struct doc_builder *b, struct node *n)
+{
+    struct doc_frame *f;
+
+    if (!b->depth) {
+        b->doc->root = n;
+        return 0;
+    }
+    f = &b->open[b->depth - 1];
+    n->parent = f->node;
+    n->index = f->node->n++;
+    n->key = f->key;
+    n->key_line = f->key_at.line;
+    n->key_column = f->key_at.column;
+    f->has_key = false;
+    return push(b, n);
+}
+
+static int add_node(struct doc_builder *b, enum node_kind kind, struct place at, struct node **ret)
+{
+    struct node *n;
+
+    if (b->nodes == DOC_MAX_NODES) {
+        problems_add(b->p, PROBLEM_ERROR, at.line, at.column,
+                     "the document has more than %d values: the rest is not read", DOC_MAX_NODES);
+        return -EINVAL;
+    }
+    n = doc_alloc(b->doc, sizeof(*n));
+    if (!n)
+        return -ENOMEM;
+    *n = (struct node){.kind = kind, .line = at.line, .column = at.column};
+    b->nodes++;
+    *ret = n;
+    return attach(b, n);
+}
+
+int build_scalar(struct doc_builder *b, enum node_kind kind, struct str text, struct place at)
+{
+    struct node *n;
+    int r = add_node(b, kind, at, &n);
+
+    if (r == 0)
+        n->text = text;
+    return r;
+}
+
+int build_open(struct doc_builder *b, enum node_kind kind, struct place at)
+{
+    struct node *n;
+    int r;
+
+    if (b->depth == DOC_MAX_DEPTH) {
+        problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "nested deeper than %d levels", DOC_MAX_DEPTH);
+        return -EINVAL;
+    }
+    r = add_node(b, kind, at, &n);
+    if (r == 0)
+        b->open[b->depth++] = (struct doc_frame){.node = n, .first = b->n};
+    return r;
+}
+
+static int compare_keys(const void *pa, const void *pb)
+{
+    const struct node *a = *(struct node *const *)pa, *b = *(struct node *const *)pb;
+    int r = str_cmp(a->key, b->key);
+
+    return r ? r : a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Sorts the list, which is a copy: a map with 100,000 keys must not take 100,000 squared steps. */
+static void find_duplicates(struct doc_builder *b, struct node **list, size_t n)
+{
+    qsort(list, n, sizeof(struct node *), compare_keys);
+    for (size_t i = 1, first = 0; i < n; i++) {
+        const struct node *x = list[i];
+
+        if (str_eq(x->key, list[first]->key))
+            node_key_problem(x, b->p, PROBLEM_ERROR, "this key was already given at line %u",
+                             list[first]->key_line);
+        else
+            first = i;
+    }
+}
+
+int build_close(struct doc_builder *b)
+{
+    struct doc_frame *f = &b->open[--b->depth];
+    struct node *n = f->node;
+    struct node **children;
+
+    if (n->n == 0)
+        return 0;
+    children = &b->items[f->first];
+    n->items = doc_alloc(b->doc, n->n * sizeof(struct node *));
+    if (!n->items)
+        return -ENOMEM;
+    memcpy(n->items, children, n->n * sizeof(struct node *));
+    b->n = f->first;
+    if (n->kind == NODE_MAP && n->n > 1)
+        find_duplicates(b, children, n->n);
+    return 0;
+}
+
+static bool check_utf8(struct str text, struct problems *p)
+{
+    size_t at = utf8_valid_prefix(text);
+    unsigned line, column;
+
+    if (at == text.n)
+        return true;
+    json_position(text, at, &line, &column);
+    problems_add(p, PROBLEM_ERROR, line, column, "not UTF-8 text: byte 0x%02x", (unsigned char)text.p[at]);
+    return false;
+}
+
+static bool starts_as_json(struct str text)
+{
+    struct str s = str_trim(text);
+
+    return s.n && (s.p[0] == '{' || s.p[0] == '[');
+}
+
+int doc_parse(struct doc **ret, struct str text, struct problems *p)
+{
+    CLEANUP(cleanup_doc_free) struct doc *d = calloc(1, sizeof(*d));
+    struct doc_builder b = {.doc = d, .p = p};
+    int r;
+
+    if (!d)
+        return -ENOMEM;
+    if (text.n == 0)
+        text = STR("");
+    if (!check_utf8(text, p))
+        return -EINVAL;
+    if (str_starts(text, STR("\xef\xbb\xbf")))
+        text = (struct str){text.p + 3, text.n - 3};
+    r = starts_as_json(text) ? doc_read_json(&b, text) : doc_read_yaml(&b, text);
+    free(b.items);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(d);
+    return 0;
+}

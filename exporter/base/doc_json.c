@@ -1,0 +1,123 @@
+/* The JSON front end: the pull parser's values, with their places. */
+#include "exporter/base/doc_build.h"
+#include "exporter/base/json.h"
+
+#include <errno.h>
+
+struct reader {
+    struct json j;
+    struct doc_builder *b;
+    /* The last place that was asked for. Places are asked for in order, so counting lines is one pass in
+     * all. */
+    const char *at, *line_start;
+    unsigned line;
+};
+
+static struct place place_of(struct reader *r, const char *p)
+{
+    const char *nl;
+
+    while (r->at < p && (nl = memchr(r->at, '\n', (size_t)(p - r->at)))) {
+        r->line++;
+        r->at = r->line_start = nl + 1;
+    }
+    r->at = p;
+    return (struct place){r->line, (unsigned)(p - r->line_start) + 1};
+}
+
+static int read_text(struct reader *r)
+{
+    struct str raw, text;
+    int rc;
+
+    if (!json_string(&r->j, &raw))
+        return 0;
+    rc = build_json_text(r->b, raw, &text);
+    return rc ?: build_scalar(r->b, NODE_STRING, text, place_of(r, raw.p - 1));
+}
+
+static enum node_kind number_kind(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '.' || s.p[i] == 'e' || s.p[i] == 'E')
+            return NODE_DOUBLE;
+    return NODE_INT;
+}
+
+static int read_bare(struct reader *r, enum json_type type)
+{
+    struct str raw, text;
+    enum node_kind kind;
+    int rc;
+
+    if (!json_skip(&r->j, &raw))
+        return 0;
+    kind = type == JSON_NULL ? NODE_NULL : type == JSON_NUMBER ? number_kind(raw) : NODE_BOOL;
+    rc = build_text(r->b, raw, &text);
+    return rc ?: build_scalar(r->b, kind, text, place_of(r, raw.p));
+}
+
+static int read_value(struct reader *r)
+{
+    enum json_type type = json_peek(&r->j);
+
+    switch (type) {
+    case JSON_OBJECT:
+        return json_object(&r->j) ? build_open(r->b, NODE_MAP, place_of(r, r->j.p - 1)) : 0;
+    case JSON_ARRAY:
+        return json_array(&r->j) ? build_open(r->b, NODE_LIST, place_of(r, r->j.p - 1)) : 0;
+    case JSON_STRING:
+        return read_text(r);
+    default:
+        return read_bare(r, type);
+    }
+}
+
+/* Goes to the next value of the innermost container, closing those that end. *more: there is one. */
+static int next_value(struct reader *r, bool *more)
+{
+    *more = false;
+    while (r->b->depth && !r->j.error) {
+        struct str raw, key;
+        int rc;
+
+        if (r->b->open[r->b->depth - 1].node->kind == NODE_LIST) {
+            *more = json_item(&r->j);
+        } else if (json_member(&r->j, &raw)) {
+            rc = build_json_text(r->b, raw, &key);
+            if (rc < 0)
+                return rc;
+            build_key(r->b, key, place_of(r, raw.p - 1));
+            *more = true;
+        }
+        if (*more || r->j.error)
+            return 0;
+        rc = build_close(r->b);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int doc_read_json(struct doc_builder *b, struct str text)
+{
+    struct reader r = {.b = b, .at = text.p, .line_start = text.p, .line = 1};
+    bool more = true;
+    unsigned line, column;
+
+    json_init(&r.j, text, JSON_STRICT);
+    while (more && !r.j.error) {
+        int rc = read_value(&r);
+
+        if (rc == 0 && !r.j.error)
+            rc = next_value(&r, &more);
+        if (rc < 0)
+            return rc;
+    }
+    if (json_end(&r.j))
+        return 0;
+    json_position(text, r.j.error_at, &line, &column);
+    problems_add(b->p, PROBLEM_ERROR, line, column, "this is read as JSON, as it starts with %c: %s",
+                 str_trim(text).p[0], r.j.error);
+    return -EINVAL;
+}

@@ -1,0 +1,235 @@
+/* Reading a document's tree: members, typed values, and messages that name the place. */
+#include "exporter/base/doc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80 };
+
+const struct node *node_get(const struct node *map, const char *key)
+{
+    struct str name = str_of(key);
+
+    if (!map || map->kind != NODE_MAP)
+        return NULL;
+    for (size_t i = 0; i < map->n; i++)
+        if (str_eq(map->items[i]->key, name))
+            return map->items[i];
+    return NULL;
+}
+
+const struct node *node_given(const struct node *map, const char *key)
+{
+    const struct node *n = node_get(map, key);
+
+    return n && n->kind != NODE_NULL ? n : NULL;
+}
+
+bool node_to_int(const struct node *n, int64_t *ret)
+{
+    struct str s = n->text;
+    bool negative = s.n && s.p[0] == '-';
+    int64_t v = 0;
+
+    if (n->kind != NODE_INT)
+        return false;
+    for (size_t i = negative || s.p[0] == '+' ? 1 : 0; i < s.n; i++) {
+        int digit = s.p[i] - '0';
+
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, digit, &v))
+            return false;
+    }
+    /* Counted downwards, as the smallest number has no positive counterpart. */
+    return negative ? (*ret = v, true) : !__builtin_sub_overflow(0, v, ret);
+}
+
+static bool is_plain_key(struct str key)
+{
+    for (size_t i = 0; i < key.n; i++) {
+        char c = key.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+              c == '-'))
+            return false;
+    }
+    return key.n > 0 && key.n <= SHOWN_MAX;
+}
+
+static int put_step(const struct node *n, struct buf *into, bool first)
+{
+    if (n->parent->kind == NODE_LIST)
+        return buf_printf(into, "[%zu]", n->index);
+    if (is_plain_key(n->key))
+        return buf_printf(into, "%s%.*s", first ? "" : ".", STR_ARG(n->key));
+    return buf_puts(into, "[") ?: problem_quote(n->key, into) ?: buf_puts(into, "]");
+}
+
+int node_path(const struct node *n, struct buf *into)
+{
+    const struct node *steps[DOC_MAX_DEPTH + 1];
+    size_t depth = 0, mark = into->n;
+    int r = 0;
+
+    for (; n->parent && depth < ARRAY_SIZE(steps); n = n->parent)
+        steps[depth++] = n;
+    for (size_t i = depth; i > 0 && r == 0; i--)
+        r = put_step(steps[i - 1], into, i == depth);
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+static int put_format(struct buf *into, const char *fmt, va_list ap)
+{
+    va_list again;
+    char *to;
+    int n, r;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (n < 0)
+        return -EINVAL;
+    r = buf_room(into, (size_t)n + 1, &to);
+    if (r == 0) {
+        (void)vsnprintf(to, (size_t)n + 1, fmt, ap);
+        into->n += (size_t)n;
+    }
+    return r;
+}
+
+/* The path and a colon; nothing for the root. */
+static int put_place(const struct node *n, struct buf *into)
+{
+    return !n->parent ? 0 : node_path(n, into) ?: buf_puts(into, ": ");
+}
+
+static void add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, int r,
+                struct buf *text)
+{
+    if (r == 0)
+        problems_add(p, kind, line, column, "%.*s", (int)text->n, text->p);
+    else
+        problems_add(p, kind, line, column, "not enough memory to say what is wrong here");
+    if (r < 0)
+        p->out_of_memory = true;
+}
+
+void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+{
+    BUF_AUTO(text, MESSAGE_MAX);
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    r = put_place(n, &text) ?: put_format(&text, fmt, ap);
+    va_end(ap);
+    add(p, kind, n->line, n->column, r, &text);
+}
+
+void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+{
+    BUF_AUTO(text, MESSAGE_MAX);
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    r = put_place(n, &text) ?: put_format(&text, fmt, ap);
+    va_end(ap);
+    add(p, kind, n->key_line, n->key_column, r, &text);
+}
+
+/* The text of a root scalar is not shown: then the file is no configuration at all, and may be a secret. */
+static int put_got(const struct node *n, struct buf *into)
+{
+    switch (n->kind) {
+    case NODE_LIST:
+        return buf_puts(into, "a list");
+    case NODE_MAP:
+        return buf_puts(into, "an object");
+    case NODE_NULL:
+        return buf_puts(into, n->parent ? "null" : "nothing");
+    case NODE_STRING:
+        if (!n->parent)
+            return buf_puts(into, "a string");
+        if (n->text.n == 0)
+            return buf_puts(into, "an empty string");
+        return buf_puts(into, "the string ") ?: problem_quote(n->text, into);
+    default:
+        return n->parent ? buf_printf(into, "%.*s", (int)size_min(n->text.n, SHOWN_MAX), n->text.p)
+                         : buf_puts(into, "a single value");
+    }
+}
+
+void node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
+{
+    BUF_AUTO(text, MESSAGE_MAX);
+    va_list ap;
+    int r;
+
+    if (n->kind == NODE_BROKEN)
+        return;
+    va_start(ap, fmt);
+    r = put_place(n, &text) ?: buf_puts(&text, "expected ") ?: put_format(&text, fmt, ap);
+    va_end(ap);
+    r = r ?: buf_puts(&text, ", got ") ?: put_got(n, &text);
+    add(p, PROBLEM_ERROR, n->line, n->column, r, &text);
+}
+
+void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
+{
+    BUF_AUTO(text, MESSAGE_MAX);
+    int r = node_path(map, &text);
+
+    r = r ?: buf_printf(&text, "%s%s: missing, expected %s", map->parent ? "." : "", key, what);
+    add(p, PROBLEM_ERROR, map->line, map->column, r, &text);
+}
+
+bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret)
+{
+    const struct node *n = node_given(map, key);
+
+    if (!n)
+        return true;
+    if (n->kind == NODE_STRING && !memchr(n->text.p, '\0', n->text.n)) {
+        *ret = n->text;
+        return true;
+    }
+    if (n->kind == NODE_BOOL || n->kind == NODE_INT || n->kind == NODE_DOUBLE)
+        node_expected(n, p, "a string (put it in quotes)");
+    else
+        node_expected(n, p, n->kind == NODE_STRING ? "a string without NUL characters" : "a string");
+    return false;
+}
+
+bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret)
+{
+    const struct node *n = node_given(map, key);
+
+    if (!n)
+        return true;
+    if (n->kind == NODE_BOOL) {
+        *ret = n->text.p[0] == 't' || n->text.p[0] == 'T';
+        return true;
+    }
+    node_expected(n, p, "true or false");
+    return false;
+}
+
+bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
+              int64_t *ret)
+{
+    const struct node *n = node_given(map, key);
+    int64_t v;
+
+    if (!n)
+        return true;
+    if (node_to_int(n, &v) && v >= min && v <= max) {
+        *ret = v;
+        return true;
+    }
+    node_expected(n, p, "a whole number from %" PRId64 " to %" PRId64, min, max);
+    return false;
+}

@@ -1,0 +1,175 @@
+#include "exporter/base/problems.h"
+
+#include "exporter/base/utf8.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { QUOTE_MAX = 80 };
+
+int problems_init(struct problems *p, const char *file)
+{
+    char *copy = str_dup(str_of(file));
+
+    if (!copy)
+        return -ENOMEM;
+    *p = (struct problems){.file = copy};
+    return 0;
+}
+
+void problems_done(struct problems *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->list[i].text);
+    free(p->list);
+    free(p->file);
+    *p = (struct problems){0};
+}
+
+/* The list has no capacity of its own: it doubles whenever its length is a power of two. */
+static bool make_room(struct problems *p)
+{
+    struct problem *list;
+
+    if ((p->n & (p->n - 1)) != 0)
+        return true;
+    list = realloc(p->list, (p->n ? 2 * p->n : 1) * sizeof(*list));
+    if (list)
+        p->list = list;
+    return list != NULL;
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+    va_list again;
+    char *text;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    text = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (text)
+        (void)vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return text;
+}
+
+void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
+                  ...)
+{
+    va_list ap;
+    char *text;
+
+    if (kind == PROBLEM_ERROR)
+        p->errors++;
+    if (p->n == PROBLEMS_MAX) {
+        p->left_out++;
+        return;
+    }
+    va_start(ap, fmt);
+    text = format(fmt, ap);
+    va_end(ap);
+    if (!text || !make_room(p)) {
+        free(text);
+        p->out_of_memory = true;
+        return;
+    }
+    p->list[p->n++] = (struct problem){.kind = kind, .line = line, .column = column, .text = text};
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    const struct problem *a = pa, *b = pb;
+
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    if (a->column != b->column)
+        return a->column < b->column ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return strcmp(a->text, b->text);
+}
+
+void problems_sort(struct problems *p)
+{
+    if (p->n > 1)
+        qsort(p->list, p->n, sizeof(p->list[0]), compare);
+}
+
+int problems_print(const struct problems *p, struct buf *into)
+{
+    static const char *const words[] = {[PROBLEM_ERROR] = "error", [PROBLEM_WARNING] = "warning"};
+    size_t mark = into->n;
+    int r = 0;
+
+    for (size_t i = 0; i < p->n && r == 0; i++) {
+        const struct problem *x = &p->list[i];
+
+        if (x->line)
+            r = buf_printf(into, "%s:%u:%u: %s: %s\n", p->file, x->line, x->column, words[x->kind], x->text);
+        else
+            r = buf_printf(into, "%s: %s: %s\n", p->file, words[x->kind], x->text);
+    }
+    if (r == 0 && p->left_out)
+        r = buf_printf(into, "%s: %zu more problems are not shown\n", p->file, p->left_out);
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+static int put_escaped(struct str text, struct buf *into)
+{
+    for (size_t i = 0; i < text.n;) {
+        size_t n = utf8_char((struct str){text.p + i, text.n - i});
+        unsigned char c = (unsigned char)text.p[i];
+        int r;
+
+        if (n == 0 || c < 0x20 || c == 0x7f)
+            r = buf_printf(into, "\\x%02x", c);
+        else
+            r = buf_put(into, text.p + i, n);
+        if (r < 0)
+            return r;
+        i += n ? n : 1;
+    }
+    return 0;
+}
+
+/* Splits what is shown into a scheme and a rest that starts after the last `@`: whatever precedes it may be a
+ * password, however badly the URL is written. */
+static void leave_out_credentials(struct str text, struct str *scheme, struct str *rest)
+{
+    const char *slashes = memmem(text.p, text.n, "://", 3);
+    const char *at = memrchr(text.p, '@', text.n);
+    const char *query;
+
+    *scheme = (struct str){text.p, slashes && at && at > slashes ? (size_t)(slashes + 3 - text.p) : 0};
+    *rest = at ? (struct str){at + 1, (size_t)(text.p + text.n - at - 1)} : text;
+    query = slashes ? memchr(rest->p, '?', rest->n) : NULL;
+    if (query)
+        rest->n = (size_t)(query - rest->p);
+}
+
+int problem_quote(struct str text, struct buf *into)
+{
+    size_t mark = into->n;
+    struct str scheme, rest, shown;
+    int r;
+
+    if (text.n == 0)
+        text = STR("");
+    leave_out_credentials(text, &scheme, &rest);
+    shown = utf8_valid_prefix(rest) == rest.n ? utf8_cut(rest, QUOTE_MAX)
+                                              : (struct str){rest.p, size_min(rest.n, QUOTE_MAX)};
+    r = buf_putc(into, '"');
+    if (r == 0 && rest.p != text.p)
+        r = put_escaped(scheme, into) ?: buf_puts(into, "***@");
+    r = r ?: put_escaped(shown, into);
+    if (r == 0 && rest.p + shown.n < text.p + text.n)
+        r = buf_puts(into, "...");
+    r = r ?: buf_putc(into, '"');
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}

@@ -1,0 +1,42 @@
+/* What is wrong with a configuration: all of it, each with file, line, column, the field, and what was
+ * expected. */
+#ifndef DS_BASE_PROBLEMS_H
+#define DS_BASE_PROBLEMS_H
+
+#include "exporter/base/buf.h"
+
+enum problem_kind { PROBLEM_ERROR, PROBLEM_WARNING };
+
+/* So many are kept; the rest is only counted. */
+enum { PROBLEMS_MAX = 10000 };
+
+struct problem {
+    enum problem_kind kind;
+    unsigned line, column; /* from 1; 0 where there is none (flags, whole file) */
+    char *text;            /* "summaries[2].scoringInterval: expected ..., got ..." */
+};
+
+struct problems {
+    char *file; /* as shown in front: path, or "configmap ns/name" */
+    struct problem *list;
+    size_t n;
+    size_t errors;      /* of which errors, those past PROBLEMS_MAX included */
+    size_t left_out;    /* errors and warnings past PROBLEMS_MAX */
+    bool out_of_memory; /* some could not be noted */
+};
+
+/* -ENOMEM. */
+MUST_USE int problems_init(struct problems *p, const char *file);
+void problems_done(struct problems *p);
+void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
+                  ...) PRINTF_LIKE(5, 6);
+/* In order of line and column. */
+void problems_sort(struct problems *p);
+/* "file:line:column: error: text\n" for each, as compilers write them. */
+MUST_USE int problems_print(const struct problems *p, struct buf *into);
+
+/* Appends a piece of the user's text, in quotes, for a message: cut after 80 bytes, control characters
+ * escaped, and without what may be secret in a URL (user, password, query). -ENOMEM, -EFBIG. */
+MUST_USE int problem_quote(struct str text, struct buf *into);
+
+#endif

@@ -1,0 +1,55 @@
+/* One scorer as users write it: an entry of the ConfigMap's `summaries`, or of the same list in a file.
+ * Field names, defaults and spellings are the framework's (see README, "Configuration"). */
+#ifndef DS_SCORE_SUMMARY_H
+#define DS_SCORE_SUMMARY_H
+
+#include "exporter/base/doc.h"
+
+enum source_type { SOURCE_PROMETHEUS, SOURCE_NONE };
+enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
+enum location { LOCATION_INTERNAL, LOCATION_EXTERNAL };
+
+/* A key of a named Secret: a file <secrets dir>/<name>/<key> or an object of the cluster. Both NULL: none. */
+struct secret_ref {
+    char *name, *key;
+};
+
+struct summary {
+    char *name;       /* of the DynamicScorer; for people */
+    char *score_name; /* identifies the scorer on this agent */
+    enum source_type source_type;
+    char *source_endpoint; /* NULL without a source, as is the query */
+    struct secret_ref source_auth;
+    char *source_query; /* as written; several joined by ';' */
+    int64_t source_range_s, source_step_s;
+    char *scoring_endpoint;
+    struct secret_ref scoring_auth;
+    int64_t interval_ms; /* >= 1000 */
+    int64_t timeout_ms;  /* of one round; 0: chosen by the agent */
+    enum location location;
+    enum score_destination destination;
+    char *dimension_format;
+    unsigned line, column; /* where it was written */
+};
+
+struct summaries {
+    struct summary *list;
+    size_t n;
+};
+
+/* Reads the list at `node`. Everything wrong goes to p with its position; `unknown` says how an unknown key
+ * counts. An entry with an error is left out. Two entries with one score name: the first stays, the later is
+ * left out with a warning. 0 also when problems were noted (look at p->errors); -ENOMEM. */
+MUST_USE int summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
+                             struct problems *p);
+void summaries_done(struct summaries *s);
+/* Whether both would run the same rounds: all fields but the position. */
+bool summary_same(const struct summary *a, const struct summary *b);
+/* A deep copy. -ENOMEM. */
+MUST_USE int summary_copy(struct summary *ret, const struct summary *from);
+void summary_done(struct summary *s);
+/* The i-th query of a `;`-joined list, trimmed; empty when there are no more. A `;` inside a PromQL string
+ * literal ('', "", ``) or comment is no separator; blank parts are skipped. Start with *at = 0. */
+struct str summary_next_query(struct str joined, size_t *at);
+
+#endif
