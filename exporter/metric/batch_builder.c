@@ -1,0 +1,409 @@
+/* Turns a round's results into a batch.
+ *
+ * Most rounds bring the series of the round before. So each result is looked up in the last set first, and the set is
+ * used again when nothing came and nothing went; only otherwise is a new one made, by merging what stayed (already in
+ * order) with what is new (sorted). */
+#include "exporter/metric/series_set.h"
+
+#include <errno.h>
+
+enum { PIECES = DS_LABELS - 2 }; /* label values that results bring */
+
+struct fresh {
+    uint64_t hash;
+    size_t at, n; /* in fresh_text */
+    double value;
+};
+
+struct batch_builder {
+    char *score_name;
+    size_t max_series;
+    struct buf constants;
+    /* What stands before the i-th value that a result brings, and (last) after all of them: slices of constants. */
+    struct str piece[PIECES + 1];
+    enum ds_label label[PIECES];
+
+    struct series_set *last; /* of the batch before */
+    uint32_t *order;         /* places in last, as the last answer named them */
+    size_t n_order, order_cap;
+
+    /* While a batch is begun. */
+    struct buf name;
+    double *values; /* for last's series */
+    uint8_t *seen;
+    size_t n_seen, n_results, duplicates;
+    bool in_order; /* order[] is still being followed */
+    struct buf fresh_text;
+    struct fresh *fresh;
+    size_t n_fresh, fresh_cap;
+    uint32_t *fresh_slots;
+    size_t fresh_mask;
+};
+
+static int put_escaped(struct buf *b, struct str s)
+{
+    char *to, *o;
+    int r = buf_room(b, s.n * 2, &to);
+
+    if (r < 0)
+        return r;
+    o = to;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
+            *o++ = '\\';
+        *o++ = s.p[i] == '\n' ? 'n' : s.p[i];
+    }
+    b->n += (size_t)(o - to);
+    return 0;
+}
+
+/* Writes the parts of a name that never change once, so that a name is fifteen copies and no formatting. */
+static int make_pieces(struct batch_builder *b, const struct batch_options *o)
+{
+    size_t start[PIECES + 2], k = 0;
+    int r = buf_puts(&b->constants, SCORE_METRIC "{");
+
+    start[0] = 0;
+    for (size_t i = 0; r == 0 && i < DS_LABELS; i++) {
+        r = buf_printf(&b->constants, "%s%s=\"", i ? "\"," : "", ds_label_names[i].p);
+        if (r == 0 && i == DS_CLUSTER) {
+            r = put_escaped(&b->constants, str_of(o->cluster_name));
+        } else if (r == 0 && i == DS_SCORE_NAME) {
+            r = put_escaped(&b->constants, str_of(o->score_name));
+        } else {
+            b->label[k++] = (enum ds_label)i;
+            start[k] = b->constants.n;
+        }
+    }
+    if (r == 0)
+        r = buf_puts(&b->constants, "\"}");
+    if (r < 0)
+        return r;
+    start[k + 1] = b->constants.n;
+    for (size_t i = 0; i <= k; i++)
+        b->piece[i] = (struct str){b->constants.p + start[i], start[i + 1] - start[i]};
+    return 0;
+}
+
+int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = calloc(1, sizeof(*b));
+    int r;
+
+    if (!b)
+        return -ENOMEM;
+    buf_init(&b->constants, 1u << 20);
+    buf_init(&b->name, 64u << 20);
+    buf_init(&b->fresh_text, SIZE_MAX / 2);
+    b->max_series = o->max_series;
+    b->score_name = str_dup(str_of(o->score_name));
+    if (!b->score_name)
+        return -ENOMEM;
+    r = make_pieces(b, o);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(b);
+    return 0;
+}
+
+void batch_abandon(struct batch_builder *b)
+{
+    free(b->values);
+    free(b->seen);
+    free(b->fresh);
+    free(b->fresh_slots);
+    buf_done(&b->fresh_text);
+    b->values = NULL;
+    b->seen = NULL;
+    b->fresh = NULL;
+    b->fresh_slots = NULL;
+    b->n_fresh = b->fresh_cap = b->fresh_mask = 0;
+    b->n_seen = b->n_results = b->duplicates = 0;
+}
+
+struct batch_builder *batch_builder_free(struct batch_builder *b)
+{
+    if (!b)
+        return NULL;
+    batch_abandon(b);
+    (void)series_set_unref(b->last);
+    buf_done(&b->constants);
+    buf_done(&b->name);
+    free(b->order);
+    free(b->score_name);
+    free(b);
+    return NULL;
+}
+
+void batch_builder_set_max(struct batch_builder *b, size_t max_series)
+{
+    b->max_series = max_series;
+}
+
+int batch_begin(struct batch_builder *b)
+{
+    size_t n = b->last ? series_count(b->last) : 0;
+
+    batch_abandon(b);
+    b->in_order = true;
+    b->values = calloc(size_max(n, 1), sizeof(*b->values));
+    b->seen = calloc(size_max(n, 1), 1);
+    return b->values && b->seen ? 0 : -ENOMEM;
+}
+
+/* memcpy() of a length not known beforehand costs a call; label values are short. */
+static inline char *append(char *o, struct str s)
+{
+    memcpy(o, s.p, s.n);
+    return o + s.n;
+}
+
+static char *append_escaped(char *o, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
+            *o++ = '\\';
+        *o++ = s.p[i] == '\n' ? 'n' : s.p[i];
+    }
+    return o;
+}
+
+static int render_name(struct batch_builder *b, const struct batch_labels *l)
+{
+    size_t room = b->constants.n;
+    char *to, *o;
+    int r;
+
+    for (size_t i = 0; i < PIECES; i++)
+        room += l->value[b->label[i]].n * 2;
+    b->name.n = 0;
+    r = buf_room(&b->name, room, &to);
+    if (r < 0)
+        return r;
+    o = to;
+    for (size_t i = 0; i < PIECES; i++) {
+        struct str v = l->value[b->label[i]];
+        o = append(o, b->piece[i]);
+        if (v.n)
+            o = l->escapes & (1u << b->label[i]) ? append_escaped(o, v) : append(o, v);
+    }
+    o = append(o, b->piece[PIECES]);
+    b->name.n = (size_t)(o - to);
+    return 0;
+}
+
+static int remember_order(struct batch_builder *b, uint32_t place)
+{
+    if (b->n_results >= b->order_cap) {
+        size_t cap = size_max(64, b->order_cap * 2);
+        uint32_t *order = realloc(b->order, cap * sizeof(*order));
+        if (!order)
+            return -ENOMEM;
+        b->order = order;
+        b->order_cap = cap;
+    }
+    b->order[b->n_results] = place;
+    return 0;
+}
+
+/* The place of the name just rendered in the last set, or -1. A scorer names its results in the same order from
+ * round to round, so the place of the last answer's result is tried before any hashing. */
+static ssize_t find_known(struct batch_builder *b, uint64_t *hash)
+{
+    struct str name = buf_str(&b->name);
+
+    if (!b->last)
+        return -1;
+    if (b->in_order && b->n_results < b->n_order) {
+        uint32_t place = b->order[b->n_results];
+        if (str_eq(series_name(b->last, place), name))
+            return (ssize_t)place;
+    }
+    *hash = series_hash(name);
+    return series_set_lookup(b->last, name, *hash);
+}
+
+static int fresh_grow(struct batch_builder *b)
+{
+    size_t cap = size_max(64, b->fresh_cap * 2), slots = cap * 2;
+    struct fresh *fresh = realloc(b->fresh, cap * sizeof(*fresh));
+    uint32_t *s;
+
+    if (!fresh)
+        return -ENOMEM;
+    b->fresh = fresh;
+    s = calloc(slots, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    for (size_t i = 0; i < b->n_fresh; i++) {
+        size_t at = fresh[i].hash & (slots - 1);
+        while (s[at])
+            at = (at + 1) & (slots - 1);
+        s[at] = (uint32_t)i + 1;
+    }
+    free(b->fresh_slots);
+    b->fresh_slots = s;
+    b->fresh_mask = slots - 1;
+    b->fresh_cap = cap;
+    return 0;
+}
+
+/* A name that the last set does not have. */
+static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
+{
+    struct str name = buf_str(&b->name);
+    size_t at;
+    int r;
+
+    if (b->n_fresh == b->fresh_cap) {
+        r = fresh_grow(b);
+        if (r < 0)
+            return r;
+    }
+    for (at = hash & b->fresh_mask; b->fresh_slots[at]; at = (at + 1) & b->fresh_mask) {
+        struct fresh *f = &b->fresh[b->fresh_slots[at] - 1];
+        if (f->hash == hash && str_eq((struct str){b->fresh_text.p + f->at, f->n}, name)) {
+            f->value = value;
+            b->duplicates++;
+            return 0;
+        }
+    }
+    if (b->n_seen + b->n_fresh >= b->max_series)
+        return -ENOSPC;
+    r = buf_put_str(&b->fresh_text, name);
+    if (r < 0)
+        return r == -EFBIG ? -ENOMEM : r;
+    b->fresh_slots[at] = (uint32_t)b->n_fresh + 1;
+    b->fresh[b->n_fresh++] = (struct fresh){hash, b->fresh_text.n - name.n, name.n, value};
+    return 0;
+}
+
+static int add_known(struct batch_builder *b, size_t place, double value)
+{
+    if (b->seen[place]) {
+        b->duplicates++;
+    } else {
+        if (b->n_seen + b->n_fresh >= b->max_series)
+            return -ENOSPC;
+        b->seen[place] = 1;
+        b->n_seen++;
+    }
+    b->values[place] = value;
+    return 0;
+}
+
+int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
+{
+    uint64_t hash = 0;
+    ssize_t place;
+    int r = render_name(b, labels);
+
+    if (r < 0)
+        return r == -EFBIG ? -ENOMEM : r;
+    place = find_known(b, &hash);
+    if (place >= 0) {
+        r = add_known(b, (size_t)place, value);
+        if (r == 0 && !(b->in_order && b->n_results < b->n_order && b->order[b->n_results] == (uint32_t)place))
+            r = remember_order(b, (uint32_t)place);
+    } else {
+        b->in_order = false; /* a new set comes, and with it new places */
+        r = add_fresh(b, hash ? hash : series_hash(buf_str(&b->name)), value);
+        if (r == 0)
+            r = remember_order(b, 0);
+    }
+    if (r == 0)
+        b->n_results++;
+    return r;
+}
+
+static int by_name(const void *x, const void *y, void *text)
+{
+    const struct fresh *a = x, *b = y;
+
+    return str_cmp((struct str){(const char *)text + a->at, a->n}, (struct str){(const char *)text + b->at, b->n});
+}
+
+static size_t kept_bytes(const struct batch_builder *b)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; b->last && i < series_count(b->last); i++)
+        if (b->seen[i])
+            bytes += series_name(b->last, i).n;
+    return bytes;
+}
+
+/* Makes *ret_set and *ret_values from the series of the last set that were seen again and the fresh ones. */
+static int merge(struct batch_builder *b, struct series_set **ret_set, double **ret_values)
+{
+    size_t n = b->n_seen + b->n_fresh, old_n = b->last ? series_count(b->last) : 0;
+    CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
+    CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
+    size_t i = 0, k = 0;
+    int r;
+
+    if (!values)
+        return -ENOMEM;
+    r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
+    if (r < 0)
+        return r;
+    if (b->n_fresh)
+        qsort_r(b->fresh, b->n_fresh, sizeof(*b->fresh), by_name, b->fresh_text.p);
+    while (set->n < n) {
+        const struct fresh *f = k < b->n_fresh ? &b->fresh[k] : NULL;
+        struct str fresh_name = f ? (struct str){b->fresh_text.p + f->at, f->n} : (struct str){NULL, 0};
+        while (i < old_n && !b->seen[i])
+            i++;
+        if (!f || (i < old_n && str_cmp(series_name(b->last, i), fresh_name) < 0)) {
+            struct str name = series_name(b->last, i);
+            values[set->n] = b->values[i++];
+            series_set_append(set, name, series_hash(name));
+        } else {
+            values[set->n] = f->value;
+            series_set_append(set, fresh_name, f->hash);
+            k++;
+        }
+    }
+    *ret_set = TAKE_PTR(set);
+    *ret_values = TAKE_PTR(values);
+    return 0;
+}
+
+static int new_batch(struct batch **ret, const struct batch_builder *b, unix_ms at)
+{
+    struct batch *batch = calloc(1, sizeof(*batch));
+
+    if (!batch)
+        return -ENOMEM;
+    batch->refs = 1;
+    batch->at = at;
+    batch->score_name = str_dup(str_of(b->score_name));
+    *ret = batch;
+    return batch->score_name ? 0 : -ENOMEM;
+}
+
+int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+    int r = new_batch(&batch, b, at);
+
+    if (r < 0)
+        return r;
+    if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
+        batch->set = series_set_ref(b->last);
+        batch->values = TAKE_PTR(b->values);
+        b->n_order = b->n_results;
+    } else {
+        r = merge(b, &batch->set, &batch->values);
+        if (r < 0)
+            return r;
+        (void)series_set_unref(b->last);
+        b->last = series_set_ref(batch->set);
+        b->n_order = 0; /* places of the old set: learnt anew in the next round */
+    }
+    if (ret_duplicates)
+        *ret_duplicates = b->duplicates;
+    batch_abandon(b);
+    *ret = TAKE_PTR(batch);
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* The program's own metrics: a registry over metrics.def. Not locked: whoever makes a registry owns it. */
+#ifndef DS_METRIC_METRICS_H
+#define DS_METRIC_METRICS_H
+
+#include "exporter/base/buf.h"
+
+#include <stdbool.h>
+
+enum metric {
+#define METRIC(id, type, owner, name, labels, help) METRIC_##id,
+#include "exporter/metric/metrics.def"
+#undef METRIC
+    METRICS
+};
+
+enum metric_type { METRIC_TYPE_COUNTER, METRIC_TYPE_GAUGE, METRIC_TYPE_HISTOGRAM };
+enum metric_owner { METRIC_OWNER_LOOP, METRIC_OWNER_SERVER };
+
+struct metric_info {
+    enum metric_type type;
+    enum metric_owner owner;
+    const char *name, *labels, *help;
+};
+
+extern const struct metric_info metric_infos[METRICS];
+
+struct metrics;
+
+/* A registry for the metrics of one owner. -ENOMEM. */
+MUST_USE int metrics_new(struct metrics **ret, enum metric_owner owner);
+struct metrics *metrics_free(struct metrics *m);
+DEFINE_CLEANUP(struct metrics, metrics_free)
+
+/* Label values in the order of metrics.def, for all functions below: well-formed UTF-8. */
+#define LV(...) ((const char *const[]){__VA_ARGS__})
+#define LV_NONE NULL
+
+/* Counters and gauges; a counter's v is not negative. When memory is out the change is lost, and nothing else. */
+void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v);
+void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v);
+/* Histograms of seconds: 1 ms to 5 minutes. */
+void metric_observe(struct metrics *m, enum metric id, const char *const *labels, double seconds);
+/* Takes one series away. */
+void metric_remove(struct metrics *m, enum metric id, const char *const *labels);
+/* Takes away all series whose label `label` has this value: of a scorer that is gone. */
+void metrics_forget(struct metrics *m, const char *label, const char *value);
+/* The value of a counter or gauge; 0 when there is none. */
+double metric_get(const struct metrics *m, enum metric id, const char *const *labels);
+/* Counts every change: tells whether a rendering is still true. */
+uint64_t metrics_generation(const struct metrics *m);
+
+/* Appends all families that have series, as text 0.0.4 or OpenMetrics 1.0. Order is stable. -ENOMEM, -EFBIG. */
+MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
+
+/* Sets the process_* metrics from /proc/self. */
+void metrics_set_process(struct metrics *m);
+
+#endif

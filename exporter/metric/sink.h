@@ -1,0 +1,21 @@
+/* Where batches go. A sink never blocks the loop: it renders, queues or counts, and returns. */
+#ifndef DS_METRIC_SINK_H
+#define DS_METRIC_SINK_H
+
+#include "exporter/metric/series.h"
+
+struct sink;
+
+struct sink_ops {
+    const char *name;
+    /* A scorer's whole new set of scores. The sink takes a reference of its own if it keeps the batch. */
+    void (*publish)(struct sink *s, struct batch *b);
+    /* A scorer's scores are gone: it was removed, or they grew too old. Does nothing for a name never published. */
+    void (*withdraw)(struct sink *s, const char *score_name, unix_ms at);
+};
+
+struct sink {
+    const struct sink_ops *ops;
+};
+
+#endif
