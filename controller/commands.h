@@ -1,0 +1,9 @@
+/* The subcommands. */
+#ifndef DS_CONTROLLER_COMMANDS_H
+#define DS_CONTROLLER_COMMANDS_H
+
+#include "controller/flags.h"
+
+extern const struct command command_agent, command_check_config;
+
+#endif

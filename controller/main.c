@@ -1,0 +1,68 @@
+/* One program, one subcommand per role. */
+#include "controller/commands.h"
+#include "exporter/base/def.h"
+#include "exporter/metric/version.h"
+
+#include <curl/curl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {&command_agent, &command_check_config};
+
+static void print_usage(FILE *to)
+{
+    (void)fprintf(to, "usage: dynamic-scoring COMMAND [flags]\n\ncommands:\n");
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        (void)fprintf(to, "  %-14s%s\n", commands[i]->name, commands[i]->help);
+    (void)fprintf(to, "\n  --version     print the version\n  --help        print this\n\n"
+                      "'dynamic-scoring COMMAND --help' tells more.\n");
+}
+
+static int run(int argc, char **argv)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        if (strcmp(argv[1], commands[i]->name) == 0)
+            return commands[i]->run(argc - 1, argv + 1);
+    (void)fprintf(stderr, "dynamic-scoring: no command '%s'\n", argv[1]);
+    print_usage(stderr);
+    return EXIT_USAGE;
+}
+
+/* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its own, which goes
+ * back to the system when it is freed; by default the threshold would rise with the first of them and
+ * the heap would keep the memory. */
+static void tune_allocator(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    (void)mallopt(M_ARENA_MAX, 2);
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-version") == 0) {
+        (void)printf("dynamic-scoring %s (revision %s)\n%s\n", ds_version, ds_revision, curl_version());
+        return 0;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    tune_allocator();
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        (void)fprintf(stderr, "dynamic-scoring: libcurl cannot be used\n");
+        return 1;
+    }
+    status = run(argc, argv);
+    curl_global_cleanup();
+    return status;
+}

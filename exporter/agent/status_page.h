@@ -1,0 +1,29 @@
+/* Inside of the status page: writing HTML, and its parts. */
+#ifndef DS_AGENT_STATUS_PAGE_H
+#define DS_AGENT_STATUS_PAGE_H
+
+#include "exporter/agent/status_text.h"
+
+/* The page's one style sheet. status_html_csp holds its hash: whoever changes the one changes the other, and
+ * test/scenarios/test_status_page.py says to what. */
+extern const char status_style[];
+
+/* Text for an element or a quoted attribute: nothing in it is markup. Ill-formed UTF-8 and control characters become U+FFFD. */
+void html_text(struct out *o, struct str s);
+/* A format that knows %s, which is escaped, and %zu. All that is not a literal goes through here. */
+void html(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* <dt> and the beginning of <dd>; the end of it. */
+void html_fact(struct out *o, const char *what);
+void html_fact_end(struct out *o);
+/* "12 s ago" and the time in UTC; "never". */
+void html_moment(struct out *o, int64_t now_ms, int64_t at_ms);
+void html_count(struct out *o, uint64_t n);
+/* The state as a coloured word. */
+void html_state(struct out *o, enum scorer_state state);
+
+/* All about scorer i of the agent; the long parts of it folded away unless `unfolded`. */
+void html_scorer(struct out *o, const struct scorer *s, size_t i, int64_t now_ms, bool unfolded);
+/* The configuration in force, how the last one fared, and the limits. */
+void html_config(struct out *o, const struct agent *a, int64_t now_ms);
+
+#endif

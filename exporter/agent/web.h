@@ -1,0 +1,14 @@
+/* The agent's HTTP endpoints. */
+#ifndef DS_AGENT_WEB_H
+#define DS_AGENT_WEB_H
+
+#include "exporter/agent/agent.h"
+
+struct web;
+
+/* Serves on the configuration's listen addresses. On failure *ret_why (from malloc) says what is wrong. */
+MUST_USE int web_start(struct web **ret, struct agent *a, char **ret_why);
+/* Lets answers under way leave for at most grace_ms. Takes NULL, returns NULL. */
+struct web *web_stop(struct web *w, int grace_ms);
+
+#endif

@@ -1,0 +1,330 @@
+#include "exporter/score/answer.h"
+
+#include "exporter/base/json.h"
+#include "exporter/base/num.h"
+#include "exporter/base/utf8.h"
+#include "exporter/score/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+static const struct str REPLACEMENT = {"\xef\xbf\xbd", 3};
+
+struct reader {
+    struct json j;
+    struct batch_builder *builder;
+    struct answer_stats *stats;
+    size_t label_max;
+    struct batch_labels labels; /* of the result at hand */
+    char *room;                 /* DS_LABELS values of label_max bytes, for those that cannot be slices of the body */
+    struct buf plain;           /* one value without its escapes */
+    const char *no_score;       /* why the result at hand has no score; NULL once it has one */
+    const char *bad_label;      /* what is wrong with its labels; NULL when nothing is */
+    double score;
+    bool out_of_memory;
+};
+
+/* Whether a raw value can stand in an exposition line as it is. */
+static bool is_plain(struct str raw)
+{
+    const uint64_t ones = 0x0101010101010101ull, tops = 0x8080808080808080ull;
+    size_t i = 0;
+
+    for (; i + 8 <= raw.n; i += 8) {
+        uint64_t v, x;
+        memcpy(&v, raw.p + i, 8);
+        x = v ^ ones * '\\';
+        if ((v | ((x - ones) & ~x)) & tops)
+            return false;
+    }
+    for (; i < raw.n; i++)
+        if ((raw.p[i] & 0x80) || raw.p[i] == '\\')
+            return false;
+    return true;
+}
+
+static void cut(struct reader *r, struct str *value)
+{
+    if (value->n <= r->label_max)
+        return;
+    *value = utf8_cut(*value, r->label_max);
+    r->stats->cut++;
+}
+
+/* NUL is a character in JSON and in UTF-8, and the end of a line to some readers of the text format. */
+static int replace_nul(struct buf *b, size_t n)
+{
+    size_t nuls = 0;
+    char *to;
+
+    for (size_t i = 0; i < n; i++)
+        nuls += b->p[i] == '\0';
+    b->n = n;
+    if (nuls == 0)
+        return 0;
+    if (buf_room(b, nuls * 2, &to) < 0)
+        return -ENOMEM;
+    b->n = n + nuls * 2;
+    for (size_t i = n, o = b->n; i-- > 0;) {
+        if (b->p[i] == '\0') {
+            o -= REPLACEMENT.n;
+            memcpy(b->p + o, REPLACEMENT.p, REPLACEMENT.n);
+        } else {
+            b->p[--o] = b->p[i];
+        }
+    }
+    return 0;
+}
+
+static void set_mended(struct reader *r, enum ds_label label, struct str raw)
+{
+    struct str value;
+    char *to;
+
+    r->plain.n = 0;
+    if (buf_room(&r->plain, raw.n * 3 + 1, &to) < 0 || replace_nul(&r->plain, json_unescape(raw, to)) < 0) {
+        r->out_of_memory = true;
+        return;
+    }
+    value = buf_str(&r->plain);
+    if (memmem(value.p, value.n, REPLACEMENT.p, REPLACEMENT.n))
+        r->stats->mended++;
+    cut(r, &value);
+    to = r->room + (size_t)label * r->label_max;
+    if (value.n)
+        memcpy(to, value.p, value.n);
+    r->labels.value[label] = (struct str){to, value.n};
+    r->labels.escapes |= 1u << label;
+}
+
+static void set_label(struct reader *r, enum ds_label label, struct str raw)
+{
+    if (!is_plain(raw)) {
+        set_mended(r, label, raw);
+        return;
+    }
+    cut(r, &raw);
+    r->labels.value[label] = raw;
+    r->labels.escapes &= ~(1u << label);
+}
+
+/* The label that a member of `metric` becomes, or DS_LABELS. */
+static enum ds_label label_of(struct str key)
+{
+    static const enum ds_label brought[] = {DS_NODE, DS_POD, DS_NAMESPACE, DS_APP, DS_CONTAINER, DS_DEVICE, DS_META};
+
+    for (size_t i = 0; i < ARRAY_SIZE(brought); i++) {
+        struct str name = ds_label_sources[brought[i]];
+        if (key.n == name.n && memcmp(key.p, name.p, name.n) == 0)
+            return brought[i];
+    }
+    if (memchr(key.p, '\\', key.n))
+        for (size_t i = 0; i < ARRAY_SIZE(brought); i++)
+            if (json_key_is(key, ds_label_sources[brought[i]].p))
+                return brought[i];
+    return DS_LABELS;
+}
+
+/* A value that is no string: numbers and booleans as they are written, null as nothing. Deeper ones are no label. */
+static void take_odd_label(struct reader *r, enum ds_label label)
+{
+    enum json_type type = json_peek(&r->j);
+    struct str span = STR("");
+
+    (void)json_skip(&r->j, &span);
+    if (type == JSON_OBJECT || type == JSON_ARRAY)
+        r->bad_label = "label values must be strings";
+    else
+        set_label(r, label, type == JSON_NULL ? STR("") : span);
+}
+
+static void take_metric(struct reader *r)
+{
+    struct str key;
+
+    r->labels = (struct batch_labels){.escapes = 0};
+    r->bad_label = NULL;
+    if (json_peek(&r->j) == JSON_NULL) {
+        (void)json_skip(&r->j, NULL);
+        return;
+    }
+    (void)json_object(&r->j);
+    while (json_member(&r->j, &key)) {
+        enum ds_label label = label_of(key);
+        struct str raw;
+        if (label == DS_LABELS)
+            (void)json_skip(&r->j, NULL);
+        else if (json_peek(&r->j) != JSON_STRING)
+            take_odd_label(r, label);
+        else if (json_string(&r->j, &raw))
+            set_label(r, label, raw);
+    }
+}
+
+static const char *score_of_word(struct str raw, double *ret)
+{
+    switch (num_parse_word(raw, ret)) {
+    case NUM_OK:
+        return NULL;
+    case NUM_RANGE:
+        return "number too large for a double";
+    default:
+        return "expected a number, got a string that spells none";
+    }
+}
+
+static const char *score_of_nonfinite(struct str word, double *ret)
+{
+    *ret = word.p[0] == 'N' ? NAN : word.p[0] == '-' ? -INFINITY : INFINITY;
+    return NULL;
+}
+
+static void take_score(struct reader *r)
+{
+    enum json_type type = json_peek(&r->j);
+    struct str raw = STR("");
+
+    if (type == JSON_NUMBER && json_number(&r->j, &raw)) {
+        r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? "number too large for a double" : NULL;
+    } else if (type == JSON_NONFINITE && json_number(&r->j, &raw)) {
+        r->no_score = score_of_nonfinite(raw, &r->score);
+    } else if (type == JSON_STRING && json_string(&r->j, &raw)) {
+        r->no_score = score_of_word(raw, &r->score);
+    } else {
+        (void)json_skip(&r->j, NULL);
+        r->no_score = type == JSON_NULL ? "expected a number, got null" : "expected a number";
+    }
+    /* One bit pattern for all NaNs: remote write keeps others for itself. */
+    if (isnan(r->score))
+        memcpy(&r->score, &(uint64_t){0x7ff8000000000001ull}, sizeof(r->score));
+}
+
+static void note_invalid(struct reader *r)
+{
+    struct answer_stats *s = r->stats;
+
+    if (s->invalid++ == 0)
+        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]: %s", s->results - 1,
+                       r->no_score ? r->no_score : r->bad_label);
+}
+
+static int take_result(struct reader *r)
+{
+    struct str key;
+
+    r->stats->results++;
+    r->labels = (struct batch_labels){.escapes = 0};
+    r->no_score = "no score";
+    r->bad_label = NULL;
+    (void)json_object(&r->j);
+    while (json_member(&r->j, &key)) {
+        if (json_key_is(key, "metric"))
+            take_metric(r);
+        else if (json_key_is(key, "score"))
+            take_score(r);
+        else
+            (void)json_skip(&r->j, NULL);
+    }
+    if (r->j.error)
+        return 0;
+    if (r->no_score || r->bad_label) {
+        note_invalid(r);
+        return 0;
+    }
+    return batch_add(r->builder, &r->labels, r->score);
+}
+
+static int take_results(struct reader *r)
+{
+    int e = 0;
+
+    if (json_peek(&r->j) == JSON_NULL) { /* as Go writes an empty list */
+        (void)json_skip(&r->j, NULL);
+        return 0;
+    }
+    (void)json_array(&r->j);
+    while (e == 0 && !r->out_of_memory && json_item(&r->j))
+        e = take_result(r);
+    return r->out_of_memory ? -ENOMEM : e;
+}
+
+static int take_answer(struct reader *r, bool *ret_has_results)
+{
+    struct str key;
+    int e = 0;
+
+    (void)json_object(&r->j);
+    while (e == 0 && json_member(&r->j, &key)) {
+        if (json_key_is(key, "results")) {
+            if (*ret_has_results) {
+                (void)json_fail(&r->j, "\"results\" a second time");
+                break;
+            }
+            *ret_has_results = true;
+            e = take_results(r);
+        } else {
+            (void)json_skip(&r->j, NULL);
+        }
+    }
+    if (e == 0)
+        (void)json_end(&r->j);
+    return e;
+}
+
+/* Tells an answer that is JSON but of another shape from one that is not JSON at all. */
+static enum round_error refuse(struct str body, const struct json *j, char why[1024])
+{
+    struct json again;
+    unsigned line, column;
+    bool is_json;
+
+    json_init(&again, body, JSON_LENIENT_UTF8 | JSON_NAN_WORDS);
+    (void)json_skip(&again, NULL);
+    is_json = json_end(&again);
+    json_position(body, j->error_at, &line, &column);
+    (void)snprintf(why, 1024, "%s: line %u, column %u: %s",
+                   is_json ? "not a scoring answer" : "the answer is not JSON", line, column, j->error);
+    return is_json ? ROUND_SHAPE : ROUND_JSON;
+}
+
+static enum round_error judge(struct str body, const struct reader *r, int e, bool has_results, char why[1024])
+{
+    if (e == -ENOSPC) {
+        (void)snprintf(why, 1024, "more series than allowed");
+        return ROUND_SERIES;
+    }
+    if (e < 0) {
+        (void)snprintf(why, 1024, "out of memory");
+        return ROUND_MEMORY;
+    }
+    if (r->j.error)
+        return refuse(body, &r->j, why);
+    if (!has_results) {
+        (void)snprintf(why, 1024, "not a scoring answer: it has no \"results\"");
+        return ROUND_SHAPE;
+    }
+    if (r->stats->results && r->stats->invalid == r->stats->results) {
+        (void)snprintf(why, 1024, "no result has a usable score; %s", r->stats->first_invalid);
+        return ROUND_SHAPE;
+    }
+    return ROUND_OK;
+}
+
+enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max, struct answer_stats *stats,
+                              char why[1024])
+{
+    CLEANUP(cleanup_free) char *room = malloc(DS_LABELS * label_max);
+    struct reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};
+    bool has_results = false;
+    enum round_error error;
+    int e;
+
+    *stats = (struct answer_stats){.results = 0};
+    buf_init(&r.plain, SIZE_MAX / 2);
+    json_init(&r.j, body, JSON_LENIENT_UTF8 | JSON_NAN_WORDS);
+    e = room ? take_answer(&r, &has_results) : -ENOMEM;
+    error = judge(body, &r, e, has_results, why);
+    buf_done(&r.plain);
+    return error;
+}

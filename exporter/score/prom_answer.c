@@ -1,0 +1,278 @@
+#include "exporter/score/prom_answer.h"
+
+#include "exporter/base/json.h"
+#include "exporter/score/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* The members of the answer as slices of the body. */
+struct parts {
+    struct str status, error_type, error, type;
+    struct str result; /* data.result with its brackets */
+    enum json_type result_kind;
+    size_t items, warnings;
+    struct str warning;
+};
+
+/* A string is taken, anything else is passed over. */
+static void take_string(struct json *j, struct str *ret)
+{
+    if (json_peek(j) == JSON_STRING)
+        (void)json_string(j, ret);
+    else
+        (void)json_skip(j, NULL);
+}
+
+static void take_warnings(struct json *j, struct parts *p)
+{
+    struct str s;
+
+    if (json_peek(j) != JSON_ARRAY) {
+        (void)json_skip(j, NULL);
+        return;
+    }
+    (void)json_array(j);
+    while (json_item(j)) {
+        s = STR("");
+        take_string(j, &s);
+        if (s.n && p->warnings++ == 0)
+            p->warning = s;
+    }
+}
+
+/* Passes over data.result, which is checked byte by byte on the way, and remembers its inside. */
+static void take_result(struct json *j, struct parts *p)
+{
+    const char *from;
+
+    p->result_kind = json_peek(j);
+    if (p->result_kind != JSON_ARRAY) {
+        (void)json_skip(j, NULL);
+        return;
+    }
+    from = j->p;
+    (void)json_array(j);
+    p->items = 0;
+    while (json_item(j)) {
+        (void)json_skip(j, NULL);
+        p->items++;
+    }
+    if (!j->error)
+        p->result = (struct str){from, (size_t)(j->p - from)};
+}
+
+static struct str inside(struct str array)
+{
+    return str_trim((struct str){array.p + 1, array.n - 2});
+}
+
+static void take_data(struct json *j, struct parts *p)
+{
+    struct str key;
+
+    if (json_peek(j) != JSON_OBJECT) {
+        (void)json_skip(j, NULL);
+        return;
+    }
+    (void)json_object(j);
+    while (json_member(j, &key)) {
+        if (json_key_is(key, "result"))
+            take_result(j, p);
+        else if (json_key_is(key, "resultType"))
+            take_string(j, &p->type);
+        else
+            (void)json_skip(j, NULL);
+    }
+}
+
+/* True when the body is JSON and an object. */
+static bool take_all(struct json *j, struct parts *p)
+{
+    struct str key;
+
+    *p = (struct parts){.result_kind = JSON_NONE};
+    (void)json_object(j);
+    while (json_member(j, &key)) {
+        if (json_key_is(key, "data"))
+            take_data(j, p);
+        else if (json_key_is(key, "status"))
+            take_string(j, &p->status);
+        else if (json_key_is(key, "errorType"))
+            take_string(j, &p->error_type);
+        else if (json_key_is(key, "error"))
+            take_string(j, &p->error);
+        else if (json_key_is(key, "warnings"))
+            take_warnings(j, p);
+        else
+            (void)json_skip(j, NULL);
+    }
+    return json_end(j);
+}
+
+static void put_error(const struct parts *p, char why[1024])
+{
+    char type[64];
+
+    text_line_json(type, sizeof(type), p->error_type);
+    (void)snprintf(why, 1024, "%s%s", type, *type ? ": " : "");
+    text_line_json(why + strlen(why), 1024 - strlen(why), p->error);
+}
+
+bool prom_answer_error(struct str body, char why[1024])
+{
+    struct json j;
+    struct parts p;
+
+    json_init(&j, body, JSON_LENIENT_UTF8);
+    if (!take_all(&j, &p) || !str_eq(p.status, STR("error")) || (p.error.n == 0 && p.error_type.n == 0))
+        return false;
+    put_error(&p, why);
+    return true;
+}
+
+/* `{"metric":M,"values":[V]}` for one element `{"metric":M,"value":V}` of an instant vector, since
+ * scoring APIs know series. */
+static int put_vector_item(struct json *j, struct buf *out, size_t *series)
+{
+    struct str key, metric = STR("{}"), value = {0};
+    int r;
+
+    if (!json_object(j))
+        return -EINVAL;
+    while (json_member(j, &key)) {
+        struct str span;
+        if (!json_skip(j, &span))
+            break;
+        if (json_key_is(key, "metric"))
+            metric = span;
+        else if (json_key_is(key, "value"))
+            value = span;
+    }
+    if (j->error)
+        return -EINVAL;
+    if (value.n == 0)
+        return 0; /* a native histogram: it has no single value */
+    r = buf_puts(out, out->n ? ",{\"metric\":" : "{\"metric\":");
+    if (r == 0)
+        r = buf_put_str(out, metric);
+    if (r == 0)
+        r = buf_puts(out, ",\"values\":[");
+    if (r == 0)
+        r = buf_put_str(out, value);
+    if (r == 0)
+        r = buf_puts(out, "]}");
+    if (r == 0)
+        ++*series;
+    return r;
+}
+
+static enum round_error from_vector(const struct parts *p, struct prom_answer *a, char why[1024])
+{
+    struct json j;
+    int r = 0;
+
+    json_init(&j, p->result, JSON_STRICT);
+    (void)json_array(&j);
+    while (r == 0 && json_item(&j))
+        r = put_vector_item(&j, &a->made, &a->n_series);
+    if (r == -EINVAL) {
+        (void)snprintf(why, 1024, "data.result[%zu]: expected an object", a->n_series);
+        return ROUND_SHAPE;
+    }
+    if (r < 0)
+        return ROUND_MEMORY;
+    a->series = buf_str(&a->made);
+    return ROUND_OK;
+}
+
+static enum round_error from_scalar(const struct parts *p, struct prom_answer *a)
+{
+    int r = buf_puts(&a->made, "{\"metric\":{},\"values\":[");
+
+    if (r == 0)
+        r = buf_put_str(&a->made, p->result);
+    if (r == 0)
+        r = buf_puts(&a->made, "]}");
+    if (r < 0)
+        return ROUND_MEMORY;
+    a->n_series = 1;
+    a->series = buf_str(&a->made);
+    return ROUND_OK;
+}
+
+/* Each element of a matrix begins with a brace: cheap to see, and what a scoring API would stumble over first. */
+static enum round_error from_matrix(const struct parts *p, struct prom_answer *a, char why[1024])
+{
+    struct str series = inside(p->result);
+
+    if (series.n && series.p[0] != '{') {
+        (void)snprintf(why, 1024, "data.result[0]: expected an object");
+        return ROUND_SHAPE;
+    }
+    a->series = series;
+    a->n_series = p->items;
+    return ROUND_OK;
+}
+
+static enum round_error from_data(const struct parts *p, struct prom_answer *a, char why[1024])
+{
+    char type[64];
+
+    if (p->result_kind == JSON_NULL)
+        return ROUND_OK; /* as Go writes an empty list */
+    if (p->result_kind != JSON_ARRAY) {
+        (void)snprintf(why, 1024, "not an answer of the query API: it has no list data.result");
+        return ROUND_SHAPE;
+    }
+    if (p->type.n == 0 || str_eq(p->type, STR("matrix")))
+        return from_matrix(p, a, why);
+    if (str_eq(p->type, STR("vector")))
+        return from_vector(p, a, why);
+    if (str_eq(p->type, STR("scalar")))
+        return from_scalar(p, a);
+    text_line_json(type, sizeof(type), p->type);
+    (void)snprintf(why, 1024, "the query gives a %s, which cannot be scored", type);
+    return ROUND_SHAPE;
+}
+
+static void put_json_error(struct str body, const struct json *j, char why[1024])
+{
+    unsigned line, column;
+
+    json_position(body, j->error_at, &line, &column);
+    (void)snprintf(why, 1024, "the answer is not JSON: line %u, column %u: %s", line, column, j->error);
+}
+
+enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[1024])
+{
+    struct prom_answer a = {.made = {.max = SIZE_MAX / 2}};
+    struct json j;
+    struct parts p;
+    enum round_error e;
+
+    json_init(&j, body, JSON_STRICT);
+    if (!take_all(&j, &p)) {
+        put_json_error(body, &j, why);
+        return ROUND_JSON;
+    }
+    if (str_eq(p.status, STR("error"))) {
+        put_error(&p, why);
+        return ROUND_QUERY;
+    }
+    e = from_data(&p, &a, why);
+    if (e != ROUND_OK) {
+        prom_answer_done(&a);
+        return e;
+    }
+    a.warnings = p.warnings;
+    text_line_json(a.warning, sizeof(a.warning), p.warning);
+    *ret = a;
+    return ROUND_OK;
+}
+
+void prom_answer_done(struct prom_answer *a)
+{
+    buf_done(&a->made);
+    *a = (struct prom_answer){.made = {.max = SIZE_MAX / 2}};
+}

@@ -1,0 +1,203 @@
+#include "exporter/score/round.h"
+
+#include "exporter/score/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct round {
+    struct round_request rq;
+    round_done_fn done;
+    void *arg;
+    mono_ms deadline;
+    struct source *source;
+    struct buf token;
+    struct str *body; /* parts of the request: what goes around the source's slices, and they */
+    struct http_call *call;
+    struct round_result result;
+};
+
+const char *round_stage_word(enum round_stage s)
+{
+    return s == STAGE_SOURCE ? "source" : "scoring";
+}
+
+struct round *round_free(struct round *r)
+{
+    if (!r)
+        return NULL;
+    r->call = http_cancel(r->call);
+    r->source = source_free(r->source);
+    if (r->token.p)
+        explicit_bzero(r->token.p, r->token.n);
+    buf_done(&r->token);
+    free(r->body);
+    (void)batch_unref(r->result.batch);
+    free(r);
+    return NULL;
+}
+
+static void fail(struct round *r, enum round_stage stage, enum round_error e, const char *reason)
+{
+    r->result.stage = stage;
+    r->result.error = e;
+    /* The reason may already stand there. */
+    if (reason != r->result.reason)
+        (void)snprintf(r->result.reason, sizeof(r->result.reason), "%s", reason);
+    r->done(r->arg, &r->result);
+}
+
+/* Reads the answer into a batch. What the source found is not needed any more: it is given back first, so that the
+ * largest pieces of a round are never held together. */
+static void take_answer(struct round *r, struct http_answer *a)
+{
+    struct round_result *res = &r->result;
+    enum round_error e;
+
+    r->source = source_free(r->source);
+    if (batch_begin(r->rq.builder) < 0) {
+        fail(r, STAGE_SCORING, ROUND_MEMORY, "out of memory");
+        return;
+    }
+    e = answer_parse(buf_str(&a->body), r->rq.builder, r->rq.label_max, &res->answer, res->reason);
+    buf_done(&a->body);
+    if (e == ROUND_OK &&
+        batch_seal(r->rq.builder, loop_wall(r->rq.env->loop), &res->batch, &res->duplicates) < 0) {
+        e = ROUND_MEMORY;
+        (void)snprintf(res->reason, sizeof(res->reason), "out of memory");
+    }
+    if (e != ROUND_OK) {
+        batch_abandon(r->rq.builder);
+        fail(r, STAGE_SCORING, e, res->reason);
+        return;
+    }
+    r->done(r->arg, res);
+}
+
+static void got_scores(void *arg, struct http_answer *a)
+{
+    struct round *r = arg;
+    struct round_result *res = &r->result;
+    enum round_error e = round_error_of_answer(a);
+
+    r->call = NULL;
+    res->perform_s = a->seconds;
+    res->received[STAGE_SCORING] = a->received;
+    res->sent[STAGE_SCORING] = a->sent;
+    if (e == ROUND_OK) {
+        take_answer(r, a);
+        return;
+    }
+    res->retry_after_ms = a->retry_after_ms;
+    if (a->error != HTTP_OK)
+        (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
+    else
+        text_http_status(res->reason, sizeof(res->reason), a->status, buf_str(&a->body));
+    fail(r, STAGE_SCORING, e, res->reason);
+}
+
+/* `{"data":[` part `,` part `]}` as a list of slices: the source's bytes are sent from where they are. */
+static int make_body(struct round *r, const struct source_result *found, size_t *ret_n)
+{
+    size_t n = 0;
+
+    r->body = calloc(found->n_parts * 2 + 2, sizeof(*r->body));
+    if (!r->body)
+        return -ENOMEM;
+    r->body[n++] = STR("{\"data\":[");
+    for (size_t i = 0; i < found->n_parts; i++) {
+        if (found->parts[i].n == 0)
+            continue;
+        if (n > 1)
+            r->body[n++] = STR(",");
+        r->body[n++] = found->parts[i];
+    }
+    r->body[n++] = STR("]}");
+    *ret_n = n;
+    return 0;
+}
+
+static bool read_token(struct round *r)
+{
+    const struct secret_ref *auth = &r->rq.summary->scoring_auth;
+    char why[256];
+
+    if (!auth->name)
+        return true;
+    if (secrets_token(r->rq.env->secrets, auth->name, auth->key, &r->token, why) == 0)
+        return true;
+    fail(r, STAGE_SCORING, ROUND_SECRET, why);
+    return false;
+}
+
+static void ask_for_scores(struct round *r, const struct source_result *found)
+{
+    struct http_request q = {
+        .url = r->rq.summary->scoring_endpoint,
+        .content_type = "application/json",
+        .max_answer = r->rq.env->max_answer,
+        .timeout_ms = mono_diff(loop_now(r->rq.env->loop), r->deadline),
+    };
+    int e;
+
+    if (!read_token(r))
+        return;
+    if (q.timeout_ms <= 0) {
+        fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source used up the round's time");
+        return;
+    }
+    e = make_body(r, found, &q.body_parts);
+    q.body = r->body;
+    q.bearer = buf_str(&r->token);
+    if (e == 0)
+        e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
+    if (e < 0)
+        fail(r, STAGE_SCORING, e == -EINVAL ? ROUND_URL : ROUND_MEMORY,
+             e == -EINVAL ? "the scoring endpoint's URL cannot be used" : "out of memory");
+    else
+        r->result.performed = true;
+}
+
+static void got_series(void *arg, const struct source_result *found)
+{
+    struct round *r = arg;
+    struct round_result *res = &r->result;
+
+    res->fetch_s = found->seconds;
+    res->received[STAGE_SOURCE] = found->received;
+    res->sent[STAGE_SOURCE] = found->sent;
+    if (found->error != ROUND_OK) {
+        res->retry_after_ms = found->retry_after_ms;
+        fail(r, STAGE_SOURCE, found->error, found->reason);
+        return;
+    }
+    res->fetched = true;
+    res->source_series = found->series;
+    res->source_warnings = found->warnings;
+    memcpy(res->source_warning, found->warning, sizeof(res->source_warning));
+    ask_for_scores(r, found);
+}
+
+int round_start(struct round **ret, const struct round_request *rq, round_done_fn done, void *arg)
+{
+    struct round *r = calloc(1, sizeof(*r));
+    int e;
+
+    if (!r)
+        return -ENOMEM;
+    *r = (struct round){
+        .rq = *rq,
+        .done = done,
+        .arg = arg,
+        .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
+        .result = {.retry_after_ms = -1},
+    };
+    buf_init(&r->token, 64 << 10);
+    e = source_for(rq->summary->source_type)->start(&r->source, rq->env, rq->summary, r->deadline, got_series, r);
+    if (e < 0) {
+        free(r);
+        return e;
+    }
+    *ret = r;
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* No source: the scoring API is asked without any series. Also the table of sources. */
+#include "exporter/score/source.h"
+
+#include <errno.h>
+
+struct none {
+    struct source source;
+    struct loop *loop;
+    struct timer timer; /* the answer may not come from inside start() */
+    source_done_fn done;
+    void *arg;
+};
+
+static void answer(struct timer *t)
+{
+    struct none *n = CONTAINER_OF(t, struct none, timer);
+
+    n->done(n->arg, &(struct source_result){.error = ROUND_OK, .retry_after_ms = -1});
+}
+
+static int none_start(struct source **ret, const struct source_env *env, const struct summary *summary,
+                      mono_ms deadline, source_done_fn done, void *arg)
+{
+    struct none *n = calloc(1, sizeof(*n));
+
+    (void)summary;
+    (void)deadline;
+    if (!n)
+        return -ENOMEM;
+    *n = (struct none){.source = {&source_none}, .loop = env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
+    if (loop_timer_set(env->loop, &n->timer, loop_now(env->loop)) < 0) {
+        free(n);
+        return -ENOMEM;
+    }
+    *ret = &n->source;
+    return 0;
+}
+
+static struct source *none_free(struct source *s)
+{
+    struct none *n = CONTAINER_OF(s, struct none, source);
+
+    loop_timer_clear(n->loop, &n->timer);
+    free(n);
+    return NULL;
+}
+
+const struct source_ops source_none = {.name = "None", .start = none_start, .free = none_free};
+
+const struct source_ops *source_for(enum source_type type)
+{
+    static const struct source_ops *const table[] = {
+        [SOURCE_PROMETHEUS] = &source_prometheus,
+        [SOURCE_NONE] = &source_none,
+    };
+
+    return table[type];
+}
+
+struct source *source_free(struct source *s)
+{
+    return s ? s->ops->free(s) : NULL;
+}

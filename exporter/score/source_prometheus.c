@@ -1,0 +1,267 @@
+/* Prometheus' query API as a source: one request a query, one after the other, so that a scorer of many queries asks no more
+ * of a small Prometheus at a time than one of a single query. The answers' bodies are kept as they came; what goes
+ * to the scoring API are slices of them. */
+#include "exporter/score/prom_answer.h"
+#include "exporter/score/source.h"
+#include "exporter/score/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { GET_MAX_BYTES = 2000, URL_MAX_BYTES = 1 << 20, MAX_QUERIES = 64 };
+
+struct fetched {
+    struct buf body;
+    struct prom_answer answer;
+};
+
+struct prometheus {
+    struct source source;
+    const struct source_env *env;
+    const struct summary *summary;
+    mono_ms deadline;
+    source_done_fn done;
+    void *arg;
+    struct timer late; /* ends a fetch that failed before it could ask */
+    struct http_call *call;
+    struct buf token, form; /* of the request under way */
+    struct str form_part;
+    size_t query_at;
+    int64_t start_ms, end_ms; /* Unix time, the same for all queries */
+    struct fetched fetched[MAX_QUERIES];
+    struct str parts[MAX_QUERIES];
+    size_t n;
+    struct source_result result;
+};
+
+static struct source *prometheus_free(struct source *s)
+{
+    struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
+
+    loop_timer_clear(p->env->loop, &p->late);
+    p->call = http_cancel(p->call);
+    for (size_t i = 0; i < p->n; i++) {
+        buf_done(&p->fetched[i].body);
+        prom_answer_done(&p->fetched[i].answer);
+    }
+    if (p->token.p)
+        explicit_bzero(p->token.p, p->token.n);
+    buf_done(&p->token);
+    buf_done(&p->form);
+    free(p);
+    return NULL;
+}
+
+static void finish(struct prometheus *p)
+{
+    p->result.parts = p->parts;
+    p->result.n_parts = p->n;
+    p->done(p->arg, &p->result);
+}
+
+static void finish_late(struct timer *t)
+{
+    finish(CONTAINER_OF(t, struct prometheus, late));
+}
+
+/* A request body or query string, as application/x-www-form-urlencoded. */
+static int put_encoded(struct buf *b, struct str s)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    char *to, *o;
+    int r = buf_room(b, s.n * 3, &to);
+
+    if (r < 0)
+        return r;
+    o = to;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c)) {
+            *o++ = (char)c;
+        } else {
+            *o++ = '%';
+            *o++ = hex[c >> 4];
+            *o++ = hex[c & 15];
+        }
+    }
+    b->n += (size_t)(o - to);
+    return 0;
+}
+
+static int put_arguments(struct buf *b, const struct prometheus *p, struct str query)
+{
+    int r = buf_puts(b, "query=");
+
+    if (r == 0)
+        r = put_encoded(b, query);
+    if (r == 0)
+        r = buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", (long long)(p->start_ms / 1000),
+                       (long long)(p->start_ms % 1000), (long long)(p->end_ms / 1000),
+                       (long long)(p->end_ms % 1000), (long long)p->summary->source_step_s);
+    return r;
+}
+
+static void got_answer(void *arg, struct http_answer *a);
+
+/* By GET, or by form POST when the URL would be longer than proxies like. */
+static int send_query(struct prometheus *p, struct str query)
+{
+    const char *endpoint = p->summary->source_endpoint;
+    struct http_request r = {
+        .bearer = buf_str(&p->token),
+        .max_answer = p->env->max_answer,
+        .timeout_ms = mono_diff(loop_now(p->env->loop), p->deadline),
+    };
+    BUF_AUTO(url, URL_MAX_BYTES);
+    int e;
+
+    if (r.timeout_ms <= 0)
+        return -ETIME;
+    p->form.n = 0;
+    e = put_arguments(&p->form, p, query);
+    if (e == 0)
+        e = buf_puts(&url, endpoint);
+    if (e == 0 && url.n + p->form.n <= GET_MAX_BYTES) {
+        e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?');
+        if (e == 0)
+            e = buf_put_str(&url, buf_str(&p->form));
+    } else if (e == 0) {
+        p->form_part = buf_str(&p->form);
+        r.body = &p->form_part;
+        r.body_parts = 1;
+        r.content_type = "application/x-www-form-urlencoded";
+    }
+    if (e == 0)
+        e = buf_putc(&url, '\0');
+    r.url = url.p;
+    return e == 0 ? http_start(&p->call, p->env->http, &r, got_answer, p) : e;
+}
+
+static void set_error(struct prometheus *p, enum round_error e, const char *reason)
+{
+    p->result.error = e;
+    (void)snprintf(p->result.reason, sizeof(p->result.reason), "%s", reason);
+}
+
+/* Asks the next query. True when one is under way; false when there are none left, or on an error (in result). */
+static bool ask_next(struct prometheus *p)
+{
+    struct str query = summary_next_query(str_of(p->summary->source_query), &p->query_at);
+    int r;
+
+    if (query.n == 0)
+        return false;
+    if (p->n == MAX_QUERIES) {
+        set_error(p, ROUND_QUERY, "more than 64 queries");
+        return false;
+    }
+    r = send_query(p, query);
+    if (r == -ETIME)
+        set_error(p, ROUND_TIMEOUT, "the round's time was used up before all queries were asked");
+    else if (r == -EINVAL)
+        set_error(p, ROUND_URL, "the source's URL cannot be used");
+    else if (r == -EFBIG)
+        set_error(p, ROUND_QUERY, "the query is longer than 1 MiB");
+    else if (r < 0)
+        set_error(p, ROUND_MEMORY, "out of memory");
+    return r == 0;
+}
+
+static void failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
+{
+    p->result.error = e;
+    p->result.retry_after_ms = a->retry_after_ms;
+    if (a->error != HTTP_OK)
+        (void)snprintf(p->result.reason, sizeof(p->result.reason), "%s", a->reason);
+    else if (prom_answer_error(buf_str(&a->body), p->result.reason))
+        /* 503 is a query that timed out or an engine under load: it may pass. */
+        p->result.error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
+    else
+        text_http_status(p->result.reason, sizeof(p->result.reason), a->status, buf_str(&a->body));
+}
+
+static void good_answer(struct prometheus *p, struct http_answer *a)
+{
+    struct fetched *f = &p->fetched[p->n];
+    enum round_error e;
+
+    f->body = buf_take(&a->body);
+    e = prom_answer_parse(buf_str(&f->body), &f->answer, p->result.reason);
+    if (e != ROUND_OK) {
+        buf_done(&f->body);
+        p->result.error = e;
+        return;
+    }
+    if (p->result.warnings == 0)
+        memcpy(p->result.warning, f->answer.warning, sizeof(p->result.warning));
+    p->result.warnings += f->answer.warnings;
+    p->result.series += f->answer.n_series;
+    p->parts[p->n++] = f->answer.series;
+}
+
+static void got_answer(void *arg, struct http_answer *a)
+{
+    struct prometheus *p = arg;
+    enum round_error e = round_error_of_answer(a);
+
+    p->call = NULL;
+    p->result.seconds += a->seconds;
+    p->result.received += a->received;
+    p->result.sent += a->sent;
+    if (e == ROUND_OK)
+        good_answer(p, a);
+    else
+        failed_answer(p, e, a);
+    if (p->result.error != ROUND_OK || !ask_next(p))
+        finish(p);
+}
+
+static bool read_token(struct prometheus *p)
+{
+    const struct secret_ref *auth = &p->summary->source_auth;
+    char why[256];
+
+    if (!auth->name)
+        return true;
+    if (secrets_token(p->env->secrets, auth->name, auth->key, &p->token, why) == 0)
+        return true;
+    set_error(p, ROUND_SECRET, why);
+    return false;
+}
+
+static int prometheus_start(struct source **ret, const struct source_env *env, const struct summary *summary,
+                            mono_ms deadline, source_done_fn done, void *arg)
+{
+    struct prometheus *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return -ENOMEM;
+    *p = (struct prometheus){
+        .source = {&source_prometheus},
+        .env = env,
+        .summary = summary,
+        .deadline = deadline,
+        .done = done,
+        .arg = arg,
+        .late = {.fn = finish_late},
+        .end_ms = loop_wall(env->loop).ms,
+        .result = {.retry_after_ms = -1},
+    };
+    p->start_ms = p->end_ms - summary->source_range_s * 1000;
+    if (p->start_ms < 0) /* a clock that was never set */
+        p->start_ms = 0;
+    buf_init(&p->token, 64 << 10);
+    buf_init(&p->form, URL_MAX_BYTES);
+    if (!read_token(p) || !ask_next(p)) {
+        int r = loop_timer_set(env->loop, &p->late, loop_now(env->loop));
+        if (r < 0) {
+            (void)prometheus_free(&p->source);
+            return r;
+        }
+    }
+    *ret = &p->source;
+    return 0;
+}
+
+const struct source_ops source_prometheus = {
+    .name = "Prometheus", .start = prometheus_start, .free = prometheus_free};
