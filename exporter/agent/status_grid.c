@@ -154,13 +154,15 @@ static void put_header(struct out *o, const struct grid *g, size_t indent)
         if (!g->names[i])
             continue;
         for (size_t k = 0; k <= strlen(g->names[i]); k++)
-            name[k] = (char)(g->names[i][k] >= 'a' && g->names[i][k] <= 'z' ? g->names[i][k] - 32 : g->names[i][k]);
+            name[k] =
+                (char)(g->names[i][k] >= 'a' && g->names[i][k] <= 'z' ? g->names[i][k] - 32 : g->names[i][k]);
         put_cell(o, str_of(name), g->widths[i]);
     }
     out_puts(o, "SCORE\n");
 }
 
-void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent, size_t width)
+void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent,
+                 size_t width)
 {
     BUF_AUTO(scratch, LABEL_SCRATCH);
     CLEANUP(cleanup_free) struct grid *g = calloc(1, sizeof(*g));

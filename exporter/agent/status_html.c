@@ -1,5 +1,5 @@
-/* The status page: made anew each time someone opens it, by one pass over the scorers for each state, so that those which need
- * someone's attention come first. */
+/* The status page: made anew each time someone opens it, by one pass over the scorers for each state, so that those
+ * which need someone's attention come first. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_page.h"
@@ -10,7 +10,8 @@
 
 enum { REFRESH_SECONDS = 10, UNFOLDED_MOST = 8 };
 
-static const enum scorer_state by_urgency[] = {SCORER_STALE, SCORER_FAILING, SCORER_EMPTY, SCORER_WAITING, SCORER_OK};
+static const enum scorer_state by_urgency[] = {SCORER_STALE, SCORER_FAILING, SCORER_EMPTY, SCORER_WAITING,
+                                               SCORER_OK};
 
 static struct str entity(struct str s, size_t char_len)
 {
@@ -66,12 +67,9 @@ void html(struct out *o, const char *fmt, ...)
         if (p[0] == '%' && p[1] == 's') {
             html_text(o, str_of(va_arg(ap, const char *)));
             p += 2;
-        } else if (p[0] == '%' && p[1] == 'z') {
+        } else if (p[0] == '%') { /* zu */
             out_printf(o, "%zu", va_arg(ap, size_t));
             p += 3;
-        } else if (p[0] == '%') {
-            out_puts(o, "%");
-            p++;
         }
     }
     va_end(ap);
@@ -130,16 +128,16 @@ static void head(struct out *o, const struct agent *a, const struct totals *t)
 
     html(o, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n");
+            "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
+            "content=\"no-referrer\">\n");
     html(o, "<meta http-equiv=\"refresh\" content=\"%zu\">\n<title>", (size_t)REFRESH_SECONDS);
     if (bad)
         html(o, "%zu failing · ", bad);
     html(o, "%s · dynamic-scoring</title>\n", title_cluster(a));
-    html(o,
-         "<link rel=\"icon\" href=\"data:image/svg+xml,%%3Csvg xmlns=%s viewBox=%s%%3E%%3Ccircle cx=%s cy=%s r=%s fill=%s"
-         "/%%3E%%3C/svg%%3E\">\n",
-         "'http://www.w3.org/2000/svg'", "'0 0 16 16'", "'8'", "'8'", "'7'",
-         bad || !agent_reload_status(a)->ok ? "'%23d1302e'" : "'%232da44e'");
+    out_puts(o, "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' "
+                "viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' r='7' fill='%23");
+    out_puts(o, bad || !agent_reload_status(a)->ok ? "d1302e" : "2da44e");
+    out_puts(o, "'/%3E%3C/svg%3E\">\n");
     html(o, "<style>");
     out_puts(o, status_style);
     html(o, "</style>\n</head>\n<body>\n");
@@ -152,16 +150,20 @@ static void header(struct out *o, const struct agent *a, int64_t now_ms)
     unix_ms_format((unix_ms){now_ms}, now);
     now[10] = ' ';
     now[19] = '\0';
-    html(o, "<header>\n<p class=\"over-title\">dynamic-scoring agent</p>\n<h1><bdi>%s</bdi></h1>\n", title_cluster(a));
+    html(o, "<header>\n<p class=\"over-title\">dynamic-scoring agent</p>\n<h1><bdi>%s</bdi></h1>\n",
+         title_cluster(a));
     html(o,
-         "<nav aria-label=\"Links\"><a href=\"/metrics\">/metrics</a><a href=\"/api/v1/status\">/api/v1/status</a>"
+         "<nav aria-label=\"Links\"><a href=\"/metrics\">/metrics</a><a "
+         "href=\"/api/v1/status\">/api/v1/status</a>"
          "<a href=\"/-/healthy\">/-/healthy</a><a href=\"/-/ready\">/-/ready</a>"
          "<span class=\"soft\">%s UTC, renewed every %zu s</span></nav>\n</header>\n<main>\n",
          now, (size_t)REFRESH_SECONDS);
     if (!agent_reload_status(a)->ok)
-        html(o, "<div class=\"note bad\"><p><b>%s</b> <a href=\"#config\">What is wrong with it</a></p></div>\n",
-             agent_config(a) ? "The configuration file was refused; the configuration before it stays in force."
-                             : "No configuration is in force.");
+        html(o,
+             "<div class=\"note bad\"><p><b>%s</b> <a href=\"#config\">What is wrong with it</a></p></div>\n",
+             agent_config(a)
+                 ? "The configuration file was refused; the configuration before it stays in force."
+                 : "No configuration is in force.");
 }
 
 static void tile(struct out *o, const char *what, const char *class, uint64_t n)
@@ -178,7 +180,8 @@ static void tiles(struct out *o, const struct agent *a, const struct totals *t)
     html(o, "<dl class=\"tiles\">\n");
     tile(o, "scorers", "all", agent_scorers(a));
     for (size_t i = ARRAY_SIZE(by_urgency); i-- > 0;)
-        tile(o, scorer_state_word(by_urgency[i]), scorer_state_word(by_urgency[i]), t->by_state[by_urgency[i]]);
+        tile(o, scorer_state_word(by_urgency[i]), scorer_state_word(by_urgency[i]),
+             t->by_state[by_urgency[i]]);
     tile(o, "series exposed", "all", t->series);
     status_bytes(status_page_memory(a), held);
     html(o, "<div><dt>/metrics page</dt><dd>%s</dd></div>\n</dl>\n", held);
@@ -197,24 +200,35 @@ static void overview_row(struct out *o, const struct scorer *s, size_t i, int64_
     status_seconds(st->perform_s, perform);
     html(o, "<tr><td class=\"is\">");
     html_state(o, scorer_state(s));
-    html(o, "</td><th scope=\"row\"><a href=\"#s%zu\"><bdi>%s</bdi></a></th>", i, scorer_summary(s)->score_name);
+    html(o, "</td><th scope=\"row\"><a href=\"#s%zu\"><bdi>%s</bdi></a></th>", i,
+         scorer_summary(s)->score_name);
     html(o, "<td class=\"n\" data-what=\"Series\">");
     html_count(o, status_series(s));
-    html(o, "</td><td class=\"n\" data-what=\"Age of scores\">%s</td><td class=\"n\" data-what=\"Last round\">%s</td>",
+    html(o,
+         "</td><td class=\"n\" data-what=\"Age of scores\">%s</td><td class=\"n\" data-what=\"Last "
+         "round\">%s</td>",
          b ? age : "–", last);
-    html(o, "<td class=\"n\" data-what=\"Source\">%s</td><td class=\"n\" data-what=\"Scoring\">%s</td>",
-         st->rounds && scorer_summary(s)->source_type != SOURCE_NONE ? fetch : "–", st->rounds ? perform : "–");
+    html(
+        o,
+        "<td class=\"n\" data-what=\"Source took\">%s</td><td class=\"n\" data-what=\"Scoring took\">%s</td>",
+        st->rounds && scorer_summary(s)->source_type != SOURCE_NONE ? fetch : "–",
+        status_scorer_asked(st) ? perform : "–");
     html(o, "<td class=\"n\" data-what=\"Next round\">%s</td></tr>\n",
-         st->running ? "under way" : st->next_ms == 0 ? "–" : st->next_ms > now_ms ? next : "now");
+         st->running            ? "under way"
+         : st->next_ms == 0     ? "–"
+         : st->next_ms > now_ms ? next
+                                : "now");
 }
 
 static void overview(struct out *o, const struct agent *a, int64_t now_ms)
 {
-    html(o, "<div class=\"card scorers\"><table><caption class=\"unseen\">All scorers, those that fail first</caption><thead><tr>"
-            "<th scope=\"col\">State</th><th scope=\"col\">Score</th><th scope=\"col\" class=\"n\">Series</th>"
-            "<th scope=\"col\" class=\"n\">Age of scores</th><th scope=\"col\" class=\"n\">Last round</th>"
-            "<th scope=\"col\" class=\"n\">Source</th><th scope=\"col\" class=\"n\">Scoring</th>"
-            "<th scope=\"col\" class=\"n\">Next round</th></tr></thead><tbody>\n");
+    html(o,
+         "<div class=\"card scorers\"><table><caption class=\"unseen\">All scorers, those that fail "
+         "first</caption><thead><tr>"
+         "<th scope=\"col\">State</th><th scope=\"col\">Score</th><th scope=\"col\" class=\"n\">Series</th>"
+         "<th scope=\"col\" class=\"n\">Age of scores</th><th scope=\"col\" class=\"n\">Last round</th>"
+         "<th scope=\"col\" class=\"n\">Source took</th><th scope=\"col\" class=\"n\">Scoring took</th>"
+         "<th scope=\"col\" class=\"n\">Next round</th></tr></thead><tbody>\n");
     for (size_t k = 0; k < ARRAY_SIZE(by_urgency); k++)
         for (size_t i = 0; i < agent_scorers(a); i++)
             if (scorer_state(agent_scorer(a, i)) == by_urgency[k])
@@ -228,12 +242,13 @@ static void scorers(struct out *o, const struct agent *a, int64_t now_ms)
 
     html(o, "<h2>Scorers</h2>\n");
     if (n == 0)
-        html(o, "<div class=\"card\"><p>No scorers configured: add some under <code>summaries</code> in the configuration file, "
+        html(o, "<div class=\"card\"><p>No scorers configured: add some under <code>summaries</code> in the "
+                "configuration file, "
                 "then send the agent SIGHUP, or POST to <code>/-/reload</code>.</p></div>\n");
     if (n > 1)
         overview(o, a, now_ms);
     if (n > 1)
-        html(o, "<h2>Each in full</h2>\n");
+        html(o, "<h2>In detail</h2>\n");
     for (size_t k = 0; k < ARRAY_SIZE(by_urgency); k++)
         for (size_t i = 0; i < n; i++)
             if (scorer_state(agent_scorer(a, i)) == by_urgency[k])
@@ -245,9 +260,10 @@ static void build(struct out *o, const struct agent *a, int64_t now_ms)
     char up[STATUS_WORD];
 
     status_duration(now_ms - agent_started_ms(a), up);
-    html(o, "<h2 id=\"build\">Build</h2>\n<section class=\"card\" aria-labelledby=\"build\"><dl class=\"facts\">\n");
-    html(o, "<div><dt>Version</dt><dd>%s</dd></div><div><dt>Revision</dt><dd><code>%s</code></dd></div>\n", ds_version,
-         ds_revision);
+    html(o, "<h2 id=\"build\">Build</h2>\n<section class=\"card\" aria-labelledby=\"build\"><dl "
+            "class=\"facts\">\n");
+    html(o, "<div><dt>Version</dt><dd>%s</dd></div><div><dt>Revision</dt><dd><code>%s</code></dd></div>\n",
+         ds_version, ds_revision);
     html_fact(o, "Started");
     html_moment(o, now_ms, agent_started_ms(a));
     html_fact_end(o);

@@ -40,15 +40,17 @@ static void listen_fact(struct out *o, const struct config *c)
 
 static void limit(struct out *o, const char *key, const char *value, const char *meaning)
 {
-    html(o, "<tr><th scope=\"row\"><code>%s</code></th><td class=\"n\">%s</td><td class=\"soft\">%s</td></tr>\n", key, value,
-         meaning);
+    html(o,
+         "<tr><th scope=\"row\"><code>%s</code></th><td class=\"n\">%s</td><td class=\"soft\">%s</td></tr>\n",
+         key, value, meaning);
 }
 
 static void limits(struct out *o, const struct limits *l)
 {
     char word[STATUS_WORD];
 
-    html(o, "<table class=\"limits\"><caption>Limits</caption><thead class=\"unseen\"><tr><th scope=\"col\">Key</th>"
+    html(o, "<table class=\"limits\"><caption>Limits</caption><thead class=\"unseen\"><tr><th "
+            "scope=\"col\">Key</th>"
             "<th scope=\"col\">Value</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
     status_bytes(l->response_bytes, word);
     limit(o, "responseBytes", word, "of one answer");
@@ -73,7 +75,10 @@ void html_config(struct out *o, const struct agent *a, int64_t now_ms)
     html(o, "<h2 id=\"config\">Configuration</h2>\n<section class=\"card\" aria-labelledby=\"config\">\n");
     if (r->problems)
         html(o, "<div class=\"note%s\"><p><b>%s</b></p><pre>%s</pre></div>\n", r->ok ? "" : " bad",
-             r->ok ? "Warnings" : c ? "Refused; the configuration before it stays in force" : "Refused", r->problems);
+             r->ok ? "Warnings"
+             : c   ? "Refused; the configuration before it stays in force"
+                   : "Refused",
+             r->problems);
     html(o, "<dl class=\"facts\">\n");
     if (c) {
         html_fact(o, "In force since");

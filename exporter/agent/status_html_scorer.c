@@ -8,8 +8,8 @@ static void error_note(struct out *o, const struct scorer_status *st)
 {
     if (st->rounds == 0 || st->error == ROUND_OK)
         return;
-    html(o, "<div class=\"note bad\"><p><b>%s failed: %s</b>", st->stage == STAGE_SOURCE ? "The source" : "Scoring",
-         round_error_word(st->error));
+    html(o, "<div class=\"note bad\"><p><b>%s failed: %s</b>",
+         st->stage == STAGE_SOURCE ? "The source" : "Scoring", round_error_word(st->error));
     if (st->failures > 1)
         html(o, ", %zu rounds in a row", st->failures);
     html(o, "</p><pre>%s</pre><p>Look at %s.</p></div>\n", st->reason, status_hint(st->error, st->stage));
@@ -33,14 +33,16 @@ static void results_note(struct out *o, const struct scorer_status *st)
     if (st->invalid) {
         html(o, "<p><b>Left out</b>: ");
         html_count(o, st->invalid);
-        html(o, "%s</p><pre>%s</pre>", st->invalid == 1 ? " result that is not valid" : " results that are not valid; first:",
+        html(o, "%s</p><pre>%s</pre>",
+             st->invalid == 1 ? " result that is not valid" : " results that are not valid; first:",
              st->first_invalid);
     }
     if (st->duplicates) {
         html(o, "<p><b>Duplicates</b>: ");
         html_count(o, st->duplicates);
-        html(o, "%s</p>", st->duplicates == 1 ? " result replaced an earlier one with the same labels"
-                                              : " results replaced earlier ones with the same labels");
+        html(o, "%s</p>",
+             st->duplicates == 1 ? " result replaced an earlier one with the same labels"
+                                 : " results replaced earlier ones with the same labels");
     }
     if (st->cut) {
         html(o, "<p><b>Cut</b>: ");
@@ -56,13 +58,15 @@ static void flow_fact(struct out *o, const struct scorer *s)
     const struct scorer_status *st = scorer_status(s);
 
     html_fact(o, "Series");
-    if (st->rounds && scorer_summary(s)->source_type != SOURCE_NONE) {
+    if (status_scorer_asked(st) && scorer_summary(s)->source_type != SOURCE_NONE) {
         html_count(o, st->source_series);
-        html(o, "%s → ", " from the source");
+        html(o, " from the source → ");
     }
-    if (st->rounds) {
+    if (status_scorer_asked(st) && st->error == ROUND_OK) {
         html_count(o, st->results);
         html(o, "%s → ", st->results == 1 ? " result" : " results");
+    } else if (st->rounds) {
+        html(o, "failed → ");
     }
     html_count(o, status_series(s));
     html(o, " exposed");
@@ -72,6 +76,7 @@ static void flow_fact(struct out *o, const struct scorer *s)
 static void latency_fact(struct out *o, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
+    bool fetched = scorer_summary(s)->source_type != SOURCE_NONE;
     char fetch[STATUS_WORD], perform[STATUS_WORD];
 
     if (st->rounds == 0)
@@ -79,9 +84,10 @@ static void latency_fact(struct out *o, const struct scorer *s)
     status_seconds(st->fetch_s, fetch);
     status_seconds(st->perform_s, perform);
     html_fact(o, "Latency");
-    if (scorer_summary(s)->source_type != SOURCE_NONE)
-        html(o, "source %s, ", fetch);
-    html(o, "scoring %s", perform);
+    if (fetched)
+        html(o, "source %s%s", fetch, status_scorer_asked(st) ? ", " : "");
+    if (status_scorer_asked(st))
+        html(o, "scoring %s", perform);
     html_fact_end(o);
 }
 
@@ -97,8 +103,9 @@ static void bytes_fact(struct out *o, const struct scorer *s)
     status_bytes(st->received[STAGE_SCORING], received);
     html_fact(o, "Transferred");
     if (scorer_summary(s)->source_type != SOURCE_NONE)
-        html(o, "%s from the source, ", fetched);
-    html(o, "%s to the scorer, %s back", sent, received);
+        html(o, "%s from the source%s", fetched, status_scorer_asked(st) ? ", " : "");
+    if (status_scorer_asked(st))
+        html(o, "%s to the scorer, %s back", sent, received);
     html_fact_end(o);
 }
 
@@ -142,9 +149,10 @@ static void facts(struct out *o, const struct scorer *s, int64_t now_ms)
     bytes_fact(o, s);
     html_fact(o, "Rounds");
     html_count(o, st->rounds);
-    html(o, "%s", st->failures ? "" : ", none failing now");
-    if (st->failures)
+    if (st->failures > 1)
         html(o, ", the last %zu failed", st->failures);
+    else if (st->rounds)
+        html(o, "%s", st->failures ? ", the last one failed" : ", the last one good");
     html_fact_end(o);
     html_fact(o, "Last success");
     html_moment(o, now_ms, st->succeeded_ms);
@@ -168,7 +176,8 @@ static void score_row(struct out *o, const struct batch *b, size_t series, struc
     html(o, "%s</td><td class=\"n\">%s</td></tr>\n", n ? "" : "(no labels)", score);
 }
 
-static void score_table(struct out *o, const char *caption, const struct batch *b, const size_t *series, size_t n)
+static void score_table(struct out *o, const char *caption, const struct batch *b, const size_t *series,
+                        size_t n)
 {
     BUF_AUTO(scratch, LABEL_SCRATCH);
 
@@ -206,7 +215,9 @@ static void scores(struct out *o, const struct batch *b)
 static void secret(struct out *o, const struct secret_ref *ref)
 {
     if (ref->name)
-        html(o, "<span class=\"soft\">token from Secret <code><bdi>%s</bdi></code>, key <code><bdi>%s</bdi></code></span>",
+        html(o,
+             "<span class=\"soft\">token from Secret <code><bdi>%s</bdi></code>, key "
+             "<code><bdi>%s</bdi></code></span>",
              ref->name, cstr(ref->key));
 }
 
@@ -216,8 +227,7 @@ static void endpoint_fact(struct out *o, const char *what, const char *url, cons
 
     if (o->error == 0)
         o->error = http_url_for_people(str_of(url), &plain);
-    html_fact(o, what);
-    html(o, "<code><bdi>");
+    html(o, "<div class=\"wide\"><dt>%s</dt><dd><code><bdi>", what);
     html_text(o, buf_str(&plain));
     html(o, "</bdi></code>");
     secret(o, ref);
@@ -243,7 +253,8 @@ static void query_fact(struct out *o, const struct summary *s)
 
 static void configured(struct out *o, const struct summary *s, bool unfolded)
 {
-    html(o, "<details%s><summary>Query and endpoints</summary><dl class=\"facts\">\n", unfolded ? " open" : "");
+    html(o, "<details%s><summary>Query and endpoints</summary><dl class=\"facts\">\n",
+         unfolded ? " open" : "");
     if (s->source_type != SOURCE_NONE) {
         query_fact(o, s);
         endpoint_fact(o, "Source", cstr(s->source_endpoint), &s->source_auth);
@@ -261,7 +272,8 @@ void html_scorer(struct out *o, const struct scorer *s, size_t i, int64_t now_ms
     const struct summary *summary = scorer_summary(s);
     const struct scorer_status *st = scorer_status(s);
 
-    html(o, "<article class=\"card\" id=\"s%zu\"><div class=\"name\"><h3><bdi>%s</bdi></h3>", i, summary->score_name);
+    html(o, "<article class=\"card\" id=\"s%zu\"><div class=\"name\"><h3><bdi>%s</bdi></h3>", i,
+         summary->score_name);
     html_state(o, scorer_state(s));
     if (strcmp(summary->name, summary->score_name) != 0)
         html(o, "<span class=\"soft\">scorer <bdi>%s</bdi></span>", summary->name);

@@ -1,5 +1,6 @@
-/* /api/v1/status. Names are camelCase and stay; times are RFC 3339 in UTC, null for never; lengths of time are in seconds;
- * scores that are no finite number are the strings "NaN", "+Inf", "-Inf". Scorers come in the order of the configuration. */
+/* /api/v1/status. Names are camelCase and stay; times are RFC 3339 in UTC, null for never; lengths of time are in
+ * seconds; scores that are no finite number are the strings "+Inf", "-Inf". Scorers come in the order of the
+ * configuration. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_text.h"

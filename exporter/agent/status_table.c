@@ -1,4 +1,5 @@
-/* The table of `agent --once`, for whoever is writing a scorer: what each of them did, in words, and the scores it gave. */
+/* The table of `agent --once`, for whoever is writing a scorer: what each of them did, in words, and the scores it
+ * gave. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_grid.h"
@@ -82,21 +83,26 @@ static size_t fits(struct str s, size_t room)
     return at;
 }
 
-/* Ends the line of prose: it is indented, and folded at the width. What follows the first line goes in deeper. */
-static void end_line(struct table *t)
+/* Ends the line of prose, folding it at the width: what does not fit goes in deeper. */
+static void fold_line(struct table *t, size_t indent)
 {
     struct str rest = buf_str(&t->line);
 
-    for (size_t indent = INDENT; rest.n; indent = INDENT + 2) {
-        size_t room = t->width > indent + 16 ? t->width - indent : t->width ? 16 : SIZE_MAX;
+    for (size_t deep = indent; rest.n; deep = indent + 2) {
+        size_t room = t->width > deep + 16 ? t->width - deep : t->width ? 16 : SIZE_MAX;
         size_t n = fits(rest, room);
 
-        spaces(&t->o, indent);
+        spaces(&t->o, deep);
         out_str(&t->o, (struct str){rest.p, n});
         out_puts(&t->o, "\n");
         rest = str_trim((struct str){rest.p + n, rest.n - n});
     }
     buf_truncate(&t->line, 0);
+}
+
+static void end_line(struct table *t)
+{
+    fold_line(t, INDENT);
 }
 
 static void headline(struct table *t, const struct scorer *s)
@@ -192,6 +198,7 @@ static void say_remarks(struct table *t, const struct scorer_status *st)
 static void say_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
+    char more[STATUS_WORD];
 
     status_rank(scorer_batch(s), RANKED_MAX, &r);
     if (r.n) {
@@ -199,12 +206,11 @@ static void say_scores(struct table *t, const struct scorer *s)
         grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT, t->width);
     }
     if (r.numbers > r.n) {
-        say_count(t, r.numbers - r.n, "", "");
-        buf_truncate(&t->line, t->line.n ? t->line.n - 1 : 0);
-        out_puts(&t->o, "    … and ");
-        out_str(&t->o, buf_str(&t->line));
-        out_puts(&t->o, " more\n");
-        buf_truncate(&t->line, 0);
+        status_count(r.numbers - r.n, more);
+        say(t, "… and ");
+        say(t, more);
+        say(t, " more");
+        end_line(t);
     }
     if (r.nans) {
         say_count(t, r.nans, "score is NaN", "scores are NaN");
@@ -235,15 +241,15 @@ static void say_totals(struct table *t, const struct agent *a)
 {
     struct totals totals = status_totals(a);
     size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
-    size_t others = totals.by_state[SCORER_WAITING];
     char words[160];
 
-    (void)snprintf(words, sizeof(words), "%zu scorer%s: %zu ok, %zu empty, %zu failed%s", agent_scorers(a),
-                   agent_scorers(a) == 1 ? "" : "s", totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY],
-                   failed, others ? ", the others did not get to it" : "");
-    out_puts(&t->o, words);
-    (void)snprintf(words, sizeof(words), "; %zu score%s\n", totals.series, totals.series == 1 ? "" : "s");
-    out_puts(&t->o, words);
+    (void)snprintf(words, sizeof(words), ": %zu ok, %zu empty, %zu failed, %zu waiting; ",
+                   totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY], failed,
+                   totals.by_state[SCORER_WAITING]);
+    say_count(t, agent_scorers(a), "scorer", "scorers");
+    say(t, words);
+    say_count(t, totals.series, "score", "scores");
+    fold_line(t, 0);
 }
 
 int status_table(const struct agent *a, unsigned width, struct buf *into)

@@ -64,7 +64,8 @@ void status_duration(int64_t ms, char out[STATUS_WORD])
         long long whole = s / scales[i].seconds, rest = s % scales[i].seconds / scales[i].lesser;
 
         if (whole && rest)
-            (void)snprintf(out, STATUS_WORD, "%lld%c %lld%c", whole, scales[i].unit, rest, scales[i].lesser_unit);
+            (void)snprintf(out, STATUS_WORD, "%lld%c %lld%c", whole, scales[i].unit, rest,
+                           scales[i].lesser_unit);
         else if (whole)
             (void)snprintf(out, STATUS_WORD, "%lld%c", whole, scales[i].unit);
         if (whole)
@@ -111,7 +112,8 @@ void status_bytes(uint64_t n, char out[STATUS_WORD])
     }
     for (; v >= 1023.5 && unit + 1 < ARRAY_SIZE(units); unit++)
         v /= 1024;
-    (void)snprintf(out, STATUS_WORD, "%.*f %s", v < 9.95 && v != floor(v) ? 1 : 0, v, units[unit]);
+    (void)snprintf(out, STATUS_WORD, "%.*f %s", v < 9.95 && fabs(v - round(v)) >= 0.05 ? 1 : 0, v,
+                   units[unit]);
 }
 
 void status_count(uint64_t n, char out[STATUS_WORD])
@@ -137,12 +139,15 @@ const char *status_hint(enum round_error e, enum round_stage stage)
                        "scoringEndpoint, as it is written in the configuration"},
         [ROUND_DNS] = {"the host name in sourceEndpoint, and whether DNS answers here",
                        "the host name in scoringEndpoint, and whether DNS answers here"},
-        [ROUND_CONNECT] = {"whether the server runs and listens there, and firewalls or network policies on the way"},
-        [ROUND_TLS] = {"the server's certificate: made for this host name, and signed by an authority known here "
-                       "(SSL_CERT_FILE, or the system's store)"},
-        [ROUND_TIMEOUT] = {"the query: fewer series, a shorter sourceRange or a longer sourceStep; or allow more time "
-                           "(timeout, limits.roundTime)",
-                           "why the scorer takes so long, or allow more time (timeout, limits.roundTime)"},
+        [ROUND_CONNECT] =
+            {"whether the server runs and listens there, and firewalls or network policies on the way"},
+        [ROUND_TLS] =
+            {"the server's certificate: made for this host name, and signed by an authority known here "
+             "(SSL_CERT_FILE, or the system's store)"},
+        [ROUND_TIMEOUT] =
+            {"the query: fewer series, a shorter sourceRange or a longer sourceStep; or allow more time "
+             "(timeout, limits.roundTime)",
+             "why the scorer takes so long, or allow more time (timeout, limits.roundTime)"},
         [ROUND_TOO_LARGE] = {"the query: fewer series or a longer sourceStep; or raise limits.responseBytes",
                              "what the scorer sends, or raise limits.responseBytes"},
         [ROUND_BROKEN] = {"what the server, or a proxy before it, sends: curl -v shows it"},
@@ -169,6 +174,11 @@ const char *status_hint(enum round_error e, enum round_stage stage)
 const char *status_source_word(enum source_type type)
 {
     return type == SOURCE_NONE ? "None" : "Prometheus";
+}
+
+bool status_scorer_asked(const struct scorer_status *st)
+{
+    return st->rounds && (st->error == ROUND_OK || st->stage == STAGE_SCORING);
 }
 
 size_t status_series(const struct scorer *s)
@@ -229,7 +239,7 @@ void status_rank(const struct batch *b, size_t most, struct ranking *ret)
 size_t status_labels(struct out *o, const struct batch *b, size_t series, struct buf *scratch,
                      struct shown_label ret[SHOWN_LABELS])
 {
-    static const enum ds_label order[SHOWN_LABELS] = {DS_NODE,   DS_NAMESPACE, DS_APP, DS_POD,
+    static const enum ds_label order[SHOWN_LABELS] = {DS_NODE,      DS_NAMESPACE, DS_APP, DS_POD,
                                                       DS_CONTAINER, DS_DEVICE,    DS_META};
     struct str name = series_name(b->set, series), raw[DS_LABELS];
     size_t n = 0;

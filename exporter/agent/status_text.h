@@ -45,6 +45,8 @@ void status_count(uint64_t n, char out[STATUS_WORD]);
 const char *status_hint(enum round_error e, enum round_stage stage);
 /* "Prometheus", "None". */
 const char *status_source_word(enum source_type type);
+/* Whether the last round got as far as the scoring API: if not, its figures for that are no zeros, but nothing. */
+bool status_scorer_asked(const struct scorer_status *st);
 /* How many series the scorer exposes. */
 size_t status_series(const struct scorer *s);
 

@@ -2,8 +2,10 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
+#include "exporter/base/utf8.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -14,10 +16,11 @@ static enum log_format log_format = LOG_FORMAT_LOGFMT;
 static const char *const level_words[] = {"debug", "info", "warn", "error"};
 static const char *const format_words[] = {"logfmt", "json"};
 
-/* A line under construction. What does not fit is left out, and the line is still ended well. */
+/* A line under construction. A field that does not fit is left out whole, so the line is still ended well. */
 struct line {
     char p[LINE_MAX_BYTES];
     size_t n;
+    bool full; /* something of the field at hand did not fit */
 };
 
 void log_setup(enum log_level level, enum log_format format)
@@ -59,38 +62,59 @@ bool log_enabled(enum log_level level)
 
 static void put(struct line *l, const char *p, size_t n)
 {
-    /* Room is kept for the closing `"}` and line end. */
-    if (n > sizeof(l->p) - 8 - l->n)
+    /* Room is kept for the braces and the line end. */
+    l->full |= n > sizeof(l->p) - 8 - l->n;
+    if (l->full)
         return;
     memcpy(l->p + l->n, p, n);
     l->n += n;
 }
 
+/* How one character of n bytes (0: an ill-formed one) stands between quotes; returns the length. */
+static size_t quote_char(const char *p, size_t n, char out[8])
+{
+    unsigned char c = (unsigned char)*p;
+
+    if (n == 0) {
+        memcpy(out, "\xef\xbf\xbd", 3);
+        return 3;
+    }
+    if (c == '"' || c == '\\' || c == '\n') {
+        out[0] = '\\';
+        out[1] = c == '\n' ? 'n' : (char)c;
+        return 2;
+    }
+    if (c < 0x20 || c == 0x7f)
+        return (size_t)snprintf(out, 8, "\\u%04x", c);
+    memcpy(out, p, n);
+    return n;
+}
+
 static void put_quoted(struct line *l, struct str s)
 {
-    put(l, "\"", 1);
-    for (size_t i = 0; i < s.n && i < VALUE_MAX_BYTES; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        char esc[8];
+    size_t left = VALUE_MAX_BYTES;
 
-        if (c == '"' || c == '\\') {
-            put(l, (char[]){'\\', (char)c}, 2);
-        } else if (c == '\n') {
-            put(l, "\\n", 2);
-        } else if (c < 0x20 || c == 0x7f) {
-            put(l, esc, (size_t)snprintf(esc, sizeof(esc), "\\u%04x", c));
-        } else {
-            put(l, (const char *)&s.p[i], 1);
-        }
+    put(l, "\"", 1);
+    while (s.n) {
+        size_t n = utf8_char(s), k;
+        char out[8];
+
+        k = quote_char(s.p, n, out);
+        if (k > left)
+            break;
+        put(l, out, k);
+        left -= k;
+        n = n ? n : utf8_bad_part(s);
+        s = (struct str){s.p + n, s.n - n};
     }
-    if (s.n > VALUE_MAX_BYTES)
+    if (s.n)
         put(l, "...", 3);
     put(l, "\"", 1);
 }
 
 static bool needs_quotes(struct str s)
 {
-    if (s.n == 0 || s.n > VALUE_MAX_BYTES)
+    if (s.n == 0 || s.n > VALUE_MAX_BYTES || utf8_valid_prefix(s) < s.n)
         return true;
     for (size_t i = 0; i < s.n; i++)
         if ((unsigned char)s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == '\\' ||
@@ -102,6 +126,7 @@ static bool needs_quotes(struct str s)
 static void put_value(struct line *l, const struct log_field *f)
 {
     char num[40];
+    bool quoted = log_format == LOG_FORMAT_JSON && !isfinite(f->d); /* JSON has no words for those */
 
     switch (f->kind) {
     case LOG_FIELD_STR:
@@ -114,7 +139,7 @@ static void put_value(struct line *l, const struct log_field *f)
         put(l, num, (size_t)snprintf(num, sizeof(num), "%lld", (long long)f->i));
         break;
     case LOG_FIELD_DOUBLE:
-        put(l, num, (size_t)snprintf(num, sizeof(num), "%.6g", f->d));
+        put(l, num, (size_t)snprintf(num, sizeof(num), quoted ? "\"%g\"" : "%.6g", f->d));
         break;
     }
 }
@@ -122,7 +147,9 @@ static void put_value(struct line *l, const struct log_field *f)
 static void put_field(struct line *l, const struct log_field *f)
 {
     bool json = log_format == LOG_FORMAT_JSON;
+    size_t mark = l->n;
 
+    l->full = false;
     if (l->n)
         put(l, json ? "," : " ", 1);
     if (json)
@@ -130,6 +157,8 @@ static void put_field(struct line *l, const struct log_field *f)
     put(l, f->key, strlen(f->key));
     put(l, json ? "\":" : "=", json ? 2 : 1);
     put_value(l, f);
+    if (l->full)
+        l->n = mark;
 }
 
 void log_write(enum log_level level, const char *msg, const struct log_field *fields)

@@ -7,6 +7,13 @@
 
 enum { MAX_WATCHES = 8 };
 
+/* A timer's place in the heap. Of one time, what was set first runs first. */
+struct slot {
+    mono_ms at;
+    uint64_t order;
+    struct timer *timer;
+};
+
 struct loop {
     const struct clock *clock;
     CURLM *multi;
@@ -14,8 +21,9 @@ struct loop {
     void *transfer_arg;
     mono_ms now;
     bool stop;
-    struct timer **heap; /* 1-based: heap[1] is due first */
+    struct slot *heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
+    uint64_t settings; /* of timers, so far */
     struct watch *watches;
     pthread_mutex_t lock;
     struct post *posts, **posts_end;
@@ -67,66 +75,65 @@ CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode c
     return l->multi;
 }
 
-static void heap_put(struct loop *l, struct timer *t, size_t i)
+static bool slot_before(struct slot a, struct slot b)
 {
-    l->heap[i] = t;
-    t->place = i;
+    return a.at.ms < b.at.ms || (a.at.ms == b.at.ms && a.order < b.order);
 }
 
-static void heap_up(struct loop *l, struct timer *t, size_t i)
+static void heap_put(struct loop *l, struct slot s, size_t i)
 {
-    for (; i > 1 && mono_before(t->at, l->heap[i / 2]->at); i /= 2)
-        heap_put(l, l->heap[i / 2], i);
-    heap_put(l, t, i);
+    l->heap[i] = s;
+    s.timer->place = i;
 }
 
-static void heap_down(struct loop *l, struct timer *t, size_t i)
+static void heap_down(struct loop *l, struct slot s, size_t i)
 {
     for (size_t child; (child = i * 2) <= l->n_timers; i = child) {
-        if (child < l->n_timers && mono_before(l->heap[child + 1]->at, l->heap[child]->at))
+        if (child < l->n_timers && slot_before(l->heap[child + 1], l->heap[child]))
             child++;
-        if (!mono_before(l->heap[child]->at, t->at))
+        if (!slot_before(l->heap[child], s))
             break;
         heap_put(l, l->heap[child], i);
     }
-    heap_put(l, t, i);
+    heap_put(l, s, i);
+}
+
+/* Puts s where it belongs, i being free: above it or below. */
+static void heap_move(struct loop *l, struct slot s, size_t i)
+{
+    for (; i > 1 && slot_before(s, l->heap[i / 2]); i /= 2)
+        heap_put(l, l->heap[i / 2], i);
+    heap_down(l, s, i);
 }
 
 int loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
 {
     if (t->place == 0 && l->n_timers + 1 >= l->cap) {
         size_t cap = size_max(16, l->cap * 2);
-        struct timer **heap = realloc(l->heap, cap * sizeof(*heap));
+        struct slot *heap = realloc(l->heap, cap * sizeof(*heap));
         if (!heap)
             return -ENOMEM;
         l->heap = heap;
         l->cap = cap;
     }
     t->at = at;
-    if (t->place == 0)
-        heap_up(l, t, ++l->n_timers);
-    else if (t->place > 1 && mono_before(at, l->heap[t->place / 2]->at))
-        heap_up(l, t, t->place);
-    else
-        heap_down(l, t, t->place);
+    /* The past counts as now: it may not go before those that were due already. */
+    heap_move(l, (struct slot){mono_before(at, l->now) ? l->now : at, l->settings++, t},
+              t->place ? t->place : ++l->n_timers);
     return 0;
 }
 
 void loop_timer_clear(struct loop *l, struct timer *t)
 {
     size_t i = t->place;
-    struct timer *last;
+    struct slot last;
 
     if (i == 0)
         return;
     t->place = 0;
     last = l->heap[l->n_timers--];
-    if (last == t)
-        return;
-    if (i > 1 && mono_before(last->at, l->heap[i / 2]->at))
-        heap_up(l, last, i);
-    else
-        heap_down(l, last, i);
+    if (last.timer != t)
+        heap_move(l, last, i);
 }
 
 void loop_watch_add(struct loop *l, struct watch *w)
@@ -172,10 +179,25 @@ static void run_posts(struct loop *l)
 /* Timers that fn() sets for now or the past run in the next turn, so a turn always ends. */
 static void run_timers(struct loop *l)
 {
-    for (size_t n = l->n_timers; n && l->n_timers && !mono_before(l->now, l->heap[1]->at); n--) {
-        struct timer *t = l->heap[1];
+    const struct slot end = {l->now, l->settings, NULL};
+
+    while (l->n_timers && slot_before(l->heap[1], end)) {
+        struct timer *t = l->heap[1].timer;
         loop_timer_clear(l, t);
         t->fn(t);
+    }
+}
+
+/* One that an earlier callback of this turn removed is not called: it may be freed. */
+static void run_watches(struct loop *l, struct watch *const *watches, const struct curl_waitfd *fds,
+                        unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct watch *w = fds[i].revents ? l->watches : NULL;
+        while (w && w != watches[i])
+            w = w->next;
+        if (w)
+            w->fn(w);
     }
 }
 
@@ -196,7 +218,7 @@ static int wait_ms(const struct loop *l, int max_wait_ms)
 
     if (l->n_timers == 0)
         return max_wait_ms;
-    until = mono_diff(l->clock->mono(l->clock), l->heap[1]->at);
+    until = mono_diff(l->clock->mono(l->clock), l->heap[1].at);
     if (until <= 0)
         return 0;
     return until < max_wait_ms ? (int)until : max_wait_ms;
@@ -216,9 +238,7 @@ int loop_turn(struct loop *l, int max_wait_ms)
     if (curl_multi_poll(l->multi, fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
     l->now = l->clock->mono(l->clock);
-    for (unsigned i = 0; i < n; i++)
-        if (fds[i].revents)
-            watches[i]->fn(watches[i]);
+    run_watches(l, watches, fds, n);
     run_posts(l);
     run_timers(l);
     (void)curl_multi_perform(l->multi, &running);

@@ -10,11 +10,12 @@
 
 enum { NUM_MAX = 32 };
 
-/* Writes v and returns the length (at most 25, no NUL). The digits are the shortest that read back as v.
- * Decimal notation ("0.00001", "123456789", "-0") for 1e-5 <= |v| < 1e17 and zero, otherwise "1.5e-07"-like scientific notation with
- * sign and no padding: "1e+22", "1.5e-7". "NaN", "+Inf", "-Inf" as the exposition formats write them. */
+/* Writes v and returns the length (at most 24, no NUL); the rest of `out` is scratch. The digits are the shortest that
+ * read back as v, and among those the nearest to it. Decimal notation ("0.00001", "123456789", "-0") for
+ * 1e-5 <= |v| < 1e17 and zero, otherwise scientific notation with sign and no padding: "1e+22", "1.5e-7". "NaN", "+Inf",
+ * "-Inf" as the exposition formats write them. */
 size_t num_put_double(char out[NUM_MAX], double v);
-/* Decimal digits of v; returns the length (at most 20). */
+/* Decimal digits of v; returns the length (at most 20). The rest of `out` is scratch. */
 size_t num_put_u64(char out[NUM_MAX], uint64_t v);
 
 enum num_result { NUM_OK, NUM_SYNTAX, NUM_RANGE };

@@ -2,8 +2,6 @@
 
 #include "exporter/base/def.h"
 
-#include <strings.h>
-
 int str_cmp(struct str a, struct str b)
 {
     size_t n = size_min(a.n, b.n);
@@ -14,9 +12,21 @@ int str_cmp(struct str a, struct str b)
     return a.n < b.n ? -1 : a.n > b.n;
 }
 
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* Not strncasecmp(): that one stops at a NUL and asks the locale. */
 bool str_eq_nocase(struct str a, struct str b)
 {
-    return a.n == b.n && (a.n == 0 || strncasecmp(a.p, b.p, a.n) == 0);
+    size_t i = 0;
+
+    if (a.n != b.n)
+        return false;
+    while (i < a.n && lower(a.p[i]) == lower(b.p[i]))
+        i++;
+    return i == a.n;
 }
 
 bool str_starts(struct str s, struct str prefix)

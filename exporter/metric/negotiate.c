@@ -27,7 +27,7 @@ static int q_value(struct str s)
         unit /= 10;
         q += (s.p[i] - '0') * unit;
     }
-    return q > 1000 ? 1000 : q;
+    return q > 1000 ? 0 : q;
 }
 
 /* One element of an Accept-like header: what is asked for, its q-value, and the parameters read here. */
@@ -102,6 +102,8 @@ bool negotiate_gzip(const char *accept_encoding)
     }
     if (gzip < 0)
         gzip = any;
+    if (identity < 0) /* "*" is all that is not named, this too; without either it is what may always be sent */
+        identity = any;
     return gzip > 0 && gzip >= identity;
 }
 

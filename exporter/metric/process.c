@@ -3,6 +3,7 @@
 #include "exporter/metric/metrics.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -35,7 +36,8 @@ static double cpu_seconds(void)
 
     if (getrusage(RUSAGE_SELF, &u) < 0)
         return 0;
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static double open_fds(void)
@@ -51,18 +53,21 @@ static double open_fds(void)
     return n;
 }
 
-/* Start in clock ticks since boot, turned into Unix time once: a later step of the wall clock must not move it. */
+/* Start in clock ticks since boot, turned into Unix time once: a later step of the wall clock must not move it.
+ * Of several threads that come here first, one sets it for all. */
 static double start_time(double ticks)
 {
-    static double start;
+    static _Atomic double start;
     struct timespec wall, boot;
+    double unset = 0;
 
-    if (start == 0 && clock_gettime(CLOCK_REALTIME, &wall) == 0 && clock_gettime(CLOCK_BOOTTIME, &boot) == 0) {
+    if (atomic_load(&start) == unset && clock_gettime(CLOCK_REALTIME, &wall) == 0 &&
+        clock_gettime(CLOCK_BOOTTIME, &boot) == 0) {
         double booted = (double)(wall.tv_sec - boot.tv_sec) + (double)(wall.tv_nsec - boot.tv_nsec) / 1e9;
         double at = (booted + ticks / (double)sysconf(_SC_CLK_TCK)) * 100;
-        start = (double)(int64_t)at / 100;
+        (void)atomic_compare_exchange_strong(&start, &unset, (double)(int64_t)at / 100);
     }
-    return start;
+    return atomic_load(&start);
 }
 
 void metrics_set_process(struct metrics *m)

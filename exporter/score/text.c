@@ -9,23 +9,26 @@
 
 void text_line(char *out, size_t size, struct str s)
 {
-    size_t n = 0;
+    size_t n = 0, mark = 0; /* mark: how much may stay when "..." must follow */
 
     s = str_trim(s);
     while (s.n) {
         size_t k = utf8_char(s);
         struct str c = k ? (struct str){s.p, k} : STR("\xef\xbf\xbd");
-        if (n + c.n + sizeof("...") > size) {
+        if (k == 1 && ((unsigned char)*s.p < 0x20 || *s.p == 0x7f))
+            c = STR(" ");
+        if (n + c.n >= size) {
+            n = mark;
             memcpy(out + n, "...", 3);
             n += 3;
             break;
         }
-        if (k == 1 && ((unsigned char)*s.p < 0x20 || *s.p == 0x7f))
-            c = STR(" ");
         memcpy(out + n, c.p, c.n);
         n += c.n;
-        s.p += size_max(k, 1);
-        s.n -= size_max(k, 1);
+        if (n + sizeof("...") <= size)
+            mark = n;
+        k = k ? k : utf8_bad_part(s);
+        s = (struct str){s.p + k, s.n - k};
     }
     out[n] = '\0';
 }

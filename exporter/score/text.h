@@ -4,7 +4,7 @@
 
 #include "exporter/base/str.h"
 
-/* Copies s as one line of well-formed UTF-8, at most size - 1 bytes with a NUL; what is longer ends in "...".
+/* Copies s as one line of well-formed UTF-8, at most size - 1 bytes (size >= 4) and a NUL; what is longer ends in "...".
  * Control characters become spaces. */
 void text_line(char *out, size_t size, struct str s);
 /* The same for the raw inside of a JSON string. */

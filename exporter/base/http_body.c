@@ -1,0 +1,174 @@
+/* What curl calls during a transfer: the request's body out, the answer's headers and body in. */
+#include "exporter/base/http_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { MAX_HEADER_BYTES = 256 << 10 };
+
+size_t http_on_read(char *to, size_t size, size_t n, void *arg)
+{
+    struct http_call *c = arg;
+    size_t room = size * n, done = 0;
+
+    while (done < room && c->part < c->n_parts) {
+        struct str part = c->parts[c->part];
+        size_t some = size_min(room - done, part.n - c->offset);
+        if (some)
+            memcpy(to + done, part.p + c->offset, some);
+        done += some;
+        c->offset += some;
+        if (c->offset == part.n) {
+            c->part++;
+            c->offset = 0;
+        }
+    }
+    return done;
+}
+
+/* A redirect that keeps the POST, or a kept connection that turned out to be closed, sends the body once more. */
+int http_on_seek(void *arg, curl_off_t offset, int origin)
+{
+    struct http_call *c = arg;
+    size_t part = 0;
+
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > c->body_bytes)
+        return CURL_SEEKFUNC_FAIL;
+    while (part < c->n_parts && (size_t)offset >= c->parts[part].n)
+        offset -= (curl_off_t)c->parts[part++].n;
+    c->part = part;
+    c->offset = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static void fail(struct http_call *c, enum http_error error, const char *reason)
+{
+    c->answer.error = error;
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", reason);
+}
+
+static void too_large(struct http_call *c)
+{
+    c->answer.error = HTTP_TOO_LARGE;
+    if (c->announced > c->answer.body.max && !c->encoded)
+        (void)snprintf(c->answer.reason, sizeof(c->answer.reason),
+                       "answer of %llu bytes, over the limit of %zu", (unsigned long long)c->announced,
+                       c->answer.body.max);
+    else
+        (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "answer over the limit of %zu bytes",
+                       c->answer.body.max);
+}
+
+static bool parse_decimal(struct str s, uint64_t max, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(s.p[i] - '0');
+        if (v > max)
+            v = max;
+    }
+    *ret = v;
+    return s.n > 0;
+}
+
+/* Seconds, or a date of RFC 9110; anything else counts as absent. */
+static void on_retry_after(struct http_call *c, struct str value)
+{
+    enum { MAX_SECONDS = 366 * 24 * 3600 };
+    char text[64];
+    uint64_t seconds;
+    int64_t until;
+    time_t at;
+
+    if (parse_decimal(value, MAX_SECONDS, &seconds)) {
+        c->answer.retry_after_ms = (int64_t)seconds * 1000;
+        return;
+    }
+    if (value.n >= sizeof(text))
+        return;
+    (void)snprintf(text, sizeof(text), "%.*s", STR_ARG(value));
+    at = curl_getdate(text, NULL);
+    if (at < 0)
+        return;
+    until = (int64_t)at * 1000 - loop_wall(c->http->loop).ms;
+    if (until > MAX_SECONDS * 1000LL)
+        until = MAX_SECONDS * 1000LL;
+    c->answer.retry_after_ms = until > 0 ? until : 0;
+}
+
+static void on_field(struct http_call *c, struct str name, struct str value)
+{
+    struct http_answer *a = &c->answer;
+
+    if (str_eq_nocase(name, STR("Content-Length"))) {
+        if (!parse_decimal(value, INT64_MAX / 16, &c->announced))
+            c->announced = 0;
+    } else if (str_eq_nocase(name, STR("Content-Type"))) {
+        (void)snprintf(a->content_type, sizeof(a->content_type), "%.*s", STR_ARG(value));
+    } else if (str_eq_nocase(name, STR("Content-Encoding"))) {
+        c->encoded = !str_eq_nocase(value, STR("identity"));
+    } else if (str_eq_nocase(name, STR("Retry-After"))) {
+        on_retry_after(c, value);
+    }
+}
+
+/* Each answer of a redirect chain, and each interim one, starts with a status line. */
+static void on_status_line(struct http_call *c)
+{
+    c->announced = 0;
+    c->encoded = false;
+    c->in_headers = true;
+    c->answer.retry_after_ms = -1;
+    c->answer.content_type[0] = '\0';
+}
+
+size_t http_on_header(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_call *c = arg;
+    struct str line = {p, size * n};
+    const char *colon;
+
+    c->header_bytes += line.n;
+    if (c->header_bytes > MAX_HEADER_BYTES) {
+        fail(c, HTTP_TOO_LARGE, "headers of the answer over the limit of 262144 bytes");
+        return 0;
+    }
+    line = str_trim(line);
+    if (str_starts(line, STR("HTTP/"))) {
+        on_status_line(c);
+    } else if (line.n == 0) {
+        c->in_headers = false;
+        if (c->announced > c->answer.body.max && !c->head) {
+            too_large(c);
+            return 0;
+        }
+    } else if ((colon = memchr(line.p, ':', line.n))) {
+        size_t at = (size_t)(colon - line.p);
+        on_field(c, (struct str){line.p, at}, str_trim((struct str){colon + 1, line.n - at - 1}));
+    }
+    return size * n;
+}
+
+size_t http_on_body(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_call *c = arg;
+    struct buf *body = &c->answer.body;
+    char *room;
+    int r = 0;
+
+    /* Room for the announced size at once, so that a large body is not moved while it grows. */
+    if (body->n == 0 && c->announced && !c->encoded)
+        r = buf_room(body, c->announced, &room);
+    if (r == 0)
+        r = buf_put(body, p, size * n);
+    if (r == 0)
+        return size * n;
+    if (r == -EFBIG)
+        too_large(c);
+    else
+        fail(c, HTTP_MEMORY, "out of memory for the answer");
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* What the files of the HTTP client share; nothing else includes it. */
+#ifndef DS_BASE_HTTP_INTERNAL_H
+#define DS_BASE_HTTP_INTERNAL_H
+
+#include "exporter/base/http.h"
+
+struct http {
+    struct loop *loop;
+    CURLM *multi;
+    char *user_agent;
+    const char *ca_file, *ca_dir; /* from the environment; NULL unless one of them is set */
+    struct http_call *calls;      /* under way */
+    CURL **idle;                  /* handles to use again, already reset */
+    size_t n_idle;
+};
+
+struct http_call {
+    struct http *http;
+    struct http_call *prev, *next;
+    CURL *easy;
+    http_done_fn done;
+    void *arg;
+    bool finishing; /* `done` is running: too late to cancel */
+    int64_t timeout_ms;
+    struct http_answer answer;
+    /* The request */
+    bool head;
+    char content_type[160];
+    struct curl_slist headers; /* Content-Type, in front of what all calls send */
+    char *joined;              /* a small body in one piece */
+    uint64_t body_bytes;
+    size_t part, offset; /* read so far: all before this byte of this part */
+    /* The answer's headers */
+    size_t header_bytes;
+    uint64_t announced; /* Content-Length; 0 without */
+    bool encoded;       /* Content-Encoding: announced says nothing about the decoded size */
+    bool in_headers;    /* a status line came, and not yet the end of its headers */
+    char curl_error[CURL_ERROR_SIZE];
+    size_t n_parts;
+    struct str parts[];
+};
+
+/* curl's callbacks; arg is the call. */
+size_t http_on_read(char *to, size_t size, size_t n, void *arg);
+int http_on_seek(void *arg, curl_off_t offset, int origin);
+size_t http_on_header(char *p, size_t size, size_t n, void *arg);
+size_t http_on_body(char *p, size_t size, size_t n, void *arg);
+
+/* Fills error and reason of the call's answer from what curl says, unless a callback has set them already. */
+void http_explain(struct http_call *c, CURLcode code);
+
+#endif

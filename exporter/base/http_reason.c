@@ -1,0 +1,196 @@
+/* Why a call has no answer: a class for the metrics, and a sentence for a person. */
+#include "exporter/base/http_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const words[HTTP_ERRORS] = {
+    [HTTP_OK] = "ok",
+    [HTTP_URL] = "url",
+    [HTTP_DNS] = "dns",
+    [HTTP_CONNECT] = "connect",
+    [HTTP_TLS] = "tls",
+    [HTTP_TIMEOUT] = "timeout",
+    [HTTP_TOO_LARGE] = "too_large",
+    [HTTP_BROKEN] = "broken",
+    [HTTP_MEMORY] = "memory",
+};
+
+const char *http_error_word(enum http_error e)
+{
+    return (unsigned)e < HTTP_ERRORS ? words[e] : "unknown";
+}
+
+/* Codes that are not here mean HTTP_BROKEN. */
+static const struct {
+    CURLcode code;
+    enum http_error error;
+} classes[] = {
+    {CURLE_URL_MALFORMAT, HTTP_URL},
+    {CURLE_COULDNT_RESOLVE_HOST, HTTP_DNS},
+    {CURLE_COULDNT_RESOLVE_PROXY, HTTP_CONNECT},
+    {CURLE_COULDNT_CONNECT, HTTP_CONNECT},
+    {CURLE_PROXY, HTTP_CONNECT},
+    {CURLE_INTERFACE_FAILED, HTTP_CONNECT},
+    {CURLE_NO_CONNECTION_AVAILABLE, HTTP_CONNECT},
+    {CURLE_OPERATION_TIMEDOUT, HTTP_TIMEOUT},
+    {CURLE_OUT_OF_MEMORY, HTTP_MEMORY},
+    {CURLE_FAILED_INIT, HTTP_MEMORY},
+    {CURLE_SSL_CONNECT_ERROR, HTTP_TLS},
+    {CURLE_PEER_FAILED_VERIFICATION, HTTP_TLS},
+    {CURLE_SSL_CACERT_BADFILE, HTTP_TLS},
+    {CURLE_SSL_CERTPROBLEM, HTTP_TLS},
+    {CURLE_SSL_CIPHER, HTTP_TLS},
+    {CURLE_SSL_CLIENTCERT, HTTP_TLS},
+    {CURLE_SSL_CRL_BADFILE, HTTP_TLS},
+    {CURLE_SSL_ENGINE_INITFAILED, HTTP_TLS},
+    {CURLE_SSL_INVALIDCERTSTATUS, HTTP_TLS},
+    {CURLE_SSL_ISSUER_ERROR, HTTP_TLS},
+    {CURLE_SSL_PINNEDPUBKEYNOTMATCH, HTTP_TLS},
+    {CURLE_SSL_SHUTDOWN_FAILED, HTTP_TLS},
+    {CURLE_USE_SSL_FAILED, HTTP_TLS},
+};
+
+static long info_long(const struct http_call *c, CURLINFO what)
+{
+    long v = 0;
+
+    return curl_easy_getinfo(c->easy, what, &v) == CURLE_OK ? v : 0;
+}
+
+static curl_off_t info_off(const struct http_call *c, CURLINFO what)
+{
+    curl_off_t v = 0;
+
+    return curl_easy_getinfo(c->easy, what, &v) == CURLE_OK ? v : 0;
+}
+
+static enum http_error classify(const struct http_call *c, CURLcode code)
+{
+    long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
+
+    /* A proxy that refused the tunnel. */
+    if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
+        return HTTP_CONNECT;
+    /* The URL was good enough to start with, so this one came from a redirect. */
+    if (code == CURLE_URL_MALFORMAT && info_long(c, CURLINFO_RESPONSE_CODE) != 0)
+        return HTTP_BROKEN;
+    /* curl says so when one header line passes its own 100 KiB, which is likelier than to be out of memory there. */
+    if (code == CURLE_OUT_OF_MEMORY && c->in_headers)
+        return HTTP_TOO_LARGE;
+    for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+        if (classes[i].code == code)
+            return classes[i].error;
+    return HTTP_BROKEN;
+}
+
+/* "host:port" of the URL that was asked last, without the user and the path; "the server" where it cannot be told. */
+static void server_name(const struct http_call *c, char *out, size_t n, char *host, size_t host_n)
+{
+    char *url = NULL, *name = NULL, *port = NULL;
+    CURLU *u = curl_url();
+
+    (void)snprintf(out, n, "the server");
+    host[0] = '\0';
+    if (u && curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url) == CURLE_OK && url &&
+        curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_HOST, &name, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+        (void)snprintf(out, n, "%s:%s", name, port);
+        (void)snprintf(host, host_n, "%s", name);
+    }
+    curl_free(name);
+    curl_free(port);
+    curl_url_cleanup(u);
+}
+
+static const char *errno_words(long e)
+{
+    switch (e) {
+    case ECONNREFUSED:
+        return "connection refused by";
+    case EHOSTUNREACH:
+        return "no route to";
+    case ENETUNREACH:
+        return "network unreachable to";
+    case ECONNRESET:
+        return "connection reset by";
+    default:
+        return NULL;
+    }
+}
+
+static void explain_timeout(struct http_call *c, const char *server)
+{
+    struct http_answer *a = &c->answer;
+    double limit = (double)c->timeout_ms / 1e3;
+    curl_off_t total = info_off(c, CURLINFO_TOTAL_TIME_T), got = info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
+
+    if (info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
+        (void)snprintf(a->reason, sizeof(a->reason), "no connection to %s within %.1f s", server,
+                       (double)total / 1e6);
+    else if (got > 0)
+        (void)snprintf(a->reason, sizeof(a->reason), "answer not complete within %.1f s, %lld bytes came",
+                       limit, (long long)got);
+    else
+        (void)snprintf(a->reason, sizeof(a->reason), "no answer within %.1f s", limit);
+}
+
+/* curl's text may quote what a server sent, or a URL of a redirect: one line of printable ASCII, no user information. */
+static void explain_in_curls_words(struct http_call *c, CURLcode code)
+{
+    const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
+    BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
+    size_t i = 0;
+
+    if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
+        return;
+    for (; i < clean.n; i++)
+        c->answer.reason[i] = isprint((unsigned char)clean.p[i]) ? clean.p[i] : '?';
+    c->answer.reason[i] = '\0';
+}
+
+static void explain(struct http_call *c, CURLcode code)
+{
+    struct http_answer *a = &c->answer;
+    char server[300], host[256];
+    const char *words_for;
+
+    server_name(c, server, sizeof(server), host, sizeof(host));
+    switch (a->error) {
+    case HTTP_DNS:
+        (void)snprintf(a->reason, sizeof(a->reason), "host name %s does not resolve",
+                       host[0] ? host : "of the URL");
+        return;
+    case HTTP_CONNECT:
+        words_for = errno_words(info_long(c, CURLINFO_OS_ERRNO));
+        /* Behind a proxy it is the proxy that refused, and curl's text names it. */
+        if (words_for && strstr(c->curl_error, host)) {
+            (void)snprintf(a->reason, sizeof(a->reason), "%s %s", words_for, server);
+            return;
+        }
+        break;
+    case HTTP_TIMEOUT:
+        explain_timeout(c, server);
+        return;
+    case HTTP_TOO_LARGE:
+        (void)snprintf(a->reason, sizeof(a->reason),
+                       "a header line of the answer over the limit of 102400 bytes");
+        return;
+    case HTTP_MEMORY:
+        (void)snprintf(a->reason, sizeof(a->reason), "out of memory");
+        return;
+    default:
+        break;
+    }
+    explain_in_curls_words(c, code);
+}
+
+void http_explain(struct http_call *c, CURLcode code)
+{
+    if (code == CURLE_OK || c->answer.error != HTTP_OK)
+        return;
+    c->answer.error = classify(c, code);
+    explain(c, code);
+}

@@ -1,0 +1,154 @@
+/* Listen addresses: "host:port", ":port", "[::1]:port". */
+#include "exporter/base/httpd_internal.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { BACKLOG = 1024 };
+
+static int explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int explain(char **ret_why, int error, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(ret_why, fmt, ap) < 0)
+        *ret_why = NULL;
+    va_end(ap);
+    return error;
+}
+
+static int explain_errno(char **ret_why, const char *address, int error)
+{
+    const char *text = strerror(error);
+
+    /* "Address already in use", in the middle of a sentence. */
+    return explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
+}
+
+static const char *read_port(const char *p, unsigned *ret)
+{
+    unsigned port = 0;
+
+    if (*p == '\0')
+        return "the port is missing";
+    for (; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return "the port must be a number from 0 to 65535";
+        port = port * 10 + (unsigned)(*p - '0');
+        if (port > 65535)
+            return "the port must be a number from 0 to 65535";
+    }
+    *ret = port;
+    return NULL;
+}
+
+/* Splits the address; *ret_host is empty for all interfaces. Returns what is wrong with it, or NULL. */
+static const char *split(const char *address, struct str *ret_host, unsigned *ret_port)
+{
+    const char *colon = strrchr(address, ':'), *close;
+    struct str host;
+
+    if (!colon)
+        return "expected host:port or :port";
+    host = (struct str){address, (size_t)(colon - address)};
+    if (address[0] == '[') {
+        close = strchr(address, ']');
+        if (!close || close + 1 != colon || close == address + 1)
+            return "expected [IPv6 address]:port";
+        host = (struct str){address + 1, (size_t)(close - address) - 1};
+    } else if (host.n && memchr(host.p, ':', host.n)) {
+        return "an IPv6 address goes between brackets, as in [::1]:8080";
+    }
+    if (host.n >= NI_MAXHOST)
+        return "the host is too long";
+    *ret_host = host;
+    return read_port(colon + 1, ret_port);
+}
+
+/* 0 and *ret_fd, or a negative errno. */
+static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
+{
+    int fd CLEANUP(cleanup_close) = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int one = 1, only_v6 = 0;
+
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (a->sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6));
+    if (bind(fd, a, n) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}
+
+/* IPv6 with IPv4 mapped into it, or IPv4 alone where the kernel has no IPv6. */
+static int open_everywhere(unsigned port, int *ret_fd)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int r = open_socket((struct sockaddr *)&six, sizeof(six), ret_fd);
+
+    if (r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL)
+        r = open_socket((struct sockaddr *)&four, sizeof(four), ret_fd);
+    return r;
+}
+
+/* A name with both kinds of address is taken as IPv4, which is what Go programs do and clients try in any case. */
+static int open_host(struct str host, unsigned port, int *ret_fd, const char **ret_why)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,
+                    *best;
+    char name[NI_MAXHOST], service[8];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(host));
+    (void)snprintf(service, sizeof(service), "%u", port);
+    r = getaddrinfo(name, service, &hints, &all);
+    if (r != 0) {
+        *ret_why = gai_strerror(r);
+        return r == EAI_MEMORY ? -ENOMEM : -EINVAL;
+    }
+    for (best = all; best && best->ai_family != AF_INET; best = best->ai_next)
+        continue;
+    if (!best)
+        best = all;
+    r = open_socket(best->ai_addr, best->ai_addrlen, ret_fd);
+    freeaddrinfo(all);
+    return r;
+}
+
+static unsigned bound_port(int fd)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof(a);
+
+    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+        return 0;
+    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+                                         : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **ret_why)
+{
+    struct str host = {0};
+    unsigned port = 0;
+    const char *wrong = split(address, &host, &port);
+    int r;
+
+    if (wrong)
+        return explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
+    r = host.n ? open_host(host, port, ret_fd, &wrong) : open_everywhere(port, ret_fd);
+    if (wrong)
+        return explain(ret_why, r, "listen on %s: the host cannot be found: %s", address, wrong);
+    if (r < 0)
+        return explain_errno(ret_why, address, -r);
+    *ret_port = bound_port(*ret_fd);
+    return 0;
+}

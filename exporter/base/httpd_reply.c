@@ -1,0 +1,187 @@
+/* From a handler's reply to libmicrohttpd's response. */
+#include "exporter/base/httpd_internal.h"
+
+#include <stdio.h>
+
+enum {
+    /* libmicrohttpd copies the array of parts into the connection's memory (32 KiB, which also holds the headers) and
+     * cuts the connection when it does not fit. Beyond this many, the parts are copied out block by block instead. */
+    MAX_PARTS_IN_PLACE = 512,
+    BLOCK = 256 << 10,
+};
+
+_Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
+                   offsetof(struct MHD_IoVec, iov_base) == offsetof(struct iovec, iov_base) &&
+                   offsetof(struct MHD_IoVec, iov_len) == offsetof(struct iovec, iov_len),
+               "the two kinds of iovec differ");
+
+/* A body of many parts, read in order. */
+struct stream {
+    struct httpd_reply reply;
+    unsigned part;
+    size_t offset;
+};
+
+void httpd_release(struct httpd_reply *reply)
+{
+    if (reply->release)
+        reply->release(reply->arg);
+    reply->release = NULL;
+}
+
+static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
+{
+    struct stream *s = arg;
+    size_t done = 0;
+
+    (void)at;
+    while (done < room && s->part < s->reply.n_parts) {
+        const struct iovec *part = &s->reply.parts[s->part];
+        size_t some = size_min(room - done, part->iov_len - s->offset);
+        if (some)
+            memcpy(to + done, (const char *)part->iov_base + s->offset, some);
+        done += some;
+        s->offset += some;
+        if (s->offset == part->iov_len) {
+            s->part++;
+            s->offset = 0;
+        }
+    }
+    return done ? (ssize_t)done : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void stream_free(void *arg)
+{
+    struct stream *s = arg;
+
+    httpd_release(&s->reply);
+    free(s);
+}
+
+static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t bytes)
+{
+    struct stream *s = calloc(1, sizeof(*s));
+    struct MHD_Response *r;
+
+    if (!s)
+        return NULL;
+    r = MHD_create_response_from_callback(bytes, BLOCK, stream_read, s, stream_free);
+    if (!r) {
+        free(s);
+        return NULL;
+    }
+    s->reply = *reply;
+    return r;
+}
+
+/* A response without headers that has taken the reply's body over, or NULL and the reply as it was. */
+static struct MHD_Response *body_response(struct httpd_reply *reply, uint64_t bytes)
+{
+    struct MHD_Response *r;
+
+    if (reply->n_parts > MAX_PARTS_IN_PLACE)
+        r = stream_response(reply, bytes);
+    else
+        r = MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->parts, reply->n_parts,
+                                           reply->release, reply->arg);
+    if (r)
+        reply->release = NULL;
+    return r;
+}
+
+static bool add_header(struct MHD_Response *r, const char *name, const char *value)
+{
+    return !value || !value[0] || MHD_add_response_header(r, name, value) == MHD_YES;
+}
+
+static bool add_headers(struct MHD_Response *r, const struct exchange *x)
+{
+    const struct httpd_reply *reply = &x->reply;
+
+    return add_header(r, "Content-Type",
+                      reply->content_type ? reply->content_type : "text/plain; charset=utf-8") &&
+           add_header(r, "Content-Encoding", reply->content_encoding) && add_header(r, "Vary", reply->vary) &&
+           add_header(r, "Cache-Control", reply->cache ? NULL : "no-store") &&
+           add_header(r, "Content-Security-Policy", reply->csp) &&
+           add_header(r, "X-Content-Type-Options", "nosniff") && add_header(r, "Allow", x->allow) &&
+           add_header(r, "Connection", x->close ? "close" : NULL);
+}
+
+static struct MHD_Response *make_response(struct exchange *x)
+{
+    struct MHD_Response *r = body_response(&x->reply, x->answer_bytes);
+
+    if (r && !add_headers(r, x)) {
+        MHD_destroy_response(r);
+        return NULL;
+    }
+    return r;
+}
+
+static uint64_t count_bytes(const struct httpd_reply *reply)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < reply->n_parts; i++)
+        n += reply->parts[i].iov_len;
+    return n;
+}
+
+enum MHD_Result httpd_respond(struct exchange *x)
+{
+    struct MHD_Response *r;
+    enum MHD_Result queued;
+
+    x->close = x->close || atomic_load(&x->server->stopping);
+    x->status = x->reply.status ? x->reply.status : MHD_HTTP_OK;
+    x->answer_bytes = count_bytes(&x->reply);
+    x->state = ANSWERED;
+    r = make_response(x);
+    httpd_release(&x->reply);
+    if (r) {
+        queued = MHD_queue_response(x->connection, x->status, r);
+        MHD_destroy_response(r);
+        return queued;
+    }
+    x->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+    x->answer_bytes = 0;
+    return MHD_queue_response(x->connection, x->status, x->server->no_memory);
+}
+
+struct MHD_Response *httpd_no_memory_response(void)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+
+    if (r && !(add_header(r, "Content-Type", "text/plain; charset=utf-8") &&
+               add_header(r, "Cache-Control", "no-store"))) {
+        MHD_destroy_response(r);
+        return NULL;
+    }
+    return r;
+}
+
+void httpd_reply_copy(struct httpd_reply *reply, struct str body)
+{
+    struct iovec *part = malloc(sizeof(*part) + body.n);
+
+    httpd_release(reply);
+    reply->parts = part;
+    if (!part) {
+        reply->n_parts = 0;
+        reply->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+        return;
+    }
+    if (body.n)
+        memcpy(part + 1, body.p, body.n);
+    *part = (struct iovec){.iov_base = part + 1, .iov_len = body.n};
+    reply->n_parts = 1;
+    reply->release = free;
+    reply->arg = part;
+}
+
+void httpd_say(struct exchange *x, unsigned status, const char *text)
+{
+    httpd_release(&x->reply);
+    x->reply = (struct httpd_reply){.status = status};
+    httpd_reply_copy(&x->reply, str_of(text));
+}

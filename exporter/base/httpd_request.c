@@ -1,0 +1,261 @@
+/* A request's way: read (its body is thrown away), routed, handled here or on the loop, answered.
+ *
+ * A request for the loop suspends its connection before the loop hears of it; from then on until
+ * MHD_resume_connection() the exchange is the loop's. libmicrohttpd does not look at a suspended connection, so a client
+ * that goes away meanwhile is noticed only afterwards. */
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd_internal.h"
+
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+enum {
+    MAX_BODY = 64 << 10,
+    /* What is past MAX_BODY is still read up to this, so that the client gets to see its 413. */
+    MAX_READ = 1 << 20,
+};
+
+struct values {
+    const char *name, *first;
+    struct buf all; /* only when there are several */
+    bool failed;
+};
+
+static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct values *v = arg;
+
+    (void)kind;
+    if (!value || !str_eq_nocase(str_of(name), str_of(v->name)))
+        return MHD_YES;
+    if (!v->first) {
+        v->first = value;
+        return MHD_YES;
+    }
+    if ((v->all.n == 0 && buf_puts(&v->all, v->first) < 0) || buf_puts(&v->all, ", ") < 0 ||
+        buf_puts(&v->all, value) < 0)
+        v->failed = true;
+    return MHD_YES;
+}
+
+/* All values of a header. Without memory for several, the first must do. */
+static const char *header(struct exchange *x, const char *name, char **joined)
+{
+    struct values v = {.name = name, .all.max = 64 << 10};
+
+    (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, on_value, &v);
+    if (v.all.n && !v.failed && buf_putc(&v.all, '\0') == 0) {
+        *joined = v.all.p;
+        return *joined;
+    }
+    buf_done(&v.all);
+    return cstr(v.first);
+}
+
+static struct exchange *exchange_new(struct httpd *h, struct MHD_Connection *connection, const char *url,
+                                     const char *method)
+{
+    struct exchange *x = calloc(1, sizeof(*x));
+    const union MHD_ConnectionInfo *info;
+
+    if (!x)
+        return NULL;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    x->server = h;
+    x->connection = connection;
+    x->crowded = info && info->socket_context && atomic_load(&h->connections) > h->options.max_connections;
+    x->head = strcmp(method, "HEAD") == 0;
+    x->request =
+        (struct httpd_request){.method = x->head ? "GET" : method, .path = url, .connection = connection};
+    (void)pthread_mutex_lock(&h->lock);
+    h->under_way++;
+    (void)pthread_mutex_unlock(&h->lock);
+    return x;
+}
+
+static void exchange_free(struct exchange *x)
+{
+    struct httpd *h = x->server;
+
+    httpd_release(&x->reply);
+    free(x->joined[0]);
+    free(x->joined[1]);
+    free(x);
+    (void)pthread_mutex_lock(&h->lock);
+    if (--h->under_way == 0)
+        (void)pthread_cond_signal(&h->left);
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+/* Finds the route, or leaves in x->allow the methods that the path takes. */
+static bool find_route(struct exchange *x)
+{
+    const struct httpd_options *o = &x->server->options;
+    bool get = false, post = false;
+
+    for (size_t i = 0; i < o->n_routes; i++) {
+        const struct httpd_route *route = &o->routes[i];
+        if (strcmp(route->path, x->request.path) != 0)
+            continue;
+        x->route = route;
+        if (strcmp(route->method, x->request.method) == 0)
+            return true;
+        get = get || strcmp(route->method, "GET") == 0;
+        post = post || strcmp(route->method, "POST") == 0;
+    }
+    if (x->route)
+        (void)snprintf(x->allow, sizeof(x->allow), "%s%s%s", get ? "GET, HEAD" : "", get && post ? ", " : "",
+                       post ? "POST" : "");
+    return false;
+}
+
+/* Suspends the connection and hands the request to the loop; false when the server is stopping. */
+static bool hand_to_loop(struct exchange *x)
+{
+    struct httpd *h = x->server;
+    bool stopping;
+
+    (void)pthread_mutex_lock(&h->lock);
+    stopping = atomic_load(&h->stopping);
+    if (!stopping) {
+        x->state = WAITING;
+        MHD_suspend_connection(x->connection);
+        *h->queue_end = x;
+        h->queue_end = &x->next;
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    if (!stopping)
+        (void)eventfd_write(h->wake, 1);
+    return !stopping;
+}
+
+/* The request is in. */
+static enum MHD_Result route(struct exchange *x)
+{
+    if (x->crowded) {
+        x->close = true;
+        httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many connections\n");
+    } else if (x->body_bytes > MAX_BODY) {
+        httpd_say(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: the request's body is too large\n");
+    } else if (!find_route(x)) {
+        if (x->route)
+            httpd_say(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: this path does not take this method\n");
+        else
+            httpd_say(x, MHD_HTTP_NOT_FOUND, x->server->known_paths);
+    } else {
+        x->request.accept = header(x, "Accept", &x->joined[0]);
+        x->request.accept_encoding = header(x, "Accept-Encoding", &x->joined[1]);
+        if (x->route->direct)
+            x->route->fn(x->route->arg, &x->request, &x->reply);
+        else if (hand_to_loop(x))
+            return MHD_YES;
+        else
+            httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: stopping\n");
+    }
+    return httpd_respond(x);
+}
+
+static bool announces_too_much(struct MHD_Connection *connection)
+{
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+
+    return length && strtoull(length, NULL, 10) > MAX_READ;
+}
+
+/* The headers are in. An answer at this point closes the connection after it. */
+static enum MHD_Result begin(struct httpd *h, struct MHD_Connection *connection, const char *url,
+                             const char *method, void **context)
+{
+    struct exchange *x = exchange_new(h, connection, url, method);
+
+    if (!x)
+        return MHD_NO;
+    *context = x;
+    if (!announces_too_much(connection))
+        return MHD_YES;
+    x->body_bytes = MAX_READ;
+    return route(x);
+}
+
+enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                 const char *method, const char *version, const char *upload,
+                                 size_t *upload_size, void **context)
+{
+    struct exchange *x = *context;
+
+    (void)version;
+    (void)upload;
+    if (!x)
+        return begin(cls, connection, url, method, context);
+    if (*upload_size) {
+        x->body_bytes += *upload_size;
+        *upload_size = 0;
+        return x->body_bytes > MAX_READ ? MHD_NO : MHD_YES;
+    }
+    switch (x->state) {
+    case READING:
+        return route(x);
+    case READY:
+        return httpd_respond(x);
+    default:
+        return MHD_YES;
+    }
+}
+
+/* Also at the end of a connection, whatever state the exchange is in, except while it is suspended. */
+void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                        enum MHD_RequestTerminationCode how)
+{
+    struct httpd *h = cls;
+    struct exchange *x = *context;
+    bool whole = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+
+    (void)connection;
+    if (!x)
+        return;
+    *context = NULL;
+    if (x->state == ANSWERED && h->options.served) {
+        (void)pthread_mutex_lock(&h->served_lock);
+        h->options.served(h->options.served_arg, x->route ? x->route->path : "other", x->status,
+                          whole && !x->head ? x->answer_bytes : 0);
+        (void)pthread_mutex_unlock(&h->served_lock);
+    }
+    exchange_free(x);
+}
+
+void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_ConnectionNotificationCode what)
+{
+    struct httpd *h = cls;
+
+    (void)connection;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+        (void)atomic_fetch_sub(&h->connections, 1);
+    else if (atomic_fetch_add(&h->connections, 1) >= h->options.max_connections)
+        *context = h; /* a mark: this one is beyond the limit */
+}
+
+void httpd_run_queue(struct httpd *h)
+{
+    struct exchange *x, *next;
+
+    (void)pthread_mutex_lock(&h->lock);
+    x = h->queue;
+    h->queue = NULL;
+    h->queue_end = &h->queue;
+    (void)pthread_mutex_unlock(&h->lock);
+    for (; x; x = next) {
+        next = x->next;
+        if (atomic_load(&h->stopping))
+            httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: stopping\n");
+        else
+            x->route->fn(x->route->arg, &x->request, &x->reply);
+        x->state = READY;
+        MHD_resume_connection(x->connection); /* x may be gone from here on */
+    }
+}
+
+const char *httpd_query(const struct httpd_request *rq, const char *name)
+{
+    return MHD_lookup_connection_value(rq->connection, MHD_GET_ARGUMENT_KIND, name);
+}

@@ -1,0 +1,105 @@
+/* From a scoring answer to a sealed batch: the first round, which makes the set of series, and those after it. */
+#include "exporter/score/answer.h"
+#include "test/bench/gen.h"
+#include "test/bench/measure.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+enum { REPEATS = 15, PEER_REPEATS = 3, LABEL_MAX = 256 };
+
+struct work {
+    struct buf body;
+    char *copy;
+    size_t results;
+    struct batch_builder *builder;
+};
+
+static const struct batch_options options = {
+    .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
+
+static void round_with(struct work *w, struct batch_builder *b)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+    struct answer_stats stats;
+    char why[1024];
+
+    must(batch_begin(b) == 0);
+    must(answer_parse(buf_str(&w->body), b, LABEL_MAX, &stats, why) == ROUND_OK);
+    must(batch_seal(b, (unix_ms){0}, &batch, NULL) == 0 && series_count(batch->set) == w->results);
+}
+
+static void first_round(void *arg)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+
+    must(batch_builder_new(&b, &options) == 0);
+    round_with(arg, b);
+}
+
+static void next_round(void *arg)
+{
+    round_with(arg, ((struct work *)arg)->builder);
+}
+
+/* Decodes the answer and looks at every label and score: less than an agent has to do. */
+static void walk(void *arg)
+{
+    static const char *const labels[] = {"app", "container", "device", "meta", "namespace", "node", "pod"};
+    struct work *w = arg;
+    json_t *answer = json_loadb(w->body.p, w->body.n, 0, NULL), *result;
+    size_t i, n = 0;
+    double sum = 0;
+
+    json_array_foreach(json_object_get(answer, "results"), i, result) {
+        json_t *metric = json_object_get(result, "metric");
+        for (size_t k = 0; k < ARRAY_SIZE(labels); k++)
+            n += json_string_length(json_object_get(metric, labels[k]));
+        sum += json_number_value(json_object_get(result, "score"));
+    }
+    json_decref(answer);
+    must(n > w->results && sum > 0);
+}
+
+static void copy(void *arg)
+{
+    struct work *w = arg;
+
+    memcpy(w->copy, w->body.p, w->body.n);
+    measure_keep(w->copy);
+}
+
+static void measure(size_t results)
+{
+    struct work w = {.body = {.max = SIZE_MAX / 2}, .results = results};
+    unsigned n = (unsigned)results;
+
+    gen_scoring_answer(&w.body, (int)results, 0);
+    w.copy = malloc(w.body.n);
+    must(w.copy && batch_builder_new(&w.builder, &options) == 0);
+    measure_print((double)w.body.n, "bytes_%u", n);
+    measure_print(measure_ms(first_round, &w, REPEATS), "first_ms_%u", n);
+    measure_print(measure_ms(next_round, &w, REPEATS), "next_ms_%u", n);
+    measure_print(measure_ms(copy, &w, REPEATS), "memcpy_ms_%u", n);
+    measure_print(measure_ms(walk, &w, PEER_REPEATS), "jansson_ms_%u", n);
+    w.builder = batch_builder_free(w.builder);
+    free(w.copy);
+    buf_done(&w.body);
+}
+
+/* With two arguments, an answer of so many results is only written to a file, for the other programs. */
+int main(int argc, char **argv)
+{
+    BUF_AUTO(body, SIZE_MAX / 2);
+    FILE *f;
+
+    if (argc > 2) {
+        gen_scoring_answer(&body, atoi(argv[1]), 0);
+        f = fopen(argv[2], "we");
+        must(f && fwrite(body.p, 1, body.n, f) == body.n && fclose(f) == 0);
+        return 0;
+    }
+    measure(10000);
+    measure(100000);
+    return 0;
+}

@@ -1,0 +1,66 @@
+#include "test/bench/gen.h"
+
+#include "exporter/base/num.h"
+
+/* xorshift64: the numbers only have to look like measurements. */
+static double fraction(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void put_number(struct buf *b, double v)
+{
+    char *to;
+
+    must(buf_room(b, NUM_MAX, &to) == 0);
+    b->n += num_put_double(to, v);
+}
+
+static void put_samples(struct buf *b, int points, uint64_t *state)
+{
+    for (int i = 0; i < points; i++) {
+        must(buf_printf(b, "%s[%d.123,\"", i ? "," : "", 1718600000 + 60 * i) == 0);
+        put_number(b, fraction(state));
+        must(buf_puts(b, "\"]") == 0);
+    }
+}
+
+void gen_query_answer(struct buf *into, int series, int points)
+{
+    uint64_t state = 88172645463325252ull;
+
+    must(buf_puts(into, "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[") == 0);
+    for (int i = 0; i < series; i++) {
+        must(buf_printf(into,
+                        "%s{\"metric\":{\"container\":\"main\",\"namespace\":\"namespace-%d\",\"node\":\"node-%03d."
+                        "example.internal\",\"pod\":\"deployment-%d-%08x-abcde\"},\"values\":[",
+                        i ? "," : "", i % 37, i % 100, i % 500, i) == 0);
+        put_samples(into, points, &state);
+        must(buf_puts(into, "]}") == 0);
+    }
+    must(buf_puts(into, "]}}") == 0);
+}
+
+void gen_scoring_answer(struct buf *into, int results, int round)
+{
+    must(buf_puts(into, "{\"results\":[") == 0);
+    for (int i = 0; i < results; i++) {
+        must(buf_printf(into,
+                        "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":\"mean\","
+                        "\"namespace\":\"namespace-%d\",\"node\":\"node-%03d.example.internal\","
+                        "\"pod\":\"deployment-%d-%08x-abcde\"},\"score\":",
+                        i ? "," : "", i % 37, i % 100, i % 500, i) == 0);
+        put_number(into, (i + round) * 1.001);
+        must(buf_putc(into, '}') == 0);
+    }
+    must(buf_puts(into, "]}") == 0);
+}

@@ -1,0 +1,19 @@
+/* Bodies like those that a cluster's Prometheus and a scoring API send: what the benchmarks are fed with. Always the same for
+ * the same arguments. */
+#ifndef DS_TEST_BENCH_GEN_H
+#define DS_TEST_BENCH_GEN_H
+
+#include "exporter/base/buf.h"
+
+#include <stdbool.h>
+
+/* Ends the program when something that cannot fail did. */
+void must(bool good);
+/* Appends the answer to query_range: `series` series of `points` samples each, times with milliseconds and values of 16 or 17
+ * digits, as a rate() gives them. About 2.4 KB for a series of 60. */
+void gen_query_answer(struct buf *into, int series, int points);
+/* Appends a scoring answer of `results` results, no two with the same labels; `round` changes the scores. The series are
+ * those of peers/text. */
+void gen_scoring_answer(struct buf *into, int results, int round);
+
+#endif

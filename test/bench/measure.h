@@ -1,0 +1,18 @@
+/* CPU time and memory of what a benchmark does, and the lines it prints for test/bench/run: `key value`. */
+#ifndef DS_TEST_BENCH_MEASURE_H
+#define DS_TEST_BENCH_MEASURE_H
+
+/* The processor's time that this process has used, user and system, in milliseconds. */
+double measure_cpu_ms(void);
+/* The median of that over `repeats` (odd, at most 99) calls of fn, after one call to warm up. */
+double measure_ms(void (*fn)(void *), void *arg, int repeats);
+/* By how many bytes resident memory grows, at its peak, while fn runs. */
+double measure_peak_bytes(void (*fn)(void *), void *arg);
+/* Keeps the compiler from leaving out what made the bytes at p. */
+static inline void measure_keep(const void *p)
+{
+    __asm__ volatile("" : : "r"(p) : "memory");
+}
+void measure_print(double value, const char *key, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

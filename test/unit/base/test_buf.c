@@ -1,0 +1,187 @@
+#include "exporter/base/buf.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void assert_holds(const struct buf *b, struct str want)
+{
+    assert_int_equal(b->n, want.n);
+    if (want.n)
+        assert_memory_equal(b->p, want.p, want.n);
+    assert_true(b->cap >= b->n && b->n <= b->max);
+}
+
+static void grows_to_its_ceiling_and_no_further(void **state)
+{
+    BUF_AUTO(b, 1000);
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(buf_putc(&b, (char)('a' + i % 26)), 0);
+    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
+    assert_int_equal(b.n, 1000);
+    assert_int_equal(b.cap, 1000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(b.p[i], 'a' + i % 26);
+    buf_truncate(&b, 998);
+    assert_int_equal(buf_puts(&b, "123"), -EFBIG);
+    assert_int_equal(b.n, 998);
+    assert_int_equal(buf_puts(&b, "12"), 0);
+    assert_memory_equal(b.p + 998, "12", 2);
+}
+
+/* Sums that wrap around must not look small. */
+static void refuses_sizes_that_overflow(void **state)
+{
+    BUF_AUTO(b, SIZE_MAX);
+    BUF_AUTO(small, 10);
+    char *to = NULL;
+
+    (void)state;
+    assert_int_equal(buf_puts(&b, "abc"), 0);
+    assert_int_equal(buf_room(&b, SIZE_MAX, &to), -EFBIG);
+    assert_int_equal(buf_room(&b, SIZE_MAX - 2, &to), -EFBIG);
+    assert_int_equal(buf_room(&small, SIZE_MAX, &to), -EFBIG);
+    assert_int_equal(buf_put(&small, "", SIZE_MAX - 3), -EFBIG);
+    assert_null(to);
+    assert_holds(&b, STR("abc"));
+}
+
+static void takes_nothing(void **state)
+{
+    BUF_AUTO(b, 0);
+    char *to = NULL;
+
+    (void)state;
+    assert_int_equal(buf_put(&b, NULL, 0), 0);
+    assert_int_equal(buf_puts(&b, ""), 0);
+    assert_int_equal(buf_put_str(&b, (struct str){NULL, 0}), 0);
+    assert_int_equal(buf_printf(&b, "%s", ""), 0);
+    assert_int_equal(buf_putc(&b, 'x'), -EFBIG);
+    assert_int_equal(buf_room(&b, 0, &to), 0);
+    assert_holds(&b, STR(""));
+    buf_shrink(&b);
+    buf_done(&b);
+    buf_done(&b);
+}
+
+/* Around the size of printf's own room on the stack. */
+static void prints_any_length(void **state)
+{
+    static const int lengths[] = {0, 1, 254, 255, 256, 257, 5000};
+    static char text[5001];
+
+    (void)state;
+    memset(text, 'y', sizeof(text) - 1);
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        BUF_AUTO(b, 2 + (size_t)lengths[i]);
+        assert_int_equal(buf_puts(&b, "<"), 0);
+        assert_int_equal(buf_printf(&b, "%.*s>", lengths[i], text), 0);
+        assert_int_equal(b.n, 2 + lengths[i]);
+        assert_true(b.p[0] == '<' && b.p[b.n - 1] == '>');
+        assert_int_equal(buf_printf(&b, "%.*s>", lengths[i], text), -EFBIG);
+        assert_int_equal(b.n, 2 + lengths[i]);
+    }
+}
+
+static void moves_out_what_it_holds(void **state)
+{
+    BUF_AUTO(b, 100);
+
+    (void)state;
+    assert_int_equal(buf_puts(&b, "abc"), 0);
+    struct buf taken = buf_take(&b);
+    assert_holds(&taken, STR("abc"));
+    assert_holds(&b, STR(""));
+    assert_null(b.p);
+    assert_int_equal(b.max, 100);
+    assert_int_equal(buf_puts(&b, "next"), 0);
+    assert_holds(&b, STR("next"));
+    buf_done(&taken);
+    assert_int_equal(taken.max, 100);
+}
+
+static void gives_memory_back(void **state)
+{
+    BUF_AUTO(b, 1000);
+
+    (void)state;
+    buf_shrink(&b);
+    assert_int_equal(buf_puts(&b, "abc"), 0);
+    assert_true(b.cap > 3);
+    buf_shrink(&b);
+    assert_int_equal(b.cap, 3);
+    assert_holds(&b, STR("abc"));
+    assert_int_equal(buf_puts(&b, "d"), 0);
+    buf_truncate(&b, 0);
+    buf_shrink(&b);
+    assert_null(b.p);
+    assert_int_equal(b.cap, 0);
+}
+
+/* A failure leaves the buffer as it was. */
+static void survives_lack_of_memory(void **state)
+{
+    static char text[300];
+
+    (void)state;
+    memset(text, 'z', sizeof(text) - 1);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        BUF_AUTO(b, 1000);
+        size_t whole = 0;
+        int r = buf_puts(&b, "abc");
+        if (r == 0)
+            whole = 3, r = buf_printf(&b, "%s", text);
+        if (r == 0)
+            whole = 302, r = buf_put(&b, text, 299);
+        if (r == 0)
+            whole = 601;
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+        assert_int_equal(b.n, whole);
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct buf b = {.max = 100};
+        int r = buf_puts(&b, "abc");
+        buf_shrink(&b);
+        assert_int_equal(b.n, r == 0 ? 3 : 0);
+        buf_done(&b);
+    }
+}
+
+/* Appending a million bytes one at a time must not copy them all each time. */
+static void grows_by_a_share_of_its_size(void **state)
+{
+    BUF_AUTO(b, 10u << 20);
+    size_t moves = 0;
+
+    (void)state;
+    for (size_t i = 0, cap = 0; i < 1000000; i++) {
+        assert_int_equal(buf_putc(&b, 'x'), 0);
+        moves += b.cap != cap;
+        cap = b.cap;
+    }
+    assert_in_range(moves, 1, 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows_to_its_ceiling_and_no_further),
+        cmocka_unit_test(refuses_sizes_that_overflow),
+        cmocka_unit_test(takes_nothing),
+        cmocka_unit_test(prints_any_length),
+        cmocka_unit_test(moves_out_what_it_holds),
+        cmocka_unit_test(gives_memory_back),
+        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(grows_by_a_share_of_its_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

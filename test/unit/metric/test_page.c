@@ -1,0 +1,431 @@
+/* The page is served to hand-made requests; no HTTP server takes part. */
+#include "exporter/base/log.h"
+#include "exporter/metric/page.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#define OPENMETRICS "application/openmetrics-text;version=1.0.0"
+
+static int setup(void **state)
+{
+    return page_new((struct page **)state);
+}
+
+static int teardown(void **state)
+{
+    *state = page_free(*state);
+    return 0;
+}
+
+/* A batch of the pods web-0, web-1, ...; NULL without memory. */
+static struct batch *make_batch(const char *score_name, size_t n, double value)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    struct batch *batch = NULL;
+    int r = batch_builder_new(&b, &(struct batch_options){"c1", score_name, n});
+
+    if (r == 0)
+        r = batch_begin(b);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct batch_labels l = {.escapes = 0};
+        char pod[32];
+        l.value[DS_POD] = (struct str){pod, (size_t)snprintf(pod, sizeof(pod), "web-%zu", i)};
+        r = batch_add(b, &l, value + (double)i);
+    }
+    if (r == 0)
+        r = batch_seal(b, (unix_ms){0}, &batch, NULL);
+    return batch;
+}
+
+static void publish(struct page *p, const char *score_name, size_t n, double value)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *batch = make_batch(score_name, n, value);
+
+    assert_non_null(batch);
+    page_sink(p)->ops->publish(page_sink(p), batch);
+}
+
+static void withdraw(struct page *p, const char *score_name)
+{
+    page_sink(p)->ops->withdraw(page_sink(p), score_name, (unix_ms){0});
+}
+
+static struct httpd_reply serve(struct page *p, const char *accept, const char *encoding)
+{
+    struct httpd_reply reply = {0};
+
+    page_serve(p, &(struct httpd_request){.method = "GET", .accept = accept, .accept_encoding = encoding},
+               &reply);
+    return reply;
+}
+
+static void release(struct httpd_reply *reply)
+{
+    if (reply->release)
+        reply->release(reply->arg);
+}
+
+/* The body in one piece, with a NUL that does not count. */
+static void join(const struct httpd_reply *reply, struct buf *into)
+{
+    for (unsigned i = 0; i < reply->n_parts; i++) {
+        assert_true(reply->parts[i].iov_len > 0);
+        assert_int_equal(buf_put(into, reply->parts[i].iov_base, reply->parts[i].iov_len), 0);
+    }
+    assert_int_equal(buf_putc(into, '\0'), 0);
+    into->n--;
+}
+
+static void scrape(struct page *p, const char *accept, struct buf *into)
+{
+    struct httpd_reply reply = serve(p, accept, "");
+
+    assert_int_equal(reply.status, 0);
+    join(&reply, into);
+    release(&reply);
+}
+
+/* Process metrics differ from scrape to scrape. */
+static void cut_process(struct buf *b)
+{
+    char *at = strstr(b->p, "# TYPE process_");
+
+    assert_non_null(at);
+    buf_truncate(b, (size_t)(at - b->p));
+    b->p[b->n] = '\0';
+}
+
+#define HEAD "# TYPE dynamic_score gauge\n# HELP dynamic_score Score that a scoring API gave.\n"
+#define LINE(score, pod, value)                                                                     \
+    "dynamic_score{ds_app=\"\",ds_cluster=\"c1\",ds_container=\"\",ds_device=\"\",ds_meta=\"\",ds_" \
+    "namespace=\"\","                                                                               \
+    "ds_node=\"\",ds_pod=\"" pod "\",ds_score_name=\"" score "\"} " value "\n"
+
+static void assert_blocks(struct page *p, const char *want)
+{
+    BUF_AUTO(b, 1u << 20);
+
+    scrape(p, "", &b);
+    cut_process(&b);
+    assert_string_equal(b.p, want);
+}
+
+static void blocks_come_and_go_in_order_of_name(void **state)
+{
+    struct page *p = *state;
+
+    assert_blocks(p, HEAD);
+    publish(p, "mem", 1, 1);
+    assert_blocks(p, HEAD LINE("mem", "web-0", "1"));
+    publish(p, "cpu", 2, 0.25);
+    assert_blocks(p,
+                  HEAD LINE("cpu", "web-0", "0.25") LINE("cpu", "web-1", "1.25") LINE("mem", "web-0", "1"));
+    publish(p, "zzz", 1, -1);
+    publish(p, "mem", 1, 1e300); /* replaced where it stands */
+    assert_blocks(p, HEAD LINE("cpu", "web-0", "0.25") LINE("cpu", "web-1", "1.25")
+                         LINE("mem", "web-0", "1e+300") LINE("zzz", "web-0", "-1"));
+    withdraw(p, "mem");
+    withdraw(p, "mem");
+    withdraw(p, "never");
+    assert_blocks(p,
+                  HEAD LINE("cpu", "web-0", "0.25") LINE("cpu", "web-1", "1.25") LINE("zzz", "web-0", "-1"));
+    publish(p, "cpu", 0, 0); /* a scorer without series is no gap */
+    assert_blocks(p, HEAD LINE("zzz", "web-0", "-1"));
+    withdraw(p, "zzz");
+    withdraw(p, "cpu");
+    assert_blocks(p, HEAD);
+}
+
+static void answers_with_the_right_headers(void **state)
+{
+    static const struct {
+        const char *accept, *encoding, *type, *gzip;
+    } cases[] = {
+        {"", "", "text/plain; version=0.0.4; charset=utf-8", NULL},
+        {"", "gzip", "text/plain; version=0.0.4; charset=utf-8", "gzip"},
+        {OPENMETRICS, "", "application/openmetrics-text; version=1.0.0; charset=utf-8", NULL},
+        {"application/openmetrics-text;version=0.0.1", "gzip",
+         "application/openmetrics-text; version=0.0.1; charset=utf-8", "gzip"},
+    };
+
+    publish(*state, "cpu", 3, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct httpd_reply reply = serve(*state, cases[i].accept, cases[i].encoding);
+        assert_int_equal(reply.status, 0);
+        assert_string_equal(reply.content_type, cases[i].type);
+        assert_string_equal(cstr(reply.content_encoding), cstr(cases[i].gzip));
+        assert_string_equal(reply.vary, "Accept, Accept-Encoding");
+        assert_false(reply.cache);
+        release(&reply);
+    }
+}
+
+static void fill_own(struct page *p)
+{
+    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
+
+    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
+    metric_add(own, METRIC_ROUNDS, LV("success", "cpu"), 5);
+    metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+    metric_observe(own, METRIC_FETCH_DURATION, LV("cpu"), 0.5);
+    assert_int_equal(page_set_own(p, own), 0);
+    page_count_request(p, "/metrics", 200, 12345);
+}
+
+static void openmetrics_is_well_formed(void **state)
+{
+    struct page *p = *state;
+    BUF_AUTO(b, 1u << 20);
+
+    for (int filled = 0; filled < 2; filled++) {
+        b.n = 0;
+        scrape(p, OPENMETRICS, &b);
+        assert_true(b.n > 6 && strcmp(b.p + b.n - 7, "\n# EOF\n") == 0);
+        assert_ptr_equal(strstr(b.p, "# EOF"), b.p + b.n - 6);
+        assert_null(strstr(b.p, "\n\n"));
+        assert_null(strchr(b.p, '\r'));
+        assert_non_null(strstr(b.p, "# TYPE process_cpu_seconds counter\n"));
+        fill_own(p);
+        publish(p, "cpu", 100, -3.5);
+    }
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_rounds counter\n"));
+    assert_non_null(strstr(b.p, "\ndynamic_scoring_rounds_total{result=\"success\",score_name=\"cpu\"} 5\n"));
+    assert_non_null(
+        strstr(b.p, "\ndynamic_scoring_http_requests_total{code=\"200\",handler=\"/metrics\"} 1\n"));
+    assert_non_null(strstr(b.p, "\ndynamic_scoring_http_response_bytes_total{handler=\"/metrics\"} 12345\n"));
+    b.n = 0;
+    scrape(p, "", &b);
+    assert_null(strstr(b.p, "# EOF"));
+    assert_non_null(strstr(b.p, "# TYPE dynamic_scoring_rounds_total counter\n"));
+}
+
+/* Debian's Python client has a strict parser; where it is, it must take the page. */
+static void openmetrics_parser_takes_it(void **state)
+{
+    static const char command[] =
+        "/usr/bin/python3 -c 'import sys\n"
+        "from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n"
+        "families = {f.name: f for f in parse(sys.stdin.read())}\n"
+        "sys.exit(len(families[\"dynamic_score\"].samples) != 100)'";
+    BUF_AUTO(b, 1u << 20);
+    FILE *to;
+
+    if (system("/usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null") != 0)
+        skip();
+    fill_own(*state);
+    publish(*state, "say \"cpu\"", 100, 0.5);
+    scrape(*state, OPENMETRICS, &b);
+    to = popen(command, "w");
+    assert_non_null(to);
+    assert_int_equal(fwrite(b.p, 1, b.n, to), b.n);
+    assert_int_equal(pclose(to), 0);
+}
+
+static void promtool_finds_nothing(void **state)
+{
+    BUF_AUTO(b, 1u << 20);
+    FILE *to;
+
+    if (access("/usr/bin/promtool", X_OK) < 0)
+        skip();
+    fill_own(*state);
+    publish(*state, "cpu", 10, 0.5);
+    scrape(*state, "", &b);
+    to = popen("/usr/bin/promtool check metrics", "w");
+    assert_non_null(to);
+    assert_int_equal(fwrite(b.p, 1, b.n, to), b.n);
+    assert_int_equal(pclose(to), 0);
+}
+
+static void inflate_one_member(const struct buf *z, struct buf *into)
+{
+    z_stream s = {.next_in = (Bytef *)z->p, .avail_in = (uInt)z->n};
+    char *to;
+
+    assert_int_equal(inflateInit2(&s, 15 + 16), Z_OK);
+    assert_int_equal(buf_room(into, 1u << 20, &to), 0);
+    s.next_out = (Bytef *)to;
+    s.avail_out = 1u << 20;
+    assert_int_equal(inflate(&s, Z_FINISH), Z_STREAM_END); /* also checks sum and length */
+    assert_int_equal(s.avail_in, 0);
+    to[s.total_out] = '\0';
+    into->n += s.total_out;
+    assert_int_equal(inflateEnd(&s), Z_OK);
+}
+
+static void gzip_holds_the_same_bytes(void **state)
+{
+    static const char *const formats[] = {"", OPENMETRICS};
+    struct page *p = *state;
+
+    for (int step = 0; step < 5; step++) {
+        for (size_t f = 0; f < ARRAY_SIZE(formats); f++) {
+            BUF_AUTO(plain, 2u << 20);
+            BUF_AUTO(z, 2u << 20);
+            BUF_AUTO(back, 2u << 20);
+            struct httpd_reply reply = serve(p, formats[f], "gzip");
+            join(&reply, &z);
+            release(&reply);
+            inflate_one_member(&z, &back);
+            if (f == 1)
+                assert_string_equal(back.p + back.n - 7, "\n# EOF\n");
+            scrape(p, formats[f], &plain);
+            cut_process(&plain);
+            cut_process(&back);
+            assert_string_equal(plain.p, back.p);
+        }
+        if (step == 1)
+            fill_own(p);
+        publish(p, step % 2 ? "cpu" : "mem", (size_t)step * 100, step);
+    }
+}
+
+static bool same_memory(const struct httpd_reply *a, const struct httpd_reply *b, const char *holds)
+{
+    for (unsigned i = 0; i < a->n_parts; i++)
+        if (memmem(a->parts[i].iov_base, a->parts[i].iov_len, holds, strlen(holds)))
+            for (unsigned k = 0; k < b->n_parts; k++)
+                if (a->parts[i].iov_base == b->parts[k].iov_base)
+                    return a->parts[i].iov_len == b->parts[k].iov_len;
+    return false;
+}
+
+static void unchanged_blocks_are_not_touched(void **state)
+{
+    struct page *p = *state;
+    struct httpd_reply first, second, third;
+    BUF_AUTO(before, 1u << 20);
+    BUF_AUTO(after, 1u << 20);
+
+    publish(p, "cpu", 50, 1);
+    publish(p, "mem", 50, 1);
+    first = serve(p, "", "");
+    join(&first, &before);
+    second = serve(p, OPENMETRICS, "");
+    assert_true(same_memory(&first, &second, "ds_score_name=\"cpu\""));
+    publish(p, "cpu", 50, 2);
+    fill_own(p);
+    third = serve(p, "", "");
+    assert_false(same_memory(&first, &third, "ds_score_name=\"cpu\""));
+    assert_true(same_memory(&first, &third, "ds_score_name=\"mem\""));
+    assert_true(same_memory(&first, &third, "# TYPE dynamic_score gauge"));
+    withdraw(p, "cpu");
+    withdraw(p, "mem");
+    join(&first, &after); /* an answer under way keeps what it began with */
+    assert_string_equal(before.p, after.p);
+    release(&first);
+    release(&second);
+    release(&third);
+}
+
+static void memory_is_given_back(void **state)
+{
+    struct page *p = *state;
+    size_t empty = page_memory(p);
+
+    publish(p, "cpu", 1000, 1);
+    assert_in_range(page_memory(p), 100000, 250000);
+    withdraw(p, "cpu");
+    assert_int_equal(page_memory(p), empty);
+}
+
+static void prints_what_it_serves(void **state)
+{
+    BUF_AUTO(served, 1u << 20);
+    BUF_AUTO(printed, 1u << 20);
+    BUF_AUTO(small, 100);
+
+    publish(*state, "cpu", 10, 1);
+    fill_own(*state);
+    scrape(*state, "", &served);
+    assert_int_equal(page_print(*state, &printed), 0);
+    assert_int_equal(buf_putc(&printed, '\0'), 0);
+    cut_process(&served);
+    cut_process(&printed);
+    assert_string_equal(served.p, printed.p);
+    assert_int_equal(page_print(*state, &small), -EFBIG);
+}
+
+static void renders_batches(void **state)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *batch = make_batch("cpu", 2, -0.5);
+    BUF_AUTO(b, 10000);
+    BUF_AUTO(small, 20);
+
+    (void)state;
+    assert_int_equal(batch_render(batch, &b), 0);
+    assert_int_equal(buf_putc(&b, '\0'), 0);
+    assert_string_equal(b.p, LINE("cpu", "web-0", "-0.5") LINE("cpu", "web-1", "0.5"));
+    assert_int_equal(batch_render(batch, &small), -EFBIG);
+    assert_int_equal(small.n, 0);
+}
+
+/* Whatever fails, the page stays whole: the old blocks or the new. A scrape that fails is a plain 500. */
+static void survives_lack_of_memory(void **state)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *one = make_batch("cpu", 3, 1), *two = make_batch("cpu", 3, 5);
+    static const char *const encodings[] = {"", "gzip"};
+
+    (void)state;
+    log_setup((enum log_level)(LOG_LEVEL_ERROR + 1), LOG_FORMAT_LOGFMT); /* the failures are wanted */
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        CLEANUP(cleanup_page_free) struct page *p = NULL;
+        CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
+        int r = page_new(&p);
+        if (r == 0)
+            r = metrics_new(&own, METRIC_OWNER_LOOP);
+        if (r < 0) {
+            assert_int_equal(r, -ENOMEM);
+            continue;
+        }
+        metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+        page_sink(p)->ops->publish(page_sink(p), one);
+        r = page_set_own(p, own);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        page_sink(p)->ops->publish(page_sink(p), two);
+        page_count_request(p, "/metrics", 200, 1);
+        for (size_t i = 0; i < 2; i++) {
+            struct httpd_reply reply = serve(p, OPENMETRICS, encodings[i]);
+            assert_true(reply.status == 0 || (reply.status == 500 && oom_happened() && reply.n_parts == 0));
+            release(&reply);
+        }
+        withdraw(p, "cpu");
+        withdraw(p, "cpu"); /* when the first failed */
+        if (oom_happened()) {
+            BUF_AUTO(b, 1u << 20);
+            scrape(p, "", &b);
+            assert_null(strstr(b.p, "dynamic_score{"));
+        }
+    }
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(blocks_come_and_go_in_order_of_name),
+        TEST(answers_with_the_right_headers),
+        TEST(openmetrics_is_well_formed),
+        TEST(openmetrics_parser_takes_it),
+        TEST(promtool_finds_nothing),
+        TEST(gzip_holds_the_same_bytes),
+        TEST(unchanged_blocks_are_not_touched),
+        TEST(memory_is_given_back),
+        TEST(prints_what_it_serves),
+        cmocka_unit_test(renders_batches),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

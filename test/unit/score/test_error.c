@@ -1,0 +1,85 @@
+#include "exporter/score/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* They become label values: all there, all different, all plain. */
+static void words_are_fit_for_labels(void **state)
+{
+    (void)state;
+    for (enum round_error e = ROUND_OK; e < ROUND_ERRORS; e++) {
+        const char *word = round_error_word(e);
+        assert_non_null(word);
+        assert_true(*word && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(word));
+        for (enum round_error other = ROUND_OK; other < e; other++)
+            assert_string_not_equal(word, round_error_word(other));
+    }
+    assert_string_equal(round_error_word(ROUND_TIMEOUT), "timeout");
+    assert_string_equal(round_error_word(ROUND_HTTP_5XX), "http_5xx");
+}
+
+static void classes_of_answers(void **state)
+{
+    static const struct {
+        enum http_error error;
+        long status;
+        enum round_error want;
+        enum verdict verdict;
+    } cases[] = {
+        {HTTP_URL, 0, ROUND_URL, VERDICT_WAIT},
+        {HTTP_DNS, 0, ROUND_DNS, VERDICT_SOON},
+        {HTTP_CONNECT, 0, ROUND_CONNECT, VERDICT_SOON},
+        {HTTP_TLS, 0, ROUND_TLS, VERDICT_SOON},
+        {HTTP_TIMEOUT, 0, ROUND_TIMEOUT, VERDICT_SOON},
+        {HTTP_TIMEOUT, 200, ROUND_TIMEOUT, VERDICT_SOON}, /* the headers came, the body did not */
+        {HTTP_TOO_LARGE, 200, ROUND_TOO_LARGE, VERDICT_WAIT},
+        {HTTP_BROKEN, 0, ROUND_BROKEN, VERDICT_SOON},
+        {HTTP_MEMORY, 0, ROUND_MEMORY, VERDICT_SOON},
+        {HTTP_OK, 200, ROUND_OK, VERDICT_WAIT},
+        {HTTP_OK, 204, ROUND_OK, VERDICT_WAIT},
+        {HTTP_OK, 299, ROUND_OK, VERDICT_WAIT},
+        {HTTP_OK, 300, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_OK, 304, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_OK, 199, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_OK, 0, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_OK, 400, ROUND_HTTP_4XX, VERDICT_WAIT},
+        {HTTP_OK, 401, ROUND_HTTP_4XX, VERDICT_WAIT},
+        {HTTP_OK, 404, ROUND_HTTP_4XX, VERDICT_WAIT},
+        {HTTP_OK, 429, ROUND_HTTP_5XX, VERDICT_SOON}, /* too many requests: passes by itself */
+        {HTTP_OK, 499, ROUND_HTTP_4XX, VERDICT_WAIT},
+        {HTTP_OK, 500, ROUND_HTTP_5XX, VERDICT_SOON},
+        {HTTP_OK, 503, ROUND_HTTP_5XX, VERDICT_SOON},
+        {HTTP_OK, 599, ROUND_HTTP_5XX, VERDICT_SOON},
+        {HTTP_OK, 600, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_OK, 999, ROUND_HTTP_OTHER, VERDICT_WAIT},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_answer a = {.error = cases[i].error, .status = cases[i].status};
+        assert_string_equal(round_error_word(round_error_of_answer(&a)), round_error_word(cases[i].want));
+        assert_int_equal(round_error_verdict(cases[i].want), cases[i].verdict);
+    }
+}
+
+static void every_failed_transfer_is_an_error(void **state)
+{
+    (void)state;
+    for (enum http_error e = HTTP_OK + 1; e < HTTP_ERRORS; e++)
+        assert_int_not_equal(round_error_of_answer(&(struct http_answer){.error = e, .status = 200}),
+                             ROUND_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_fit_for_labels),
+        cmocka_unit_test(classes_of_answers),
+        cmocka_unit_test(every_failed_transfer_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,503 @@
+#include "exporter/score/summary.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* Reads a list; *said is what was wrong, printed. */
+static struct summaries read_list(const char *text, enum problem_kind unknown, struct buf *said)
+{
+    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
+    struct summaries s = {0};
+    struct problems p;
+
+    assert_int_equal(problems_init(&p, "f"), 0);
+    assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
+    assert_int_equal(summaries_parse(&s, doc_root(d), unknown, &p), 0);
+    problems_sort(&p);
+    assert_int_equal(problems_print(&p, said), 0);
+    problems_done(&p);
+    return s;
+}
+
+static void assert_said(const char *text, const struct buf *said, const char *want)
+{
+    if (!str_eq(buf_str(said), str_of(want)))
+        fail_msg("%s\ngot:\n%.*s\nexpected:\n%s", text, STR_ARG(buf_str(said)), want);
+}
+
+/* One summary that must be good. */
+static struct summaries read_one(const char *text)
+{
+    BUF_AUTO(said, 1 << 16);
+    struct summaries s = read_list(text, PROBLEM_ERROR, &said);
+
+    assert_said(text, &said, "");
+    assert_int_equal(s.n, 1);
+    return s;
+}
+
+static const char minimal[] = "- {scoreName: cpu, sourceEndpoint: 'http://prom:9090', sourceQuery: up, "
+                              "scoringEndpoint: 'http://scorer'}\n";
+
+/* As the hub writes it into the ConfigMap. */
+static const char of_the_hub[] =
+    "[\n  {\n"
+    "    \"name\": \"sample-scorer\",\n"
+    "    \"scoreName\": \"sample_my_score\",\n"
+    "    \"sourceType\": \"Prometheus\",\n"
+    "    \"sourceEndpoint\": \"http://prom.monitoring.svc:9090/api/v1/query_range\",\n"
+    "    \"sourceEndpointAuthName\": \"\",\n"
+    "    \"sourceEndpointAuthKey\": \"\",\n"
+    "    \"sourceQuery\": \"sum by (node, namespace, pod) "
+    "(rate(container_cpu_usage_seconds_total{container!=\\\"\\\", pod!=\\\"\\\"}[1m]))\",\n"
+    "    \"sourceRange\": 7200,\n"
+    "    \"sourceStep\": 30,\n"
+    "    \"scoringEndpoint\": \"http://10.0.0.1:30007/scoring\",\n"
+    "    \"scoringInterval\": 30,\n"
+    "    \"scoringEndpointAuthName\": \"scorer-secret\",\n"
+    "    \"scoringEndpointAuthKey\": \"token\",\n"
+    "    \"location\": \"External\",\n"
+    "    \"scoreDestination\": \"None\",\n"
+    "    \"scoreDimensionFormat\": \"${node};${namespace};${pod}\"\n"
+    "  }\n]\n";
+
+static void reads_what_the_hub_writes(void **state)
+{
+    struct summaries s = read_one(of_the_hub);
+    const struct summary *x = &s.list[0];
+
+    (void)state;
+    assert_string_equal(x->name, "sample-scorer");
+    assert_string_equal(x->score_name, "sample_my_score");
+    assert_int_equal(x->source_type, SOURCE_PROMETHEUS);
+    assert_string_equal(x->source_endpoint, "http://prom.monitoring.svc:9090/api/v1/query_range");
+    assert_null(x->source_auth.name);
+    assert_null(x->source_auth.key);
+    assert_string_equal(x->source_query,
+                        "sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{"
+                        "container!=\"\", pod!=\"\"}[1m]))");
+    assert_int_equal(x->source_range_s, 7200);
+    assert_int_equal(x->source_step_s, 30);
+    assert_string_equal(x->scoring_endpoint, "http://10.0.0.1:30007/scoring");
+    assert_string_equal(x->scoring_auth.name, "scorer-secret");
+    assert_string_equal(x->scoring_auth.key, "token");
+    assert_int_equal(x->interval_ms, 30000);
+    assert_int_equal(x->timeout_ms, 0);
+    assert_int_equal(x->location, LOCATION_EXTERNAL);
+    assert_int_equal(x->destination, DESTINATION_NONE);
+    assert_string_equal(x->dimension_format, "${node};${namespace};${pod}");
+    assert_int_equal(x->line, 2);
+    assert_int_equal(x->column, 3);
+    summaries_done(&s);
+}
+
+static void fills_in_defaults(void **state)
+{
+    static const char *const texts[] = {
+        minimal,
+        /* What a Go program writes for fields that were never set. */
+        "- {name: '', scoreName: cpu, sourceType: '', sourceEndpoint: 'http://prom:9090', "
+        "sourceEndpointAuthName: '', "
+        "sourceEndpointAuthKey: '', sourceQuery: up, sourceRange: 0, sourceStep: 0, scoringEndpoint: "
+        "'http://scorer', "
+        "scoringInterval: 0, location: '', scoreDestination: '', scoreDimensionFormat: '', timeout: 0}",
+        "- {name: ~, scoreName: cpu, sourceType: ~, sourceEndpoint: 'http://prom:9090/', sourceQuery: up, "
+        "sourceRange: ~, "
+        "sourceStep: ~, scoringEndpoint: 'http://scorer/', scoringInterval: ~, location: ~, "
+        "scoreDestination: ~}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct summaries s = read_one(texts[i]);
+        const struct summary *x = &s.list[0];
+
+        assert_string_equal(x->name, "cpu");
+        assert_int_equal(x->source_type, SOURCE_PROMETHEUS);
+        assert_string_equal(x->source_endpoint, "http://prom:9090/api/v1/query_range");
+        assert_int_equal(x->source_range_s, 3600);
+        assert_int_equal(x->source_step_s, 60);
+        assert_string_equal(x->scoring_endpoint, "http://scorer/scoring");
+        assert_int_equal(x->interval_ms, 60000);
+        assert_int_equal(x->timeout_ms, 0);
+        assert_int_equal(x->location, LOCATION_INTERNAL);
+        assert_int_equal(x->destination, DESTINATION_PLACEMENT_SCORE);
+        assert_string_equal(x->dimension_format, "${scoreName}");
+        summaries_done(&s);
+    }
+}
+
+static void reads_words_in_any_case(void **state)
+{
+    struct summaries s =
+        read_one("- {scoreName: a, sourceType: nOnE, scoringEndpoint: 'HTTPS://scorer/x', "
+                 "location: external, scoreDestination: NONE, timeout: 1m30s, "
+                 "sourceEndpoint: ignored, sourceQuery: [1], sourceRange: -1, sourceEndpointAuthName: ..}");
+    const struct summary *x = &s.list[0];
+
+    (void)state;
+    assert_int_equal(x->source_type, SOURCE_NONE);
+    assert_null(x->source_endpoint);
+    assert_null(x->source_query);
+    assert_null(x->source_auth.name);
+    assert_int_equal(x->location, LOCATION_EXTERNAL);
+    assert_int_equal(x->destination, DESTINATION_NONE);
+    assert_string_equal(x->scoring_endpoint, "HTTPS://scorer/x");
+    assert_int_equal(x->timeout_ms, 90000);
+    summaries_done(&s);
+
+    s = read_one("- {scoreName: a, sourceType: PROMETHEUS, sourceEndpoint: 'http://p/q', sourceQuery: up, "
+                 "scoringEndpoint: 'http://s/', location: INTERNAL, scoreDestination: addonplacementscore}");
+    assert_int_equal(s.list[0].source_type, SOURCE_PROMETHEUS);
+    assert_int_equal(s.list[0].destination, DESTINATION_PLACEMENT_SCORE);
+    summaries_done(&s);
+}
+
+static void completes_urls(void **state)
+{
+    static const char *const cases[][2] = {
+        {"http://s", "http://s/scoring"},
+        {"http://s/", "http://s/scoring"},
+        {" http://s:8000/deep/path/ ", "http://s:8000/deep/path/"},
+        {"http://s?a=b", "http://s/scoring?a=b"},
+        {"http://s/x?a=b", "http://s/x?a=b"},
+        {"https://me:pw@s", "https://me:pw@s/scoring"},
+        {"http://[::1]:80", "http://[::1]:80/scoring"},
+        {"http://s:65535", "http://s:65535/scoring"},
+        {"scorer:8000", NULL},
+        {"//scorer", NULL},
+        {"/scoring", NULL},
+        {"http:/scorer", NULL},
+        {"http:///scorer", NULL},
+        {"http://", NULL},
+        {"http://:80/", NULL},
+        {"ftp://scorer/", NULL},
+        {"file:///etc/passwd", NULL},
+        {"http://s:65536/", NULL},
+        {"http://s:port/", NULL},
+        {"http://a b/", NULL},
+        {"http://[::1/", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(text, 256);
+        BUF_AUTO(said, 4096);
+        struct summaries s;
+
+        assert_int_equal(
+            buf_printf(&text, "- {scoreName: a, sourceType: None, scoringEndpoint: '%s'}%c", cases[i][0], 0),
+            0);
+        s = read_list(text.p, PROBLEM_ERROR, &said);
+        if (s.n != (cases[i][1] ? 1 : 0) || (said.n > 0) != (cases[i][1] == NULL))
+            fail_msg("%s: %.*s", cases[i][0], STR_ARG(buf_str(&said)));
+        if (s.n)
+            assert_string_equal(s.list[0].scoring_endpoint, cases[i][1]);
+        summaries_done(&s);
+    }
+}
+
+#define AT_ONE "f:1:3: error: [0]"
+#define URL    "an absolute http or https URL with a host"
+
+/* Each rule broken: what follows `{`, and what is said. */
+static void says_what_is_wrong(void **state)
+{
+    static const char good[] =
+        "scoreName: a, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s'";
+    static const char *const cases[][2] = {
+        {"scoringInterval: -5",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got -5"},
+        {"scoringInterval: 604801",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got 604801"},
+        {"scoringInterval: 1.5",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got 1.5"},
+        {"scoringInterval: '30'",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got the string \"30\""},
+        {"scoringInterval: 30s",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got the string \"30s\""},
+        {"scoringInterval: 99999999999999999999",
+         ".scoringInterval: expected a whole number of seconds from 1 to 604800, got 99999999999999999999"},
+        {"sourceRange: 31622401",
+         ".sourceRange: expected a whole number of seconds from 1 to 31622400, got 31622401"},
+        {"sourceRange: [1]",
+         ".sourceRange: expected a whole number of seconds from 1 to 31622400, got a list"},
+        {"sourceStep: 86401", ".sourceStep: expected a whole number of seconds from 1 to 86400, got 86401"},
+        {"sourceStep: -1", ".sourceStep: expected a whole number of seconds from 1 to 86400, got -1"},
+        {"sourceType: Graphite", ".sourceType: expected Prometheus or None, got the string \"Graphite\""},
+        {"sourceType: true", ".sourceType: expected a string (put it in quotes), got true"},
+        {"location: Elsewhere", ".location: expected Internal or External, got the string \"Elsewhere\""},
+        {"scoreDestination: x",
+         ".scoreDestination: expected AddOnPlacementScore or None, got the string \"x\""},
+        {"timeout: 2h",
+         ".timeout: expected a duration from 0s to 1h (a number of seconds, or like 30s, 5m, 1h30m), "
+         "got the string \"2h\""},
+        {"name: 5", ".name: expected a string (put it in quotes), got 5"},
+        {"scoreDimensionFormat: {}", ".scoreDimensionFormat: expected a string, got an object"},
+        {"sourceEndpointAuthName: tok", ".sourceEndpointAuthName: sourceEndpointAuthKey must be set too"},
+        {"sourceEndpointAuthKey: tok", ".sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
+        {"scoringEndpointAuthName: tok, scoringEndpointAuthKey: ''",
+         ".scoringEndpointAuthName: scoringEndpointAuthKey must be set too"},
+        {"scoringEndpointAuthName: tok, scoringEndpointAuthKey: a/b",
+         ".scoringEndpointAuthKey: expected at most 253 letters, digits, '-', '_' and '.', not starting with "
+         "'.', got "
+         "the string \"a/b\""},
+        {"scoringEndpointAuthName: .., scoringEndpointAuthKey: b",
+         ".scoringEndpointAuthName: expected at most 253 letters, digits, '-', '_' and '.', not starting "
+         "with '.', got "
+         "the string \"..\""},
+        {"sourceQeury: x", ".sourceQeury: unknown key, did you mean sourceQuery?"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(text, 4096);
+        BUF_AUTO(said, 4096);
+        struct summaries s;
+        const char *at;
+
+        assert_int_equal(buf_printf(&text, "- {%s, %s}%c", good, cases[i][0], 0), 0);
+        s = read_list(text.p, PROBLEM_ERROR, &said);
+        at = said.n ? memmem(said.p, said.n, "error: [0]", 10) : NULL;
+        if (!at || !str_eq(str_trim((struct str){at + 10, (size_t)(said.p + said.n - at - 10)}),
+                           str_of(cases[i][1])))
+            fail_msg("%s\ngot:\n%.*s\nexpected:\n%s", cases[i][0], STR_ARG(buf_str(&said)), cases[i][1]);
+        assert_int_equal(s.n, 0);
+        summaries_done(&s);
+    }
+}
+
+static void demands_what_has_no_default(void **state)
+{
+    static const char *const cases[][2] = {
+        {"- {}", AT_ONE ".scoreName: missing, expected a name of 1 to 1024 bytes that is not blank\n" //
+         AT_ONE ".scoringEndpoint: missing, expected " URL "\n"                                       //
+         AT_ONE ".sourceEndpoint: missing, expected " URL "\n"                                        //
+         AT_ONE ".sourceQuery: missing, expected a PromQL query\n"},
+        {"- {scoreName: '  ', sourceType: None, scoringEndpoint: ''}",
+         "f:1:15: error: [0].scoreName: expected a name of 1 to 1024 bytes that is not blank, got the string "
+         "\"  \"\n"
+         "f:1:56: error: [0].scoringEndpoint: expected " URL ", got an empty string\n"},
+        {"- {scoreName: a, sourceEndpoint: 'http://p', sourceQuery: ' ;; ', scoringEndpoint: 'http://s'}",
+         "f:1:59: error: [0].sourceQuery: expected a PromQL query, got the string \" ;; \"\n"},
+        {"- null\n- []\n",
+         "f:1:3: error: [0]: expected a summary: an object with scoreName, scoringEndpoint and so on, "
+         "got null\n"
+         "f:2:3: error: [1]: expected a summary: an object with scoreName, scoringEndpoint and so on, "
+         "got a list\n"},
+        {"a: b", "f:1:1: error: expected a list of summaries, got an object\n"},
+        {"[]", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(said, 4096);
+        struct summaries s = read_list(cases[i][0], PROBLEM_ERROR, &said);
+
+        assert_said(cases[i][0], &said, cases[i][1]);
+        assert_int_equal(s.n, 0);
+        summaries_done(&s);
+    }
+}
+
+static void bounds_the_score_name(void **state)
+{
+    (void)state;
+    for (size_t n = 1024; n <= 1025; n++) {
+        BUF_AUTO(text, 4096);
+        BUF_AUTO(said, 4096);
+        struct summaries s;
+
+        assert_int_equal(buf_puts(&text, "- {sourceType: None, scoringEndpoint: 'http://s', scoreName: "), 0);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(buf_putc(&text, 'x'), 0);
+        assert_int_equal(buf_put(&text, "}", 2), 0);
+        s = read_list(text.p, PROBLEM_ERROR, &said);
+        assert_int_equal(s.n, n == 1024 ? 1 : 0);
+        summaries_done(&s);
+    }
+}
+
+static void warns_but_goes_on(void **state)
+{
+    static const char text[] =
+        "- {scoreName: a, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s',\n"
+        "   newField: 1, sourceRange: 660059}\n"
+        "- {scoreName: b, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s',\n"
+        "   sourceRange: 660060}\n"
+        "- {scoreName: c, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s',\n"
+        "   sourceRange: 31622400, sourceStep: 1}\n"
+        "- {scoreName: a, sourceType: None, scoringEndpoint: 'http://other'}\n"
+        "- {scoreName: a, sourceType: None, scoringEndpoint: 'http://third'}\n";
+    BUF_AUTO(said, 4096);
+    struct summaries s = read_list(text, PROBLEM_WARNING, &said);
+
+    (void)state;
+    assert_said(
+        text, &said,
+        "f:2:4: warning: [0].newField: unknown key, expected one of name, scoreName, sourceType, "
+        "sourceEndpoint, "
+        "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
+        "scoringEndpoint, "
+        "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
+        "scoreDimensionFormat, timeout\n"
+        "f:4:17: warning: [1].sourceRange: 660060 seconds in steps of 60 are 11002 points a series, and "
+        "Prometheus refuses more than 11,000\n"
+        "f:6:39: warning: [2].sourceStep: 31622400 seconds in steps of 1 are 31622401 points a series, and "
+        "Prometheus refuses more than 11,000\n"
+        "f:7:15: warning: [3].scoreName: the summary at line 1 already has this score name: this one (line "
+        "7) is "
+        "left out\n"
+        "f:8:15: warning: [4].scoreName: the summary at line 1 already has this score name: this one (line "
+        "8) is "
+        "left out\n");
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.list[0].scoring_endpoint, "http://s/scoring");
+    assert_string_equal(s.list[2].score_name, "c");
+    summaries_done(&s);
+}
+
+static void never_shows_a_password(void **state)
+{
+    static const char text[] =
+        "- {scoreName: a, sourceEndpoint: 'http://me:s3cret@p:x/', sourceQuery: up, "
+        "scoringEndpoint: 'me:s3cret@s', scoringEndpointAuthName: 'http://me:s3cret@'}";
+    BUF_AUTO(said, 4096);
+    struct summaries s = read_list(text, PROBLEM_ERROR, &said);
+
+    (void)state;
+    assert_non_null(memmem(said.p, said.n, "http://***@p:x/", 15));
+    assert_null(memmem(said.p, said.n, "s3cret", 6));
+    summaries_done(&s);
+}
+
+static void cuts_queries(void **state)
+{
+    static const struct {
+        const char *joined;
+        const char *want[4];
+    } cases[] = {
+        {"up", {"up"}},
+        {" up ; down;", {"up", "down"}},
+        {"a;b;c", {"a", "b", "c"}},
+        {";; ;\n;", {NULL}},
+        {"", {NULL}},
+        {"x{a=\"1;2\"};y", {"x{a=\"1;2\"}", "y"}},
+        {"x{a='1;\\';2'};y", {"x{a='1;\\';2'}", "y"}},
+        {"x{a=`\\`};y", {"x{a=`\\`}", "y"}},
+        {"x{a=\"\\\\\"};y", {"x{a=\"\\\\\"}", "y"}},
+        {"x{a=\"'\"};y{b='\"'};z", {"x{a=\"'\"}", "y{b='\"'}", "z"}},
+        {"x # one; two 'three\n;y", {"x # one; two 'three", "y"}},
+        {"x # one; two", {"x # one; two"}},
+        {"x{a=\"no end;y", {"x{a=\"no end;y"}},
+        {"x{a=\"end\\", {"x{a=\"end\\"}},
+        {"\xe2\x82\xac;\xe2\x82\xac", {"\xe2\x82\xac", "\xe2\x82\xac"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        size_t at = 0, k = 0;
+
+        do {
+            struct str q = summary_next_query(str_of(cases[i].joined), &at);
+
+            if (!str_eq(q, str_of(cases[i].want[k])))
+                fail_msg("%s: part %zu is `%.*s`", cases[i].joined, k, STR_ARG(q));
+        } while (cases[i].want[k++]);
+    }
+}
+
+static void compares_and_copies(void **state)
+{
+    static const char *const others[] = {
+        "name: n",
+        "sourceEndpoint: 'http://q/'",
+        "sourceQuery: down",
+        "sourceRange: 60",
+        "sourceStep: 30",
+        "scoringEndpoint: 'http://t/'",
+        "scoringInterval: 61",
+        "timeout: 3s",
+        "location: external",
+        "scoreDestination: none",
+        "scoreDimensionFormat: x",
+        "sourceType: none",
+        "sourceEndpointAuthName: n, sourceEndpointAuthKey: k",
+        "scoringEndpointAuthName: n, scoringEndpointAuthKey: k",
+    };
+    static const char *const base[] = {"scoreName: a", "sourceEndpoint: 'http://p/'", "sourceQuery: up",
+                                       "scoringEndpoint: 'http://s/'"};
+    struct summaries a = read_one("- {scoreName: a, sourceEndpoint: 'http://p/', sourceQuery: up, "
+                                  "scoringEndpoint: 'http://s/'}");
+    struct summary copy;
+
+    (void)state;
+    assert_int_equal(summary_copy(&copy, &a.list[0]), 0);
+    copy.line = 99;
+    assert_true(summary_same(&copy, &a.list[0]));
+    assert_ptr_not_equal(copy.score_name, a.list[0].score_name);
+    summary_done(&copy);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        BUF_AUTO(text, 4096);
+        struct summaries b;
+
+        assert_int_equal(buf_printf(&text, "- {%s", others[i]), 0);
+        for (size_t k = 0; k < ARRAY_SIZE(base); k++)
+            if (strncmp(base[k], others[i], strcspn(base[k], ":") + 1) != 0)
+                assert_int_equal(buf_printf(&text, ", %s", base[k]), 0);
+        assert_int_equal(buf_put(&text, "}", 2), 0);
+        b = read_one(text.p);
+        if (summary_same(&a.list[0], &b.list[0]) || !summary_same(&b.list[0], &b.list[0]))
+            fail_msg("%s", text.p);
+        summaries_done(&b);
+    }
+    summaries_done(&a);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    static const char *const texts[] = {
+        of_the_hub, "[{\"scoreName\":\"a\"},{\"scoreName\":\"a\",\"x\":1,\"scoringInterval\":\"1\"}]"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct doc *d = NULL;
+        struct problems p;
+
+        assert_int_equal(problems_init(&p, "f"), 0);
+        assert_int_equal(doc_parse(&d, str_of(texts[i]), &p), 0);
+        FOR_EACH_ALLOCATION_FAILURE(n)
+        {
+            struct summaries s = {0};
+            struct summary copy;
+            int r = summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
+
+            assert_true(r == 0 || r == -ENOMEM);
+            assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
+            if (s.n && (r = summary_copy(&copy, &s.list[0])) == 0)
+                summary_done(&copy);
+            assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
+            summaries_done(&s);
+            problems_done(&p);
+        }
+        doc_free(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_the_hub_writes), cmocka_unit_test(fills_in_defaults),
+        cmocka_unit_test(reads_words_in_any_case),   cmocka_unit_test(completes_urls),
+        cmocka_unit_test(says_what_is_wrong),        cmocka_unit_test(demands_what_has_no_default),
+        cmocka_unit_test(bounds_the_score_name),     cmocka_unit_test(warns_but_goes_on),
+        cmocka_unit_test(never_shows_a_password),    cmocka_unit_test(cuts_queries),
+        cmocka_unit_test(compares_and_copies),       cmocka_unit_test(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
