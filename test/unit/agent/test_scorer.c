@@ -1,0 +1,386 @@
+/* When rounds happen and how long scores live, on a clock that the test moves. Rounds are real: a scoring API is asked over
+ * HTTP, with no source. */
+#include "exporter/agent/scorer.h"
+#include "test/fakes/fake_server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define ONE_SCORE "{\"results\":[{\"metric\":{\"node\":\"n1\"},\"score\":1.5}]}"
+
+static mono_ms now = {1000000};
+static unix_ms wall = {1795000000000};
+
+static mono_ms fake_mono(const struct clock *c)
+{
+    (void)c;
+    return now;
+}
+
+static unix_ms fake_wall(const struct clock *c)
+{
+    (void)c;
+    return wall;
+}
+
+static const struct clock fake_clock = {.mono = fake_mono, .wall = fake_wall};
+
+struct world {
+    struct fake_server *api;
+    struct loop *loop;
+    struct http *http;
+    struct metrics *metrics;
+    struct secret_files secrets;
+    struct source_env source;
+    struct limits limits;
+    struct scorer_env env;
+    struct summary summary;
+    struct scorer *scorer;
+    size_t left, published, withdrawn, ended;
+    int64_t published_at_ms;
+};
+
+static size_t series_left(void *arg, const struct scorer *s)
+{
+    (void)s;
+    return ((struct world *)arg)->left;
+}
+
+static void publish(void *arg, struct scorer *s, struct batch *b)
+{
+    struct world *w = arg;
+
+    (void)s;
+    w->published++;
+    w->published_at_ms = b->at.ms;
+}
+
+static void withdraw(void *arg, struct scorer *s)
+{
+    (void)s;
+    ((struct world *)arg)->withdrawn++;
+}
+
+static void ended(void *arg, struct scorer *s)
+{
+    (void)s;
+    ((struct world *)arg)->ended++;
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    now.ms = 1000000;
+    wall.ms = 1795000000000;
+    w->api = fake_new();
+    fake_default(w->api, (struct fake_answer){.body = ONE_SCORE});
+    assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
+    assert_int_equal(http_new(&w->http, w->loop, "test/1"), 0);
+    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    secret_files_init(&w->secrets, NULL);
+    w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20};
+    w->limits = (struct limits){1 << 20, 100, 1000, 256, 300000, 3};
+    w->left = 100;
+    w->env = (struct scorer_env){&w->source, w->metrics, "c1",  &w->limits, series_left,
+                                 publish,    withdraw,   ended, w,          false};
+    w->summary = (struct summary){
+        .name = (char *)"s",
+        .score_name = (char *)"s",
+        .source_type = SOURCE_NONE,
+        .scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/scoring"),
+        .interval_ms = 60000,
+        .dimension_format = (char *)"${scoreName}",
+    };
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    (void)scorer_free(w->scorer);
+    (void)http_free(w->http);
+    (void)metrics_free(w->metrics);
+    (void)loop_free(w->loop);
+    (void)fake_free(w->api);
+    free(w);
+    return 0;
+}
+
+static void start(struct world *w)
+{
+    assert_int_equal(scorer_new(&w->scorer, &w->env, &w->summary), 0);
+}
+
+/* Turns until n rounds have ended in all; real time passes only while the answer is under way. */
+static void turn_until_ended(struct world *w, size_t n)
+{
+    for (int i = 0; i < 2000 && w->ended < n; i++)
+        assert_int_equal(loop_turn(w->loop, 5), 0);
+    assert_int_equal(w->ended, n);
+}
+
+static void pass(struct world *w, int64_t ms)
+{
+    now.ms += ms;
+    wall.ms += ms;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(loop_turn(w->loop, 0), 0);
+}
+
+static void first_round(struct world *w)
+{
+    start(w);
+    pass(w, 2000);
+    turn_until_ended(w, 1);
+}
+
+static void the_first_round_starts_at_once_with_a_little_jitter(void **state)
+{
+    struct world *w = *state;
+    int64_t wait;
+
+    start(w);
+    wait = scorer_status(w->scorer)->next_ms - wall.ms;
+    assert_in_range(wait, 0, 2000);
+    assert_int_equal(scorer_state(w->scorer), SCORER_WAITING);
+    pass(w, wait);
+    turn_until_ended(w, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_OK);
+    assert_int_equal(w->published, 1);
+    assert_string_equal(fake_request(w->api, 0)->body, "{\"data\":[]}");
+}
+
+static void jitter_of_a_short_interval_is_a_tenth_of_it(void **state)
+{
+    struct world *w = *state;
+
+    w->summary.interval_ms = 1000;
+    for (int i = 0; i < 50; i++) {
+        start(w);
+        assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 0, 100);
+        w->scorer = scorer_free(w->scorer);
+    }
+}
+
+static void rounds_keep_their_rhythm(void **state)
+{
+    struct world *w = *state;
+    int64_t due, first;
+
+    first_round(w);
+    first = scorer_status(w->scorer)->next_ms;
+    for (size_t i = 2; i < 6; i++) {
+        due = scorer_status(w->scorer)->next_ms;
+        assert_int_equal(due, first + (int64_t)(i - 2) * 60000);
+        pass(w, due - wall.ms - 1);
+        assert_false(scorer_status(w->scorer)->running);
+        pass(w, 1 + (int64_t)i * 7); /* a little late: what follows is not */
+        turn_until_ended(w, i);
+    }
+}
+
+static void a_round_longer_than_its_interval_costs_the_rounds_it_covers(void **state)
+{
+    struct world *w = *state;
+    int64_t first;
+
+    fake_push(w->api, (struct fake_answer){.body = ONE_SCORE});
+    fake_push(w->api, (struct fake_answer){.body = ONE_SCORE, .delay_ms = 50});
+    first_round(w);
+    first = scorer_status(w->scorer)->next_ms;
+    pass(w, first - wall.ms);
+    assert_true(scorer_status(w->scorer)->running);
+    pass(w, 100000); /* more than one interval goes by */
+    turn_until_ended(w, 2);
+    assert_int_equal(scorer_status(w->scorer)->next_ms, first + 120000);
+}
+
+static void a_failure_that_may_pass_is_tried_again_after_a_growing_wait(void **state)
+{
+    struct world *w = *state;
+    static const int64_t base[] = {5000, 10000, 20000, 40000, 60000, 60000};
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    for (size_t i = 0; i < ARRAY_SIZE(base); i++) {
+        int64_t wait = scorer_status(w->scorer)->next_ms - wall.ms;
+        assert_true(wait > 0 && wait <= base[i] + base[i] / 5);
+        if (i < 3) /* later the next round by schedule may come first */
+            assert_true(wait >= base[i] - base[i] / 5);
+        pass(w, wait);
+        turn_until_ended(w, i + 2);
+    }
+    assert_int_equal(scorer_status(w->scorer)->failures, ARRAY_SIZE(base) + 1);
+}
+
+static void a_failure_that_will_not_pass_waits_for_its_time(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 404});
+    first_round(w);
+    assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 58000, 60000);
+}
+
+static void retry_after_is_heeded(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 429, .headers = "Retry-After: 200\r\n"});
+    first_round(w);
+    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 200000);
+}
+
+static void scores_of_a_failing_scorer_go_after_three_intervals(void **state)
+{
+    struct world *w = *state;
+    size_t failed;
+
+    first_round(w);
+    fake_default(w->api, (struct fake_answer){.status = 500, .body = "{\"error\":\"no\"}"});
+    pass(w, 179000);
+    turn_until_ended(w, 2);
+    assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
+    assert_non_null(scorer_batch(w->scorer));
+    assert_int_equal(w->withdrawn, 0);
+    failed = w->ended;
+    pass(w, 1000 + 2000);
+    for (int i = 0; i < 500 && w->withdrawn == 0; i++)
+        assert_int_equal(loop_turn(w->loop, 5), 0);
+    assert_true(w->ended > failed);
+    assert_int_equal(w->withdrawn, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
+    assert_null(scorer_batch(w->scorer));
+    assert_true(metric_get(w->metrics, METRIC_SERIES, LV("s")) == 0);
+    assert_true(metric_get(w->metrics, METRIC_SCORE_TIMESTAMP, LV("c1", "s")) == 0);
+    assert_true(metric_get(w->metrics, METRIC_EXPIRED, LV("s")) == 1);
+}
+
+static void good_rounds_keep_scores_alive(void **state)
+{
+    struct world *w = *state;
+
+    first_round(w);
+    for (size_t i = 2; i < 10; i++) {
+        pass(w, 60000);
+        turn_until_ended(w, i);
+        assert_int_equal(w->withdrawn, 0);
+    }
+    assert_int_equal(w->published, 9);
+}
+
+/* The schedule is on a clock that does not jump; only what people see follows the wall clock. */
+static void a_wall_clock_that_jumps_moves_no_round(void **state)
+{
+    struct world *w = *state;
+
+    first_round(w);
+    wall.ms -= 86400000ll * 365;
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    assert_int_equal(w->published_at_ms, wall.ms);
+    wall.ms += 86400000ll * 3650;
+    pass(w, 30000);
+    assert_int_equal(w->ended, 2);
+    assert_int_equal(w->withdrawn, 0);
+    pass(w, 30000);
+    turn_until_ended(w, 3);
+}
+
+static void a_changed_summary_starts_a_round_at_once_and_keeps_the_scores(void **state)
+{
+    struct world *w = *state;
+    struct summary other = w->summary;
+
+    first_round(w);
+    other.scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/other");
+    other.interval_ms = 30000;
+    assert_int_equal(scorer_change(w->scorer, &other), 0);
+    assert_non_null(scorer_batch(w->scorer));
+    pass(w, 0);
+    turn_until_ended(w, 2);
+    assert_string_equal(fake_request(w->api, 1)->target, "/other");
+    assert_int_equal(w->withdrawn, 0);
+    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 30000);
+    assert_true(metric_get(w->metrics, METRIC_INTERVAL, LV("s")) == 30);
+}
+
+static void a_change_in_the_middle_of_a_round_gives_that_round_up(void **state)
+{
+    struct world *w = *state;
+    struct summary other = w->summary;
+
+    fake_push(w->api, (struct fake_answer){.mode = FAKE_HANG});
+    start(w);
+    pass(w, 2000);
+    for (int i = 0; i < 500 && fake_requests(w->api) == 0; i++)
+        assert_int_equal(loop_turn(w->loop, 5), 0);
+    other.interval_ms = 30000;
+    assert_int_equal(scorer_change(w->scorer, &other), 0);
+    pass(w, 0);
+    turn_until_ended(w, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_OK);
+}
+
+static void a_scorer_that_goes_takes_its_metrics_along(void **state)
+{
+    struct world *w = *state;
+    BUF_AUTO(text, 1 << 20);
+
+    first_round(w);
+    w->scorer = scorer_free(w->scorer);
+    assert_int_equal(metrics_render(w->metrics, false, &text), 0);
+    assert_int_equal(text.n, 0);
+}
+
+static void limits_are_named_with_their_numbers(void **state)
+{
+    struct world *w = *state;
+
+    w->limits.series_per_scorer = 1;
+    w->left = 1;
+    fake_default(w->api,
+                 (struct fake_answer){.body = "{\"results\":[{\"metric\":{\"node\":\"a\"},\"score\":1},"
+                                              "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
+    first_round(w);
+    assert_int_equal(scorer_status(w->scorer)->error, ROUND_SERIES);
+    assert_string_equal(scorer_status(w->scorer)->reason, "more series than limits.seriesPerScorer: 1");
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
+
+    w->limits.series_per_scorer = 100;
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    assert_string_equal(scorer_status(w->scorer)->reason,
+                        "more series than limits.series (1000 for all scorers) leaves for this one: 1");
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(the_first_round_starts_at_once_with_a_little_jitter),
+        T(jitter_of_a_short_interval_is_a_tenth_of_it),
+        T(rounds_keep_their_rhythm),
+        T(a_round_longer_than_its_interval_costs_the_rounds_it_covers),
+        T(a_failure_that_may_pass_is_tried_again_after_a_growing_wait),
+        T(a_failure_that_will_not_pass_waits_for_its_time),
+        T(retry_after_is_heeded),
+        T(scores_of_a_failing_scorer_go_after_three_intervals),
+        T(good_rounds_keep_scores_alive),
+        T(a_wall_clock_that_jumps_moves_no_round),
+        T(a_changed_summary_starts_a_round_at_once_and_keeps_the_scores),
+        T(a_change_in_the_middle_of_a_round_gives_that_round_up),
+        T(a_scorer_that_goes_takes_its_metrics_along),
+        T(limits_are_named_with_their_numbers),
+    };
+
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
