@@ -79,7 +79,8 @@ static const char *take_once(void *arg, const char *v)
 
 static const char *take_output(void *arg, const char *v)
 {
-    static const char *const words[] = {[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", [OUTPUT_PROM] = "prom"};
+    static const char *const words[] = {
+        [OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", [OUTPUT_PROM] = "prom"};
 
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (strcmp(v, words[i]) == 0) {
@@ -90,10 +91,13 @@ static const char *take_output(void *arg, const char *v)
 }
 
 static const struct flag flags[] = {
-    {"config.file", "FILE", "Configuration: YAML or JSON, an object or a bare list of summaries.", take_config},
+    {"config.file", "FILE", "Configuration: YAML or JSON, an object or a bare list of summaries.",
+     take_config},
     {"cluster-name", "NAME", "Name of the cluster, the ds_cluster label. Wins over the file.", take_cluster},
-    {"web.listen-address", "ADDRESS", "Where to serve; may be repeated. Default :8080. Wins over the file.", take_listen},
-    {"secrets.dir", "DIR", "Where named Secrets are: files DIR/NAME/KEY, read anew for each round.", take_secrets},
+    {"web.listen-address", "ADDRESS", "Where to serve; may be repeated. Default :8080. Wins over the file.",
+     take_listen},
+    {"secrets.dir", "DIR", "Where named Secrets are: files DIR/NAME/KEY, read anew for each round.",
+     take_secrets},
     {"storage.path", "DIR", "Where the agent may keep files over a restart.", take_storage},
     {"log.level", "LEVEL", "debug, info, warn or error. Default info.", take_level},
     {"log.format", "FORMAT", "logfmt or json. Default logfmt.", take_format},
@@ -159,7 +163,7 @@ static unsigned terminal_width(void)
 static int print_once(struct agent *a, enum output output)
 {
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
-    int r = output == OUTPUT_JSON ? status_json(a, &text)
+    int r = output == OUTPUT_JSON   ? status_json(a, &text)
             : output == OUTPUT_PROM ? page_print(agent_page(a), &text)
                                     : status_table(a, terminal_width(), &text);
 
@@ -172,7 +176,8 @@ static int print_once(struct agent *a, enum output output)
         return 1;
     }
     for (size_t i = 0; i < agent_scorers(a); i++)
-        if (scorer_status(agent_scorer(a, i))->rounds == 0 || scorer_status(agent_scorer(a, i))->error != ROUND_OK)
+        if (scorer_status(agent_scorer(a, i))->rounds == 0 ||
+            scorer_status(agent_scorer(a, i))->error != ROUND_OK)
             return 1;
     return 0;
 }

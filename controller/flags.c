@@ -10,7 +10,8 @@ static void print_help(const struct command *c)
         return;
     (void)printf("\nflags:\n");
     for (const struct flag *f = c->flags; f->name; f++)
-        (void)printf("  --%s%s%s\n        %s\n", f->name, f->value ? "=" : "", f->value ? f->value : "", f->help);
+        (void)printf("  --%s%s%s\n        %s\n", f->name, f->value ? "=" : "", f->value ? f->value : "",
+                     f->help);
 }
 
 static const struct flag *find_flag(const struct command *c, const char *name, size_t n)
@@ -23,8 +24,8 @@ static const struct flag *find_flag(const struct command *c, const char *name, s
 
 static int usage(const struct command *c, const char *name, int n, const char *what, const char *more)
 {
-    (void)fprintf(stderr, "dynamic-scoring %s: --%.*s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, n, name,
-                  what, more, c->name);
+    (void)fprintf(stderr, "dynamic-scoring %s: --%.*s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, n,
+                  name, what, more, c->name);
     return -1;
 }
 

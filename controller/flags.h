@@ -16,7 +16,7 @@ struct flag {
 /* One subcommand. */
 struct command {
     const char *name, *arguments, *help;
-    const struct flag *flags; /* ended by one without a name */
+    const struct flag *flags;          /* ended by one without a name */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 

@@ -255,14 +255,12 @@ static void stop_rest(struct agent *a)
     }
 }
 
-/* A scorer that cannot be started for lack of memory is left out, and said so; the others run. */
-static int apply_summaries(struct agent *a, const struct summaries *want)
+/* Fills list, which becomes the agent's. A scorer that cannot be started for lack of memory is left out, and said so; the
+ * others run. */
+static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
 {
-    struct scorer **list = calloc(want->n + 1, sizeof(struct scorer *));
     size_t n = 0;
 
-    if (!list)
-        return -ENOMEM;
     for (size_t i = 0; i < want->n; i++) {
         int r = start_or_keep(a, &want->list[i], &list[n]);
         if (r < 0)
@@ -274,7 +272,6 @@ static int apply_summaries(struct agent *a, const struct summaries *want)
     free(a->scorers);
     a->scorers = list;
     a->n_scorers = n;
-    return 0;
 }
 
 static void warn_of_what_needs_a_restart(const struct config *was, const struct config *now)
@@ -289,11 +286,15 @@ static void warn_of_what_needs_a_restart(const struct config *was, const struct 
         log_warn("storagePath has changed: it takes effect at the next start");
 }
 
-/* Takes the configuration over. */
-static int apply(struct agent *a, struct config *c)
+/* Takes the configuration over. What can fail as a whole comes first: on -ENOMEM nothing has changed. */
+static int apply(struct agent *a, struct config **config)
 {
-    struct config *was = a->config;
-    int r;
+    struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
+    struct config *was = a->config, *c;
+
+    if (!list)
+        return -ENOMEM;
+    c = TAKE_PTR(*config);
 
     /* Every series carries the cluster's name: with another one, all of them are others. */
     if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0)
@@ -306,9 +307,9 @@ static int apply(struct agent *a, struct config *c)
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
-    r = apply_summaries(a, &c->summaries);
+    apply_summaries(a, &c->summaries, list);
     (void)config_free(was);
-    return r;
+    return 0;
 }
 
 /* For the status page, the metrics and whoever asked. */
@@ -328,7 +329,8 @@ static void note_reload(struct agent *a, bool ok, const struct problems *p, stru
     metric_set(a->metrics, METRIC_CONFIG_OK, LV_NONE, ok);
     if (ok)
         metric_set(a->metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->reload.at_ms / 1000);
-    own_changed(a);
+    loop_timer_clear(a->loop, &a->own_timer);
+    render_own(&a->own_timer); /* at once: metrics of removed scorers go with their scores */
 }
 
 static void log_problems(const struct problems *p)
@@ -351,18 +353,21 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     if (r == 0)
         r = apply_flags(c, a->options);
     if (r == 0 && (!c->cluster_name || !*c->cluster_name)) {
-        problems_add(&p, PROBLEM_ERROR, 0, 0, "clusterName: expected the cluster's name, here or by --cluster-name");
+        problems_add(&p, PROBLEM_ERROR, 0, 0,
+                     "clusterName: expected the cluster's name, here or by --cluster-name");
         r = -EINVAL;
     }
     problems_sort(&p);
     log_problems(&p);
     if (r == 0)
-        r = apply(a, TAKE_PTR(c));
+        r = apply(a, &c);
     note_reload(a, r == 0, &p, ret_why);
     if (r == 0)
-        log_info("configuration applied", L_STR("file", a->options->config_file), L_INT("scorers", a->n_scorers));
+        log_info("configuration applied", L_STR("file", a->options->config_file),
+                 L_INT("scorers", a->n_scorers));
     else
-        log_error(a->config ? "configuration refused, the one before stays in force" : "configuration refused",
+        log_error(a->config ? "configuration refused, the one before stays in force"
+                            : "configuration refused",
                   L_STR("file", a->options->config_file), L_ERR(r));
     return r;
 }
@@ -400,6 +405,11 @@ const struct scorer *agent_scorer(const struct agent *a, size_t i)
 const struct reload_status *agent_reload_status(const struct agent *a)
 {
     return &a->reload;
+}
+
+const char *agent_config_file(const struct agent *a)
+{
+    return a->options->config_file;
 }
 
 int64_t agent_started_ms(const struct agent *a)

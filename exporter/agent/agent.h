@@ -47,6 +47,8 @@ struct reload_status {
     char *problems; /* all of them, a line each; NULL when there were none. Warnings too */
 };
 const struct reload_status *agent_reload_status(const struct agent *a);
+/* The file that the configuration is read from. */
+const char *agent_config_file(const struct agent *a);
 /* When the agent started, Unix time. */
 int64_t agent_started_ms(const struct agent *a);
 

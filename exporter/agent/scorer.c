@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 enum {
-    MIN_ROUND_MS = 10000,     /* a round may take this long even when its interval is shorter */
-    MAX_JITTER_MS = 2000,     /* of the first round */
-    FIRST_BACKOFF_MS = 5000,  /* after the first failure; doubled with each, up to the interval */
+    MIN_ROUND_MS = 10000,    /* a round may take this long even when its interval is shorter */
+    MAX_JITTER_MS = 2000,    /* of the first round */
+    FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval */
     MAX_RETRY_AFTER_MS = 3600000,
 };
 
@@ -103,7 +103,8 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
         }
     }
     if (retry_after_ms > 0) {
-        mono_ms asked = mono_add(now, retry_after_ms < MAX_RETRY_AFTER_MS ? retry_after_ms : MAX_RETRY_AFTER_MS);
+        mono_ms asked =
+            mono_add(now, retry_after_ms < MAX_RETRY_AFTER_MS ? retry_after_ms : MAX_RETRY_AFTER_MS);
         if (mono_before(at, asked))
             at = asked;
     }
@@ -137,13 +138,15 @@ static void scores_expire(struct timer *t)
 static void keep_scores(struct scorer *s, struct batch *b)
 {
     int64_t took = mono_diff(s->started, loop_now(s->loop));
-    int64_t life = (took > s->summary.interval_ms ? took : s->summary.interval_ms) * s->env->limits->stale_intervals;
+    int64_t life =
+        (took > s->summary.interval_ms ? took : s->summary.interval_ms) * s->env->limits->stale_intervals;
     const char *name = s->summary.score_name;
 
     s->batch = batch_unref(s->batch);
     s->batch = b;
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), (double)series_count(b->set));
-    metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name), (double)b->at.ms / 1000);
+    metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name),
+               (double)b->at.ms / 1000);
     s->env->publish(s->env->arg, s, b);
     if (loop_timer_set(s->loop, &s->expire, mono_add(loop_now(s->loop), life)) < 0)
         drop_scores(s); /* better none than some that would never go */
@@ -201,7 +204,8 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     if (ok)
         metric_set(m, METRIC_LAST_SUCCESS, LV(name), (double)loop_wall(s->loop).ms / 1000);
     else
-        metric_add(m, METRIC_ROUND_ERRORS, LV(round_error_word(r->error), name, round_stage_word(r->stage)), 1);
+        metric_add(m, METRIC_ROUND_ERRORS, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
+                   1);
     if (r->fetched && s->summary.source_type != SOURCE_NONE)
         metric_set(m, METRIC_SOURCE_SERIES, LV(name), (double)r->source_series);
     metric_add(m, METRIC_SOURCE_WARNINGS, LV(name), (double)r->source_warnings);
@@ -329,7 +333,8 @@ static void start_round(struct timer *t)
 int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary)
 {
     CLEANUP(cleanup_scorer_free) struct scorer *s = calloc(1, sizeof(*s));
-    uint64_t jitter = (uint64_t)(summary->interval_ms / 10 < MAX_JITTER_MS ? summary->interval_ms / 10 : MAX_JITTER_MS);
+    uint64_t jitter =
+        (uint64_t)(summary->interval_ms / 10 < MAX_JITTER_MS ? summary->interval_ms / 10 : MAX_JITTER_MS);
     struct batch_options o = {
         .cluster_name = env->cluster_name,
         .score_name = summary->score_name,

@@ -29,13 +29,13 @@ struct scorer_env {
 
 /* For the status page. Times are Unix time in milliseconds, 0 for never. */
 struct scorer_status {
-    bool running;             /* a round is under way */
-    size_t rounds, failures;  /* so far; failures in a row */
-    enum round_error error;   /* of the last round */
-    enum round_stage stage;   /* where it failed */
-    char reason[1024];        /* why, in full; empty when it did not */
+    bool running;            /* a round is under way */
+    size_t rounds, failures; /* so far; failures in a row */
+    enum round_error error;  /* of the last round */
+    enum round_stage stage;  /* where it failed */
+    char reason[1024];       /* why, in full; empty when it did not */
     int64_t started_ms, ended_ms, succeeded_ms, next_ms;
-    double fetch_s, perform_s; /* of the last round */
+    double fetch_s, perform_s;     /* of the last round */
     uint64_t received[2], sent[2]; /* of the last round, by stage */
     size_t source_series, results, invalid, duplicates, cut;
     char first_invalid[200];

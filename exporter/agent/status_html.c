@@ -1,5 +1,5 @@
-/* The status page: made anew each time someone opens it, by one pass over the scorers for each state, so that those
- * which need someone's attention come first. */
+/* The status page: made anew each time someone opens it, by one pass over the scorers for each state, so that
+ * those which need someone's attention come first. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_page.h"

@@ -80,6 +80,7 @@ void html_config(struct out *o, const struct agent *a, int64_t now_ms)
                    : "Refused",
              r->problems);
     html(o, "<dl class=\"facts\">\n");
+    text_fact(o, "File", agent_config_file(a));
     if (c) {
         html_fact(o, "In force since");
         html_moment(o, now_ms, c->loaded_at_ms);

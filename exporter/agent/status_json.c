@@ -1,6 +1,6 @@
-/* /api/v1/status. Names are camelCase and stay; times are RFC 3339 in UTC, null for never; lengths of time are in
- * seconds; scores that are no finite number are the strings "+Inf", "-Inf". Scorers come in the order of the
- * configuration. */
+/* /api/v1/status. Names are camelCase and stay; times are RFC 3339 in UTC, null for never; lengths of time
+ * are in seconds; scores that are no finite number are the strings "+Inf", "-Inf". Scorers come in the order
+ * of the configuration. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_text.h"
@@ -269,6 +269,7 @@ static void config(struct out *o, const struct agent *a)
     text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
     moment(o, "startedAt", agent_started_ms(a));
     open_object(o, "config");
+    text(o, "file", agent_config_file(a));
     moment(o, "loadedAt", c ? c->loaded_at_ms : 0);
     truth(o, "ok", reload->ok);
     moment(o, "lastTriedAt", reload->at_ms);

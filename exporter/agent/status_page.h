@@ -8,8 +8,8 @@
  * test/scenarios/test_status_page.py says to what. */
 extern const char status_style[];
 
-/* Text for an element or a quoted attribute: nothing in it is markup. Ill-formed UTF-8 and control characters become
- * U+FFFD. */
+/* Text for an element or a quoted attribute: nothing in it is markup. Ill-formed UTF-8 and control characters
+ * become U+FFFD. */
 void html_text(struct out *o, struct str s);
 /* A format that knows %s, which is escaped, and %zu. All that is not a literal goes through here. */
 void html(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -3,7 +3,7 @@
 
 /* Everything is refused but this style sheet, by its hash, and the icon. */
 const char status_html_csp[] = "default-src 'none'; img-src data:; "
-                               "style-src 'sha256-3SlPWZLhIeTPe/LUleLGekBBO0iAsnp4q8AyL4V3lIA='; "
+                               "style-src 'sha256-5tMA3EG2Kgwe9YisIOnZiWYgg1P335OT1lekGoXGN1k='; "
                                "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /* clang-format off */
@@ -90,7 +90,7 @@ const char status_style[] =
     "summary{cursor:pointer;color:var(--link);width:fit-content}\n"
     "details .facts{margin-top:.6rem}\n"
     "details pre+pre{margin-top:.5rem;padding-top:.5rem;border-top:1px solid var(--line)}\n"
-    ".card>.facts:first-child{margin-top:0}\n"
+    ".card>.facts:first-child,.card>.note:first-child{margin-top:0}\n"
     ".limits{margin-top:1.2rem;max-width:44rem}\n"
 
     /* A phone: each line of the wide table becomes a card of its own. */

@@ -1,5 +1,5 @@
-/* The table of `agent --once`, for whoever is writing a scorer: what each of them did, in words, and the scores it
- * gave. */
+/* The table of `agent --once`, for whoever is writing a scorer: what each of them did, in words, and the
+ * scores it gave. */
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_grid.h"
@@ -68,7 +68,8 @@ static void say_seconds(struct table *t, double s)
     say(t, words);
 }
 
-/* How much of s goes on a line of `room` characters: up to the last space that fits, or as much as there is room for. */
+/* How much of s goes on a line of `room` characters: up to the last space that fits, or as much as there is
+ * room for. */
 static size_t fits(struct str s, size_t room)
 {
     size_t at = 0, space = 0;

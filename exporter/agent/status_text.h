@@ -1,11 +1,12 @@
-/* What the status page, the JSON and the table share: the writing itself, words for times and amounts, and which scores are
- * the highest and the lowest. */
+/* What the status page, the JSON and the table share: the writing itself, words for times and amounts, and
+ * which scores are the highest and the lowest. */
 #ifndef DS_AGENT_STATUS_TEXT_H
 #define DS_AGENT_STATUS_TEXT_H
 
 #include "exporter/agent/agent.h"
 
-/* Appends to a buffer. The first error sticks, and every later call does nothing: a writer looks at it once, at its end. */
+/* Appends to a buffer. The first error sticks, and every later call does nothing: a writer looks at it once,
+ * at its end. */
 struct out {
     struct buf *b;
     size_t mark; /* where it began */
@@ -45,7 +46,8 @@ void status_count(uint64_t n, char out[STATUS_WORD]);
 const char *status_hint(enum round_error e, enum round_stage stage);
 /* "Prometheus", "None". */
 const char *status_source_word(enum source_type type);
-/* Whether the last round got as far as the scoring API: if not, its figures for that are no zeros, but nothing. */
+/* Whether the last round got as far as the scoring API: if not, its figures for that are no zeros, but
+ * nothing. */
 bool status_scorer_asked(const struct scorer_status *st);
 /* How many series the scorer exposes. */
 size_t status_series(const struct scorer *s);
@@ -75,8 +77,8 @@ struct shown_label {
 };
 enum { SHOWN_LABELS = 7, LABEL_SCRATCH = 8 << 20 };
 
-/* In the order in which people look for a thing: node, namespace, app, pod, container, device, meta. The values live in scratch until the next call.
- * Returns how many. */
+/* In the order in which people look for a thing: node, namespace, app, pod, container, device, meta. The
+ * values live in scratch until the next call. Returns how many. */
 size_t status_labels(struct out *o, const struct batch *b, size_t series, struct buf *scratch,
                      struct shown_label ret[SHOWN_LABELS]);
 

@@ -83,13 +83,13 @@ int web_start(struct web **ret, struct agent *a, char **ret_why)
     if (!w)
         return -ENOMEM;
     *w = (struct web){.routes = {
-                             {"GET", "/", page_html, a, false},
-                             {"GET", "/metrics", page_serve, agent_page(a), true},
-                             {"GET", "/-/healthy", healthy, a, false},
-                             {"GET", "/-/ready", ready, a, false},
-                             {"POST", "/-/reload", reload, a, false},
-                             {"GET", "/api/v1/status", api_status, a, false},
-                         }};
+                          {"GET", "/", page_html, a, false},
+                          {"GET", "/metrics", page_serve, agent_page(a), true},
+                          {"GET", "/-/healthy", healthy, a, false},
+                          {"GET", "/-/ready", ready, a, false},
+                          {"POST", "/-/reload", reload, a, false},
+                          {"GET", "/api/v1/status", api_status, a, false},
+                      }};
     r = httpd_new(&w->httpd, agent_loop(a),
                   &(struct httpd_options){
                       .listen = (const char *const *)c->listen,

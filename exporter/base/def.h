@@ -21,19 +21,19 @@
 #define CONTAINER_OF(p, type, m) ((type *)(void *)((char *)(p)-offsetof(type, m)))
 
 /* Reads a pointer and leaves NULL behind: the value now belongs to whoever reads it. */
-#define TAKE_PTR(p)            \
-    ({                         \
+#define TAKE_PTR(p)                \
+    ({                             \
         __typeof__(p) *_at = &(p); \
         __typeof__(p) _was = *_at; \
-        *_at = NULL;           \
-        _was;                  \
+        *_at = NULL;               \
+        _was;                      \
     })
 
 /* Declares cleanup_<fn>() for CLEANUP(): calls fn(*p) when the variable goes out of scope. fn takes NULL. */
-#define DEFINE_CLEANUP(type, fn)                                           \
+#define DEFINE_CLEANUP(type, fn)                                      \
     static inline __attribute__((unused)) void cleanup_##fn(type **p) \
-    {                                                                      \
-        (void)fn(*p);                                                      \
+    {                                                                 \
+        (void)fn(*p);                                                 \
     }
 
 static inline void cleanup_free(void *p)

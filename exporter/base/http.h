@@ -33,7 +33,8 @@ struct http_request {
     const char *method;       /* NULL: POST when there is a body, else GET */
     const char *content_type; /* of the body; NULL for none */
     struct str bearer;        /* copied; empty for none. Never logged */
-    const struct str *body;   /* parts sent one after the other; the array is copied, the bytes must live until `done` */
+    const struct str
+        *body; /* parts sent one after the other; the array is copied, the bytes must live until `done` */
     size_t body_parts;
     size_t max_answer;  /* bytes after decoding */
     int64_t timeout_ms; /* for the whole call; > 0 */
@@ -41,12 +42,12 @@ struct http_request {
 
 struct http_answer {
     enum http_error error;
-    char reason[512];  /* for a person: why there is no answer; empty on HTTP_OK. Holds no credentials */
-    long status;       /* 0 without an answer */
-    struct buf body;   /* the callback may take it with buf_take() */
+    char reason[512];       /* for a person: why there is no answer; empty on HTTP_OK. Holds no credentials */
+    long status;            /* 0 without an answer */
+    struct buf body;        /* the callback may take it with buf_take() */
     int64_t retry_after_ms; /* from Retry-After (seconds or HTTP date), -1 without */
     char content_type[128];
-    double seconds;   /* whole call */
+    double seconds;          /* whole call */
     uint64_t sent, received; /* bytes of body on the wire */
 };
 
@@ -60,7 +61,8 @@ struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http, http_free)
 
 /* Starts a call. -ENOMEM, or -EINVAL when the URL is not http or https; then `done` is never called. */
-MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r, http_done_fn done, void *arg);
+MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
+                        http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
 struct http_call *http_cancel(struct http_call *c);
 

@@ -18,19 +18,19 @@ struct httpd;
 struct httpd_request {
     const char *method; /* "GET" for HEAD too */
     const char *path;
-    const char *accept;          /* header values, "" when absent; several of one name are joined by ", " */
+    const char *accept; /* header values, "" when absent; several of one name are joined by ", " */
     const char *accept_encoding;
     void *connection; /* libmicrohttpd's own, for httpd_query() */
 };
 
 /* What a handler fills in. */
 struct httpd_reply {
-    unsigned status;          /* 200 unless set */
-    const char *content_type; /* a literal */
+    unsigned status;              /* 200 unless set */
+    const char *content_type;     /* a literal */
     const char *content_encoding; /* a literal or NULL */
-    const char *vary;         /* a literal or NULL */
-    bool cache;               /* false: Cache-Control: no-store */
-    const char *csp;          /* Content-Security-Policy, a literal or NULL */
+    const char *vary;             /* a literal or NULL */
+    bool cache;                   /* false: Cache-Control: no-store */
+    const char *csp;              /* Content-Security-Policy, a literal or NULL */
     /* The body: the array and the bytes stay valid until release(arg) is called, once, from any thread.
      * release may be NULL. */
     struct iovec *parts;
@@ -52,8 +52,8 @@ struct httpd_route {
 struct httpd_options {
     const char *const *listen; /* "host:port", ":port", "[::1]:port"; port 0 takes a free one */
     size_t n_listen;
-    unsigned max_connections;  /* in all */
-    unsigned idle_seconds;     /* an idle or slow connection is closed after this */
+    unsigned max_connections;         /* in all */
+    unsigned idle_seconds;            /* an idle or slow connection is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
     /* Told on the server's thread (there is one for each listen address, but never two calls at once) after each

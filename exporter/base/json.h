@@ -23,12 +23,24 @@
 
 enum { JSON_MAX_DEPTH = 256 };
 
-enum json_type { JSON_NONE, JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL, JSON_NONFINITE };
+enum json_type {
+    JSON_NONE,
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL,
+    JSON_NONFINITE
+};
 
 enum json_flags {
     JSON_STRICT = 0,
-    JSON_LENIENT_UTF8 = 1 << 0, /* ill-formed UTF-8 inside strings is let through, for json_unescape() to mend */
-    JSON_NAN_WORDS = 1 << 1     /* the bare words NaN, Infinity, -Infinity, as Python writes them, are JSON_NONFINITE values */
+    JSON_LENIENT_UTF8 =
+        1 << 0, /* ill-formed UTF-8 inside strings is let through, for json_unescape() to mend */
+    JSON_NAN_WORDS =
+        1 << 1 /* the bare words NaN, Infinity, -Infinity, as Python writes them, are JSON_NONFINITE values */
 };
 
 struct json {
@@ -36,8 +48,8 @@ struct json {
     const char *error; /* what was expected or wrong, a literal; NULL while all is well */
     size_t error_at;   /* byte offset of it */
     unsigned flags;
-    unsigned depth;   /* of open objects and arrays */
-    bool first;       /* nothing read yet in the innermost object or array */
+    unsigned depth; /* of open objects and arrays */
+    bool first;     /* nothing read yet in the innermost object or array */
     /* Which of the 64 bytes from `block` on a string cannot simply go on with; no bits before the first is looked at. */
     const char *block;
     uint64_t stops;
@@ -78,7 +90,8 @@ static inline bool json_key_is(struct str raw, const char *word)
     if (raw.n == n && memcmp(raw.p, word, n) == 0)
         return true;
     /* Nearly all names differ in the first byte. */
-    return raw.n > 0 && (raw.p[0] == word[0] || raw.p[0] == '\\' || (signed char)raw.p[0] < 0) && json_key_spells(raw, word);
+    return raw.n > 0 && (raw.p[0] == word[0] || raw.p[0] == '\\' || (signed char)raw.p[0] < 0) &&
+           json_key_spells(raw, word);
 }
 /* Replaces escapes of a raw string into out, which has room for raw.n * 3 bytes; returns the length.
  * The result is well-formed UTF-8: lone surrogates and ill-formed bytes become U+FFFD (one for each maximal ill-formed part). */

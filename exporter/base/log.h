@@ -23,10 +23,22 @@ struct log_field {
     double d;
 };
 
-#define L_STR(k, v) {.key = (k), .kind = LOG_FIELD_STR, .s = str_of(v)}
-#define L_SL(k, v)  {.key = (k), .kind = LOG_FIELD_STR, .s = (v)}
-#define L_INT(k, v) {.key = (k), .kind = LOG_FIELD_INT, .i = (int64_t)(v)}
-#define L_DBL(k, v) {.key = (k), .kind = LOG_FIELD_DOUBLE, .d = (v)}
+#define L_STR(k, v)                                       \
+    {                                                     \
+        .key = (k), .kind = LOG_FIELD_STR, .s = str_of(v) \
+    }
+#define L_SL(k, v)                                  \
+    {                                               \
+        .key = (k), .kind = LOG_FIELD_STR, .s = (v) \
+    }
+#define L_INT(k, v)                                          \
+    {                                                        \
+        .key = (k), .kind = LOG_FIELD_INT, .i = (int64_t)(v) \
+    }
+#define L_DBL(k, v)                                    \
+    {                                                  \
+        .key = (k), .kind = LOG_FIELD_DOUBLE, .d = (v) \
+    }
 /* A negative errno, as its text. */
 #define L_ERR(r) L_STR("err", strerror((r) < 0 ? -(r) : (r)))
 
@@ -40,9 +52,9 @@ bool log_enabled(enum log_level level);
 /* Fields end at the first without a key. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
 
-#define LOG_AT(level, msg, ...)                                                         \
-    do {                                                                                \
-        if (log_enabled(level))                                                         \
+#define LOG_AT(level, msg, ...)                                                                         \
+    do {                                                                                                \
+        if (log_enabled(level))                                                                         \
             log_write(level, msg, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}}); \
     } while (0)
 #define log_debug(...) LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)

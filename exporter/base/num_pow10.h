@@ -13,6 +13,7 @@ enum {
     NUM_POW10_UP_FIRST = -27   /* this to -1 are rounded up */
 };
 
-extern const uint64_t num_pow10[NUM_POW10_LAST - NUM_POW10_FIRST + 1][2] __attribute__((visibility("hidden")));
+extern const uint64_t num_pow10[NUM_POW10_LAST - NUM_POW10_FIRST + 1][2]
+    __attribute__((visibility("hidden")));
 
 #endif

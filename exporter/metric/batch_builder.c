@@ -303,7 +303,8 @@ int batch_add(struct batch_builder *b, const struct batch_labels *labels, double
     place = find_known(b, &hash);
     if (place >= 0) {
         r = add_known(b, (size_t)place, value);
-        if (r == 0 && !(b->in_order && b->n_results < b->n_order && b->order[b->n_results] == (uint32_t)place))
+        if (r == 0 &&
+            !(b->in_order && b->n_results < b->n_order && b->order[b->n_results] == (uint32_t)place))
             r = remember_order(b, (uint32_t)place);
     } else {
         b->in_order = false; /* a new set comes, and with it new places */
@@ -320,7 +321,8 @@ static int by_name(const void *x, const void *y, void *text)
 {
     const struct fresh *a = x, *b = y;
 
-    return str_cmp((struct str){(const char *)text + a->at, a->n}, (struct str){(const char *)text + b->at, b->n});
+    return str_cmp((struct str){(const char *)text + a->at, a->n},
+                   (struct str){(const char *)text + b->at, b->n});
 }
 
 static size_t kept_bytes(const struct batch_builder *b)

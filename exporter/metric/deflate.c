@@ -13,7 +13,7 @@ struct code {
     uint32_t n;
 };
 
-static struct code literal_code[257];        /* the last is "end of block" */
+static struct code literal_code[257];          /* the last is "end of block" */
 static struct code length_code[MAX_MATCH + 1]; /* with its extra bits */
 static struct code distance_code[30];
 static uint16_t distance_base[30];

@@ -248,8 +248,8 @@ uint64_t metrics_generation(const struct metrics *m)
     return m->generation;
 }
 
-static int put_sample(struct buf *b, const char *name, const char *suffix, const char *labels, const char *more,
-                      double v)
+static int put_sample(struct buf *b, const char *name, const char *suffix, const char *labels,
+                      const char *more, double v)
 {
     char number[NUM_MAX];
     bool braces = *labels || *more;

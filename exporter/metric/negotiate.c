@@ -60,7 +60,8 @@ static bool matches(enum expo_format f, const struct wish *w)
         return f == EXPO_TEXT;
     if (f == EXPO_TEXT)
         return str_eq_nocase(w->what, STR("text/*")) ||
-               (str_eq_nocase(w->what, STR("text/plain")) && (w->version.n == 0 || str_eq(w->version, STR("0.0.4"))));
+               (str_eq_nocase(w->what, STR("text/plain")) &&
+                (w->version.n == 0 || str_eq(w->version, STR("0.0.4"))));
     if (!str_eq_nocase(w->what, STR("application/openmetrics-text")))
         return false;
     if (f == EXPO_OPENMETRICS_001)
@@ -102,7 +103,8 @@ bool negotiate_gzip(const char *accept_encoding)
     }
     if (gzip < 0)
         gzip = any;
-    if (identity < 0) /* "*" is all that is not named, this too; without either it is what may always be sent */
+    if (identity <
+        0) /* "*" is all that is not named, this too; without either it is what may always be sent */
         identity = any;
     return gzip > 0 && gzip >= identity;
 }

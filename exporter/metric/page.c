@@ -13,7 +13,7 @@ static const size_t PIECE_MAX_BYTES = (size_t)1 << 32;
 
 /* Text, and the same compressed. Immutable, shared by rows. */
 struct piece {
-    unsigned refs; /* atomic */
+    unsigned refs;    /* atomic */
     char *score_name; /* of a scorer's block; NULL for the others */
     struct buf text, deflated;
     uint32_t crc;
@@ -32,8 +32,8 @@ struct row {
 struct page {
     struct sink sink;
     pthread_mutex_t lock;
-    struct row *row;         /* written by the loop under the lock, read by the loop without */
-    struct metrics *server;  /* under the lock */
+    struct row *row;        /* written by the loop under the lock, read by the loop without */
+    struct metrics *server; /* under the lock */
 };
 
 static struct piece *piece_ref(struct piece *p)
@@ -205,7 +205,8 @@ static void sink_withdraw(struct sink *s, const char *score_name, unix_ms at)
         log_error("scores not taken off /metrics", L_STR("score_name", score_name), L_ERR(r));
 }
 
-static const struct sink_ops sink_ops = {.name = "metrics page", .publish = sink_publish, .withdraw = sink_withdraw};
+static const struct sink_ops sink_ops = {
+    .name = "metrics page", .publish = sink_publish, .withdraw = sink_withdraw};
 
 static int first_row(struct row **ret)
 {

@@ -13,7 +13,18 @@
 #include <stdbool.h>
 
 /* The labels, in the order in which they stand in a name (which is byte order). */
-enum ds_label { DS_APP, DS_CLUSTER, DS_CONTAINER, DS_DEVICE, DS_META, DS_NAMESPACE, DS_NODE, DS_POD, DS_SCORE_NAME, DS_LABELS };
+enum ds_label {
+    DS_APP,
+    DS_CLUSTER,
+    DS_CONTAINER,
+    DS_DEVICE,
+    DS_META,
+    DS_NAMESPACE,
+    DS_NODE,
+    DS_POD,
+    DS_SCORE_NAME,
+    DS_LABELS
+};
 
 #define SCORE_METRIC "dynamic_score"
 #define SCORE_HELP   "Score that a scoring API gave."

@@ -19,8 +19,9 @@ const struct str ds_label_names[DS_LABELS] = {
 };
 
 const struct str ds_label_sources[DS_LABELS] = {
-    [DS_APP] = {"app", 3},   [DS_CONTAINER] = {"container", 9}, [DS_DEVICE] = {"device", 6}, [DS_META] = {"meta", 4},
-    [DS_NODE] = {"node", 4}, [DS_NAMESPACE] = {"namespace", 9}, [DS_POD] = {"pod", 3},
+    [DS_APP] = {"app", 3},   [DS_CONTAINER] = {"container", 9}, [DS_DEVICE] = {"device", 6},
+    [DS_META] = {"meta", 4}, [DS_NODE] = {"node", 4},           [DS_NAMESPACE] = {"namespace", 9},
+    [DS_POD] = {"pod", 3},
 };
 
 struct series_set *series_set_ref(struct series_set *s)

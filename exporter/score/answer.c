@@ -17,10 +17,11 @@ struct reader {
     struct answer_stats *stats;
     size_t label_max;
     struct batch_labels labels; /* of the result at hand */
-    char *room;                 /* DS_LABELS values of label_max bytes, for those that cannot be slices of the body */
-    struct buf plain;           /* one value without its escapes */
-    const char *no_score;       /* why the result at hand has no score; NULL once it has one */
-    const char *bad_label;      /* what is wrong with its labels; NULL when nothing is */
+    char *room;       /* DS_LABELS values of label_max bytes, for those that cannot be slices of the body */
+    struct buf plain; /* one value without its escapes */
+    const char *no_score;  /* why the result at hand has no score; NULL once it has one */
+    const char *no_metric; /* why its metric cannot be read; NULL when it can */
+    unsigned odd_labels;   /* of those read, by bit: objects and arrays */
     double score;
     bool out_of_memory;
 };
@@ -100,6 +101,7 @@ static void set_mended(struct reader *r, enum ds_label label, struct str raw)
 
 static void set_label(struct reader *r, enum ds_label label, struct str raw)
 {
+    r->odd_labels &= ~(1u << label);
     if (!is_plain(raw)) {
         set_mended(r, label, raw);
         return;
@@ -112,7 +114,8 @@ static void set_label(struct reader *r, enum ds_label label, struct str raw)
 /* The label that a member of `metric` becomes, or DS_LABELS. */
 static enum ds_label label_of(struct str key)
 {
-    static const enum ds_label brought[] = {DS_NODE, DS_POD, DS_NAMESPACE, DS_APP, DS_CONTAINER, DS_DEVICE, DS_META};
+    static const enum ds_label brought[] = {DS_NODE,      DS_POD,    DS_NAMESPACE, DS_APP,
+                                            DS_CONTAINER, DS_DEVICE, DS_META};
 
     for (size_t i = 0; i < ARRAY_SIZE(brought); i++) {
         struct str name = ds_label_sources[brought[i]];
@@ -134,7 +137,7 @@ static void take_odd_label(struct reader *r, enum ds_label label)
 
     (void)json_skip(&r->j, &span);
     if (type == JSON_OBJECT || type == JSON_ARRAY)
-        r->bad_label = "label values must be strings";
+        r->odd_labels |= 1u << label;
     else
         set_label(r, label, type == JSON_NULL ? STR("") : span);
 }
@@ -143,9 +146,12 @@ static void take_metric(struct reader *r)
 {
     struct str key;
 
+    enum json_type type = json_peek(&r->j);
+
     r->labels = (struct batch_labels){.escapes = 0};
-    r->bad_label = NULL;
-    if (json_peek(&r->j) == JSON_NULL) {
+    r->odd_labels = 0;
+    r->no_metric = type == JSON_OBJECT || type == JSON_NULL ? NULL : ".metric: expected an object";
+    if (type != JSON_OBJECT) {
         (void)json_skip(&r->j, NULL);
         return;
     }
@@ -162,15 +168,17 @@ static void take_metric(struct reader *r)
     }
 }
 
+static const char too_large[] = ".score: number too large for a double";
+
 static const char *score_of_word(struct str raw, double *ret)
 {
     switch (num_parse_word(raw, ret)) {
     case NUM_OK:
         return NULL;
     case NUM_RANGE:
-        return "number too large for a double";
+        return too_large;
     default:
-        return "expected a number, got a string that spells none";
+        return ".score: expected a number, got a string that spells none";
     }
 }
 
@@ -186,14 +194,14 @@ static void take_score(struct reader *r)
     struct str raw = STR("");
 
     if (type == JSON_NUMBER && json_number(&r->j, &raw)) {
-        r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? "number too large for a double" : NULL;
+        r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? too_large : NULL;
     } else if (type == JSON_NONFINITE && json_number(&r->j, &raw)) {
         r->no_score = score_of_nonfinite(raw, &r->score);
     } else if (type == JSON_STRING && json_string(&r->j, &raw)) {
         r->no_score = score_of_word(raw, &r->score);
     } else {
         (void)json_skip(&r->j, NULL);
-        r->no_score = type == JSON_NULL ? "expected a number, got null" : "expected a number";
+        r->no_score = type == JSON_NULL ? ".score: expected a number, got null" : ".score: expected a number";
     }
     /* One bit pattern for all NaNs: remote write keeps others for itself. */
     if (isnan(r->score))
@@ -203,20 +211,17 @@ static void take_score(struct reader *r)
 static void note_invalid(struct reader *r)
 {
     struct answer_stats *s = r->stats;
+    const char *what = r->no_score ? r->no_score : r->no_metric;
 
     if (s->invalid++ == 0)
-        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]: %s", s->results - 1,
-                       r->no_score ? r->no_score : r->bad_label);
+        (void)snprintf(s->first_invalid, sizeof(s->first_invalid), "results[%zu]%s", s->results - 1,
+                       what ? what : ".metric: label values must be strings");
 }
 
-static int take_result(struct reader *r)
+static void take_members(struct reader *r)
 {
     struct str key;
 
-    r->stats->results++;
-    r->labels = (struct batch_labels){.escapes = 0};
-    r->no_score = "no score";
-    r->bad_label = NULL;
     (void)json_object(&r->j);
     while (json_member(&r->j, &key)) {
         if (json_key_is(key, "metric"))
@@ -226,9 +231,25 @@ static int take_result(struct reader *r)
         else
             (void)json_skip(&r->j, NULL);
     }
+}
+
+/* What is no result at all is left out like one without a score: it must not cost the others theirs. */
+static int take_result(struct reader *r)
+{
+    r->stats->results++;
+    r->labels = (struct batch_labels){.escapes = 0};
+    r->no_score = ".score: missing";
+    r->no_metric = NULL;
+    r->odd_labels = 0;
+    if (json_peek(&r->j) == JSON_OBJECT) {
+        take_members(r);
+    } else {
+        (void)json_skip(&r->j, NULL);
+        r->no_score = ": expected an object";
+    }
     if (r->j.error)
         return 0;
-    if (r->no_score || r->bad_label) {
+    if (r->no_score || r->no_metric || r->odd_labels) {
         note_invalid(r);
         return 0;
     }
@@ -288,7 +309,8 @@ static enum round_error refuse(struct str body, const struct json *j, char why[1
     return is_json ? ROUND_SHAPE : ROUND_JSON;
 }
 
-static enum round_error judge(struct str body, const struct reader *r, int e, bool has_results, char why[1024])
+static enum round_error judge(struct str body, const struct reader *r, int e, bool has_results,
+                              char why[1024])
 {
     if (e == -ENOSPC) {
         (void)snprintf(why, 1024, "more series than allowed");
@@ -311,8 +333,8 @@ static enum round_error judge(struct str body, const struct reader *r, int e, bo
     return ROUND_OK;
 }
 
-enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max, struct answer_stats *stats,
-                              char why[1024])
+enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
+                              struct answer_stats *stats, char why[1024])
 {
     CLEANUP(cleanup_free) char *room = malloc(DS_LABELS * label_max);
     struct reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};

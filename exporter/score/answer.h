@@ -6,10 +6,10 @@
 #include "exporter/score/error.h"
 
 struct answer_stats {
-    size_t results;   /* in the answer */
-    size_t invalid;   /* of which left out: no score, or not a number */
-    size_t cut;       /* label values cut to the limit */
-    size_t mended;    /* label values in which ill-formed UTF-8 was replaced */
+    size_t results;          /* in the answer */
+    size_t invalid;          /* of which left out: no score, or not a number */
+    size_t cut;              /* label values cut to the limit */
+    size_t mended;           /* label values in which ill-formed UTF-8 was replaced */
     char first_invalid[200]; /* "results[3].score: expected a number, got null" */
 };
 
@@ -17,7 +17,7 @@ struct answer_stats {
  * A result without a usable score is left out and counted; the answer is refused when that is all of them.
  * Scores may be numbers, strings that spell one, and the words NaN, Infinity, -Infinity as Python writes them.
  * ROUND_OK, or an error with a sentence in `why`; the batch is then the caller's to abandon. */
-enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max, struct answer_stats *stats,
-                              char why[1024]);
+enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
+                              struct answer_stats *stats, char why[1024]);
 
 #endif

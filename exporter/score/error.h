@@ -6,7 +6,7 @@
 
 enum round_error {
     ROUND_OK,
-    ROUND_URL,       /* the endpoint's URL cannot be used */
+    ROUND_URL, /* the endpoint's URL cannot be used */
     ROUND_DNS,
     ROUND_CONNECT,
     ROUND_TLS,

@@ -6,11 +6,11 @@
 #include "exporter/score/error.h"
 
 struct prom_answer {
-    struct str series;    /* the series' JSON texts joined by commas: a slice of the body, or of `made` */
-    struct buf made;      /* where an instant vector or a scalar was rewritten as series of one sample */
+    struct str series; /* the series' JSON texts joined by commas: a slice of the body, or of `made` */
+    struct buf made;   /* where an instant vector or a scalar was rewritten as series of one sample */
     size_t n_series;
     size_t warnings;
-    char warning[512];    /* the first */
+    char warning[512]; /* the first */
 };
 
 /* Reads the body of a 2xx. ROUND_OK with *ret filled in (free with prom_answer_done()), or why not, with a sentence for

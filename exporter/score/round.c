@@ -193,7 +193,8 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .result = {.retry_after_ms = -1},
     };
     buf_init(&r->token, 64 << 10);
-    e = source_for(rq->summary->source_type)->start(&r->source, rq->env, rq->summary, r->deadline, got_series, r);
+    e = source_for(rq->summary->source_type)
+            ->start(&r->source, rq->env, rq->summary, r->deadline, got_series, r);
     if (e < 0) {
         free(r);
         return e;

@@ -20,6 +20,7 @@ void secret_files_init(struct secret_files *f, const char *dir);
 
 /* Reads a token: the value without white space at its ends. It must be one line of printable ASCII, since it becomes a header. On failure a
  * sentence for people, without any part of the value, is in `why`. */
-MUST_USE int secrets_token(struct secrets *s, const char *name, const char *key, struct buf *into, char why[256]);
+MUST_USE int secrets_token(struct secrets *s, const char *name, const char *key, struct buf *into,
+                           char why[256]);
 
 #endif

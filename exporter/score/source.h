@@ -11,7 +11,7 @@ struct source;
 /* What a source found, or why it found nothing. */
 struct source_result {
     enum round_error error;
-    char reason[1024]; /* for a person, when error is not ROUND_OK */
+    char reason[1024];      /* for a person, when error is not ROUND_OK */
     int64_t retry_after_ms; /* the source's wish, -1 for none */
     /* JSON texts of series, without the brackets around them; joined by commas they are the array's content. Empty ones are
      * left out. They live until source_free(). */
@@ -20,7 +20,7 @@ struct source_result {
     size_t series;
     size_t warnings;
     char warning[512]; /* the first of them */
-    double seconds; /* waited for answers */
+    double seconds;    /* waited for answers */
     uint64_t received, sent;
 };
 
@@ -37,8 +37,8 @@ typedef void (*source_done_fn)(void *arg, const struct source_result *result);
 struct source_ops {
     const char *name;
     /* Starts one fetch that must end by `deadline`. -ENOMEM. env and summary must outlive the source. */
-    int (*start)(struct source **ret, const struct source_env *env, const struct summary *summary, mono_ms deadline,
-                 source_done_fn done, void *arg);
+    int (*start)(struct source **ret, const struct source_env *env, const struct summary *summary,
+                 mono_ms deadline, source_done_fn done, void *arg);
     struct source *(*free)(struct source *s);
 };
 

@@ -27,7 +27,8 @@ static int none_start(struct source **ret, const struct source_env *env, const s
     (void)deadline;
     if (!n)
         return -ENOMEM;
-    *n = (struct none){.source = {&source_none}, .loop = env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
+    *n = (struct none){
+        .source = {&source_none}, .loop = env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
     if (loop_timer_set(env->loop, &n->timer, loop_now(env->loop)) < 0) {
         free(n);
         return -ENOMEM;

@@ -51,7 +51,8 @@ static void walk(void *arg)
     size_t i, n = 0;
     double sum = 0;
 
-    json_array_foreach(json_object_get(answer, "results"), i, result) {
+    json_array_foreach(json_object_get(answer, "results"), i, result)
+    {
         json_t *metric = json_object_get(result, "metric");
         for (size_t k = 0; k < ARRAY_SIZE(labels); k++)
             n += json_string_length(json_object_get(metric, labels[k]));

@@ -40,10 +40,11 @@ void gen_query_answer(struct buf *into, int series, int points)
 
     must(buf_puts(into, "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[") == 0);
     for (int i = 0; i < series; i++) {
-        must(buf_printf(into,
-                        "%s{\"metric\":{\"container\":\"main\",\"namespace\":\"namespace-%d\",\"node\":\"node-%03d."
-                        "example.internal\",\"pod\":\"deployment-%d-%08x-abcde\"},\"values\":[",
-                        i ? "," : "", i % 37, i % 100, i % 500, i) == 0);
+        must(buf_printf(
+                 into,
+                 "%s{\"metric\":{\"container\":\"main\",\"namespace\":\"namespace-%d\",\"node\":\"node-%03d."
+                 "example.internal\",\"pod\":\"deployment-%d-%08x-abcde\"},\"values\":[",
+                 i ? "," : "", i % 37, i % 100, i % 500, i) == 0);
         put_samples(into, points, &state);
         must(buf_puts(into, "]}") == 0);
     }
@@ -55,7 +56,8 @@ void gen_scoring_answer(struct buf *into, int results, int round)
     must(buf_puts(into, "{\"results\":[") == 0);
     for (int i = 0; i < results; i++) {
         must(buf_printf(into,
-                        "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":\"mean\","
+                        "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":"
+                        "\"mean\","
                         "\"namespace\":\"namespace-%d\",\"node\":\"node-%03d.example.internal\","
                         "\"pod\":\"deployment-%d-%08x-abcde\"},\"score\":",
                         i ? "," : "", i % 37, i % 100, i % 500, i) == 0);

@@ -1,0 +1,267 @@
+/* Agents in every state, for the tests of what people see of them. The agent and its scorers are stand-ins: their
+ * accessors are defined here, so that the library's own are not linked. Included once in a program. */
+#ifndef DS_TEST_STATUS_WORLD_H
+#define DS_TEST_STATUS_WORLD_H
+
+#include "exporter/agent/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* ---- Stand-ins ---- */
+
+enum { MANY = 256, OUTPUT_MAX = 64 << 20 };
+
+static const int64_t NOW = 1795242181123; /* 2026-11-21T06:23:01.123Z */
+
+struct scorer {
+    struct summary summary;
+    struct scorer_status status;
+    enum scorer_state state;
+    struct batch *batch;
+};
+
+struct agent {
+    struct config *config;
+    struct scorer *scorers;
+    size_t n;
+    struct reload_status reload;
+    struct loop *loop;
+};
+
+const struct config *agent_config(const struct agent *a)
+{
+    return a->config;
+}
+
+struct page *agent_page(struct agent *a)
+{
+    (void)a;
+    return NULL;
+}
+
+size_t page_memory(const struct page *p)
+{
+    (void)p;
+    return 12345;
+}
+
+struct loop *agent_loop(struct agent *a)
+{
+    return a->loop;
+}
+
+size_t agent_scorers(const struct agent *a)
+{
+    return a->n;
+}
+
+const struct scorer *agent_scorer(const struct agent *a, size_t i)
+{
+    return &a->scorers[i];
+}
+
+const struct reload_status *agent_reload_status(const struct agent *a)
+{
+    return &a->reload;
+}
+
+const char *agent_config_file(const struct agent *a)
+{
+    (void)a;
+    return "/etc/config.yaml";
+}
+
+int64_t agent_started_ms(const struct agent *a)
+{
+    (void)a;
+    return NOW - 11100000;
+}
+
+const struct summary *scorer_summary(const struct scorer *s)
+{
+    return &s->summary;
+}
+
+const struct scorer_status *scorer_status(const struct scorer *s)
+{
+    return &s->status;
+}
+
+struct batch *scorer_batch(const struct scorer *s)
+{
+    return s->batch;
+}
+
+enum scorer_state scorer_state(const struct scorer *s)
+{
+    return s->state;
+}
+
+const char *scorer_state_word(enum scorer_state state)
+{
+    static const char *const words[] = {"waiting", "ok", "empty", "failing", "stale"};
+
+    return words[state];
+}
+
+static inline mono_ms no_time(const struct clock *c)
+{
+    (void)c;
+    return (mono_ms){1000};
+}
+
+static inline unix_ms fixed_wall(const struct clock *c)
+{
+    (void)c;
+    return (unix_ms){NOW};
+}
+
+static const struct clock fixed_clock = {no_time, fixed_wall};
+
+/* ---- What they hold ---- */
+
+struct world {
+    struct agent agent;
+    struct config config;
+    struct scorer scorers[MANY];
+};
+
+static inline struct batch *make_batch(const char *const (*rows)[3], const double *values, size_t n)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    const struct batch_options o = {.cluster_name = "c1", .score_name = "s", .max_series = 1000000};
+    struct batch *ret;
+    char made[32];
+
+    assert_int_equal(batch_builder_new(&b, &o), 0);
+    assert_int_equal(batch_begin(b), 0);
+    for (size_t i = 0; i < n; i++) {
+        struct batch_labels labels = {.escapes = (1u << DS_LABELS) - 1};
+        (void)snprintf(made, sizeof(made), "n%06zu", i);
+        labels.value[DS_NODE] = str_of(rows ? rows[i][0] : made);
+        labels.value[DS_POD] = str_of(rows ? rows[i][1] : NULL);
+        labels.value[DS_META] = str_of(rows ? rows[i][2] : NULL);
+        assert_int_equal(batch_add(b, &labels, values[i]), 0);
+    }
+    assert_int_equal(batch_seal(b, (unix_ms){NOW - 12000}, &ret, NULL), 0);
+    return ret;
+}
+
+static inline struct batch *two_scores(void)
+{
+    static const char *const rows[][3] = {{"n1", "web-1", NULL}, {"n2", NULL, "gpu"}};
+
+    return make_batch(rows, (const double[]){0.25, -17}, 2);
+}
+
+static inline struct scorer good_scorer(char *score_name)
+{
+    return (struct scorer){
+        .summary = {.name = (char *)"sample",
+                    .score_name = score_name,
+                    .source_type = SOURCE_PROMETHEUS,
+                    .source_endpoint = (char *)"http://user:hunter2@prom:9090/api/v1/query_range",
+                    .source_auth = {(char *)"prom-token", (char *)"token"},
+                    .source_query = (char *)"sum by (node) (up); rate(x[5m])",
+                    .source_range_s = 3600,
+                    .source_step_s = 60,
+                    .scoring_endpoint = (char *)"http://scorer/scoring",
+                    .interval_ms = 60000},
+        .status = {.rounds = 15,
+                   .started_ms = NOW - 12500,
+                   .ended_ms = NOW - 12000,
+                   .succeeded_ms = NOW - 12000,
+                   .next_ms = NOW + 48000,
+                   .fetch_s = 0.0031,
+                   .perform_s = 1.25,
+                   .received = {1536, 100},
+                   .sent = {0, 2048},
+                   .source_series = 12,
+                   .results = 2},
+        .state = SCORER_OK,
+        .batch = two_scores(),
+    };
+}
+
+static inline struct scorer bad_scorer(enum scorer_state state, enum round_stage stage,
+                                       enum round_error error, const char *why)
+{
+    struct scorer s = good_scorer((char *)"bad_score");
+
+    s.state = state;
+    s.status.error = error;
+    s.status.stage = stage;
+    s.status.failures = 3;
+    s.status.succeeded_ms = 0;
+    (void)snprintf(s.status.reason, sizeof(s.status.reason), "%s", why);
+    s.batch = state == SCORER_STALE ? batch_unref(s.batch) : s.batch;
+    return s;
+}
+
+static inline struct world *world_new(void)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    assert_int_equal(loop_new(&w->agent.loop, &fixed_clock), 0);
+    w->config = (struct config){.cluster_name = (char *)"c1",
+                                .listen = {(char *)":8080", (char *)"[::1]:9"},
+                                .n_listen = 2,
+                                .secrets_dir = (char *)"/run/secrets",
+                                .limits = {256 << 20, 100000, 1000000, 256, 300000, 3},
+                                .loaded_at_ms = NOW - 3600000};
+    w->agent.config = &w->config;
+    w->agent.scorers = w->scorers;
+    w->agent.reload = (struct reload_status){.ok = true, .at_ms = NOW - 3600000};
+    return w;
+}
+
+static inline struct world *world_free(struct world *w)
+{
+    for (size_t i = 0; i < w->agent.n; i++)
+        (void)batch_unref(w->scorers[i].batch);
+    (void)loop_free(w->agent.loop);
+    free(w);
+    return NULL;
+}
+
+DEFINE_CLEANUP(struct world, world_free)
+#define WORLD(name) CLEANUP(cleanup_world_free) struct world *name = world_new()
+
+static inline void add(struct world *w, struct scorer s)
+{
+    w->scorers[w->agent.n++] = s;
+}
+
+/* ---- Looking at what was written ---- */
+
+enum form { HTML, JSON, TABLE };
+
+static inline void render(const struct world *w, enum form form, unsigned width, struct buf *into)
+{
+    int r = form == HTML   ? status_html(&w->agent, into)
+            : form == JSON ? status_json(&w->agent, into)
+                           : status_table(&w->agent, width, into);
+
+    assert_int_equal(r, 0);
+    assert_int_equal(buf_putc(into, '\0'), 0);
+    into->n--;
+}
+
+static inline void assert_has(const struct buf *b, const char *what)
+{
+    if (!memmem(b->p, b->n, what, strlen(what)))
+        fail_msg("not there: %s\nin:\n%s", what, b->p);
+}
+
+static inline void assert_lacks(const struct buf *b, const char *what)
+{
+    if (memmem(b->p, b->n, what, strlen(what)))
+        fail_msg("there, and should not be: %s\nin:\n%s", what, b->p);
+}
+
+#endif

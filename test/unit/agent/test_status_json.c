@@ -1,0 +1,144 @@
+#include "test/unit/agent/status_world.h"
+
+#include <jansson.h>
+#include <math.h>
+
+static json_t *rendered_json(const struct world *w)
+{
+    BUF_AUTO(b, OUTPUT_MAX);
+    json_error_t e;
+    json_t *j;
+
+    render(w, JSON, 0, &b);
+    j = json_loadb(b.p, b.n, JSON_REJECT_DUPLICATES, &e);
+    if (!j)
+        fail_msg("%s at %d in %s", e.text, e.position, b.p);
+    return j;
+}
+
+/* Whether two JSON texts mean the same. */
+static void assert_json(const json_t *got, const char *want)
+{
+    json_auto_t *w = json_loads(want, JSON_DECODE_ANY, NULL);
+    CLEANUP(cleanup_free) char *text = json_dumps(got, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+
+    assert_non_null(w);
+    if (!got || !json_equal(got, w))
+        fail_msg("got %s\nexpected %s", text ? text : "nothing", want);
+}
+
+static json_t *first_scorer(const json_t *j)
+{
+    return json_array_get(json_object_get(j, "scorers"), 0);
+}
+
+static void json_of_a_good_scorer(void **state)
+{
+    WORLD(w);
+    json_auto_t *j = NULL;
+
+    (void)state;
+    add(w, good_scorer((char *)"my_score"));
+    j = rendered_json(w);
+    assert_json(json_object_get(j, "cluster"), "\"c1\"");
+    assert_json(json_object_get(j, "startedAt"), "\"2026-11-21T03:18:01.123Z\"");
+    assert_json(json_object_get(j, "totals"), "{\"scorers\":1,\"series\":2,\"states\":{\"waiting\":0,\"ok\":"
+                                              "1,\"empty\":0,\"failing\":0,\"stale\":0}}");
+    assert_json(
+        json_object_get(j, "limits"),
+        "{\"responseBytes\":268435456,\"seriesPerScorer\":100000,\"series\":1000000,\"labelValueBytes\":256,"
+        "\"roundTimeSeconds\":300,\"staleAfterIntervals\":3}");
+    assert_json(json_object_get(j, "config"),
+                "{\"file\":\"/etc/config.yaml\",\"loadedAt\":\"2026-11-21T05:23:01.123Z\",\"ok\":true,"
+                "\"lastTriedAt\":\"2026-11-21T05:23:01.123Z\",\"problems\":[]}");
+    assert_json(
+        first_scorer(j),
+        "{\"name\":\"sample\",\"scoreName\":\"my_score\",\"state\":\"ok\",\"running\":false,\"runningSince\":"
+        "null,"
+        "\"rounds\":15,\"failures\":0,\"lastRound\":{\"startedAt\":\"2026-11-21T06:22:48.623Z\","
+        "\"endedAt\":\"2026-11-21T06:22:49.123Z\",\"fetchSeconds\":0.0031,\"performSeconds\":1.25,"
+        "\"sourceSeries\":12,"
+        "\"results\":2,\"invalidResults\":0,\"firstInvalid\":null,\"duplicates\":0,\"cutLabels\":0,"
+        "\"receivedBytes\":{\"source\":1536,\"scoring\":100},\"sentBytes\":{\"source\":0,\"scoring\":2048}},"
+        "\"lastSuccessAt\":\"2026-11-21T06:22:49.123Z\",\"scoresAt\":\"2026-11-21T06:22:49.123Z\","
+        "\"nextRoundAt\":\"2026-11-21T06:23:49.123Z\",\"intervalSeconds\":60,\"series\":2,\"error\":null,"
+        "\"warnings\":null,\"source\":{\"type\":\"Prometheus\",\"endpoint\":\"http://prom:9090/api/v1/"
+        "query_range\","
+        "\"secret\":{\"name\":\"prom-token\",\"key\":\"token\"},\"query\":\"sum by (node) (up); "
+        "rate(x[5m])\","
+        "\"rangeSeconds\":3600,\"stepSeconds\":60},\"scoringEndpoint\":\"http://scorer/"
+        "scoring\",\"scoringSecret\":null,"
+        "\"highest\":[{\"labels\":{\"node\":\"n1\",\"pod\":\"web-1\"},\"score\":0.25},"
+        "{\"labels\":{\"node\":\"n2\",\"meta\":\"gpu\"},\"score\":-17}],"
+        "\"lowest\":[{\"labels\":{\"node\":\"n2\",\"meta\":\"gpu\"},\"score\":-17},"
+        "{\"labels\":{\"node\":\"n1\",\"pod\":\"web-1\"},\"score\":0.25}]}");
+}
+
+static void json_of_trouble(void **state)
+{
+    const double values[] = {INFINITY, -INFINITY, NAN};
+    struct scorer s = bad_scorer(SCORER_FAILING, STAGE_SCORING, ROUND_TIMEOUT, "no answer in 10 s");
+    WORLD(w);
+    json_auto_t *j = NULL;
+
+    (void)state;
+    (void)batch_unref(s.batch);
+    s.batch = make_batch(NULL, values, ARRAY_SIZE(values));
+    s.status.source_warnings = 1;
+    (void)strcpy(s.status.source_warning, "slow \"disk\"");
+    s.status.running = true;
+    s.status.next_ms = 0;
+    add(w, s);
+    w->agent.reload =
+        (struct reload_status){.at_ms = NOW, .problems = (char *)"a:1:1: error: x\na:2:1: error: y\n"};
+    j = rendered_json(w);
+    assert_json(json_object_get(json_object_get(j, "config"), "problems"),
+                "[\"a:1:1: error: x\",\"a:2:1: error: y\"]");
+    assert_json(json_object_get(first_scorer(j), "error"),
+                "{\"stage\":\"scoring\",\"class\":\"timeout\",\"text\":\"no answer in 10 s\"}");
+    assert_json(json_object_get(first_scorer(j), "warnings"),
+                "{\"count\":1,\"first\":\"slow \\\"disk\\\"\"}");
+    assert_json(json_object_get(first_scorer(j), "nextRoundAt"), "null");
+    assert_json(json_object_get(first_scorer(j), "runningSince"), "\"2026-11-21T06:22:48.623Z\"");
+    assert_json(json_object_get(json_object_get(first_scorer(j), "lastRound"), "startedAt"), "null");
+    assert_json(json_object_get(first_scorer(j), "highest"),
+                "[{\"labels\":{\"node\":\"n000000\"},\"score\":\"+Inf\"},"
+                "{\"labels\":{\"node\":\"n000001\"},\"score\":\"-Inf\"}]");
+}
+
+static void json_of_nothing(void **state)
+{
+    WORLD(w);
+    struct scorer s = good_scorer((char *)"new");
+    json_auto_t *empty = rendered_json(w), *none = NULL, *starting = NULL;
+
+    (void)state;
+    assert_json(json_object_get(empty, "scorers"), "[]");
+    w->agent.config = NULL;
+    none = rendered_json(w);
+    assert_json(json_object_get(none, "cluster"), "null");
+    assert_json(json_object_get(none, "limits"), "null");
+    s.batch = batch_unref(s.batch);
+    s.status = (struct scorer_status){0};
+    s.state = SCORER_WAITING;
+    s.summary.source_type = SOURCE_NONE;
+    s.summary.source_endpoint = s.summary.source_query = NULL;
+    add(w, s);
+    starting = rendered_json(w);
+    assert_json(json_object_get(first_scorer(starting), "lastRound"), "null");
+    assert_json(json_object_get(first_scorer(starting), "scoresAt"), "null");
+    assert_json(json_object_get(first_scorer(starting), "lastSuccessAt"), "null");
+    assert_json(json_object_get(first_scorer(starting), "source"), "{\"type\":\"None\"}");
+    assert_json(json_object_get(first_scorer(starting), "highest"), "[]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_of_a_good_scorer),
+        cmocka_unit_test(json_of_trouble),
+        cmocka_unit_test(json_of_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

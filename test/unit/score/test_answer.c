@@ -1,0 +1,522 @@
+#include "exporter/base/num.h"
+#include "exporter/base/utf8.h"
+#include "exporter/score/answer.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { LABEL_MAX = 256, MAX_SERIES = 1000 };
+
+static struct answer_stats stats;
+static char why[1024];
+
+/* What a batch holds: "node:a,pod:b=1.5 node:c=2", values unescaped, empty labels left out. */
+static void describe(const struct batch *b, struct buf *into)
+{
+    for (size_t i = 0; i < series_count(b->set); i++) {
+        struct str labels[DS_LABELS];
+        bool first = true;
+        char number[NUM_MAX];
+        series_name_labels(series_name(b->set, i), labels);
+        if (i)
+            assert_int_equal(buf_putc(into, ' '), 0);
+        for (size_t k = 0; k < DS_LABELS; k++) {
+            char *to;
+            if (labels[k].n == 0 || ds_label_sources[k].n == 0)
+                continue;
+            assert_int_equal(buf_printf(into, "%s%s:", first ? "" : ",", ds_label_sources[k].p), 0);
+            assert_int_equal(buf_room(into, labels[k].n, &to), 0);
+            into->n += series_unescape(labels[k], to);
+            first = false;
+        }
+        assert_int_equal(buf_printf(into, "=%.*s", (int)num_put_double(number, b->values[i]), number), 0);
+    }
+    assert_int_equal(buf_putc(into, '\0'), 0);
+}
+
+/* Reads one answer with a builder of its own; *into is what describe() says when it is good. */
+static enum round_error parse(struct str body, size_t label_max, size_t max_series, struct buf *into)
+{
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+    enum round_error e;
+
+    (void)strcpy(why, "");
+    assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c1", "s1", max_series}), 0);
+    assert_int_equal(batch_begin(b), 0);
+    e = answer_parse(body, b, label_max, &stats, why);
+    if (e == ROUND_OK) {
+        assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+        describe(batch, into);
+    } else {
+        assert_true(*why && strlen(why) < sizeof(why) && !strchr(why, '\n'));
+    }
+    return e;
+}
+
+static void assert_gives(const char *body, const char *want)
+{
+    BUF_AUTO(got, 1u << 20);
+    enum round_error e = parse(str_of(body), LABEL_MAX, MAX_SERIES, &got);
+
+    if (e != ROUND_OK)
+        fail_msg("%s\nwas refused: %s", body, why);
+    assert_string_equal(got.p, want);
+}
+
+static void assert_refused(struct str body, enum round_error want, const char *reason)
+{
+    BUF_AUTO(got, 1u << 20);
+    enum round_error e = parse(body, LABEL_MAX, MAX_SERIES, &got);
+
+    if (e != want)
+        fail_msg("%.*s\ngave %s: %s %s", STR_ARG(body), round_error_word(e), why, cstr(got.p));
+    if (!strstr(why, reason))
+        fail_msg("%.*s\ngave `%s`, expected `%s`", STR_ARG(body), why, reason);
+}
+
+struct good {
+    const char *body, *want;
+};
+
+static void assert_all(const struct good *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_gives(cases[i].body, cases[i].want);
+}
+
+#define RESULTS(r)  "{\"results\":[" r "]}"
+#define METRIC(m)   RESULTS("{\"metric\":{" m "},\"score\":1}")
+#define SCORE(s)    RESULTS("{\"metric\":{\"node\":\"a\"},\"score\":" s "}")
+#define GOOD_RESULT "{\"metric\":{\"node\":\"z\"},\"score\":9}"
+
+static void shapes(void **state)
+{
+    static const struct good cases[] = {
+        {RESULTS(""), ""},
+        {"{\"results\":null}", ""},
+        {RESULTS("{\"score\":2}"), "=2"},
+        {RESULTS("{\"metric\":null,\"score\":2}"), "=2"},
+        {RESULTS("{\"metric\":{},\"score\":2}"), "=2"},
+        {RESULTS("{\"score\":1,\"metric\":{\"pod\":\"p\"}}"), "pod:p=1"},
+        {METRIC("\"meta\":\"m\",\"app\":\"x\",\"namespace\":\"ns\",\"device\":\"d\",\"container\":\"c\","
+                "\"pod\":\"p\","
+                "\"node\":\"n\""),
+         "app:x,container:c,device:d,meta:m,namespace:ns,node:n,pod:p=1"},
+        {" \r\n\t{ \"results\" : [ { \"metric\" : { \"node\" : \"a\" } , \"score\" : 1 } , "
+         "{\"metric\":{\"node\":\"b\"},\"score\":2} ] } \n",
+         "node:a=1 node:b=2"},
+        /* Unknown members, at each level and of each kind */
+        {"{\"version\":2,\"results\":[{\"x\":[{}],\"metric\":{\"__name__\":\"up\",\"instance\":\"i\","
+         "\"nodes\":\"n\",\"node\":\"a\"},"
+         "\"extra\":{\"score\":5,\"metric\":{\"node\":\"no\"}},\"score\":1,\"why\":null}],\"more\":{"
+         "\"results\":[1]}}",
+         "node:a=1"},
+        /* The builder's own labels cannot be set from outside. */
+        {METRIC("\"cluster\":\"c\",\"score_name\":\"s\",\"ds_node\":\"n\",\"ds_cluster\":\"x\""), "=1"},
+        /* Names with escapes */
+        {"{\"r\\u0065sults\":[{\"m\\u0065tric\":{\"n\\u006fde\":\"a\",\"\\u0070od\":\"p\"},\"sc\\u006Fre\":3}"
+         "]}",
+         "node:a,pod:p=3"},
+        {"{\"results\\u0000\":5,\"\":1,\"results\":[]}", ""},
+        /* Named twice: the last counts. */
+        {RESULTS("{\"score\":1,\"score\":2}"), "=2"},
+        {RESULTS("{\"score\":null,\"score\":2}"), "=2"},
+        {RESULTS("{\"metric\":{\"node\":\"a\",\"pod\":\"p\"},\"metric\":{\"node\":\"b\"},\"score\":1}"),
+         "node:b=1"},
+        {RESULTS("{\"metric\":5,\"metric\":{\"node\":\"b\"},\"score\":1}"), "node:b=1"},
+        {METRIC("\"node\":\"a\",\"node\":\"b\""), "node:b=1"},
+        {METRIC("\"node\":{},\"node\":\"b\""), "node:b=1"},
+        {METRIC("\"node\":\"a\\\"\",\"node\":\"b\""), "node:b=1"},
+        {METRIC("\"node\":\"a\",\"node\":null"), "=1"},
+    };
+
+    (void)state;
+    assert_all(cases, ARRAY_SIZE(cases));
+}
+
+static void numbers(void **state)
+{
+    static const struct good cases[] = {
+        {SCORE("1.5"), "node:a=1.5"},
+        {SCORE("0"), "node:a=0"},
+        {SCORE("-0"), "node:a=-0"},
+        {SCORE("-0.0e5"), "node:a=-0"},
+        {SCORE("0.12345678901234567"), "node:a=0.12345678901234566"},
+        {SCORE("12345678901234567890123"), "node:a=1.2345678901234568e+22"},
+        {SCORE("9007199254740993"), "node:a=9007199254740992"},
+        {SCORE("1e308"), "node:a=1e+308"},
+        {SCORE("1.7976931348623157e308"), "node:a=1.7976931348623157e+308"},
+        {SCORE("5e-324"), "node:a=5e-324"},
+        {SCORE("1e-999"), "node:a=0"},
+        {SCORE("-1e-999"), "node:a=-0"},
+        {SCORE("1E+2"), "node:a=100"},
+        {SCORE("\"2.5\""), "node:a=2.5"},
+        {SCORE("\"-1e3\""), "node:a=-1000"},
+        {SCORE("\"+7\""), "node:a=7"},
+        {SCORE("\"NaN\""), "node:a=NaN"},
+        {SCORE("\"+Inf\""), "node:a=+Inf"},
+        {SCORE("\"-Inf\""), "node:a=-Inf"},
+        {SCORE("NaN"), "node:a=NaN"},
+        {SCORE("Infinity"), "node:a=+Inf"},
+        {SCORE("-Infinity"), "node:a=-Inf"},
+    };
+
+    (void)state;
+    assert_all(cases, ARRAY_SIZE(cases));
+}
+
+/* Whatever way a NaN is written, its bits are those that no sink takes for a stale marker. */
+static void nan_has_one_pattern(void **state)
+{
+    static const char *const bodies[] = {SCORE("NaN"), SCORE("\"NaN\"")};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+        CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+        uint64_t bits;
+        assert_int_equal(batch_builder_new(&b, &(struct batch_options){"c1", "s1", 5}), 0);
+        assert_int_equal(batch_begin(b), 0);
+        assert_int_equal(answer_parse(str_of(bodies[i]), b, LABEL_MAX, &stats, why), ROUND_OK);
+        assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+        memcpy(&bits, batch->values, sizeof(bits));
+        assert_true(bits == 0x7ff8000000000001ull);
+    }
+}
+
+/* Each is left out beside a good one, named when it is alone, and counted. */
+static void unusable_results(void **state)
+{
+    static const struct {
+        const char *result, *reason;
+    } cases[] = {
+        {"{\"metric\":{\"node\":\"a\"}}", "results[0].score: missing"},
+        {"{}", "results[0].score: missing"},
+        {"{\"score\":null}", "results[0].score: expected a number, got null"},
+        {"{\"score\":true}", "results[0].score: expected a number"},
+        {"{\"score\":[1]}", "results[0].score: expected a number"},
+        {"{\"score\":{\"value\":1}}", "results[0].score: expected a number"},
+        {"{\"score\":\"\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":\"high\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":\" 1\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":\"0x10\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":\"1,5\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":1e999}", "results[0].score: number too large for a double"},
+        {"{\"score\":-1e999}", "results[0].score: number too large for a double"},
+        {"{\"score\":\"1e999\"}", "results[0].score: number too large for a double"},
+        {"{\"score\":1,\"score\":null}", "results[0].score: expected a number, got null"},
+        {"{\"metric\":{\"node\":{\"a\":1}},\"score\":1}", "results[0].metric: label values must be strings"},
+        {"{\"metric\":{\"node\":[]},\"score\":1}", "results[0].metric: label values must be strings"},
+        {"{\"metric\":{\"node\":\"a\",\"node\":[]},\"score\":1}",
+         "results[0].metric: label values must be strings"},
+        {"{\"metric\":5,\"score\":1}", "results[0].metric: expected an object"},
+        {"{\"metric\":[],\"score\":1}", "results[0].metric: expected an object"},
+        {"{\"metric\":\"{}\",\"score\":1}", "results[0].metric: expected an object"},
+        {"null", "results[0]: expected an object"},
+        {"5", "results[0]: expected an object"},
+        {"[[]]", "results[0]: expected an object"},
+        {"\"{}\"", "results[0]: expected an object"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char body[512], want[300];
+        (void)snprintf(body, sizeof(body), RESULTS("%s," GOOD_RESULT ",%s"), cases[i].result,
+                       cases[i].result);
+        assert_gives(body, "node:z=9");
+        assert_int_equal(stats.results, 3);
+        assert_int_equal(stats.invalid, 2);
+        assert_string_equal(stats.first_invalid, cases[i].reason);
+        (void)snprintf(body, sizeof(body), RESULTS("%s,{}"), cases[i].result);
+        (void)snprintf(want, sizeof(want), "no result has a usable score; %s", cases[i].reason);
+        assert_refused(str_of(body), ROUND_SHAPE, want);
+    }
+    assert_gives(RESULTS(GOOD_RESULT), "node:z=9");
+    assert_int_equal(stats.invalid, 0);
+    assert_string_equal(stats.first_invalid, "");
+}
+
+static void odd_labels(void **state)
+{
+    static const struct good cases[] = {
+        {METRIC("\"node\":5"), "node:5=1"},
+        {METRIC("\"node\":-1.50E+2"), "node:-1.50E+2=1"},
+        {METRIC("\"node\":true,\"pod\":false"), "node:true,pod:false=1"},
+        {METRIC("\"node\":null"), "=1"},
+        {METRIC("\"node\":NaN"), "node:NaN=1"},
+        {METRIC("\"other\":{\"deep\":[1,{}]}"), "=1"}, /* not a label of ours */
+    };
+
+    (void)state;
+    assert_all(cases, ARRAY_SIZE(cases));
+}
+
+static void label_text(void **state)
+{
+    static const struct {
+        const char *body, *want;
+        size_t mended;
+    } cases[] = {
+        {METRIC("\"node\":\"sm\xc3\xb8r\""), "node:sm\xc3\xb8r=1", 0},
+        {METRIC("\"node\":\"\\u20ac\\ud83d\\ude00\""), "node:\xe2\x82\xac\xf0\x9f\x98\x80=1", 0},
+        {METRIC("\"node\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\""), "node:\"\\/\b\f\n\r\t=1", 0},
+        {METRIC("\"node\":\"}\\n# EOF\\n\""), "node:}\n# EOF\n=1", 0},
+        {METRIC("\"node\":\"\\ud83d\""), "node:\xef\xbf\xbd=1", 1},
+        {METRIC("\"node\":\"\\ude00x\""), "node:\xef\xbf\xbdx=1", 1},
+        {METRIC("\"node\":\"\\ud83d\\u0041\""),
+         "node:\xef\xbf\xbd"
+         "A=1",
+         1},
+        {METRIC("\"node\":\"a\\u0000b\\u0000\""),
+         "node:a\xef\xbf\xbd"
+         "b\xef\xbf\xbd=1",
+         1},
+        {METRIC("\"node\":\"\\u0000\",\"pod\":\"\\u0000\""), "node:\xef\xbf\xbd,pod:\xef\xbf\xbd=1", 2},
+        {METRIC("\"node\":\"a\xff\""), "node:a\xef\xbf\xbd=1", 1},
+        {METRIC("\"node\":\"\xc0\xaf\""), "node:\xef\xbf\xbd\xef\xbf\xbd=1", 1}, /* overlong */
+        {METRIC("\"node\":\"\xed\xa0\x80\""), "node:\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd=1",
+         1}, /* surrogate */
+        {METRIC("\"node\":\"\xe2\x82\""), "node:\xef\xbf\xbd=1", 1},
+        {METRIC("\"node\":\"\xf4\x90\x80\x80\""), "node:\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd=1",
+         1}, /* past U+10FFFF */
+        {METRIC("\"no\xff\":\"a\""), "=1", 0},
+        {"{\"\xff\":\"\xff\",\"results\":[{\"score\":1}]}", "=1", 0},
+        {METRIC("\"node\":\"\""), "=1", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_gives(cases[i].body, cases[i].want);
+        assert_int_equal(stats.mended, cases[i].mended);
+        assert_int_equal(stats.cut, 0);
+    }
+}
+
+static const char *const cut_units[] = {"b",       "\xc3\xa9",       "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+                                        "\\u00e9", "\\ud83d\\ude00", "\xff",         "\\\\",
+                                        "\\u0000"};
+static const size_t cut_sizes[] = {1, 2, 3, 4, 2, 4, 3, 1, 3}; /* of what each stands for */
+
+/* A value of `pad` letters and units of some characters is cut to the most whole ones that fit. */
+static void labels_are_cut_between_characters(void **state)
+{
+    (void)state;
+    for (size_t unit = 0; unit < ARRAY_SIZE(cut_units); unit++)
+        for (size_t pad = 248; pad < 260; pad++) {
+            BUF_AUTO(body, 1u << 16);
+            BUF_AUTO(got, 1u << 16);
+            size_t units = 4, n = pad + units * cut_sizes[unit], want = n;
+            assert_int_equal(buf_puts(&body, "{\"results\":[{\"score\":1,\"metric\":{\"node\":\""), 0);
+            for (size_t i = 0; i < pad; i++)
+                assert_int_equal(buf_putc(&body, 'a'), 0);
+            for (size_t i = 0; i < units; i++)
+                assert_int_equal(buf_puts(&body, cut_units[unit]), 0);
+            assert_int_equal(buf_puts(&body, "\"}}]}"), 0);
+            assert_int_equal(parse(buf_str(&body), LABEL_MAX, 5, &got), ROUND_OK);
+            while (want > LABEL_MAX)
+                want -= want > pad ? cut_sizes[unit] : 1;
+            assert_int_equal(got.n, strlen("node:") + want + strlen("=1") + 1);
+            assert_int_equal(utf8_valid_prefix(buf_str(&got)), got.n);
+            assert_int_equal(stats.cut, n > LABEL_MAX);
+        }
+}
+
+static void any_label_limit_holds(void **state)
+{
+    (void)state;
+    for (size_t max = 0; max < 12; max++) {
+        BUF_AUTO(got, 1000);
+        assert_int_equal(
+            parse(STR(METRIC("\"node\":\"abcdefgh\",\"pod\":\"\xc3\xa9\\u00e9\xc3\xa9\xc3\xa9\"")), max, 5,
+                  &got),
+            ROUND_OK);
+        assert_int_equal(stats.cut, max < 8 ? 2 : 0);
+    }
+}
+
+static void refused_answers(void **state)
+{
+    static const struct {
+        const char *body;
+        enum round_error error;
+        const char *reason;
+    } cases[] = {
+        {"", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
+        {" \n", ROUND_JSON, "the answer is not JSON: line 2, column 1: "},
+        {"<html>", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
+        {"{\n \"results\": [\n  {\"score\": 1,}]}", ROUND_JSON, "line 3, column 15: "},
+        {"{'results':[]}", ROUND_JSON, "column 2"},
+        {"{\"results\":[]}x", ROUND_JSON, "expected nothing more"},
+        {"{\"results\":[]}{}", ROUND_JSON, "expected nothing more"},
+        {"{\"results\":[01]}", ROUND_JSON, "leading zero"},
+        {SCORE("1."), ROUND_JSON, ""},
+        {SCORE("nan"), ROUND_JSON, ""},
+        {SCORE("-NaN"), ROUND_JSON, ""},
+        {SCORE("Inf"), ROUND_JSON, ""},
+        {METRIC("\"node\":\"\\x\""), ROUND_JSON, "unknown escape"},
+        {METRIC("\"node\":\"\\u12g4\""), ROUND_JSON, "hexadecimal"},
+        {METRIC("\"node\":\"a\nb\""), ROUND_JSON, "control character"},
+        {METRIC("node:\"a\""), ROUND_JSON, ""},
+        {"\xef\xbb\xbf{\"results\":[]}", ROUND_JSON, ""},
+        {"null", ROUND_SHAPE, "not a scoring answer: line 1, column 1: expected an object"},
+        {"[]", ROUND_SHAPE, "expected an object"},
+        {"\"results\"", ROUND_SHAPE, "expected an object"},
+        {"5", ROUND_SHAPE, "expected an object"},
+        {"{}", ROUND_SHAPE, "not a scoring answer: it has no \"results\""},
+        {"{\"error\":\"model not loaded\"}", ROUND_SHAPE, "it has no \"results\""},
+        {"{\"Results\":[]}", ROUND_SHAPE, "it has no \"results\""},
+        {"{\"results\":{}}", ROUND_SHAPE, "line 1, column 12: expected an array"},
+        {"{\"results\":5}", ROUND_SHAPE, "expected an array"},
+        {"{\"results\":\"[]\"}", ROUND_SHAPE, "expected an array"},
+        {"{\"results\":[],\"results\":[]}", ROUND_SHAPE, "\"results\" a second time"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_refused(str_of(cases[i].body), cases[i].error, cases[i].reason);
+    assert_refused(STR("{\"results\":[]\0}"), ROUND_JSON, "");
+    assert_refused(STR("{\"results\":[]}\0"), ROUND_JSON, "");
+}
+
+static void every_truncation_is_refused(void **state)
+{
+    static const char body[] =
+        "{\"a\":[1,{}],\"results\":[{\"metric\":{\"node\":\"\\u20ac\xc3\xa9\",\"pod\":5},\"score\":-1.5e-3},"
+        "{\"metric\":null,\"score\":\"NaN\"},{\"score\":-Infinity}]}";
+
+    (void)state;
+    assert_gives(body, "=-Inf node:\xe2\x82\xac\xc3\xa9,pod:5=-0.0015");
+    for (size_t n = 0; n < sizeof(body) - 1; n++) {
+        CLEANUP(cleanup_free) char *exact = malloc(n ? n : 1); /* so that a read past the end is seen */
+        memcpy(exact, body, n);
+        assert_refused((struct str){exact, n}, ROUND_JSON, "");
+    }
+}
+
+static void series_are_limited(void **state)
+{
+    BUF_AUTO(got, 1000);
+    static const char body[] =
+        RESULTS("{\"metric\":{\"node\":\"a\"},\"score\":1},{\"metric\":{\"node\":\"b\"},\"score\":2},"
+                "{\"metric\":{\"node\":\"a\"},\"score\":3}");
+
+    (void)state;
+    assert_int_equal(parse(str_of(body), LABEL_MAX, 2, &got), ROUND_OK);
+    assert_string_equal(got.p, "node:a=3 node:b=2");
+    assert_int_equal(parse(str_of(body), LABEL_MAX, 1, &got), ROUND_SERIES);
+    assert_int_equal(parse(str_of(body), LABEL_MAX, 0, &got), ROUND_SERIES);
+}
+
+static void fill(struct buf *b, const char *unit, size_t times)
+{
+    size_t n = strlen(unit);
+    char *to;
+
+    assert_int_equal(buf_room(b, n * times, &to), 0);
+    for (size_t i = 0; i < times; i++)
+        memcpy(to + i * n, unit, n);
+    b->n += n * times;
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    static const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
+    static const char *const places[] = {"",
+                                         "{\"results\":[",
+                                         "{\"x\":",
+                                         "{\"results\":[{\"metric\":",
+                                         "{\"results\":[{\"metric\":{\"node\":",
+                                         "{\"results\":[{\"score\":"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(opens); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(places); k++) {
+            BUF_AUTO(body, 8u << 20);
+            fill(&body, places[k], 1);
+            fill(&body, opens[i], 1u << 20);
+            assert_refused(buf_str(&body), ROUND_JSON, "");
+        }
+    BUF_AUTO(fits, 10000);
+    fill(&fits, "{\"x\":", 1);
+    fill(&fits, "[", 255);
+    fill(&fits, "]", 255);
+    fill(&fits, ",\"results\":[]}", 1);
+    fill(&fits, "", 1);
+    assert_int_equal(buf_putc(&fits, '\0'), 0);
+    assert_gives(fits.p, "");
+}
+
+/* 100 MB, most of it what nobody asked for, in seconds even under AddressSanitizer. */
+static void large_answers_are_quick(void **state)
+{
+    BUF_AUTO(body, 128u << 20);
+    BUF_AUTO(got, 1000);
+    clock_t began;
+
+    (void)state;
+    fill(&body, "{\"text\":\"", 1);
+    fill(&body, "lorem ipsum \\n \xc3\xa9 ", 2u << 20);
+    fill(&body, "\",\"numbers\":[0", 1);
+    fill(&body, ",-12.5e3", 2u << 20);
+    fill(&body, "],\"results\":[{\"score\":1}", 1);
+    fill(&body, ",{\"metric\":{\"node\":\"a\"},\"score\":5.25}", 1u << 20);
+    fill(&body, "]}", 1);
+    fill(&body, " ", (100u << 20) - body.n);
+    began = clock();
+    assert_int_equal(parse(buf_str(&body), LABEL_MAX, 5, &got), ROUND_OK);
+    assert_string_equal(got.p, "=1 node:a=5.25");
+    assert_int_equal(stats.results, (1u << 20) + 1);
+    body.p[body.n - 1] = '}';
+    assert_int_equal(parse(buf_str(&body), LABEL_MAX, 5, &got), ROUND_JSON);
+    assert_true((double)(clock() - began) / CLOCKS_PER_SEC < 20);
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    static const char body[] =
+        RESULTS("{\"metric\":{\"node\":\"\\u20ac\\u0000\",\"pod\":\"p\"},\"score\":1},{\"score\":null},"
+                "{\"metric\":{\"node\":\"plain\"},\"score\":2}");
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+        enum round_error e;
+        (void)strcpy(why, "");
+        if (batch_builder_new(&b, &(struct batch_options){"c1", "s1", 5}) < 0 || batch_begin(b) < 0)
+            continue;
+        e = answer_parse(str_of(body), b, LABEL_MAX, &stats, why);
+        assert_int_equal(e, oom_happened() ? ROUND_MEMORY : ROUND_OK);
+        assert_string_equal(why, oom_happened() ? "out of memory" : "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(nan_has_one_pattern),
+        cmocka_unit_test(unusable_results),
+        cmocka_unit_test(odd_labels),
+        cmocka_unit_test(label_text),
+        cmocka_unit_test(labels_are_cut_between_characters),
+        cmocka_unit_test(any_label_limit_holds),
+        cmocka_unit_test(refused_answers),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(series_are_limited),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(large_answers_are_quick),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
