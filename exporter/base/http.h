@@ -9,6 +9,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 
+#include <stdbool.h>
+
 struct http;      /* a client: connections and DNS cache of one loop */
 struct http_call; /* one request under way */
 
@@ -28,6 +30,12 @@ enum http_error {
 /* A short word for each, for labels: "ok", "url", "dns", "connect", "tls", "timeout", "too_large", "broken", "memory". */
 const char *http_error_word(enum http_error e);
 
+/* What a call needs beside the system's store; NULL for none. Must live until `done`. */
+struct http_tls {
+    const char *ca_file, *cert_file, *key_file; /* PEM */
+    bool insecure;                              /* neither chain nor name is verified */
+};
+
 struct http_request {
     const char *url;          /* copied */
     const char *method;       /* NULL: POST when there is a body, else GET */
@@ -38,6 +46,17 @@ struct http_request {
     size_t body_parts;
     size_t max_answer;  /* bytes after decoding */
     int64_t timeout_ms; /* for the whole call; > 0 */
+    /* All below may be left zero. */
+    const char *const *headers; /* "Name: value" each; copied */
+    size_t n_headers;
+    const char *user, *password; /* basic authentication; copied */
+    const struct http_tls *tls;
+    const char *proxy;      /* instead of the environment's */
+    const char *connect_to; /* "host:port:to-host:to-port": where to connect to instead of the URL's host */
+    bool no_redirects;      /* a redirect is the answer */
+    bool cut_answer;        /* a body past max_answer is cut there and is no error */
+    /* Each header of the answer, with the arg of `done`; more than once after redirects. */
+    void (*on_header)(void *arg, struct str name, struct str value);
 };
 
 struct http_answer {
@@ -56,11 +75,12 @@ typedef void (*http_done_fn)(void *arg, struct http_answer *a);
 
 /* user_agent as "name/version". -ENOMEM. */
 MUST_USE int http_new(struct http **ret, struct loop *loop, const char *user_agent);
-/* Cancels what is under way. */
+/* Cancels what is under way. Before loop_free(); also from a `done`. */
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http, http_free)
 
-/* Starts a call. -ENOMEM, or -EINVAL when the URL is not http or https; then `done` is never called. */
+/* Starts a call. -ENOMEM, or -EINVAL when the URL is not http or https, the bearer token holds white space or control
+ * characters, or there is no deadline; then `done` is never called. */
 MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */

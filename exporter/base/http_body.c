@@ -103,6 +103,8 @@ static void on_field(struct http_call *c, struct str name, struct str value)
 {
     struct http_answer *a = &c->answer;
 
+    if (c->on_header)
+        c->on_header(c->arg, name, value);
     if (str_eq_nocase(name, STR("Content-Length"))) {
         if (!parse_decimal(value, INT64_MAX / 16, &c->announced))
             c->announced = 0;
@@ -141,7 +143,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
         on_status_line(c);
     } else if (line.n == 0) {
         c->in_headers = false;
-        if (c->announced > c->answer.body.max && !c->head) {
+        if (c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
             too_large(c);
             return 0;
         }
@@ -160,10 +162,10 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     int r = 0;
 
     /* Room for the announced size at once, so that a large body is not moved while it grows. */
-    if (body->n == 0 && c->announced && !c->encoded)
+    if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
         r = buf_room(body, c->announced, &room);
     if (r == 0)
-        r = buf_put(body, p, size * n);
+        r = buf_put(body, p, c->cut_answer ? size_min(size * n, body->max - body->n) : size * n);
     if (r == 0)
         return size * n;
     if (r == -EFBIG)

@@ -27,7 +27,11 @@ struct http_call {
     bool head;
     char content_type[160];
     struct curl_slist headers; /* Content-Type, in front of what all calls send */
-    char *joined;              /* a small body in one piece */
+    struct curl_slist *extra;  /* the caller's own, between the two; curl_slist_free_all() takes it apart */
+    struct curl_slist *connect_to;
+    bool cut_answer;
+    void (*on_header)(void *arg, struct str name, struct str value);
+    char *joined; /* a small body in one piece */
     uint64_t body_bytes;
     size_t part, offset; /* read so far: all before this byte of this part */
     /* The answer's headers */
@@ -39,6 +43,11 @@ struct http_call {
     size_t n_parts;
     struct str parts[];
 };
+
+/* Sets all options of a fresh or reset handle for the call. -ENOMEM, -EINVAL. */
+MUST_USE int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq);
+/* Frees what http_set_up() made, once the handle is reset or gone. */
+void http_tear_down(struct http_call *c);
 
 /* curl's callbacks; arg is the call. */
 size_t http_on_read(char *to, size_t size, size_t n, void *arg);

@@ -3,12 +3,10 @@
 
 #include <stdio.h>
 
-enum {
-    /* libmicrohttpd copies the array of parts into the connection's memory (32 KiB, which also holds the headers) and
-     * cuts the connection when it does not fit. Beyond this many, the parts are copied out block by block instead. */
-    MAX_PARTS_IN_PLACE = 512,
-    BLOCK = 256 << 10,
-};
+/* A body of one part is sent from where it lies. Several parts could be too, but libmicrohttpd 0.9.75 copies their array
+ * into the connection's memory, next to the request's headers, and where a client has left no room for it unlocks a
+ * mutex that is not locked and aborts the program. So they are copied out block by block. */
+enum { BLOCK = 128 << 10 };
 
 _Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
                    offsetof(struct MHD_IoVec, iov_base) == offsetof(struct iovec, iov_base) &&
@@ -65,7 +63,7 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
 
     if (!s)
         return NULL;
-    r = MHD_create_response_from_callback(bytes, BLOCK, stream_read, s, stream_free);
+    r = MHD_create_response_from_callback(bytes, size_min(bytes, BLOCK), stream_read, s, stream_free);
     if (!r) {
         free(s);
         return NULL;
@@ -78,8 +76,11 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
 static struct MHD_Response *body_response(struct httpd_reply *reply, uint64_t bytes)
 {
     struct MHD_Response *r;
+    unsigned filled = 0;
 
-    if (reply->n_parts > MAX_PARTS_IN_PLACE)
+    for (unsigned i = 0; i < reply->n_parts; i++)
+        filled += reply->parts[i].iov_len > 0;
+    if (filled > 1)
         r = stream_response(reply, bytes);
     else
         r = MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->parts, reply->n_parts,

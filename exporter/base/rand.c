@@ -6,7 +6,7 @@
 /* xorshift64*: small, fast, and good enough to spread schedules. */
 uint64_t rand_u64(void)
 {
-    static uint64_t state;
+    static _Thread_local uint64_t state;
 
     if (state == 0 && (getrandom(&state, sizeof(state), GRND_NONBLOCK) != sizeof(state) || state == 0))
         state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;

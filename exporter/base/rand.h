@@ -1,4 +1,4 @@
-/* Randomness for jitter and hash seeds; never for secrets. Loop thread only. */
+/* Randomness for jitter and hash seeds; never for secrets. Any thread. */
 #ifndef DS_BASE_RAND_H
 #define DS_BASE_RAND_H
 

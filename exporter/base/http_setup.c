@@ -1,0 +1,254 @@
+/* The options of a transfer. */
+#include "exporter/base/http_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    CONNECT_TIMEOUT_MS = 10000,
+    MAX_REDIRECTS = 5,
+    CA_CACHE_SECONDS = 300,
+    /* A body this small goes out in the same packet as the headers. */
+    JOIN_BELOW = 16 << 10,
+    LARGE_BODY = 256 << 10,
+    LARGE_BUFFER = 512 << 10,
+    READ_BUFFER = 64 << 10,
+};
+
+/* What every call sends: JSON is wanted, uncompressed (decoding costs more than a local network saves, yet a server
+ * that compresses all the same is understood), and no round trip is spent on `Expect: 100-continue`. */
+static struct curl_slist common_headers[] = {
+    {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_headers[1]},
+    {.data = (char *)(uintptr_t) "Accept-Encoding: identity", .next = &common_headers[2]},
+    {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
+};
+
+#define SET(option, value)                                           \
+    do {                                                             \
+        CURLcode code_ = curl_easy_setopt(easy, option, value);      \
+        if (code_ != CURLE_OK)                                       \
+            return code_ == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL; \
+    } while (0)
+
+static int set_limits(const struct http_call *c, CURL *easy)
+{
+    long connect_ms = c->timeout_ms < CONNECT_TIMEOUT_MS ? (long)c->timeout_ms : CONNECT_TIMEOUT_MS;
+
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+    /* A name server that does not answer must not hold the loop until the resolver's thread has given up. */
+    SET(CURLOPT_QUICK_EXIT, 1L);
+    SET(CURLOPT_BUFFERSIZE, (long)READ_BUFFER);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    /* One connection a call: in HTTP/2 a large body would share its connection, and its fate, with others. */
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_FOLLOWLOCATION, 1L);
+    SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
+    SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
+    return 0;
+}
+
+static int set_tls(const struct http *h, CURL *easy)
+{
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_SSL_VERIFYPEER, 1L);
+    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+    SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
+    if (h->ca_file || h->ca_dir) {
+        SET(CURLOPT_CAINFO, h->ca_file);
+        SET(CURLOPT_CAPATH, h->ca_dir);
+    }
+    return 0;
+}
+
+/* The token as curl wants it, terminated; the copy is wiped. */
+static int set_bearer(CURL *easy, struct str bearer)
+{
+    char *token;
+    CURLcode code;
+
+    for (size_t i = 0; i < bearer.n; i++)
+        if ((unsigned char)bearer.p[i] <= ' ' || bearer.p[i] == 0x7f)
+            return -EINVAL;
+    if (bearer.n == 0)
+        return 0;
+    token = str_dup(bearer);
+    if (!token)
+        return -ENOMEM;
+    code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, token);
+    explicit_bzero(token, bearer.n);
+    free(token);
+    if (code != CURLE_OK)
+        return -ENOMEM;
+    SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+    return 0;
+}
+
+static int join_body(struct http_call *c)
+{
+    char *at = malloc(c->body_bytes + 1);
+
+    if (!at)
+        return -ENOMEM;
+    c->joined = at;
+    for (size_t i = 0; i < c->n_parts; i++)
+        if (c->parts[i].n)
+            at = mempcpy(at, c->parts[i].p, c->parts[i].n);
+    return 0;
+}
+
+static int set_body(struct http_call *c, CURL *easy)
+{
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_bytes);
+    if (c->body_bytes < JOIN_BELOW) {
+        if (join_body(c) < 0)
+            return -ENOMEM;
+        SET(CURLOPT_POSTFIELDS, c->joined);
+        return 0;
+    }
+    if (c->body_bytes >= LARGE_BODY)
+        SET(CURLOPT_UPLOAD_BUFFERSIZE, (long)LARGE_BUFFER);
+    SET(CURLOPT_READFUNCTION, http_on_read);
+    SET(CURLOPT_READDATA, c);
+    SET(CURLOPT_SEEKFUNCTION, http_on_seek);
+    SET(CURLOPT_SEEKDATA, c);
+    return 0;
+}
+
+static int set_method(struct http_call *c, CURL *easy, const char *method)
+{
+    bool has_body = c->n_parts > 0;
+
+    if (!method)
+        method = has_body ? "POST" : "GET";
+    if (has_body || strcmp(method, "POST") == 0) {
+        int r = set_body(c, easy);
+        if (r < 0)
+            return r;
+    }
+    c->head = strcmp(method, "HEAD") == 0;
+    if (c->head)
+        SET(CURLOPT_NOBODY, 1L);
+    else if (strcmp(method, has_body ? "POST" : "GET") != 0 && strcmp(method, "POST") != 0)
+        SET(CURLOPT_CUSTOMREQUEST, method);
+    return 0;
+}
+
+/* Puts the caller's headers between Content-Type and the common ones. */
+static int set_extra_headers(struct http_call *c, const struct http_request *rq)
+{
+    struct curl_slist *last;
+
+    for (size_t i = 0; i < rq->n_headers; i++) {
+        struct curl_slist *more = curl_slist_append(c->extra, rq->headers[i]);
+
+        if (!more)
+            return -ENOMEM;
+        c->extra = more;
+    }
+    for (last = c->extra; last && last->next;)
+        last = last->next;
+    if (last) {
+        last->next = common_headers;
+        c->headers.next = c->extra;
+    }
+    return 0;
+}
+
+static int set_headers(struct http_call *c, CURL *easy, const char *content_type)
+{
+    /* Without a value curl leaves its own Content-Type out. */
+    int n = snprintf(c->content_type, sizeof(c->content_type), "Content-Type:%s%s", content_type ? " " : "",
+                     cstr(content_type));
+
+    if (n < 0 || (size_t)n >= sizeof(c->content_type))
+        return -EINVAL;
+    c->headers = (struct curl_slist){.data = c->content_type, .next = common_headers};
+    SET(CURLOPT_HTTPHEADER, &c->headers);
+    SET(CURLOPT_USERAGENT, c->http->user_agent);
+    /* Decodes what comes compressed unasked; the header of our own wins over the one this would send. */
+    SET(CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
+    return 0;
+}
+
+/* What only some callers ask for. */
+static int set_extras(struct http_call *c, CURL *easy, const struct http_request *rq)
+{
+    const struct http_tls *tls = rq->tls;
+    int r = set_extra_headers(c, rq);
+
+    if (r < 0)
+        return r;
+    if (rq->no_redirects)
+        SET(CURLOPT_FOLLOWLOCATION, 0L);
+    if (rq->proxy)
+        SET(CURLOPT_PROXY, rq->proxy);
+    if (rq->user) {
+        SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        SET(CURLOPT_USERNAME, rq->user);
+        SET(CURLOPT_PASSWORD, cstr(rq->password));
+    }
+    if (rq->connect_to) {
+        c->connect_to = curl_slist_append(NULL, rq->connect_to);
+        if (!c->connect_to)
+            return -ENOMEM;
+        SET(CURLOPT_CONNECT_TO, c->connect_to);
+    }
+    if (tls && tls->ca_file) {
+        SET(CURLOPT_CAINFO, tls->ca_file);
+        SET(CURLOPT_CAPATH, NULL);
+    }
+    if (tls && tls->cert_file) {
+        SET(CURLOPT_SSLCERT, tls->cert_file);
+        SET(CURLOPT_SSLKEY, tls->key_file);
+    }
+    if (tls && tls->insecure) {
+        SET(CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    return 0;
+}
+
+static int set_callbacks(struct http_call *c, CURL *easy)
+{
+    SET(CURLOPT_PRIVATE, c);
+    SET(CURLOPT_ERRORBUFFER, c->curl_error);
+    SET(CURLOPT_HEADERFUNCTION, http_on_header);
+    SET(CURLOPT_HEADERDATA, c);
+    SET(CURLOPT_WRITEFUNCTION, http_on_body);
+    SET(CURLOPT_WRITEDATA, c);
+    return 0;
+}
+
+int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq)
+{
+    int r = set_limits(c, easy);
+
+    SET(CURLOPT_URL, rq->url);
+    if (r == 0)
+        r = set_tls(c->http, easy);
+    if (r == 0)
+        r = set_headers(c, easy, rq->content_type);
+    if (r == 0)
+        r = set_bearer(easy, rq->bearer);
+    if (r == 0)
+        r = set_extras(c, easy, rq);
+    if (r == 0)
+        r = set_method(c, easy, rq->method);
+    if (r == 0)
+        r = set_callbacks(c, easy);
+    return r;
+}
+
+/* The last of the caller's headers points on to the common ones, which are not the heap's. */
+void http_tear_down(struct http_call *c)
+{
+    for (struct curl_slist *h = c->extra; h; h = h->next)
+        if (h->next == common_headers)
+            h->next = NULL;
+    curl_slist_free_all(c->extra);
+    curl_slist_free_all(c->connect_to);
+}

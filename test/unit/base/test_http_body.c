@@ -1,0 +1,156 @@
+/* Answers as they come in, and their ceilings. */
+#include "test/unit/base/http_world.h"
+
+static int setup(void **state)
+{
+    *state = world_new(fake_new(), fake_new());
+    return 0;
+}
+
+static void test_chunked_one_byte_at_a_time(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_CHUNKED, .body = "{\"results\":[]}"});
+    get(e, "/", &g);
+    assert_ok(&g, 200);
+    assert_body(&g, "{\"results\":[]}");
+}
+
+static void test_gzip_unasked(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "abcd", .repeat = 1000});
+    get(e, "/", &g);
+    assert_ok(&g, 200);
+    assert_int_equal(g.body.n, 4000);
+    assert_memory_equal(g.body.p + 3996, "abcd", 4);
+    assert_true(g.a.received < 400);
+    buf_done(&g.body);
+}
+
+static void test_retry_after(void **state)
+{
+    static const struct {
+        const char *headers;
+        int64_t ms;
+    } cases[] = {
+        {NULL, -1},
+        {"Retry-After: 7\r\n", 7000},
+        {"retry-after:0\r\n", 0},
+        {"Retry-After: Sat, 21 Nov 2026 06:24:01 GMT\r\n", 60000},
+        {"Retry-After: Sat, 21 Nov 2026 06:23:00 GMT\r\n", 0},
+        {"Retry-After: Sat, 21 Nov 2099 06:23:00 GMT\r\n", 366LL * 24 * 3600 * 1000},
+        {"Retry-After: 99999999999999999999999\r\n", 366LL * 24 * 3600 * 1000},
+        {"Retry-After: -5\r\n", -1},
+        {"Retry-After: soon\r\n", -1},
+        {"Retry-After: \r\n", -1},
+        {"Retry-After: 1.5\r\n", -1},
+        {"Retry-After: 777777777777777777777777777777777777777777777777777777777777777777x\r\n", -1},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct got g;
+        fake_push(e->server, (struct fake_answer){.status = 503, .headers = cases[i].headers});
+        get(e, "/", &g);
+        assert_ok(&g, 503);
+        assert_int_equal(g.a.retry_after_ms, cases[i].ms);
+        buf_done(&g.body);
+    }
+}
+
+static char zeros[1 << 20];
+
+static void test_ceiling_by_content_length(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fake_push(e->server, (struct fake_answer){.body = zeros, .body_len = sizeof(zeros), .repeat = 100});
+    get(e, "/", &g);
+    assert_failed(&g, HTTP_TOO_LARGE);
+    assert_string_equal(g.a.reason, "answer of 104857600 bytes, over the limit of 1048576");
+    assert_true(g.a.received < 1 << 20);
+
+    /* Refused for what the headers say, before anything of the body. */
+    fake_push(e->server,
+              (struct fake_answer){.mode = FAKE_RAW,
+                                   .body = "HTTP/1.1 200 OK\r\nContent-Length: 314572800\r\n\r\n"});
+    get(e, "/", &g);
+    assert_failed(&g, HTTP_TOO_LARGE);
+    assert_string_equal(g.a.reason, "answer of 314572800 bytes, over the limit of 1048576");
+}
+
+static void test_ceiling_while_reading(void **state)
+{
+    static const struct fake_answer answers[] = {
+        {.mode = FAKE_GZIP, .body = zeros, .body_len = sizeof(zeros), .repeat = 100},
+        {.mode = FAKE_RAW, .body = "HTTP/1.1 200 OK\r\n\r\n0123456789"}, /* until closed */
+        {.mode = FAKE_CHUNKED, .body = "0123456789"},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct got g;
+        fake_push(e->server, answers[i]);
+        rq.max_answer = i == 0 ? MAX_ANSWER : 9;
+        call(e, &rq, &g);
+        assert_failed(&g, HTTP_TOO_LARGE);
+        assert_string_equal(g.a.reason, i == 0 ? "answer over the limit of 1048576 bytes"
+                                               : "answer over the limit of 9 bytes");
+    }
+}
+
+static void test_answer_as_large_as_the_ceiling(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fake_push(e->server, (struct fake_answer){.body = zeros, .body_len = sizeof(zeros)});
+    get(e, "/", &g);
+    assert_ok(&g, 200);
+    assert_int_equal(g.body.n, MAX_ANSWER);
+    assert_int_equal(g.body.cap, MAX_ANSWER);
+    buf_done(&g.body);
+}
+
+static void test_header_ceiling(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(many, 1 << 20);
+    BUF_AUTO(one, 1 << 20);
+    struct got g;
+
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(buf_printf(&many, "X-%d: %090d\r\n", i, i), 0);
+    assert_int_equal(buf_put(&many, "", 1), 0);
+    fake_push(e->server, (struct fake_answer){.headers = many.p});
+    get(e, "/", &g);
+    assert_failed(&g, HTTP_TOO_LARGE);
+
+    assert_int_equal(buf_printf(&one, "X: %0150000d\r\n", 0), 0);
+    assert_int_equal(buf_put(&one, "", 1), 0);
+    fake_push(e->server, (struct fake_answer){.headers = one.p});
+    get(e, "/", &g);
+    assert_failed(&g, HTTP_TOO_LARGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_chunked_one_byte_at_a_time),
+        CASE(test_gzip_unasked),
+        CASE(test_retry_after),
+        CASE(test_ceiling_by_content_length),
+        CASE(test_ceiling_while_reading),
+        CASE(test_answer_as_large_as_the_ceiling),
+        CASE(test_header_ceiling),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* Why there is no answer: the class and the sentence. */
+#include "test/unit/base/http_world.h"
+
+#include <pthread.h>
+
+static int setup(void **state)
+{
+    *state = world_new(fake_new(), fake_new());
+    return 0;
+}
+
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t names_changed = PTHREAD_COND_INITIALIZER;
+static unsigned names_waiting;
+static bool names_go;
+
+static void wait_for_slow_name(void)
+{
+    pthread_mutex_lock(&names_lock);
+    names_waiting++;
+    while (!names_go)
+        pthread_cond_wait(&names_changed, &names_lock);
+    names_waiting--;
+    pthread_cond_broadcast(&names_changed);
+    pthread_mutex_unlock(&names_lock);
+}
+
+static void test_bad_urls(void **state)
+{
+    static const char *const urls[] = {"http://",     "http://user:secret@[::1/",  "http://h:99999/",
+                                       "http://a b/", "http://user:sec/secret@h/", "http://user:secret@/x"};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+        struct http_request rq = rq_of(urls[i]);
+        struct got g;
+        call(e, &rq, &g);
+        assert_failed(&g, HTTP_URL);
+    }
+}
+
+static void test_name_does_not_resolve(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of("http://user:secret@nowhere.test:9090/x");
+    struct got g;
+
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_DNS);
+    assert_string_equal(g.a.reason, "host name nowhere.test does not resolve");
+}
+
+static unsigned closed_port(void)
+{
+    struct fake_server *s = fake_new();
+    unsigned port = fake_port(s);
+
+    (void)fake_free(s);
+    return port;
+}
+
+static void test_connection_refused(void **state)
+{
+    struct env *e = *state;
+    unsigned port = closed_port();
+    char url[128], want[128];
+    struct http_request rq;
+    struct got g;
+
+    (void)snprintf(url, sizeof(url), "http://user:secret@127.0.0.1:%u/x", port);
+    (void)snprintf(want, sizeof(want), "connection refused by 127.0.0.1:%u", port);
+    rq = rq_of(url);
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_string_equal(g.a.reason, want);
+}
+
+static void test_broken_answers(void **state)
+{
+    static const struct {
+        struct fake_answer answer;
+        const char *reason; /* part of it */
+    } cases[] = {
+        {{.mode = FAKE_RAW, .body = "SSH-2.0-OpenSSH_9.2 secret \x01\x02\r\n"}, "HTTP/0.9"},
+        {{.mode = FAKE_RAW, .body = "HTTP/1.1 banana\r\n\r\n"}, ""},
+        {{.mode = FAKE_RAW, .body = "HTTP/9.9 200 OK\r\n\r\n"}, ""},
+        {{.mode = FAKE_RAW, .body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}, ""},
+        {{.mode = FAKE_RAW, .body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}, ""},
+        {{.mode = FAKE_RAW,
+          .body = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"},
+         ""},
+        {{.body = "0123456789", .close_after = 45}, "bytes remaining"},
+        {{.body = "0123456789", .close_after = 5}, ""},
+        {{.mode = FAKE_CHUNKED, .body = "0123456789", .close_after = 80}, ""},
+        {{.mode = FAKE_CLOSE}, "Empty reply"},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct got g;
+        fake_push(e->server, cases[i].answer);
+        get(e, "/", &g);
+        assert_failed(&g, HTTP_BROKEN);
+        assert_non_null(strstr(g.a.reason, cases[i].reason));
+        for (const char *p = g.a.reason; *p; p++)
+            assert_true(*p >= ' ' && *p < 0x7f);
+    }
+}
+
+static void test_deadline(void **state)
+{
+    static const struct {
+        enum fake_mode mode;
+        int delay_ms;
+        const char *reason;
+    } cases[] = {{FAKE_HANG, 0, "no answer within 0.2 s"},
+                 {FAKE_PLAIN, 5000, "no answer within 0.2 s"},
+                 {FAKE_HANG_LATE, 0, "answer not complete within 0.2 s, 5 bytes came"}};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        int64_t began = now();
+        struct got g;
+        fake_push(e->server, (struct fake_answer){
+                                 .mode = cases[i].mode, .body = "0123456789", .delay_ms = cases[i].delay_ms});
+        rq.timeout_ms = 200;
+        call(e, &rq, &g);
+        assert_failed(&g, HTTP_TIMEOUT);
+        assert_string_equal(g.a.reason, cases[i].reason);
+        assert_true(now() - began >= 190 && now() - began < 3000); /* curl counts in whole milliseconds */
+    }
+}
+
+/* A chain of answers, each in time, does not outlive the deadline of the whole call. */
+static void test_deadline_covers_redirects(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct got g;
+
+    fake_default(e->server, (struct fake_answer){.status = 302, .location = "/again", .delay_ms = 150});
+    rq.timeout_ms = 300;
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_TIMEOUT);
+    assert_true(fake_requests(e->server) <= 3);
+}
+
+static void test_slow_name_server_delays_nobody(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of("http://slow.test/");
+    int64_t began = now();
+    struct got slow, quick;
+
+    rq.timeout_ms = 300;
+    slow_name = wait_for_slow_name;
+    start(e, &rq, &slow);
+    get(e, "/", &quick);
+    assert_ok(&quick, 200);
+    buf_done(&quick.body);
+    turn_until(e, &slow.times, 1);
+    assert_failed(&slow, HTTP_TIMEOUT);
+    assert_non_null(strstr(slow.a.reason, "no connection to slow.test:80 within 0.3"));
+    assert_true(now() - began < 3000);
+    pthread_mutex_lock(&names_lock);
+    names_go = true;
+    pthread_cond_broadcast(&names_changed);
+    while (names_waiting)
+        pthread_cond_wait(&names_changed, &names_lock);
+    pthread_mutex_unlock(&names_lock);
+}
+
+static void test_error_words(void **state)
+{
+    (void)state;
+    for (int i = 0; i < HTTP_ERRORS; i++)
+        assert_true(http_error_word((enum http_error)i)[0]);
+    assert_string_equal(http_error_word(HTTP_TOO_LARGE), "too_large");
+    assert_string_equal(http_error_word(HTTP_ERRORS), "unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_bad_urls),
+        CASE(test_name_does_not_resolve),
+        CASE(test_connection_refused),
+        CASE(test_broken_answers),
+        CASE(test_deadline),
+        CASE(test_deadline_covers_redirects),
+        CASE(test_slow_name_server_delays_nobody),
+        cmocka_unit_test(test_error_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+#include "exporter/base/http.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_url_for_people(void **state)
+{
+    static const char *const cases[][2] = {
+        {"http://h/p?q", "http://h/p?q"},
+        {"http://u:secret@h:1/p", "http://h:1/p"},
+        {"https://u@h", "https://h"},
+        {"http://a:b@c:secret@h/x@y", "http://h/x@y"},
+        {"http://h/p@q", "http://h/p@q"},
+        {"http://h:80/p@q", "http://h:80/p@q"},
+        {"http://[::1]:80/p@q", "http://[::1]:80/p@q"},
+        {"http://u:secret@[::1]:80/", "http://[::1]:80/"},
+        {"http://u:se/secret@h/x", "http://h/x"},
+        {"http://h?x=http://u:p@k/", "http://h?x=http://u:p@k/"},
+        {"u:secret@h/x", "h/x"},
+        {"h/x?to=http://k/", "h/x?to=http://k/"},
+        {"http://u:secret@", "http://"},
+        {"http://", "http://"},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(b, 100);
+        assert_int_equal(buf_puts(&b, "x"), 0);
+        assert_int_equal(http_url_for_people(str_of(cases[i][0]), &b), 0);
+        assert_int_equal(b.n - 1, strlen(cases[i][1]));
+        assert_memory_equal(b.p + 1, cases[i][1], b.n - 1);
+    }
+    BUF_AUTO(tight, 10);
+    assert_int_equal(http_url_for_people(STR("http://h/pp"), &tight), -EFBIG);
+    assert_int_equal(tight.n, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_url_for_people),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

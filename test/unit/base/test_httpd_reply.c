@@ -1,0 +1,152 @@
+/* Answers of a server of httpd_new(): every size, every kind of reader, and who frees them. */
+#include "test/oom.h"
+#include "test/unit/base/httpd_world.h"
+
+static void test_headers_of_a_reply(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    ask(e, REQUEST("GET /page"), &b);
+    assert_non_null(strstr(b.p, " 202 "));
+    assert_non_null(strstr(b.p, "\r\nContent-Type: text/html; charset=utf-8\r\n"));
+    assert_non_null(strstr(b.p, "\r\nContent-Encoding: identity\r\n"));
+    assert_non_null(strstr(b.p, "\r\nVary: Accept\r\n"));
+    assert_non_null(strstr(b.p, "\r\nContent-Security-Policy: default-src 'none'\r\n"));
+    assert_null(strstr(b.p, "\r\nCache-Control:"));
+}
+
+static void check_large(struct env *e, const struct buf *b)
+{
+    const char *body = body_of(b);
+    const struct iovec *parts = atomic_load(&e->parts);
+    size_t n = 0;
+
+    for (unsigned i = 0; i < atomic_load(&e->n_parts); i++) {
+        assert_memory_equal(body + n, parts[i].iov_base, parts[i].iov_len);
+        n += parts[i].iov_len;
+    }
+    assert_int_equal(b->n - (size_t)(body - b->p), n);
+}
+
+static void test_large_answer(void **state)
+{
+    static const char *const requests[] = {REQUEST("GET /large"), REQUEST("GET /large-loop")};
+    struct env *e = *state;
+    BUF_AUTO(b, 64 << 20);
+
+    for (int i = 0; i < 4; i++) {
+        answer_with(e, i >= 2 ? e->small : e->large, i >= 2 ? MANY : LARGE_PARTS);
+        ask(e, requests[i % 2], &b);
+        check_large(e, &b);
+        wait_for(e, &e->released, i + 1);
+    }
+    ask(e, REQUEST("HEAD /large"), &b);
+    assert_string_equal(body_of(&b), "");
+    wait_for(e, &e->released, 5);
+    ask(e, REQUEST("GET /nothing"), &b);
+    assert_string_equal(body_of(&b), "");
+    wait_for(e, &e->released, 6);
+}
+
+/* A request's headers share a small memory with what the answer needs: whatever they leave of it, the server lives. */
+static void test_headers_of_every_size(void **state)
+{
+    static const int parts[] = {1, 3, 100, MANY};
+    struct env *e = *state;
+    BUF_AUTO(request, 1 << 20);
+    BUF_AUTO(b, 64 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        for (int size = 1; size < 36000; size += size < 28000 ? 3989 : 97) {
+            request.n = 0;
+            answer_with(e, e->small, (unsigned)parts[i]);
+            assert_int_equal(
+                buf_printf(&request, "GET /large HTTP/1.1\r\nHost: h\r\nConnection: close\r\nX: %0*d\r\n\r\n",
+                           size, 0),
+                0);
+            assert_int_equal(buf_putc(&request, '\0'), 0);
+            ask(e, request.p, &b);
+            if (size > 12000)
+                assert_true(b.n == 0 || strstr(b.p, " 200 ") || strstr(b.p, " 431 "));
+            else
+                check_large(e, &b);
+        }
+}
+
+static void test_slow_reader(void **state)
+{
+    struct env *e = *state;
+    int fd = dial(httpd_port(e->server, 0), 4096);
+    BUF_AUTO(quick, 1 << 20);
+    BUF_AUTO(b, 64 << 20);
+    char *room;
+
+    say(fd, REQUEST("GET /large"), strlen(REQUEST("GET /large")));
+    /* A little now and then; others are served meanwhile. */
+    for (int i = 0; i < 50; i++) {
+        ssize_t r;
+        assert_int_equal(buf_room(&b, 1024, &room), 0);
+        r = hear(e, fd, room, 1000);
+        assert_true(r > 0);
+        b.n += (size_t)r;
+        ask(e, REQUEST("GET /direct"), &quick);
+        assert_string_equal(body_of(&quick), "hello");
+        assert_int_equal(atomic_load(&e->released), 0);
+    }
+    hear_all(e, fd, &b);
+    check_large(e, &b);
+    (void)close(fd);
+    wait_for(e, &e->released, 1);
+}
+
+static void test_reader_goes_away(void **state)
+{
+    static const char *const requests[] = {REQUEST("GET /large"), REQUEST("GET /large-loop")};
+    struct env *e = *state;
+
+    for (int i = 0; i < 8; i++) {
+        int fd = dial(httpd_port(e->server, 0), 4096);
+        char some[100];
+        answer_with(e, i & 2 ? e->small : e->large, i & 2 ? MANY : LARGE_PARTS);
+        say(fd, requests[i % 2], strlen(requests[i % 2]));
+        if (i < 4)
+            assert_true(hear(e, fd, some, sizeof(some)) > 0);
+        (void)close(fd); /* what is unread makes this a reset */
+        wait_for(e, &e->released, i + 1);
+    }
+}
+
+static void test_memory_runs_out_in_a_request(void **state)
+{
+    static const char *const requests[] = {
+        "GET /loop HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: a\r\nAccept: b\r\n\r\n",
+        REQUEST("GET /direct"), REQUEST("GET /large"), REQUEST("GET /none")};
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    answer_with(e, e->small, MANY);
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+        for (long n = 1, seen = 1; seen; n++) {
+            b.n = 0;
+            assert_int_equal(buf_room(&b, 200000, &(char *){NULL}),
+                             0); /* the test's own allocations come first */
+            oom_fail_at(n);
+            ask(e, requests[i], &b);
+            seen = oom_happened();
+            oom_fail_at(0);
+            /* Closed, a 500, or an answer that does without. */
+            assert_true(b.n == 0 || strncmp(b.p, "HTTP/1.1 ", 9) == 0);
+            assert_true(seen || strstr(b.p, i == 3 ? " 404 " : " 200 "));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_headers_of_a_reply), CASE(test_large_answer),     CASE(test_headers_of_every_size),
+        CASE(test_slow_reader),        CASE(test_reader_goes_away), CASE(test_memory_runs_out_in_a_request),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

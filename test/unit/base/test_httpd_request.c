@@ -1,0 +1,157 @@
+/* Requests to a server of httpd_new(): how they are read, routed and refused. */
+#include "test/unit/base/httpd_world.h"
+
+static void test_routes(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+        const char *body;
+        int handled;
+        const char *route;
+    } cases[] = {
+        {REQUEST("GET /direct"), 200, "hello", 1, "/direct"},
+        {REQUEST("GET /loop"), 200, "hello", 1, "/loop"},
+        {REQUEST("POST /loop"), 200, "hello", 1, "/loop"},
+        {REQUEST("POST /post"), 200, "hello", 1, "/post"},
+        {REQUEST("HEAD /direct"), 200, "", 1, "/direct"},
+        {REQUEST("HEAD /loop"), 200, "", 1, "/loop"},
+        {REQUEST("GET /%64irect?x=1"), 200, "hello", 1, "/direct"},
+        {REQUEST("GET /post"), 405, "405: this path does not take this method\n", 0, "/post"},
+        {REQUEST("DELETE /loop"), 405, "405: this path does not take this method\n", 0, "/loop"},
+        {REQUEST("HEAD /post"), 405, "", 0, "/post"},
+        {REQUEST("GET /other"), 404, NULL, 0, "other"},
+        {REQUEST("GET /direct/"), 404, NULL, 0, "other"},
+        {"GET /direct HTTP/1.0\r\n\r\n", 200, "hello", 1, "/direct"},
+    };
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        atomic_store(&e->handled, 0);
+        ask(e, cases[i].request, &b);
+        assert_int_equal(atoi(b.p + 9), cases[i].status);
+        if (cases[i].body)
+            assert_string_equal(body_of(&b), cases[i].body);
+        assert_non_null(strstr(b.p, "\r\nContent-Length: "));
+        assert_non_null(strstr(b.p, "\r\nContent-Type: text/plain; charset=utf-8\r\n"));
+        assert_non_null(strstr(b.p, "\r\nX-Content-Type-Options: nosniff\r\n"));
+        assert_non_null(strstr(b.p, "\r\nCache-Control: no-store\r\n"));
+        assert_int_equal(atomic_load(&e->handled), cases[i].handled);
+        wait_for(e, &e->served, (int)i + 1);
+        assert_string_equal(e->served_route, cases[i].route);
+        assert_int_equal(e->served_bytes, strlen(body_of(&b)));
+    }
+}
+
+static void test_not_found_lists_paths(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    ask(e, REQUEST("GET /<script>"), &b);
+    assert_non_null(strstr(body_of(&b), "GET /direct\n"));
+    assert_non_null(strstr(body_of(&b), "POST /post\n"));
+    assert_null(strstr(body_of(&b), "script"));
+}
+
+static void test_allow(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    ask(e, REQUEST("PUT /loop"), &b);
+    assert_non_null(strstr(b.p, "\r\nAllow: GET, HEAD, POST\r\n"));
+    ask(e, REQUEST("GET /post"), &b);
+    assert_non_null(strstr(b.p, "\r\nAllow: POST\r\n"));
+    ask(e, REQUEST("POST /direct"), &b);
+    assert_non_null(strstr(b.p, "\r\nAllow: GET, HEAD\r\n"));
+}
+
+static void test_what_a_handler_reads(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    ask(e,
+        "GET /loop?x=a%20b&y=2 HTTP/1.1\r\nHost: h\r\nAccept: text/plain;q=0.5\r\nConnection: close\r\n"
+        "accept: application/json\r\nAccept-Encoding: gzip\r\nACCEPT: */*\r\n\r\n",
+        &b);
+    assert_string_equal(e->method, "GET");
+    assert_string_equal(e->path, "/loop");
+    assert_string_equal(e->query, "a b");
+    assert_string_equal(e->accept, "text/plain;q=0.5, application/json, */*");
+    assert_string_equal(e->accept_encoding, "gzip");
+    ask(e, REQUEST("HEAD /direct"), &b);
+    assert_string_equal(e->method, "GET");
+    assert_string_equal(e->query, "(null)");
+    assert_string_equal(e->accept, "");
+    assert_string_equal(e->accept_encoding, "");
+}
+
+static void test_bad_requests(void **state)
+{
+    static const char *const requests[] = {
+        "\x16\x03\x01 hello\r\n\r\n", "GET\r\n\r\n", "GET /direct HTTP/9.9\r\n\r\n",
+        "POST /post HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
+        "POST /post HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+        ask(e, requests[i], &b);
+        assert_int_equal(atomic_load(&e->handled), 0);
+        assert_true(b.n == 0 || strncmp(b.p + 8, " 4", 2) == 0 || strncmp(b.p + 8, " 5", 2) == 0);
+    }
+    ask(e, REQUEST("GET /direct"), &b);
+    assert_string_equal(body_of(&b), "hello");
+}
+
+static void test_bodies_of_requests(void **state)
+{
+    static const struct {
+        size_t n;
+        bool chunked;
+        int status; /* 0: closed without an answer */
+    } cases[] = {{0, false, 200},       {10, false, 200},   {65536, false, 200}, {65537, false, 413},
+                 {1 << 20, false, 413}, {65536, true, 200}, {65537, true, 413},  {(1 << 20) + 1, false, 413},
+                 {3 << 20, true, 0}};
+    struct env *e = *state;
+    char head[200];
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int fd = dial(httpd_port(e->server, 0), 0);
+        bool all = cases[i].chunked || cases[i].n <= 1 << 20;
+        (void)snprintf(
+            head, sizeof(head), "POST /post HTTP/1.1\r\nHost: h\r\nConnection: close\r\n%s%zu\r\n\r\n",
+            cases[i].chunked ? "Transfer-Encoding: chunked\r\nX: " : "Content-Length: ", cases[i].n);
+        say(fd, head, strlen(head));
+        (void)snprintf(head, sizeof(head), "%zx\r\n", cases[i].n);
+        if (cases[i].chunked)
+            say(fd, head, strlen(head));
+        for (size_t left = all ? cases[i].n : 0; left;) {
+            ssize_t r = send(fd, large, size_min(left, sizeof(large)), MSG_NOSIGNAL);
+            if (r < 0)
+                break;
+            left -= (size_t)r;
+        }
+        if (cases[i].chunked)
+            (void)send(fd, "\r\n0\r\n\r\n", 7, MSG_NOSIGNAL);
+        b.n = 0;
+        hear_all(e, fd, &b);
+        assert_int_equal(b.n ? atoi(b.p + 9) : 0, cases[i].status);
+        (void)close(fd);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_routes),       CASE(test_not_found_lists_paths),
+        CASE(test_allow),        CASE(test_what_a_handler_reads),
+        CASE(test_bad_requests), CASE(test_bodies_of_requests),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
