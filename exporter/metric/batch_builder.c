@@ -13,6 +13,7 @@ struct fresh {
     uint64_t hash;
     size_t at, n; /* in fresh_text */
     double value;
+    uint32_t result;
 };
 
 struct batch_builder {
@@ -29,7 +30,8 @@ struct batch_builder {
 
     /* While a batch is begun. */
     struct buf name;
-    double *values; /* for last's series */
+    double *values;    /* for last's series */
+    uint32_t *results; /* which result brought each value */
     uint8_t *seen;
     size_t n_seen, n_results, duplicates;
     bool in_order; /* order[] is still being followed */
@@ -109,11 +111,13 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
 void batch_abandon(struct batch_builder *b)
 {
     free(b->values);
+    free(b->results);
     free(b->seen);
     free(b->fresh);
     free(b->fresh_slots);
     buf_done(&b->fresh_text);
     b->values = NULL;
+    b->results = NULL;
     b->seen = NULL;
     b->fresh = NULL;
     b->fresh_slots = NULL;
@@ -147,8 +151,9 @@ int batch_begin(struct batch_builder *b)
     batch_abandon(b);
     b->in_order = true;
     b->values = calloc(size_max(n, 1), sizeof(*b->values));
+    b->results = calloc(size_max(n, 1), sizeof(*b->results));
     b->seen = calloc(size_max(n, 1), 1);
-    return b->values && b->seen ? 0 : -ENOMEM;
+    return b->values && b->results && b->seen ? 0 : -ENOMEM;
 }
 
 /* memcpy() of a length not known beforehand costs a call; label values are short. */
@@ -264,6 +269,7 @@ static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
         struct fresh *f = &b->fresh[b->fresh_slots[at] - 1];
         if (f->hash == hash && str_eq((struct str){b->fresh_text.p + f->at, f->n}, name)) {
             f->value = value;
+            f->result = (uint32_t)b->n_results;
             b->duplicates++;
             return 0;
         }
@@ -274,7 +280,8 @@ static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
     if (r < 0)
         return r == -EFBIG ? -ENOMEM : r;
     b->fresh_slots[at] = (uint32_t)b->n_fresh + 1;
-    b->fresh[b->n_fresh++] = (struct fresh){hash, b->fresh_text.n - name.n, name.n, value};
+    b->fresh[b->n_fresh++] =
+        (struct fresh){hash, b->fresh_text.n - name.n, name.n, value, (uint32_t)b->n_results};
     return 0;
 }
 
@@ -289,6 +296,7 @@ static int add_known(struct batch_builder *b, size_t place, double value)
         b->n_seen++;
     }
     b->values[place] = value;
+    b->results[place] = (uint32_t)b->n_results;
     return 0;
 }
 
@@ -335,16 +343,17 @@ static size_t kept_bytes(const struct batch_builder *b)
     return bytes;
 }
 
-/* Makes *ret_set and *ret_values from the series of the last set that were seen again and the fresh ones. */
-static int merge(struct batch_builder *b, struct series_set **ret_set, double **ret_values)
+/* Makes the batch's set, values and order from the series of the last set that were seen again and the fresh ones. */
+static int merge(struct batch_builder *b, struct batch *batch)
 {
     size_t n = b->n_seen + b->n_fresh, old_n = b->last ? series_count(b->last) : 0;
     CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
     CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
+    CLEANUP(cleanup_free) uint32_t *order = calloc(size_max(n, 1), sizeof(*order));
     size_t i = 0, k = 0;
     int r;
 
-    if (!values)
+    if (!values || !order)
         return -ENOMEM;
     r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
     if (r < 0)
@@ -358,16 +367,19 @@ static int merge(struct batch_builder *b, struct series_set **ret_set, double **
             i++;
         if (!f || (i < old_n && str_cmp(series_name(b->last, i), fresh_name) < 0)) {
             struct str name = series_name(b->last, i);
-            values[set->n] = b->values[i++];
+            values[set->n] = b->values[i];
+            order[set->n] = b->results[i++];
             series_set_append(set, name, series_hash(name));
         } else {
             values[set->n] = f->value;
+            order[set->n] = f->result;
             series_set_append(set, fresh_name, f->hash);
             k++;
         }
     }
-    *ret_set = TAKE_PTR(set);
-    *ret_values = TAKE_PTR(values);
+    batch->set = TAKE_PTR(set);
+    batch->values = TAKE_PTR(values);
+    batch->order = TAKE_PTR(order);
     return 0;
 }
 
@@ -394,9 +406,10 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
     if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
+        batch->order = TAKE_PTR(b->results);
         b->n_order = b->n_results;
     } else {
-        r = merge(b, &batch->set, &batch->values);
+        r = merge(b, batch);
         if (r < 0)
             return r;
         (void)series_set_unref(b->last);

@@ -11,6 +11,7 @@
 #include "exporter/base/clock.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The labels, in the order in which they stand in a name (which is byte order). */
 enum ds_label {
@@ -59,8 +60,9 @@ struct batch {
     unsigned refs; /* atomic */
     char *score_name;
     struct series_set *set;
-    double *values; /* of set's series, in its order */
-    unix_ms at;     /* one timestamp for all */
+    double *values;  /* of set's series, in its order */
+    uint32_t *order; /* of each series: which result of the answer, counted from 0, gave its value */
+    unix_ms at;      /* one timestamp for all */
 };
 
 struct batch *batch_ref(struct batch *b);

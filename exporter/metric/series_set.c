@@ -163,6 +163,7 @@ struct batch *batch_unref(struct batch *b)
         (void)series_set_unref(b->set);
         free(b->score_name);
         free(b->values);
+        free(b->order);
         free(b);
     }
     return NULL;

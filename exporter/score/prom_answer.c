@@ -12,6 +12,7 @@ struct parts {
     struct str result; /* data.result with its brackets */
     enum json_type result_kind;
     size_t items, warnings;
+    size_t objects; /* of the items, from the first on: as many as come before one that is none */
     struct str warning;
 };
 
@@ -53,8 +54,9 @@ static void take_result(struct json *j, struct parts *p)
     }
     from = j->p;
     (void)json_array(j);
-    p->items = 0;
+    p->items = p->objects = 0;
     while (json_item(j)) {
+        p->objects += p->objects == p->items && json_peek(j) == JSON_OBJECT;
         (void)json_skip(j, NULL);
         p->items++;
     }
@@ -138,8 +140,7 @@ static int put_vector_item(struct json *j, struct buf *out, size_t *series)
     struct str key, metric = STR("{}"), value = {0};
     int r;
 
-    if (!json_object(j))
-        return -EINVAL;
+    (void)json_object(j);
     while (json_member(j, &key)) {
         struct str span;
         if (!json_skip(j, &span))
@@ -149,10 +150,10 @@ static int put_vector_item(struct json *j, struct buf *out, size_t *series)
         else if (json_key_is(key, "value"))
             value = span;
     }
-    if (j->error)
-        return -EINVAL;
     if (value.n == 0)
         return 0; /* a native histogram: it has no single value */
+    if (metric.p[0] != '{' || value.p[0] != '[')
+        return -EINVAL;
     r = buf_puts(out, out->n ? ",{\"metric\":" : "{\"metric\":");
     if (r == 0)
         r = buf_put_str(out, metric);
@@ -167,50 +168,56 @@ static int put_vector_item(struct json *j, struct buf *out, size_t *series)
     return r;
 }
 
+static enum round_error out_of_memory(char why[1024])
+{
+    (void)snprintf(why, 1024, "out of memory");
+    return ROUND_MEMORY;
+}
+
 static enum round_error from_vector(const struct parts *p, struct prom_answer *a, char why[1024])
 {
     struct json j;
+    size_t i;
     int r = 0;
 
     json_init(&j, p->result, JSON_STRICT);
     (void)json_array(&j);
-    while (r == 0 && json_item(&j))
+    for (i = 0; r == 0 && json_item(&j); i++)
         r = put_vector_item(&j, &a->made, &a->n_series);
     if (r == -EINVAL) {
-        (void)snprintf(why, 1024, "data.result[%zu]: expected an object", a->n_series);
+        (void)snprintf(why, 1024,
+                       "data.result[%zu]: expected a metric that is an object and a value that is a list",
+                       i - 1);
         return ROUND_SHAPE;
     }
     if (r < 0)
-        return ROUND_MEMORY;
+        return out_of_memory(why);
     a->series = buf_str(&a->made);
     return ROUND_OK;
 }
 
-static enum round_error from_scalar(const struct parts *p, struct prom_answer *a)
+static enum round_error from_scalar(const struct parts *p, struct prom_answer *a, char why[1024])
 {
     int r = buf_puts(&a->made, "{\"metric\":{},\"values\":[");
 
+    if (p->items != 2) {
+        (void)snprintf(why, 1024, "data.result: expected a time and a value");
+        return ROUND_SHAPE;
+    }
     if (r == 0)
         r = buf_put_str(&a->made, p->result);
     if (r == 0)
         r = buf_puts(&a->made, "]}");
     if (r < 0)
-        return ROUND_MEMORY;
+        return out_of_memory(why);
     a->n_series = 1;
     a->series = buf_str(&a->made);
     return ROUND_OK;
 }
 
-/* Each element of a matrix begins with a brace: cheap to see, and what a scoring API would stumble over first. */
-static enum round_error from_matrix(const struct parts *p, struct prom_answer *a, char why[1024])
+static enum round_error from_matrix(const struct parts *p, struct prom_answer *a)
 {
-    struct str series = inside(p->result);
-
-    if (series.n && series.p[0] != '{') {
-        (void)snprintf(why, 1024, "data.result[0]: expected an object");
-        return ROUND_SHAPE;
-    }
-    a->series = series;
+    a->series = inside(p->result);
     a->n_series = p->items;
     return ROUND_OK;
 }
@@ -225,23 +232,36 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
         (void)snprintf(why, 1024, "not an answer of the query API: it has no list data.result");
         return ROUND_SHAPE;
     }
-    if (p->type.n == 0 || str_eq(p->type, STR("matrix")))
-        return from_matrix(p, a, why);
-    if (str_eq(p->type, STR("vector")))
-        return from_vector(p, a, why);
     if (str_eq(p->type, STR("scalar")))
-        return from_scalar(p, a);
-    text_line_json(type, sizeof(type), p->type);
-    (void)snprintf(why, 1024, "the query gives a %s, which cannot be scored", type);
-    return ROUND_SHAPE;
+        return from_scalar(p, a, why);
+    if (p->type.n && !str_eq(p->type, STR("matrix")) && !str_eq(p->type, STR("vector"))) {
+        text_line_json(type, sizeof(type), p->type);
+        (void)snprintf(why, 1024, "the query gives a %s, which cannot be scored", type);
+        return ROUND_SHAPE;
+    }
+    /* Cheap to see, and what a scoring API would stumble over first. */
+    if (p->objects < p->items) {
+        (void)snprintf(why, 1024, "data.result[%zu]: expected an object", p->objects);
+        return ROUND_SHAPE;
+    }
+    return str_eq(p->type, STR("vector")) ? from_vector(p, a, why) : from_matrix(p, a);
 }
 
-static void put_json_error(struct str body, const struct json *j, char why[1024])
+/* Tells what is JSON, but no object, from what is not JSON at all. */
+static enum round_error refuse(struct str body, const struct json *j, char why[1024])
 {
+    struct json again;
     unsigned line, column;
 
+    json_init(&again, body, JSON_STRICT);
+    (void)json_skip(&again, NULL);
+    if (json_end(&again)) {
+        (void)snprintf(why, 1024, "not an answer of the query API: it is no object");
+        return ROUND_SHAPE;
+    }
     json_position(body, j->error_at, &line, &column);
     (void)snprintf(why, 1024, "the answer is not JSON: line %u, column %u: %s", line, column, j->error);
+    return ROUND_JSON;
 }
 
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[1024])
@@ -252,10 +272,8 @@ enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, cha
     enum round_error e;
 
     json_init(&j, body, JSON_STRICT);
-    if (!take_all(&j, &p)) {
-        put_json_error(body, &j, why);
-        return ROUND_JSON;
-    }
+    if (!take_all(&j, &p))
+        return refuse(body, &j, why);
     if (str_eq(p.status, STR("error"))) {
         put_error(&p, why);
         return ROUND_QUERY;

@@ -49,11 +49,13 @@ int secrets_token(struct secrets *s, const char *name, const char *key, struct b
     if (!is_token(token)) {
         (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key,
                        token.n ? "not a token: it has characters that a header may not hold" : "empty");
-        return -EINVAL;
+        r = -EINVAL;
+    } else {
+        r = buf_put_str(into, token);
+        if (r < 0)
+            (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key, strerror(-r));
     }
-    r = buf_put_str(into, token);
-    if (r < 0)
-        (void)snprintf(why, 256, "out of memory");
-    explicit_bzero(value.p, value.n);
+    if (value.n)
+        explicit_bzero(value.p, value.n);
     return r;
 }

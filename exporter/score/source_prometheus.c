@@ -8,7 +8,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { GET_MAX_BYTES = 2000, URL_MAX_BYTES = 1 << 20, MAX_QUERIES = 64 };
+enum {
+    GET_MAX_BYTES = 2000,
+    URL_MAX_BYTES = 1 << 20,
+    QUERY_MAX_BYTES = 1 << 20,
+    FORM_MAX_BYTES = QUERY_MAX_BYTES * 3 + 256, /* each byte of a query may become three */
+    MAX_QUERIES = 64,
+};
 
 struct fetched {
     struct buf body;
@@ -76,7 +82,8 @@ static int put_encoded(struct buf *b, struct str s)
     o = to;
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c)) {
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            (c && strchr("-._~", c))) {
             *o++ = (char)c;
         } else {
             *o++ = '%';
@@ -90,7 +97,7 @@ static int put_encoded(struct buf *b, struct str s)
 
 static int put_arguments(struct buf *b, const struct prometheus *p, struct str query)
 {
-    int r = buf_puts(b, "query=");
+    int r = query.n > QUERY_MAX_BYTES ? -EFBIG : buf_puts(b, "query=");
 
     if (r == 0)
         r = put_encoded(b, query);
@@ -251,7 +258,7 @@ static int prometheus_start(struct source **ret, const struct source_env *env, c
     if (p->start_ms < 0) /* a clock that was never set */
         p->start_ms = 0;
     buf_init(&p->token, 64 << 10);
-    buf_init(&p->form, URL_MAX_BYTES);
+    buf_init(&p->form, FORM_MAX_BYTES);
     if (!read_token(p) || !ask_next(p)) {
         int r = loop_timer_set(env->loop, &p->late, loop_now(env->loop));
         if (r < 0) {

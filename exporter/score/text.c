@@ -35,7 +35,8 @@ void text_line(char *out, size_t size, struct str s)
 
 void text_line_json(char *out, size_t size, struct str raw)
 {
-    enum { MOST = 4096 };
+    /* Enough to fill any line, were it all escapes of six bytes for one. */
+    enum { MOST = 8192 };
     CLEANUP(cleanup_free) char *plain = NULL;
 
     /* An escape that is cut in the middle shows as U+FFFD, far behind what fits into a line. */

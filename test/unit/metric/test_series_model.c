@@ -67,6 +67,7 @@ static void model_name(size_t key, char out[512])
 struct model {
     bool has[KEYS];
     double value[KEYS];
+    size_t result[KEYS]; /* that brought the value */
     char name[KEYS][512];
     struct batch *last; /* of the real thing */
     bool last_has[KEYS];
@@ -91,6 +92,7 @@ static void compare(const struct model *m, const struct batch *b)
         size_t key = (size_t)(names[i] - m->name[0]) / sizeof(m->name[0]);
         assert_true(str_eq(series_name(b->set, i), str_of(names[i])));
         assert_true(b->values[i] == m->value[key]);
+        assert_int_equal(b->order[i], m->result[key]);
         assert_int_equal(series_find(b->set, str_of(names[i])), i);
     }
     for (size_t i = 0; i < KEYS; i++)
@@ -136,6 +138,7 @@ static void one_round(struct batch_builder *b, struct model *m)
         labels_of(keys[i], room, &l);
         duplicates += m->has[keys[i]];
         m->has[keys[i]] = true;
+        m->result[keys[i]] = i;
         m->value[keys[i]] = (double)(random_u64() >> 40);
         assert_int_equal(batch_add(b, &l, m->value[keys[i]]), 0);
     }

@@ -157,6 +157,27 @@ static void reads_words_in_any_case(void **state)
     summaries_done(&s);
 }
 
+static void reads_how_scores_become_items(void **state)
+{
+    struct summaries s =
+        read_one("- {scoreName: a, sourceType: none, scoringEndpoint: 'http://s/', "
+                 "scoreAggregation: Max, scoreRange: {min: -0.5, max: 2}, fallbackScore: -7}");
+    struct summaries plain = read_one(minimal);
+
+    (void)state;
+    assert_int_equal(s.list[0].aggregation, AGGREGATE_MAX);
+    assert_true(s.list[0].has_range);
+    assert_float_equal(s.list[0].range_min, -0.5, 0);
+    assert_float_equal(s.list[0].range_max, 2, 0);
+    assert_true(s.list[0].has_fallback);
+    assert_int_equal(s.list[0].fallback, -7);
+    assert_int_equal(plain.list[0].aggregation, AGGREGATE_LAST);
+    assert_false(plain.list[0].has_range);
+    assert_false(plain.list[0].has_fallback);
+    summaries_done(&plain);
+    summaries_done(&s);
+}
+
 static void completes_urls(void **state)
 {
     static const char *const cases[][2] = {
@@ -238,6 +259,20 @@ static void says_what_is_wrong(void **state)
          "got the string \"2h\""},
         {"name: 5", ".name: expected a string (put it in quotes), got 5"},
         {"scoreDimensionFormat: {}", ".scoreDimensionFormat: expected a string, got an object"},
+        {"scoreAggregation: median",
+         ".scoreAggregation: expected last, avg, max, min or sum, got the string \"median\""},
+        {"scoreAggregation: [avg]", ".scoreAggregation: expected a string, got a list"},
+        {"scoreRange: 5", ".scoreRange: expected an object with min and max, got 5"},
+        {"scoreRange: {min: 0}", ".scoreRange.max: missing, expected a finite number"},
+        {"scoreRange: {min: '0', max: 1}", ".scoreRange.min: expected a finite number, got the string \"0\""},
+        {"scoreRange: {min: 0, max: .inf}", ".scoreRange.max: expected a finite number, got .inf"},
+        {"scoreRange: {min: 0, max: 1, unit: 2}", ".scoreRange.unit: unknown key, expected one of min, max"},
+        {"scoreRange: {min: 1, max: 1}",
+         ".scoreRange: min must be less than max, and their difference finite"},
+        {"scoreRange: {min: -1.5e308, max: 1.5e308}",
+         ".scoreRange: min must be less than max, and their difference finite"},
+        {"fallbackScore: 101", ".fallbackScore: expected an integer from -100 to 100, got 101"},
+        {"fallbackScore: 1.5", ".fallbackScore: expected an integer from -100 to 100, got 1.5"},
         {"sourceEndpointAuthName: tok", ".sourceEndpointAuthName: sourceEndpointAuthKey must be set too"},
         {"sourceEndpointAuthKey: tok", ".sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
         {"scoringEndpointAuthName: tok, scoringEndpointAuthKey: ''",
@@ -344,7 +379,7 @@ static void warns_but_goes_on(void **state)
         "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
         "scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
-        "scoreDimensionFormat, timeout\n"
+        "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout\n"
         "f:4:17: warning: [1].sourceRange: 660060 seconds in steps of 60 are 11002 points a series, and "
         "Prometheus refuses more than 11,000\n"
         "f:6:39: warning: [2].sourceStep: 31622400 seconds in steps of 1 are 31622401 points a series, and "
@@ -425,6 +460,9 @@ static void compares_and_copies(void **state)
         "location: external",
         "scoreDestination: none",
         "scoreDimensionFormat: x",
+        "scoreAggregation: sum",
+        "scoreRange: {min: 0, max: 1}",
+        "fallbackScore: 0",
         "sourceType: none",
         "sourceEndpointAuthName: n, sourceEndpointAuthKey: k",
         "scoringEndpointAuthName: n, scoringEndpointAuthKey: k",
@@ -491,12 +529,19 @@ static void survives_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_the_hub_writes), cmocka_unit_test(fills_in_defaults),
-        cmocka_unit_test(reads_words_in_any_case),   cmocka_unit_test(completes_urls),
-        cmocka_unit_test(says_what_is_wrong),        cmocka_unit_test(demands_what_has_no_default),
-        cmocka_unit_test(bounds_the_score_name),     cmocka_unit_test(warns_but_goes_on),
-        cmocka_unit_test(never_shows_a_password),    cmocka_unit_test(cuts_queries),
-        cmocka_unit_test(compares_and_copies),       cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(reads_what_the_hub_writes),
+        cmocka_unit_test(fills_in_defaults),
+        cmocka_unit_test(reads_words_in_any_case),
+        cmocka_unit_test(reads_how_scores_become_items),
+        cmocka_unit_test(completes_urls),
+        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(demands_what_has_no_default),
+        cmocka_unit_test(bounds_the_score_name),
+        cmocka_unit_test(warns_but_goes_on),
+        cmocka_unit_test(never_shows_a_password),
+        cmocka_unit_test(cuts_queries),
+        cmocka_unit_test(compares_and_copies),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

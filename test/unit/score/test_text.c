@@ -95,10 +95,10 @@ static void reads_json_strings(void **state)
 static void long_json_strings_are_cut(void **state)
 {
     static char raw[20000];
-    char out[32];
+    char out[32], wide[1024];
 
     (void)state;
-    for (size_t n = 4090; n < 4100; n++) { /* around where escapes are no longer looked at */
+    for (size_t n = 8186; n < 8196; n++) { /* around where escapes are no longer looked at */
         for (size_t i = 0; i < n; i++)
             raw[i] = "\\n"[i % 2];
         text_line_json(out, sizeof(out), (struct str){raw, n});
@@ -108,6 +108,11 @@ static void long_json_strings_are_cut(void **state)
         text_line_json(out, sizeof(out), (struct str){raw, n});
         assert_string_equal(out, "xxxxxxxxxxxxxxxxxxxxxxxxxxxx...");
     }
+    for (size_t i = 0; i + 6 <= sizeof(raw); i += 6)
+        memcpy(raw + i, "\\u003c", 6);
+    text_line_json(wide, sizeof(wide), (struct str){raw, sizeof(raw) / 6 * 6});
+    assert_int_equal(strspn(wide, "<"), sizeof(wide) - 4);
+    assert_string_equal(wide + sizeof(wide) - 4, "...");
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         text_line_json(out, sizeof(out), STR("a\\u0041"));

@@ -1,0 +1,52 @@
+/* Prometheus' answer: what is taken from it can be put into a request as it is. */
+#include "exporter/base/json.h"
+#include "exporter/base/utf8.h"
+#include "exporter/score/prom_answer.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_sentence(const char *s)
+{
+    struct str text = str_of(s);
+
+    assert(utf8_valid_prefix(text) == text.n && !strchr(s, '\n'));
+}
+
+/* The series in brackets must be a list of as many objects. */
+static void check_series(const struct prom_answer *a, struct str body)
+{
+    BUF_AUTO(text, 1u << 30);
+    struct json j;
+    size_t n = 0;
+
+    assert(a->made.p || a->series.n == 0 ||
+           (a->series.p > body.p && a->series.p + a->series.n < body.p + body.n));
+    assert(buf_putc(&text, '[') == 0 && buf_put_str(&text, a->series) == 0 && buf_putc(&text, ']') == 0);
+    json_init(&j, buf_str(&text), JSON_STRICT);
+    for ((void)json_array(&j); json_item(&j); n++) {
+        assert(json_peek(&j) == JSON_OBJECT);
+        (void)json_skip(&j, NULL);
+    }
+    assert(json_end(&j) && n == a->n_series);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str body = {(const char *)data, size};
+    struct prom_answer a;
+    char why[1024] = "";
+
+    if (prom_answer_parse(body, &a, why) == ROUND_OK) {
+        check_series(&a, body);
+        check_sentence(a.warning);
+        assert(!*why && (a.warnings || !*a.warning));
+        prom_answer_done(&a);
+    }
+    check_sentence(why);
+    (void)strcpy(why, "");
+    assert(prom_answer_error(body, why) || !*why);
+    check_sentence(why);
+    return 0;
+}

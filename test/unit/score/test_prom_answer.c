@@ -1,0 +1,296 @@
+#include "exporter/score/prom_answer.h"
+#include "test/oom.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static char why[1024];
+
+static enum round_error parse(struct str body, struct prom_answer *a)
+{
+    *a = (struct prom_answer){.n_series = 0};
+    (void)strcpy(why, "");
+    return prom_answer_parse(body, a, why);
+}
+
+#define SUCCESS(data) "{\"status\":\"success\",\"data\":" data "}"
+#define MATRIX(r)     SUCCESS("{\"resultType\":\"matrix\",\"result\":[" r "]}")
+#define VECTOR(r)     SUCCESS("{\"resultType\":\"vector\",\"result\":[" r "]}")
+#define SERIES(name) \
+    "{\"metric\":{\"pod\":\"" name "\"},\"values\":[[1718600060.123,\"0.25\"],[1718600120,\"NaN\"]]}"
+
+static void series_of_good_answers(void **state)
+{
+    static const struct {
+        const char *body, *series;
+        size_t n;
+    } cases[] = {
+        {MATRIX(""), "", 0},
+        {MATRIX(" \n "), "", 0},
+        {MATRIX(SERIES("a")), SERIES("a"), 1},
+        {MATRIX(SERIES("a") "," SERIES("b")), SERIES("a") "," SERIES("b"), 2},
+        {MATRIX(" " SERIES("a") " ,\n" SERIES("b") "\t"), SERIES("a") " ,\n" SERIES("b"), 2},
+        {MATRIX("{},{}"), "{},{}", 2},
+        {SUCCESS("{\"resultType\":\"matrix\",\"result\":null}"), "", 0}, /* as Go writes an empty list */
+        {SUCCESS("{\"result\":[" SERIES("a") "],\"resultType\":\"matrix\"}"), SERIES("a"), 1},
+        {SUCCESS("{\"result\":[" SERIES("a") "]}"), SERIES("a"), 1},
+        {"{\"data\":{\"resultType\":\"matrix\",\"result\":[]},\"status\":\"success\"}", "", 0},
+        {"{\"data\":{\"result\":[]}}", "", 0},
+        /* Thanos, Mimir, VictoriaMetrics */
+        {"{\"status\":\"success\",\"isPartial\":false,\"data\":{\"resultType\":\"matrix\",\"result\":"
+         "[" SERIES("a") "],\"analysis\":{\"name\":\"\",\"children\":[]}},\"stats\":{\"seriesFetched\":\"1\","
+                         "\"executionTimeMsec\":2},"
+                         "\"infos\":[\"x\"],\"trace\":null}",
+         SERIES("a"), 1},
+        {SUCCESS("{\"resultType\":\"matrix\",\"result\":[{\"metric\":{},\"histograms\":[[1,{\"count\":\"2\"}]"
+                 "]}]}"),
+         "{\"metric\":{},\"histograms\":[[1,{\"count\":\"2\"}]]}", 1},
+        {VECTOR(""), "", 0},
+        {VECTOR("{\"metric\":{\"pod\":\"a\"},\"value\":[1718600060.123,\"1\"]}"),
+         "{\"metric\":{\"pod\":\"a\"},\"values\":[[1718600060.123,\"1\"]]}", 1},
+        {VECTOR("{\"value\":[1,\"1\"],\"metric\":{\"pod\":\"a\"}},{\"x\":[0],\"value\":[2, \"2\"]}"),
+         "{\"metric\":{\"pod\":\"a\"},\"values\":[[1,\"1\"]]},{\"metric\":{},\"values\":[[2, \"2\"]]}", 2},
+        {VECTOR("{\"metric\":{},\"histogram\":[1,{}]},{\"metric\":{},\"value\":[1,\"1\"]}"),
+         "{\"metric\":{},\"values\":[[1,\"1\"]]}", 1},
+        {SUCCESS("{\"resultType\":\"scalar\",\"result\":[1718600060.5,\"42\"]}"),
+         "{\"metric\":{},\"values\":[[1718600060.5,\"42\"]]}", 1},
+        /* Named twice: the last counts; names may have escapes. */
+        {SUCCESS("{\"result\":[" SERIES("a") "," SERIES("b") "],\"result\":[" SERIES("c") "]}"), SERIES("c"),
+         1},
+        {SUCCESS("{\"result\":[5],\"result\":[]}"), "", 0},
+        {"{\"st\\u0061tus\":\"success\",\"d\\u0061ta\":{\"r\\u0065sult\":[{}]}}", "{}", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct prom_answer a;
+        if (parse(str_of(cases[i].body), &a) != ROUND_OK)
+            fail_msg("%s\nwas refused: %s", cases[i].body, why);
+        if (!str_eq(a.series, str_of(cases[i].series)))
+            fail_msg("%s\ngave %.*s", cases[i].body, STR_ARG(a.series));
+        assert_int_equal(a.n_series, cases[i].n);
+        assert_int_equal(a.warnings, 0);
+        assert_string_equal(a.warning, "");
+        prom_answer_done(&a);
+        prom_answer_done(&a);
+    }
+}
+
+/* What goes to the scoring API are the very bytes that came, not a copy of them. */
+static void matrix_is_a_slice_of_the_body(void **state)
+{
+    static const char body[] = MATRIX(SERIES("\\u20ac\xe2\x82\xac") "," SERIES("b"));
+    struct prom_answer a;
+
+    (void)state;
+    assert_int_equal(parse(str_of(body), &a), ROUND_OK);
+    assert_ptr_equal(a.series.p, strstr(body, "{\"metric\""));
+    assert_ptr_equal(a.series.p + a.series.n, strstr(body, "]}}"));
+    assert_null(a.made.p);
+}
+
+static void warnings_are_kept(void **state)
+{
+    static const struct {
+        const char *warnings, *first;
+        size_t n;
+    } cases[] = {
+        {"[]", "", 0},
+        {"null", "", 0},
+        {"\"text\"", "", 0},
+        {"{\"a\":1}", "", 0},
+        {"[\"first\",\"second\"]", "first", 2},
+        {"[5,null,\"\",\"only \\\"one\\\"\\n\"]", "only \"one\"", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        for (int before = 0; before < 2; before++) {
+            char body[512];
+            struct prom_answer a;
+            (void)snprintf(body, sizeof(body),
+                           before ? "{\"warnings\":%s,\"data\":{\"result\":[{}]}}"
+                                  : "{\"data\":{\"result\":[{}]},\"warnings\":%s}",
+                           cases[i].warnings);
+            assert_int_equal(parse(str_of(body), &a), ROUND_OK);
+            assert_int_equal(a.warnings, cases[i].n);
+            assert_string_equal(a.warning, cases[i].first);
+            assert_int_equal(a.n_series, 1);
+        }
+}
+
+static void refused_answers(void **state)
+{
+    static const struct {
+        const char *body;
+        enum round_error error;
+        const char *reason;
+    } cases[] = {
+        {"", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
+        {"<html>\n", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
+        {"404 page not found", ROUND_JSON, "the answer is not JSON"},
+        {"{\"status\":\n \"success\",}", ROUND_JSON, "the answer is not JSON: line 2, column 12: "},
+        {MATRIX("") "x", ROUND_JSON, "expected nothing more"},
+        {MATRIX("{]"), ROUND_JSON, "the answer is not JSON"},
+        {MATRIX("{\"a\":NaN}"), ROUND_JSON, ""}, /* strict: it is passed on as it came */
+        {MATRIX("{\"a\":\"\xff\"}"), ROUND_JSON, "ill-formed UTF-8"},
+        {MATRIX("{\"a\":\"\x01\"}"), ROUND_JSON, "control character"},
+        {MATRIX("{\"a\":01}"), ROUND_JSON, "leading zero"},
+        {"null", ROUND_SHAPE, "not an answer of the query API: it is no object"},
+        {"[]", ROUND_SHAPE, "it is no object"},
+        {"\"text\"", ROUND_SHAPE, "it is no object"},
+        {"{}", ROUND_SHAPE, "not an answer of the query API: it has no list data.result"},
+        {"{\"status\":\"success\"}", ROUND_SHAPE, "no list data.result"},
+        {SUCCESS("null"), ROUND_SHAPE, "no list data.result"},
+        {SUCCESS("[]"), ROUND_SHAPE, "no list data.result"},
+        {SUCCESS("{}"), ROUND_SHAPE, "no list data.result"},
+        {SUCCESS("{\"result\":{}}"), ROUND_SHAPE, "no list data.result"},
+        {SUCCESS("{\"result\":\"[]\"}"), ROUND_SHAPE, "no list data.result"},
+        {"{\"results\":[]}", ROUND_SHAPE, "no list data.result"},
+        {MATRIX("5"), ROUND_SHAPE, "data.result[0]: expected an object"},
+        {MATRIX("{},[]"), ROUND_SHAPE, "data.result[1]: expected an object"},
+        {MATRIX("{},{},null,{},5"), ROUND_SHAPE, "data.result[2]: expected an object"},
+        {VECTOR("{\"histogram\":[]},5"), ROUND_SHAPE, "data.result[1]: expected an object"},
+        {VECTOR("{\"histogram\":[]},{\"value\":5}"), ROUND_SHAPE,
+         "data.result[1]: expected a metric that is an object and a value that is a list"},
+        {VECTOR("{\"metric\":\"x\",\"value\":[1,\"1\"]}"), ROUND_SHAPE, "data.result[0]: expected a metric"},
+        {SUCCESS("{\"resultType\":\"scalar\",\"result\":[]}"), ROUND_SHAPE, "expected a time and a value"},
+        {SUCCESS("{\"resultType\":\"scalar\",\"result\":[1,\"1\",2]}"), ROUND_SHAPE,
+         "expected a time and a value"},
+        {SUCCESS("{\"resultType\":\"string\",\"result\":[1,\"text\"]}"), ROUND_SHAPE,
+         "the query gives a string, which cannot be scored"},
+        {SUCCESS("{\"resultType\":\"streams\",\"result\":[{}]}"), ROUND_SHAPE, "gives a streams"}, /* Loki */
+        {"{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"query timed out\"}", ROUND_QUERY,
+         "timeout: query timed out"},
+        {"{\"status\":\"error\",\"error\":\"only \\\"this\\\"\\n\",\"data\":{\"result\":[]}}", ROUND_QUERY,
+         "only \"this\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct prom_answer a;
+        enum round_error e = parse(str_of(cases[i].body), &a);
+        if (e != cases[i].error || !strstr(why, cases[i].reason))
+            fail_msg("%s\ngave %s: %s", cases[i].body, round_error_word(e), why);
+        assert_null(a.made.p); /* nothing to free on failure */
+    }
+}
+
+static void every_truncation_is_refused(void **state)
+{
+    static const char body[] = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{"
+                               "\"metric\":{\"a\":\"\\u20ac\xc3\xa9\"},"
+                               "\"value\":[1718600060.123,\"1\"]}]},\"warnings\":[\"w\"]}";
+    struct prom_answer a;
+
+    (void)state;
+    assert_int_equal(parse(str_of(body), &a), ROUND_OK);
+    prom_answer_done(&a);
+    for (size_t n = 0; n < sizeof(body) - 1; n++) {
+        CLEANUP(cleanup_free) char *exact = malloc(n ? n : 1);
+        memcpy(exact, body, n);
+        assert_int_equal(parse((struct str){exact, n}, &a), ROUND_JSON);
+    }
+}
+
+static void error_bodies(void **state)
+{
+    static const struct {
+        const char *body, *why; /* NULL: not of that form */
+    } cases[] = {
+        {"{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"invalid parameter \\\"query\\\": 1:5: "
+         "parse "
+         "error: unexpected end of input\"}",
+         "bad_data: invalid parameter \"query\": 1:5: parse error: unexpected end of input"},
+        {"{\"status\":\"error\",\"error\":\"just this\"}", "just this"},
+        {"{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"\"}", "execution: "},
+        {"{\"error\":\"e\",\"errorType\":\"t\",\"status\":\"error\",\"data\":null,\"x\":[{}]}", "t: e"},
+        {"{\"status\":\"error\",\"errorType\":\"t\",\"error\":\"bad \xff byte\"}",
+         "t: bad \xef\xbf\xbd byte"},
+        {"{\"status\":\"error\",\"errorType\":\"t\",\"error\":\"two\\nlines\"}", "t: two lines"},
+        {"{\"status\":\"error\"}", NULL},
+        {"{\"status\":\"error\",\"error\":{\"code\":5}}", NULL},
+        {"{\"status\":\"success\",\"error\":\"e\"}", NULL},
+        {"{\"error\":\"e\"}", NULL},
+        {"{\"status\":\"error\",\"error\":\"e\"", NULL},
+        {"{\"status\":\"error\",\"error\":\"e\"} x", NULL},
+        {"[]", NULL},
+        {"", NULL},
+        {"Bad Gateway", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        (void)strcpy(why, "untouched");
+        assert_int_equal(prom_answer_error(str_of(cases[i].body), why), cases[i].why != NULL);
+        assert_string_equal(why, cases[i].why ? cases[i].why : "untouched");
+    }
+}
+
+static void long_words_are_cut(void **state)
+{
+    static char body[8192], text[5000];
+    struct prom_answer a;
+
+    (void)state;
+    memset(text, 'e', sizeof(text) - 1);
+    (void)snprintf(body, sizeof(body), "{\"status\":\"error\",\"errorType\":\"%.200s\",\"error\":\"%s\"}",
+                   text, text);
+    assert_int_equal(parse(str_of(body), &a), ROUND_QUERY);
+    assert_int_equal(strlen(why), 1023);
+    assert_string_equal(why + 1020, "...");
+    (void)snprintf(body, sizeof(body), "{\"data\":{\"result\":[]},\"warnings\":[\"%s\"]}", text);
+    assert_int_equal(parse(str_of(body), &a), ROUND_OK);
+    assert_int_equal(strlen(a.warning), sizeof(a.warning) - 1);
+    (void)snprintf(body, sizeof(body), SUCCESS("{\"resultType\":\"%s\",\"result\":[]}"), text);
+    assert_int_equal(parse(str_of(body), &a), ROUND_SHAPE);
+    assert_true(strlen(why) < 200);
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    BUF_AUTO(body, 4u << 20);
+    struct prom_answer a;
+
+    (void)state;
+    assert_int_equal(buf_puts(&body, "{\"data\":{\"result\":[{\"metric\":"), 0);
+    for (int i = 0; i < 1 << 20; i++)
+        assert_int_equal(buf_putc(&body, '['), 0);
+    assert_int_equal(parse(buf_str(&body), &a), ROUND_JSON);
+    assert_non_null(strstr(why, "nested deeper than 256"));
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    static const char *const bodies[] = {VECTOR("{\"metric\":{\"pod\":\"a\"},\"value\":[1,\"1\"]}"),
+                                         SUCCESS("{\"resultType\":\"scalar\",\"result\":[1,\"42\"]}")};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++)
+        FOR_EACH_ALLOCATION_FAILURE(n)
+        {
+            struct prom_answer a;
+            enum round_error e = parse(str_of(bodies[i]), &a);
+            assert_true(e == ROUND_OK || (e == ROUND_MEMORY && oom_happened()));
+            assert_string_equal(why, e == ROUND_OK ? "" : "out of memory");
+            if (e == ROUND_OK)
+                prom_answer_done(&a);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(series_of_good_answers),      cmocka_unit_test(matrix_is_a_slice_of_the_body),
+        cmocka_unit_test(warnings_are_kept),           cmocka_unit_test(refused_answers),
+        cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(error_bodies),
+        cmocka_unit_test(long_words_are_cut),          cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

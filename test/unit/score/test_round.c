@@ -1,0 +1,275 @@
+/* What a round asks, sends and gives, and that it may end at any time. The servers, from fake_new(), have threads of
+ * their own. */
+#include "test/unit/score/rounds.h"
+
+static void a_good_round(void **state)
+{
+    struct env *e = *state;
+    struct batch *batch = NULL;
+    struct round_result r = run(e, TIMEOUT_MS, &batch);
+    const struct fake_request *rq = fake_request(e->prometheus, 0);
+
+    assert_int_equal(r.error, ROUND_OK);
+    assert_string_equal(rq->method, "GET");
+    assert_string_equal(rq->target,
+                        "/api/v1/query_range?query=up&start=1795238581.250&end=1795242181.250&step=60");
+    assert_posted(e, 0, "{\"data\":[" SERIES_A "]}"); /* byte for byte as it came */
+    assert_int_equal(series_count(batch->set), 2);
+    assert_true(batch->values[0] == 1.5 && batch->values[1] == 2);
+    assert_int_equal(batch->at.ms, 1795242181250);
+    assert_string_equal(batch->score_name, "s1");
+    assert_true(r.fetched && r.performed && r.source_series == 1 && r.source_warnings == 0);
+    assert_int_equal(r.answer.results, 2);
+    assert_int_equal(r.received[STAGE_SOURCE], strlen(MATRIX(SERIES_A)));
+    assert_int_equal(r.received[STAGE_SCORING], strlen(SCORES));
+    assert_int_equal(r.sent[STAGE_SCORING], strlen("{\"data\":[" SERIES_A "]}"));
+    assert_true(r.fetch_s > 0 && r.perform_s > 0);
+    (void)batch_unref(batch);
+}
+
+static void queries_are_asked_in_order_and_joined(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    e->summary.source_query = (char *)(uintptr_t) "up{a=\";\"} ; ; rate(x[5m]);none;";
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_A)});
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_B "," SERIES_A)});
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX("")});
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_int_equal(r.error, ROUND_OK);
+    assert_int_equal(r.source_series, 3);
+    assert_int_equal(fake_requests(e->prometheus), 3);
+    assert_non_null(strstr(fake_request(e->prometheus, 0)->target, "?query=up%7Ba%3D%22%3B%22%7D&start="));
+    assert_non_null(strstr(fake_request(e->prometheus, 1)->target, "?query=rate%28x%5B5m%5D%29&start="));
+    assert_non_null(strstr(fake_request(e->prometheus, 2)->target, "?query=none&start="));
+    assert_posted(e, 0, "{\"data\":[" SERIES_A "," SERIES_B "," SERIES_A "]}");
+}
+
+static void empty_parts_leave_no_commas(void **state)
+{
+    static const char *const answers[][3] = {
+        {MATRIX(""), MATRIX(SERIES_A), MATRIX("")},
+        {MATRIX(SERIES_A), MATRIX(""), MATRIX("")},
+        {MATRIX(""), MATRIX(""), MATRIX(SERIES_A)},
+        {MATRIX(""), MATRIX(""), "{\"data\":{\"resultType\":\"vector\",\"result\":[]}}"},
+    };
+    struct env *e = *state;
+
+    e->summary.source_query = (char *)(uintptr_t) "a;b;c";
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        for (size_t k = 0; k < 3; k++)
+            fake_push(e->prometheus, (struct fake_answer){.body = answers[i][k]});
+        struct round_result r = run(e, TIMEOUT_MS, NULL);
+        assert_int_equal(r.error, ROUND_OK);
+        assert_int_equal(r.source_series, i < 3);
+        assert_posted(e, i, i < 3 ? "{\"data\":[" SERIES_A "]}" : "{\"data\":[]}");
+    }
+}
+
+/* No series is no error: the scoring API is asked all the same, and says what it makes of it. */
+static void empty_result_is_no_error(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX("")});
+    fake_push(e->scorer, (struct fake_answer){.body = "{\"results\":[]}"});
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_int_equal(r.error, ROUND_OK);
+    assert_true(r.fetched && r.source_series == 0);
+    assert_posted(e, 0, "{\"data\":[]}");
+}
+
+static void long_query_is_a_form(void **state)
+{
+    struct env *e = *state;
+    const struct fake_request *rq;
+    char type[64] = "";
+
+    memset(e->long_query, 'q', sizeof(e->long_query) - 1);
+    (void)memcpy(e->long_query, "a b&c=d+%\xc3\xa9", 11);
+    e->summary.source_query = e->long_query;
+    e->summary.source_endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/q?tenant=a");
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+    rq = fake_request(e->prometheus, 0);
+    assert_string_equal(rq->method, "POST");
+    assert_string_equal(rq->target, "/q?tenant=a");
+    assert_true(fake_header(rq, "Content-Type", type, sizeof(type)));
+    assert_string_equal(type, "application/x-www-form-urlencoded");
+    assert_memory_equal(rq->body, "query=a%20b%26c%3Dd%2B%25%C3%A9qqq", 34);
+    assert_non_null(strstr(rq->body, "qqq&start=1795238581.250&end=1795242181.250&step=60"));
+    e->summary.source_query = (char *)(uintptr_t) "up";
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+    assert_memory_equal(fake_request(e->prometheus, 1)->target, "/q?tenant=a&query=up&start=", 26);
+}
+
+static void assert_token(struct fake_server *s, size_t i, const char *want)
+{
+    char value[128] = "";
+
+    assert_int_equal(fake_header(fake_request(s, i), "Authorization", value, sizeof(value)), want != NULL);
+    assert_string_equal(value, cstr(want));
+}
+
+static void tokens_are_read_for_each_round(void **state)
+{
+    struct env *e = *state;
+
+    e->summary.source_auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
+    e->summary.scoring_auth = (struct secret_ref){(char *)(uintptr_t) "scorer", (char *)(uintptr_t) "token"};
+    write_secret(e, "prom", "p-one\n");
+    write_secret(e, "scorer", "s-one");
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+    assert_token(e->prometheus, 0, "Bearer p-one");
+    assert_token(e->scorer, 0, "Bearer s-one");
+    write_secret(e, "prom", "p-two");
+    write_secret(e, "scorer", "s-two");
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+    assert_token(e->prometheus, 1, "Bearer p-two");
+    assert_token(e->scorer, 1, "Bearer s-two");
+    e->summary.source_auth = e->summary.scoring_auth = (struct secret_ref){0};
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+    assert_token(e->prometheus, 2, NULL); /* a reference that was removed sends nothing any more */
+    assert_token(e->scorer, 2, NULL);
+}
+
+static void warnings_are_handed_on(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    e->summary.source_query = (char *)(uintptr_t) "a;b;c";
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX("")});
+    fake_push(
+        e->prometheus,
+        (struct fake_answer){.body = "{\"status\":\"success\",\"warnings\":[\"first\",\"second\"],\"data\":{"
+                                     "\"resultType\":\"matrix\",\"result\":[]}}"});
+    fake_push(e->prometheus,
+              (struct fake_answer){.body = "{\"data\":{\"result\":[]},\"warnings\":[\"third\"]}"});
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_int_equal(r.error, ROUND_OK);
+    assert_int_equal(r.source_warnings, 3);
+    assert_string_equal(r.source_warning, "first");
+}
+
+/* Ways in which an answer may come. */
+static void odd_transports_are_fine(void **state)
+{
+    struct env *e = *state;
+    const struct fake_answer answers[] = {
+        {.mode = FAKE_CHUNKED, .body = SCORES}, {.mode = FAKE_GZIP, .body = SCORES},
+        {.body = SCORES, .close = true},        {.status = 307, .location = "/elsewhere"},
+        {.status = 201, .body = SCORES},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        struct batch *batch = NULL;
+        fake_push(e->scorer, answers[i]);
+        assert_int_equal(run(e, TIMEOUT_MS, &batch).error, ROUND_OK);
+        assert_int_equal(series_count(batch->set), 2);
+        (void)batch_unref(batch);
+    }
+    assert_string_equal(fake_request(e->scorer, 4)->target, "/elsewhere"); /* a POST stays one */
+    assert_string_equal(fake_request(e->scorer, 4)->body, "{\"data\":[" SERIES_A "]}");
+}
+
+static void no_source_posts_no_series(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    e->summary.source_type = SOURCE_NONE;
+    e->summary.source_endpoint = e->summary.source_query = NULL;
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_int_equal(r.error, ROUND_OK);
+    assert_posted(e, 0, "{\"data\":[]}");
+    assert_int_equal(fake_requests(e->prometheus), 0);
+    assert_int_equal(r.source_series, 0);
+}
+
+static void wait_for_request(struct env *e, struct fake_server *s)
+{
+    int64_t end = test_clock.mono(&test_clock).ms + PATIENCE_MS;
+
+    while (fake_requests(s) == 0 && test_clock.mono(&test_clock).ms < end)
+        assert_int_equal(loop_turn(e->loop, 5), 0);
+    assert_int_equal(fake_requests(s), 1);
+}
+
+/* A round that is freed says nothing more, wherever it stood. */
+static void may_be_freed_at_every_stage(void **state)
+{
+    struct env *e = *state;
+    struct got g = {0};
+    struct round *r = NULL;
+
+    assert_null(round_free(NULL));
+    assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0); /* before anything happened */
+    r = round_free(r);
+    e->summary.source_type = SOURCE_NONE;
+    assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0);
+    r = round_free(r);
+    e->summary.source_type = SOURCE_PROMETHEUS;
+    fake_default(e->prometheus, (struct fake_answer){.mode = FAKE_HANG});
+    assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0); /* while the source is asked */
+    wait_for_request(e, e->prometheus);
+    r = round_free(r);
+    fake_default(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_A)});
+    fake_default(e->scorer, (struct fake_answer){.mode = FAKE_HANG});
+    assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0); /* while the scoring API is asked */
+    wait_for_request(e, e->scorer);
+    r = round_free(r);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(loop_turn(e->loop, 1), 0);
+    assert_int_equal(g.times, 0);
+}
+
+/* From inside the callback, at each place from which it may be called. */
+static void may_be_freed_by_its_callback(void **state)
+{
+    static const char *const secret = "nobody";
+    struct env *e = *state;
+
+    for (int way = 0; way < 6; way++) {
+        struct round *r = NULL;
+        struct got g = {.free = &r};
+        e->summary.source_auth = e->summary.scoring_auth = (struct secret_ref){0};
+        if (way == 1)
+            fake_push(e->prometheus, (struct fake_answer){.status = 500});
+        else if (way == 2)
+            e->summary.source_auth =
+                (struct secret_ref){(char *)(uintptr_t)secret, (char *)(uintptr_t)secret};
+        else if (way == 3)
+            e->summary.scoring_auth =
+                (struct secret_ref){(char *)(uintptr_t)secret, (char *)(uintptr_t)secret};
+        else if (way == 4)
+            fake_push(e->scorer, (struct fake_answer){.status = 500});
+        else if (way == 5)
+            fake_push(e->scorer, (struct fake_answer){.body = "{}"});
+        assert_int_equal(start(e, &r, &g, TIMEOUT_MS), 0);
+        turn_until_done(e, &g);
+        assert_int_equal(g.result.error == ROUND_OK, way == 0);
+        assert_null(r);
+        (void)batch_unref(g.batch);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_good_round),
+        TEST(queries_are_asked_in_order_and_joined),
+        TEST(empty_parts_leave_no_commas),
+        TEST(empty_result_is_no_error),
+        TEST(long_query_is_a_form),
+        TEST(tokens_are_read_for_each_round),
+        TEST(warnings_are_handed_on),
+        TEST(odd_transports_are_fine),
+        TEST(no_source_posts_no_series),
+        TEST(may_be_freed_at_every_stage),
+        TEST(may_be_freed_by_its_callback),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* How rounds fail: where, as which class, and with whose words.
+ * The servers, from fake_new(), have threads of their own. */
+#include "test/oom.h"
+#include "test/unit/score/rounds.h"
+
+static void missing_secrets_fail_the_round(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    e->summary.source_auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_SECRET, "secret \"prom\", key \"token\": not found");
+    assert_int_equal(fake_requests(e->prometheus), 0);
+    assert_false(r.fetched || r.performed);
+    write_secret(e, "prom", "t");
+    e->summary.scoring_auth = (struct secret_ref){(char *)(uintptr_t) "scorer", (char *)(uintptr_t) "token"};
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_SECRET, "secret \"scorer\", key \"token\": not found");
+    assert_true(r.fetched && !r.performed);
+    assert_int_equal(fake_requests(e->scorer), 0);
+    write_secret(e, "scorer", "sesame\nX-Evil: 1");
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_SECRET, "not a token");
+    assert_null(strstr(r.reason, "sesame"));
+    write_secret(e, "scorer", "t"); /* and heals by itself */
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
+}
+
+static void source_errors_keep_their_words(void **state)
+{
+    static const struct {
+        struct fake_answer answer;
+        enum round_error error;
+        const char *reason;
+        int64_t retry_after_ms;
+    } cases[] = {
+        {{.status = 400,
+          .body = "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"invalid parameter "
+                  "\\\"query\\\": 1:4: "
+                  "parse error\"}"},
+         ROUND_QUERY,
+         "bad_data: invalid parameter \"query\": 1:4: parse error",
+         -1},
+        {{.status = 422, .body = "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"too many\"}"},
+         ROUND_QUERY,
+         "execution: too many",
+         -1},
+        {{.status = 503,
+          .headers = "Retry-After: 7\r\n",
+          .body = "{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"query timed out\"}"},
+         ROUND_HTTP_5XX,
+         "timeout: query timed out",
+         7000},
+        {{.status = 200, .body = "{\"status\":\"error\",\"errorType\":\"internal\",\"error\":\"e\"}"},
+         ROUND_QUERY,
+         "internal: e",
+         -1},
+        {{.status = 502, .body = "<h1>Bad\nGateway</h1>"},
+         ROUND_HTTP_5XX,
+         "HTTP 502 Bad Gateway: <h1>Bad Gateway</h1>",
+         -1},
+        {{.status = 401, .body = ""}, ROUND_HTTP_4XX, "HTTP 401 Unauthorized", -1},
+        {{.status = 200, .body = "<html>"}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.status = 200, .body = "{}"}, ROUND_SHAPE, "no list data.result", -1},
+        {{.status = 200, .body = ""}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.mode = FAKE_CLOSE}, ROUND_BROKEN, "", -1},
+        {{.body = MATRIX(SERIES_A), .close_after = 120}, ROUND_BROKEN, "", -1},
+        {{.body = "x", .repeat = 2u << 20}, ROUND_TOO_LARGE, "", -1},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        /* A broken connection that was used before is tried once more. */
+        fake_push(e->prometheus, cases[i].answer);
+        if (cases[i].answer.mode == FAKE_CLOSE)
+            fake_push(e->prometheus, cases[i].answer);
+        struct round_result r = run(e, TIMEOUT_MS, NULL);
+        assert_failed(&r, STAGE_SOURCE, cases[i].error, cases[i].reason);
+        assert_int_equal(r.retry_after_ms, cases[i].retry_after_ms);
+        assert_false(r.fetched || r.performed);
+    }
+    assert_int_equal(fake_requests(e->scorer), 0);
+}
+
+static void a_later_query_that_fails_fails_the_round(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    e->summary.source_query = (char *)(uintptr_t) "a;b;c";
+    fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_A)});
+    fake_push(e->prometheus, (struct fake_answer){.status = 500, .body = "no"});
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, "HTTP 500 Internal Server Error: no");
+    assert_int_equal(fake_requests(e->prometheus), 2);
+    assert_int_equal(fake_requests(e->scorer), 0);
+}
+
+static void scoring_errors(void **state)
+{
+    static const struct {
+        struct fake_answer answer;
+        enum round_error error;
+        const char *reason;
+        int64_t retry_after_ms;
+    } cases[] = {
+        {{.status = 500, .body = "{\"detail\":\"model not loaded\"}"},
+         ROUND_HTTP_5XX,
+         "HTTP 500 Internal Server Error: {\"detail\":\"model not loaded\"}",
+         -1},
+        {{.status = 500, .body = SCORES}, ROUND_HTTP_5XX, "HTTP 500", -1}, /* scores in a failure are none */
+        {{.status = 429, .headers = "Retry-After: 3\r\n", .body = "slow down"},
+         ROUND_HTTP_5XX,
+         "HTTP 429 Too Many Requests: slow down",
+         3000},
+        {{.status = 404, .body = "no such path"}, ROUND_HTTP_4XX, "HTTP 404 Not Found: no such path", -1},
+        {{.status = 204, .body = ""}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.body = "{\"results\":[{\"score\":null}]}"},
+         ROUND_SHAPE,
+         "results[0].score: expected a number, got null",
+         -1},
+        {{.body = "{\"results\":"}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.body = SCORES, .close_after = 100}, ROUND_BROKEN, "", -1},
+        {{.body = " ", .repeat = 2u << 20}, ROUND_TOO_LARGE, "", -1},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fake_push(e->scorer, cases[i].answer);
+        struct round_result r = run(e, TIMEOUT_MS, NULL);
+        assert_failed(&r, STAGE_SCORING, cases[i].error, cases[i].reason);
+        assert_int_equal(r.retry_after_ms, cases[i].retry_after_ms);
+        assert_true(r.fetched && r.performed && r.source_series == 1);
+    }
+}
+
+static void the_deadline_ends_a_round(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    fake_push(e->prometheus, (struct fake_answer){.mode = FAKE_HANG});
+    r = run(e, 60, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "");
+    fake_push(e->scorer, (struct fake_answer){.mode = FAKE_HANG});
+    r = run(e, 300, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
+    fake_push(e->scorer, (struct fake_answer){.mode = FAKE_HANG_LATE, .body = SCORES});
+    r = run(e, 300, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
+    r = run(e, 0, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT,
+                  "the round's time was used up before all queries were asked");
+    e->summary.source_type = SOURCE_NONE;
+    r = run(e, 0, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "the source used up the round's time");
+}
+
+static void bad_urls_and_queries(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+    char *good = e->summary.source_endpoint;
+    CLEANUP(cleanup_free) char *large = calloc(1, 1u << 21);
+    BUF_AUTO(many, 1000);
+
+    e->summary.source_endpoint = (char *)(uintptr_t) "ftp://host/";
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_URL, "the source's URL cannot be used");
+    e->summary.source_endpoint = good;
+    e->summary.scoring_endpoint = (char *)(uintptr_t) "/scoring";
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_URL, "the scoring endpoint's URL cannot be used");
+    memset(large, 'q', 1u << 20);
+    e->summary.source_query = large;
+    e->summary.scoring_endpoint = (char *)(uintptr_t)fake_url(e->scorer, "/scoring");
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* as long as may be */
+    large[1u << 20] = 'q';
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "the query is longer than");
+    for (int i = 0; i < 65; i++)
+        assert_int_equal(buf_puts(&many, "up;"), 0);
+    assert_int_equal(buf_putc(&many, '\0'), 0);
+    e->summary.source_query = many.p;
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "more than 64 queries");
+    e->summary.source_query = (char *)(uintptr_t) " ; ;";
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* nothing to ask */
+}
+
+static void failed_rounds_leave_the_set_as_it_was(void **state)
+{
+    struct env *e = *state;
+    struct batch *first = NULL, *second = NULL;
+
+    assert_int_equal(run(e, TIMEOUT_MS, &first).error, ROUND_OK);
+    fake_push(e->scorer,
+              (struct fake_answer){.body = "{\"results\":[{\"metric\":{\"pod\":\"z\"},\"score\":1},"});
+    assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_JSON);
+    assert_int_equal(run(e, TIMEOUT_MS, &second).error, ROUND_OK);
+    assert_ptr_equal(first->set, second->set);
+    (void)batch_unref(first);
+    (void)batch_unref(second);
+}
+
+static void too_many_series(void **state)
+{
+    struct env *e = *state;
+    struct round_result r;
+
+    batch_builder_set_max(e->builder, 1);
+    r = run(e, TIMEOUT_MS, NULL);
+    assert_failed(&r, STAGE_SCORING, ROUND_SERIES, "more series than allowed");
+}
+
+/* Whatever fails, the round ends, with scores or with "out of memory". */
+static void survives_lack_of_memory(void **state)
+{
+    struct env *e = *state;
+    long failures = 0;
+
+    write_secret(e, "prom", "t");
+    e->summary.source_auth = e->summary.scoring_auth =
+        (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
+    e->summary.source_query = (char *)(uintptr_t) "a;b";
+    fake_default(e->prometheus,
+                 (struct fake_answer){
+                     .body = "{\"data\":{\"resultType\":\"vector\",\"result\":[{\"value\":[1,\"1\"]}]}}"});
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct got g = {0};
+        struct round *r = NULL;
+        int error;
+        failures = n - 1;
+        e->builder = batch_builder_free(e->builder);
+        if (batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}) < 0)
+            continue;
+        error = start(e, &r, &g, TIMEOUT_MS);
+        if (error < 0) {
+            assert_int_equal(error, -ENOMEM);
+            continue;
+        }
+        turn_until_done(e, &g);
+        if (g.result.error != ROUND_OK)
+            assert_true(oom_happened() && g.result.reason[0]);
+        if (g.result.error != ROUND_OK && g.result.error != ROUND_SECRET)
+            assert_int_equal(g.result.error, ROUND_MEMORY);
+        (void)batch_unref(g.batch);
+        (void)round_free(r);
+    }
+    assert_in_range(failures, 20, 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(missing_secrets_fail_the_round),
+        TEST(source_errors_keep_their_words),
+        TEST(a_later_query_that_fails_fails_the_round),
+        TEST(scoring_errors),
+        TEST(the_deadline_ends_a_round),
+        TEST(bad_urls_and_queries),
+        TEST(failed_rounds_leave_the_set_as_it_was),
+        TEST(too_many_series),
+        TEST(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
