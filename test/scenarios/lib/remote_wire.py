@@ -192,9 +192,10 @@ def decode_v2(raw):
 
 
 def decode(headers, body):
-    """headers: a dict with lower-case names."""
-    form = form_of(headers)
-    raw = unpack(headers, body)
+    """headers: pairs."""
+    found = {name.lower(): value for name, value in headers}
+    form = form_of(found)
+    raw = unpack(found, body)
     series, metadata = (decode_v2 if form == "2.0" else decode_v1)(raw)
     return Write(form, series, metadata, raw)
 
@@ -209,19 +210,17 @@ def check_labels(labels):
     assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name) for name in found), labels
 
 
-def check(method, headers, body):
-    """Decodes a request; AssertionError when it breaks a rule that any receiver may insist on. headers: pairs."""
+def check(write, method, headers, body):
+    """AssertionError when a request breaks a rule that any receiver may insist on. headers: pairs."""
     found = {name.lower(): value for name, value in headers}
     assert method == "POST", method
     assert len(found) == len(headers), f"a header twice: {headers}"
     assert re.match(r"[^/\s]+/\S+", found.get("user-agent", "")), f"User-Agent: {found.get('user-agent')}"
     assert "expect" not in found, "Expect delays each request by a round trip"
     assert found.get("content-length") == str(len(body)), "a receiver may want the length"
-    write = decode(found, body)
     assert write.series or write.metadata, "an empty request"
     for series in write.series:
         check_labels(series.labels)
         assert series.samples, f"no sample: {series.labels}"
         times = [sample.timestamp for sample in series.samples]
         assert times == sorted(set(times)), f"out of order inside a request: {series}"
-    return write

@@ -1,0 +1,59 @@
+"""Fixtures of the scenarios, and the logs of the programs when one fails."""
+
+import contextlib
+
+import pytest
+
+from lib import process
+from lib.agent import running_agent
+from lib.fake import running_fake
+from lib.kube import running_kube
+from lib.prometheus import running_prometheus
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed and call.when != "teardown":
+        for one in process.running:
+            report.sections.append((f"the end of {one.name}'s log", one.log()[-process.LOG_TAIL :]))
+
+
+@pytest.fixture
+def start_agent():
+    """start_agent(config, *flags, env=None, start=True): an agent that must end well after the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args, **more: stack.enter_context(running_agent(*args, **more))
+
+
+@pytest.fixture
+def fake():
+    with running_fake() as server:
+        yield server
+
+
+@pytest.fixture
+def other_fake():
+    with running_fake() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def prometheus():
+    """One that scrapes nothing: it answers queries, and label_replace(vector(1), ...) makes any series."""
+    with running_prometheus() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def api_server():
+    with running_kube() as server:
+        yield server
+
+
+@pytest.fixture
+def kube(api_server):
+    """A real API server without anything in it that a test before has left."""
+    api_server.clean()
+    return api_server

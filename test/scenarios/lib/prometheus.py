@@ -1,0 +1,55 @@
+"""Debian's Prometheus, on a free port and an empty store."""
+
+import contextlib
+import json
+import pathlib
+import tempfile
+import urllib.parse
+
+from lib.client import call
+from lib.process import Process, free_port
+from lib.wait import wait_until
+
+
+class Prometheus:
+    def __init__(self, process, port):
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}"
+
+    def query(self, text):
+        """[(labels, value)] of an instant query."""
+        answer = call("GET", f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": text})).json
+        assert answer["status"] == "success", answer
+        return [(s["metric"], float(s["value"][1])) for s in answer["data"]["result"]]
+
+    def wait_query(self, text, what):
+        """Waits until a query has a result."""
+        return wait_until(lambda: self.query(text), what)
+
+
+@contextlib.contextmanager
+def running_prometheus(*jobs):
+    """Each job an object as in scrape_configs."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
+        scraping = {"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"}, "scrape_configs": jobs}
+        file.write_text(json.dumps(scraping))
+        process = Process(
+            "prometheus",
+            [
+                "prometheus",
+                f"--config.file={file}",
+                f"--storage.tsdb.path={folder}/tsdb",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--log.level=warn",
+            ],
+            f"{folder}/prometheus.log",
+        )
+        try:
+            wait_until(
+                lambda: process.check_alive() or call("GET", f"http://127.0.0.1:{port}/-/ready").status == 200,
+                "Prometheus is ready",
+            )
+            yield Prometheus(process, port)
+        finally:
+            process.kill()

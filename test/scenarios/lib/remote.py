@@ -1,0 +1,364 @@
+"""A remote-write receiver that answers as a test says, a scoring API that a test fills, and the agent between them."""
+
+import contextlib
+import dataclasses
+import http.server
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+import urllib.request
+
+from lib import remote_wire
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "dynamic-scoring"
+DEADLINE = 60
+CLUSTER = "c1"
+ENVIRONMENT = {**os.environ, "no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(what, ready, seconds=DEADLINE, alive=lambda: True):
+    """Returns ready()'s answer once it is true; connections that fail meanwhile are no answer."""
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError):
+            if found := ready():
+                return found
+        assert alive(), f"the process ended while waiting for {what}"
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.03)
+
+
+def get(url, method="GET"):
+    with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=DEADLINE) as answer:
+        return answer.read().decode()
+
+
+# ---- Receiver ----
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int = 204
+    headers: dict = dataclasses.field(default_factory=dict)
+    body: bytes = b""
+    delay: float = 0  # seconds
+    cut: str = ""  # "reset": no answer; "status", "headers" or "body": one that breaks off there
+    written: bool = True  # with the headers that say what was written, to 2.0 and when it was
+
+
+@dataclasses.dataclass
+class Arrival:
+    """One request."""
+
+    at: float  # monotonic seconds
+    path: str
+    headers: list  # pairs as they came
+    body: bytes
+    connection: int
+    write: remote_wire.Write = None
+    problem: str = None  # which rule it breaks
+    status: int = 0  # what was answered; 0: cut
+    done: float = 0  # when it was answered
+
+    def header(self, name):
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self):
+        receiver = self.server.owner
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        arrival = Arrival(time.monotonic(), self.path, list(self.headers.items()), body, self.client_address[1])
+        try:
+            arrival.write = remote_wire.decode(arrival.headers, body)
+            remote_wire.check(arrival.write, self.command, arrival.headers, body)
+        except Exception as e:  # pylint: disable=broad-except # what a sender sends may be anything
+            arrival.problem = f"{type(e).__name__}: {e}"
+        answer = receiver.take(arrival)
+        time.sleep(answer.delay)
+        if answer.cut == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+        else:
+            arrival.status = 0 if answer.cut else answer.status
+            self.reply(answer, arrival)
+        arrival.done = time.monotonic()
+
+    do_GET = do_PUT = do_POST
+
+    def reply(self, answer, arrival):
+        headers = {"Content-Length": len(answer.body), **answer.headers}
+        if answer.written and arrival.write and arrival.write.form == "2.0" and answer.status // 100 == 2:
+            headers["X-Prometheus-Remote-Write-Samples-Written"] = arrival.write.samples()
+            headers["X-Prometheus-Remote-Write-Histograms-Written"] = 0
+            headers["X-Prometheus-Remote-Write-Exemplars-Written"] = 0
+        if answer.status == 204:
+            del headers["Content-Length"]
+        text = f"HTTP/1.1 {answer.status} Scripted\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+        whole = text.encode() + b"\r\n" + answer.body
+        if answer.cut:
+            ends = {"status": 10, "headers": len(text) - 2, "body": len(text) + 2 + len(answer.body) // 2}
+            whole = whole[: ends[answer.cut]]
+            self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(whole)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):
+        pass
+
+
+class Receiver:
+    """Takes remote writes on a port of its own; down() and up() again on the same one."""
+
+    def __init__(self, *script, plan=None):
+        self.script = list(script)  # answers to the next requests, each an Answer or a status
+        self.plan = plan or (lambda arrival: Answer())  # for those after the script
+        self.arrivals = []
+        self.lock = threading.Lock()
+        self.server = None
+        self.port = 0
+        self.up()
+
+    def up(self):
+        self.server = Server(("127.0.0.1", self.port), Handler)
+        self.server.owner = self
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def down(self):
+        """Refuses connections; those that are open live on until their next request."""
+        server, self.server = self.server, None
+        if server:
+            server.shutdown()
+            server.server_close()
+
+    def url(self, path="/api/v1/write"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def take(self, arrival):
+        if not self.server:
+            return Answer(cut="reset")
+        with self.lock:
+            answer = self.script.pop(0) if self.script else self.plan(arrival)
+            self.arrivals.append(arrival)
+        return answer if isinstance(answer, Answer) else Answer(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.down()
+        problems = [arrival.problem for arrival in self.arrivals if arrival.problem]
+        assert kind or not problems, problems[:3]
+
+    def with_samples(self):
+        """The requests that hold samples: not those that only tell the metadata."""
+        return [a for a in list(self.arrivals) if a.write and a.write.series]
+
+    def wait(self, n, what="requests with samples"):
+        wait_for(f"{n} {what}", lambda: len(self.with_samples()) >= n)
+        return self.with_samples()
+
+    def stream(self, accepted=True):
+        """By series: its samples in the order in which they came; those that were answered with 2xx, or all."""
+        found = {}
+        for arrival in self.with_samples():
+            if not accepted or arrival.status // 100 == 2:
+                for series in arrival.write.series:
+                    found.setdefault(tuple(series.labels), []).extend(series.samples)
+        return found
+
+    def metadata(self):
+        return [m for a in list(self.arrivals) if a.write for m in a.write.metadata]
+
+
+def in_order(stream):
+    """Holds streams of samples to the promise: never backwards, and one timestamp is one value for ever."""
+    for labels, samples in stream.items():
+        for before, after in zip(samples, samples[1:]):
+            assert before.timestamp <= after.timestamp, f"{dict(labels)} goes back: {before} then {after}"
+            assert before.timestamp < after.timestamp or before == after, f"{dict(labels)} changes: {before}, {after}"
+
+
+# ---- Scoring API ----
+
+
+class Scoring:
+    """A scoring API with a path for each score. `of[name]` gives its results: a list of (metric, score), a function of the
+    number of the round (from 0), or None for a failure."""
+
+    def __init__(self, **of):
+        self.of = dict(of)
+        self.served = {}  # name: list of (monotonic time, results)
+        owner = self
+
+        class ScoringHandler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                status, body = owner.answer(self.path.lstrip("/"))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = Server(("127.0.0.1", 0), ScoringHandler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, name):
+        served = self.served.setdefault(name, [])
+        results = self.of.get(name)
+        if callable(results):
+            results = results(len(served))
+        if results is None:
+            return 503, b"no scores to give"
+        served.append((time.monotonic(), results))
+        return 200, json.dumps({"results": [{"metric": m, "score": s} for m, s in results]}).encode()
+
+    def summary(self, name, **more):
+        endpoint = f"http://127.0.0.1:{self.server.server_address[1]}/{name}"
+        return {"scoreName": name, "sourceType": "None", "scoringEndpoint": endpoint, "scoringInterval": 1, **more}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def counted(series, prefix="n"):
+    """Results whose score is the number of the round."""
+    return lambda n: [({"node": f"{prefix}{i:05}"}, n) for i in range(series)]
+
+
+def labels(score_name, external=(), **values):
+    """The labels of a score, as they must come."""
+    found = {"__name__": "dynamic_score", "ds_cluster": CLUSTER, "ds_score_name": score_name, **dict(external)}
+    found |= {f"ds_{name}": value for name, value in values.items()}
+    return tuple(sorted(((k, v) for k, v in found.items() if v), key=lambda pair: pair[0].encode()))
+
+
+# ---- Agent ----
+
+
+class Agent:
+    """The program at work in a folder of its own; start() again after stop() or kill() for the same storage."""
+
+    def __init__(self, folder, scoring, remote_write, storage=True, **more):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.storage = self.folder / "storage" if storage is True else storage
+        self.process = None
+        self.port = free_port()
+        self.summaries = [scoring.summary(name) for name in scoring.of]
+        self.config = {"clusterName": CLUSTER, "summaries": self.summaries, **more}
+        if remote_write:
+            self.config["remoteWrite"] = remote_write
+        self.write_config()
+
+    def write_config(self):
+        (self.folder / "config.json").write_text(json.dumps(self.config, indent=1))
+
+    def reload(self):
+        self.write_config()
+        get(f"http://127.0.0.1:{self.port}/-/reload", "POST")
+
+    def start(self, ready=True):
+        command = [PROGRAM, "agent", f"--config.file={self.folder}/config.json"]
+        command += [f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=debug"]
+        if self.storage:
+            self.storage.mkdir(exist_ok=True)
+            command.append(f"--storage.path={self.storage}")
+        with open(self.folder / "log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+        if ready:
+            wait_for("the agent", lambda: self.page("/-/ready"), alive=self.alive)
+        return self
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(DEADLINE)
+        self.process = None
+        assert status == 0, f"exit status {status}: {self.log()[-3000:]}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        self.process = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, *_):
+        if self.process and kind:
+            print(self.log()[-5000:])
+            self.kill()
+        elif self.process:
+            self.stop()
+        assert "Sanitizer" not in self.log() and "runtime error" not in self.log(), self.log()[-5000:]
+
+    def log(self, level=None):
+        text = (self.folder / "log").read_text(errors="replace")
+        return "\n".join(line for line in text.splitlines() if level is None or f"level={level}" in line)
+
+    def page(self, path):
+        return get(f"http://127.0.0.1:{self.port}{path}")
+
+    def metric(self, name, **wanted):
+        """The sum of the samples with these labels; None when there are none."""
+        found = None
+        for line in self.page("/metrics").splitlines():
+            match = re.match(r"([a-z_:]+)(?:\{(.*)\})? (\S+)$", line)
+            if match and match[1] == name:
+                given = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
+                if wanted.items() <= given.items():
+                    found = (found or 0) + float(match[3])
+        return found
+
+    def remote(self, what, **wanted):
+        return self.metric(f"prometheus_remote_storage_{what}", **wanted) or 0
+
+    def drained(self, **wanted):
+        wait_for("an empty queue", lambda: self.remote("samples_pending", **wanted) == 0, alive=self.alive)
+
+
+def endpoint(receiver, **more):
+    """A remoteWrite entry that does not make a test wait, and sends nothing but samples."""
+    queue = {"min_backoff": "30ms", "max_backoff": "200ms", **more.pop("queue_config", {})}
+    defaults = {"url": receiver.url(), "name": "hub", "remote_timeout": "5s", "metadata_config": {"send": False}}
+    return {**defaults, "queue_config": queue, **more}

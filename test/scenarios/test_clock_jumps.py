@@ -1,0 +1,54 @@
+"""The wall clock may jump by days in either direction: rounds keep their rhythm, scores stay, and times tell the
+new time."""
+
+import glob
+import time
+
+import pytest
+
+from lib.agent import summary
+from lib.fake import results, series
+from lib.process import environment
+
+DAY = 86400
+
+
+def preload():
+    found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    return found[0] if found else pytest.skip("needs Debian's faketime")
+
+
+@pytest.mark.parametrize("jump", [DAY, -30 * DAY])
+def test_rounds_go_on(fake, start_agent, tmp_path, jump):
+    offset = tmp_path / "offset"
+    offset.write_text("+0")
+    env = environment(
+        LD_PRELOAD=preload(),
+        FAKETIME_TIMESTAMP_FILE=str(offset),
+        FAKETIME_NO_CACHE="1",
+        FAKETIME_DONT_FAKE_MONOTONIC="1",
+        ASAN_OPTIONS="verify_asan_link_order=0",
+    )
+    fake.on("/api/v1/query_range", series({"node": "n"}))
+    scorer = summary("s", fake.on("/s", results({}, 1)), source=fake.url)
+    agent = start_agent({"summaries": [scorer]}, env=env)
+    agent.wait_rounds("s", 2)
+
+    def drift():
+        """How far the agent's clock is from ours."""
+        return (agent.metric("dynamic_score_timestamp_seconds", ds_score_name="s") or 0) - time.time()
+
+    assert abs(drift()) < 10
+    before = len(fake.requests("/s"))
+    offset.write_text(f"{jump:+d}")
+    agent.wait_until(lambda: not agent.scores("s") or abs(drift() - jump) < 10, "the agent tells the new time")
+    agent.holds_until(
+        lambda: agent.scores("s") == [({}, 1)],
+        lambda: len(fake.requests("/s")) >= before + 3,
+        "there were three rounds",
+    )
+    times = [r.at for r in fake.requests("/s")[before - 1 :]]
+    assert all(0.5 < b - a < 2 for a, b in zip(times, times[1:])), times
+    asked = fake.requests("/api/v1/query_range")[-1].arguments
+    assert abs(float(asked["end"]) - time.time() - jump) < 10
+    assert agent.metric("dynamic_scoring_expired_total", score_name="s") in (None, 0)

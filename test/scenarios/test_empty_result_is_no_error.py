@@ -1,0 +1,28 @@
+"""A query that finds nothing is told apart from one that fails; the scoring API is asked all the same."""
+
+from lib.agent import summary
+from lib.fake import answer, plain
+
+
+def test_empty_is_its_own_state(prometheus, fake, start_agent):
+    empty = summary(
+        "empty", fake.on("/empty", answer({"results": []})), source=prometheus.url, query="no_such_metric"
+    )
+    failing = summary("failing", fake.on("/failing", plain("{}", 500)), source=prometheus.url, query="no_such_metric")
+    agent = start_agent({"summaries": [empty, failing]})
+    status = agent.wait_all()
+    assert (status["empty"]["state"], status["empty"]["error"]) == ("empty", None)
+    assert status["failing"]["state"] == "stale"
+    agent.wait_metric("dynamic_scoring_rounds_total", score_name="empty", result="empty")
+    assert agent.metric("dynamic_scoring_up", score_name="empty") == 1
+    assert agent.metric("dynamic_scoring_source_series", score_name="empty") == 0
+    assert fake.requests("/empty")[0].json == {"data": []}
+
+
+def test_scores_go_when_the_scorer_has_none(prometheus, fake, start_agent):
+    """An answer without results is an answer: the scores before do not stay."""
+    path = fake.on("/s", answer({"results": [{"metric": {}, "score": 1}]}), answer({"results": []}))
+    agent = start_agent({"summaries": [summary("s", path, source=prometheus.url, query="vector(1)")]})
+    agent.wait_rounds("s", 2)
+    agent.wait_until(lambda: not agent.scores("s"), "the scores have gone", deadline=2)
+    assert agent.status("s")["state"] == "ok"

@@ -1,0 +1,34 @@
+"""One scorer that hangs among twenty, and one whose source does, cost the others nothing: each keeps its own
+rhythm."""
+
+from lib.agent import summary
+from lib.fake import hanging, results, series
+
+
+def test_twenty(fake, start_agent):
+    hangs = summary("hangs", fake.on("/hangs", hanging))
+    fake.on("/api/v1/query_range", hanging)
+    source_hangs = summary("source_hangs", fake.on("/never", results({}, 1)), source=fake.url)
+    paths = [f"/s{i}" for i in range(18)]
+    others = [summary(p[1:], fake.on(p, results({}, 1))) for p in paths]
+    agent = start_agent({"summaries": [hangs, *others, source_hangs]})
+    agent.wait_until(lambda: all(len(fake.requests(p)) >= 4 for p in paths), "the others have had four rounds")
+    for path in paths:
+        times = [r.at for r in fake.requests(path)]
+        assert max(b - a for a, b in zip(times, times[1:])) < 2, (path, times)
+        assert times[3] - times[0] < 4, (path, times)
+    assert agent.status("hangs")["running"] and agent.status("source_hangs")["running"]
+    assert len(fake.requests("/hangs")) == 1 and not fake.requests("/never")
+
+
+def test_many_that_hang(fake, start_agent):
+    """More than curl keeps connections; the one good scorer still has its rounds, the pages still answer."""
+    fake.on("/hangs", hanging)
+    bad = [summary(f"bad{i}", fake.url + "/hangs", timeout="2s") for i in range(100)]
+    good = summary("good", fake.on("/good", results({}, 1)))
+    fake.on("/api/v1/query_range", series({}))
+    agent = start_agent({"summaries": [*bad, good]})
+    agent.wait_rounds("good", 4)
+    times = [r.at for r in fake.requests("/good")]
+    assert max(b - a for a, b in zip(times, times[1:])) < 2
+    agent.wait_until(lambda: len(fake.requests("/hangs")) > 100, "those that hang are tried again")

@@ -1,0 +1,98 @@
+"""`agent --once` runs each scorer once, prints what came of it, and tells by its exit status whether all went
+well."""
+
+import json
+import signal
+
+import pytest
+
+from lib.agent import PROGRAM, labels, summary
+from lib.exposition import Samples
+from lib.fake import answer, hanging, plain, results, series
+from lib.process import Process, run
+from lib.wait import wait_until
+
+
+@pytest.fixture(name="once")
+def write_and_run(fake, tmp_path):
+    fake.on("/api/v1/query_range", series({"node": "n1"}))
+    good = summary(
+        "good_score",
+        fake.on("/good", results({"node": "n1"}, 1.5, {"node": "n2"}, -3)),
+        source=fake.url,
+        interval=600,
+    )
+    empty = summary("empty_score", fake.on("/none", answer({"results": []})), interval=600)
+    bad = summary("bad_score", fake.on("/bad", plain('{"error": "no model"}', 503)), source=fake.url, interval=600)
+
+    def once(*flags, failing=False):
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps({"clusterName": "c", "summaries": [good, empty, *([bad] if failing else [])]}))
+        return run(PROGRAM, "agent", f"--config.file={file}", "--once", *flags)
+
+    return once
+
+
+def test_table(once):
+    ended = once()
+    assert ended.returncode == 0
+    for word in ("good_score", "empty_score", "n1", "n2", "1.5", "-3"):
+        assert word in ended.stdout
+    assert "\033" not in ended.stdout and "error" not in ended.stderr
+
+
+def test_table_with_a_failure(once):
+    ended = once(failing=True)
+    assert ended.returncode == 1
+    for word in ("good_score", "bad_score", "503", "no model"):
+        assert word in ended.stdout
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_json(once, failing):
+    ended = once("--output=json", failing=failing)
+    assert ended.returncode == int(failing)
+    states = {s["scoreName"]: s["state"] for s in json.loads(ended.stdout)["scorers"]}
+    assert states == {"good_score": "ok", "empty_score": "ok", **({"bad_score": "stale"} if failing else {})}
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_prom(once, failing):
+    ended = once("--output", "prom", failing=failing)
+    assert ended.returncode == int(failing)
+    page = Samples(ended.stdout)
+    assert page.value("dynamic_score", **labels(cluster="c", score_name="good_score", node="n2")) == -3
+    assert page.value("dynamic_scoring_up", score_name="bad_score") == (0 if failing else None)
+    assert run("promtool", "check", "metrics", input=ended.stdout).returncode == 0
+
+
+def test_each_scorer_is_asked_once(once, fake):
+    once()
+    assert (len(fake.requests("/good")), len(fake.requests("/none"))) == (1, 1)
+
+
+def test_it_waits_for_the_slowest_only(fake, tmp_path, start_agent):
+    """Its deadline is the scorer's own; nobody listens on a port."""
+    slow = summary("slow", fake.on("/slow", hanging), interval=600, timeout="1s")
+    agent = start_agent({"summaries": [slow]}, start=False)
+    ended = run(
+        PROGRAM, "agent", f"--config.file={agent.file}", "--once", "--web.listen-address=192.0.2.1:1", timeout=20
+    )
+    assert ended.returncode == 1 and "no answer within 1.0 s" in ended.stdout
+
+
+def test_no_scorers_and_a_bad_file(start_agent):
+    agent = start_agent({"summaries": []}, start=False)
+    assert run(PROGRAM, "agent", f"--config.file={agent.file}", "--once").returncode == 0
+    agent.write("{")
+    ended = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once")
+    assert (ended.returncode, ended.stdout) == (1, "") and "unexpected end" in ended.stderr
+
+
+def test_ctrl_c(fake, start_agent):
+    """Ends it at once, with what is there, and not as a success."""
+    agent = start_agent({"summaries": [summary("slow", fake.on("/slow", hanging), interval=600)]}, start=False)
+    process = Process("agent", [PROGRAM, "agent", f"--config.file={agent.file}", "--once"], agent.folder / "once.log")
+    wait_until(lambda: fake.requests("/slow"), "the round is under way")
+    process.send(signal.SIGINT)
+    assert process.wait(10) == 1

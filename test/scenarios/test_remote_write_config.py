@@ -1,0 +1,140 @@
+"""What is wrong under remoteWrite is an error with line, column and the key, before anything starts."""
+
+import re
+import subprocess
+
+import pytest
+from lib import remote
+
+HEAD = "clusterName: c1\nsummaries: []\nremoteWrite:\n"
+URL = "- url: http://127.0.0.1:1/write\n"
+
+GOOD = """- url: https://hub.example.net/api/v1/write?tenant=7
+  name: hub
+  remote_timeout: 10s
+  headers: {X-Scope-OrgID: t1}
+  basic_auth: {username: u, password: p}
+  tls_config: {insecure_skip_verify: true, server_name: hub}
+  proxy_url: http://proxy.example.net:3128
+  protocol: auto
+  queue_config: {max_samples_per_send: 2000, batch_send_deadline: 5s, min_backoff: 30ms, max_backoff: 5s,
+    sample_age_limit: 2h, max_spool_bytes: 64MiB, full_policy: drop_newest}
+  external_labels: {zone: z1}
+  send_health_metrics: true
+  metadata_config: {send: true, send_interval: 1m}
+  write_relabel_configs:
+  - {source_labels: [ds_node], regex: 'a.*', action: keep}
+  - {regex: 'ds_(.+)', action: labelmap, replacement: '$1'}
+- url: http://hub2:8428/api/v1/write
+  authorization: {type: Bearer, credentials_file: /run/secrets/hub}
+"""
+
+# What follows HEAD; the line and column of the complaint; what it must speak of.
+BAD = {
+    "no list": ("  url: http://a/\n", (4, 3), "remoteWrite"),
+    "a word": ("- hub\n", (4, 3), ""),
+    "no url": ("- name: hub\n", (4, 3), "url"),
+    "unknown key": (URL + "  remote_timeouts: 5s\n", (5, 3), "remote_timeouts"),
+    "unknown key in queue_config": (URL + "  queue_config:\n    max_shards: 5\n", (6, 5), "max_shards"),
+    "unknown key in tls_config": (URL + "  tls_config:\n    ca: x\n", (6, 5), "ca"),
+    "unknown key in authorization": (URL + "  authorization:\n    token: x\n", (6, 5), "token"),
+    "unknown key in basic_auth": (URL + "  basic_auth:\n    user: x\n", (6, 5), "user"),
+    "unknown key in metadata_config": (URL + "  metadata_config:\n    interval: 1m\n", (6, 5), "interval"),
+    "a key twice": (URL + "  name: a\n  name: b\n", (6, 3), "name"),
+    "no scheme": ("- url: hub.example.net/write\n", (4, 8), "url"),
+    "another scheme": ("- url: ftp://hub.example.net/write\n", (4, 8), "ftp"),
+    "a file": ("- url: file:///etc/passwd\n", (4, 8), "file"),
+    "no host": ("- url: http:///write\n", (4, 8), "url"),
+    "a bad port": ("- url: http://hub:99999/write\n", (4, 8), "url"),
+    "a blank in the url": ("- url: 'http://hub/a b'\n", (4, 8), "url"),
+    "an empty url": ("- url: ''\n", (4, 8), "url"),
+    "a name twice": (URL + "  name: a\n" + URL + "  name: a\n", (6, 3), "name"),
+    "a name with a slash": (URL + "  name: ../a\n", (5, 9), "name"),
+    "Content-Type": (URL + "  headers:\n    Content-Type: text/plain\n", (6, 5), "Content-Type"),
+    "content-encoding": (URL + "  headers:\n    content-encoding: gzip\n", (6, 5), "content-encoding"),
+    "the version": (URL + "  headers:\n    x-PROMETHEUS-remote-write-Version: 9\n", (6, 5), "ersion"),
+    "VictoriaMetrics' version": (URL + "  headers:\n    X-VictoriaMetrics-Remote-Write-Version: 9\n", (6, 5), "ersion"),
+    "User-Agent": (URL + "  headers:\n    User-Agent: me/1\n", (6, 5), "User-Agent"),
+    "Content-Length": (URL + "  headers:\n    Content-Length: '0'\n", (6, 5), "Content-Length"),
+    "Host": (URL + "  headers:\n    Host: other\n", (6, 5), "Host"),
+    "Transfer-Encoding": (URL + "  headers:\n    Transfer-Encoding: chunked\n", (6, 5), "Transfer-Encoding"),
+    "a line end in a header": (URL + '  headers:\n    X-A: "a\\r\\nX-B: b"\n', (6, 10), "X-A"),
+    "a blank in a header's name": (URL + "  headers:\n    'X A': b\n", (6, 5), "X A"),
+    "two credentials": (URL + "  basic_auth: {username: u}\n  authorization: {credentials: c}\n", None, "authorization"),
+    "credentials and a file": (URL + "  authorization: {credentials: c, credentials_file: f}\n", None, "credentials"),
+    "no such protocol": (URL + "  protocol: '3.0'\n", (5, 13), "auto"),
+    "no such policy": (URL + "  queue_config: {full_policy: explode}\n", (5, 31), "drop_oldest"),
+    "no duration": (URL + "  remote_timeout: soon\n", (5, 19), "remote_timeout"),
+    "zero time": (URL + "  remote_timeout: 0s\n", (5, 19), "remote_timeout"),
+    "a negative size": (URL + "  queue_config: {max_samples_per_send: -1}\n", (5, 40), "max_samples_per_send"),
+    "zero samples": (URL + "  queue_config: {max_samples_per_send: 0}\n", (5, 40), "max_samples_per_send"),
+    "backwards": (URL + "  queue_config: {min_backoff: 9s, max_backoff: 1s}\n", None, "backoff"),
+    "a label's name": (URL + "  external_labels:\n    a-b: c\n", (6, 5), "a-b"),
+    "a label's value": (URL + "  external_labels:\n    a: [c]\n", (6, 8), "a"),
+    "the metric's name": (URL + "  external_labels:\n    __name__: c\n", (6, 5), "__name__"),
+    "an expression": (URL + "  write_relabel_configs:\n  - {regex: '(', action: labeldrop}\n", (6, 13), "regex"),
+    "an action": (URL + "  write_relabel_configs:\n  - {action: explode}\n", (6, 14), "action"),
+    "no target": (URL + "  write_relabel_configs:\n  - {source_labels: [a], action: replace}\n", None, "target_label"),
+    "a proxy": (URL + "  proxy_url: nonsense\n", (5, 14), "proxy_url"),
+}
+
+
+def check(tmp_path, text):
+    (tmp_path / "config.yml").write_text(text)
+    command = [remote.PROGRAM, "check-config", f"{tmp_path}/config.yml"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=remote.DEADLINE, check=False)
+
+
+def test_every_key_that_there_is(tmp_path):
+    done = check(tmp_path, HEAD + GOOD)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_has_its_place(tmp_path, case):
+    text, place, word = BAD[case]
+    done = check(tmp_path, HEAD + text)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    found = [m for m in re.finditer(r"config\.yml:(\d+):(\d+): error: (.*)", said) if word in m[3]]
+    assert found, said
+    assert place in (None, *((int(m[1]), int(m[2])) for m in found)), said
+
+
+def test_the_agent_refuses_to_start(tmp_path):
+    with remote.Scoring() as scoring:
+        agent = remote.Agent(tmp_path, scoring, [{"url": "http://127.0.0.1:1/", "shards": 5}])
+        agent.start(ready=False)
+        assert agent.process.wait(remote.DEADLINE) == 1
+        assert re.search(r"config\.json line=\d+ column=\d+ .*shards", agent.log()), agent.log()
+        agent.process = None
+
+
+def test_a_reload_applies_changes_and_keeps_what_waits(tmp_path):
+    """A changed endpoint starts anew with its spool, a new one joins, a removed one goes; a bad file changes nothing."""
+    with remote.Receiver() as first, remote.Receiver() as second, remote.Scoring(t=remote.counted(5)) as scoring:
+        first.down()
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(first)]) as agent:
+            remote.wait_for("a queue", lambda: agent.remote("samples_pending") >= 10)
+            agent.config["remoteWrite"] = [{"url": "nonsense"}]
+            with pytest.raises(OSError):
+                agent.reload()
+            assert agent.remote("samples_pending", remote_name="hub") >= 10
+            # The same name at another address: what waits goes there.
+            agent.config["remoteWrite"] = [remote.endpoint(second), remote.endpoint(first, name="new")]
+            agent.reload()
+            first.up()
+            remote.wait_for("what waited", lambda: len(second.stream()) == 5)
+            first.wait(2)
+            agent.drained()
+            for samples in second.stream().values():
+                assert samples[0].bits == 0, "the first round was lost"
+            remote.in_order(second.stream())
+            agent.config["remoteWrite"] = [remote.endpoint(second)]
+            agent.reload()
+            before = len(second.arrivals)
+            remote.wait_for("another round", lambda: len(second.arrivals) > before + 1)
+            assert agent.metric("prometheus_remote_storage_samples_total", remote_name="new") is None
+            at = len(first.arrivals)
+            remote.wait_for("another round", lambda: len(second.arrivals) > before + 3)
+            assert len(first.arrivals) == at, "a removed endpoint still writes"

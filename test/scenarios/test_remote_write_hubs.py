@@ -1,0 +1,176 @@
+"""Real receivers: what is sent is what they answer, sample by sample."""
+
+import json
+import math
+import shutil
+import subprocess
+import time
+import urllib.parse
+
+import pytest
+from lib import remote, remote_wire
+
+SERIES = 300
+
+
+class Hub:
+    """Debian's Prometheus or VictoriaMetrics with an API that both share."""
+
+    def __init__(self, program, folder):
+        if not shutil.which(program):
+            pytest.skip(f"no {program} here")
+        self.port = remote.free_port()
+        self.folder = folder / program
+        self.folder.mkdir()
+        address = f"127.0.0.1:{self.port}"
+        if program == "prometheus":
+            (self.folder / "config.yml").write_text("{}\n")
+            self.command = [
+                program,
+                f"--config.file={self.folder}/config.yml",
+                f"--storage.tsdb.path={self.folder}/data",
+                f"--web.listen-address={address}",
+                "--web.enable-remote-write-receiver",
+            ]
+        else:
+            self.command = [
+                program,
+                f"-storageDataPath={self.folder}/data",
+                f"-httpListenAddr={address}",
+                "-retentionPeriod=1y",
+            ]
+        self.process = None
+
+    def __enter__(self):
+        with open(self.folder / "log", "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=remote.ENVIRONMENT)
+        remote.wait_for("the hub", lambda: remote.get(self.url("/-/healthy")), alive=lambda: self.process.poll() is None)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(remote.DEADLINE)
+
+    def url(self, path="/api/v1/write"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def raw(self, selector):
+        """All samples of the last hour: labels → [(seconds, value)], in the hub's own order."""
+        query = urllib.parse.urlencode({"query": f"{selector}[1h]", "nocache": 1, "time": time.time() + 1})
+        found = json.loads(remote.get(self.url(f"/api/v1/query?{query}")))["data"]["result"]
+        return {tuple(sorted(one["metric"].items())): [(t, float(v)) for t, v in one["values"]] for one in found}
+
+
+@pytest.fixture(name="hub", params=["prometheus", "victoria-metrics"])
+def running_hub(request, tmp_path):
+    with Hub(request.param, tmp_path) as hub:
+        yield hub
+
+
+def section(hub, **more):
+    queue = {"min_backoff": "30ms", "max_backoff": "200ms"}
+    return {"url": hub.url(), "name": "hub", "queue_config": queue, **more}
+
+
+def same(hub, recorder, scoring, rounds):
+    """The hub's samples and timestamps are those that a receiver of our own got from the same agent, for these rounds."""
+    del scoring
+
+    def read():
+        found = hub.raw("dynamic_score")
+        return found if found and min(map(len, found.values())) >= rounds else None
+
+    stored = remote.wait_for("every series in the hub", read)
+    sent = recorder.stream()
+    assert set(stored) == set(sent)
+    for labels, samples in sent.items():
+        values = [s for s in samples if s.bits != remote_wire.STALE]
+        wanted = [(s.timestamp / 1000, remote_wire.double(s.bits)) for s in values[:rounds]]
+        assert len(wanted) == rounds
+        for (t, v), (wanted_t, wanted_v) in zip(stored[labels], wanted):
+            assert (t, v) == (wanted_t, wanted_v) or (math.isnan(v) and math.isnan(wanted_v)), dict(labels)
+
+
+@pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm", "auto"])
+def test_every_sample_can_be_asked_for(tmp_path, hub, protocol):
+    """Both are too old for 2.0 and zstd: the step down is a real one."""
+
+    def results(n):
+        return [({"node": f"n{i:05} żółw \"q\" \\", "pod": "p"}, n + i / 7) for i in range(SERIES)]
+
+    with remote.Receiver() as recorder, remote.Scoring(t=results) as scoring:
+        endpoints = [section(hub, protocol=protocol), remote.endpoint(recorder, name="recorder")]
+        with remote.Agent(tmp_path / "agent", scoring, endpoints) as agent:
+            recorder.wait(4)
+            agent.drained()
+            assert agent.remote("samples_dropped_total") == agent.remote("samples_failed_total") == 0
+            same(hub, recorder, scoring, 4)
+
+
+def test_numbers_of_every_kind(tmp_path, hub):
+    numbers = [0.0, -1.5, math.inf, -math.inf, 1e308, 0.1 + 0.2, 1 / 3, 2.0**53 + 2]
+    if hub.command[0] == "victoria-metrics":
+        numbers = [0.0, -1.5, 0.1, 1e15, 2.0**52]  # it keeps decimals
+    else:
+        numbers.append(math.nan)  # VictoriaMetrics takes any NaN for a marker
+    with remote.Receiver() as recorder:
+        with remote.Scoring(t=[({"node": f"n{i}"}, number) for i, number in enumerate(numbers)]) as scoring:
+            endpoints = [section(hub), remote.endpoint(recorder, name="recorder")]
+            with remote.Agent(tmp_path / "agent", scoring, endpoints) as agent:
+                recorder.wait(3)
+                agent.drained()
+                same(hub, recorder, scoring, 3)
+
+
+def test_metadata_is_known_to_prometheus(tmp_path):
+    """Prometheus takes it without complaint; VictoriaMetrics of this age passes it over."""
+    with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(2)) as scoring:
+        sends = section(hub, metadata_config={"send": True, "send_interval": "1s"})
+        with remote.Agent(tmp_path / "agent", scoring, [sends]) as agent:
+            remote.wait_for("metadata", lambda: agent.remote("metadata_total") > 1)
+            assert agent.remote("metadata_failed_total") == 0
+
+
+def test_a_series_that_ends_is_gone_at_once(tmp_path, hub):
+    """The marker does what it is for: an instant query right after does not find the old value."""
+    gone = set()
+
+    def results(n):
+        return [({"node": f"n{i}"}, n) for i in range(3) if i not in gone]
+
+    def now():
+        query = urllib.parse.urlencode({"query": "dynamic_score", "nocache": 1})
+        found = json.loads(remote.get(hub.url(f"/api/v1/query?{query}")))["data"]["result"]
+        return {one["metric"]["ds_node"] for one in found}
+
+    with remote.Scoring(t=results) as scoring:
+        with remote.Agent(tmp_path / "agent", scoring, [section(hub)]):
+            remote.wait_for("three series", lambda: now() == {"n0", "n1", "n2"}, seconds=90)
+            gone.add(1)
+            remote.wait_for("two series", lambda: now() == {"n0", "n2"}, seconds=90)
+        remote.wait_for("no series", lambda: now() == set(), seconds=90)
+
+
+def test_kill_9_and_outages_leave_no_gap_and_no_complaint(tmp_path, hub):
+    """Prometheus refuses what is out of order or another value at the same time: nothing may be refused."""
+    with remote.Receiver() as recorder, remote.Scoring(t=remote.counted(SERIES)) as scoring:
+        endpoints = [section(hub), remote.endpoint(recorder, name="recorder")]
+        with remote.Agent(tmp_path / "agent", scoring, endpoints) as agent:
+            for _ in range(2):
+                before = len(scoring.served.get("t", []))
+                remote.wait_for("rounds", lambda: len(scoring.served.get("t", [])) >= before + 2)
+                agent.kill()
+                agent.start()
+            hub.__exit__()
+            before = len(scoring.served["t"])
+            remote.wait_for("rounds without a hub", lambda: len(scoring.served["t"]) >= before + 3)
+            hub.__enter__()
+            remote.wait_for("a round", lambda: len(scoring.served["t"]) >= before + 5)
+            agent.drained()
+            assert agent.remote("samples_dropped_total") == agent.remote("samples_failed_total") == 0
+            kept = hub.raw("dynamic_score")
+        sent = recorder.stream()
+        assert len(kept) == SERIES
+        for labels, samples in kept.items():
+            wanted = list(dict.fromkeys((s.timestamp / 1000, remote_wire.double(s.bits)) for s in sent[labels]))
+            assert samples == wanted[: len(samples)] and len(samples) >= 8, dict(labels)

@@ -1,0 +1,141 @@
+"""Nothing overtakes within a series, whatever the receiver does; one endpoint's trouble is no other's."""
+
+import random
+import time
+
+import pytest
+from lib import remote, remote_wire
+
+SCORERS = 4
+SERIES = 250  # of each
+SECONDS = 12
+
+
+def whole(receiver, scoring, until):
+    """Every round that was served before then has arrived, of every series, in order."""
+    stream = receiver.stream()
+    remote.in_order(receiver.stream(accepted=False))
+    for labels, samples in stream.items():
+        name = dict(labels)["ds_score_name"]
+        found = [s.bits for s in samples if s.bits != remote_wire.STALE]
+        wanted = [remote_wire.bits(n) for n, (at, _) in enumerate(scoring.served[name]) if at < until]
+        assert list(dict.fromkeys(found))[: len(wanted)] == wanted, f"{dict(labels)}"
+
+
+def test_a_thousand_series_with_random_delays_and_trouble(tmp_path):
+    rng = random.Random(20)
+
+    def plan(arrival):
+        fate = rng.random()
+        if time.monotonic() > end:
+            return 204
+        return remote.Answer(503 if fate < 0.1 else 204, delay=rng.random(), cut="reset" if fate > 0.95 else "")
+
+    end = time.monotonic() + SECONDS
+    names = [f"s{i}" for i in range(SCORERS)]
+    with remote.Receiver(plan=plan) as receiver:
+        with remote.Scoring(**{name: remote.counted(SERIES) for name in names}) as scoring:
+            section = remote.endpoint(receiver, queue_config={"max_samples_per_send": 100})
+            with remote.Agent(tmp_path, scoring, [section]) as agent:
+                time.sleep(max(0, end - time.monotonic()))
+                assert agent.remote("samples_pending") > 0, "the delays made no backlog"
+                remote.wait_for("little left", lambda: agent.remote("samples_pending") <= SCORERS * SERIES)
+                until = time.monotonic() - 2
+                agent.drained()
+        assert len(receiver.stream()) == SCORERS * SERIES
+        whole(receiver, scoring, until)
+
+
+def test_fresh_scorers_do_not_wait_behind_a_backlog(tmp_path):
+    """A scorer that is new after an outage gets through while the old ones' backlog drains, each in order."""
+    slow = {"delay": 0.15}
+    with remote.Receiver(plan=lambda arrival: remote.Answer(**slow)) as receiver:
+        receiver.down()
+        with remote.Scoring(old=remote.counted(SERIES)) as scoring:
+            scoring.of["fresh"] = remote.counted(1)
+            section = remote.endpoint(receiver, queue_config={"max_samples_per_send": 10})
+            agent = remote.Agent(tmp_path, scoring, [section])
+            agent.config["summaries"] = [scoring.summary("old")]
+            agent.write_config()
+            with agent:
+                remote.wait_for("a backlog", lambda: agent.remote("samples_pending") >= 4 * SERIES)
+                receiver.up()
+                agent.config["summaries"] = [scoring.summary("old"), scoring.summary("fresh")]
+                agent.reload()
+                remote.wait_for("the fresh one", lambda: remote.labels("fresh", node="n00000") in receiver.stream())
+                assert agent.remote("samples_pending") >= 2 * SERIES, "the backlog had drained already"
+                slow["delay"] = 0
+                remote.wait_for("little left", lambda: agent.remote("samples_pending") <= 2 * SERIES)
+                until = time.monotonic() - 2
+                agent.drained()
+            whole(receiver, scoring, until)
+
+
+@pytest.mark.parametrize("trouble", ["slow", "down", "refusing", "silent"])
+def test_an_endpoint_in_trouble_delays_no_other(tmp_path, trouble):
+    plans = {
+        "slow": lambda arrival: remote.Answer(delay=2),
+        "down": None,
+        "refusing": lambda arrival: 503,
+        "silent": lambda arrival: remote.Answer(delay=30),
+    }
+    with remote.Receiver(plan=plans[trouble]) as bad, remote.Receiver() as good:
+        if trouble == "down":
+            bad.down()
+        with remote.Scoring(t=remote.counted(SERIES)) as scoring:
+            endpoints = [remote.endpoint(bad, name="bad"), remote.endpoint(good, name="good")]
+            with remote.Agent(tmp_path, scoring, endpoints) as agent:
+                good.wait(6)
+                assert agent.remote("samples_pending", remote_name="good") <= SERIES
+                assert agent.remote("samples_pending", remote_name="bad") >= SERIES
+                bad.plan = lambda arrival: 204
+        served = [at for at, _ in scoring.served["t"]]
+        late = [arrival.at - at for at, arrival in zip(served, good.with_samples())]
+        assert max(late[:6]) < 1, f"seconds from the score to the fast endpoint: {late}"
+        gaps = [after - before for before, after in zip(served, served[1:])]
+        assert max(gaps[:6]) < 1.9, f"the rounds were held up: {gaps}"
+
+
+def test_stopping_takes_no_longer_than_its_deadline(tmp_path):
+    """With a receiver that never answers, what is left stays in the spool and comes after the next start."""
+    with remote.Receiver(plan=lambda arrival: remote.Answer(delay=60)) as receiver:
+        with remote.Scoring(t=remote.counted(SERIES)) as scoring:
+            agent = remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, remote_timeout="60s")])
+            with agent:
+                remote.wait_for("a backlog", lambda: agent.remote("samples_pending") >= 2 * SERIES)
+                started = time.monotonic()
+                agent.stop()
+                assert time.monotonic() - started < 20
+                until = started - 1
+                receiver.plan = lambda arrival: 204
+                before = len(scoring.served["t"])
+                agent.start()
+                remote.wait_for("new rounds", lambda: len(scoring.served["t"]) >= before + 2)
+                agent.drained()
+            whole(receiver, scoring, until)
+
+
+def test_no_signal_of_life_from_the_receiver_is_shown(tmp_path):
+    """The names that the stock alerts look at."""
+    with remote.Receiver(plan=lambda arrival: remote.Answer(503, body=b"out of space on device 7")) as receiver:
+        with remote.Scoring(t=remote.counted(SERIES)) as scoring:
+            with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+                receiver.wait(5)
+                labels = {"remote_name": "hub", "url": receiver.url()}
+                behind = "queue_highest_timestamp_seconds", "queue_highest_sent_timestamp_seconds"
+                remote.wait_for("a backlog", lambda: agent.remote("samples_pending", **labels) >= 2 * SERIES)
+                assert agent.remote(behind[0], **labels) > time.time() - 30
+                assert agent.remote(behind[1], **labels) == 0
+                assert agent.remote("samples_retried_total", **labels) > 0
+                assert agent.remote("max_samples_per_send", **labels) > 0
+                assert agent.remote("shards", **labels) == 1
+                assert agent.remote("shard_capacity", **labels) > 0
+                assert "out of space on device 7" in agent.page("/api/v1/status")
+                assert "out of space on device 7" in agent.page("/")
+                receiver.plan = lambda arrival: 204
+                agent.drained()
+                remote.wait_for("no error", lambda: "device 7" not in agent.page("/api/v1/status"))
+                assert agent.remote("samples_total", **labels) >= 2 * SERIES
+                assert agent.remote("bytes_total", **labels) > 0
+                assert agent.remote(behind[1], **labels) > time.time() - 30
+                assert agent.remote("sent_batch_duration_seconds_count", **labels) > 0

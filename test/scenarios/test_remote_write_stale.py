@@ -1,0 +1,154 @@
+"""A series that ends says so: exactly one stale marker, later than its last value, whatever ended it."""
+
+import os
+import time
+
+import pytest
+from lib import remote, remote_wire
+
+
+def ends(samples):
+    """How often the series has ended: markers in the stream, which must each follow a value."""
+    remote.in_order({(): samples})
+    kinds = [s.bits == remote_wire.STALE for s in dict.fromkeys(samples)]
+    assert not kinds[0] and not [i for i in range(1, len(kinds)) if kinds[i] and kinds[i - 1]], "a marker after a marker"
+    return sum(kinds)
+
+
+def ended(receiver, name, node):
+    samples = receiver.stream().get(remote.labels(name, node=node))
+    return samples and samples[-1].bits == remote_wire.STALE
+
+
+def values(receiver, name, node):
+    return [s.bits for s in receiver.stream()[remote.labels(name, node=node)] if s.bits != remote_wire.STALE]
+
+
+def test_a_series_that_disappears_and_comes_back(tmp_path):
+    def results(n):
+        return [({"node": "steady"}, n), *([({"node": "guest"}, n)] if n % 4 < 2 else []), ({"node": "nan"}, float("nan"))]
+
+    with remote.Receiver() as receiver, remote.Scoring(t=results) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            remote.wait_for("seven rounds", lambda: len(scoring.served.get("t", [])) >= 7)
+            agent.drained()
+            stream = receiver.stream()
+            assert ends(stream[remote.labels("t", node="guest")]) in (1, 2)
+            assert ends(stream[remote.labels("t", node="steady")]) == 0
+            nan = stream[remote.labels("t", node="nan")]
+            assert {s.bits for s in nan} == {remote_wire.NAN}, "an ordinary NaN has bits of its own"
+        assert values(receiver, "t", "guest")[:4] == [remote_wire.bits(n) for n in (0, 1, 4, 5)]
+
+
+def test_a_series_that_disappears_while_the_receiver_is_down(tmp_path):
+    with remote.Receiver() as receiver:
+        receiver.down()
+        present = {"guest": True}
+
+        def results(n):
+            return [({"node": name}, n) for name in ("steady", *(["guest"] if present["guest"] else []))]
+
+        with remote.Scoring(t=results) as scoring:
+            with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+                remote.wait_for("two rounds", lambda: len(scoring.served.get("t", [])) >= 2)
+                present["guest"] = False
+                remote.wait_for("two rounds", lambda: len(scoring.served.get("t", [])) >= 5)
+                receiver.up()
+                remote.wait_for("the marker", lambda: ended(receiver, "t", "guest"), alive=agent.alive)
+        assert ends(receiver.stream()[remote.labels("t", node="guest")]) == 1
+
+
+def test_a_scorer_that_is_removed(tmp_path):
+    with remote.Receiver() as receiver, remote.Scoring(a=remote.counted(3), b=remote.counted(3)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            remote.wait_for("both", lambda: len(receiver.stream()) == 6)
+            agent.config["summaries"] = [scoring.summary("a")]
+            agent.reload()
+            for i in range(3):
+                remote.wait_for("a marker", lambda i=i: ended(receiver, "b", f"n0000{i}"), seconds=5)
+                assert not ended(receiver, "a", f"n0000{i}")
+            agent.config["summaries"] = [scoring.summary("a"), scoring.summary("b")]
+            agent.reload()
+            remote.wait_for("its return", lambda: not ended(receiver, "b", "n00000"))
+        for i in range(3):
+            assert ends(receiver.stream()[remote.labels("b", node=f"n0000{i}")]) == 2
+
+
+def test_a_scorer_that_fails_until_its_scores_are_too_old(tmp_path):
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(3)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            receiver.wait(1)
+            scoring.of["t"] = None
+            for i in range(3):
+                remote.wait_for("a marker", lambda i=i: ended(receiver, "t", f"n0000{i}"))
+            assert agent.page("/metrics").count("\ndynamic_score{") == 0
+        for samples in receiver.stream().values():
+            assert ends(samples) == 1, "stopping ends nothing twice"
+
+
+def test_a_clean_stop_ends_every_series(tmp_path):
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(50)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            receiver.wait(2)
+            agent.stop()
+            assert [ends(samples) for samples in receiver.stream().values()] == [1] * 50
+            assert all(samples[-1].bits == remote_wire.STALE for samples in receiver.stream().values())
+            agent.start()
+            remote.wait_for("its return", lambda: not ended(receiver, "t", "n00000"))
+        assert [ends(samples) for samples in receiver.stream().values()] == [2] * 50
+
+
+def test_a_stop_while_the_receiver_is_down(tmp_path):
+    """The markers wait in the spool like everything else, before the next start's values."""
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(5)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            receiver.wait(2)
+            receiver.down()
+            before = len(scoring.served["t"])
+            remote.wait_for("a round", lambda: len(scoring.served["t"]) > before)
+            agent.stop()
+            receiver.up()
+            agent.start()
+            remote.wait_for("its return", lambda: len(scoring.served["t"]) > before + 2)
+            agent.drained()
+        assert [ends(samples) for samples in receiver.stream().values()] == [2] * 5
+
+
+def test_after_kill_9_what_is_gone_ends_and_what_lives_goes_on(tmp_path):
+    gone = set()
+
+    def results(n):
+        return [({"node": f"n{i}"}, n) for i in range(20) if i not in gone]
+
+    with remote.Receiver() as receiver, remote.Scoring(t=results) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            receiver.wait(2)
+            agent.kill()
+            gone |= {3, 11}
+            before = len(scoring.served["t"])
+            agent.start()
+            for i in gone:
+                remote.wait_for("the marker", lambda i=i: ended(receiver, "t", f"n{i}"), seconds=10)
+            remote.wait_for("two rounds", lambda: len(scoring.served["t"]) >= before + 2)
+            agent.drained()
+            for labels, samples in receiver.stream().items():
+                assert ends(samples) == (int(dict(labels)["ds_node"][1:]) in gone), labels
+            assert len(receiver.stream()) == 20
+
+
+@pytest.mark.skipif("DS_SLOW" not in os.environ, reason="takes five minutes, the grace; DS_SLOW=1 runs it")
+def test_a_scorer_that_is_gone_after_kill_9(tmp_path):
+    """Removed from the configuration while the agent was dead: nobody will ever publish its series again."""
+    with remote.Receiver() as receiver, remote.Scoring(a=remote.counted(2), b=remote.counted(2)) as scoring:
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            remote.wait_for("both", lambda: len(receiver.stream()) == 4)
+            agent.kill()
+            agent.config["summaries"] = [scoring.summary("a")]
+            agent.write_config()
+            agent.start()
+            started = time.monotonic()
+            for i in range(2):
+                # Until the end of the grace, five minutes.
+                remote.wait_for("the marker", lambda i=i: ended(receiver, "b", f"n0000{i}"), seconds=330)
+            print(f"the marker came after {time.monotonic() - started:.1f} s")
+            assert not ended(receiver, "a", "n00000")

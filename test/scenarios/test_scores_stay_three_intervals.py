@@ -1,0 +1,72 @@
+"""When a scorer fails, its scores stay until they are older than three intervals, or as many as are configured;
+then they go, and
+come back with the first good round."""
+
+import time
+
+import pytest
+
+from lib.agent import summary
+from lib.fake import hanging, plain, results
+from lib.wait import wait_until
+
+GOOD = results({"node": "n"}, 1)
+BAD = plain('{"error": "no model"}', 500)
+
+
+@pytest.mark.parametrize("intervals, limits", [(3, {}), (2, {"staleAfterIntervals": 2})])
+def test_they_stay_and_go(fake, start_agent, intervals, limits):
+    fails = summary("fails", fake.on("/fails", GOOD, BAD))
+    hangs = summary("hangs", fake.on("/hangs", GOOD, hanging))
+    agent = start_agent({"summaries": [fails, hangs], "limits": limits})
+    agent.wait_scores("fails"), agent.wait_scores("hangs")
+    ages, states = {}, {"fails": [], "hangs": []}
+
+    def all_gone():
+        for name in set(states) - set(ages):
+            state, scores = agent.status(name), agent.scores(name)
+            age = time.monotonic() - fake.requests(f"/{name}")[0].at
+            if scores:
+                states[name].append(state["state"])
+            else:
+                ages[name] = age
+        return len(ages) == 2
+
+    wait_until(all_gone, "all scores have gone")
+    assert all(intervals - 0.05 < age < intervals + 1.5 for age in ages.values()), ages
+    assert set(states["fails"]) == {"ok", "failing"}
+    assert agent.status("fails")["state"] == "stale"
+    assert "scores withdrawn: too old" in agent.log()
+    agent.wait_metric("dynamic_scoring_expired_total", score_name="fails")
+    assert agent.metric("dynamic_score_timestamp_seconds", ds_score_name="fails") is None
+    assert agent.metric("dynamic_scoring_series", score_name="fails") == 0
+
+    fake.on("/fails", GOOD)
+    assert agent.wait_scores("fails") == [({"node": "n"}, 1)]
+    assert "scores again" in agent.log()
+    agent.wait_until(lambda: agent.metric("dynamic_scoring_up", score_name="fails") == 1, "the scorer is up")
+
+
+@pytest.mark.parametrize("intervals", [1, 2])
+def test_a_healthy_scorer_never_lacks_scores(fake, start_agent, intervals):
+    """However short the patience: rounds are never quite equally long."""
+
+    def slower_each_time(connection, request):
+        time.sleep(0.05 * (len(fake.requests("/s")) % 4))
+        GOOD(connection, request)
+
+    scorer = summary("s", fake.on("/s", slower_each_time))
+    agent = start_agent({"summaries": [scorer], "limits": {"staleAfterIntervals": intervals}})
+    agent.wait_scores("s")
+    agent.holds_until(lambda: agent.scores("s"), lambda: len(fake.requests("/s")) >= 5, "there were five rounds")
+    assert agent.metric("dynamic_scoring_expired_total", score_name="s") in (None, 0)
+
+
+def test_one_bad_round_costs_nothing(fake, start_agent):
+    agent = start_agent({"summaries": [summary("s", fake.on("/s", GOOD, BAD, GOOD, BAD, GOOD))]})
+    agent.wait_scores("s")
+    agent.holds_until(
+        lambda: agent.scores("s") == [({"node": "n"}, 1)],
+        lambda: len(fake.requests("/s")) >= 5,
+        "there were five rounds, two of them bad",
+    )

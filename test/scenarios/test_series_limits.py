@@ -1,0 +1,35 @@
+"""limits.seriesPerScorer and limits.series: a scorer over its limit fails in words, and the others keep what they
+have."""
+
+from lib.agent import summary
+from lib.fake import results
+
+
+def many(n):
+    return results(*[x for i in range(n) for x in ({"node": str(i)}, i)])
+
+
+def test_per_scorer(fake, start_agent):
+    fits, over = summary("fits", fake.on("/fits", many(5))), summary("over", fake.on("/over", many(5), many(6)))
+    agent = start_agent({"summaries": [fits, over], "limits": {"seriesPerScorer": 5}})
+    agent.wait_scores("over")
+    error = agent.wait_rounds("over", 2)["error"]
+    assert (error["class"], error["text"]) == ("series_limit", "more series than limits.seriesPerScorer: 5")
+    assert len(agent.scores("fits")) == 5 and len(agent.scores("over")) == 5
+    agent.wait_metric("dynamic_scoring_limit_hits_total", limit="series_per_scorer", score_name="over")
+
+
+def test_of_all(fake, start_agent):
+    first, second = summary("first", fake.on("/first", many(5))), summary("second", fake.on("/second", many(4)))
+    agent = start_agent({"summaries": [first], "limits": {"series": 8}})
+    agent.wait_scores("first")
+    agent.apply({"summaries": [first, second], "limits": {"series": 8}})
+    error = agent.wait_rounds("second")["error"]
+    assert error["class"] == "series_limit"
+    assert error["text"] == "more series than limits.series (8 for all scorers) leaves for this one: 3"
+    agent.wait_metric("dynamic_scoring_limit_hits_total", limit="series", score_name="second")
+    # Its own scores do not count against a scorer, and what another gives up is there for the next.
+    agent.wait_rounds("first", agent.status("first")["rounds"] + 1)
+    assert agent.status("first")["error"] is None
+    fake.on("/first", many(2))
+    assert len(agent.wait_scores("second")) == 4

@@ -1,0 +1,27 @@
+"""Two scorers with one score name: the first stays, the other is left out and said to be, and nothing is mixed."""
+
+from lib.agent import PROGRAM, summary
+from lib.fake import results
+from lib.process import run
+
+
+def test_the_first_stays(fake, start_agent):
+    one = summary("same", fake.on("/one", results({"node": "n"}, 1)), name="one")
+    two = summary("same", fake.on("/two", results({"node": "n"}, 2)), name="two")
+    agent = start_agent({"summaries": [one, two]})
+    agent.wait_rounds("same", 2)
+    assert agent.scores("same") == [({"node": "n"}, 1)]
+    assert not fake.requests("/two")
+    assert [s["name"] for s in agent.status()["scorers"]] == ["one"]
+    [problem] = agent.status()["config"]["problems"]
+    assert "warning: summaries[1].scoreName: the summary at line 4 already has this score name" in problem
+    assert "already has this score name" in agent.log()
+    check = run(PROGRAM, "check-config", agent.file)
+    assert check.returncode == 0 and problem.split("config:")[-1] in check.stdout
+
+
+def test_identical_labels_under_different_names_stay_apart(fake, start_agent):
+    url = fake.on("/s", results({"node": "n"}, 1))
+    agent = start_agent({"summaries": [summary("one", url), summary("two", url), summary("One", url)]})
+    for name in ("one", "two", "One"):
+        assert agent.wait_scores(name) == [({"node": "n"}, 1)]

@@ -1,0 +1,17 @@
+"""Warnings that come with a good answer are shown in full, and cost nothing else."""
+
+from lib.agent import summary
+from lib.fake import results, series
+
+WARNING = 'remote storage "a<b>": partial data'
+
+
+def test_warnings(fake, start_agent):
+    fake.on("/api/v1/query_range", series({"node": "n1"}, warnings=[WARNING, "another"]))
+    agent = start_agent({"summaries": [summary("s", fake.on("/scoring", results({}, 1)), source=fake.url)]})
+    status = agent.wait_rounds("s")
+    assert (status["state"], status["warnings"]) == ("ok", {"count": 2, "first": WARNING})
+    assert agent.wait_scores("s") == [({}, 1)]
+    assert "remote storage &quot;a&lt;b&gt;&quot;: partial data" in agent.get("/").text
+    assert "the source warns" in agent.log() and "partial data" in agent.log()
+    agent.wait_metric("dynamic_scoring_source_warnings_total", 2, score_name="s")
