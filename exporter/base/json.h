@@ -75,6 +75,11 @@ bool json_number(struct json *j, struct str *ret);
 /* Reads any value, checked in full, and gives its bytes when ret is not NULL. The fast path for data that is
  * passed on as it is. */
 bool json_skip(struct json *j, struct str *ret);
+/* Passes over a value that json_peek() has found, of n bytes that are known to be good. */
+static inline void json_pass(struct json *j, size_t n)
+{
+    j->p += n;
+}
 /* Nothing but white space may follow. True when the whole text was one good value. */
 bool json_end(struct json *j);
 /* Sets an error of the caller's own at the current place (kept only if it is the first). Returns false. */

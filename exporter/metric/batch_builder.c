@@ -1,9 +1,10 @@
 /* Turns a round's results into a batch.
  *
- * Most rounds bring the series of the round before. So each result is looked up in the last set first, and the set is
- * used again when nothing came and nothing went; only otherwise is a new one made, by merging what stayed (already in
+ * Most rounds bring the series of the round before. So each result is looked up in the last set first (by its spelling,
+ * then by its name), and the set is  * used again when nothing came and nothing went; only otherwise is a new one made, by merging what stayed (already in
  * order) with what is new (sorted). */
 #include "exporter/metric/series_set.h"
+#include "exporter/metric/spellings.h"
 
 #include <errno.h>
 
@@ -14,6 +15,7 @@ struct fresh {
     size_t at, n; /* in fresh_text */
     double value;
     uint32_t result;
+    uint32_t id; /* as they came; until the batch is sealed their places are those after the last set's */
 };
 
 struct batch_builder {
@@ -24,9 +26,9 @@ struct batch_builder {
     struct str piece[PIECES + 1];
     enum ds_label label[PIECES];
 
-    struct series_set *last; /* of the batch before */
-    uint32_t *order;         /* places in last, as the last answer named them */
-    size_t n_order, order_cap;
+    struct series_set *last;    /* of the batch before */
+    struct spellings spellings; /* of last's series */
+    size_t label_max;
 
     /* While a batch is begun. */
     struct buf name;
@@ -34,7 +36,6 @@ struct batch_builder {
     uint32_t *results; /* which result brought each value */
     uint8_t *seen;
     size_t n_seen, n_results, duplicates;
-    bool in_order; /* order[] is still being followed */
     struct buf fresh_text;
     struct fresh *fresh;
     size_t n_fresh, fresh_cap;
@@ -123,6 +124,7 @@ void batch_abandon(struct batch_builder *b)
     b->fresh_slots = NULL;
     b->n_fresh = b->fresh_cap = b->fresh_mask = 0;
     b->n_seen = b->n_results = b->duplicates = 0;
+    spellings_drop(&b->spellings);
 }
 
 struct batch_builder *batch_builder_free(struct batch_builder *b)
@@ -133,7 +135,7 @@ struct batch_builder *batch_builder_free(struct batch_builder *b)
     (void)series_set_unref(b->last);
     buf_done(&b->constants);
     buf_done(&b->name);
-    free(b->order);
+    spellings_done(&b->spellings);
     free(b->score_name);
     free(b);
     return NULL;
@@ -144,12 +146,23 @@ void batch_builder_set_max(struct batch_builder *b, size_t max_series)
     b->max_series = max_series;
 }
 
+void batch_builder_set_label_max(struct batch_builder *b, size_t label_max)
+{
+    if (b->label_max != label_max)
+        spellings_done(&b->spellings);
+    b->label_max = label_max;
+}
+
+static size_t last_count(const struct batch_builder *b)
+{
+    return b->last ? series_count(b->last) : 0;
+}
+
 int batch_begin(struct batch_builder *b)
 {
-    size_t n = b->last ? series_count(b->last) : 0;
+    size_t n = last_count(b);
 
     batch_abandon(b);
-    b->in_order = true;
     b->values = calloc(size_max(n, 1), sizeof(*b->values));
     b->results = calloc(size_max(n, 1), sizeof(*b->results));
     b->seen = calloc(size_max(n, 1), 1);
@@ -197,37 +210,6 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
     return 0;
 }
 
-static int remember_order(struct batch_builder *b, uint32_t place)
-{
-    if (b->n_results >= b->order_cap) {
-        size_t cap = size_max(64, b->order_cap * 2);
-        uint32_t *order = realloc(b->order, cap * sizeof(*order));
-        if (!order)
-            return -ENOMEM;
-        b->order = order;
-        b->order_cap = cap;
-    }
-    b->order[b->n_results] = place;
-    return 0;
-}
-
-/* The place of the name just rendered in the last set, or -1. A scorer names its results in the same order from
- * round to round, so the place of the last answer's result is tried before any hashing. */
-static ssize_t find_known(struct batch_builder *b, uint64_t *hash)
-{
-    struct str name = buf_str(&b->name);
-
-    if (!b->last)
-        return -1;
-    if (b->in_order && b->n_results < b->n_order) {
-        uint32_t place = b->order[b->n_results];
-        if (str_eq(series_name(b->last, place), name))
-            return (ssize_t)place;
-    }
-    *hash = series_hash(name);
-    return series_set_lookup(b->last, name, *hash);
-}
-
 static int fresh_grow(struct batch_builder *b)
 {
     size_t cap = size_max(64, b->fresh_cap * 2), slots = cap * 2;
@@ -253,8 +235,8 @@ static int fresh_grow(struct batch_builder *b)
     return 0;
 }
 
-/* A name that the last set does not have. */
-static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
+/* A name that the last set does not have. *ret is its place until the batch is sealed. */
+static int add_fresh(struct batch_builder *b, uint64_t hash, double value, size_t *ret)
 {
     struct str name = buf_str(&b->name);
     size_t at;
@@ -271,6 +253,7 @@ static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
             f->value = value;
             f->result = (uint32_t)b->n_results;
             b->duplicates++;
+            *ret = last_count(b) + f->id;
             return 0;
         }
     }
@@ -279,9 +262,16 @@ static int add_fresh(struct batch_builder *b, uint64_t hash, double value)
     r = buf_put_str(&b->fresh_text, name);
     if (r < 0)
         return r == -EFBIG ? -ENOMEM : r;
-    b->fresh_slots[at] = (uint32_t)b->n_fresh + 1;
-    b->fresh[b->n_fresh++] =
-        (struct fresh){hash, b->fresh_text.n - name.n, name.n, value, (uint32_t)b->n_results};
+    *ret = last_count(b) + b->n_fresh;
+    b->fresh[b->n_fresh] = (struct fresh){
+        .hash = hash,
+        .at = b->fresh_text.n - name.n,
+        .n = name.n,
+        .value = value,
+        .result = (uint32_t)b->n_results,
+        .id = (uint32_t)b->n_fresh,
+    };
+    b->fresh_slots[at] = (uint32_t)++b->n_fresh;
     return 0;
 }
 
@@ -300,26 +290,47 @@ static int add_known(struct batch_builder *b, size_t place, double value)
     return 0;
 }
 
+/* Adds the name just rendered; *ret is its place. */
+static int add_name(struct batch_builder *b, double value, size_t *ret)
+{
+    struct str name = buf_str(&b->name);
+    uint64_t hash = series_hash(name);
+    ssize_t place = b->last ? series_set_lookup(b->last, name, hash) : -1;
+    int r;
+
+    if (place < 0)
+        return add_fresh(b, hash, value, ret);
+    *ret = (size_t)place;
+    r = add_known(b, *ret, value);
+    return r == 0 ? spellings_follow(&b->spellings, *ret, series_count(b->last)) : r;
+}
+
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
 {
-    uint64_t hash = 0;
-    ssize_t place;
+    size_t place;
     int r = render_name(b, labels);
 
-    if (r < 0)
-        return r == -EFBIG ? -ENOMEM : r;
-    place = find_known(b, &hash);
-    if (place >= 0) {
-        r = add_known(b, (size_t)place, value);
-        if (r == 0 &&
-            !(b->in_order && b->n_results < b->n_order && b->order[b->n_results] == (uint32_t)place))
-            r = remember_order(b, (uint32_t)place);
-    } else {
-        b->in_order = false; /* a new set comes, and with it new places */
-        r = add_fresh(b, hash ? hash : series_hash(buf_str(&b->name)), value);
-        if (r == 0)
-            r = remember_order(b, 0);
-    }
+    if (r == 0)
+        r = add_name(b, value, &place);
+    if (r == 0)
+        r = spellings_note(&b->spellings, labels->spelling, place);
+    if (r == 0)
+        b->n_results++;
+    return r == -EFBIG ? -ENOMEM : r;
+}
+
+size_t batch_spelled(const struct batch_builder *b, struct str text)
+{
+    return spellings_match(&b->spellings, text);
+}
+
+int batch_add_spelled(struct batch_builder *b, double value)
+{
+    size_t place;
+    int r = spellings_take(&b->spellings, &place);
+
+    if (r == 0)
+        r = add_known(b, place, value);
     if (r == 0)
         b->n_results++;
     return r;
@@ -337,16 +348,17 @@ static size_t kept_bytes(const struct batch_builder *b)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; b->last && i < series_count(b->last); i++)
+    for (size_t i = 0; i < last_count(b); i++)
         if (b->seen[i])
             bytes += series_name(b->last, i).n;
     return bytes;
 }
 
-/* Makes the batch's set, values and order from the series of the last set that were seen again and the fresh ones. */
-static int merge(struct batch_builder *b, struct batch *batch)
+/* Makes the batch's set, values and order from the series of the last set that were seen again and the fresh ones. moved[]
+ * gets, by the place that each had until now, the place that it has there. */
+static int merge(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
-    size_t n = b->n_seen + b->n_fresh, old_n = b->last ? series_count(b->last) : 0;
+    size_t n = b->n_seen + b->n_fresh, old_n = last_count(b);
     CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
     CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
     CLEANUP(cleanup_free) uint32_t *order = calloc(size_max(n, 1), sizeof(*order));
@@ -367,10 +379,12 @@ static int merge(struct batch_builder *b, struct batch *batch)
             i++;
         if (!f || (i < old_n && str_cmp(series_name(b->last, i), fresh_name) < 0)) {
             struct str name = series_name(b->last, i);
+            moved[i] = (uint32_t)set->n;
             values[set->n] = b->values[i];
             order[set->n] = b->results[i++];
             series_set_append(set, name, series_hash(name));
         } else {
+            moved[old_n + f->id] = (uint32_t)set->n;
             values[set->n] = f->value;
             order[set->n] = f->result;
             series_set_append(set, fresh_name, f->hash);
@@ -396,6 +410,20 @@ static int new_batch(struct batch **ret, const struct batch_builder *b, unix_ms 
     return batch->score_name ? 0 : -ENOMEM;
 }
 
+/* With other series than the last batch had. */
+static int seal_new_set(struct batch_builder *b, struct batch *batch)
+{
+    CLEANUP(cleanup_free) uint32_t *moved = calloc(last_count(b) + b->n_fresh + 1, sizeof(*moved));
+    int r = moved ? merge(b, batch, moved) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    (void)series_set_unref(b->last);
+    b->last = series_set_ref(batch->set);
+    spellings_keep(&b->spellings, moved);
+    return 0;
+}
+
 int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
 {
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
@@ -407,14 +435,11 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
-        b->n_order = b->n_results;
+        spellings_keep(&b->spellings, NULL);
     } else {
-        r = merge(b, batch);
+        r = seal_new_set(b, batch);
         if (r < 0)
             return r;
-        (void)series_set_unref(b->last);
-        b->last = series_set_ref(batch->set);
-        b->n_order = 0; /* places of the old set: learnt anew in the next round */
     }
     if (ret_duplicates)
         *ret_duplicates = b->duplicates;

@@ -83,6 +83,7 @@ struct batch_options {
 struct batch_labels {
     struct str value[DS_LABELS];
     unsigned escapes;
+    struct str spelling; /* the bytes of the answer that all this was read from, for batch_spelled(); may be empty */
 };
 
 /* The strings are copied. -ENOMEM. */
@@ -95,6 +96,14 @@ MUST_USE int batch_begin(struct batch_builder *b);
 /* Adds a result; one with the same labels as an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM; the batch is then lost. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
+/* Answers mostly spell the same labels in the same order as the last one. Where text begins with the bytes that spelled the
+ * result which should come next, returns their number: batch_add_spelled() then adds to that series, and the labels need not
+ * be read again. Otherwise 0. */
+size_t batch_spelled(const struct batch_builder *b, struct str text);
+/* After batch_spelled() found something. Otherwise as batch_add(). */
+MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
+/* What longer label values are cut to, by who reads them: spellings that were read under another limit are forgotten. */
+void batch_builder_set_label_max(struct batch_builder *b, size_t label_max);
 /* Ends the batch. *ret_duplicates (may be NULL) says how many results replaced an earlier one. -ENOMEM. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Gives up a batch that was begun; the next one is unaffected. */

@@ -17,12 +17,14 @@ struct reader {
     struct answer_stats *stats;
     size_t label_max;
     struct batch_labels labels; /* of the result at hand */
+    bool has_labels;            /* something stands in `labels` */
     char *room;       /* DS_LABELS values of label_max bytes, for those that cannot be slices of the body */
     struct buf plain; /* one value without its escapes */
     const char *no_score;  /* why the result at hand has no score; NULL once it has one */
     const char *no_metric; /* why its metric cannot be read; NULL when it can */
     unsigned odd_labels;   /* of those read, by bit: objects and arrays */
     double score;
+    bool spelled; /* the labels are spelled as the last answer spelled them: they were not read */
     bool out_of_memory;
 };
 
@@ -142,19 +144,19 @@ static void take_odd_label(struct reader *r, enum ds_label label)
         set_label(r, label, type == JSON_NULL ? STR("") : span);
 }
 
-static void take_metric(struct reader *r)
+/* Nine empty slices take longer to write than a spelling takes to compare; mostly they are empty already. */
+static void forget_labels(struct reader *r)
+{
+    if (r->has_labels)
+        r->labels = (struct batch_labels){.escapes = 0};
+    r->has_labels = false;
+}
+
+static void take_labels(struct reader *r)
 {
     struct str key;
 
-    enum json_type type = json_peek(&r->j);
-
-    r->labels = (struct batch_labels){.escapes = 0};
-    r->odd_labels = 0;
-    r->no_metric = type == JSON_OBJECT || type == JSON_NULL ? NULL : ".metric: expected an object";
-    if (type != JSON_OBJECT) {
-        (void)json_skip(&r->j, NULL);
-        return;
-    }
+    r->has_labels = true;
     (void)json_object(&r->j);
     while (json_member(&r->j, &key)) {
         enum ds_label label = label_of(key);
@@ -166,6 +168,37 @@ static void take_metric(struct reader *r)
         else if (json_string(&r->j, &raw))
             set_label(r, label, raw);
     }
+}
+
+/* Labels that were cut or mended are read in each round, because they are counted in each. */
+static void take_object(struct reader *r)
+{
+    const char *from = r->j.p;
+    size_t counted = r->stats->cut + r->stats->mended;
+    size_t n = batch_spelled(r->builder, (struct str){from, (size_t)(r->j.end - from)});
+
+    r->spelled = n > 0;
+    if (r->spelled) {
+        json_pass(&r->j, n);
+        return;
+    }
+    take_labels(r);
+    if (r->stats->cut + r->stats->mended == counted)
+        r->labels.spelling = (struct str){from, (size_t)(r->j.p - from)};
+}
+
+static void take_metric(struct reader *r)
+{
+    enum json_type type = json_peek(&r->j);
+
+    forget_labels(r);
+    r->odd_labels = 0;
+    r->no_metric = type == JSON_OBJECT || type == JSON_NULL ? NULL : ".metric: expected an object";
+    r->spelled = false;
+    if (type == JSON_OBJECT)
+        take_object(r);
+    else
+        (void)json_skip(&r->j, NULL);
 }
 
 static const char too_large[] = ".score: number too large for a double";
@@ -237,10 +270,11 @@ static void take_members(struct reader *r)
 static int take_result(struct reader *r)
 {
     r->stats->results++;
-    r->labels = (struct batch_labels){.escapes = 0};
+    forget_labels(r);
     r->no_score = ".score: missing";
     r->no_metric = NULL;
     r->odd_labels = 0;
+    r->spelled = false;
     if (json_peek(&r->j) == JSON_OBJECT) {
         take_members(r);
     } else {
@@ -253,7 +287,7 @@ static int take_result(struct reader *r)
         note_invalid(r);
         return 0;
     }
-    return batch_add(r->builder, &r->labels, r->score);
+    return r->spelled ? batch_add_spelled(r->builder, r->score) : batch_add(r->builder, &r->labels, r->score);
 }
 
 static int take_results(struct reader *r)
@@ -343,6 +377,7 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     int e;
 
     *stats = (struct answer_stats){.results = 0};
+    batch_builder_set_label_max(b, label_max);
     buf_init(&r.plain, SIZE_MAX / 2);
     json_init(&r.j, body, JSON_LENIENT_UTF8 | JSON_NAN_WORDS);
     e = room ? take_answer(&r, &has_results) : -ENOMEM;

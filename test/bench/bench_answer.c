@@ -9,23 +9,24 @@
 enum { REPEATS = 15, PEER_REPEATS = 3, LABEL_MAX = 256 };
 
 struct work {
-    struct buf body;
+    struct buf body, churned; /* the second has other series in one place of a hundred */
     char *copy;
     size_t results;
     struct batch_builder *builder;
+    bool turn;
 };
 
 static const struct batch_options options = {
     .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
 
-static void round_with(struct work *w, struct batch_builder *b)
+static void round_with(const struct work *w, struct batch_builder *b, const struct buf *body)
 {
     CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
     struct answer_stats stats;
     char why[1024];
 
     must(batch_begin(b) == 0);
-    must(answer_parse(buf_str(&w->body), b, LABEL_MAX, &stats, why) == ROUND_OK);
+    must(answer_parse(buf_str(body), b, LABEL_MAX, &stats, why) == ROUND_OK);
     must(batch_seal(b, (unix_ms){0}, &batch, NULL) == 0 && series_count(batch->set) == w->results);
 }
 
@@ -34,12 +35,22 @@ static void first_round(void *arg)
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
 
     must(batch_builder_new(&b, &options) == 0);
-    round_with(arg, b);
+    round_with(arg, b, &((struct work *)arg)->body);
 }
 
 static void next_round(void *arg)
 {
-    round_with(arg, ((struct work *)arg)->builder);
+    struct work *w = arg;
+
+    round_with(w, w->builder, &w->body);
+}
+
+static void next_round_churned(void *arg)
+{
+    struct work *w = arg;
+
+    w->turn = !w->turn;
+    round_with(w, w->builder, w->turn ? &w->churned : &w->body);
 }
 
 /* Decodes the answer and looks at every label and score: less than an agent has to do. */
@@ -72,20 +83,23 @@ static void copy(void *arg)
 
 static void measure(size_t results)
 {
-    struct work w = {.body = {.max = SIZE_MAX / 2}, .results = results};
+    struct work w = {.body = {.max = SIZE_MAX / 2}, .churned = {.max = SIZE_MAX / 2}, .results = results};
     unsigned n = (unsigned)results;
 
-    gen_scoring_answer(&w.body, (int)results, 0);
+    gen_scoring_answer(&w.body, (int)results, 0, 0);
+    gen_scoring_answer(&w.churned, (int)results, 0, 100);
     w.copy = malloc(w.body.n);
     must(w.copy && batch_builder_new(&w.builder, &options) == 0);
     measure_print((double)w.body.n, "bytes_%u", n);
     measure_print(measure_ms(first_round, &w, REPEATS), "first_ms_%u", n);
     measure_print(measure_ms(next_round, &w, REPEATS), "next_ms_%u", n);
+    measure_print(measure_ms(next_round_churned, &w, REPEATS), "churn_ms_%u", n);
     measure_print(measure_ms(copy, &w, REPEATS), "memcpy_ms_%u", n);
     measure_print(measure_ms(walk, &w, PEER_REPEATS), "jansson_ms_%u", n);
     w.builder = batch_builder_free(w.builder);
     free(w.copy);
     buf_done(&w.body);
+    buf_done(&w.churned);
 }
 
 /* With two arguments, an answer of so many results is only written to a file, for the other programs. */
@@ -94,8 +108,9 @@ int main(int argc, char **argv)
     BUF_AUTO(body, SIZE_MAX / 2);
     FILE *f;
 
+    measure_init();
     if (argc > 2) {
-        gen_scoring_answer(&body, atoi(argv[1]), 0);
+        gen_scoring_answer(&body, atoi(argv[1]), 0, 0);
         f = fopen(argv[2], "we");
         must(f && fwrite(body.p, 1, body.n, f) == body.n && fclose(f) == 0);
         return 0;

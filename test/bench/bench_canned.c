@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
     must(argc == 4);
     gen_query_answer(&series, atoi(argv[1]), atoi(argv[2]));
-    gen_scoring_answer(&scores, atoi(argv[3]), 0);
+    gen_scoring_answer(&scores, atoi(argv[3]), 0, 0);
     c.series = response_of(&series);
     c.scores = response_of(&scores);
     d = MHD_start_daemon(flags, 0, NULL, NULL, answer, &c,                                       //

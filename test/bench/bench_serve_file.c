@@ -49,7 +49,10 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
     (void)version;
     (void)data;
     (void)data_bytes;
-    (void)state;
+    if (!*state) {
+        *state = arg; /* answered at the second call only, or the connection would not be kept */
+        return MHD_YES;
+    }
     return MHD_queue_response(connection, MHD_HTTP_OK, arg);
 }
 

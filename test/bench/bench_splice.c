@@ -53,6 +53,7 @@ int main(int argc, char **argv)
     struct work w = {.body = {.max = SIZE_MAX / 2}};
     FILE *f;
 
+    measure_init();
     gen_query_answer(&w.body, SERIES, POINTS);
     if (argc > 1) {
         f = fopen(argv[1], "we");

@@ -109,7 +109,7 @@ static struct work *work_new(int series)
 
     must(w != NULL);
     w->body.max = w->text.max = w->out.max = SIZE_MAX / 2;
-    gen_scoring_answer(&w->body, series, 0);
+    gen_scoring_answer(&w->body, series, 0, 0);
     must(batch_builder_new(&w->builder, &options) == 0);
     read_answer(w);
     render(w);
@@ -161,6 +161,7 @@ static void measure_growth(int series, int repeats)
 
 int main(void)
 {
+    measure_init();
     measure_text();
     measure_growth(1000, 99);
     measure_growth(10000, 51);

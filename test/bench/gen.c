@@ -51,7 +51,7 @@ void gen_query_answer(struct buf *into, int series, int points)
     must(buf_puts(into, "]}}") == 0);
 }
 
-void gen_scoring_answer(struct buf *into, int results, int round)
+void gen_scoring_answer(struct buf *into, int results, int round, int churn)
 {
     must(buf_puts(into, "{\"results\":[") == 0);
     for (int i = 0; i < results; i++) {
@@ -59,8 +59,9 @@ void gen_scoring_answer(struct buf *into, int results, int round)
                         "%s{\"metric\":{\"__name__\":\"container_cpu_usage\",\"container\":\"main\",\"meta\":"
                         "\"mean\","
                         "\"namespace\":\"namespace-%d\",\"node\":\"node-%03d.example.internal\","
-                        "\"pod\":\"deployment-%d-%08x-abcde\"},\"score\":",
-                        i ? "," : "", i % 37, i % 100, i % 500, i) == 0);
+                        "\"pod\":\"deployment-%d-%08x-%s\"},\"score\":",
+                        i ? "," : "", i % 37, i % 100, i % 500, i,
+                        churn && i % churn == 0 ? "fghij" : "abcde") == 0);
         put_number(into, (i + round) * 1.001);
         must(buf_putc(into, '}') == 0);
     }

@@ -10,6 +10,12 @@
 
 enum { MAX_REPEATS = 99 };
 
+void measure_init(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
 double measure_cpu_ms(void)
 {
     struct timespec t;

@@ -2,6 +2,8 @@
 #ifndef DS_TEST_BENCH_MEASURE_H
 #define DS_TEST_BENCH_MEASURE_H
 
+/* Memory comes and goes as in the program itself (controller/main.c). To be called first. */
+void measure_init(void);
 /* The processor's time that this process has used, user and system, in milliseconds. */
 double measure_cpu_ms(void);
 /* The median of that over `repeats` (odd, at most 99) calls of fn, after one call to warm up. */

@@ -1,0 +1,96 @@
+#include "exporter/metric/spellings.h"
+
+#include "exporter/base/hash.h"
+#include "exporter/base/rand.h"
+
+#include <errno.h>
+
+static uint64_t hash_of(const struct spellings *s, const char *p, size_t n)
+{
+    return hash_bytes((struct str){p, n}, s->seed);
+}
+
+size_t spellings_match(const struct spellings *s, struct str text)
+{
+    const struct spelling *next = &s->was[s->next];
+
+    if (s->next == s->n_was || next->bytes > text.n || hash_of(s, text.p, next->bytes) != next->hash)
+        return 0;
+    return next->bytes;
+}
+
+static int append(struct spellings *s, const struct spelling *one)
+{
+    if (UNLIKELY(s->n_now == s->cap_now)) {
+        size_t cap = size_max(size_max(64, s->n_was), s->cap_now * 2);
+        struct spelling *now = realloc(s->now, cap * sizeof(*now));
+        if (!now)
+            return -ENOMEM;
+        s->now = now;
+        s->cap_now = cap;
+    }
+    s->now[s->n_now++] = *one;
+    return 0;
+}
+
+int spellings_take(struct spellings *s, size_t *ret)
+{
+    const struct spelling *one = &s->was[s->next++];
+
+    *ret = one->place;
+    return append(s, one);
+}
+
+int spellings_note(struct spellings *s, struct str text, size_t place)
+{
+    struct spelling one = {.bytes = (uint32_t)text.n, .place = (uint32_t)place};
+
+    if (text.n == 0 || text.n > UINT32_MAX)
+        return 0;
+    if (s->seed == 0)
+        s->seed = rand_u64() | 1;
+    one.hash = hash_of(s, text.p, text.n);
+    return append(s, &one);
+}
+
+int spellings_follow(struct spellings *s, size_t place, size_t n_places)
+{
+    if (s->n_was == 0)
+        return 0;
+    if (!s->index) {
+        s->index = calloc(n_places, sizeof(*s->index));
+        if (!s->index)
+            return -ENOMEM;
+        for (size_t i = 0; i < s->n_was; i++)
+            s->index[s->was[i].place] = (uint32_t)i + 1;
+    }
+    if (s->index[place])
+        s->next = s->index[place];
+    return 0;
+}
+
+void spellings_keep(struct spellings *s, const uint32_t *moved)
+{
+    for (size_t i = 0; moved && i < s->n_now; i++)
+        s->now[i].place = moved[s->now[i].place];
+    free(s->was);
+    s->was = TAKE_PTR(s->now);
+    s->n_was = s->n_now;
+    spellings_drop(s);
+}
+
+void spellings_drop(struct spellings *s)
+{
+    free(s->now);
+    free(s->index);
+    s->now = NULL;
+    s->index = NULL;
+    s->n_now = s->cap_now = s->next = 0;
+}
+
+void spellings_done(struct spellings *s)
+{
+    spellings_drop(s);
+    free(s->was);
+    *s = (struct spellings){.seed = s->seed};
+}
