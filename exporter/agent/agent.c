@@ -32,6 +32,17 @@ struct agent {
     bool own_rendered;
     struct reload_status reload;
     int64_t started_ms;
+    char *what; /* where the summaries come from, if not from the file */
+    void (*applied_fn)(void *arg);
+    void *applied_arg;
+    void (*round_fn)(void *arg, const struct scorer *s);
+    void *round_arg;
+    void (*config_fn)(void *arg, const struct config *c);
+    void *config_arg;
+    void (*render_fn)(void *arg);
+    void *render_arg;
+    const struct endpoint_status *(*endpoints_fn)(void *arg, size_t *ret_n);
+    void *endpoints_arg;
 };
 
 static size_t total_series(const struct agent *a)
@@ -58,6 +69,8 @@ static void render_own(struct timer *t)
 {
     struct agent *a = CONTAINER_OF(t, struct agent, own_timer);
 
+    if (a->render_fn)
+        a->render_fn(a->render_arg);
     metric_set(a->metrics, METRIC_SCORERS, LV_NONE, (double)a->n_scorers);
     metric_set(a->metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
     if (page_set_own(a->page, a->metrics) < 0)
@@ -102,13 +115,15 @@ static void round_ended(void *arg, struct scorer *s)
 {
     struct agent *a = arg;
 
-    (void)s;
+    if (a->round_fn)
+        a->round_fn(a->round_arg, s);
     own_changed(a);
     if (!a->options->once)
         return;
     for (size_t i = 0; i < a->n_scorers; i++)
         if (scorer_status(a->scorers[i])->rounds == 0)
             return;
+    render_own(&a->own_timer); /* nobody waits for the timer */
     loop_stop(a->loop);
 }
 
@@ -167,6 +182,7 @@ struct agent *agent_free(struct agent *a)
     (void)metrics_free(a->metrics);
     (void)config_free(a->config);
     free(a->reload.problems);
+    free(a->what);
     free(a);
     return NULL;
 }
@@ -307,7 +323,11 @@ static int apply(struct agent *a, struct config **config)
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
+    if (a->config_fn)
+        a->config_fn(a->config_arg, c);
     apply_summaries(a, &c->summaries, list);
+    if (a->applied_fn)
+        a->applied_fn(a->applied_arg);
     (void)config_free(was);
     return 0;
 }
@@ -341,40 +361,169 @@ static void log_problems(const struct problems *p)
                L_STR("problem", p->list[i].text));
 }
 
+/* All but the summaries when those come from elsewhere. */
+static int load_file(const struct agent *a, struct config **ret, struct problems *p)
+{
+    const struct agent_options *o = a->options;
+    int r = o->config_file ? config_load(ret, o->config_file, o->sections, o->n_sections, p)
+                           : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
+
+    if (r == 0)
+        r = apply_flags(*ret, o);
+    if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
+        problems_add(p, PROBLEM_ERROR, 0, 0,
+                     "clusterName: expected the cluster's name, here or by --cluster-name");
+        r = -EINVAL;
+    }
+    return r;
+}
+
+static int copy_summaries(struct summaries *ret, const struct summaries *from)
+{
+    CLEANUP(summaries_done) struct summaries s = {.list = calloc(from->n + 1, sizeof(*s.list))};
+
+    if (!s.list)
+        return -ENOMEM;
+    for (; s.n < from->n; s.n++)
+        if (summary_copy(&s.list[s.n], &from->list[s.n]) < 0)
+            return -ENOMEM;
+    *ret = s;
+    s = (struct summaries){0};
+    return 0;
+}
+
+/* Applies *c when r is 0, and tells how it went. */
+static int conclude(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
+{
+    problems_sort(p);
+    log_problems(p);
+    if (r == 0)
+        r = apply(a, c);
+    note_reload(a, r == 0, p, ret_why);
+    if (r == 0)
+        log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->n_scorers));
+    else
+        log_error(a->config ? "configuration refused, the one before stays in force"
+                            : "configuration refused",
+                  L_STR("file", p->file), L_ERR(r));
+    return r;
+}
+
 int agent_reload(struct agent *a, struct buf *ret_why)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    int r = problems_init(&p, a->options->config_file);
+    int r = problems_init(&p, a->options->config_file ? a->options->config_file : "flags");
 
     if (r < 0)
         return r;
-    r = config_load(&c, a->options->config_file, a->options->sections, a->options->n_sections, &p);
-    if (r == 0)
-        r = apply_flags(c, a->options);
-    if (r == 0 && (!c->cluster_name || !*c->cluster_name)) {
-        problems_add(&p, PROBLEM_ERROR, 0, 0,
-                     "clusterName: expected the cluster's name, here or by --cluster-name");
-        r = -EINVAL;
+    r = load_file(a, &c, &p);
+    if (r == 0 && a->what) {
+        summaries_done(&c->summaries);
+        r = copy_summaries(&c->summaries, &a->config->summaries);
     }
-    problems_sort(&p);
-    log_problems(&p);
+    return conclude(a, r, &c, &p, ret_why);
+}
+
+/* The file was good at the start: if it is not any more, that must be mended before other things can change. */
+static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
+{
+    CLEANUP(problems_done) struct problems of_file = {0};
+    int r = problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
+
+    if (r < 0)
+        return r;
+    r = load_file(a, ret, &of_file);
+    log_problems(&of_file);
+    if (r == -EINVAL)
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is broken, see the log", of_file.file);
+    if (r < 0)
+        return r;
+    summaries_done(&(*ret)->summaries);
+    (*ret)->summaries = text->summaries;
+    text->summaries = (struct summaries){0};
+    return 0;
+}
+
+int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why)
+{
+    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(cleanup_free) char *copy = strdup(what);
+    int r = copy ? problems_init(&p, what) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
+        text = STR("[]");
+    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p);
     if (r == 0)
-        r = apply(a, &c);
-    note_reload(a, r == 0, &p, ret_why);
-    if (r == 0)
-        log_info("configuration applied", L_STR("file", a->options->config_file),
-                 L_INT("scorers", a->n_scorers));
-    else
-        log_error(a->config ? "configuration refused, the one before stays in force"
-                            : "configuration refused",
-                  L_STR("file", a->options->config_file), L_ERR(r));
+        r = load_around(a, &c, of_text, &p);
+    r = conclude(a, r, &c, &p, ret_why);
+    if (r == 0) {
+        free(a->what);
+        a->what = TAKE_PTR(copy);
+    }
     return r;
 }
 
 const struct config *agent_config(const struct agent *a)
 {
     return a->config;
+}
+
+void agent_on_config(struct agent *a, void (*fn)(void *arg, const struct config *c), void *arg)
+{
+    a->config_fn = fn;
+    a->config_arg = arg;
+}
+
+void agent_on_applied(struct agent *a, void (*fn)(void *arg), void *arg)
+{
+    a->applied_fn = fn;
+    a->applied_arg = arg;
+}
+
+void agent_on_round(struct agent *a, void (*fn)(void *arg, const struct scorer *s), void *arg)
+{
+    a->round_fn = fn;
+    a->round_arg = arg;
+}
+
+void agent_set_secrets(struct agent *a, struct secrets *s)
+{
+    a->source_env.secrets = s ? s : &a->secrets.secrets;
+}
+
+void agent_wake(struct agent *a, const struct scorer *s)
+{
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (a->scorers[i] == s)
+            scorer_wake(a->scorers[i]);
+}
+
+void agent_on_render(struct agent *a, void (*fn)(void *arg), void *arg)
+{
+    a->render_fn = fn;
+    a->render_arg = arg;
+}
+
+void agent_touch(struct agent *a)
+{
+    own_changed(a);
+}
+
+void agent_set_endpoints(struct agent *a, const struct endpoint_status *(*get)(void *arg, size_t *ret_n),
+                         void *arg)
+{
+    a->endpoints_fn = get;
+    a->endpoints_arg = arg;
+}
+
+const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n)
+{
+    *ret_n = 0;
+    return a->endpoints_fn ? a->endpoints_fn(a->endpoints_arg, ret_n) : NULL;
 }
 
 struct page *agent_page(struct agent *a)
@@ -390,6 +539,11 @@ struct metrics *agent_metrics(struct agent *a)
 struct loop *agent_loop(struct agent *a)
 {
     return a->loop;
+}
+
+struct http *agent_http(struct agent *a)
+{
+    return a->http;
 }
 
 size_t agent_scorers(const struct agent *a)
@@ -409,7 +563,7 @@ const struct reload_status *agent_reload_status(const struct agent *a)
 
 const char *agent_config_file(const struct agent *a)
 {
-    return a->options->config_file;
+    return a->what ? a->what : cstr(a->options->config_file);
 }
 
 int64_t agent_started_ms(const struct agent *a)

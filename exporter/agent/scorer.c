@@ -22,6 +22,7 @@ struct scorer {
     struct timer next, expire;
     mono_ms due;     /* of the last round by the schedule, whatever it was started by */
     mono_ms started; /* the last round */
+    mono_ms old;     /* when the scores that are exposed are too old */
     struct scorer_status status;
 };
 
@@ -123,15 +124,26 @@ static void drop_scores(struct scorer *s)
     metric_remove(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name));
 }
 
-static void scores_expire(struct timer *t)
+static void expire(struct scorer *s)
 {
-    struct scorer *s = CONTAINER_OF(t, struct scorer, expire);
-
     log_warn("scores withdrawn: too old", L_STR("score_name", s->summary.score_name),
              L_INT("failures", s->status.failures), L_STR("err", s->status.reason));
     metric_add(s->env->metrics, METRIC_EXPIRED, LV(s->summary.score_name), 1);
+    loop_timer_clear(s->loop, &s->expire);
     drop_scores(s);
     s->env->ended(s->env->arg, s);
+}
+
+/* With a patience of one interval, the scores are too old while the round that renews them is under way. Unless it
+ * fails or hangs, nobody shall see them go. */
+static void scores_expire(struct timer *t)
+{
+    struct scorer *s = CONTAINER_OF(t, struct scorer, expire);
+    mono_ms now = loop_now(s->loop), late = mono_add(s->due, s->summary.interval_ms);
+    bool renewing = s->status.failures == 0 && !mono_before(now, s->due) && mono_before(now, late);
+
+    if (!renewing || loop_timer_set(s->loop, t, late) < 0)
+        expire(s);
 }
 
 /* Scores live for so many intervals; where a good round took longer than an interval, for so many of those. */
@@ -147,8 +159,9 @@ static void keep_scores(struct scorer *s, struct batch *b)
     metric_set(s->env->metrics, METRIC_SERIES, LV(name), (double)series_count(b->set));
     metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name),
                (double)b->at.ms / 1000);
+    s->old = mono_add(loop_now(s->loop), life);
     s->env->publish(s->env->arg, s, b);
-    if (loop_timer_set(s->loop, &s->expire, mono_add(loop_now(s->loop), life)) < 0)
+    if (loop_timer_set(s->loop, &s->expire, s->old) < 0)
         drop_scores(s); /* better none than some that would never go */
 }
 
@@ -295,6 +308,8 @@ static void round_ended(void *arg, struct round_result *r)
     note_status(s, r);
     if (r->error == ROUND_OK)
         keep_scores(s, TAKE_PTR(r->batch));
+    else if (s->batch && !mono_before(loop_now(s->loop), s->old))
+        expire(s);
     s->round = round_free(s->round);
     schedule_next(s, retry_after_ms);
     s->env->ended(s->env->arg, s);
@@ -379,6 +394,16 @@ int scorer_change(struct scorer *s, const struct summary *summary)
     schedule(s, s->due);
     metric_set(s->env->metrics, METRIC_INTERVAL, LV(copy.score_name), (double)copy.interval_ms / 1000);
     return 0;
+}
+
+void scorer_wake(struct scorer *s)
+{
+    bool refused = s->status.error == ROUND_SECRET || s->status.error == ROUND_HTTP_4XX;
+
+    if (s->status.running || s->status.rounds == 0 || !refused || s->env->once)
+        return;
+    s->due = loop_now(s->loop);
+    schedule(s, s->due);
 }
 
 struct scorer *scorer_free(struct scorer *s)

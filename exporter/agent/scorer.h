@@ -52,6 +52,9 @@ DEFINE_CLEANUP(struct scorer, scorer_free)
  * stay until that has ended. -ENOMEM: nothing has changed. */
 MUST_USE int scorer_change(struct scorer *s, const struct summary *summary);
 
+/* What made the last round fail may have passed: if it was refused (a token missing or not taken), the next starts at once. */
+void scorer_wake(struct scorer *s);
+
 const struct summary *scorer_summary(const struct scorer *s);
 const struct scorer_status *scorer_status(const struct scorer *s);
 /* The scores exposed now, NULL for none. */

@@ -114,7 +114,10 @@ static int call_new(struct http_call **ret, struct http *h, const struct http_re
     c->timeout_ms = rq->timeout_ms;
     c->answer.retry_after_ms = -1;
     c->cut_answer = rq->cut_answer;
+    c->accept_gzip = rq->accept_gzip;
     c->on_header = rq->on_header;
+    c->on_data = rq->on_data;
+    c->idle_ms = rq->idle_timeout_ms;
     buf_init(&c->answer.body, rq->max_answer);
     c->n_parts = rq->body_parts;
     for (size_t i = 0; i < rq->body_parts; i++) {
@@ -148,9 +151,12 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     if (!easy)
         return -ENOMEM;
     r = http_set_up(c, easy, rq);
+    if (r == 0)
+        r = http_stream_start(c);
     if (r == 0 && curl_multi_add_handle(h->multi, easy) != CURLM_OK)
         r = -ENOMEM;
     if (r < 0) {
+        http_stream_stop(c);
         give_handle(h, easy, false);
         return r;
     }
@@ -164,6 +170,7 @@ struct http_call *http_cancel(struct http_call *c)
 {
     if (!c || c->finishing)
         return NULL;
+    http_stream_stop(c);
     /* Takes an unread end of the transfer out of curl's queue too. */
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, false);
@@ -190,18 +197,25 @@ static void fill_answer(struct http_call *c, CURLcode code)
 }
 
 /* The handle and the call's place in the list are given back first, so that `done` may start, cancel or free anything. */
-static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
+void http_finish(struct http_call *c, CURLcode code)
 {
-    struct http *h = arg;
-    struct http_call *c = NULL;
-
-    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) != CURLE_OK || !c)
+    if (!http_stream_end(c))
         return;
+    http_stream_stop(c);
     fill_answer(c, code);
-    (void)curl_multi_remove_handle(h->multi, easy);
-    give_handle(h, easy, code == CURLE_OK);
+    (void)curl_multi_remove_handle(c->http->multi, c->easy);
+    give_handle(c->http, c->easy, code == CURLE_OK);
     unlink_call(c);
     c->finishing = true;
     c->done(c->arg, &c->answer);
     (void)call_free(c);
+}
+
+static void on_transfer_done(void *arg, CURL *easy, CURLcode code)
+{
+    struct http_call *c = NULL;
+
+    (void)arg;
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &c) == CURLE_OK && c)
+        http_finish(c, code);
 }

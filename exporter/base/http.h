@@ -33,6 +33,7 @@ const char *http_error_word(enum http_error e);
 /* What a call needs beside the system's store; NULL for none. Must live until `done`. */
 struct http_tls {
     const char *ca_file, *cert_file, *key_file; /* PEM */
+    struct str ca, cert, key;                   /* the same in memory, instead of files; empty for none */
     bool insecure;                              /* neither chain nor name is verified */
 };
 
@@ -51,12 +52,18 @@ struct http_request {
     size_t n_headers;
     const char *user, *password; /* basic authentication; copied */
     const struct http_tls *tls;
-    const char *proxy;      /* instead of the environment's */
+    const char *proxy;      /* instead of the environment's, NO_PROXY included */
     const char *connect_to; /* "host:port:to-host:to-port": where to connect to instead of the URL's host */
     bool no_redirects;      /* a redirect is the answer */
     bool cut_answer;        /* a body past max_answer is cut there and is no error */
+    bool accept_gzip;       /* over a network that is slower than decoding */
     /* Each header of the answer, with the arg of `done`; more than once after redirects. */
     void (*on_header)(void *arg, struct str name, struct str value);
+    /* Takes the body of a 2xx answer as it comes, with the arg of `done`: an empty piece when the headers are in, then each piece.
+     * Such a body is not kept and has no ceiling; max_answer is for other answers. Runs on the loop, never inside curl, and
+     * may do anything, http_cancel() included. Pieces that came before an error are passed on too. */
+    void (*on_data)(void *arg, struct str piece);
+    int64_t idle_timeout_ms; /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */
 };
 
 struct http_answer {

@@ -134,6 +134,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     const char *colon;
 
     c->header_bytes += line.n;
+    c->last_byte = loop_now(c->http->loop);
     if (c->header_bytes > MAX_HEADER_BYTES) {
         fail(c, HTTP_TOO_LARGE, "headers of the answer over the limit of 262144 bytes");
         return 0;
@@ -143,7 +144,11 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
         on_status_line(c);
     } else if (line.n == 0) {
         c->in_headers = false;
-        if (c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
+        if (http_stream_headers(c) < 0) {
+            fail(c, HTTP_MEMORY, "out of memory for the answer");
+            return 0;
+        }
+        if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
             too_large(c);
             return 0;
         }
@@ -161,6 +166,9 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     char *room;
     int r = 0;
 
+    c->last_byte = loop_now(c->http->loop);
+    if (c->streaming)
+        return http_stream_in(c, p, size * n);
     /* Room for the announced size at once, so that a large body is not moved while it grows. */
     if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
         r = buf_room(body, c->announced, &room);

@@ -30,7 +30,10 @@ struct http_call {
     struct curl_slist *extra;  /* the caller's own, between the two; curl_slist_free_all() takes it apart */
     struct curl_slist *connect_to;
     bool cut_answer;
+    bool accept_gzip;
     void (*on_header)(void *arg, struct str name, struct str value);
+    void (*on_data)(void *arg, struct str piece);
+    int64_t idle_ms;
     char *joined; /* a small body in one piece */
     uint64_t body_bytes;
     size_t part, offset; /* read so far: all before this byte of this part */
@@ -39,6 +42,11 @@ struct http_call {
     uint64_t announced; /* Content-Length; 0 without */
     bool encoded;       /* Content-Encoding: announced says nothing about the decoded size */
     bool in_headers;    /* a status line came, and not yet the end of its headers */
+    /* A streamed answer: answer.body is what has come and was not passed on */
+    bool streaming, paused, stream_begun; /* the last: not yet said to on_data */
+    struct timer deliver, idle;
+    mono_ms last_byte;
+    bool *gone; /* while on_data runs: set when it ended the call */
     char curl_error[CURL_ERROR_SIZE];
     size_t n_parts;
     struct str parts[];
@@ -57,5 +65,18 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg);
 
 /* Fills error and reason of the call's answer from what curl says, unless a callback has set them already. */
 void http_explain(struct http_call *c, CURLcode code);
+
+/* Takes the call out of the client and runs `done` with what curl says, unless an error is set already. */
+void http_finish(struct http_call *c, CURLcode code);
+
+/* Streaming and the idle timeout (http_stream.c). */
+MUST_USE int http_stream_start(struct http_call *c);
+/* The headers are in. -ENOMEM. */
+MUST_USE int http_stream_headers(struct http_call *c);
+/* What http_on_body() is to return. */
+size_t http_stream_in(struct http_call *c, const char *p, size_t n);
+/* Passes on what has come. False when on_data ended the call. */
+bool http_stream_end(struct http_call *c);
+void http_stream_stop(struct http_call *c);
 
 #endif

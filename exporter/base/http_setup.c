@@ -22,6 +22,16 @@ static struct curl_slist common_headers[] = {
     {.data = (char *)(uintptr_t) "Accept-Encoding: identity", .next = &common_headers[2]},
     {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
 };
+static struct curl_slist common_with_gzip[] = {
+    {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_with_gzip[1]},
+    {.data = (char *)(uintptr_t) "Accept-Encoding: gzip", .next = &common_with_gzip[2]},
+    {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
+};
+
+static struct curl_slist *common_of(const struct http_call *c)
+{
+    return c->accept_gzip ? common_with_gzip : common_headers;
+}
 
 #define SET(option, value)                                           \
     do {                                                             \
@@ -152,7 +162,7 @@ static int set_extra_headers(struct http_call *c, const struct http_request *rq)
     for (last = c->extra; last && last->next;)
         last = last->next;
     if (last) {
-        last->next = common_headers;
+        last->next = common_of(c);
         c->headers.next = c->extra;
     }
     return 0;
@@ -166,7 +176,7 @@ static int set_headers(struct http_call *c, CURL *easy, const char *content_type
 
     if (n < 0 || (size_t)n >= sizeof(c->content_type))
         return -EINVAL;
-    c->headers = (struct curl_slist){.data = c->content_type, .next = common_headers};
+    c->headers = (struct curl_slist){.data = c->content_type, .next = common_of(c)};
     SET(CURLOPT_HTTPHEADER, &c->headers);
     SET(CURLOPT_USERAGENT, c->http->user_agent);
     /* Decodes what comes compressed unasked; the header of our own wins over the one this would send. */
@@ -174,18 +184,57 @@ static int set_headers(struct http_call *c, CURL *easy, const char *content_type
     return 0;
 }
 
+static struct curl_blob blob_of(struct str s)
+{
+    return (struct curl_blob){.data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_NOCOPY};
+}
+
+static int set_tls_blobs(CURL *easy, const struct http_tls *tls)
+{
+    struct curl_blob ca = blob_of(tls->ca), cert = blob_of(tls->cert), key = blob_of(tls->key);
+
+    if (tls->ca.n) {
+        SET(CURLOPT_CAINFO, NULL);
+        SET(CURLOPT_CAPATH, NULL);
+        SET(CURLOPT_CAINFO_BLOB, &ca);
+    }
+    if (tls->cert.n) {
+        SET(CURLOPT_SSLCERT_BLOB, &cert);
+        SET(CURLOPT_SSLKEY_BLOB, &key);
+    }
+    return 0;
+}
+
+static int set_tls_of_call(CURL *easy, const struct http_tls *tls)
+{
+    if (tls->ca_file) {
+        SET(CURLOPT_CAINFO, tls->ca_file);
+        SET(CURLOPT_CAPATH, NULL);
+    }
+    if (tls->cert_file) {
+        SET(CURLOPT_SSLCERT, tls->cert_file);
+        SET(CURLOPT_SSLKEY, tls->key_file);
+    }
+    if (tls->insecure) {
+        SET(CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    return set_tls_blobs(easy, tls);
+}
+
 /* What only some callers ask for. */
 static int set_extras(struct http_call *c, CURL *easy, const struct http_request *rq)
 {
-    const struct http_tls *tls = rq->tls;
     int r = set_extra_headers(c, rq);
 
     if (r < 0)
         return r;
     if (rq->no_redirects)
         SET(CURLOPT_FOLLOWLOCATION, 0L);
-    if (rq->proxy)
+    if (rq->proxy) {
         SET(CURLOPT_PROXY, rq->proxy);
+        SET(CURLOPT_NOPROXY, "");
+    }
     if (rq->user) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(CURLOPT_USERNAME, rq->user);
@@ -197,19 +246,7 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
             return -ENOMEM;
         SET(CURLOPT_CONNECT_TO, c->connect_to);
     }
-    if (tls && tls->ca_file) {
-        SET(CURLOPT_CAINFO, tls->ca_file);
-        SET(CURLOPT_CAPATH, NULL);
-    }
-    if (tls && tls->cert_file) {
-        SET(CURLOPT_SSLCERT, tls->cert_file);
-        SET(CURLOPT_SSLKEY, tls->key_file);
-    }
-    if (tls && tls->insecure) {
-        SET(CURLOPT_SSL_VERIFYPEER, 0L);
-        SET(CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    return 0;
+    return rq->tls ? set_tls_of_call(easy, rq->tls) : 0;
 }
 
 static int set_callbacks(struct http_call *c, CURL *easy)
@@ -247,7 +284,7 @@ int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq)
 void http_tear_down(struct http_call *c)
 {
     for (struct curl_slist *h = c->extra; h; h = h->next)
-        if (h->next == common_headers)
+        if (h->next == common_of(c))
             h->next = NULL;
     curl_slist_free_all(c->extra);
     curl_slist_free_all(c->connect_to);

@@ -1,0 +1,118 @@
+/* Answers that are taken piece by piece, and calls that end when nothing comes any more.
+ *
+ * What curl hands over is only noted inside curl, and passed on by a timer in the loop's next turn: so on_data may start and
+ * cancel calls, which curl does not allow inside its callbacks. A reader that is slower than its server has the transfer paused. */
+#include "exporter/base/http_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    WINDOW = 256 << 10, /* noted at most, but for one piece of curl's */
+};
+
+static void on_deliver(struct timer *t);
+
+static void on_idle(struct timer *t)
+{
+    struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
+    mono_ms until = mono_add(c->last_byte, c->idle_ms);
+
+    /* Setting a timer that has just run cannot fail. */
+    if (mono_before(loop_now(c->http->loop), until) && loop_timer_set(c->http->loop, t, until) == 0)
+        return;
+    c->answer.error = HTTP_TIMEOUT;
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "nothing came for %.1f s",
+                   (double)c->idle_ms / 1e3);
+    http_finish(c, CURLE_OPERATION_TIMEDOUT);
+}
+
+int http_stream_start(struct http_call *c)
+{
+    struct loop *l = c->http->loop;
+
+    c->deliver.fn = on_deliver;
+    c->idle.fn = on_idle;
+    c->last_byte = loop_now(l);
+    return c->idle_ms > 0 ? loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->idle_ms)) : 0;
+}
+
+void http_stream_stop(struct http_call *c)
+{
+    loop_timer_clear(c->http->loop, &c->deliver);
+    loop_timer_clear(c->http->loop, &c->idle);
+    if (c->gone)
+        *c->gone = true;
+    c->gone = NULL;
+}
+
+static int deliver_soon(struct http_call *c)
+{
+    return c->deliver.place ? 0 : loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
+}
+
+int http_stream_headers(struct http_call *c)
+{
+    long status = 0;
+
+    if (!c->on_data || curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+        status / 100 != 2)
+        return 0;
+    c->streaming = c->stream_begun = true;
+    c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
+    return deliver_soon(c);
+}
+
+size_t http_stream_in(struct http_call *c, const char *p, size_t n)
+{
+    if (c->answer.body.n && c->answer.body.n + n > WINDOW) {
+        c->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    if (buf_put(&c->answer.body, p, n) == 0 && deliver_soon(c) == 0)
+        return n;
+    c->answer.error = HTTP_MEMORY;
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "out of memory for the answer");
+    return 0;
+}
+
+/* False when on_data ended the call. */
+static bool pass_on(struct http_call *c, struct str piece)
+{
+    bool gone = false;
+
+    c->gone = &gone;
+    c->on_data(c->arg, piece);
+    if (!gone)
+        c->gone = NULL;
+    return !gone;
+}
+
+bool http_stream_end(struct http_call *c)
+{
+    BUF_AUTO(got, 0);
+
+    if (c->stream_begun) {
+        c->stream_begun = false;
+        if (!pass_on(c, STR("")))
+            return false;
+    }
+    if (!c->streaming || c->answer.body.n == 0)
+        return true;
+    got = buf_take(&c->answer.body);
+    return pass_on(c, buf_str(&got));
+}
+
+static void on_deliver(struct timer *t)
+{
+    struct http_call *c = CONTAINER_OF(t, struct http_call, deliver);
+    CURLcode code;
+
+    if (!http_stream_end(c) || !c->paused)
+        return;
+    c->paused = false;
+    /* Hands over at once what was held back; a failure there is not reported in any other way. */
+    code = curl_easy_pause(c->easy, CURLPAUSE_CONT);
+    if (code != CURLE_OK)
+        http_finish(c, code);
+}

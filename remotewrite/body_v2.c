@@ -1,0 +1,138 @@
+#include "remotewrite/body_v2.h"
+
+#include "exporter/base/hash.h"
+#include "exporter/metric/series.h"
+#include "remote_v1.pb-c.h"
+#include "remote_v2.pb-c.h"
+
+#include <errno.h>
+
+/* Everything that a 2.0 message is put together from; strings stay where protobuf-c put them. */
+struct maker {
+    Rw__V1__WriteRequest *v1;
+    char **symbols;
+    size_t n_symbols;
+    uint32_t *slots; /* places in symbols, by hash; 0: free, as the empty string needs no search */
+    size_t mask;
+    uint32_t *refs;
+    Rw__V2__TimeSeries *series, **series_places;
+    Rw__V2__Sample *samples, **sample_places;
+    Rw__V2__Metadata metadata;
+};
+
+static void maker_done(struct maker *m)
+{
+    rw__v1__write_request__free_unpacked(m->v1, NULL);
+    free(m->symbols);
+    free(m->slots);
+    free(m->refs);
+    free(m->series);
+    free(m->series_places);
+    free(m->samples);
+    free(m->sample_places);
+}
+
+static void count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *ret_samples)
+{
+    *ret_labels = *ret_samples = 0;
+    for (size_t i = 0; i < rq->n_timeseries; i++) {
+        *ret_labels += rq->timeseries[i]->n_labels;
+        *ret_samples += rq->timeseries[i]->n_samples;
+    }
+}
+
+static int make_room(struct maker *m)
+{
+    size_t labels, samples, slots = 16, n = m->v1->n_timeseries;
+
+    count(m->v1, &labels, &samples);
+    while (slots < (2 * labels + 2) * 2)
+        slots *= 2;
+    m->mask = slots - 1;
+    m->slots = calloc(slots, sizeof(m->slots[0]));
+    m->symbols = malloc((2 * labels + 2) * sizeof(char *));
+    m->refs = malloc((2 * labels + 1) * sizeof(m->refs[0]));
+    m->series = malloc((n + 1) * sizeof(m->series[0]));
+    m->series_places = malloc((n + 1) * sizeof(m->series_places[0]));
+    m->samples = malloc((samples + 1) * sizeof(m->samples[0]));
+    m->sample_places = malloc((samples + 1) * sizeof(m->sample_places[0]));
+    return m->slots && m->symbols && m->refs && m->series && m->series_places && m->samples && m->sample_places
+               ? 0
+               : -ENOMEM;
+}
+
+static uint32_t symbol(struct maker *m, char *text)
+{
+    size_t i;
+
+    if (!*text)
+        return 0;
+    i = hash_bytes(str_of(text), 0) & m->mask;
+    while (m->slots[i]) {
+        if (strcmp(m->symbols[m->slots[i]], text) == 0)
+            return m->slots[i];
+        i = (i + 1) & m->mask;
+    }
+    m->symbols[m->n_symbols] = text;
+    return m->slots[i] = (uint32_t)m->n_symbols++;
+}
+
+/* Refs and samples are taken from the shared arrays, from *refs and *samples on. */
+static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2__TimeSeries *to, size_t *refs,
+                        size_t *samples)
+{
+    rw__v2__time_series__init(to);
+    to->labels_refs = m->refs + *refs;
+    to->n_labels_refs = 2 * from->n_labels;
+    for (size_t i = 0; i < from->n_labels; i++) {
+        m->refs[(*refs)++] = symbol(m, from->labels[i]->name);
+        m->refs[(*refs)++] = symbol(m, from->labels[i]->value);
+        if (strcmp(from->labels[i]->name, "__name__") == 0 && strcmp(from->labels[i]->value, SCORE_METRIC) == 0)
+            to->metadata = &m->metadata;
+    }
+    to->samples = m->sample_places + *samples;
+    to->n_samples = from->n_samples;
+    for (size_t i = 0; i < from->n_samples; i++, (*samples)++) {
+        Rw__V2__Sample *s = &m->samples[*samples];
+
+        rw__v2__sample__init(s);
+        s->has_value = s->has_timestamp = true;
+        s->value = from->samples[i]->value;
+        s->timestamp = from->samples[i]->timestamp;
+        m->sample_places[*samples] = s;
+    }
+}
+
+int body_v2_message(struct str v1, struct buf *into)
+{
+    static char empty[] = "", help[] = SCORE_HELP;
+    CLEANUP(maker_done)
+    struct maker m = {.v1 = rw__v1__write_request__unpack(NULL, v1.n, (const uint8_t *)v1.p)};
+    Rw__V2__Request rq = RW__V2__REQUEST__INIT;
+    size_t refs = 0, samples = 0;
+    char *room;
+    int r;
+
+    if (!m.v1)
+        return -EBADMSG;
+    r = make_room(&m);
+    if (r < 0)
+        return r;
+    m.symbols[m.n_symbols++] = empty;
+    rw__v2__metadata__init(&m.metadata);
+    m.metadata.has_type = m.metadata.has_help_ref = true;
+    m.metadata.type = RW__V2__METADATA__TYPE__GAUGE;
+    m.metadata.help_ref = symbol(&m, help);
+    for (size_t i = 0; i < m.v1->n_timeseries; i++) {
+        make_series(&m, m.v1->timeseries[i], &m.series[i], &refs, &samples);
+        m.series_places[i] = &m.series[i];
+    }
+    rq.symbols = m.symbols;
+    rq.n_symbols = m.n_symbols;
+    rq.timeseries = m.series_places;
+    rq.n_timeseries = m.v1->n_timeseries;
+    r = buf_room(into, rw__v2__request__get_packed_size(&rq), &room);
+    if (r == 0)
+        into->n += rw__v2__request__pack(&rq, (uint8_t *)room);
+    return r;
+}

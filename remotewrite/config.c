@@ -1,0 +1,260 @@
+/* Reading `remoteWrite`: a list of endpoints, strictly. */
+#include "remotewrite/config.h"
+
+#include "exporter/base/hash.h"
+#include "exporter/base/http.h"
+#include "remotewrite/config_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
+
+enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096 };
+
+static const char *const keys[] = {
+    "url",          "name",       "remote_timeout", "headers",         "basic_auth",      "authorization",
+    "tls_config",   "proxy_url",  "protocol",       "queue_config",    "external_labels", "send_health_metrics",
+    "metadata_config", "write_relabel_configs", NULL,
+};
+
+struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
+{
+    (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+    return c;
+}
+
+static void pairs_done(struct rw_pairs *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->list[i].name);
+        free(p->list[i].value);
+    }
+    free(p->list);
+}
+
+struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c)
+{
+    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return NULL;
+    char *strings[] = {c->name,      c->url,         c->url_shown, c->user,       c->password,
+                       c->password_file, c->auth_type, c->credentials, c->credentials_file, c->ca_file,
+                       c->cert_file, c->key_file,    c->server_name, c->proxy_url};
+
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free(strings[i]);
+    pairs_done(&c->headers);
+    pairs_done(&c->external_labels);
+    relabel_done(&c->relabel);
+    free(c);
+    return NULL;
+}
+
+static void defaults(struct rw_endpoint_config *c)
+{
+    c->refs = 1;
+    c->timeout_ms = 30 * 1000;
+    c->protocol = RW_PROTOCOL_V1;
+    c->max_samples_per_send = 10000;
+    c->batch_send_deadline_ms = 5000;
+    c->min_backoff_ms = 1000;
+    c->max_backoff_ms = 60 * 1000;
+    c->max_spool_bytes = 1ull << 30;
+    c->full_policy = RW_DROP_OLDEST;
+    c->metadata_send = true;
+    c->metadata_interval_ms = 60 * 1000;
+}
+
+static const char *leave_query_out(char *url)
+{
+    url[strcspn(url, "?#")] = '\0';
+    return url;
+}
+
+static void read_url(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+{
+    static const char what[] = "an absolute http or https URL with a host";
+    BUF_AUTO(shown, SHOWN_URL_MAX);
+
+    if (!node_given(map, "url")) {
+        node_missing(map, "url", r->p, what);
+        return;
+    }
+    c->url = rw_read_text(r, map, "url");
+    if (!c->url) {
+        if (!r->no_memory && node_get(map, "url")->kind == NODE_STRING)
+            node_expected(node_get(map, "url"), r->p, what);
+        return;
+    }
+    if (!rw_is_url(c->url, false)) {
+        node_expected(node_get(map, "url"), r->p, what);
+        return;
+    }
+    if (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0) {
+        node_problem(node_get(map, "url"), r->p, PROBLEM_ERROR, "longer than 4 KiB");
+        return;
+    }
+    c->url_shown = rw_keep(r, str_of(leave_query_out(shown.p)));
+}
+
+static bool is_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char ch = s.p[i];
+
+        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' ||
+              ch == '_' || ch == '.'))
+            return false;
+    }
+    return s.n > 0 && s.n <= NAME_MAX_BYTES && s.p[0] != '.';
+}
+
+/* Without a name, one that stays the same as long as the URL does: it is the spool's folder. */
+static char *name_from_url(struct rw_reader *r, const char *url)
+{
+    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+    char name[16];
+
+    for (const char *p = url; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+    (void)snprintf(name, sizeof(name), "%06x", (unsigned)(h ^ h >> 32) & 0xffffff);
+    return rw_keep(r, str_of(name));
+}
+
+static void read_name(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+{
+    struct str s = {0};
+
+    if (!node_str(map, "name", r->p, &s))
+        return;
+    if (s.n == 0) {
+        c->name = c->url ? name_from_url(r, c->url) : NULL;
+        return;
+    }
+    if (is_name(s))
+        c->name = rw_keep(r, s);
+    else
+        node_expected(node_get(map, "name"), r->p,
+                      "at most 64 letters, digits, '-', '_' and '.', not starting with '.'");
+}
+
+static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+{
+    static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0", [RW_PROTOCOL_VM] = "vm", [RW_PROTOCOL_V2] = "2.0",
+                                        [RW_PROTOCOL_AUTO] = "auto"};
+    const struct node *n = node_given(map, "protocol");
+
+    /* `protocol: 1.0` without quotes is a number for YAML, and clear enough. */
+    for (unsigned i = 0; n && i < ARRAY_SIZE(words); i++)
+        if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) && str_eq(n->text, str_of(words[i]))) {
+            c->protocol = (enum rw_protocol)i;
+            return;
+        }
+    if (n)
+        node_expected(n, r->p, "auto, 1.0, 2.0 or vm");
+}
+
+static void read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+{
+    const struct node *rules = node_given(map, "write_relabel_configs");
+
+    (void)node_duration(map, "remote_timeout", r->p, 10, 3600 * 1000, &c->timeout_ms);
+    (void)node_bool(map, "send_health_metrics", r->p, &c->send_health_metrics);
+    if (rules && relabel_read(&c->relabel, rules, r->p) < 0)
+        r->no_memory = true;
+}
+
+/* The next node of the subtree, each before what is in it; NULL at its end. */
+static const struct node *walk(const struct node *top, const struct node *n)
+{
+    if (n->n)
+        return n->items[0];
+    while (n != top && n->index + 1 >= n->parent->n)
+        n = n->parent;
+    return n == top ? NULL : n->parent->items[n->index + 1];
+}
+
+static uint64_t fingerprint(const struct node *top)
+{
+    uint64_t h = 0;
+
+    for (const struct node *n = top; n; n = walk(top, n)) {
+        h = hash_bytes(n->key, h + (uint64_t)n->kind);
+        h = hash_bytes(n->text, h + n->n);
+    }
+    return h;
+}
+
+static struct rw_endpoint_config *read_endpoint(struct rw_reader *r, const struct node *map)
+{
+    struct rw_endpoint_config *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        r->no_memory = true;
+        return NULL;
+    }
+    defaults(c);
+    node_only_keys(map, keys, PROBLEM_ERROR, r->p);
+    read_url(r, c, map);
+    read_name(r, c, map);
+    read_protocol(r, c, map);
+    read_rest(r, c, map);
+    rw_read_credentials(r, c, map);
+    rw_read_queue(r, c, map);
+    rw_read_labels(r, c, map);
+    c->fingerprint = fingerprint(map);
+    return c;
+}
+
+static void check_names(const struct rw_config *c, const struct node *list, struct problems *p)
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (c->list[i]->name && c->list[k]->name && strcmp(c->list[i]->name, c->list[k]->name) == 0) {
+                node_problem(list->items[i], p, PROBLEM_ERROR,
+                             "has the same name as entry %zu, \"%s\"; give each a name of its own", k,
+                             c->list[i]->name);
+                break;
+            }
+}
+
+static void done(void *config)
+{
+    struct rw_config *c = config;
+
+    for (size_t i = 0; i < c->n; i++)
+        (void)rw_endpoint_config_unref(c->list[i]);
+    free(c->list);
+    free(c);
+}
+
+static int parse(const struct node *list, struct problems *p, void **ret)
+{
+    struct rw_reader r = {.p = p};
+    struct rw_config *c;
+
+    if (list->kind != NODE_LIST || list->n > RW_MAX_ENDPOINTS) {
+        node_expected(list, p, "a list of at most %d endpoints", RW_MAX_ENDPOINTS);
+        return 0;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    *ret = c;
+    c->list = calloc(list->n + 1, sizeof(*c->list));
+    for (size_t i = 0; c->list && i < list->n; i++) {
+        const struct node *n = list->items[i];
+
+        if (n->kind != NODE_MAP)
+            node_expected(n, p, "an endpoint: an object with url, name and so on");
+        else if ((c->list[c->n] = read_endpoint(&r, n)))
+            c->n++;
+    }
+    if (r.no_memory || !c->list)
+        return -ENOMEM;
+    if (p->errors == 0)
+        check_names(c, list, p);
+    return 0;
+}
+
+const struct config_section rw_config_section = {.key = "remoteWrite", .parse = parse, .done = done};

@@ -1,0 +1,68 @@
+/* The `remoteWrite` section of the agent's configuration: a list of endpoints, with the names that Prometheus' remote_write
+ * uses. */
+#ifndef DS_REMOTEWRITE_CONFIG_H
+#define DS_REMOTEWRITE_CONFIG_H
+
+#include "exporter/agent/config.h"
+#include "remotewrite/relabel.h"
+
+/* What a request may look like on the wire. */
+enum rw_form { RW_FORM_V1, RW_FORM_VM, RW_FORM_V2, RW_FORMS };
+enum rw_protocol { RW_PROTOCOL_V1, RW_PROTOCOL_VM, RW_PROTOCOL_V2, RW_PROTOCOL_AUTO };
+enum rw_full_policy { RW_DROP_OLDEST, RW_DROP_NEWEST };
+
+/* "1.0", "vm", "2.0", as in the configuration and on the status page. */
+extern const char *const rw_form_words[RW_FORMS];
+
+struct rw_pair {
+    char *name, *value;
+};
+
+struct rw_pairs {
+    struct rw_pair *list;
+    size_t n;
+};
+
+/* One endpoint. Immutable once read. */
+struct rw_endpoint_config {
+    unsigned refs;
+    uint64_t fingerprint; /* of all that is written: the same for endpoints that need no restart */
+    char *name;           /* also the spool's folder */
+    char *url;
+    char *url_shown; /* without credentials and query */
+    int64_t timeout_ms;
+    struct rw_pairs headers; /* none of those that the protocol sets */
+    char *user, *password, *password_file;
+    char *auth_type, *credentials, *credentials_file;
+    char *ca_file, *cert_file, *key_file, *server_name;
+    bool insecure_skip_verify;
+    char *proxy_url;
+    enum rw_protocol protocol;
+    int64_t max_samples_per_send;
+    int64_t batch_send_deadline_ms;
+    int64_t min_backoff_ms, max_backoff_ms;
+    int64_t sample_age_limit_ms; /* 0: none */
+    uint64_t max_spool_bytes;
+    bool max_spool_given;
+    enum rw_full_policy full_policy;
+    struct rw_pairs external_labels; /* sorted by name */
+    bool send_health_metrics;
+    bool metadata_send;
+    int64_t metadata_interval_ms;
+    struct relabel_rules relabel;
+};
+
+struct rw_config {
+    struct rw_endpoint_config **list;
+    size_t n;
+};
+
+enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
+
+/* For the table that agent_options and config_load() take; what it makes is a struct rw_config. */
+extern const struct config_section rw_config_section;
+
+struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c);
+struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c);
+
+#endif

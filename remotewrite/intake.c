@@ -1,0 +1,339 @@
+/* Owns, for each scorer, its set of series and the frames made from it. */
+#include "remotewrite/intake.h"
+
+#include "remotewrite/active.h"
+#include "remotewrite/frame.h"
+#include "remotewrite/intake_internal.h"
+
+#include <errno.h>
+
+static struct intake_lane *lane_free(struct intake_lane *l)
+{
+    if (!l)
+        return NULL;
+    intake_drop_frames(l);
+    (void)series_set_unref(l->set);
+    (void)label_bytes_free(l->labels);
+    free(l);
+    return NULL;
+}
+
+static struct intake_lane *find_lane(struct intake *in, struct str name, bool make)
+{
+    struct intake_lane **at = &in->lanes, *l;
+
+    while ((l = *at) && !str_eq(name, (struct str){l->name, l->name_n}))
+        at = &l->next;
+    if (l || !make)
+        return l;
+    l = calloc(1, sizeof(*l) + name.n + 1);
+    if (!l)
+        return NULL;
+    l->name_n = name.n;
+    if (name.n)
+        memcpy(l->name, name.p, name.n);
+    *at = l;
+    return l;
+}
+
+static int take_remembered(void *arg, struct str name, struct label_bytes *labels)
+{
+    struct intake_lane *l = find_lane(arg, name, true);
+
+    if (!l || l->labels) {
+        (void)label_bytes_free(labels);
+        return l ? 0 : -ENOMEM;
+    }
+    l->labels = labels;
+    l->n = labels->n;
+    return 0;
+}
+
+int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q, struct spool *spool)
+{
+    CLEANUP(cleanup_intake_free) struct intake *in = calloc(1, sizeof(*in));
+    int r;
+
+    if (!in)
+        return -ENOMEM;
+    in->config = c;
+    in->queue = q;
+    in->spool = spool;
+    r = spool ? active_load(spool, take_remembered, in) : 0;
+    if (r == -ENOMEM)
+        return r;
+    *ret = TAKE_PTR(in);
+    return 0;
+}
+
+struct intake *intake_free(struct intake *in)
+{
+    while (in && in->lanes) {
+        struct intake_lane *next = in->lanes->next;
+
+        (void)lane_free(in->lanes);
+        in->lanes = next;
+    }
+    free(in);
+    return NULL;
+}
+
+/* Later than all that this lane ever sent, even if the clock was set back: order within a series is what receivers insist
+ * on. After a step back of more than an hour it was the earlier time that was wrong. */
+static int64_t next_time(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
+{
+    int64_t last = queue_last_ms(in->queue, (struct str){l->name, l->name_n});
+
+    return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
+}
+
+/* Queues a frame filled with values, or with stale markers when there are none. */
+static int append(struct intake *in, const struct intake_lane *l, const struct frame *f, const double *values, int64_t at_ms,
+                  int64_t now_ms)
+{
+    char *payload = malloc(f->block_n);
+    struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
+                            .samples = (uint32_t)f->n,
+                            .first_ms = at_ms,
+                            .last_ms = at_ms,
+                            .lane = {l->name, l->name_n}};
+
+    if (!payload) {
+        queue_count_drop(in->queue, DROP_MEMORY, f->n);
+        return -ENOMEM;
+    }
+    if (values)
+        frame_fill(f, payload, values, at_ms);
+    else
+        frame_fill_stale(f, payload, at_ms);
+    return queue_append(in->queue, &h, payload, f->block_n, now_ms);
+}
+
+static int append_markers(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
+                          const uint32_t *pick, size_t n, int64_t at_ms, int64_t now_ms)
+{
+    size_t most = (size_t)in->config->max_samples_per_send;
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i += most) {
+        CLEANUP(cleanup_frame_free) struct frame *f = NULL;
+
+        r = frame_new(&f, labels, pick + i, 0, size_min(most, n - i), at_ms);
+        if (r == 0)
+            r = append(in, l, f, NULL, at_ms, now_ms);
+    }
+    return r;
+}
+
+/* Markers for what the lane had and `now` has not; `now` may be NULL. */
+static int end_series(struct intake *in, struct intake_lane *l, const struct label_bytes *now, int64_t at_ms,
+                      int64_t now_ms)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = NULL;
+    CLEANUP(cleanup_free) uint32_t *gone = NULL;
+    const struct label_bytes *before = l->labels;
+    size_t n;
+    int r = 0;
+
+    if (!before && l->set) {
+        r = label_bytes_new(&was, l->set, in->config);
+        before = was;
+    }
+    if (r < 0 || !before)
+        return r;
+    r = label_bytes_missing(before, now, &gone, &n);
+    return r < 0 ? r : append_markers(in, l, before, gone, n, at_ms, now_ms);
+}
+
+void intake_drop_frames(struct intake_lane *l)
+{
+    for (size_t i = 0; i < l->n_frames; i++)
+        (void)frame_free(l->frames[i]);
+    free(l->frames);
+    l->frames = NULL;
+    l->n_frames = 0;
+}
+
+static int make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels, int64_t at_ms)
+{
+    size_t most = (size_t)in->config->max_samples_per_send;
+    int r = 0;
+
+    intake_drop_frames(l);
+    l->frames = calloc(labels->n / most + 1, sizeof(struct frame *));
+    if (!l->frames)
+        return -ENOMEM;
+    for (size_t i = 0; i < labels->n && r == 0; i += most) {
+        r = frame_new(&l->frames[l->n_frames], labels, NULL, i, size_min(most, labels->n - i), at_ms);
+        l->n_frames += r == 0;
+    }
+    if (r < 0)
+        intake_drop_frames(l);
+    return r;
+}
+
+/* The order matters for a crash in between: markers for what is gone first, then the memory of what is alive, then its
+ * samples. The worst that can happen is a marker twice. */
+static int remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
+{
+    int r;
+
+    queue_sync(in->queue);
+    r = in->spool ? active_save(in->spool, (struct str){l->name, l->name_n}, labels) : 0;
+    if (r < 0 && r != -ENOMEM) {
+        log_warn("series alive cannot be noted on disk: after a crash they end without stale markers",
+                 L_STR("remote_name", in->config->name), L_ERR(r));
+        r = 0;
+    }
+    return r;
+}
+
+/* The scorer has other series than in its last round, or it is its first. */
+static int take_set(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms, int64_t now_ms)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    int r = label_bytes_new(&labels, set, in->config);
+
+    if (r == 0)
+        r = end_series(in, l, labels, at_ms, now_ms);
+    if (r == 0)
+        r = remember(in, l, labels);
+    if (r == 0)
+        r = make_frames(in, l, labels, at_ms);
+    if (r < 0)
+        return r;
+    if (labels->invalid) {
+        queue_count_drop(in->queue, DROP_INVALID, labels->invalid);
+        log_warn("series with labels that are not valid are left out", L_STR("remote_name", in->config->name),
+                 L_STR("score_name", l->name), L_INT("series", labels->invalid));
+    }
+    l->labels = label_bytes_free(l->labels);
+    (void)series_set_unref(l->set);
+    l->set = series_set_ref(set);
+    l->n = labels->n;
+    return 0;
+}
+
+static bool frames_serve(const struct intake_lane *l, const struct series_set *set, int64_t at_ms)
+{
+    return l->set == set && l->frames && (l->n_frames == 0 || l->frames[0]->time_n == frame_time_bytes(at_ms));
+}
+
+int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
+{
+    struct intake_lane *l = find_lane(in, str_of(b->score_name), true);
+    int64_t at_ms = l ? next_time(in, l, b->at.ms) : 0;
+    int r = l ? 0 : -ENOMEM;
+
+    if (r == 0 && !frames_serve(l, b->set, at_ms))
+        r = take_set(in, l, b->set, at_ms, now_ms);
+    if (r < 0) {
+        queue_count_drop(in->queue, DROP_MEMORY, series_count(b->set));
+        return r;
+    }
+    for (size_t i = 0; i < l->n_frames; i++)
+        r = append(in, l, l->frames[i], b->values, at_ms, now_ms) ?: r;
+    queue_sync(in->queue);
+    return r;
+}
+
+/* All series of the lane end. */
+static int end_lane(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
+{
+    int r = end_series(in, l, NULL, next_time(in, l, at_ms), now_ms);
+
+    if (r == 0)
+        r = remember(in, l, NULL);
+    if (r < 0)
+        return r;
+    intake_drop_frames(l);
+    l->labels = label_bytes_free(l->labels);
+    l->set = series_set_unref(l->set);
+    l->n = 0;
+    return 0;
+}
+
+int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms)
+{
+    struct intake_lane *l = find_lane(in, score_name, false);
+
+    return l ? end_lane(in, l, at_ms, now_ms) : 0;
+}
+
+void intake_grace(struct intake *in, int64_t now_ms)
+{
+    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+        if (!l->labels || l->name_n == 0)
+            continue;
+        if (l->grace_until_ms == 0)
+            l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
+        if (now_ms < l->grace_until_ms)
+            continue;
+        log_info("scorer has not come back after the restart, its series end",
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
+        if (end_lane(in, l, now_ms, now_ms) < 0)
+            l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
+    }
+}
+
+void intake_stop(struct intake *in, int64_t now_ms)
+{
+    for (struct intake_lane *l = in->lanes; l; l = l->next)
+        if (end_lane(in, l, now_ms, now_ms) < 0)
+            log_error("no memory for stale markers", L_STR("remote_name", in->config->name),
+                      L_STR("score_name", l->name));
+}
+
+size_t intake_series(const struct intake *in)
+{
+    size_t n = 0;
+
+    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+        n += l->n;
+    return n;
+}
+
+size_t intake_memory(const struct intake *in)
+{
+    size_t n = sizeof(*in);
+
+    for (const struct intake_lane *l = in->lanes; l; l = l->next)
+        for (size_t i = 0; i < l->n_frames; i++)
+            n += frame_memory(l->frames[i]);
+    return n;
+}
+
+/* The agent's own metrics: few, and other series may come at any time, so nothing is kept but the labels. */
+static int take_text(struct intake *in, struct intake_lane *l, struct label_bytes *labels, const double *values,
+                     int64_t at_ms, int64_t now_ms)
+{
+    bool same = l->labels && l->labels->n == labels->n && l->labels->bytes_n == labels->bytes_n &&
+                memcmp(l->labels->bytes, labels->bytes, labels->bytes_n) == 0;
+    int r = same ? 0 : end_series(in, l, labels, at_ms, now_ms) ?: remember(in, l, labels);
+
+    if (r == 0)
+        r = make_frames(in, l, labels, at_ms);
+    for (size_t i = 0; r == 0 && i < l->n_frames; i++)
+        r = append(in, l, l->frames[i], values, at_ms, now_ms);
+    intake_drop_frames(l);
+    queue_sync(in->queue);
+    return r;
+}
+
+int intake_text(struct intake *in, struct str text, int64_t at_ms, int64_t now_ms)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    CLEANUP(cleanup_free) double *values = NULL;
+    struct intake_lane *l = find_lane(in, STR(""), true);
+    int r = l ? intake_parse_text(in->config, text, &labels, &values) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    r = take_text(in, l, labels, values, next_time(in, l, at_ms), now_ms);
+    if (r < 0)
+        return r;
+    (void)label_bytes_free(l->labels);
+    l->labels = TAKE_PTR(labels);
+    l->n = l->labels->n;
+    return 0;
+}

@@ -1,0 +1,339 @@
+/* Owns the lanes and the records in them. */
+#include "remotewrite/queue_internal.h"
+
+#include <errno.h>
+
+enum { FRESH_PICKS = 3, MEMORY_ONLY_MAX = 64 << 20 };
+
+const char *const queue_drop_words[DROPS] = {
+    [DROP_FULL_OLDEST] = "full_oldest", [DROP_FULL_NEWEST] = "full_newest", [DROP_TOO_OLD] = "too_old",
+    [DROP_DAMAGED] = "damaged",         [DROP_MEMORY] = "memory",           [DROP_REJECTED] = "rejected",
+    [DROP_INVALID] = "invalid",         [DROP_BUSY] = "busy",
+};
+
+int queue_new(struct queue **ret, const struct queue_options *o, struct spool_found *ret_found)
+{
+    CLEANUP(cleanup_queue_free) struct queue *q = calloc(1, sizeof(*q));
+    struct spool_found found = {0};
+    int r = 0;
+
+    if (!q)
+        return -ENOMEM;
+    q->spool = o->spool;
+    q->max_bytes = o->max_bytes;
+    q->max_memory = o->spool && o->max_bytes > MEMORY_ONLY_MAX ? MEMORY_ONLY_MAX : o->max_bytes;
+    q->policy = o->policy;
+    q->age_limit_ms = o->age_limit_ms;
+    q->memory_bytes = o->memory_bytes;
+    q->lanes_end = &q->lanes;
+    q->unsynced_end = &q->unsynced;
+    q->next_seq = 1;
+    if (q->spool)
+        r = queue_recover(q, &found);
+    if (r < 0)
+        return r;
+    if (ret_found)
+        *ret_found = found;
+    *ret = TAKE_PTR(q);
+    return 0;
+}
+
+static void free_record(struct record *r)
+{
+    free(r->payload);
+    free(r);
+}
+
+struct queue *queue_free(struct queue *q)
+{
+    if (!q)
+        return NULL;
+    for (struct lane *l = q->lanes, *next; l; l = next) {
+        next = l->next;
+        while (l->head) {
+            struct record *r = l->head;
+
+            l->head = r->next;
+            free_record(r);
+        }
+        free(l);
+    }
+    free(q);
+    return NULL;
+}
+
+struct lane *queue_find_lane(const struct queue *q, struct str name)
+{
+    struct lane *l = q->lanes;
+
+    while (l && !str_eq(name, (struct str){l->name, l->name_n}))
+        l = l->next;
+    return l;
+}
+
+struct lane *queue_lane(struct queue *q, struct str name)
+{
+    struct lane *l = queue_find_lane(q, name);
+
+    if (l)
+        return l;
+    l = calloc(1, sizeof(*l) + name.n + 1);
+    if (!l)
+        return NULL;
+    l->last_ms = INT64_MIN;
+    l->name_n = name.n;
+    if (name.n)
+        memcpy(l->name, name.p, name.n);
+    *q->lanes_end = l;
+    q->lanes_end = &l->next;
+    return l;
+}
+
+/* Appends to the lane; the record's payload and place are set. */
+void queue_link(struct queue *q, struct lane *l, struct record *r)
+{
+    r->lane = l;
+    if (l->tail)
+        l->tail->next = r;
+    else
+        l->head = r;
+    l->tail = r;
+    l->n++;
+    if (r->last_ms > l->last_ms)
+        l->last_ms = r->last_ms;
+    if (r->last_ms > q->stats.newest_ever_ms)
+        q->stats.newest_ever_ms = r->last_ms;
+    q->stats.records++;
+    q->stats.samples += r->samples;
+    q->stats.bytes += r->payload_n;
+    if (r->payload)
+        q->stats.memory += r->payload_n;
+    if (!r->place.segment)
+        q->memory_only += r->payload_n;
+}
+
+static void forget_unsynced(struct queue *q, struct record *r)
+{
+    for (struct record **at = &q->unsynced; *at; at = &(*at)->next_unsynced)
+        if (*at == r) {
+            *at = r->next_unsynced;
+            if (q->unsynced_end == &r->next_unsynced)
+                q->unsynced_end = at;
+            return;
+        }
+}
+
+void queue_remove(struct queue *q, struct record **at)
+{
+    struct record *r = *at, *before = NULL;
+    struct lane *l = r->lane;
+
+    if (r == l->head && r->seq > l->done) {
+        l->done = r->seq;
+        q->position_changed = true;
+    }
+    for (struct record *p = l->tail == r ? l->head : NULL; p && p != r; p = p->next)
+        before = p;
+    if (l->tail == r)
+        l->tail = before;
+    *at = r->next;
+    l->n--;
+    q->stats.records--;
+    q->stats.samples -= r->samples;
+    q->stats.bytes -= r->payload_n;
+    if (r->payload)
+        q->stats.memory -= r->payload_n;
+    if (r->place.segment)
+        spool_forget(q->spool, r->place);
+    else
+        q->memory_only -= r->payload_n;
+    forget_unsynced(q, r);
+    free_record(r);
+}
+
+void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
+{
+    q->stats.dropped[why] += samples;
+}
+
+/* Onto the disk, or into memory alone when that fails. */
+static void store(struct queue *q, struct record *r, const struct record_head *h)
+{
+    int error = q->spool ? spool_append(q->spool, h, (struct str){r->payload, r->payload_n}, &r->place) : 0;
+
+    if (error < 0) {
+        r->place = (struct spool_place){0};
+        q->stats.disk_error = error;
+    } else if (q->spool) {
+        *q->unsynced_end = r;
+        q->unsynced_end = &r->next_unsynced;
+    }
+}
+
+int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n, int64_t now_ms)
+{
+    struct lane *l = h->lane.n <= LANE_NAME_MAX && payload_n <= RECORD_MAX ? queue_lane(q, h->lane) : NULL;
+    struct record *r = l ? calloc(1, sizeof(*r)) : NULL;
+    enum queue_drop why = DROP_MEMORY;
+
+    queue_expire(q, now_ms);
+    if (!r || !queue_make_room(q, RECORD_HEAD + h->lane.n + payload_n, &why)) {
+        queue_count_drop(q, why, h->samples);
+        free(payload);
+        free(r);
+        return why == DROP_MEMORY ? -ENOMEM : 0;
+    }
+    h->seq = q->next_seq++;
+    *r = (struct record){.seq = h->seq,
+                         .kind = h->kind,
+                         .samples = h->samples,
+                         .first_ms = h->first_ms,
+                         .last_ms = h->last_ms,
+                         .payload = payload,
+                         .payload_n = payload_n};
+    store(q, r, h);
+    queue_link(q, l, r);
+    return 0;
+}
+
+/* What is safe on disk need not stay in memory too, past the part that is about to be sent anyway. */
+static void release_memory(struct queue *q, struct record *r)
+{
+    if (q->stats.memory <= q->memory_bytes || r == q->held || !r->payload)
+        return;
+    q->stats.memory -= r->payload_n;
+    free(r->payload);
+    r->payload = NULL;
+}
+
+/* The file cannot be trusted to hold it. */
+static void keep_in_memory(struct queue *q, struct record *r)
+{
+    if (!r->place.segment)
+        return;
+    spool_forget(q->spool, r->place);
+    r->place = (struct spool_place){0};
+    q->memory_only += r->payload_n;
+}
+
+void queue_sync(struct queue *q)
+{
+    struct record *r = q->unsynced, *next;
+    int error;
+
+    if (!r)
+        return;
+    error = spool_sync(q->spool);
+    for (; r; r = next) {
+        next = r->next_unsynced;
+        r->next_unsynced = NULL;
+        if (error < 0)
+            keep_in_memory(q, r);
+        else
+            release_memory(q, r);
+    }
+    q->unsynced = NULL;
+    q->unsynced_end = &q->unsynced;
+    q->stats.disk_error = error;
+}
+
+int64_t queue_last_ms(const struct queue *q, struct str lane)
+{
+    const struct lane *l = queue_find_lane(q, lane);
+
+    return l ? l->last_ms : INT64_MIN;
+}
+
+static bool is_too_old(const struct queue *q, const struct record *r, int64_t now_ms)
+{
+    return q->age_limit_ms && r != q->held && r->last_ms < now_ms - q->age_limit_ms;
+}
+
+void queue_expire(struct queue *q, int64_t now_ms)
+{
+    for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next)
+        while (l->head && is_too_old(q, l->head, now_ms)) {
+            queue_count_drop(q, DROP_TOO_OLD, l->head->samples);
+            queue_remove(q, &l->head);
+        }
+}
+
+/* Without a backlog: what waits is of the newest round. */
+static bool is_fresh(const struct lane *l)
+{
+    return l->head->last_ms >= l->last_ms;
+}
+
+/* The first lane after the one served last that has something; a fresh one before others, but now and then any, so that a
+ * backlog drains also where fresh rounds never end. */
+static struct lane *next_lane(struct queue *q)
+{
+    struct lane *any = NULL, *l = q->served;
+    bool want_fresh = q->picks++ % (FRESH_PICKS + 1) != FRESH_PICKS;
+    size_t lanes = 0;
+
+    for (struct lane *p = q->lanes; p; p = p->next)
+        lanes++;
+    for (; lanes; lanes--) {
+        l = l && l->next ? l->next : q->lanes;
+        if (l->head && want_fresh && is_fresh(l))
+            return l;
+        if (l->head && !any)
+            any = l;
+    }
+    return any;
+}
+
+struct record *queue_pick(struct queue *q, int64_t now_ms)
+{
+    struct lane *l;
+
+    queue_expire(q, now_ms);
+    l = next_lane(q);
+    if (!l)
+        return NULL;
+    q->served = l;
+    q->held = l->head;
+    return l->head;
+}
+
+int queue_payload(struct queue *q, struct record *r, struct str *ret)
+{
+    BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
+    int error = r->payload ? 0 : spool_read(q->spool, r->place, &bytes);
+
+    if (error < 0)
+        return error;
+    if (!r->payload) {
+        r->payload = buf_take(&bytes).p;
+        q->stats.memory += r->payload_n;
+    }
+    *ret = (struct str){r->payload, r->payload_n};
+    return 0;
+}
+
+void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
+{
+    queue_count_drop(q, why, dropped);
+    q->held = NULL;
+    queue_remove(q, &r->lane->head);
+}
+
+void queue_put_back(struct queue *q, struct record *r)
+{
+    (void)r;
+    q->held = NULL;
+}
+
+void queue_stats(const struct queue *q, struct queue_stats *ret)
+{
+    *ret = q->stats;
+    for (const struct lane *l = q->lanes; l; l = l->next) {
+        if (!l->head)
+            continue;
+        if (!ret->oldest_ms || l->head->first_ms < ret->oldest_ms)
+            ret->oldest_ms = l->head->first_ms;
+        if (l->tail->last_ms > ret->newest_ms)
+            ret->newest_ms = l->tail->last_ms;
+    }
+}

@@ -1,0 +1,55 @@
+/* The spool's file format. A segment is a file of records, each with its own checksum:
+ *
+ *     "DSRWSEG1"                                   8 bytes, once
+ *     magic crc32c length | kind lane_n ... lane payload      for each record, little-endian
+ *
+ * What is damaged costs the records that are damaged: reading goes on at the next one that is whole. */
+#ifndef DS_REMOTEWRITE_SEGMENT_H
+#define DS_REMOTEWRITE_SEGMENT_H
+
+#include "exporter/base/buf.h"
+
+#include <stdbool.h>
+
+enum record_kind { RECORD_SAMPLES = 1, RECORD_MARKERS = 2 };
+
+/* What is known about a record without looking into its payload. */
+struct record_head {
+    uint64_t seq; /* ever increasing within a spool */
+    enum record_kind kind;
+    uint32_t samples;
+    int64_t first_ms, last_ms; /* timestamps */
+    struct str lane;           /* score name; empty for the agent's own metrics */
+};
+
+enum { SEGMENT_HEAD = 8, RECORD_HEAD = 48, LANE_NAME_MAX = 1024, RECORD_MAX = 64 << 20 };
+
+extern const char segment_magic[SEGMENT_HEAD + 1];
+
+/* The record's first RECORD_HEAD bytes; the lane's name and the payload follow them in the file. */
+void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload);
+
+enum segment_found {
+    SEGMENT_RECORD,
+    SEGMENT_DAMAGE, /* bytes [at, at + n) are lost, and something whole follows */
+    SEGMENT_TORN,   /* from `at` on nothing is whole */
+    SEGMENT_END
+};
+
+struct segment_reader {
+    struct str bytes; /* of the whole file */
+    size_t next;
+};
+
+struct segment_item {
+    size_t at, n; /* where in the file, and how many bytes */
+    struct record_head head;
+    struct str payload; /* both point into the reader's bytes */
+};
+
+/* Reads the whole record at `at`; false when there is none. */
+bool record_read(struct str bytes, size_t at, struct segment_item *ret);
+void segment_reader_init(struct segment_reader *r, struct str bytes);
+enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret);
+
+#endif

@@ -1,0 +1,353 @@
+/* Owns the record under way and the wait for the next try. */
+#include "remotewrite/sender_internal.h"
+
+#include "exporter/metric/series.h"
+#include "remotewrite/body.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { COMPLAIN_MS = 60 * 1000, NO_MEMORY_MS = 1000, TYPE_GAUGE = 2 };
+
+static void step(struct sender *s);
+static void on_timer(struct timer *t);
+
+static const char *name(const struct sender *s)
+{
+    return s->o.config->name;
+}
+
+int sender_new(struct sender **ret, const struct sender_options *o)
+{
+    struct sender *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    s->o = *o;
+    s->timer.fn = on_timer;
+    buf_init(&s->body, BODY_MAX);
+    s->stats.form = sender_form(s);
+    *ret = s;
+    return 0;
+}
+
+struct sender *sender_free(struct sender *s)
+{
+    if (!s)
+        return NULL;
+    loop_timer_clear(s->o.loop, &s->timer);
+    s->o.transport->cancel(s->o.transport);
+    if (s->record)
+        queue_put_back(s->o.queue, s->record);
+    buf_done(&s->body);
+    free(s);
+    return NULL;
+}
+
+struct sender_stats *sender_stats(struct sender *s)
+{
+    return &s->stats;
+}
+
+static void changed(struct sender *s)
+{
+    if (s->o.changed)
+        s->o.changed(s->o.arg);
+}
+
+/* Once when it begins, then at most once a minute. */
+static void complain(struct sender *s, const char *text)
+{
+    mono_ms now = loop_now(s->o.loop);
+
+    if (s->complained && mono_before(now, mono_add(s->complained_at, COMPLAIN_MS)))
+        return;
+    s->complained = true;
+    s->complained_at = now;
+    log_warn("endpoint does not take samples, trying again", L_STR("remote_name", name(s)),
+             L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
+}
+
+static void note_error(struct sender *s, const char *text)
+{
+    (void)snprintf(s->stats.error, sizeof(s->stats.error), "%s", text);
+    s->stats.error_at_ms = loop_wall(s->o.loop).ms;
+}
+
+static void wait_for(struct sender *s, int64_t ms)
+{
+    s->waiting = true;
+    s->stats.state = SENDER_BACKING_OFF;
+    s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
+    if (loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms)) < 0)
+        s->waiting = false; /* the next kick tries again */
+}
+
+static void on_timer(struct timer *t)
+{
+    struct sender *s = CONTAINER_OF(t, struct sender, timer);
+
+    s->waiting = false;
+    step(s);
+}
+
+static void back_off(struct sender *s, const char *text, int64_t retry_after_ms)
+{
+    const struct rw_endpoint_config *c = s->o.config;
+
+    s->stats.failures++;
+    note_error(s, text);
+    if (s->hurried) {
+        s->gave_up = true;
+        return;
+    }
+    complain(s, text);
+    wait_for(s, verdict_backoff(s->stats.failures, c->min_backoff_ms, c->max_backoff_ms, retry_after_ms));
+}
+
+static void finish_record(struct sender *s, enum queue_drop why)
+{
+    queue_finish(s->o.queue, s->record, why, s->rejected);
+    queue_save_position(s->o.queue, false);
+    s->record = NULL;
+    s->plain = s->doubting = false;
+}
+
+static void piece_done(struct sender *s)
+{
+    if (s->n_pieces == 0)
+        finish_record(s, DROP_REJECTED);
+}
+
+static void well_again(struct sender *s)
+{
+    if (s->complained)
+        log_info("endpoint takes samples again", L_STR("remote_name", name(s)),
+                 L_INT("failures", s->stats.failures));
+    s->complained = false;
+    s->stats.failures = 0;
+    s->stats.error[0] = '\0';
+}
+
+static void on_sent(struct sender *s)
+{
+    struct piece p = s->pieces[--s->n_pieces];
+    struct sender_stats *st = &s->stats;
+
+    if (s->doubting)
+        sender_refuse_form(s, s->doubted, "refused in this form, accepted in a simpler one");
+    s->doubting = false;
+    s->accepted += p.to - p.from;
+    st->samples += p.to - p.from;
+    st->last_sent_at_ms = loop_wall(s->o.loop).ms;
+    if (s->record->last_ms > st->highest_sent_ms)
+        st->highest_sent_ms = s->record->last_ms;
+    if (s->refusals == 0)
+        well_again(s);
+    piece_done(s);
+}
+
+/* 400 in one of the higher forms says nothing yet about the samples. */
+static bool doubt_form(struct sender *s, const struct transport_answer *a)
+{
+    if (a->status != 400 || s->doubting || s->form == RW_FORM_V1)
+        return false;
+    s->doubting = true;
+    s->doubted = s->form;
+    return true;
+}
+
+static enum rw_verdict judge(const struct sender *s, const struct transport_answer *a)
+{
+    enum rw_verdict v = verdict_of(a->error, a->status);
+
+    /* A 1.0 receiver decodes a 2.0 request to nothing, and is content. */
+    if (v == VERDICT_SENT && s->form == RW_FORM_V2 && !a->written)
+        v = VERDICT_STEP_DOWN;
+    if (v == VERDICT_STEP_DOWN && s->form == RW_FORM_V1)
+        v = VERDICT_DROP;
+    return v;
+}
+
+static void act(struct sender *s, const struct transport_answer *a)
+{
+    struct piece p = s->pieces[s->n_pieces - 1];
+
+    switch (judge(s, a)) {
+    case VERDICT_SENT:
+        on_sent(s);
+        return;
+    case VERDICT_STEP_DOWN:
+        sender_refuse_form(s, s->form, *a->text ? a->text : "accepted without saying how many samples were written");
+        return;
+    case VERDICT_HALVE:
+        if (doubt_form(s, a))
+            return;
+        s->plain = s->plain || s->doubting;
+        s->doubting = false;
+        note_error(s, a->text);
+        sender_halve(s, a);
+        piece_done(s);
+        return;
+    case VERDICT_DROP:
+        note_error(s, a->text);
+        sender_give_up_piece(s, a);
+        piece_done(s);
+        return;
+    default:
+        s->stats.retried += p.to - p.from;
+        back_off(s, a->text, a->retry_after_ms);
+    }
+}
+
+static void note_duration(struct sender *s, double seconds)
+{
+    if (s->stats.n_durations < SENDER_DURATIONS)
+        s->stats.durations[s->stats.n_durations++] = (float)seconds;
+}
+
+static void on_answer(void *arg, const struct transport_answer *a)
+{
+    struct sender *s = arg;
+
+    s->under_way = false;
+    s->stats.state = SENDER_IDLE;
+    s->stats.requests++;
+    note_duration(s, a->seconds);
+    buf_done(&s->body);
+    if (s->metadata_under_way) {
+        bool good = verdict_of(a->error, a->status) == VERDICT_SENT;
+
+        s->metadata_under_way = false;
+        s->stats.metadata += good;
+        s->stats.metadata_failed += !good;
+    } else {
+        act(s, a);
+    }
+    step(s);
+    changed(s);
+}
+
+static void start(struct sender *s, struct str body)
+{
+    char why[256] = "";
+    int r = s->o.transport->start(s->o.transport, s->form, body, on_answer, s, why);
+
+    if (r < 0) {
+        back_off(s, why, -1);
+        return;
+    }
+    s->under_way = true;
+    s->stats.state = SENDER_SENDING;
+    s->stats.form = s->form;
+    s->stats.bytes += body.n;
+}
+
+/* Type and help go by themselves where the form has no place for them beside the samples; not before samples were taken,
+ * as the form is known only then. */
+static bool start_metadata(struct sender *s)
+{
+    static const struct body_family families[] = {{SCORE_METRIC, SCORE_HELP, TYPE_GAUGE}};
+    const struct rw_endpoint_config *c = s->o.config;
+    mono_ms now = loop_now(s->o.loop);
+
+    if (!c->metadata_send || s->hurried || s->stats.samples == 0 || (s->metadata_sent && mono_before(now, s->metadata_at)))
+        return false;
+    s->form = sender_form(s);
+    if (s->form == RW_FORM_V2 || body_metadata(s->form, families, ARRAY_SIZE(families), &s->body) < 0)
+        return false;
+    s->metadata_sent = true;
+    s->metadata_at = mono_add(now, c->metadata_interval_ms);
+    s->metadata_under_way = true;
+    start(s, buf_str(&s->body));
+    s->metadata_under_way = s->under_way;
+    return true;
+}
+
+/* Takes the next record. False when there is none to send now. */
+static bool take_record(struct sender *s)
+{
+    struct record *r = queue_pick(s->o.queue, loop_wall(s->o.loop).ms);
+    int error;
+
+    if (!r)
+        return false;
+    s->record = r;
+    s->n_pieces = 1;
+    s->pieces[0] = (struct piece){0, r->samples};
+    s->accepted = s->rejected = s->refusals = s->named = 0;
+    error = queue_payload(s->o.queue, r, &s->payload);
+    if (error == 0)
+        return true;
+    if (error == -EBADMSG) {
+        log_error("record of the spool is damaged, left out", L_STR("remote_name", name(s)),
+                  L_INT("samples", r->samples));
+        s->rejected = r->samples;
+        finish_record(s, DROP_DAMAGED);
+    } else {
+        queue_put_back(s->o.queue, r);
+        s->record = NULL;
+        note_error(s, strerror(-error));
+        wait_for(s, NO_MEMORY_MS);
+    }
+    return true;
+}
+
+static void start_piece(struct sender *s)
+{
+    struct piece p = s->pieces[s->n_pieces - 1];
+    struct str body = s->payload;
+    int r = 0;
+
+    s->form = s->plain || s->doubting ? RW_FORM_V1 : sender_form(s);
+    if (s->form != RW_FORM_V1 || p.from > 0 || p.to < s->record->samples) {
+        r = body_make(s->form, s->payload, p.from, p.to, &s->body);
+        body = buf_str(&s->body);
+    }
+    if (r == 0) {
+        start(s, body);
+        return;
+    }
+    buf_done(&s->body);
+    if (r == -ENOMEM) {
+        note_error(s, "out of memory");
+        wait_for(s, NO_MEMORY_MS);
+        return;
+    }
+    s->rejected += p.to - p.from;
+    s->n_pieces = 0;
+    finish_record(s, DROP_DAMAGED);
+}
+
+static void step(struct sender *s)
+{
+    while (!s->under_way && !s->waiting && !s->gave_up) {
+        if (!s->record && start_metadata(s))
+            continue;
+        if (!s->record && !take_record(s))
+            return;
+        if (s->record)
+            start_piece(s);
+    }
+}
+
+void sender_kick(struct sender *s)
+{
+    step(s);
+    changed(s);
+}
+
+void sender_hurry(struct sender *s)
+{
+    s->hurried = true;
+    if (s->waiting) {
+        loop_timer_clear(s->o.loop, &s->timer);
+        s->waiting = false;
+    }
+    sender_kick(s);
+}
+
+bool sender_done(const struct sender *s)
+{
+    return s->gave_up || (!s->under_way && !s->waiting && !s->record);
+}

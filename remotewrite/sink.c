@@ -1,0 +1,279 @@
+/* Owns the endpoints. Everything here is on the agent's loop but on_changed(). */
+#include "remotewrite/sink.h"
+
+#include "remotewrite/endpoint.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { HEALTH_MS = 15 * 1000, HEALTH_MAX_BYTES = 8 << 20, REPLACED_FLUSH_MS = 3000 };
+
+struct rw_sink {
+    struct sink sink;
+    struct agent *agent;
+    struct endpoint *endpoints[RW_MAX_ENDPOINTS];
+    struct endpoint_status list[RW_MAX_ENDPOINTS];
+    size_t n;
+    struct post post;
+    atomic_bool posted;
+    struct timer health;
+};
+
+static void publish(struct sink *sink, struct batch *b)
+{
+    struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
+
+    for (size_t i = 0; i < s->n; i++)
+        endpoint_publish(s->endpoints[i], b);
+}
+
+static void withdraw(struct sink *sink, const char *score_name, unix_ms at)
+{
+    struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
+
+    for (size_t i = 0; i < s->n; i++)
+        endpoint_withdraw(s->endpoints[i], score_name, at);
+}
+
+static const struct sink_ops ops = {.name = "remote-write", .publish = publish, .withdraw = withdraw};
+
+/* Sender threads. Many changes become one visit of the loop. */
+static void on_changed(void *arg)
+{
+    struct rw_sink *s = arg;
+
+    if (!atomic_exchange(&s->posted, true))
+        loop_post(agent_loop(s->agent), &s->post);
+}
+
+static void on_post(struct post *p)
+{
+    struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
+
+    atomic_store(&s->posted, false);
+    agent_touch(s->agent);
+}
+
+static void set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
+                       const struct rw_endpoint_config *c)
+{
+    int64_t newest = st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
+
+    metric_set(m, METRIC_RW_PENDING, labels, (double)st->queue.samples);
+    metric_set(m, METRIC_RW_SHARDS, labels, 1);
+    metric_set(m, METRIC_RW_SHARD_CAPACITY, labels, (double)c->max_samples_per_send);
+    metric_set(m, METRIC_RW_MAX_SAMPLES, labels, (double)c->max_samples_per_send);
+    metric_set(m, METRIC_RW_HIGHEST, labels, (double)newest / 1000);
+    metric_set(m, METRIC_RW_HIGHEST_SENT, labels, (double)st->sender.highest_sent_ms / 1000);
+    metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)st->spool_bytes);
+    metric_set(m, METRIC_RW_SERIES, labels, (double)st->series);
+    metric_set(m, METRIC_RW_UP, labels, st->sender.failures == 0);
+}
+
+static void set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
+{
+    const char *with_reason[3] = {NULL, labels[0], labels[1]};
+
+    metric_set(m, METRIC_RW_SAMPLES, labels, (double)st->sender.samples);
+    metric_set(m, METRIC_RW_FAILED, labels, (double)st->sender.failed);
+    metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
+    metric_set(m, METRIC_RW_BYTES, labels, (double)st->sender.bytes);
+    metric_set(m, METRIC_RW_METADATA, labels, (double)st->sender.metadata);
+    metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->found.damaged_bytes + st->found.torn_bytes));
+    for (unsigned i = 0; i < DROPS; i++) {
+        with_reason[0] = queue_drop_words[i];
+        metric_set(m, METRIC_RW_DROPPED, with_reason, (double)st->queue.dropped[i]);
+    }
+    for (size_t i = 0; i < st->sender.n_durations; i++)
+        metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
+}
+
+static void set_status(struct endpoint_status *to, const struct endpoint_state *st, const struct rw_endpoint_config *c)
+{
+    int64_t newest = st->newest_in_ms > st->queue.newest_ms ? st->newest_in_ms : st->queue.newest_ms;
+    bool waits = st->queue.samples > 0;
+    int64_t since = waits ? st->queue.oldest_ms : newest;
+
+    *to = (struct endpoint_status){
+        .name = c->name,
+        .url = c->url_shown,
+        .state = !st->ready                                  ? "starting"
+                 : st->sender.state == SENDER_BACKING_OFF || st->sender.failures ? "failing"
+                 : waits                                     ? "sending"
+                                                             : "ok",
+        .protocol = rw_form_words[st->sender.form],
+        .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
+        .samples_sent = st->sender.samples,
+        .samples_pending = st->queue.samples,
+        .spool = st->has_spool,
+        .spool_bytes = st->spool_bytes,
+        .sent_at_ms = st->sender.last_sent_at_ms,
+        .retry_at_ms = st->sender.state == SENDER_BACKING_OFF ? st->sender.retry_at_ms : 0,
+        .error_at_ms = st->sender.error_at_ms,
+    };
+    for (unsigned i = 0; i < DROPS; i++)
+        to->samples_dropped += st->queue.dropped[i];
+    (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
+}
+
+/* Brings the metrics and the status page up to date. */
+static void on_render(void *arg)
+{
+    struct rw_sink *s = arg;
+    struct metrics *m = agent_metrics(s->agent);
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct rw_endpoint_config *c = endpoint_config(s->endpoints[i]);
+        struct endpoint_state st;
+
+        endpoint_state(s->endpoints[i], &st);
+        set_gauges(m, LV(c->name, c->url_shown), &st, c);
+        set_counters(m, LV(c->name, c->url_shown), &st);
+        set_status(&s->list[i], &st, c);
+    }
+}
+
+static const struct endpoint_status *get_endpoints(void *arg, size_t *ret_n)
+{
+    struct rw_sink *s = arg;
+
+    on_render(s);
+    *ret_n = s->n;
+    return s->list;
+}
+
+/* The program's own metrics, for the endpoints that want them. */
+static void on_health(struct timer *t)
+{
+    struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
+    struct loop *loop = agent_loop(s->agent);
+    BUF_AUTO(text, HEALTH_MAX_BYTES);
+    bool wanted = false;
+
+    for (size_t i = 0; i < s->n; i++)
+        wanted = wanted || endpoint_config(s->endpoints[i])->send_health_metrics;
+    if (wanted && metrics_render(agent_metrics(s->agent), false, &text) < 0)
+        log_warn("own metrics not sent: out of memory");
+    for (size_t i = 0; i < s->n && text.n; i++)
+        if (endpoint_config(s->endpoints[i])->send_health_metrics)
+            endpoint_text(s->endpoints[i], buf_str(&text), loop_wall(loop));
+    if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
+        log_error("own metrics are not sent any more: out of memory");
+}
+
+int rw_sink_new(struct rw_sink **ret, struct agent *a)
+{
+    struct rw_sink *s = calloc(1, sizeof(*s));
+    int r;
+
+    if (!s)
+        return -ENOMEM;
+    s->sink.ops = &ops;
+    s->agent = a;
+    s->post.fn = on_post;
+    s->health.fn = on_health;
+    r = agent_add_sink(a, &s->sink);
+    if (r == 0)
+        r = loop_timer_set(agent_loop(a), &s->health, mono_add(loop_now(agent_loop(a)), HEALTH_MS));
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    agent_on_render(a, on_render, s);
+    agent_set_endpoints(a, get_endpoints, s);
+    *ret = s;
+    return 0;
+}
+
+/* All that are in `stop` at once, so that the slowest alone decides how long it takes. */
+static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms, bool markers)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stop[i])
+            endpoint_stop(stop[i], flush_ms, markers);
+    for (size_t i = 0; i < n; i++) {
+        if (!stop[i])
+            continue;
+        metrics_forget(agent_metrics(s->agent), "remote_name", endpoint_config(stop[i])->name);
+        stop[i] = endpoint_free(stop[i]);
+    }
+}
+
+static struct rw_sink *stop_and_free(struct rw_sink *s, int64_t flush_ms, bool markers)
+{
+    if (!s)
+        return NULL;
+    loop_timer_clear(agent_loop(s->agent), &s->health);
+    stop_endpoints(s, s->endpoints, s->n, flush_ms, markers);
+    free(s);
+    return NULL;
+}
+
+struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
+{
+    return stop_and_free(s, flush_ms, true);
+}
+
+struct rw_sink *rw_sink_free(struct rw_sink *s)
+{
+    return stop_and_free(s, 0, false);
+}
+
+/* The running endpoint of this name. */
+static struct endpoint **find(struct rw_sink *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->endpoints[i] && strcmp(endpoint_config(s->endpoints[i])->name, name) == 0)
+            return &s->endpoints[i];
+    return NULL;
+}
+
+static const struct rw_endpoint_config *wanted(const struct rw_config *c, const char *name)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        if (strcmp(c->list[i]->name, name) == 0)
+            return c->list[i];
+    return NULL;
+}
+
+/* Takes out of the list what is not wanted any more (ending its series) or wanted otherwise (markers too: labels may differ). */
+static void stop_changed(struct rw_sink *s, const struct rw_config *c)
+{
+    struct endpoint *stop[RW_MAX_ENDPOINTS] = {0};
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]), *now = wanted(c, was->name);
+
+        if (now && now->fingerprint == was->fingerprint)
+            continue;
+        log_info(now ? "endpoint changed" : "endpoint removed", L_STR("remote_name", was->name));
+        stop[i] = TAKE_PTR(s->endpoints[i]);
+    }
+    stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS, true);
+}
+
+void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
+{
+    struct endpoint *list[RW_MAX_ENDPOINTS];
+    size_t n = 0;
+
+    stop_changed(s, c);
+    for (size_t i = 0; c && i < c->n; i++) {
+        struct endpoint_options o = {
+            .config = c->list[i], .storage_path = storage_path, .changed = on_changed, .arg = s};
+        struct endpoint **running = find(s, c->list[i]->name);
+        int r = 0;
+
+        if (running)
+            list[n] = TAKE_PTR(*running);
+        else
+            r = endpoint_new(&list[n], &o);
+        if (r < 0)
+            log_error("endpoint not started", L_STR("remote_name", c->list[i]->name), L_ERR(r));
+        n += r == 0;
+    }
+    memcpy(s->endpoints, list, n * sizeof(list[0]));
+    s->n = n;
+    agent_touch(s->agent);
+}

@@ -1,0 +1,307 @@
+/* Owns the folder's files and the descriptors on them. */
+#include "remotewrite/spool.h"
+
+#include "remotewrite/spool_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+static void segment_name(char out[32], uint64_t number)
+{
+    (void)snprintf(out, 32, "%012" PRIu64 ".seg", number);
+}
+
+/* Makes the folders of the path that are not there. */
+static int make_folders(const char *dir)
+{
+    CLEANUP(cleanup_free) char *path = strdup(dir);
+
+    if (!path)
+        return -ENOMEM;
+    for (char *p = path + 1;; p++) {
+        char c = *p;
+
+        if (c != '/' && c != '\0')
+            continue;
+        *p = '\0';
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        if (c == '\0')
+            return 0;
+        *p = c;
+    }
+}
+
+int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
+{
+    CLEANUP(cleanup_spool_free) struct spool *s = calloc(1, sizeof(*s));
+    int r;
+
+    if (!s)
+        return -ENOMEM;
+    s->dir_fd = s->lock_fd = s->fd = s->position_fd[0] = s->position_fd[1] = -1;
+    s->segment_bytes = segment_bytes;
+    s->next_number = 1;
+    s->dir = strdup(dir);
+    if (!s->dir)
+        return -ENOMEM;
+    r = make_folders(dir);
+    if (r < 0)
+        return r;
+    s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->dir_fd < 0)
+        return -errno;
+    s->lock_fd = openat(s->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (s->lock_fd < 0)
+        return -errno;
+    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    *ret = TAKE_PTR(s);
+    return 0;
+}
+
+struct spool *spool_free(struct spool *s)
+{
+    if (!s)
+        return NULL;
+    while (s->oldest) {
+        struct spool_segment *next = s->oldest->next;
+
+        free(s->oldest);
+        s->oldest = next;
+    }
+    cleanup_close(&s->fd);
+    cleanup_close(&s->position_fd[0]);
+    cleanup_close(&s->position_fd[1]);
+    cleanup_close(&s->lock_fd);
+    cleanup_close(&s->dir_fd);
+    free(s->dir);
+    free(s);
+    return NULL;
+}
+
+const char *spool_dir(const struct spool *s)
+{
+    return s->dir;
+}
+
+uint64_t spool_bytes(const struct spool *s)
+{
+    return s->bytes;
+}
+
+struct spool_segment *spool_oldest(const struct spool *s)
+{
+    return s->oldest;
+}
+
+static void close_current(struct spool *s)
+{
+    cleanup_close(&s->fd);
+    s->fd = -1;
+    s->current = NULL;
+}
+
+static void remove_segment(struct spool *s, struct spool_segment *segment)
+{
+    struct spool_segment **at = &s->oldest;
+    char name[32];
+
+    while (*at != segment)
+        at = &(*at)->next;
+    *at = segment->next;
+    if (s->newest_next == &segment->next)
+        s->newest_next = at;
+    if (s->current == segment)
+        close_current(s);
+    segment_name(name, segment->number);
+    (void)unlinkat(s->dir_fd, name, 0);
+    s->bytes -= segment->size;
+    free(segment);
+}
+
+struct spool_segment *spool_add_segment(struct spool *s, uint64_t number)
+{
+    struct spool_segment *segment = calloc(1, sizeof(*segment));
+
+    if (!segment)
+        return NULL;
+    segment->number = number;
+    if (!s->oldest)
+        s->newest_next = &s->oldest;
+    *s->newest_next = segment;
+    s->newest_next = &segment->next;
+    if (number >= s->next_number)
+        s->next_number = number + 1;
+    return segment;
+}
+
+static int begin_segment(struct spool *s)
+{
+    CLEANUP(cleanup_close) int fd = -1;
+    struct spool_segment *segment;
+    char name[32];
+    int r = 0;
+
+    segment_name(name, s->next_number);
+    fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        r = -errno;
+    else if (write(fd, segment_magic, SEGMENT_HEAD) != SEGMENT_HEAD)
+        r = -ENOSPC;
+    segment = r == 0 ? spool_add_segment(s, s->next_number) : NULL;
+    if (!segment) {
+        if (fd >= 0)
+            (void)unlinkat(s->dir_fd, name, 0);
+        return r < 0 ? r : -ENOMEM;
+    }
+    segment->size = SEGMENT_HEAD;
+    s->bytes += SEGMENT_HEAD;
+    s->current = segment;
+    s->fd = fd;
+    s->folder_dirty = true;
+    fd = -1;
+    return 0;
+}
+
+/* Closes the current segment when the next record would make it too large. What it holds must be on disk before, since
+ * spool_sync() looks only at the current one. */
+static int rotate(struct spool *s, size_t need)
+{
+    if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + need > s->segment_bytes) {
+        if (s->dirty && fdatasync(s->fd) < 0)
+            s->sync_failed = true;
+        close_current(s);
+        spool_drop_empty(s);
+    }
+    return s->current ? 0 : begin_segment(s);
+}
+
+int spool_append(struct spool *s, const struct record_head *h, struct str payload, struct spool_place *ret)
+{
+    size_t total = RECORD_HEAD + h->lane.n + payload.n;
+    char head[RECORD_HEAD];
+    struct iovec parts[] = {
+        {head, RECORD_HEAD},
+        {(void *)(uintptr_t)h->lane.p, h->lane.n},
+        {(void *)(uintptr_t)payload.p, payload.n},
+    };
+    ssize_t wrote;
+    int r = rotate(s, total);
+
+    if (r < 0)
+        return r;
+    if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
+        return -EFBIG;
+    record_head_put(head, h, payload);
+    wrote = pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size);
+    if (wrote != (ssize_t)total) {
+        r = wrote < 0 ? -errno : -ENOSPC;
+        /* Half a record would hide what follows it from nobody, but costs a search at the next start. */
+        if (ftruncate(s->fd, s->current->size) < 0)
+            close_current(s);
+        return r;
+    }
+    *ret = (struct spool_place){.segment = s->current,
+                                .record = s->current->size,
+                                .at = s->current->size + RECORD_HEAD + (uint32_t)h->lane.n,
+                                .n = (uint32_t)payload.n};
+    s->current->size += (uint32_t)total;
+    s->current->live++;
+    s->bytes += total;
+    s->dirty = true;
+    return 0;
+}
+
+int spool_sync(struct spool *s)
+{
+    int r = s->sync_failed ? -EIO : 0;
+
+    if (s->dirty && s->fd >= 0 && fdatasync(s->fd) < 0)
+        r = -errno;
+    if (s->folder_dirty && fsync(s->dir_fd) < 0)
+        r = -errno;
+    s->dirty = s->folder_dirty = s->sync_failed = false;
+    /* After a failed sync the kernel may forget what was not written: such a file is not to be trusted further. */
+    if (r < 0)
+        close_current(s);
+    return r;
+}
+
+int spool_read(struct spool *s, struct spool_place at, struct buf *into)
+{
+    CLEANUP(cleanup_close) int fd = -1;
+    size_t total = at.at - at.record + at.n, mark = into->n;
+    struct segment_item item;
+    char name[32], *room;
+    ssize_t got;
+    int r = buf_room(into, total, &room);
+
+    if (r < 0)
+        return r;
+    segment_name(name, at.segment->number);
+    fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -EBADMSG : -errno;
+    got = pread(fd, room, total, at.record);
+    if (got < 0)
+        return -errno;
+    if ((size_t)got != total || !record_read((struct str){room, total}, 0, &item) || item.payload.n != at.n)
+        return -EBADMSG;
+    memmove(room, item.payload.p, at.n);
+    into->n = mark + at.n;
+    return 0;
+}
+
+void spool_forget(struct spool *s, struct spool_place at)
+{
+    struct spool_segment *segment = at.segment;
+
+    if (!segment || --segment->live > 0)
+        return;
+    if (segment != s->current || segment->size > s->segment_bytes / 4)
+        remove_segment(s, segment);
+}
+
+void spool_drop_empty(struct spool *s)
+{
+    struct spool_segment *next;
+
+    for (struct spool_segment *segment = s->oldest; segment; segment = next) {
+        next = segment->next;
+        if (segment->live == 0 && segment != s->current)
+            remove_segment(s, segment);
+    }
+}
+
+bool spool_shrink(struct spool *s)
+{
+    if (!s->current || s->current->live || s->current->size <= SEGMENT_HEAD)
+        return false;
+    remove_segment(s, s->current);
+    return true;
+}
+
+int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name), void *arg)
+{
+    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (!d) {
+        r = -errno;
+        cleanup_close(&fd);
+        return r;
+    }
+    while (r == 0 && (entry = readdir(d)))
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            r = fn(arg, entry->d_name);
+    (void)closedir(d);
+    return r;
+}

@@ -1,0 +1,290 @@
+/* Requests over HTTP: the headers of each form, credentials, and what is kept of an answer. */
+#include "remotewrite/transport.h"
+
+#include "exporter/base/file.h"
+#include "exporter/base/utf8.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { SECRET_MAX = 64 << 10, HEADER_MAX = 80 << 10, OWN_HEADERS = 4 };
+
+struct http_transport {
+    struct transport transport;
+    struct http *http;
+    const struct rw_endpoint_config *config;
+    struct http_tls tls;
+    char *url, *connect_to, *host; /* as tls_config.server_name wants them; NULL: nothing special */
+    struct http_call *call;
+    transport_done_fn done;
+    void *arg;
+    bool written;
+    int64_t written_samples;
+};
+
+static const struct {
+    const char *content_type, *headers[2];
+} forms[RW_FORMS] = {
+    [RW_FORM_V1] = {"application/x-protobuf", {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 0.1.0"}},
+    [RW_FORM_VM] = {"application/x-protobuf", {"Content-Encoding: zstd", "X-VictoriaMetrics-Remote-Write-Version: 1"}},
+    [RW_FORM_V2] = {"application/x-protobuf;proto=io.prometheus.write.v2.Request",
+                    {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 2.0.0"}},
+};
+
+/* One request's own headers, and the secrets in them; wiped when it has been handed over. */
+struct request_headers {
+    const char *list[RW_MAX_HEADERS + OWN_HEADERS];
+    size_t n;
+    struct buf text;     /* lines of the configuration, terminated */
+    struct buf password; /* terminated */
+};
+
+static void request_headers_done(struct request_headers *h)
+{
+    if (h->text.p)
+        explicit_bzero(h->text.p, h->text.cap);
+    if (h->password.p)
+        explicit_bzero(h->password.p, h->password.cap);
+    buf_done(&h->text);
+    buf_done(&h->password);
+}
+
+/* Appends a secret from the configuration or from its file, read anew each time so that a changed one takes effect. */
+static int put_secret(const char *value, const char *file, struct buf *into, char why[256])
+{
+    size_t mark = into->n;
+    struct str secret;
+    int r;
+
+    if (!file)
+        return buf_puts(into, cstr(value));
+    r = file_read(file, into);
+    if (r < 0) {
+        (void)snprintf(why, 256, "credentials file %.150s: %s", file, strerror(-r));
+        return r == -ENOMEM ? r : -EINVAL;
+    }
+    secret = str_trim((struct str){into->p + mark, into->n - mark});
+    for (size_t i = 0; i < secret.n; i++)
+        if ((unsigned char)secret.p[i] < 0x20 || secret.p[i] == 0x7f) {
+            (void)snprintf(why, 256, "credentials file %.150s has characters that a header may not hold", file);
+            return -EINVAL;
+        }
+    memmove(into->p + mark, secret.p, secret.n);
+    buf_truncate(into, mark + secret.n);
+    return 0;
+}
+
+static int put_text_headers(const struct http_transport *t, struct request_headers *h, char why[256])
+{
+    const struct rw_endpoint_config *c = t->config;
+    int r = 0;
+
+    for (size_t i = 0; i < c->headers.n && r == 0; i++)
+        r = buf_printf(&h->text, "%s: %s", c->headers.list[i].name, c->headers.list[i].value)
+                ?: buf_putc(&h->text, '\0');
+    if (r == 0 && t->host)
+        r = buf_printf(&h->text, "Host: %s", t->host) ?: buf_putc(&h->text, '\0');
+    if (r == 0 && (c->credentials || c->credentials_file))
+        r = buf_printf(&h->text, "Authorization: %s ", c->auth_type)
+                ?: put_secret(c->credentials, c->credentials_file, &h->text, why) ?: buf_putc(&h->text, '\0');
+    return r;
+}
+
+static int make_headers(const struct http_transport *t, enum rw_form form, struct request_headers *h, char why[256])
+{
+    const struct rw_endpoint_config *c = t->config;
+    int r = put_text_headers(t, h, why);
+
+    if (r == 0 && c->user)
+        r = put_secret(c->password, c->password_file, &h->password, why) ?: buf_putc(&h->password, '\0');
+    if (r < 0)
+        return r;
+    h->list[h->n++] = forms[form].headers[0];
+    h->list[h->n++] = forms[form].headers[1];
+    for (const char *p = h->text.p, *end = p + h->text.n; p && p < end; p += strlen(p) + 1)
+        h->list[h->n++] = p;
+    return 0;
+}
+
+static void on_header(void *arg, struct str name, struct str value)
+{
+    struct http_transport *t = arg;
+    static const char prefix[] = "X-Prometheus-Remote-Write-", suffix[] = "-Written";
+    size_t affixes = sizeof(prefix) - 1 + sizeof(suffix) - 1;
+    struct str what = {name.p + sizeof(prefix) - 1, name.n - affixes};
+
+    if (name.n <= affixes || !str_eq_nocase((struct str){name.p, sizeof(prefix) - 1}, STR("X-Prometheus-Remote-Write-")) ||
+        !str_eq_nocase((struct str){what.p + what.n, sizeof(suffix) - 1}, STR("-Written")))
+        return;
+    if (str_eq_nocase(what, STR("Samples")) || str_eq_nocase(what, STR("Histograms")) ||
+        str_eq_nocase(what, STR("Exemplars")))
+        t->written = true;
+    if (!str_eq_nocase(what, STR("Samples")))
+        return;
+    t->written_samples = 0;
+    for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9' && t->written_samples < INT64_MAX / 20; i++)
+        t->written_samples = t->written_samples * 10 + (value.p[i] - '0');
+}
+
+/* "status 400: what the receiver says", on one line, without what a terminal would obey. */
+static void explain(const struct http_answer *a, struct transport_answer *to)
+{
+    struct str body = str_trim(buf_str(&a->body));
+    size_t at;
+
+    if (a->error != HTTP_OK) {
+        (void)snprintf(to->text, sizeof(to->text), "%s", a->reason);
+        return;
+    }
+    if (a->status >= 200 && a->status <= 299)
+        return;
+    at = (size_t)snprintf(to->text, sizeof(to->text), "status %ld%s%s", a->status,
+                          a->status >= 300 && a->status <= 399 ? ", a redirect, which is not followed" : "",
+                          body.n ? ": " : "");
+    while (body.n) {
+        size_t n = utf8_char(body), step = n ? n : 1;
+        bool shown = n > 1 || (n == 1 && (unsigned char)*body.p >= 0x20 && *body.p != 0x7f);
+
+        if (at + step >= sizeof(to->text))
+            break;
+        if (shown)
+            memcpy(to->text + at, body.p, step);
+        else
+            to->text[at] = ' ';
+        at += shown ? step : 1;
+        body = (struct str){body.p + step, body.n - step};
+    }
+    to->text[at] = '\0';
+}
+
+static void on_answer(void *arg, struct http_answer *a)
+{
+    struct http_transport *t = arg;
+    struct transport_answer answer = {
+        .error = a->error,
+        .status = a->status,
+        .retry_after_ms = a->retry_after_ms,
+        .written = t->written,
+        .written_samples = t->written_samples,
+        .seconds = a->seconds,
+    };
+
+    explain(a, &answer);
+    t->call = NULL;
+    t->done(t->arg, &answer);
+}
+
+static int start(struct transport *transport, enum rw_form form, struct str body, transport_done_fn done, void *arg,
+                 char why[256])
+{
+    struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
+    const struct rw_endpoint_config *c = t->config;
+    CLEANUP(request_headers_done)
+    struct request_headers h = {.text = {.max = HEADER_MAX + SECRET_MAX}, .password = {.max = SECRET_MAX}};
+    struct http_request rq = {
+        .url = t->url ? t->url : c->url,
+        .content_type = forms[form].content_type,
+        .body = &body,
+        .body_parts = 1,
+        .max_answer = TRANSPORT_MAX_ANSWER,
+        .timeout_ms = c->timeout_ms,
+        .headers = h.list,
+        .user = c->user,
+        .tls = &t->tls,
+        .proxy = c->proxy_url,
+        .connect_to = t->connect_to,
+        .no_redirects = true,
+        .cut_answer = true,
+        .on_header = on_header,
+    };
+    int r = make_headers(t, form, &h, why);
+
+    if (r == 0) {
+        rq.n_headers = h.n;
+        rq.password = h.password.p;
+        t->done = done;
+        t->arg = arg;
+        t->written = false;
+        t->written_samples = 0;
+        r = http_start(&t->call, t->http, &rq, on_answer, t);
+    }
+    if (r < 0 && !*why)
+        (void)snprintf(why, 256, "%s", r == -ENOMEM ? "out of memory" : "the request cannot be made");
+    return r;
+}
+
+static void cancel(struct transport *transport)
+{
+    struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
+
+    t->call = http_cancel(t->call);
+}
+
+struct parts {
+    CURLU *u;
+    char *host, *port, *url;
+};
+
+static void parts_done(struct parts *p)
+{
+    curl_free(p->host);
+    curl_free(p->port);
+    curl_free(p->url);
+    curl_url_cleanup(p->u);
+}
+
+/* The handshake names, and verifies, another host than the one that is connected to: for curl, the URL's host is the name,
+ * and the real one only the place to go. */
+static int use_server_name(struct http_transport *t)
+{
+    CLEANUP(parts_done) struct parts p = {.u = curl_url()};
+    const char *name = t->config->server_name;
+
+    if (!p.u || curl_url_set(p.u, CURLUPART_URL, t->config->url, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_HOST, &p.host, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_PORT, &p.port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+        curl_url_set(p.u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_URL, &p.url, 0) != CURLUE_OK)
+        return -ENOMEM;
+    t->url = strdup(p.url);
+    if (asprintf(&t->connect_to, "%s:%s:%s:%s", name, p.port, p.host, p.port) < 0)
+        t->connect_to = NULL;
+    if (asprintf(&t->host, "%s:%s", p.host, p.port) < 0)
+        t->host = NULL;
+    return t->url && t->connect_to && t->host ? 0 : -ENOMEM;
+}
+
+int transport_http_new(struct transport **ret, struct http *http, const struct rw_endpoint_config *c)
+{
+    struct http_transport *t = calloc(1, sizeof(*t));
+    CLEANUP(cleanup_transport_http_free) struct transport *made = t ? &t->transport : NULL;
+
+    if (!t)
+        return -ENOMEM;
+    t->transport = (struct transport){.start = start, .cancel = cancel};
+    t->http = http;
+    t->config = c;
+    t->tls = (struct http_tls){.ca_file = c->ca_file,
+                               .cert_file = c->cert_file,
+                               .key_file = c->key_file,
+                               .insecure = c->insecure_skip_verify};
+    if (c->server_name && use_server_name(t) < 0)
+        return -ENOMEM;
+    *ret = TAKE_PTR(made);
+    return 0;
+}
+
+struct transport *transport_http_free(struct transport *transport)
+{
+    struct http_transport *t;
+
+    if (!transport)
+        return NULL;
+    t = CONTAINER_OF(transport, struct http_transport, transport);
+    (void)http_cancel(t->call);
+    free(t->url);
+    free(t->connect_to);
+    free(t->host);
+    free(t);
+    return NULL;
+}
