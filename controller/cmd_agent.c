@@ -1,7 +1,9 @@
 /* `dynamic-scoring agent`: the exporter. */
+#include "controller/agent_kube.h"
 #include "controller/commands.h"
 #include "exporter/agent/status.h"
 #include "exporter/agent/web.h"
+#include "remotewrite/sink.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,11 +12,13 @@
 #include <sys/signalfd.h>
 
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_PROM };
-enum { STOP_GRACE_MS = 5000, OUTPUT_MAX_BYTES = 1 << 30 };
+enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30 };
 
 /* What the flags said. */
 struct flagged {
     struct agent_options options;
+    struct agent_kube_options kube;
+    bool on_kubernetes;
     enum log_level log_level;
     enum log_format log_format;
     enum output output;
@@ -90,10 +94,58 @@ static const char *take_output(void *arg, const char *v)
     return "table, json or prom";
 }
 
+static const char *take_hub(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->kube.hub_kubeconfig = v;
+    return *v ? NULL : "a path";
+}
+
+static const char *take_managed(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->kube.managed_kubeconfig = v;
+    return *v ? NULL : "a path";
+}
+
+static const char *take_namespace(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->kube.addon_namespace = v;
+    return *v ? NULL : "a name";
+}
+
+static const char *take_addon(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->kube.addon_name = v;
+    return *v ? NULL : "a name";
+}
+
+static const char *take_configmap(void *arg, const char *v)
+{
+    const char *slash = strchr(v, '/');
+
+    ((struct flagged *)arg)->kube.configmap = v;
+    return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/'))) ? NULL
+                                                                                        : "[NAMESPACE/]NAME";
+}
+
 static const struct flag flags[] = {
     {"config.file", "FILE", "Configuration: YAML or JSON, an object or a bare list of summaries.",
      take_config},
-    {"cluster-name", "NAME", "Name of the cluster, the ds_cluster label. Wins over the file.", take_cluster},
+    {"cluster-name", "NAME",
+     "Name of the cluster: the ds_cluster label, the namespace on the hub. Wins over the file.",
+     take_cluster},
+    {"hub-kubeconfig", "FILE",
+     "Write AddOnPlacementScores to this hub. The environment's HUB_KUBECONFIG counts too, as do "
+     "CLUSTER_NAME and "
+     "INSTALL_NAMESPACE.",
+     take_hub},
+    {"managed-kubeconfig", "FILE", "The agent's own cluster. By default that of its pod.", take_managed},
+    {"addon-namespace", "NAMESPACE",
+     "Where the agent runs: its ConfigMaps and Secrets. By default that of the credentials.", take_namespace},
+    {"addon-name", "NAME", "Name of the add-on. Agents of another name leave each other's scores alone.",
+     take_addon},
+    {"config.configmap", "[NAMESPACE/]NAME",
+     "ConfigMap with the summaries. Default dynamic-scoring-config. They take the place of the file's.",
+     take_configmap},
     {"web.listen-address", "ADDRESS", "Where to serve; may be repeated. Default :8080. Wins over the file.",
      take_listen},
     {"secrets.dir", "DIR", "Where named Secrets are: files DIR/NAME/KEY, read anew for each round.",
@@ -210,25 +262,64 @@ static int serve(struct agent *a)
     return r < 0;
 }
 
+static void on_config(void *arg, const struct config *c)
+{
+    rw_sink_apply(arg, c->sections[0], c->storage_path);
+}
+
+/* With --once nothing is sent: a single round is for looking at, and its series would at once get stale markers. */
+static int add_remote_write(struct rw_sink **ret, struct agent *a, bool once)
+{
+    int r = once ? 0 : rw_sink_new(ret, a);
+
+    if (r == 0 && !once)
+        agent_on_config(a, on_config, *ret);
+    return r;
+}
+
 static int run_agent(struct flagged *f)
 {
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
     CLEANUP(cleanup_agent_free) struct agent *a = NULL;
+    CLEANUP(cleanup_rw_sink_free) struct rw_sink *remote_write = NULL;
+    CLEANUP(cleanup_agent_kube_free) struct agent_kube *kube = NULL;
     struct signals signals;
     int status = 1, r = loop_new(&loop, &clock_system);
 
+    f->options.sections = &rw_config_section;
+    f->options.n_sections = 1;
     if (r == 0)
         r = agent_new(&a, loop, &f->options);
     if (r == 0)
         r = watch_signals(&signals, a);
+    if (r == 0)
+        r = add_remote_write(&remote_write, a, f->options.once);
+    if (r == 0 && f->on_kubernetes)
+        r = agent_kube_new(&kube, a, &f->kube, !f->options.secrets_dir);
     if (r < 0) {
         log_error("cannot start", L_ERR(r));
         return 1;
     }
-    if (agent_reload(a, NULL) == 0)
+    if ((kube ? agent_kube_start(kube) : agent_reload(a, NULL)) == 0)
         status = f->options.once ? run_once(a, f->output) : serve(a);
+    kube = agent_kube_free(kube);
+    remote_write = rw_sink_stop(TAKE_PTR(remote_write), FLUSH_MS);
     unwatch_signals(&signals);
     return status;
+}
+
+/* NULL, or what is missing. A single round is looked at where it is run: it needs no Kubernetes. */
+static const char *complete(struct flagged *f)
+{
+    f->kube.cluster_name = f->options.cluster_name;
+    f->on_kubernetes = !f->options.once && agent_kube_options_complete(&f->kube);
+    if (f->on_kubernetes)
+        f->options.cluster_name = f->kube.cluster_name;
+    if (!f->options.config_file && !(f->on_kubernetes && agent_kube_has_cluster(&f->kube)))
+        return "expected --config.file=FILE";
+    if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
+        return "expected --cluster-name=NAME beside --hub-kubeconfig";
+    return NULL;
 }
 
 static int run(int argc, char **argv)
@@ -236,14 +327,16 @@ static int run(int argc, char **argv)
     CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
     struct flagged f = {.log_level = LOG_LEVEL_INFO};
     int n = rest ? flags_parse(&command_agent, argc, argv, &f, rest) : -1;
+    const char *wrong;
 
     if (n == -2)
         return 0;
     if (n < 0)
         return EXIT_USAGE;
-    if (n > 0 || !f.options.config_file) {
-        (void)fprintf(stderr, "dynamic-scoring agent: %s%s\nTry 'dynamic-scoring agent --help'.\n",
-                      n > 0 ? "unexpected argument: " : "expected --config.file=FILE", n > 0 ? rest[0] : "");
+    wrong = n > 0 ? "unexpected argument: " : complete(&f);
+    if (wrong) {
+        (void)fprintf(stderr, "dynamic-scoring agent: %s%s\nTry 'dynamic-scoring agent --help'.\n", wrong,
+                      n > 0 ? rest[0] : "");
         return EXIT_USAGE;
     }
     /* With --once, what people read goes to stdout, and stderr is for what went wrong. */

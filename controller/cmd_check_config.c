@@ -1,6 +1,7 @@
 /* `dynamic-scoring check-config FILE`: prints everything that is wrong with a configuration. */
 #include "controller/commands.h"
 #include "exporter/agent/config.h"
+#include "remotewrite/config.h"
 
 #include <stdio.h>
 
@@ -16,9 +17,9 @@ static int check(const char *path)
         (void)fprintf(stderr, "out of memory\n");
         return 1;
     }
-    int r = config_load(&c, path, NULL, 0, &p);
+    int r = config_load(&c, path, &rw_config_section, 1, &p);
     problems_sort(&p);
-    if (problems_print(&p, &text) == 0)
+    if (problems_print(&p, &text) == 0 && text.n)
         (void)fwrite(text.p, 1, text.n, r == 0 ? stdout : stderr);
     if (r < 0) {
         (void)fprintf(stderr, "%s: %zu error%s\n", path, p.errors, p.errors == 1 ? "" : "s");

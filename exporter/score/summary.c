@@ -58,7 +58,10 @@ bool summary_same(const struct summary *a, const struct summary *b)
     }
     return a->source_type == b->source_type && a->source_range_s == b->source_range_s &&
            a->source_step_s == b->source_step_s && a->interval_ms == b->interval_ms &&
-           a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination;
+           a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
+           a->aggregation == b->aggregation && a->has_range == b->has_range && a->range_min >= b->range_min &&
+           a->range_min <= b->range_min && a->range_max >= b->range_max && a->range_max <= b->range_max &&
+           a->has_fallback == b->has_fallback && a->fallback == b->fallback;
 }
 
 void summaries_done(struct summaries *s)

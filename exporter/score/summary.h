@@ -7,6 +7,8 @@
 
 enum source_type { SOURCE_PROMETHEUS, SOURCE_NONE };
 enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
+/* How several results that render to one item name become one value. */
+enum score_aggregation { AGGREGATE_LAST, AGGREGATE_AVG, AGGREGATE_MAX, AGGREGATE_MIN, AGGREGATE_SUM };
 enum location { LOCATION_INTERNAL, LOCATION_EXTERNAL };
 
 /* A key of a named Secret: a file <secrets dir>/<name>/<key> or an object of the cluster. Both NULL: none. */
@@ -29,6 +31,11 @@ struct summary {
     enum location location;
     enum score_destination destination;
     char *dimension_format;
+    enum score_aggregation aggregation;
+    bool has_range; /* scores are scaled from range_min..range_max to -100..100 */
+    double range_min, range_max;
+    bool has_fallback;     /* what a failing scorer counts as, once it has no scores */
+    int fallback;          /* -100..100 */
     unsigned line, column; /* where it was written */
 };
 

@@ -1,9 +1,12 @@
 /* One summary's fields: which there are, their defaults, their bounds. */
 #include "exporter/score/summary_read.h"
 
+#include "exporter/base/num.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <strings.h>
 
 enum {
@@ -36,6 +39,9 @@ static const char *const keys[] = {
     "location",
     "scoreDestination",
     "scoreDimensionFormat",
+    "scoreAggregation",
+    "scoreRange",
+    "fallbackScore",
     "timeout",
     NULL,
 };
@@ -255,9 +261,78 @@ static void read_scoring(struct reader *r, struct summary *s)
     s->interval_ms = 1000 * read_seconds(r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
     (void)node_duration(r->map, "timeout", r->p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
     s->location = read_choice(r, "location", "Internal", "External") ? LOCATION_EXTERNAL : LOCATION_INTERNAL;
+}
+
+static enum score_aggregation read_aggregation(struct reader *r)
+{
+    static const char *const words[] = {[AGGREGATE_LAST] = "last",
+                                        [AGGREGATE_AVG] = "avg",
+                                        [AGGREGATE_MAX] = "max",
+                                        [AGGREGATE_MIN] = "min",
+                                        [AGGREGATE_SUM] = "sum"};
+    struct str s = {0};
+
+    if (!node_str(r->map, "scoreAggregation", r->p, &s) || s.n == 0)
+        return AGGREGATE_LAST;
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (str_eq_nocase(s, str_of(words[i])))
+            return (enum score_aggregation)i;
+    node_expected(node_get(r->map, "scoreAggregation"), r->p, "last, avg, max, min or sum");
+    return AGGREGATE_LAST;
+}
+
+static bool read_bound(struct reader *r, const struct node *range, const char *key, double *ret)
+{
+    static const char what[] = "a finite number";
+    const struct node *n = node_given(range, key);
+
+    if (!n) {
+        node_missing(range, key, r->p, what);
+        return false;
+    }
+    if ((n->kind == NODE_INT || n->kind == NODE_DOUBLE) && num_parse_word(n->text, ret) == NUM_OK &&
+        isfinite(*ret))
+        return true;
+    node_expected(n, r->p, what);
+    return false;
+}
+
+static void read_range(struct reader *r, struct summary *s)
+{
+    static const char *const bounds[] = {"min", "max", NULL};
+    const struct node *n = node_given(r->map, "scoreRange");
+    bool min, max;
+
+    if (!n)
+        return;
+    if (n->kind != NODE_MAP) {
+        node_expected(n, r->p, "an object with min and max");
+        return;
+    }
+    node_only_keys(n, bounds, PROBLEM_ERROR, r->p);
+    min = read_bound(r, n, "min", &s->range_min);
+    max = read_bound(r, n, "max", &s->range_max);
+    s->has_range = min && max;
+    if (s->has_range && !(s->range_min < s->range_max && isfinite(s->range_max - s->range_min)))
+        node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
+}
+
+/* What becomes of the scores on the hub. */
+static void read_destination(struct reader *r, struct summary *s)
+{
+    int64_t fallback = 0;
+
     s->destination = read_choice(r, "scoreDestination", "AddOnPlacementScore", "None")
                          ? DESTINATION_NONE
                          : DESTINATION_PLACEMENT_SCORE;
+    s->dimension_format = read_text(r, "scoreDimensionFormat");
+    if (!s->dimension_format)
+        s->dimension_format = keep(r, STR("${scoreName}"));
+    s->aggregation = read_aggregation(r);
+    read_range(r, s);
+    s->has_fallback =
+        node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);
+    s->fallback = (int)fallback;
 }
 
 int summary_read(struct summary *s, const struct node *map, enum problem_kind unknown, struct problems *p)
@@ -277,8 +352,6 @@ int summary_read(struct summary *s, const struct node *map, enum problem_kind un
         s->name = keep(&r, str_of(s->score_name));
     read_source(&r, s);
     read_scoring(&r, s);
-    s->dimension_format = read_text(&r, "scoreDimensionFormat");
-    if (!s->dimension_format)
-        s->dimension_format = keep(&r, STR("${scoreName}"));
+    read_destination(&r, s);
     return r.no_memory ? -ENOMEM : 0;
 }

@@ -11,7 +11,7 @@ def test_nothing_is_left(prometheus, fake, start_agent):
     goes = summary("goes", fake.on("/goes", results({"node": "b"}, 2)), source=prometheus.url, query="vector(1)")
     busy = summary("busy", fake.on("/busy", hanging))
     agent = start_agent({"summaries": [goes, stays, busy]})
-    agent.wait_scores("goes")
+    agent.wait_scores("goes"), agent.wait_scores("stays")
     agent.wait_until(lambda: fake.requests("/busy"), "a round is under way")
     agent.apply({"summaries": [stays]})
     assert agent.scores("goes") == []

@@ -281,6 +281,7 @@ class Agent:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.storage = self.folder / "storage" if storage is True else storage
         self.process = None
+        self.started = 0
         self.port = free_port()
         self.summaries = [scoring.summary(name) for name in scoring.of]
         self.config = {"clusterName": CLUSTER, "summaries": self.summaries, **more}
@@ -301,6 +302,7 @@ class Agent:
         if self.storage:
             self.storage.mkdir(exist_ok=True)
             command.append(f"--storage.path={self.storage}")
+        self.started = time.time()
         with open(self.folder / "log", "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
         if ready:
@@ -339,22 +341,29 @@ class Agent:
     def page(self, path):
         return get(f"http://127.0.0.1:{self.port}{path}")
 
-    def metric(self, name, **wanted):
-        """The sum of the samples with these labels; None when there are none."""
-        found = None
+    def values(self, name, **wanted):
+        """The samples with these labels."""
+        found = []
         for line in self.page("/metrics").splitlines():
             match = re.match(r"([a-z_:]+)(?:\{(.*)\})? (\S+)$", line)
             if match and match[1] == name:
                 given = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
                 if wanted.items() <= given.items():
-                    found = (found or 0) + float(match[3])
+                    found.append(float(match[3]))
         return found
 
     def remote(self, what, **wanted):
-        return self.metric(f"prometheus_remote_storage_{what}", **wanted) or 0
+        """The sum over all endpoints with these labels."""
+        return sum(self.values(f"prometheus_remote_storage_{what}", **wanted))
 
-    def drained(self, **wanted):
-        wait_for("an empty queue", lambda: self.remote("samples_pending", **wanted) == 0, alive=self.alive)
+    def drained(self):
+        """Waits until every endpoint has sent a round of this start, and holds nothing more."""
+
+        def done():
+            sent = self.values("prometheus_remote_storage_queue_highest_sent_timestamp_seconds")
+            return sent and min(sent) >= self.started and self.remote("samples_pending") == 0
+
+        wait_for("an empty queue", done, alive=self.alive)
 
 
 def endpoint(receiver, **more):

@@ -1,0 +1,252 @@
+#include "controller/agent_kube.h"
+
+#include "controller/agent_report.h"
+#include "controller/agent_secrets.h"
+#include "controller/kube/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define DEFAULT_NAMESPACE "dynamic-scoring"
+#define DEFAULT_ADDON     "dynamic-scoring"
+#define DEFAULT_CONFIGMAP "dynamic-scoring-config"
+
+struct agent_kube {
+    struct agent *agent;
+    struct agent_kube_options o;
+    struct kube *hub, *cluster;
+    struct placement *placement;
+    struct agent_secrets *secrets;
+    struct agent_report *report;
+    struct kube_watch *configmap;
+    char *namespace, *configmap_namespace, *configmap_name;
+    char *owner;
+    char *what;         /* "configmap namespace/name" */
+    bool scorers_known; /* the ConfigMap, or that there is none, has been seen */
+};
+
+static const char *or_environment(const char *flag, const char *variable)
+{
+    const char *v = flag ? flag : getenv(variable);
+
+    return v && *v ? v : NULL;
+}
+
+bool agent_kube_options_complete(struct agent_kube_options *o)
+{
+    bool on;
+
+    o->hub_kubeconfig = or_environment(o->hub_kubeconfig, "HUB_KUBECONFIG");
+    on = o->hub_kubeconfig || o->managed_kubeconfig || o->addon_namespace || o->configmap;
+    if (on) {
+        o->cluster_name = or_environment(o->cluster_name, "CLUSTER_NAME");
+        o->addon_namespace = or_environment(o->addon_namespace, "INSTALL_NAMESPACE");
+    }
+    return on;
+}
+
+bool agent_kube_has_cluster(const struct agent_kube_options *o)
+{
+    return o->managed_kubeconfig || or_environment(NULL, "KUBERNETES_SERVICE_HOST");
+}
+
+static void apply(struct agent_kube *k, struct str text)
+{
+    bool known = k->scorers_known;
+
+    k->scorers_known = true; /* applying tells the sink which scorers there are */
+    if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
+        k->scorers_known = known;
+    if (k->report)
+        agent_report_touch(k->report);
+}
+
+static void on_configmap(void *arg, json_t *object)
+{
+    struct agent_kube *k = arg;
+    struct str text = kube_text(object, "data", "summaries", NULL);
+
+    if (!text.p)
+        log_error("the ConfigMap has no key `summaries`", L_STR("configmap", k->what));
+    apply(k, text.p ? text : STR(""));
+}
+
+static void no_configmap(struct agent_kube *k)
+{
+    log_warn("there is no ConfigMap, and so there are no scorers", L_STR("configmap", k->what));
+    apply(k, STR("[]"));
+}
+
+static void on_configmap_delete(void *arg, const char *namespace, const char *name)
+{
+    (void)namespace;
+    (void)name;
+    no_configmap(arg);
+}
+
+static void on_configmap_synced(void *arg)
+{
+    struct agent_kube *k = arg;
+
+    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("cluster"), 1);
+    if (kube_watch_objects(k->configmap) == 0)
+        no_configmap(k);
+}
+
+static void on_configmap_trouble(void *arg, const char *text)
+{
+    struct agent_kube *k = arg;
+
+    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("cluster"), text == NULL);
+    if (text)
+        log_warn("the ConfigMap is not followed, its last state stays in force", L_STR("configmap", k->what),
+                 L_STR("err", text));
+    else
+        log_info("the ConfigMap is followed again", L_STR("configmap", k->what));
+    agent_touch(k->agent);
+}
+
+static void on_round(void *arg, const struct scorer *s)
+{
+    struct agent_kube *k = arg;
+
+    if (k->placement)
+        placement_round(k->placement, s);
+    if (k->report)
+        agent_report_touch(k->report);
+}
+
+static void sync_placement(struct agent_kube *k)
+{
+    size_t n = agent_scorers(k->agent);
+    CLEANUP(cleanup_free) const struct scorer **list = calloc(n + 1, sizeof(struct scorer *));
+
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = agent_scorer(k->agent, i);
+    if (!list || placement_sync(k->placement, list, n) < 0)
+        log_error("placement scores not all written: out of memory");
+}
+
+static void on_applied(void *arg)
+{
+    struct agent_kube *k = arg;
+
+    if (k->secrets)
+        agent_secrets_sync(k->secrets);
+    if (k->placement && (k->scorers_known || !k->cluster))
+        sync_placement(k);
+}
+
+static int join(char **ret, const char *before, const char *namespace, const char *name)
+{
+    return asprintf(ret, "%s%s/%s", before, namespace, name) < 0 ? (*ret = NULL, -ENOMEM) : 0;
+}
+
+/* "namespace/name" or "name", in the agent's own namespace. */
+static int name_things(struct agent_kube *k)
+{
+    const struct agent_kube_options *o = &k->o;
+    const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
+    const char *own = k->cluster ? kube_default_namespace(k->cluster) : NULL;
+
+    k->namespace = strdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
+    if (!k->namespace)
+        return -ENOMEM;
+    k->configmap_namespace = slash ? strndup(configmap, (size_t)(slash - configmap)) : strdup(k->namespace);
+    k->configmap_name = strdup(slash ? slash + 1 : configmap);
+    if (!k->configmap_namespace || !k->configmap_name)
+        return -ENOMEM;
+    return join(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON)
+               ?: join(&k->what, "configmap ", k->configmap_namespace, k->configmap_name);
+}
+
+static int start_cluster(struct agent_kube *k, bool secrets)
+{
+    const struct agent_report_options report = {
+        .agent = k->agent, .cluster = k->cluster, .placement = k->placement, .namespace = k->namespace};
+    const struct kube_watch_options watch = {
+        .resource = &kube_configmaps,
+        .namespace = k->configmap_namespace,
+        .name = k->configmap_name,
+        .on_set = on_configmap,
+        .on_delete = on_configmap_delete,
+        .on_synced = on_configmap_synced,
+        .on_trouble = on_configmap_trouble,
+        .arg = k,
+    };
+    int r = secrets ? agent_secrets_new(&k->secrets, k->agent, k->cluster, k->namespace) : 0;
+
+    if (r == 0)
+        r = agent_report_new(&k->report, &report);
+    if (r == 0)
+        r = kube_watch_new(&k->configmap, k->cluster, &watch);
+    if (r == 0 && k->secrets)
+        agent_set_secrets(k->agent, agent_secrets_reader(k->secrets));
+    return r;
+}
+
+static int start_hub(struct agent_kube *k)
+{
+    const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = k->o.hub_kubeconfig}};
+    int r = kube_new(&k->hub, agent_loop(k->agent), agent_http(k->agent), &hub);
+    const struct placement_options placement = {.hub = k->hub,
+                                                .agent = k->agent,
+                                                .metrics = agent_metrics(k->agent),
+                                                .cluster_name = k->o.cluster_name,
+                                                .owner = k->owner};
+
+    return r == 0 ? placement_new(&k->placement, &placement) : r;
+}
+
+int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
+{
+    CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = calloc(1, sizeof(*k));
+    const struct kube_options cluster = {.label = "cluster", .config = {.kubeconfig = o->managed_kubeconfig}};
+    int r = 0;
+
+    if (!k)
+        return -ENOMEM;
+    k->agent = a;
+    k->o = *o;
+    if (agent_kube_has_cluster(o))
+        r = kube_new(&k->cluster, agent_loop(a), agent_http(a), &cluster);
+    if (r == 0)
+        r = name_things(k);
+    if (r == 0 && o->hub_kubeconfig)
+        r = start_hub(k);
+    if (r == 0 && k->cluster)
+        r = start_cluster(k, secrets);
+    if (r < 0)
+        return r;
+    agent_on_round(a, on_round, k);
+    agent_on_applied(a, on_applied, k);
+    *ret = TAKE_PTR(k);
+    return 0;
+}
+
+struct agent_kube *agent_kube_free(struct agent_kube *k)
+{
+    if (!k)
+        return NULL;
+    agent_on_round(k->agent, NULL, NULL);
+    agent_on_applied(k->agent, NULL, NULL);
+    agent_set_secrets(k->agent, NULL);
+    k->configmap = kube_watch_free(k->configmap);
+    k->report = agent_report_free(k->report);
+    k->secrets = agent_secrets_free(k->secrets);
+    k->placement = placement_free(k->placement);
+    k->hub = kube_free(k->hub);
+    k->cluster = kube_free(k->cluster);
+    free(k->namespace);
+    free(k->configmap_namespace);
+    free(k->configmap_name);
+    free(k->owner);
+    free(k->what);
+    free(k);
+    return NULL;
+}
+
+int agent_kube_start(struct agent_kube *k)
+{
+    return k->cluster ? agent_apply_text(k->agent, k->what, STR("[]"), NULL) : agent_reload(k->agent, NULL);
+}

@@ -1,0 +1,26 @@
+/* The ConfigMap `dynamic-scoring-status` in the agent's namespace: how each scorer is, for whoever cannot look at the agent itself.
+ * Its key `status` holds one JSON object small enough for a ManifestWork's feedback rule. */
+#ifndef DS_CONTROLLER_AGENT_REPORT_H
+#define DS_CONTROLLER_AGENT_REPORT_H
+
+#include "controller/placement/sink.h"
+#include "exporter/agent/agent.h"
+
+#define REPORT_CONFIGMAP "dynamic-scoring-status"
+
+struct agent_report;
+
+struct agent_report_options {
+    struct agent *agent;
+    struct kube *cluster;
+    const struct placement *placement; /* NULL: none. Not owned, as are all */
+    const char *namespace;
+};
+
+/* -ENOMEM. */
+MUST_USE int agent_report_new(struct agent_report **ret, const struct agent_report_options *o);
+struct agent_report *agent_report_free(struct agent_report *r);
+/* Something may have changed: it is written soon when a state or an error has, within a minute when only times have. */
+void agent_report_touch(struct agent_report *r);
+
+#endif

@@ -1,0 +1,209 @@
+#include "controller/agent_secrets.h"
+
+#include "controller/kube/watch.h"
+
+#include <errno.h>
+
+struct watched {
+    struct agent_secrets *all;
+    struct watched *next;
+    char *name;
+    struct kube_watch *watch;
+    json_t *data; /* base64, as it came; NULL while there is none */
+    bool wanted;
+};
+
+struct agent_secrets {
+    struct secrets secrets;
+    struct agent *agent;
+    struct kube *kube;
+    const char *namespace;
+    struct watched *list;
+};
+
+/* The bytes must not stay in memory that is given back. */
+static void drop_data(struct watched *w)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(w->data, key, value) if (json_is_string(value))
+        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+    json_decref(w->data);
+    w->data = NULL;
+}
+
+static struct watched *watched_free(struct watched *w)
+{
+    if (!w)
+        return NULL;
+    w->watch = kube_watch_free(w->watch);
+    drop_data(w);
+    free(w->name);
+    free(w);
+    return NULL;
+}
+
+/* A summary must not be able to send the credentials for the hub, which lie in the same namespace, to wherever it likes. */
+static bool is_forbidden(const char *name, const json_t *data)
+{
+    struct str s = str_of(name), end = STR("-hub-kubeconfig");
+
+    return (s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0) ||
+           json_object_get(data, "kubeconfig");
+}
+
+static int read_secret(struct secrets *base, const char *name, const char *key, struct buf *into)
+{
+    const struct agent_secrets *s = CONTAINER_OF(base, struct agent_secrets, secrets);
+    const struct watched *w = s->list;
+    struct str value;
+
+    while (w && strcmp(w->name, name) != 0)
+        w = w->next;
+    if (!w || !w->data)
+        return w && kube_watch_trouble(w->watch) ? -EACCES : -ENOENT;
+    if (is_forbidden(name, w->data))
+        return -EPERM;
+    value = kube_text(w->data, key, NULL);
+    return value.p ? kube_base64_decode(value, into) : -ENOENT;
+}
+
+static bool names(const struct summary *sum, const char *secret)
+{
+    return strcmp(cstr(sum->source_auth.name), secret) == 0 ||
+           strcmp(cstr(sum->scoring_auth.name), secret) == 0;
+}
+
+static void wake(const struct watched *w)
+{
+    struct agent *a = w->all->agent;
+
+    for (size_t i = 0; i < agent_scorers(a); i++)
+        if (names(scorer_summary(agent_scorer(a, i)), w->name))
+            agent_wake(a, agent_scorer(a, i));
+}
+
+static void on_set(void *arg, json_t *object)
+{
+    struct watched *w = arg;
+    json_t *data = kube_map(object, "data", NULL);
+
+    if (w->data && json_equal(w->data, data))
+        return;
+    if (w->data)
+        log_info("secret changed", L_STR("secret", w->name));
+    drop_data(w);
+    w->data = json_incref(data);
+    if (is_forbidden(w->name, data))
+        log_error("secret not used: it holds credentials for an API server", L_STR("secret", w->name));
+    wake(w);
+}
+
+static void on_delete(void *arg, const char *namespace, const char *name)
+{
+    struct watched *w = arg;
+
+    (void)namespace;
+    log_warn("secret deleted", L_STR("secret", name));
+    drop_data(w);
+}
+
+static void on_trouble(void *arg, const char *text)
+{
+    const struct watched *w = arg;
+
+    if (text)
+        log_warn("secret not read", L_STR("secret", w->name), L_STR("err", text));
+}
+
+static int watch(struct agent_secrets *s, const char *name)
+{
+    struct watched *w = calloc(1, sizeof(*w));
+    struct kube_watch_options o = {
+        .resource = &kube_secrets,
+        .namespace = s->namespace,
+        .name = name,
+        .on_set = on_set,
+        .on_delete = on_delete,
+        .on_trouble = on_trouble,
+        .arg = w,
+    };
+
+    if (!w)
+        return -ENOMEM;
+    w->all = s;
+    w->wanted = true;
+    w->name = strdup(name);
+    if (!w->name || kube_watch_new(&w->watch, s->kube, &o) < 0) {
+        (void)watched_free(w);
+        return -ENOMEM;
+    }
+    w->next = s->list;
+    s->list = w;
+    return 0;
+}
+
+static void want(struct agent_secrets *s, const char *name)
+{
+    struct watched *w = s->list;
+
+    if (!name)
+        return;
+    while (w && strcmp(w->name, name) != 0)
+        w = w->next;
+    if (w)
+        w->wanted = true;
+    else if (watch(s, name) < 0)
+        log_error("secret not watched: out of memory", L_STR("secret", name));
+}
+
+void agent_secrets_sync(struct agent_secrets *s)
+{
+    for (struct watched *w = s->list; w; w = w->next)
+        w->wanted = false;
+    for (size_t i = 0; i < agent_scorers(s->agent); i++) {
+        const struct summary *sum = scorer_summary(agent_scorer(s->agent, i));
+        want(s, sum->source_auth.name);
+        want(s, sum->scoring_auth.name);
+    }
+    for (struct watched **at = &s->list; *at;) {
+        struct watched *w = *at;
+        if (w->wanted) {
+            at = &w->next;
+        } else {
+            *at = w->next;
+            (void)watched_free(w);
+        }
+    }
+}
+
+int agent_secrets_new(struct agent_secrets **ret, struct agent *a, struct kube *k, const char *namespace)
+{
+    struct agent_secrets *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    *s = (struct agent_secrets){
+        .secrets = {.read = read_secret}, .agent = a, .kube = k, .namespace = namespace};
+    *ret = s;
+    return 0;
+}
+
+struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
+{
+    if (!s)
+        return NULL;
+    while (s->list) {
+        struct watched *w = s->list;
+        s->list = w->next;
+        (void)watched_free(w);
+    }
+    free(s);
+    return NULL;
+}
+
+struct secrets *agent_secrets_reader(struct agent_secrets *s)
+{
+    return &s->secrets;
+}

@@ -1,0 +1,18 @@
+/* Tokens from Secrets of the agent's own namespace, watched by name: a Secret that changes, or comes late, takes effect at once. */
+#ifndef DS_CONTROLLER_AGENT_SECRETS_H
+#define DS_CONTROLLER_AGENT_SECRETS_H
+
+#include "controller/kube/client.h"
+#include "exporter/agent/agent.h"
+
+struct agent_secrets;
+
+/* -ENOMEM. The namespace is not owned. */
+MUST_USE int agent_secrets_new(struct agent_secrets **ret, struct agent *a, struct kube *k,
+                               const char *namespace);
+struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
+struct secrets *agent_secrets_reader(struct agent_secrets *s);
+/* Watches the Secrets that the agent's scorers name, and no others. */
+void agent_secrets_sync(struct agent_secrets *s);
+
+#endif

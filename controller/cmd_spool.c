@@ -1,0 +1,211 @@
+/* `dynamic-scoring spool ls|verify|export PATH`: a look into what waits for remote-write endpoints. Only reads. */
+#include "controller/commands.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/file.h"
+#include "remotewrite/body.h"
+#include "remotewrite/segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, PATH_BYTES = 4096 };
+
+/* What is done with each record, and what was found. */
+struct look {
+    void (*on_record)(struct look *l, const struct segment_item *item);
+    bool list;
+    uint64_t records, samples, damaged_bytes, damaged_places;
+    int64_t first_ms, last_ms;
+    bool failed;
+};
+
+static void count_record(struct look *l, const struct segment_item *item)
+{
+    if (!l->records || item->head.first_ms < l->first_ms)
+        l->first_ms = item->head.first_ms;
+    if (!l->records || item->head.last_ms > l->last_ms)
+        l->last_ms = item->head.last_ms;
+    l->records++;
+    l->samples += item->head.samples;
+}
+
+static void verify_record(struct look *l, const struct segment_item *item)
+{
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    BUF_AUTO(message, BODY_MAX);
+    size_t n = 0;
+
+    count_record(l, item);
+    if (body_unpack(item->payload, &message) < 0 || body_series(buf_str(&message), &series, &n) < 0 ||
+        n != item->head.samples) {
+        l->damaged_places++;
+        l->damaged_bytes += item->n;
+    }
+}
+
+static void print_record(struct look *l, const struct segment_item *item)
+{
+    BUF_AUTO(text, TEXT_MAX);
+
+    count_record(l, item);
+    if (body_print(item->payload, &text) < 0)
+        l->failed = true;
+    else
+        (void)fwrite(text.p, 1, text.n, stdout);
+}
+
+static void look_at_bytes(struct look *l, const char *path, struct str bytes)
+{
+    struct segment_reader reader;
+    struct segment_item item;
+    enum segment_found what;
+
+    segment_reader_init(&reader, bytes);
+    while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
+        if (what == SEGMENT_RECORD) {
+            l->on_record(l, &item);
+            continue;
+        }
+        l->damaged_places++;
+        l->damaged_bytes += item.n;
+        (void)fprintf(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
+                      what == SEGMENT_TORN ? "torn off" : "damaged", item.at, item.n);
+        if (what == SEGMENT_TORN)
+            break;
+    }
+}
+
+static void print_segment(const struct look *l, const char *path, size_t bytes)
+{
+    char first[32] = "-", last[32] = "-";
+
+    if (l->records) {
+        unix_ms_format((unix_ms){l->first_ms}, first);
+        unix_ms_format((unix_ms){l->last_ms}, last);
+    }
+    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes, l->records,
+                 l->samples, first, last);
+}
+
+static void look_at_file(struct look *total, const char *path)
+{
+    BUF_AUTO(bytes, SEGMENT_FILE_MAX);
+    struct look l = {.on_record = total->on_record, .list = total->list};
+    int r = file_read(path, &bytes);
+
+    if (r < 0) {
+        (void)fprintf(stderr, "%s: %s\n", path, strerror(-r));
+        total->failed = true;
+        return;
+    }
+    look_at_bytes(&l, path, buf_str(&bytes));
+    if (l.list)
+        print_segment(&l, path, bytes.n);
+    total->records += l.records;
+    total->samples += l.samples;
+    total->damaged_places += l.damaged_places;
+    total->damaged_bytes += l.damaged_bytes;
+    total->failed = total->failed || l.failed;
+}
+
+static int is_segment(const struct dirent *d)
+{
+    size_t n = strlen(d->d_name);
+
+    return n > 4 && strcmp(d->d_name + n - 4, ".seg") == 0;
+}
+
+static int is_visible(const struct dirent *d)
+{
+    return d->d_name[0] != '.';
+}
+
+/* Each entry of the folder that `filter` lets through. False when it is no folder that can be read. */
+static bool each(struct look *l, const char *dir, int (*filter)(const struct dirent *),
+                 void (*fn)(struct look *l, const char *path))
+{
+    struct dirent **list;
+    int n = scandir(dir, &list, filter, alphasort);
+    char path[PATH_BYTES];
+
+    for (int i = 0; i < n; i++) {
+        int length = snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name);
+
+        if (length > 0 && (size_t)length < sizeof(path))
+            fn(l, path);
+        free(list[i]);
+    }
+    if (n >= 0)
+        free(list);
+    return n >= 0;
+}
+
+static void look_at_spool(struct look *l, const char *dir)
+{
+    (void)each(l, dir, is_segment, look_at_file);
+}
+
+/* A segment, an endpoint's folder, or a whole storage path. */
+static void look_at(struct look *l, const char *path)
+{
+    char all[PATH_BYTES];
+    struct stat st;
+    int n = snprintf(all, sizeof(all), "%s/remote-write", path);
+
+    if (stat(path, &st) < 0) {
+        (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        l->failed = true;
+    } else if (!S_ISDIR(st.st_mode)) {
+        look_at_file(l, path);
+    } else if (n < 0 || (size_t)n >= sizeof(all) || stat(all, &st) < 0 ||
+               !each(l, all, is_visible, look_at_spool)) {
+        look_at_spool(l, path);
+    }
+}
+
+static const struct flag flags[] = {{NULL, NULL, NULL, NULL}};
+
+static int run_look(struct look *l, const char *what, const char **paths, int n)
+{
+    for (int i = 0; i < n; i++)
+        look_at(l, paths[i]);
+    if (strcmp(what, "export") != 0)
+        (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64 " bytes lost\n",
+                     l->records, l->samples, l->damaged_places, l->damaged_bytes);
+    return l->failed || l->damaged_places || fflush(stdout) != 0;
+}
+
+static int run(int argc, char **argv)
+{
+    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
+    int n = rest ? flags_parse(&command_spool, argc, argv, NULL, rest) : -1;
+    struct look l = {.on_record = count_record};
+
+    if (n == -2)
+        return 0;
+    if (n < 0)
+        return EXIT_USAGE;
+    if (n >= 2 && strcmp(rest[0], "ls") == 0)
+        l.list = true;
+    else if (n >= 2 && strcmp(rest[0], "verify") == 0)
+        l.on_record = verify_record;
+    else if (n >= 2 && strcmp(rest[0], "export") == 0)
+        l.on_record = print_record;
+    else {
+        (void)fprintf(stderr, "dynamic-scoring spool: expected ls, verify or export, and a path\n"
+                              "Try 'dynamic-scoring spool --help'.\n");
+        return EXIT_USAGE;
+    }
+    return run_look(&l, rest[0], rest + 1, n - 1);
+}
+
+const struct command command_spool = {
+    .name = "spool",
+    .arguments = "ls|verify|export PATH...",
+    .help = "Look into a remote-write spool: a segment, an endpoint's folder, or the storage path.",
+    .flags = flags,
+    .run = run,
+};

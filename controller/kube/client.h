@@ -1,0 +1,95 @@
+/* One API server under one identity: REST calls on the loop's HTTP client.
+ *
+ * Credentials are read again every minute, after a 401 (the call is then made once more, unseen by the caller) and after a
+ * failed TLS handshake. What cannot be read leaves the last good credentials in use; without any, calls end with
+ * KUBE_UNAUTHORIZED and the reason. No call is retried otherwise: the caller knows what is still wanted by then. */
+#ifndef DS_KUBE_CLIENT_H
+#define DS_KUBE_CLIENT_H
+
+#include "controller/kube/config.h"
+#include "controller/kube/verdict.h"
+
+struct kube;
+struct kube_call;
+
+/* A kind as REST sees it, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores", "AddOnPlacementScore"}.
+ * Literals: not copied. */
+struct kube_resource {
+    const char *group; /* "" for the core */
+    const char *version, *plural, *kind;
+};
+
+extern const struct kube_resource kube_configmaps, kube_secrets, kube_namespaces, kube_leases, kube_events,
+    kube_addonplacementscores;
+
+enum kube_method {
+    KUBE_GET,
+    KUBE_LIST,
+    KUBE_CREATE,      /* POST */
+    KUBE_MERGE_PATCH, /* RFC 7386 */
+    KUBE_UPDATE,      /* PUT: body needs metadata.resourceVersion */
+    KUBE_DELETE,
+};
+
+struct kube_request {
+    enum kube_method method;
+    const struct kube_resource *resource;
+    const char *namespace;      /* NULL: all namespaces, or a resource without */
+    const char *name;           /* NULL for KUBE_LIST and KUBE_CREATE */
+    const char *subresource;    /* "status"; NULL for none */
+    const json_t *body;         /* sent as it is now; may be changed or freed at once */
+    const char *label_selector; /* for KUBE_LIST and KUBE_DELETE's collection: not escaped; NULL for none */
+    const char *field_selector;
+    const char *query;       /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
+    size_t max_answer;       /* 0: 16 MiB */
+    int64_t timeout_ms;      /* 0: 15 s */
+    int64_t idle_timeout_ms; /* 0: none; see http.h */
+    /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers are in. May
+     * do anything, kube_cancel() included. */
+    void (*on_data)(void *arg, struct str piece);
+};
+
+struct kube_answer {
+    enum kube_verdict verdict;
+    long http_status;       /* 0 without an answer */
+    char reason[64];        /* the Status object's: "AlreadyExists"; empty without */
+    char why[768];          /* a sentence for a person, one line; empty on KUBE_OK. Holds no credentials */
+    int64_t retry_after_ms; /* from the header or the Status object; -1 without */
+    json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
+    double seconds;
+};
+
+/* Runs on the loop once per call, never from inside kube_start(). May free anything, the client included. */
+typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
+
+struct kube_options {
+    const char *label;                 /* for logs and sentences: "hub", "cluster"; copied */
+    struct kube_config_options config; /* copied */
+};
+
+/* Reads the credentials; when that fails the client is made all the same and tries again as it goes on (OCM mounts the
+ * hub's kubeconfig late). -ENOMEM. loop and http must outlive it. */
+MUST_USE int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o);
+/* Cancels its calls. Watches, queues, leases and the like of it must be freed before. */
+struct kube *kube_free(struct kube *k);
+DEFINE_CLEANUP(struct kube, kube_free)
+
+/* Why credentials could not be read the last time; NULL when they could. */
+const char *kube_trouble(const struct kube *k);
+/* The namespace of the context, or the pod's own; NULL without. Until the next turn of the loop. */
+const char *kube_default_namespace(const struct kube *k);
+/* "https://host:port" of the server for people; "" while not known. Until the next turn of the loop. */
+const char *kube_server(const struct kube *k);
+const char *kube_label_of(const struct kube *k);
+struct loop *kube_loop(const struct kube *k);
+/* Reads the credentials now. */
+void kube_reload(struct kube *k);
+
+/* Starts a call. -ENOMEM; -EINVAL for a name that cannot be in a path, or without what the method needs; then `done`
+ * is never called. */
+MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request *rq,
+                        kube_done_fn done, void *arg);
+/* Ends a call; `done` is not called. A write may or may not have been done. Takes NULL, returns NULL. */
+struct kube_call *kube_cancel(struct kube_call *c);
+
+#endif

@@ -1,0 +1,179 @@
+/* The addresses of objects, as in "API URIs" of the Kubernetes documentation. */
+#include "controller/kube/client_internal.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <errno.h>
+
+enum { URL_MAX_BYTES = 16 << 10 };
+
+const struct kube_resource kube_configmaps = {"", "v1", "configmaps", "ConfigMap"};
+const struct kube_resource kube_secrets = {"", "v1", "secrets", "Secret"};
+const struct kube_resource kube_namespaces = {"", "v1", "namespaces", "Namespace"};
+const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases", "Lease"};
+const struct kube_resource kube_events = {"events.k8s.io", "v1", "events", "Event"};
+const struct kube_resource kube_addonplacementscores = {"cluster.open-cluster-management.io", "v1alpha1",
+                                                        "addonplacementscores", "AddOnPlacementScore"};
+
+static const char *const verbs[] = {
+    [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create",
+    [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
+};
+
+int kube_put_escaped(struct buf *b, const char *s)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    int r = 0;
+
+    for (; *s && r == 0; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (isalnum(c) || strchr("-._~", c))
+            r = buf_putc(b, *s);
+        else
+            r = buf_put(b, (char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
+    }
+    return r;
+}
+
+/* The API server refuses these in names too; here they would change what is asked for. */
+static bool is_segment(const char *s)
+{
+    return *s && !strpbrk(s, "/%") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0;
+}
+
+static int put_segment(struct buf *b, const char *s)
+{
+    if (!is_segment(s))
+        return -EINVAL;
+    return buf_putc(b, '/') ?: kube_put_escaped(b, s);
+}
+
+static int put_path(struct buf *b, const struct kube_request *rq)
+{
+    const struct kube_resource *res = rq->resource;
+    int r = *res->group ? buf_puts(b, "/apis") ?: put_segment(b, res->group) : buf_puts(b, "/api");
+
+    if (r == 0)
+        r = put_segment(b, res->version);
+    if (r == 0 && rq->namespace)
+        r = buf_puts(b, "/namespaces") ?: put_segment(b, rq->namespace);
+    if (r == 0)
+        r = put_segment(b, res->plural);
+    if (r == 0 && rq->name)
+        r = put_segment(b, rq->name);
+    if (r == 0 && rq->subresource)
+        r = put_segment(b, rq->subresource);
+    return r;
+}
+
+static int put_parameter(struct buf *b, char *separator, const char *name, const char *value)
+{
+    int r;
+
+    if (!value || !*value)
+        return 0;
+    r = buf_printf(b, "%c%s", *separator, name) ?: kube_put_escaped(b, value);
+    *separator = '&';
+    return r;
+}
+
+static int put_query(struct buf *b, const struct kube_request *rq)
+{
+    char separator = '?';
+    int r = put_parameter(b, &separator, "labelSelector=", rq->label_selector);
+
+    if (r == 0)
+        r = put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
+    if (r == 0 && rq->query && *rq->query)
+        r = buf_printf(b, "%c%s", separator, rq->query);
+    return r;
+}
+
+/* "patch addonplacementscores/status cluster1/energy" */
+static int put_what(struct buf *b, const struct kube_request *rq)
+{
+    const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
+    bool both = rq->namespace && *name;
+
+    return buf_printf(b, "%s %s%s%s%s%s%s%s", rq->on_data ? "watch" : verbs[rq->method], rq->resource->plural,
+                      rq->subresource ? "/" : "", cstr(rq->subresource), rq->namespace || *name ? " " : "",
+                      cstr(rq->namespace), both ? "/" : "", name)
+               ?: buf_putc(b, '\0');
+}
+
+static bool is_complete(const struct kube_request *rq)
+{
+    bool named = rq->name != NULL, many = rq->method == KUBE_LIST || rq->method == KUBE_CREATE;
+    bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH || rq->method == KUBE_UPDATE;
+
+    return rq->resource && named != many && (!writes || rq->body);
+}
+
+void kube_route_done(struct kube_route *r)
+{
+    buf_done(&r->url);
+    buf_done(&r->host);
+    buf_done(&r->connect_to);
+    buf_done(&r->what);
+}
+
+int kube_route_path(struct kube_route *r, const struct kube_request *rq)
+{
+    int e;
+
+    buf_init(&r->url, URL_MAX_BYTES);
+    buf_init(&r->host, URL_MAX_BYTES);
+    buf_init(&r->connect_to, URL_MAX_BYTES);
+    buf_init(&r->what, URL_MAX_BYTES);
+    if (!is_complete(rq))
+        return -EINVAL;
+    e = put_path(&r->url, rq);
+    if (e == 0)
+        e = put_query(&r->url, rq);
+    if (e == 0)
+        e = put_what(&r->what, rq);
+    return e;
+}
+
+/* The URL bears the name that the certificate must have, and the connection goes to the server's address: curl takes
+ * the name to verify and the one of SNI from the URL. */
+static int rename_server(struct kube_route *r, const struct kube_config *c)
+{
+    CURLU *u = curl_url();
+    char *host = NULL, *port = NULL, *url = NULL;
+    int e = -EINVAL;
+
+    if (!u)
+        return -ENOMEM;
+    if (curl_url_set(u, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+        curl_url_set(u, CURLUPART_HOST, c->tls_server_name, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK) {
+        size_t n = strlen(url);
+        while (n && url[n - 1] == '/')
+            n--;
+        e = buf_put(&r->url, url, n) ?: buf_printf(&r->host, "Host: %s:%s", host, port) ?: buf_putc(&r->host, '\0');
+        if (e == 0)
+            e = buf_printf(&r->connect_to, "%s:%s:%s:%s", c->tls_server_name, port, host, port)
+                    ?: buf_putc(&r->connect_to, '\0');
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_free(url);
+    curl_url_cleanup(u);
+    return e;
+}
+
+int kube_route_server(struct kube_route *r, const struct kube_config *c, struct str path)
+{
+    int e;
+
+    buf_truncate(&r->url, 0);
+    buf_truncate(&r->host, 0);
+    buf_truncate(&r->connect_to, 0);
+    e = c->tls_server_name ? rename_server(r, c) : buf_puts(&r->url, c->server);
+    if (e == 0)
+        e = buf_put_str(&r->url, path);
+    return e ?: buf_putc(&r->url, '\0');
+}

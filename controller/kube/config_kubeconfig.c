@@ -1,0 +1,298 @@
+/* The kubeconfig file, YAML or JSON. Values are never quoted in messages: any of them may be a secret. */
+#include "controller/kube/config_internal.h"
+
+#include "controller/kube/json.h"
+#include "exporter/base/doc.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct reading {
+    struct kube_config *c;
+    const char *dir; /* NULL: no files */
+    char *why;       /* 512 bytes */
+};
+
+static int refuse(const struct reading *rd, const char *where, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+static int refuse(const struct reading *rd, const char *where, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    (void)snprintf(rd->why, 512, "%s%s%s", where, *where ? ": " : "", text);
+    return -EINVAL;
+}
+
+/* A string; absent is the same as empty, which is no error. */
+static int get_str(const struct reading *rd, const struct node *map, const char *key, struct str *ret)
+{
+    const struct node *n = node_given(map, key);
+
+    *ret = STR("");
+    if (!n)
+        return 0;
+    if (n->kind != NODE_STRING || (n->text.n && memchr(n->text.p, '\0', n->text.n)))
+        return refuse(rd, key, "line %u: expected a string", n->line);
+    *ret = n->text;
+    return 0;
+}
+
+static int copy_str(const struct reading *rd, const struct node *map, const char *key, char **ret)
+{
+    struct str s;
+    int r = get_str(rd, map, key, &s);
+
+    if (r < 0 || !s.n)
+        return r;
+    *ret = str_dup(s);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* The file that a value names, by a path that may be relative. */
+static int read_named(const struct reading *rd, const char *key, struct str path, struct buf *into)
+{
+    CLEANUP(cleanup_free) char *full = NULL;
+    bool absolute = path.n && *path.p == '/';
+
+    if (!rd->dir)
+        return refuse(rd, key, "a file cannot be named here");
+    if (asprintf(&full, "%s%s%.*s", absolute ? "" : rd->dir, absolute ? "" : "/", STR_ARG(path)) < 0) {
+        full = NULL;
+        return -ENOMEM;
+    }
+    return kube_read_file(key, full, into, rd->why);
+}
+
+/* PEM from <key>-data, which wins as in client-go, or from the file that <key> names. */
+static int get_pem(const struct reading *rd, const struct node *map, const char *key, struct kube_blob *ret)
+{
+    BUF_AUTO(pem, BLOB_MAX_BYTES);
+    struct str data, path;
+    char data_key[64];
+    int r;
+
+    (void)snprintf(data_key, sizeof(data_key), "%s-data", key);
+    r = get_str(rd, map, data_key, &data);
+    if (r == 0)
+        r = get_str(rd, map, key, &path);
+    if (r < 0 || (!data.n && !path.n))
+        return r;
+    if (!data.n)
+        r = read_named(rd, key, path, &pem);
+    else if ((r = kube_base64_decode(data, &pem)) == -EINVAL || r == -EFBIG)
+        return refuse(rd, data_key, "expected at most 1 MiB of base64");
+    return r < 0 ? r : kube_blob_pem(ret, data.n ? data_key : key, &pem, rd->why);
+}
+
+/* tokenFile wins while it can be read. */
+static int get_token(const struct reading *rd, const struct node *user)
+{
+    BUF_AUTO(text, BLOB_MAX_BYTES);
+    struct str token, path;
+    int r = get_str(rd, user, "token", &token);
+
+    if (r == 0)
+        r = get_str(rd, user, "tokenFile", &path);
+    if (r < 0)
+        return r;
+    if (path.n) {
+        r = read_named(rd, "tokenFile", path, &text);
+        if (r == 0)
+            return kube_blob_token(&rd->c->token, "tokenFile", &text, rd->why);
+        if (r == -ENOMEM || !token.n)
+            return r;
+        rd->why[0] = '\0';
+    }
+    if (!token.n)
+        return 0;
+    r = buf_put_str(&text, token);
+    return r < 0 ? r : kube_blob_token(&rd->c->token, "token", &text, rd->why);
+}
+
+static const struct {
+    const char *key, *why;
+} unsupported[] = {
+    {"exec", "exec plugins are not run; use a token, a tokenFile or a client certificate"},
+    {"auth-provider", "auth providers are not supported; use a token, a tokenFile or a client certificate"},
+    {"as", "impersonation is not supported"},
+    {"as-uid", "impersonation is not supported"},
+    {"as-groups", "impersonation is not supported"},
+    {"as-user-extra", "impersonation is not supported"},
+};
+
+static int read_user(const struct reading *rd, const struct node *user)
+{
+    struct kube_config *c = rd->c;
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
+        if (node_given(user, unsupported[i].key))
+            return refuse(rd, unsupported[i].key, "%s", unsupported[i].why);
+    if (r == 0)
+        r = get_pem(rd, user, "client-certificate", &c->cert);
+    if (r == 0)
+        r = get_pem(rd, user, "client-key", &c->key);
+    if (r == 0)
+        r = get_token(rd, user);
+    if (r == 0)
+        r = copy_str(rd, user, "username", &c->user);
+    if (r == 0)
+        r = copy_str(rd, user, "password", &c->password);
+    if (r == 0 && !c->cert.p != !c->key.p)
+        return refuse(rd, c->cert.p ? "client-key" : "client-certificate",
+                      "missing beside the other of the two");
+    if (r == 0 && c->user && c->token.p)
+        return refuse(rd, "username", "given beside a token: only one way to log in is possible");
+    return r;
+}
+
+/* "socks5://" as Go takes it: the proxy resolves the name. */
+static int read_proxy(const struct reading *rd, const struct node *cluster)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://"};
+    struct str proxy;
+    int r = get_str(rd, cluster, "proxy-url", &proxy);
+
+    if (r < 0 || !proxy.n)
+        return r;
+    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+        struct str scheme = str_of(schemes[i]);
+        if (!str_eq_nocase((struct str){proxy.p, size_min(proxy.n, scheme.n)}, scheme))
+            continue;
+        if (asprintf(&rd->c->proxy, "%s%.*s", i == 2 ? "socks5h://" : schemes[i], (int)(proxy.n - scheme.n),
+                     proxy.p + scheme.n) < 0) {
+            rd->c->proxy = NULL;
+            return -ENOMEM;
+        }
+        return 0;
+    }
+    return refuse(rd, "proxy-url", "expected http://, https:// or socks5://");
+}
+
+static int read_cluster(const struct reading *rd, const struct node *cluster)
+{
+    const struct node *insecure = node_given(cluster, "insecure-skip-tls-verify");
+    struct str server;
+    int r = get_str(rd, cluster, "server", &server);
+
+    if (r == 0 && !server.n)
+        return refuse(rd, "server", "missing, expected https://host:port");
+    if (r == 0)
+        r = kube_config_set_server(rd->c, "server", server, rd->why);
+    if (r == 0)
+        r = get_pem(rd, cluster, "certificate-authority", &rd->c->ca);
+    if (r == 0)
+        r = copy_str(rd, cluster, "tls-server-name", &rd->c->tls_server_name);
+    if (r == 0)
+        r = read_proxy(rd, cluster);
+    if (r < 0 || !insecure)
+        return r;
+    if (insecure->kind != NODE_BOOL)
+        return refuse(rd, "insecure-skip-tls-verify", "expected true or false");
+    rd->c->insecure = insecure->text.p[0] == 't' || insecure->text.p[0] == 'T';
+    if (rd->c->insecure && rd->c->ca.p)
+        return refuse(rd, "insecure-skip-tls-verify",
+                      "given beside a certificate-authority: only one is possible");
+    return 0;
+}
+
+/* The map <what> of the entry of this name in the list <what>s. */
+static int find_entry(const struct reading *rd, const struct node *root, const char *what, struct str name,
+                      const struct node **ret)
+{
+    const struct node *list, *found;
+    char plural[32];
+
+    (void)snprintf(plural, sizeof(plural), "%ss", what);
+    list = node_given(root, plural);
+    for (size_t i = 0; list && list->kind == NODE_LIST && i < list->n; i++) {
+        const struct node *entry = list->items[i];
+        struct str its;
+
+        if (entry->kind != NODE_MAP)
+            continue;
+        if (get_str(rd, entry, "name", &its) < 0)
+            return -EINVAL;
+        if (!str_eq(its, name))
+            continue;
+        found = node_given(entry, what);
+        if (found && found->kind != NODE_MAP)
+            return refuse(rd, plural, "line %u: expected a map", found->line);
+        *ret = found;
+        return found ? 0 : refuse(rd, plural, "the entry `%.*s` has no `%s`", STR_ARG(name), what);
+    }
+    return refuse(rd, plural, "there is no entry `%.*s`", STR_ARG(name));
+}
+
+static int read_context(const struct reading *rd, const struct node *root, const char *context)
+{
+    const struct node *ctx, *cluster, *user = NULL;
+    struct str name = str_of(context), cluster_name, user_name;
+    int r = context ? 0 : get_str(rd, root, "current-context", &name);
+
+    if (r == 0 && !name.n)
+        return refuse(rd, "current-context", "missing, and no context is asked for");
+    if (r == 0)
+        r = find_entry(rd, root, "context", name, &ctx);
+    if (r == 0)
+        r = get_str(rd, ctx, "cluster", &cluster_name);
+    if (r == 0)
+        r = get_str(rd, ctx, "user", &user_name);
+    if (r == 0)
+        r = copy_str(rd, ctx, "namespace", &rd->c->namespace);
+    if (r < 0)
+        return r;
+    if (!cluster_name.n)
+        return refuse(rd, "contexts", "`%.*s` names no cluster", STR_ARG(name));
+    r = find_entry(rd, root, "cluster", cluster_name, &cluster);
+    if (r == 0)
+        r = read_cluster(rd, cluster);
+    if (r == 0 && user_name.n)
+        r = find_entry(rd, root, "user", user_name, &user);
+    return r == 0 && user ? read_user(rd, user) : r;
+}
+
+static int parse(struct doc **ret, struct str text, struct problems *p, char why[512])
+{
+    int r = doc_parse(ret, text, p);
+
+    if (r == -ENOMEM || (r == 0 && p->out_of_memory))
+        return -ENOMEM;
+    if (r < 0 || p->errors || doc_root(*ret)->kind != NODE_MAP) {
+        if (p->n)
+            (void)snprintf(why, 512, "line %u: %.400s", p->list[0].line, p->list[0].text);
+        else
+            (void)snprintf(why, 512, "expected a map");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int kube_config_parse(struct kube_config **ret, struct str text, const char *dir, const char *context,
+                      char why[512])
+{
+    CLEANUP(cleanup_kube_config_unref) struct kube_config *c = NULL;
+    CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
+    struct problems p;
+    int r;
+
+    why[0] = '\0';
+    r = problems_init(&p, "kubeconfig");
+    if (r < 0)
+        return r;
+    r = parse(&doc, text, &p, why);
+    problems_done(&p);
+    if (r == 0)
+        r = kube_config_new(&c);
+    if (r == 0)
+        r = read_context(&(struct reading){.c = c, .dir = dir, .why = why}, doc_root(doc), context);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(c);
+    return 0;
+}

@@ -1,0 +1,247 @@
+#include "controller/kube/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+static json_t *walk(const json_t *o, va_list names)
+{
+    /* jansson's getters of a member do not take const, nor do they change anything. */
+    json_t *at = (json_t *)(uintptr_t)o;
+    const char *name;
+
+    while ((name = va_arg(names, const char *)))
+        at = json_object_get(at, name);
+    return json_is_null(at) ? NULL : at;
+}
+
+/* The value at the path of the function's last arguments. */
+#define WALK(var, o, last)       \
+    do {                         \
+        va_list names_;          \
+        va_start(names_, last);  \
+        (var) = walk(o, names_); \
+        va_end(names_);          \
+    } while (0)
+
+json_t *kube_get(const json_t *o, ...)
+{
+    json_t *v;
+
+    WALK(v, o, o);
+    return v;
+}
+
+static const char *as_str(const json_t *v)
+{
+    const char *s = json_string_value(v);
+
+    return s && strlen(s) == json_string_length(v) ? s : NULL;
+}
+
+const char *kube_str(const json_t *o, ...)
+{
+    json_t *v;
+
+    WALK(v, o, o);
+    return as_str(v);
+}
+
+struct str kube_text(const json_t *o, ...)
+{
+    json_t *v;
+
+    WALK(v, o, o);
+    return (struct str){json_string_value(v), json_string_length(v)};
+}
+
+bool kube_int(const json_t *o, int64_t *ret, ...)
+{
+    json_t *v;
+    double d;
+
+    WALK(v, o, ret);
+    if (json_is_integer(v)) {
+        *ret = json_integer_value(v);
+        return true;
+    }
+    d = json_real_value(v);
+    if (!json_is_real(v) || d != trunc(d) || fabs(d) > 9007199254740992.0)
+        return false;
+    *ret = (int64_t)d;
+    return true;
+}
+
+bool kube_number(const json_t *o, double *ret, ...)
+{
+    json_t *v;
+
+    WALK(v, o, ret);
+    if (!json_is_number(v))
+        return false;
+    *ret = json_number_value(v);
+    return true;
+}
+
+bool kube_bool(const json_t *o, bool *ret, ...)
+{
+    json_t *v;
+
+    WALK(v, o, ret);
+    if (!json_is_boolean(v))
+        return false;
+    *ret = json_is_true(v);
+    return true;
+}
+
+json_t *kube_list(const json_t *o, ...)
+{
+    json_t *v;
+
+    WALK(v, o, o);
+    return json_is_array(v) ? v : NULL;
+}
+
+json_t *kube_map(const json_t *o, ...)
+{
+    json_t *v;
+
+    WALK(v, o, o);
+    return json_is_object(v) ? v : NULL;
+}
+
+const char *kube_name(const json_t *o)
+{
+    return cstr(kube_str(o, "metadata", "name", NULL));
+}
+
+const char *kube_namespace(const json_t *o)
+{
+    return cstr(kube_str(o, "metadata", "namespace", NULL));
+}
+
+const char *kube_uid(const json_t *o)
+{
+    return cstr(kube_str(o, "metadata", "uid", NULL));
+}
+
+const char *kube_version(const json_t *o)
+{
+    return cstr(kube_str(o, "metadata", "resourceVersion", NULL));
+}
+
+const char *kube_label(const json_t *o, const char *key)
+{
+    return kube_str(o, "metadata", "labels", key, NULL);
+}
+
+const char *kube_annotation(const json_t *o, const char *key)
+{
+    return kube_str(o, "metadata", "annotations", key, NULL);
+}
+
+int kube_json_parse(json_t **ret, struct str text, char why[256])
+{
+    json_error_t e;
+    /* A NUL in one object's string must not make a whole list unreadable. */
+    json_t *o = json_loadb(cstr(text.p), text.n, JSON_ALLOW_NUL, &e);
+
+    if (o) {
+        *ret = o;
+        return 0;
+    }
+    if (json_error_code(&e) == json_error_out_of_memory)
+        return -ENOMEM;
+    /* jansson's text quotes the document, which may hold secrets. */
+    if (why)
+        (void)snprintf(why, 256, "not JSON at line %d, column %d", e.line, e.column);
+    return -EINVAL;
+}
+
+struct printing {
+    struct buf *into;
+    int r;
+};
+
+static int put(const char *p, size_t n, void *arg)
+{
+    struct printing *to = arg;
+
+    to->r = buf_put(to->into, p, n);
+    return to->r;
+}
+
+int kube_json_print(const json_t *o, struct buf *into)
+{
+    struct printing to = {.into = into, .r = -ENOMEM};
+    size_t mark = into->n;
+
+    if (json_dump_callback(o, put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+        return 0;
+    buf_truncate(into, mark);
+    return to.r < 0 ? to.r : -ENOMEM;
+}
+
+/* The six bits of a digit; -1 for padding and all else. */
+static int base64_digit(unsigned char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+static bool is_line_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+/* After the digits: the padding that their number asks for, and line ends. */
+static bool base64_tail_fits(struct str tail, size_t digits)
+{
+    size_t padding = 0;
+
+    for (size_t i = 0; i < tail.n; i++) {
+        if (!is_line_end(tail.p[i]) && tail.p[i] != '=')
+            return false;
+        padding += tail.p[i] == '=';
+    }
+    return digits % 4 != 1 && (digits + padding) % 4 == 0 && padding < 3;
+}
+
+int kube_base64_decode(struct str text, struct buf *into)
+{
+    size_t i = 0, digits = 0, mark = into->n;
+    uint32_t bits = 0;
+    char *to;
+    int r = buf_room(into, text.n / 4 * 3 + 3, &to);
+
+    /* Line ends, or a ceiling just as large as what comes out. */
+    if (r == -EFBIG)
+        r = buf_room(into, into->max - into->n, &to);
+    if (r < 0)
+        return r;
+    for (; i < text.n; i++) {
+        int digit = base64_digit((unsigned char)text.p[i]);
+
+        if (is_line_end(text.p[i]))
+            continue;
+        if (digit < 0)
+            break;
+        bits = bits << 6 | (uint32_t)digit;
+        if (digits++ % 4 == 0)
+            continue;
+        if (into->n == into->max) {
+            buf_truncate(into, mark);
+            return -EFBIG;
+        }
+        into->p[into->n++] = (char)(bits >> (6 - 2 * ((digits - 1) % 4)));
+    }
+    if (base64_tail_fits((struct str){text.p + i, text.n - i}, digits))
+        return 0;
+    buf_truncate(into, mark);
+    return -EINVAL;
+}

@@ -1,0 +1,46 @@
+/* What to make of an API server's answer: one table, so that no caller looks at status numbers. */
+#ifndef DS_KUBE_VERDICT_H
+#define DS_KUBE_VERDICT_H
+
+#include "controller/kube/json.h"
+#include "exporter/base/http.h"
+
+enum kube_verdict {
+    KUBE_OK,
+    KUBE_RETRY, /* no connection, 429, 5xx, time-outs: may pass by itself; try again after kube_backoff_ms() */
+    KUBE_UNAUTHORIZED, /* 401, or no credentials could be read: passes when they are renewed */
+    KUBE_FORBIDDEN,    /* 403: passes when someone grants the right */
+    KUBE_NOT_FOUND,    /* 404 of an object, or of the namespace to create it in */
+    KUBE_NO_KIND,      /* 404 of the whole resource: its CRD is not installed */
+    KUBE_EXISTS,       /* 409 to a create */
+    KUBE_CONFLICT,     /* 409 to a write: the object has changed since it was read */
+    KUBE_GONE,         /* 410: the resourceVersion or the continue token is too old; list again */
+    KUBE_INVALID,      /* 400, 405, 415, 422 ...: the same request would fail again */
+    KUBE_TOO_LARGE,    /* 413, what the store refuses for its size, or an answer past its ceiling */
+    KUBE_VERDICTS
+};
+
+/* For labels: "ok", "retry", "unauthorized", "forbidden", "not_found", "no_kind", "exists", "conflict", "gone", "invalid",
+ * "too_large". */
+const char *kube_verdict_word(enum kube_verdict v);
+
+/* A Status object's own words and what they mean. */
+struct kube_status {
+    enum kube_verdict verdict;
+    char reason[64];   /* metav1.StatusReason: "NotFound", "Expired"; empty without */
+    char message[512]; /* one line of well-formed UTF-8 for a person, cut at a character; empty on KUBE_OK */
+    int64_t retry_after_ms; /* details.retryAfterSeconds, -1 without */
+};
+
+/* The meaning of an HTTP status with its body: a Status object, plain text or nothing. */
+void kube_status_of_answer(long http_status, struct str body, struct kube_status *ret);
+/* The meaning of a Status object that came as a watch's ERROR event. */
+void kube_status_of_event(const json_t *status, struct kube_status *ret);
+/* The meaning of a transfer that brought no answer. */
+enum kube_verdict kube_verdict_of_error(enum http_error e);
+
+/* How long to wait before the nth try in a row (from 1): doubled from min_ms up to max_ms, the last half of it random; never
+ * less than retry_after_ms (-1: none), which a random tenth is added to, so that clients told the same do not come at once. */
+int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms);
+
+#endif

@@ -1,0 +1,315 @@
+/* Names are rendered into one text and found again by an open hash, so that 20,000 results take a few milliseconds. */
+#include "controller/placement/items.h"
+
+#include "controller/placement/format.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/json.h"
+#include "exporter/base/num.h"
+#include "exporter/base/rand.h"
+
+#include <errno.h>
+#include <math.h>
+
+struct item {
+    size_t at, n; /* the name, in the text */
+    uint64_t hash;
+    double value; /* last, sum, max or min so far */
+    size_t results;
+    uint32_t order; /* of the result that `value` is from, for the last */
+};
+
+struct maker {
+    const struct batch *batch;
+    const struct summary *summary;
+    struct dimension_format format;
+    struct buf names;
+    struct item *list;
+    size_t n;
+    uint32_t *slots; /* 1-based places in list; a power of two, at least twice the series */
+    size_t mask;
+    uint64_t seed;
+    struct items *items;
+};
+
+static void maker_done(struct maker *m)
+{
+    dimension_format_done(&m->format);
+    buf_done(&m->names);
+    free(m->list);
+    free(m->slots);
+}
+
+static int maker_init(struct maker *m, size_t series)
+{
+    size_t slots = 16;
+
+    while (slots < series * 2)
+        slots *= 2;
+    buf_init(&m->names, SIZE_MAX / 2);
+    m->seed = rand_u64();
+    m->mask = slots - 1;
+    m->slots = calloc(slots, sizeof(*m->slots));
+    m->list = calloc(size_max(series, 1), sizeof(*m->list));
+    if (!m->slots || !m->list)
+        return -ENOMEM;
+    return dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
+}
+
+static struct str name_of(const struct maker *m, const struct item *i)
+{
+    return (struct str){m->names.p + i->at, i->n};
+}
+
+/* The item with the name that ends the text, new or not. */
+static struct item *find_or_add(struct maker *m, size_t at)
+{
+    struct str name = {m->names.p + at, m->names.n - at};
+    uint64_t hash = hash_bytes(name, m->seed);
+    size_t slot = hash & m->mask;
+
+    for (; m->slots[slot]; slot = (slot + 1) & m->mask) {
+        struct item *i = &m->list[m->slots[slot] - 1];
+        if (i->hash == hash && str_eq(name_of(m, i), name)) {
+            buf_truncate(&m->names, at);
+            return i;
+        }
+    }
+    m->list[m->n] = (struct item){.at = at, .n = name.n, .hash = hash};
+    m->slots[slot] = (uint32_t)++m->n;
+    return &m->list[m->n - 1];
+}
+
+static void aggregate(struct item *i, enum score_aggregation how, double v, uint32_t order)
+{
+    bool first = i->results++ == 0;
+
+    switch (how) {
+    case AGGREGATE_LAST:
+        if (!first && order < i->order)
+            return;
+        i->value = v;
+        break;
+    case AGGREGATE_AVG:
+    case AGGREGATE_SUM:
+        i->value = first ? v : i->value + v;
+        break;
+    case AGGREGATE_MAX:
+        i->value = first || v > i->value ? v : i->value;
+        break;
+    case AGGREGATE_MIN:
+        i->value = first || v < i->value ? v : i->value;
+        break;
+    }
+    i->order = order;
+}
+
+static int take_series(struct maker *m, size_t i)
+{
+    double v = m->batch->values[i];
+    size_t at = m->names.n;
+    struct item *item;
+    int r;
+
+    if (!isfinite(v)) {
+        m->items->left_out++;
+        return 0;
+    }
+    r = dimension_format_render(&m->format, series_name(m->batch->set, i), &m->names);
+    if (r < 0)
+        return -ENOMEM;
+    if (m->names.n == at) {
+        m->items->unnamed++;
+        return 0;
+    }
+    item = find_or_add(m, at);
+    m->items->merged += item->results > 0;
+    aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
+    return 0;
+}
+
+/* Floor, not the cast of a C or Go program, which turns -0.5 into 0. */
+static int value_of(const struct summary *s, double v, bool *ret_clamped)
+{
+    if (s->has_range && v >= s->range_max && v <= s->range_max)
+        v = ITEM_MAX; /* rounding must not make 99 of it */
+    else if (s->has_range)
+        v = 200 * (v - s->range_min) / (s->range_max - s->range_min) + ITEM_MIN;
+    v = floor(v);
+    *ret_clamped = v < ITEM_MIN || v > ITEM_MAX;
+    return v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : (int)v;
+}
+
+/* How many bytes longer the store's JSON is than ours: it writes < > & as \u003c, \u003e, \u0026, and two line ends of Unicode's
+ * as \u2028 and \u2029. */
+static size_t longer_in_store(struct str name)
+{
+    size_t more = 0;
+
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (c == '<' || c == '>' || c == '&')
+            more += 5;
+        else if (c == '\xe2' && i + 2 < name.n && name.p[i + 1] == '\x80' &&
+                 (name.p[i + 2] == '\xa8' || name.p[i + 2] == '\xa9'))
+            more += 3;
+    }
+    return more;
+}
+
+/* Appends one item; *room is what the store has left. False when it finds no room: then nothing is appended. */
+static int put_item(struct items *o, struct str name, int value, size_t *room)
+{
+    size_t mark = o->json.n, took;
+    char number[NUM_MAX];
+    int r = buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
+
+    if (r == 0)
+        r = json_put_string(&o->json, name);
+    if (r == 0)
+        r = buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":");
+    if (r == 0)
+        r = buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)));
+    if (r == 0)
+        r = buf_putc(&o->json, '}');
+    if (r < 0)
+        return -ENOMEM;
+    took = o->json.n - mark + longer_in_store(name);
+    if (took > *room) {
+        buf_truncate(&o->json, mark);
+        o->truncated++;
+        return 0;
+    }
+    *room -= took;
+    o->n++;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    return str_cmp(name_of(arg, a), name_of(arg, b));
+}
+
+static int put_all(struct maker *m)
+{
+    size_t room = ITEMS_MAX_BYTES - 2;
+    int r = buf_putc(&m->items->json, '[');
+
+    if (m->n)
+        qsort_r(m->list, m->n, sizeof(*m->list), by_name, m);
+    for (size_t i = 0; r == 0 && i < m->n; i++) {
+        const struct item *item = &m->list[i];
+        double v =
+            m->summary->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value;
+        bool clamped;
+        int value = value_of(m->summary, v, &clamped);
+
+        m->items->clamped += clamped;
+        if (m->items
+                ->truncated) /* those that follow too, or the set would change with the length of a name */
+            m->items->truncated++;
+        else
+            r = put_item(m->items, name_of(m, item), value, &room);
+    }
+    return r < 0 ? -ENOMEM : buf_putc(&m->items->json, ']') < 0 ? -ENOMEM : 0;
+}
+
+int items_make(struct items *ret, const struct batch *b, const struct summary *s)
+{
+    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
+    CLEANUP(maker_done) struct maker m = {.batch = b, .summary = s, .items = &items};
+    size_t n = series_count(b->set);
+    int r = maker_init(&m, n);
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = take_series(&m, i);
+    if (r == 0)
+        r = put_all(&m);
+    if (r < 0)
+        return r;
+    buf_shrink(&items.json);
+    *ret = items;
+    items = (struct items){0};
+    return 0;
+}
+
+static int unescape(struct buf *into, struct str raw)
+{
+    char *to;
+
+    into->n = 0;
+    if (buf_room(into, raw.n * 3 + 1, &to) < 0)
+        return -ENOMEM;
+    into->n = json_unescape(raw, to);
+    return 0;
+}
+
+/* One {"name": ...} of a list; its name, raw, or an empty one. */
+static struct str read_name(struct json *j)
+{
+    struct str key, name = STR("");
+
+    (void)json_object(j);
+    while (json_member(j, &key))
+        if (json_key_is(key, "name"))
+            (void)json_string(j, &name);
+        else
+            (void)json_skip(j, NULL);
+    return name;
+}
+
+int items_refill(struct items *ret, struct str like, int value)
+{
+    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
+    BUF_AUTO(name, SIZE_MAX / 2);
+    size_t room = ITEMS_MAX_BYTES - 2;
+    struct json j;
+    int r = buf_putc(&items.json, '[');
+
+    json_init(&j, like, JSON_STRICT);
+    (void)json_array(&j);
+    while (r == 0 && json_item(&j)) {
+        r = unescape(&name, read_name(&j));
+        if (r == 0 && name.n)
+            r = put_item(&items, buf_str(&name), value, &room);
+    }
+    if (r == 0)
+        r = buf_putc(&items.json, ']');
+    if (r < 0)
+        return -ENOMEM;
+    if (!json_end(&j))
+        return -EINVAL;
+    *ret = items;
+    items = (struct items){0};
+    return 0;
+}
+
+int items_single(struct items *ret, const struct summary *s, const char *cluster_name, int value)
+{
+    CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
+    CLEANUP(dimension_format_done) struct dimension_format f = {0};
+    BUF_AUTO(name, SIZE_MAX / 2);
+    size_t room = ITEMS_MAX_BYTES - 2;
+    int r = dimension_format_parse(&f, str_of(s->dimension_format));
+
+    for (size_t i = 0; r == 0 && !f.per_series && i < f.n; i++)
+        r = buf_put_str(&name, f.parts[i].text.n                ? f.parts[i].text
+                               : f.parts[i].label == DS_CLUSTER ? str_of(cluster_name)
+                                                                : str_of(s->score_name));
+    if (r == 0)
+        r = buf_putc(&items.json, '[');
+    if (r == 0 && name.n)
+        r = put_item(&items, buf_str(&name), value, &room);
+    if (r == 0)
+        r = buf_putc(&items.json, ']');
+    if (r < 0)
+        return -ENOMEM;
+    *ret = items;
+    items = (struct items){0};
+    return 0;
+}
+
+void items_done(struct items *i)
+{
+    buf_done(&i->json);
+    *i = (struct items){0};
+}

@@ -1,0 +1,279 @@
+#include "controller/placement/sink_internal.h"
+
+#include "exporter/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+struct slot *placement_find(const struct placement *p, const char *object)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->slots[i]->object, object) == 0)
+            return p->slots[i];
+    return NULL;
+}
+
+static struct slot *find_scorer(const struct placement *p, const struct scorer *s)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->slots[i]->scorer == s)
+            return p->slots[i];
+    return NULL;
+}
+
+static int add_slot(struct placement *p, const char *object, struct slot **ret)
+{
+    int r;
+
+    if (p->n == p->cap) {
+        size_t cap = size_max(8, p->cap * 2);
+        struct slot **slots = realloc(p->slots, cap * sizeof(struct slot *));
+        if (!slots)
+            return -ENOMEM;
+        p->slots = slots;
+        p->cap = cap;
+    }
+    r = slot_new(&p->slots[p->n], p, object);
+    if (r == 0)
+        *ret = p->slots[p->n++];
+    return r;
+}
+
+void placement_remove(struct placement *p, struct slot *s)
+{
+    size_t i = 0;
+
+    while (p->slots[i] != s)
+        i++;
+    p->slots[i] = p->slots[--p->n];
+    kube_queue_forget(p->queue, s->object);
+    (void)slot_free(s);
+}
+
+bool placement_is_ours(const struct placement *p, const json_t *object)
+{
+    const char *label = kube_label(object, PLACEMENT_LABEL),
+               *owner = kube_annotation(object, PLACEMENT_OWNER);
+
+    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0 && (!owner || strcmp(owner, p->o.owner) == 0);
+}
+
+void placement_enqueue(struct placement *p, const struct slot *s)
+{
+    if (p->may_write && kube_queue_add(p->queue, s->object) < 0)
+        log_error("placement score not written: out of memory", L_STR("object", s->object));
+    placement_count(p);
+}
+
+void placement_count(struct placement *p)
+{
+    bool up = kube_watch_synced(p->watch) && !kube_watch_trouble(p->watch);
+
+    metric_set(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE, (double)placement_behind(p));
+    metric_set(p->o.metrics, METRIC_KUBE_UP, LV("hub"), up);
+    if (p->o.agent)
+        agent_touch(p->o.agent);
+}
+
+static void enqueue_all(struct placement *p)
+{
+    unix_ms now = loop_wall(kube_loop(p->o.hub));
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->configured)
+            placement_enqueue(p, p->slots[i]);
+}
+
+/* ---- What is on the hub ---- */
+
+/* Only what the first list shows can be left from before a restart. Later ones of this name are another replica's, which may
+ * know of a scorer that this one has not heard of yet. */
+static void on_set(void *arg, json_t *object)
+{
+    struct placement *p = arg;
+    struct slot *s = placement_find(p, kube_name(object));
+
+    if (!placement_is_ours(p, object))
+        return;
+    if (!s && (p->complete || add_slot(p, kube_name(object), &s) < 0))
+        return;
+    if (!s->written && !s->call)
+        slot_learn(s, object);
+    s->exists = true;
+    s->foreign = false;
+    if (!s->scorer && p->configured)
+        placement_enqueue(p, s);
+}
+
+static void on_delete(void *arg, const char *namespace, const char *name)
+{
+    struct placement *p = arg;
+    struct slot *s = placement_find(p, name);
+
+    (void)namespace;
+    if (!s || s->call || !(s->exists || s->foreign))
+        return;
+    s->exists = s->written = false;
+    placement_enqueue(p, s);
+}
+
+static void update(struct placement *p, struct slot *s)
+{
+    if (slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) < 0)
+        log_error("placement score not renewed: out of memory", L_STR("object", s->object));
+}
+
+static void may_write(struct placement *p)
+{
+    if (p->may_write)
+        return;
+    p->may_write = true;
+    for (size_t i = 0; i < p->n; i++) /* now that it is known what the hub holds */
+        if (p->slots[i]->scorer)
+            update(p, p->slots[i]);
+    enqueue_all(p);
+}
+
+static void on_synced(void *arg)
+{
+    struct placement *p = arg;
+
+    p->complete = true;
+    placement_count(p);
+    may_write(p);
+}
+
+/* Writing may be allowed where listing is not; what is in the way will show there. */
+static void on_trouble(void *arg, const char *text)
+{
+    struct placement *p = arg;
+
+    if (text)
+        log_warn("the hub is not followed", L_STR("err", text));
+    else
+        log_info("the hub is followed again");
+    placement_count(p);
+    if (text)
+        may_write(p);
+}
+
+int placement_new(struct placement **ret, const struct placement_options *o)
+{
+    CLEANUP(cleanup_placement_free) struct placement *p = calloc(1, sizeof(*p));
+    const struct kube_queue_options q = {.work = placement_work, .arg = p};
+    const struct kube_watch_options w = {
+        .resource = &kube_addonplacementscores,
+        .namespace = o->cluster_name,
+        .label_selector = PLACEMENT_LABEL "=" PLACEMENT_LABEL_VALUE,
+        .page = 10, /* each may be as large as the store allows */
+        .on_set = on_set,
+        .on_delete = on_delete,
+        .on_synced = on_synced,
+        .on_trouble = on_trouble,
+        .arg = p,
+    };
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->o = *o;
+    r = kube_queue_new(&p->queue, kube_loop(o->hub), &q);
+    if (r == 0)
+        r = kube_watch_new(&p->watch, o->hub, &w);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(p);
+    return 0;
+}
+
+struct placement *placement_free(struct placement *p)
+{
+    if (!p)
+        return NULL;
+    p->watch = kube_watch_free(p->watch);
+    for (size_t i = 0; i < p->n; i++)
+        (void)slot_free(p->slots[i]);
+    p->queue = kube_queue_free(p->queue);
+    free(p->slots);
+    free(p);
+    return NULL;
+}
+
+/* ---- What it should be ---- */
+
+void placement_round(struct placement *p, const struct scorer *scorer)
+{
+    struct slot *s = find_scorer(p, scorer);
+    unix_ms now = loop_wall(kube_loop(p->o.hub));
+
+    if (!s)
+        return;
+    update(p, s);
+    if (!s->foreign && slot_is_due(s, now)) /* that of another's is looked at now and then */
+        placement_enqueue(p, s);
+}
+
+static int give_object(struct placement *p, const struct scorer *scorer)
+{
+    const struct summary *sum = scorer_summary(scorer);
+    char object[OBJECT_NAME_MAX + 1];
+    struct slot *s;
+    int r = 0;
+
+    if (sum->destination != DESTINATION_PLACEMENT_SCORE)
+        return 0;
+    (void)object_name(str_of(sum->score_name), object);
+    s = placement_find(p, object);
+    if (s && s->scorer) {
+        log_warn("two scorers have one object name: the first keeps it", L_STR("object", object),
+                 L_STR("first", s->score_name), L_STR("second", sum->score_name));
+        return 0;
+    }
+    if (!s)
+        r = add_slot(p, object, &s);
+    if (r == 0)
+        r = slot_assign(s, scorer);
+    return r == 0 ? slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) : r;
+}
+
+int placement_sync(struct placement *p, const struct scorer *const *scorers, size_t n)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        p->slots[i]->scorer = NULL;
+    for (size_t i = 0; i < n; i++) {
+        int e = give_object(p, scorers[i]);
+        if (e < 0)
+            r = e;
+    }
+    p->configured = r == 0; /* else an object might be taken for one that no scorer asks for */
+    enqueue_all(p);
+    return r;
+}
+
+const char *placement_trouble(const struct placement *p, const struct scorer *scorer)
+{
+    const struct slot *s = find_scorer(p, scorer);
+
+    if (s)
+        return s->trouble;
+    return scorer_summary(scorer)->destination == DESTINATION_PLACEMENT_SCORE
+               ? "no AddOnPlacementScore: an earlier scorer has the same object name"
+               : "";
+}
+
+const char *placement_hub_trouble(const struct placement *p)
+{
+    return kube_watch_trouble(p->watch);
+}
+
+size_t placement_behind(const struct placement *p)
+{
+    unix_ms now = loop_wall(kube_loop(p->o.hub));
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        n += p->slots[i]->scorer ? slot_is_due(p->slots[i], now) : p->slots[i]->exists;
+    return n;
+}

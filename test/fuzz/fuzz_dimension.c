@@ -1,0 +1,49 @@
+/* A format that holds no placeholder renders to itself; each placeholder adds what its label holds, and no more. */
+#include "controller/placement/format.h"
+#include "controller/placement/name.h"
+
+static void require(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static const char series[] =
+    "dynamic_score{ds_app=\"${node}\",ds_cluster=\"c1\",ds_container=\"\",ds_device=\"\","
+    "ds_meta=\"\\\\\\\"\\n\",ds_namespace=\"ns\",ds_node=\"${app}\",ds_pod=\"p\","
+    "ds_score_name=\"cpu\"}";
+
+static void check_name(struct str text)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    size_t n = object_name(text, name);
+
+    require(n > 0 && n <= OBJECT_NAME_MAX && name[n] == '\0');
+    for (size_t i = 0; i < n; i++) {
+        bool alnum = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9');
+        bool inside = i > 0 && i + 1 < n && name[i - 1] != '.' && name[i - 1] != '-';
+        require(alnum || (inside && (name[i] == '-' || name[i] == '.')));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str text = {(const char *)data, size};
+    struct dimension_format f;
+    size_t still = 0, labels = 0;
+    BUF_AUTO(got, 16u << 20);
+
+    check_name(text);
+    require(dimension_format_parse(&f, text) == 0);
+    require(dimension_format_render(&f, str_of(series), &got) == 0);
+    for (size_t i = 0; i < f.n; i++) {
+        still += f.parts[i].text.n;
+        labels += f.parts[i].text.n == 0;
+    }
+    require(still <= size && got.n >= still && got.n <= still + labels * 7);
+    require(labels > 0 || str_eq(buf_str(&got), text));
+    dimension_format_done(&f);
+    return 0;
+}

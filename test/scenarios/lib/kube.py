@@ -1,0 +1,187 @@
+"""A real API server, by test/kube-apiserver, and what the scenarios do with it as its admin."""
+
+import base64
+import calendar
+import contextlib
+import http.client
+import json
+import pathlib
+import shutil
+import ssl
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from lib.process import ROOT, environment
+from lib.wait import wait_until
+
+SCRIPT = ROOT / "test" / "kube-apiserver"
+CLUSTER, NAMESPACE = "cluster1", "dynamic-scoring"
+SCORES = "apis/cluster.open-cluster-management.io/v1alpha1/namespaces/{}/addonplacementscores"
+MERGE_PATCH = "application/merge-patch+json"
+DOMAIN = "dynamic-scoring.open-cluster-management.io"
+BUILD_DEADLINE = 3600  # the first time, it is built
+
+
+class Refused(Exception):
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body}")
+        self.status = status
+
+
+class Kube:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.env = {**environment(), "KUBE_APISERVER_DIR": str(self.folder / "kube"), "CLUSTER": CLUSTER}
+
+    def script(self, *words):
+        done = subprocess.run(
+            [SCRIPT, *words], env=self.env, capture_output=True, text=True, check=False, timeout=BUILD_DEADLINE
+        )
+        if done.returncode == 77:
+            pytest.skip(done.stderr.strip().splitlines()[-1])
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def start(self):
+        self.state = pathlib.Path(self.script("start"))
+        self.port = int((self.state / "port").read_text())
+        admin = self.state / "users" / "admin"
+        self.tls = ssl.create_default_context(cafile=admin / "ca.crt")
+        self.tls.load_cert_chain(admin / "tls.crt", admin / "tls.key")
+
+    def kubeconfig(self, user="admin"):
+        return pathlib.Path(self.script("kubeconfig", user))
+
+    def own_kubeconfig(self, user, folder):
+        """A copy that a test may change."""
+        copy = pathlib.Path(folder) / user
+        shutil.copytree(self.kubeconfig(user).parent, copy)
+        return copy / "kubeconfig"
+
+    def pause(self, signal="-KILL"):
+        self.script("pause", signal)
+
+    def resume(self):
+        self.script("resume")
+
+    def call(self, method, path, body=None, content_type="application/json"):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=30)
+        with contextlib.closing(connection):
+            text = None if body is None else json.dumps(body)
+            connection.request(method, "/" + path, text, {"Content-Type": content_type} if text else {})
+            answer = connection.getresponse()
+            data = answer.read()
+            if answer.status >= 300:
+                raise Refused(answer.status, data.decode(errors="replace"))
+            return json.loads(data)
+
+    def find(self, path):
+        """The object, or None."""
+        try:
+            return self.call("GET", path)
+        except Refused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    def apply(self, path, name, body):
+        """Creates or replaces."""
+        body = {**body, "metadata": {"name": name, **body.get("metadata", {})}}
+        if self.find(f"{path}/{name}") is None:
+            return self.call("POST", path, body)
+        return self.call("PUT", f"{path}/{name}", body)
+
+    def delete(self, path):
+        try:
+            self.call("DELETE", path)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    # ---- What the agent is about ----
+
+    def configure(self, *summaries, text=None):
+        """The ConfigMap as the hub delivers it."""
+        data = {"summaries": json.dumps(list(summaries)) if text is None else text}
+        path = f"api/v1/namespaces/{NAMESPACE}/configmaps"
+        return self.apply(path, "dynamic-scoring-config", {"data": data})
+
+    def configmap(self, name):
+        return self.find(f"api/v1/namespaces/{NAMESPACE}/configmaps/{name}")
+
+    def secret(self, name, **values):
+        data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+        return self.apply(f"api/v1/namespaces/{NAMESPACE}/secrets", name, {"data": data})
+
+    def report(self):
+        """What the ConfigMap dynamic-scoring-status says; empty without."""
+        found = self.configmap("dynamic-scoring-status")
+        return json.loads(found["data"]["status"]) if found else {}
+
+    def reported(self, score_name):
+        return next((s for s in self.report().get("scorers", []) if s["scoreName"] == score_name), {})
+
+    def objects(self, cluster=CLUSTER):
+        return {o["metadata"]["name"]: o for o in self.call("GET", SCORES.format(cluster))["items"]}
+
+    def object(self, name, cluster=CLUSTER):
+        return self.find(SCORES.format(cluster) + "/" + name)
+
+    def items(self, name):
+        """{item: value} of an object; None without it or its scores."""
+        found = self.object(name)
+        scores = found and found.get("status", {}).get("scores")
+        return None if scores is None else {s["name"]: s.get("value", 0) for s in scores}
+
+    def condition(self, name, kind):
+        """(status, reason, message); None without."""
+        found = self.object(name) or {}
+        for c in found.get("status", {}).get("conditions", []):
+            if c["type"] == kind:
+                return c["status"], c["reason"], c["message"]
+        return None
+
+    def wait_items(self, name, items, deadline=30):
+        return wait_until(lambda: self.items(name) == items, f"{name} has {items}", deadline)
+
+    def wait_condition(self, name, kind, status):
+        return wait_until(
+            lambda: (c := self.condition(name, kind)) and c[0] == status and c, f"{name} is {kind}={status}"
+        )
+
+    def wait_gone(self, name):
+        wait_until(lambda: self.object(name) is None, f"{name} is gone")
+
+    def clean(self):
+        self.call("DELETE", SCORES.format(CLUSTER))
+        for kind in ("configmaps", "secrets"):
+            self.call("DELETE", f"api/v1/namespaces/{NAMESPACE}/{kind}")
+        wait_until(lambda: not self.objects(), "the scores of the last test are gone")
+
+    def flags(self, hub=None, managed=None):
+        return (
+            f"--hub-kubeconfig={hub or self.kubeconfig('hub')}",
+            f"--managed-kubeconfig={managed or self.kubeconfig('managed')}",
+            f"--cluster-name={CLUSTER}",
+            f"--addon-namespace={NAMESPACE}",
+            "--addon-name=dynamic-scoring",
+        )
+
+
+def seconds_until(text):
+    """From now to a time as Kubernetes writes it."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
+
+
+@contextlib.contextmanager
+def running_kube():
+    with tempfile.TemporaryDirectory() as folder:
+        kube = Kube(folder)
+        try:
+            kube.start()
+            yield kube
+        finally:
+            subprocess.run([SCRIPT, "stop"], env=kube.env, check=False, timeout=60)

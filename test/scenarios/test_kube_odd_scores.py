@@ -1,0 +1,91 @@
+"""Scores that the API server would refuse, or that are none, never cost the others theirs."""
+
+from lib.agent import summary
+from lib.fake import plain, results
+from lib.kube import CLUSTER
+
+
+def test_out_of_range_is_clamped_and_said(kube, fake, start_agent):
+    url = fake.on("/s", results({"node": "a"}, 1000, {"node": "b"}, -100.5, {"node": "c"}, 7.9))
+    kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"a": 100, "b": -100, "c": 7})
+    assert kube.wait_condition("s", "Clamped", "True")[1:] == (
+        "OutOfRange",
+        "2 of 3 values were outside of -100..100; scoreRange scales them",
+    )
+    agent.wait_metric("dynamic_scoring_placement_clamped_total", 2, score_name="s")
+    agent.wait_metric("dynamic_scoring_placement_items", 3, score_name="s")
+
+
+def test_a_range_scales(kube, fake, start_agent):
+    url = fake.on("/s", results({"node": "a"}, 0, {"node": "b"}, 0.5, {"node": "c"}, 1))
+    kube.configure(
+        summary("s", url, interval=600, scoreDimensionFormat="${node}", scoreRange={"min": 0, "max": 1})
+    )
+    start_agent({}, *kube.flags())
+    kube.wait_items("s", {"a": -100, "b": 0, "c": 100})
+
+
+def test_of_duplicates_the_last_of_the_answer_wins(kube, fake, start_agent):
+    url = fake.on("/s", results({"node": "z"}, 1, {"node": "a"}, 2, {"node": "m"}, 3, {"node": "b"}, 4))
+    kube.configure(
+        summary("last", url, interval=600),
+        summary("avg", url, interval=600, scoreAggregation="avg"),
+        summary("sum", url, interval=600, scoreAggregation="sum"),
+    )
+    start_agent({}, *kube.flags())
+    kube.wait_items("last", {"last": 4})
+    kube.wait_items("avg", {"avg": 2})
+    kube.wait_items("sum", {"sum": 10})
+
+
+def test_nan_and_infinity_are_left_out(kube, fake, start_agent):
+    body = '{"results":[{"metric":{"node":"a"},"score":NaN},{"metric":{"node":"b"},"score":5},'
+    body += '{"metric":{"node":"c"},"score":"+Inf"},{"metric":{},"score":6}]}'
+    kube.configure(summary("s", fake.on("/s", plain(body)), interval=600, scoreDimensionFormat="${node}"))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"b": 5})
+    assert kube.condition("s", "Scored")[2] == (
+        "1 items; left out: 2 results that are NaN or infinite, 1 with an empty name"
+    )
+    agent.wait_metric("dynamic_scoring_placement_left_out_total", 2, reason="not_finite", score_name="s")
+
+
+def test_names_of_any_kind(kube, fake, start_agent):
+    names = ['a"b\\c', "d\ne", "é温度", "<&>", "${node}", " ", "x" * 256]
+    pairs = [p for i, name in enumerate(names) for p in ({"node": name}, i)]
+    kube.configure(
+        summary("s", fake.on("/s", results(*pairs)), interval=600, scoreDimensionFormat="${cluster}:${node}")
+    )
+    start_agent({}, *kube.flags())
+    kube.wait_items("s", {f"{CLUSTER}:{name}": i for i, name in enumerate(names)})
+
+
+def many(n, name):
+    return results(*(p for i in range(n) for p in ({"node": name.format(i)}, i % 100)))
+
+
+def test_20000_items(kube, fake, start_agent):
+    url = fake.on("/s", many(20000, "node-{:05d}.of-a-pool.region.example.org"))
+    kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
+    start_agent({}, *kube.flags())
+    kube.wait_condition("s", "Scored", "True")
+    items = kube.items("s")
+    assert len(items) == 20000
+    assert all(items[f"node-{i:05d}.of-a-pool.region.example.org"] == i % 100 for i in range(20000))
+    assert kube.condition("s", "Truncated")[0] == "False"
+
+
+def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start_agent):
+    """The store's limit counts < as six bytes."""
+    url = fake.on("/s", many(40000, "node-{:05d}<<<<<<<<<<<<"))
+    kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
+    agent = start_agent({}, *kube.flags())
+    status, reason, message = kube.wait_condition("s", "Truncated", "True")
+    items = kube.items("s")
+    assert reason == "TooManyItems"
+    assert message.startswith(f"{40000 - len(items)} of 40000 items are left out")
+    assert len(items) > 10000
+    writes = agent.metrics().all("dynamic_scoring_placement_writes_total")
+    assert {labels["result"] for labels, _ in writes} == {"ok"}

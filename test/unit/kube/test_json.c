@@ -1,0 +1,199 @@
+/* Typed getters: what is not there, and what is of another type, reads the same. */
+#include "controller/kube/json.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const char text[] =
+    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"7\","
+    "\"labels\":{\"a.b/c\":\"l\"},\"annotations\":{\"x/y\":\"z\"}},\"i\":12,\"whole\":12.0,"
+    "\"half\":12.5,\"huge\":1e300,\"t\":true,\"f\":false,\"null\":null,\"list\":[1],\"map\":{},"
+    "\"nul\":\"a\\u0000b\",\"empty\":\"\"}";
+
+static json_t *sample(void)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(kube_json_parse(&o, str_of(text), NULL), 0);
+    return o;
+}
+
+static void test_strings(void **state)
+{
+    json_auto_t *o = sample();
+
+    (void)state;
+    assert_string_equal(kube_str(o, "metadata", "name", NULL), "a");
+    assert_string_equal(kube_str(o, "empty", NULL), "");
+    assert_null(kube_str(o, "i", NULL));
+    assert_null(kube_str(o, "null", NULL));
+    assert_null(kube_str(o, "metadata", "name", "deeper", NULL));
+    assert_null(kube_str(o, "list", "0", NULL));
+    assert_null(kube_str(NULL, "a", NULL));
+    assert_null(kube_str(o, "nul", NULL));
+    assert_int_equal(kube_text(o, "nul", NULL).n, 3);
+    assert_null(kube_text(o, "absent", NULL).p);
+    assert_int_equal(kube_text(o, "absent", NULL).n, 0);
+}
+
+static void test_metadata(void **state)
+{
+    json_auto_t *o = sample();
+
+    (void)state;
+    assert_string_equal(kube_name(o), "a");
+    assert_string_equal(kube_namespace(o), "ns");
+    assert_string_equal(kube_uid(o), "u");
+    assert_string_equal(kube_version(o), "7");
+    assert_string_equal(kube_label(o, "a.b/c"), "l");
+    assert_string_equal(kube_annotation(o, "x/y"), "z");
+    assert_null(kube_label(o, "x/y"));
+    assert_string_equal(kube_name(NULL), "");
+}
+
+static void test_numbers(void **state)
+{
+    static const struct {
+        const char *name;
+        bool is_int, is_number;
+    } cases[] = {{"i", true, true},   {"whole", true, true},   {"half", false, true},   {"huge", false, true},
+                 {"t", false, false}, {"empty", false, false}, {"absent", false, false}};
+    json_auto_t *o = sample();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int64_t n = -1;
+        double d = -1;
+        assert_int_equal(kube_int(o, &n, cases[i].name, NULL), cases[i].is_int);
+        assert_int_equal(n, cases[i].is_int ? 12 : -1);
+        assert_int_equal(kube_number(o, &d, cases[i].name, NULL), cases[i].is_number);
+        assert_int_equal(d != -1, cases[i].is_number);
+    }
+}
+
+static void test_others(void **state)
+{
+    json_auto_t *o = sample();
+    bool b = false;
+
+    (void)state;
+    assert_true(kube_bool(o, &b, "t", NULL) && b);
+    assert_true(kube_bool(o, &b, "f", NULL) && !b);
+    assert_false(kube_bool(o, &b, "i", NULL));
+    assert_int_equal(json_array_size(kube_list(o, "list", NULL)), 1);
+    assert_null(kube_list(o, "map", NULL));
+    assert_non_null(kube_map(o, "map", NULL));
+    assert_null(kube_map(o, "list", NULL));
+    assert_null(kube_get(o, "null", NULL));
+}
+
+static void test_parse_refuses(void **state)
+{
+    static const char *const cases[] = {"", "{", "{\"a\":}", "{\"secret\":tru}", "[1,]", "{} x"};
+    char why[256];
+    json_t *o;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        why[0] = '\0';
+        assert_int_equal(kube_json_parse(&o, str_of(cases[i]), why), -EINVAL);
+        assert_non_null(strstr(why, "line 1"));
+        assert_null(strstr(why, "secret"));
+    }
+}
+
+static void test_print(void **state)
+{
+    json_auto_t *o = sample(), *small = json_pack("{s:[i, s]}", "a", 1, "\xc3\xa4");
+    BUF_AUTO(b, 1 << 20);
+    BUF_AUTO(tiny, 20);
+
+    (void)state;
+    assert_int_equal(kube_json_print(small, &b), 0);
+    assert_int_equal(buf_putc(&b, '\0'), 0);
+    assert_string_equal(b.p, "{\"a\":[1,\"\xc3\xa4\"]}");
+    assert_int_equal(buf_puts(&tiny, "x"), 0);
+    assert_int_equal(kube_json_print(o, &tiny), -EFBIG);
+    assert_int_equal(tiny.n, 1);
+}
+
+static void test_base64(void **state)
+{
+    static const struct {
+        const char *in, *out; /* NULL: refused */
+    } cases[] = {
+        {"", ""},
+        {"Zg==", "f"},
+        {"Zm8=", "fo"},
+        {"Zm9v", "foo"},
+        {"Zm9vYg==", "foob"},
+        {"Zm9v\nYmE=\r\n", "fooba"},
+        {"Zm9vYmFy", "foobar"},
+        {"+/+/", "\xfb\xff\xbf"},
+        {"Zg", NULL},
+        {"Zg=", NULL},
+        {"Zm9vY", NULL},
+        {"Zm 9v", NULL},
+        {"Zg==Zg==", NULL},
+        {"Zg=g", NULL},
+        {"====", NULL},
+        {"-_-_", NULL},
+        {"Zg===", NULL},
+        {"Zm9v=", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(b, 100);
+        assert_int_equal(buf_puts(&b, "x"), 0);
+        assert_int_equal(kube_base64_decode(str_of(cases[i].in), &b), cases[i].out ? 0 : -EINVAL);
+        assert_int_equal(b.n, 1 + strlen(cstr(cases[i].out)));
+        assert_memory_equal(b.p + 1, cstr(cases[i].out), b.n - 1);
+    }
+}
+
+static void test_base64_ceiling(void **state)
+{
+    BUF_AUTO(exact, 3);
+    BUF_AUTO(less, 2);
+
+    (void)state;
+    assert_int_equal(kube_base64_decode(STR("Zm9v"), &exact), 0);
+    assert_int_equal(exact.n, 3);
+    assert_int_equal(kube_base64_decode(STR("Zm9v"), &less), -EFBIG);
+    assert_int_equal(less.n, 0);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    json_set_alloc_funcs(malloc, free);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        json_t *o = NULL;
+        BUF_AUTO(b, 1 << 20);
+        int r = kube_json_parse(&o, str_of(text), NULL);
+        if (r == 0)
+            r = kube_json_print(o, &b);
+        if (r == 0)
+            r = kube_base64_decode(STR("Zm9v"), &b);
+        /* jansson cannot always tell that memory was out. */
+        assert_true(r == 0 || ((r == -ENOMEM || r == -EINVAL) && oom_happened()));
+        json_decref(o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strings), cmocka_unit_test(test_metadata),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_others),  cmocka_unit_test(test_parse_refuses),  cmocka_unit_test(test_print),
+        cmocka_unit_test(test_base64),  cmocka_unit_test(test_base64_ceiling), cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* What answers mean. The bodies are those of real API servers. */
+#include "controller/kube/verdict.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define STATUS(reason, message, more)                                                          \
+    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"" message \
+    "\",\"reason\":\"" reason "\"" more "}"
+
+static const struct {
+    long http;
+    const char *body;
+    enum kube_verdict verdict;
+    const char *reason, *message;
+} answers[] = {
+    {200, "whatever", KUBE_OK, "", ""},
+    {201, "", KUBE_OK, "", ""},
+    {302, "", KUBE_RETRY, "", "HTTP 302 Found"},
+    {400, STATUS("BadRequest", "the object provided is unrecognized", ""), KUBE_INVALID, "BadRequest",
+     "the object provided is unrecognized"},
+    {401, STATUS("Unauthorized", "Unauthorized", ""), KUBE_UNAUTHORIZED, "Unauthorized", "Unauthorized"},
+    {403, STATUS("Forbidden", "x is forbidden: User \\\"u\\\" cannot get", ""), KUBE_FORBIDDEN, "Forbidden",
+     "x is forbidden: User \"u\" cannot get"},
+    {404,
+     STATUS("NotFound", "configmaps \\\"x\\\" not found",
+            ",\"details\":{\"name\":\"x\",\"kind\":\"configmaps\"}"),
+     KUBE_NOT_FOUND, "NotFound", "configmaps \"x\" not found"},
+    {404, STATUS("NotFound", "the server could not find the requested resource", ",\"details\":{}"),
+     KUBE_NO_KIND, "NotFound", "the server could not find the requested resource"},
+    {404, "404 page not found\n", KUBE_NO_KIND, "", "HTTP 404 Not Found: 404 page not found"},
+    {408, "", KUBE_RETRY, "", "HTTP 408 Request Timeout"},
+    {409, STATUS("AlreadyExists", "already exists", ""), KUBE_EXISTS, "AlreadyExists", "already exists"},
+    {409, STATUS("Conflict", "the object has been modified", ""), KUBE_CONFLICT, "Conflict",
+     "the object has been modified"},
+    {410, STATUS("Expired", "The provided continue parameter is too old", ""), KUBE_GONE, "Expired",
+     "The provided continue parameter is too old"},
+    {413, "", KUBE_TOO_LARGE, "", "HTTP 413 Content Too Large"},
+    {415, STATUS("UnsupportedMediaType", "no", ""), KUBE_INVALID, "UnsupportedMediaType", "no"},
+    {422, STATUS("Invalid", "status.scores[0].value: Invalid value: 101", ""), KUBE_INVALID, "Invalid",
+     "status.scores[0].value: Invalid value: 101"},
+    {429, "Too many requests, please try again later.\n", KUBE_RETRY, "",
+     "HTTP 429 Too Many Requests: Too many requests, please try again later."},
+    {500, STATUS("", "etcdserver: request is too large", ""), KUBE_TOO_LARGE, "",
+     "etcdserver: request is too large"},
+    {500,
+     STATUS("", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 vs. 2)",
+            ""),
+     KUBE_TOO_LARGE, "",
+     "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 vs. 2)"},
+    {500, STATUS("InternalError", "boom", ""), KUBE_RETRY, "InternalError", "boom"},
+    {503, "<html>\r\nbad\x01gateway", KUBE_RETRY, "", "HTTP 503 Service Unavailable: <html>  bad gateway"},
+    {504, STATUS("Timeout", "Too large resource version: 100, current: 50", ""), KUBE_GONE, "Timeout",
+     "Too large resource version: 100, current: 50"},
+    {500, "{\"message\":7,\"reason\":{}}", KUBE_RETRY, "", "HTTP 500 Internal Server Error"},
+    {500, "{broken", KUBE_RETRY, "", "HTTP 500 Internal Server Error: {broken"},
+    {500, "[]", KUBE_RETRY, "", "HTTP 500 Internal Server Error: []"},
+};
+
+static void test_answers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        struct kube_status s;
+        kube_status_of_answer(answers[i].http, str_of(answers[i].body), &s);
+        print_message("%ld %s\n", answers[i].http, s.message);
+        assert_string_equal(kube_verdict_word(s.verdict), kube_verdict_word(answers[i].verdict));
+        assert_string_equal(s.reason, answers[i].reason);
+        assert_string_equal(s.message, answers[i].message);
+        assert_int_equal(s.retry_after_ms, -1);
+    }
+}
+
+static void test_retry_after_of_status(void **state)
+{
+    static const struct {
+        const char *seconds;
+        int64_t ms;
+    } cases[] = {{"1", 1000}, {"0", 0}, {"-1", -1}, {"86401", -1}, {"\"1\"", -1}, {"1.5", -1}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char body[200];
+        struct kube_status s;
+        (void)snprintf(body, sizeof(body),
+                       STATUS("Timeout", "later", ",\"details\":{\"retryAfterSeconds\":%s}"),
+                       cases[i].seconds);
+        kube_status_of_answer(503, str_of(body), &s);
+        assert_int_equal(s.retry_after_ms, cases[i].ms);
+    }
+}
+
+static void test_message_is_cut_at_a_character(void **state)
+{
+    char body[4096] = "{\"message\":\"";
+    struct kube_status s;
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++)
+        (void)strcat(body, "\xc3\xa4");
+    (void)strcat(body, "\"}");
+    kube_status_of_answer(500, str_of(body), &s);
+    assert_true(strlen(s.message) > 500 && strlen(s.message) < sizeof(s.message));
+    assert_string_equal(s.message + strlen(s.message) - 3, "...");
+    assert_int_equal((strlen(s.message) - 3) % 2, 0);
+}
+
+static void test_events(void **state)
+{
+    static const struct {
+        const char *body;
+        enum kube_verdict verdict;
+    } cases[] = {
+        {"{\"code\":410,\"reason\":\"Expired\",\"message\":\"too old resource version: 1 (2)\"}", KUBE_GONE},
+        {"{\"code\":410,\"reason\":\"Gone\"}", KUBE_GONE},
+        {"{\"reason\":\"Expired\"}", KUBE_GONE},
+        {"{\"code\":500,\"reason\":\"InternalError\"}", KUBE_RETRY},
+        {"{\"code\":200}", KUBE_RETRY},
+        {"{\"code\":99999999999}", KUBE_RETRY},
+        {"{\"code\":403}", KUBE_FORBIDDEN},
+        {"{}", KUBE_RETRY},
+        {"[]", KUBE_RETRY},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = json_loads(cases[i].body, 0, NULL);
+        struct kube_status s;
+        kube_status_of_event(o, &s);
+        assert_string_equal(kube_verdict_word(s.verdict), kube_verdict_word(cases[i].verdict));
+        assert_true(s.message[0]);
+    }
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    for (enum http_error e = HTTP_OK; e < HTTP_ERRORS; e++) {
+        enum kube_verdict want = e == HTTP_OK          ? KUBE_OK
+                                 : e == HTTP_URL       ? KUBE_INVALID
+                                 : e == HTTP_TOO_LARGE ? KUBE_TOO_LARGE
+                                                       : KUBE_RETRY;
+        assert_int_equal(kube_verdict_of_error(e), want);
+    }
+    for (int v = 0; v <= KUBE_VERDICTS; v++)
+        assert_true(*kube_verdict_word((enum kube_verdict)v));
+}
+
+static void test_backoff(void **state)
+{
+    static const struct {
+        unsigned nth;
+        int64_t retry_after, low, high;
+    } cases[] = {{0, -1, 500, 1000},
+                 {1, -1, 500, 1000},
+                 {2, -1, 1000, 2000},
+                 {7, -1, 30000, 60000},
+                 {4000000000, -1, 30000, 60000},
+                 {1, 5000, 5000, 5500},
+                 {7, 5000, 30000, 60000},
+                 {1, 0, 500, 1000}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int64_t least = INT64_MAX, most = 0;
+        for (unsigned k = 0; k < 500; k++) {
+            int64_t ms = kube_backoff_ms(cases[i].nth, 1000, 60000, cases[i].retry_after);
+            least = ms < least ? ms : least;
+            most = ms > most ? ms : most;
+        }
+        assert_in_range(least, cases[i].low, cases[i].high);
+        assert_in_range(most, cases[i].low, cases[i].high);
+        assert_true(most - least > (cases[i].high - cases[i].low) / 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_retry_after_of_status),
+        cmocka_unit_test(test_message_is_cut_at_a_character),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_backoff),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/* Batches and summaries for tests of the placement layer. */
+#ifndef DS_TEST_PLACEMENT_WORLD_H
+#define DS_TEST_PLACEMENT_WORLD_H
+
+#include "exporter/metric/series.h"
+#include "exporter/score/summary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct result {
+    const char *node, *pod;
+    double score;
+};
+
+/* The batch of these results, in their order, on cluster c1. */
+static inline struct batch *batch_of(const char *score_name, const struct result *results, size_t n)
+{
+    const struct batch_options o = {.cluster_name = "c1", .score_name = score_name, .max_series = 1000000};
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    struct batch *batch = NULL;
+
+    assert_int_equal(batch_builder_new(&b, &o), 0);
+    assert_int_equal(batch_begin(b), 0);
+    for (size_t i = 0; i < n; i++) {
+        struct batch_labels l = {.escapes = 1u << DS_NODE | 1u << DS_POD};
+
+        l.value[DS_NODE] = str_of(results[i].node);
+        l.value[DS_POD] = str_of(results[i].pod);
+        assert_int_equal(batch_add(b, &l, results[i].score), 0);
+    }
+    assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+    return batch;
+}
+
+static inline struct summary summary_of(const char *score_name, const char *format)
+{
+    return (struct summary){.score_name = (char *)(uintptr_t)score_name,
+                            .dimension_format = (char *)(uintptr_t)format,
+                            .interval_ms = 60000};
+}
+
+#endif

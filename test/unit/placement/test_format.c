@@ -1,0 +1,95 @@
+#include "controller/placement/format.h"
+
+#include "test/oom.h"
+#include "test/unit/placement/placement_world.h"
+
+#include <errno.h>
+
+static struct batch *one_series(const char *node, const char *pod)
+{
+    return batch_of("cpu", &(struct result){node, pod, 1}, 1);
+}
+
+static void renders(void **state)
+{
+    static const struct {
+        const char *format, *want;
+        bool per_series;
+    } cases[] = {
+        {"", "", false},
+        {"plain", "plain", false},
+        {"${scoreName}", "cpu", false},
+        {"${cluster}/${scoreName}", "c1/cpu", false},
+        {"${node};${pod}", "n1;p\n\"\\1", true},
+        {"${node}${node}", "n1n1", true},
+        {"${namespace}${app}${container}${device}${meta}", "", true},
+        /* Not known: stays. */
+        {"${x}${node}", "${x}n1", true},
+        {"${Node}", "${Node}", false},
+        {"${ node}", "${ node}", false},
+        {"${node", "${node", false},
+        {"$node $", "$node $", false},
+        {"$${node}}", "$n1}", true},
+        {"${${node}}", "${n1}", true},
+        {"${}", "${}", false},
+    };
+    struct batch *b = one_series("n1", "p\n\"\\1");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct dimension_format f;
+        BUF_AUTO(got, 4096);
+
+        assert_int_equal(dimension_format_parse(&f, str_of(cases[i].format)), 0);
+        assert_int_equal(dimension_format_render(&f, series_name(b->set, 0), &got), 0);
+        assert_int_equal(buf_putc(&got, '\0'), 0);
+        assert_string_equal(got.p, cases[i].want);
+        assert_int_equal(f.per_series, cases[i].per_series);
+        dimension_format_done(&f);
+    }
+    (void)batch_unref(b);
+}
+
+static void a_value_is_never_expanded_again(void **state)
+{
+    struct batch *b = one_series("${pod}", "${node}${scoreName}");
+    struct dimension_format f;
+    BUF_AUTO(got, 4096);
+
+    (void)state;
+    assert_int_equal(dimension_format_parse(&f, STR("${node}|${pod}")), 0);
+    assert_int_equal(dimension_format_render(&f, series_name(b->set, 0), &got), 0);
+    assert_true(str_eq(buf_str(&got), STR("${pod}|${node}${scoreName}")));
+    dimension_format_done(&f);
+    (void)batch_unref(b);
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    struct batch *b = one_series("n1", "p\\1");
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct dimension_format f = {0};
+        BUF_AUTO(got, 4096);
+        int r = dimension_format_parse(&f, STR("a${node}b${pod}c"));
+
+        if (r == 0)
+            r = dimension_format_render(&f, series_name(b->set, 0), &got);
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+        dimension_format_done(&f);
+    }
+    (void)batch_unref(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(renders),
+        cmocka_unit_test(a_value_is_never_expanded_again),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

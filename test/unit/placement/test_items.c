@@ -1,0 +1,331 @@
+#include "controller/placement/items.h"
+
+#include "test/oom.h"
+#include "test/unit/placement/placement_world.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+static struct items make(const struct result *results, size_t n, const struct summary *s)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *b = batch_of(s->score_name, results, n);
+    struct items items;
+
+    assert_int_equal(items_make(&items, b, s), 0);
+    return items;
+}
+
+static void assert_json(const struct items *i, const char *want)
+{
+    if (!str_eq(buf_str(&i->json), str_of(want)))
+        fail_msg("got %.*s\nexpected %s", STR_ARG(buf_str(&i->json)), want);
+}
+
+static void values_are_floored_and_clamped(void **state)
+{
+    static const struct {
+        double score;
+        int want;
+        bool clamped;
+    } cases[] = {
+        {0, 0, false},
+        {-0.0, 0, false},
+        {0.99, 0, false},
+        {-0.01, -1, false},
+        {-0.5, -1, false},
+        {100, 100, false},
+        {100.9, 100, false},
+        {101, 100, true},
+        {-100, -100, false},
+        {-100.1, -100, true},
+        {1e300, 100, true},
+        {-1e300, -100, true},
+        {2147483648.0, 100, true},
+        {5e-324, 0, false},
+    };
+    struct summary s = summary_of("cpu", "x");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct items got = make(&(struct result){"n", "p", cases[i].score}, 1, &s);
+        char want[64];
+
+        (void)snprintf(want, sizeof(want), "[{\"name\":\"x\",\"value\":%d}]", cases[i].want);
+        assert_json(&got, want);
+        assert_int_equal(got.clamped, cases[i].clamped);
+        items_done(&got);
+    }
+}
+
+static void a_range_scales(void **state)
+{
+    static const struct {
+        double min, max, score;
+        int want;
+        bool clamped;
+    } cases[] = {
+        {0, 1, 0, -100, false},      {0, 1, 1, 100, false},         {0, 1, 0.5, 0, false},
+        {0, 1, 0.3, -40, false},     {0, 1, 1.1, 100, true},        {0, 1, -0.1, -100, true},
+        {-50, 50, 0, 0, false},      {0, 3, 1, -34, false},         {0, 0.3, 0.3, 100, false},
+        {0.1, 0.7, 0.7, 100, false}, {1, 1e300, 1e300, 100, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct summary s = summary_of("cpu", "x");
+        struct items got;
+        char want[64];
+
+        s.has_range = true;
+        s.range_min = cases[i].min;
+        s.range_max = cases[i].max;
+        got = make(&(struct result){"n", "p", cases[i].score}, 1, &s);
+        (void)snprintf(want, sizeof(want), "[{\"name\":\"x\",\"value\":%d}]", cases[i].want);
+        assert_json(&got, want);
+        assert_int_equal(got.clamped, cases[i].clamped);
+        items_done(&got);
+    }
+}
+
+static void what_is_no_number_is_left_out(void **state)
+{
+    static const struct result results[] = {
+        {"a", "", NAN}, {"b", "", 1}, {"c", "", INFINITY}, {"d", "", -INFINITY}, {"e", "", -2}};
+    struct summary s = summary_of("cpu", "${node}");
+    struct items got = make(results, ARRAY_SIZE(results), &s);
+
+    (void)state;
+    assert_json(&got, "[{\"name\":\"b\",\"value\":1},{\"name\":\"e\",\"value\":-2}]");
+    assert_int_equal(got.left_out, 3);
+    assert_int_equal(got.n, 2);
+    items_done(&got);
+}
+
+/* The order of the answer counts, not that of the labels. */
+static void results_of_one_name_are_aggregated(void **state)
+{
+    static const struct result results[] = {{"z", "p", 10},  {"m", "p", 40},  {"b", "q", 7},
+                                            {"q", "p", NAN}, {"a", "p", 5.5}, {"c", "p", 20}};
+    static const struct {
+        enum score_aggregation how;
+        int want;
+    } cases[] = {{AGGREGATE_LAST, 20},
+                 {AGGREGATE_AVG, 18},
+                 {AGGREGATE_MAX, 40},
+                 {AGGREGATE_MIN, 5},
+                 {AGGREGATE_SUM, 75}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct summary s = summary_of("cpu", "${pod}");
+        struct items got;
+        char want[128];
+
+        s.aggregation = cases[i].how;
+        got = make(results, ARRAY_SIZE(results), &s);
+        (void)snprintf(want, sizeof(want), "[{\"name\":\"p\",\"value\":%d},{\"name\":\"q\",\"value\":7}]",
+                       cases[i].want);
+        assert_json(&got, want);
+        assert_int_equal(got.merged, 3);
+        items_done(&got);
+    }
+}
+
+/* Rounds after the first take another way through the batch builder. */
+static void order_is_kept_from_round_to_round(void **state)
+{
+    const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 10};
+    static const char *const rounds[] = {"ab", "ba", "ab", "abc", "cab", "ba"};
+    struct summary s = summary_of("cpu", "x");
+    struct batch_builder *b;
+
+    (void)state;
+    assert_int_equal(batch_builder_new(&b, &o), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
+        struct batch *batch;
+        struct items got;
+        char want[64];
+
+        assert_int_equal(batch_begin(b), 0);
+        for (size_t k = 0; rounds[i][k]; k++) {
+            struct batch_labels l = {.value = {[DS_NODE] = {&rounds[i][k], 1}}};
+            assert_int_equal(batch_add(b, &l, rounds[i][k]), 0);
+        }
+        assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+        assert_int_equal(items_make(&got, batch, &s), 0);
+        (void)snprintf(want, sizeof(want), "[{\"name\":\"x\",\"value\":%d}]",
+                       rounds[i][strlen(rounds[i]) - 1]);
+        assert_json(&got, want);
+        items_done(&got);
+        (void)batch_unref(batch);
+    }
+    (void)batch_builder_free(b);
+}
+
+static void empty_names_are_skipped_and_others_escaped(void **state)
+{
+    static const struct result results[] = {{"", "", 1}, {"a\"\\\n\x01", "", 2}, {"\xc3\xa9", "", 3}};
+    struct summary s = summary_of("cpu", "${node}");
+    struct items got = make(results, ARRAY_SIZE(results), &s);
+
+    (void)state;
+    assert_json(&got, "[{\"name\":\"a\\\"\\\\\\n\\u0001\",\"value\":2},{\"name\":\"\xc3\xa9\",\"value\":3}]");
+    assert_int_equal(got.unnamed, 1);
+    items_done(&got);
+}
+
+/* Names of n bytes: `fill`, and the number at the end. */
+static struct result *many(size_t n, size_t bytes, char fill)
+{
+    struct result *list = calloc(n, sizeof(*list));
+    char *text = malloc(n * (bytes + 1));
+
+    assert_non_null(list);
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++) {
+        char *name = text + i * (bytes + 1);
+        memset(name, fill, bytes);
+        (void)snprintf(name + bytes - 6, 7, "%06zu", i % 1000000);
+        list[i] = (struct result){name, "", (double)(i % 300) - 150};
+    }
+    return list;
+}
+
+static void free_many(struct result *list)
+{
+    free((char *)(uintptr_t)list[0].node);
+    free(list);
+}
+
+static void twenty_thousand_items_pass_fast(void **state)
+{
+    struct result *list = many(20000, 40, 'x');
+    struct summary s = summary_of("cpu", "${node}");
+    struct batch *b = batch_of("cpu", list, 20000);
+    struct timespec t0, t1;
+    struct items got;
+
+    (void)state;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t0);
+    assert_int_equal(items_make(&got, b, &s), 0);
+    (void)clock_gettime(CLOCK_MONOTONIC, &t1);
+    print_message("20,000 items: %.1f ms, %zu bytes\n",
+                  (double)(t1.tv_sec - t0.tv_sec) * 1e3 + (double)(t1.tv_nsec - t0.tv_nsec) / 1e6,
+                  got.json.n);
+    assert_int_equal(got.n, 20000);
+    assert_int_equal(got.truncated, 0);
+    assert_true(got.clamped > 0);
+    items_done(&got);
+    (void)batch_unref(b);
+    free_many(list);
+}
+
+/* What the store writes longer counts as long as it is there. */
+static void what_finds_no_room_is_counted(void **state)
+{
+    static const char fills[] = {'x', '<', '&'};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(fills); k++) {
+        struct result *list = many(30000, 40, fills[k]);
+        struct summary s = summary_of("cpu", "${node}");
+        struct items got = make(list, 30000, &s);
+        size_t bytes = got.json.n + (fills[k] == 'x' ? 0 : got.n * 34 * 5);
+
+        assert_true(got.truncated > 0);
+        assert_int_equal(got.n + got.truncated, 30000);
+        assert_in_range(bytes, ITEMS_MAX_BYTES - 300, ITEMS_MAX_BYTES);
+        assert_int_equal(got.json.p[got.json.n - 1], ']');
+        assert_int_equal(got.json.p[got.json.n - 2], '}');
+        items_done(&got);
+        free_many(list);
+    }
+}
+
+static void names_are_kept_with_another_value(void **state)
+{
+    static const char list[] = "[{\"value\":5,\"name\":\"a\\\"b\"},{\"name\":\"\",\"value\":1},{\"value\":7},"
+                               "{\"name\":\"c\",\"value\":-3}]";
+    struct items got;
+
+    (void)state;
+    assert_int_equal(items_refill(&got, str_of(list), -100), 0);
+    assert_json(&got, "[{\"name\":\"a\\\"b\",\"value\":-100},{\"name\":\"c\",\"value\":-100}]");
+    assert_int_equal(got.n, 2);
+    items_done(&got);
+    assert_int_equal(items_refill(&got, STR("[]"), 1), 0);
+    assert_json(&got, "[]");
+    items_done(&got);
+    assert_int_equal(items_refill(&got, STR("{}"), 1), -EINVAL);
+    assert_int_equal(items_refill(&got, STR("[{\"name\":1}]"), 1), -EINVAL);
+    assert_int_equal(items_refill(&got, STR("[{\"name\":\"a\"}"), 1), -EINVAL);
+}
+
+static void a_single_item_needs_no_series(void **state)
+{
+    static const struct {
+        const char *format, *want;
+    } cases[] = {
+        {"${scoreName}", "[{\"name\":\"cpu\",\"value\":-7}]"},
+        {"${cluster}-x", "[{\"name\":\"c1-x\",\"value\":-7}]"},
+        {"${node}", "[]"},
+        {"${scoreName}${pod}", "[]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct summary s = summary_of("cpu", cases[i].format);
+        struct items got;
+
+        assert_int_equal(items_single(&got, &s, "c1", -7), 0);
+        assert_json(&got, cases[i].want);
+        items_done(&got);
+    }
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    static const struct result results[] = {{"a", "p", 1}, {"b\n", "p", 2}, {"c", "q", 3}};
+    struct summary s = summary_of("cpu", "${node}-${pod}");
+    struct summary one = summary_of("cpu", "${cluster}${scoreName}");
+    struct batch *b = batch_of("cpu", results, ARRAY_SIZE(results));
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct items got = {0}, again = {0}, single = {0};
+        int r = items_make(&got, b, &s);
+
+        if (r == 0)
+            r = items_refill(&again, buf_str(&got.json), 5);
+        if (r == 0)
+            r = items_single(&single, &one, "c1", 5);
+        /* Giving memory back may fail, and nothing is lost by it. */
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        items_done(&got);
+        items_done(&again);
+        items_done(&single);
+    }
+    (void)batch_unref(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_floored_and_clamped),
+        cmocka_unit_test(a_range_scales),
+        cmocka_unit_test(what_is_no_number_is_left_out),
+        cmocka_unit_test(results_of_one_name_are_aggregated),
+        cmocka_unit_test(order_is_kept_from_round_to_round),
+        cmocka_unit_test(empty_names_are_skipped_and_others_escaped),
+        cmocka_unit_test(twenty_thousand_items_pass_fast),
+        cmocka_unit_test(what_finds_no_room_is_counted),
+        cmocka_unit_test(names_are_kept_with_another_value),
+        cmocka_unit_test(a_single_item_needs_no_series),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
