@@ -53,7 +53,7 @@ static void print_record(struct look *l, const struct segment_item *item)
     count_record(l, item);
     if (body_print(item->payload, &text) < 0)
         l->failed = true;
-    else
+    else if (text.n)
         (void)fwrite(text.p, 1, text.n, stdout);
 }
 
