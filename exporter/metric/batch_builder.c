@@ -1,8 +1,8 @@
 /* Turns a round's results into a batch.
  *
- * Most rounds bring the series of the round before. So each result is looked up in the last set first (by its spelling,
- * then by its name), and the set is  * used again when nothing came and nothing went; only otherwise is a new one made, by merging what stayed (already in
- * order) with what is new (sorted). */
+ * Most rounds bring the series of the round before. So each result is looked up in the last set first, by its spelling,
+ * then by its name, and the set is used again when nothing came and nothing went; only otherwise is a new one made,
+ * by merging what stayed (already in order) with what is new (sorted). */
 #include "exporter/metric/series_set.h"
 #include "exporter/metric/spellings.h"
 

@@ -12,11 +12,12 @@ static uint64_t hash_of(const struct spellings *s, const char *p, size_t n)
 
 size_t spellings_match(const struct spellings *s, struct str text)
 {
-    const struct spelling *next = &s->was[s->next];
+    const struct spelling *next;
 
-    if (s->next == s->n_was || next->bytes > text.n || hash_of(s, text.p, next->bytes) != next->hash)
+    if (s->next == s->n_was)
         return 0;
-    return next->bytes;
+    next = &s->was[s->next];
+    return next->bytes <= text.n && hash_of(s, text.p, next->bytes) == next->hash ? next->bytes : 0;
 }
 
 static int append(struct spellings *s, const struct spelling *one)
