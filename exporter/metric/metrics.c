@@ -38,7 +38,6 @@ struct family {
 
 struct metrics {
     enum metric_owner owner;
-    uint64_t generation;
     struct family families[METRICS];
 };
 
@@ -166,7 +165,6 @@ void metric_add(struct metrics *m, enum metric id, const char *const *labels, do
 
     if (c)
         c->value += v;
-    m->generation++;
 }
 
 void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v)
@@ -175,7 +173,6 @@ void metric_set(struct metrics *m, enum metric id, const char *const *labels, do
 
     if (c)
         c->value = v;
-    m->generation++;
 }
 
 void metric_observe(struct metrics *m, enum metric id, const char *const *labels, double seconds)
@@ -191,7 +188,6 @@ void metric_observe(struct metrics *m, enum metric id, const char *const *labels
         c->in_bucket[i]++;
     c->count++;
     c->value += seconds;
-    m->generation++;
 }
 
 static void remove_at(struct family *f, size_t at)
@@ -208,7 +204,6 @@ void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
     if (!c)
         return;
     remove_at(&m->families[id], (size_t)(c - m->families[id].list));
-    m->generation++;
 }
 
 /* Whether `name="value"` is one of the labels: values are escaped, so a quote always ends one. */
@@ -230,7 +225,6 @@ void metrics_forget(struct metrics *m, const char *label, const char *value)
         for (size_t k = m->families[i].n; k-- > 0;)
             if (has_label(m->families[i].list[k].labels, pair.p))
                 remove_at(&m->families[i], k);
-    m->generation++;
 }
 
 double metric_get(const struct metrics *m, enum metric id, const char *const *labels)
@@ -241,11 +235,6 @@ double metric_get(const struct metrics *m, enum metric id, const char *const *la
     if (render_labels(metric_infos[id].labels, labels, &text) < 0 || !find(&m->families[id], text.p, &at))
         return 0;
     return m->families[id].list[at].value;
-}
-
-uint64_t metrics_generation(const struct metrics *m)
-{
-    return m->generation;
 }
 
 static int put_sample(struct buf *b, const char *name, const char *suffix, const char *labels,

@@ -46,8 +46,6 @@ void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
 void metrics_forget(struct metrics *m, const char *label, const char *value);
 /* The value of a counter or gauge; 0 when there is none. */
 double metric_get(const struct metrics *m, enum metric id, const char *const *labels);
-/* Counts every change: tells whether a rendering is still true. */
-uint64_t metrics_generation(const struct metrics *m);
 
 /* Appends all families that have series, as text 0.0.4 or OpenMetrics 1.0. Order is stable. -ENOMEM, -EFBIG. */
 MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);

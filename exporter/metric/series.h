@@ -52,8 +52,6 @@ void series_name_labels(struct str name, struct str ret[DS_LABELS]);
 size_t series_unescape(struct str escaped, char *out);
 /* The place of the series with this name, or -1. */
 ssize_t series_find(const struct series_set *s, struct str name);
-/* Bytes held by the set. */
-size_t series_set_memory(const struct series_set *s);
 
 /* One round's whole result. Immutable once sealed. */
 struct batch {

@@ -112,11 +112,6 @@ struct str series_names(const struct series_set *s)
     return (struct str){s->text, s->at[s->n]};
 }
 
-size_t series_set_memory(const struct series_set *s)
-{
-    return sizeof(*s) + s->at[s->n] + (s->n + 1) * sizeof(*s->at) + (s->mask + 1) * sizeof(*s->slots);
-}
-
 /* Where the label value that starts at p ends: at the quote that no backslash precedes. */
 static const char *value_end(const char *p)
 {

@@ -178,26 +178,6 @@ static void forgets_a_scorer_and_no_other(void **state)
     assert_text(m, false, "");
 }
 
-static void generation_tells_of_changes(void **state)
-{
-    struct metrics *m = *state;
-    uint64_t at = metrics_generation(m);
-
-    metric_set(m, METRIC_UP, LV("a"), 1);
-    assert_true(metrics_generation(m) != at);
-    at = metrics_generation(m);
-    (void)metric_get(m, METRIC_UP, LV("a"));
-    assert_true(metrics_generation(m) == at);
-    metric_observe(m, METRIC_FETCH_DURATION, LV("a"), 1);
-    assert_true(metrics_generation(m) != at);
-    at = metrics_generation(m);
-    metric_remove(m, METRIC_UP, LV("a"));
-    assert_true(metrics_generation(m) != at);
-    at = metrics_generation(m);
-    metrics_forget(m, "score_name", "a");
-    assert_true(metrics_generation(m) != at);
-}
-
 /* Each metric of metrics.def with a series or two. */
 static void fill(struct metrics *m, enum metric_owner owner)
 {
@@ -329,7 +309,6 @@ int main(void)
         TEST(labels_are_escaped),
         TEST(order_is_stable),
         TEST(forgets_a_scorer_and_no_other),
-        TEST(generation_tells_of_changes),
         cmocka_unit_test(declarations_keep_the_rules),
         cmocka_unit_test(promtool_finds_nothing),
         cmocka_unit_test(process_metrics_are_sane),
