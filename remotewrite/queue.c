@@ -251,11 +251,15 @@ static bool is_too_old(const struct queue *q, const struct record *r, int64_t no
 
 void queue_expire(struct queue *q, int64_t now_ms)
 {
-    for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next)
-        while (l->head && is_too_old(q, l->head, now_ms)) {
-            queue_count_drop(q, DROP_TOO_OLD, l->head->samples);
-            queue_remove(q, &l->head);
+    for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next) {
+        /* The record under way stays until its answer comes, but what waits behind it may go. */
+        struct record **at = l->head && l->head == q->held ? &l->head->next : &l->head;
+
+        while (*at && is_too_old(q, *at, now_ms)) {
+            queue_count_drop(q, DROP_TOO_OLD, (*at)->samples);
+            queue_remove(q, at);
         }
+    }
 }
 
 /* Without a backlog: what waits is of the newest round. */

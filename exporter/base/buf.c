@@ -1,5 +1,7 @@
 #include "exporter/base/buf.h"
 
+#include "exporter/base/huge.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@ static int grow(struct buf *b, size_t need)
         return -ENOMEM;
     b->p = p;
     b->cap = cap;
+    huge_pages(p, cap);
     return 0;
 }
 

@@ -3,10 +3,11 @@
 
 #include <stdio.h>
 
-/* A body of one part is sent from where it lies. Several parts could be too, but libmicrohttpd 0.9.75 copies their array
- * into the connection's memory, next to the request's headers, and where a client has left no room for it unlocks a
- * mutex that is not locked and aborts the program. So they are copied out block by block. */
-enum { BLOCK = 128 << 10 };
+/* A body is sent from where it lies. But libmicrohttpd 0.9.75 copies the array of its parts into the connection's memory (32
+ * KiB), next to what the request's headers take there, and where a client has left no room for it unlocks a mutex that is
+ * not locked and aborts the program. So that is done only where both are surely small; otherwise the parts are copied out
+ * block by block, which costs twice as much. */
+enum { BLOCK = 128 << 10, PARTS_IN_PLACE = 256, HEADER_IN_PLACE = 4 << 10, FIELDS_IN_PLACE = 64 };
 
 _Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
                    offsetof(struct MHD_IoVec, iov_base) == offsetof(struct iovec, iov_base) &&
@@ -72,15 +73,27 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
     return r;
 }
 
-/* A response without headers that has taken the reply's body over, or NULL and the reply as it was. */
-static struct MHD_Response *body_response(struct httpd_reply *reply, uint64_t bytes)
+/* Whether the array of the parts has room beside the request. Each of its fields takes some memory besides its text. */
+static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
 {
+    const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+    return n_parts <= PARTS_IN_PLACE && info && info->header_size <= HEADER_IN_PLACE &&
+           MHD_get_connection_values(connection, kinds, NULL, NULL) <= FIELDS_IN_PLACE;
+}
+
+/* A response without headers that has taken the reply's body over, or NULL and the reply as it was. */
+static struct MHD_Response *body_response(struct exchange *x, uint64_t bytes)
+{
+    struct httpd_reply *reply = &x->reply;
     struct MHD_Response *r;
     unsigned filled = 0;
 
     for (unsigned i = 0; i < reply->n_parts; i++)
         filled += reply->parts[i].iov_len > 0;
-    if (filled > 1)
+    if (filled > 1 && !fits_in_place(x->connection, reply->n_parts))
         r = stream_response(reply, bytes);
     else
         r = MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->parts, reply->n_parts,
@@ -110,7 +123,7 @@ static bool add_headers(struct MHD_Response *r, const struct exchange *x)
 
 static struct MHD_Response *make_response(struct exchange *x)
 {
-    struct MHD_Response *r = body_response(&x->reply, x->answer_bytes);
+    struct MHD_Response *r = body_response(x, x->answer_bytes);
 
     if (r && !add_headers(r, x)) {
         MHD_destroy_response(r);

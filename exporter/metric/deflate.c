@@ -225,5 +225,15 @@ uint32_t gzip_crc(struct str text)
 
 uint32_t gzip_crc_join(uint32_t first, uint32_t second, uint64_t second_bytes)
 {
-    return (uint32_t)crc32_combine64(first, second, (z_off64_t)second_bytes);
+    return gzip_crc_join_shifted(first, second, gzip_crc_shift(second_bytes));
+}
+
+uint32_t gzip_crc_shift(uint64_t bytes)
+{
+    return (uint32_t)crc32_combine_gen64((z_off64_t)bytes);
+}
+
+uint32_t gzip_crc_join_shifted(uint32_t first, uint32_t second, uint32_t second_shift)
+{
+    return (uint32_t)crc32_combine_op(first, second, second_shift);
 }

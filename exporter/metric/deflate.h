@@ -24,5 +24,8 @@ void gzip_end(char out[GZIP_END_BYTES], uint32_t crc, uint64_t text_bytes);
 /* CRC-32 of some text, and of two texts one after the other. */
 uint32_t gzip_crc(struct str text);
 uint32_t gzip_crc_join(uint32_t first, uint32_t second, uint64_t second_bytes);
+/* The same in two steps, where a text is joined to others again and again: what its length means is worked out once. */
+uint32_t gzip_crc_shift(uint64_t bytes);
+uint32_t gzip_crc_join_shifted(uint32_t first, uint32_t second, uint32_t second_shift);
 
 #endif

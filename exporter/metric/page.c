@@ -16,7 +16,7 @@ struct piece {
     unsigned refs;    /* atomic */
     char *score_name; /* of a scorer's block; NULL for the others */
     struct buf text, deflated;
-    uint32_t crc;
+    uint32_t crc, crc_shift;
 };
 
 /* What a scrape strings together, in order. Immutable, shared by scrapes. */
@@ -77,6 +77,7 @@ static int piece_new(struct piece **ret, struct buf *text, const char *score_nam
     buf_shrink(text);
     p->text = buf_take(text);
     p->crc = gzip_crc(buf_str(&p->text));
+    p->crc_shift = gzip_crc_shift(p->text.n);
     *ret = TAKE_PTR(p);
     return 0;
 }
@@ -106,7 +107,7 @@ static struct row *row_alloc(size_t n)
 static void row_append(struct row *row, struct piece *p)
 {
     row->pieces[row->n++] = piece_ref(p);
-    row->crc = gzip_crc_join(row->crc, p->crc, p->text.n);
+    row->crc = gzip_crc_join_shifted(row->crc, p->crc, p->crc_shift);
     row->text_bytes += p->text.n;
 }
 

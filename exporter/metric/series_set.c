@@ -2,6 +2,7 @@
 #include "exporter/metric/series_set.h"
 
 #include "exporter/base/hash.h"
+#include "exporter/base/huge.h"
 #include "exporter/base/rand.h"
 
 #include <errno.h>
@@ -57,6 +58,7 @@ int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
     s->slots = calloc(slots, sizeof(*s->slots));
     if (!s->text || !s->at || !s->slots)
         return -ENOMEM;
+    huge_pages(s->text, text_bytes);
     *ret = TAKE_PTR(s);
     return 0;
 }

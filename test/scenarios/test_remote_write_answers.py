@@ -37,9 +37,11 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm"])
-@pytest.mark.parametrize("trouble", TROUBLE)
-def test_trouble_is_met_with_the_very_same_bytes(tmp_path, trouble, protocol):
+@pytest.mark.parametrize(
+    "protocol, trouble",
+    [*(("1.0", trouble) for trouble in TROUBLE), ("2.0", "503"), ("vm", "503"), ("2.0", "reset"), ("vm", "reset")],
+)
+def test_trouble_is_met_with_the_very_same_bytes(tmp_path, protocol, trouble):
     with remote.Receiver(*[TROUBLE[trouble]] * 3) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, protocol=protocol)]) as agent:
             receiver.wait(5)
