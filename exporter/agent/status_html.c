@@ -280,6 +280,7 @@ int status_html(const struct agent *a, struct buf *into)
     header(&o, a, now_ms);
     tiles(&o, a, &t);
     scorers(&o, a, now_ms);
+    html_endpoints(&o, a, now_ms);
     html_config(&o, a, now_ms);
     build(&o, a, now_ms);
     html(&o, "</main>\n</body>\n</html>\n");

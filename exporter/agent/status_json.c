@@ -302,6 +302,39 @@ static void totals(struct out *o, const struct agent *a)
     out_puts(o, "}}");
 }
 
+static void endpoint(struct out *o, const struct endpoint_status *e)
+{
+    comma_after(o, '[');
+    out_puts(o, "{");
+    text(o, "name", e->name);
+    text(o, "url", e->url);
+    text(o, "state", e->state);
+    text(o, "protocol", e->protocol);
+    number(o, "behindSeconds", e->behind_s);
+    count(o, "samplesSent", e->samples_sent);
+    count(o, "samplesPending", e->samples_pending);
+    count(o, "samplesDropped", e->samples_dropped);
+    truth(o, "spool", e->spool);
+    count(o, "spoolBytes", e->spool_bytes);
+    moment(o, "sentAt", e->sent_at_ms);
+    moment(o, "retryAt", e->retry_at_ms);
+    text(o, "error", *e->error ? e->error : NULL);
+    moment(o, "errorAt", e->error_at_ms);
+    out_puts(o, "}");
+}
+
+static void endpoints(struct out *o, const struct agent *a)
+{
+    size_t n;
+    const struct endpoint_status *list = agent_endpoints(a, &n);
+
+    name(o, "remoteWrite");
+    out_puts(o, "[");
+    for (size_t i = 0; i < n; i++)
+        endpoint(o, &list[i]);
+    out_puts(o, "]");
+}
+
 int status_json(const struct agent *a, struct buf *into)
 {
     struct out o = out_begin(into);
@@ -313,6 +346,7 @@ int status_json(const struct agent *a, struct buf *into)
     out_puts(&o, "}");
     config(&o, a);
     totals(&o, a);
+    endpoints(&o, a);
     name(&o, "scorers");
     out_puts(&o, "[");
     for (size_t i = 0; i < agent_scorers(a); i++)

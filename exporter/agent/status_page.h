@@ -24,6 +24,8 @@ void html_state(struct out *o, enum scorer_state state);
 
 /* All about scorer i of the agent; the long parts of it folded away unless `unfolded`. */
 void html_scorer(struct out *o, const struct scorer *s, size_t i, int64_t now_ms, bool unfolded);
+/* Where scores are sent to, and how that goes; nothing when there are no such places. */
+void html_endpoints(struct out *o, const struct agent *a, int64_t now_ms);
 /* The configuration in force, how the last one fared, and the limits. */
 void html_config(struct out *o, const struct agent *a, int64_t now_ms);
 

@@ -30,7 +30,15 @@ struct agent {
     size_t n;
     struct reload_status reload;
     struct loop *loop;
+    const struct endpoint_status *endpoints;
+    size_t n_endpoints;
 };
+
+const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n)
+{
+    *ret_n = a->n_endpoints;
+    return a->endpoints;
+}
 
 const struct config *agent_config(const struct agent *a)
 {

@@ -85,6 +85,38 @@ static void page_shows_what_is_wrong(void **state)
     assert_true(strstr(b.p, "href=\"#s1\"") < strstr(b.p, "href=\"#s0\"")); /* what fails comes first */
 }
 
+static void page_shows_each_endpoint(void **state)
+{
+    const struct endpoint_status endpoints[] = {
+        {.name = "hub",
+         .url = "http://hub/api/v1/write",
+         .state = "ok",
+         .protocol = "2.0",
+         .behind_s = 75,
+         .samples_sent = 1234567,
+         .spool = true,
+         .spool_bytes = 2560,
+         .sent_at_ms = NOW - 3000},
+        {.name = "far",
+         .url = "http://far/w",
+         .state = "failing",
+         .protocol = "1.0",
+         .error = "HTTP 503: later"},
+    };
+    static const char *const words[] = {
+        "Remote write", "hub",     "http://hub/api/v1/write", "2.0", "1m 15s", "1,234,567", "2.5 KiB",
+        "3 s ago",      "failing", "HTTP 503: later"};
+    BUF_AUTO(b, OUTPUT_MAX);
+    WORLD(w);
+
+    (void)state;
+    w->agent.endpoints = endpoints;
+    w->agent.n_endpoints = 2;
+    render(w, HTML, 0, &b);
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        assert_has(&b, words[i]);
+}
+
 static void page_of_no_scorers(void **state)
 {
     BUF_AUTO(b, OUTPUT_MAX);
@@ -166,6 +198,7 @@ static void nothing_hostile_gets_out(void **state)
     static const char *const rows[][3] = {{"\"><script>a</script>", "\\\"", "a\nb"}};
     BUF_AUTO(b, OUTPUT_MAX);
     struct scorer s = bad_scorer(SCORER_FAILING, STAGE_SOURCE, ROUND_QUERY, evil);
+    struct endpoint_status endpoint = {.name = evil, .url = evil, .state = "failing", .protocol = "1.0"};
     WORLD(w);
 
     (void)state;
@@ -181,6 +214,9 @@ static void nothing_hostile_gets_out(void **state)
     w->config.cluster_name = w->config.listen[0] = w->config.secrets_dir = w->config.storage_path =
         (char *)evil;
     w->agent.reload.problems = (char *)evil;
+    (void)strcpy(endpoint.error, evil);
+    w->agent.endpoints = &endpoint;
+    w->agent.n_endpoints = 1;
     render(w, HTML, 0, &b);
     assert_lacks(&b, "<script");
     assert_lacks(&b, "<img");
@@ -200,7 +236,7 @@ int main(void)
         cmocka_unit_test(page_shows_everything),    cmocka_unit_test(page_shows_what_is_wrong),
         cmocka_unit_test(page_of_no_scorers),       cmocka_unit_test(page_of_scorers_at_the_start),
         cmocka_unit_test(page_of_many_scorers),     cmocka_unit_test(page_ranks_many_scores),
-        cmocka_unit_test(nothing_hostile_gets_out),
+        cmocka_unit_test(nothing_hostile_gets_out), cmocka_unit_test(page_shows_each_endpoint),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

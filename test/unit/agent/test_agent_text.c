@@ -1,0 +1,185 @@
+/* Summaries from elsewhere than the file, as a watched ConfigMap brings them, and what the agent tells about them. */
+#include "exporter/agent/agent.h"
+#include "test/fakes/fake_server.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct fake_server *api;
+    struct loop *loop;
+    struct agent *agent;
+    struct agent_options options;
+    struct secrets secrets;
+    const char *token;
+    size_t applied, rounds;
+};
+
+static void on_applied(void *arg)
+{
+    ((struct world *)arg)->applied++;
+}
+
+static void on_round(void *arg, const struct scorer *s)
+{
+    (void)s;
+    ((struct world *)arg)->rounds++;
+}
+
+static int read_token(struct secrets *s, const char *name, const char *key, struct buf *into)
+{
+    const struct world *w = CONTAINER_OF(s, struct world, secrets);
+
+    (void)name;
+    (void)key;
+    return w->token ? buf_puts(into, w->token) : -ENOENT;
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    w->api = fake_new();
+    fake_default(w->api, (struct fake_answer){.body = "{\"results\":[{\"metric\":{},\"score\":1.5}]}"});
+    w->options.cluster_name = "c1";
+    w->secrets.read = read_token;
+    assert_int_equal(loop_new(&w->loop, &clock_system), 0);
+    assert_int_equal(agent_new(&w->agent, w->loop, &w->options), 0);
+    agent_on_applied(w->agent, on_applied, w);
+    agent_on_round(w->agent, on_round, w);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    (void)agent_free(w->agent);
+    (void)loop_free(w->loop);
+    (void)fake_free(w->api);
+    free(w);
+    return 0;
+}
+
+/* A list of scorers with these names, one letter each. */
+static int apply(struct world *w, const char *names, const char *more, struct buf *why)
+{
+    BUF_AUTO(text, 1 << 16);
+
+    assert_int_equal(buf_putc(&text, '['), 0);
+    for (size_t i = 0; names[i]; i++)
+        assert_int_equal(
+            buf_printf(&text,
+                       "%s{\"scoreName\":\"%c\",\"sourceType\":\"None\",\"scoringEndpoint\":\"%s\","
+                       "\"scoringInterval\":600%s}",
+                       i ? "," : "", names[i], fake_url(w->api, "/"), more),
+            0);
+    assert_int_equal(buf_putc(&text, ']'), 0);
+    return agent_apply_text(w->agent, "configmap ns/name", buf_str(&text), why);
+}
+
+static void assert_scorers(const struct world *w, const char *names)
+{
+    assert_int_equal(agent_scorers(w->agent), strlen(names));
+    for (size_t i = 0; names[i]; i++)
+        assert_int_equal(scorer_summary(agent_scorer(w->agent, i))->score_name[0], names[i]);
+}
+
+static void turn_until(const struct world *w, const size_t *count, size_t want)
+{
+    for (int i = 0; i < 2000 && *count < want; i++)
+        assert_int_equal(loop_turn(w->loop, 10), 0);
+    assert_true(*count >= want);
+}
+
+static void applies_and_replaces(void **state)
+{
+    struct world *w = *state;
+    const struct scorer *b;
+
+    assert_int_equal(apply(w, "", "", NULL), 0);
+    assert_scorers(w, "");
+    assert_string_equal(agent_config(w->agent)->cluster_name, "c1");
+    assert_int_equal(agent_config(w->agent)->n_listen, 1);
+    assert_int_equal(apply(w, "ab", "", NULL), 0);
+    assert_scorers(w, "ab");
+    b = agent_scorer(w->agent, 1);
+    assert_int_equal(apply(w, "bc", "", NULL), 0);
+    assert_scorers(w, "bc");
+    assert_ptr_equal(agent_scorer(w->agent, 0), b); /* it went on */
+    assert_int_equal(w->applied, 3);
+    assert_string_equal(agent_config_file(w->agent), "configmap ns/name");
+    turn_until(w, &w->rounds, 2);
+    assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", STR(" null\n"), NULL), 0);
+    assert_scorers(w, "");
+}
+
+static void a_bad_text_changes_nothing(void **state)
+{
+    static const char *const bad[] = {"", "[", "{}]", "\"x\"", "[{\"scoreName\":\"a\"}]"};
+    struct world *w = *state;
+
+    assert_int_equal(apply(w, "a", "", NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        BUF_AUTO(why, 4096);
+
+        assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", str_of(bad[i]), &why), -EINVAL);
+        assert_int_equal(strncmp(why.p, "configmap ns/name:", 18), 0);
+        assert_false(agent_reload_status(w->agent)->ok);
+        assert_scorers(w, "a");
+    }
+    assert_int_equal(w->applied, 1);
+    /* What a newer hub writes is no reason to stop. */
+    assert_int_equal(apply(w, "a", ",\"newField\":1", NULL), 0);
+    assert_true(agent_reload_status(w->agent)->ok);
+}
+
+static void a_reload_keeps_them(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(apply(w, "ab", "", NULL), 0);
+    assert_int_equal(agent_reload(w->agent, NULL), 0);
+    assert_scorers(w, "ab");
+    assert_int_equal(w->applied, 2);
+}
+
+static void a_token_that_comes_wakes_its_scorer(void **state)
+{
+    struct world *w = *state;
+
+    agent_set_secrets(w->agent, &w->secrets);
+    assert_int_equal(
+        apply(w, "a", ",\"scoringEndpointAuthName\":\"n\",\"scoringEndpointAuthKey\":\"k\"", NULL), 0);
+    turn_until(w, &w->rounds, 1);
+    assert_int_equal(scorer_status(agent_scorer(w->agent, 0))->error, ROUND_SECRET);
+    assert_int_equal(fake_requests(w->api), 0);
+    w->token = "t0ken";
+    agent_wake(w->agent, agent_scorer(w->agent, 0));
+    turn_until(w, &w->rounds, 2);
+    assert_int_equal(scorer_status(agent_scorer(w->agent, 0))->error, ROUND_OK);
+    assert_non_null(strstr(fake_request(w->api, 0)->headers, "Bearer t0ken"));
+    agent_wake(w->agent, agent_scorer(w->agent, 0)); /* nothing was refused */
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(loop_turn(w->loop, 5), 0);
+    assert_int_equal(w->rounds, 2);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(applies_and_replaces),
+        TEST(a_bad_text_changes_nothing),
+        TEST(a_reload_keeps_them),
+        TEST(a_token_that_comes_wakes_its_scorer),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
