@@ -1,8 +1,8 @@
 #include "remotewrite/body.h"
 
+#include "remote_v1.pb-c.h"
 #include "remotewrite/body_v2.h"
 #include "remotewrite/bytes.h"
-#include "remote_v1.pb-c.h"
 
 #include <errno.h>
 #include <snappy-c.h>
@@ -193,8 +193,8 @@ static void free_request(Rw__V1__WriteRequest **rq)
 
 int body_series_name(struct str series, struct buf *into)
 {
-    CLEANUP(free_request) Rw__V1__WriteRequest *rq =
-        rw__v1__write_request__unpack(NULL, series.n, (const uint8_t *)series.p);
+    CLEANUP(free_request)
+    Rw__V1__WriteRequest *rq = rw__v1__write_request__unpack(NULL, series.n, (const uint8_t *)series.p);
 
     if (!rq || rq->n_timeseries != 1)
         return -EBADMSG;

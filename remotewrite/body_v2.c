@@ -7,8 +7,42 @@
 
 #include <errno.h>
 
+enum { CHUNK = 256 << 10, ALIGN = 16 };
+
+/* Memory for the message that is read: protobuf-c asks for a dozen pieces a series, which all go at once. */
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    _Alignas(ALIGN) char bytes[];
+};
+
+static void *chunk_alloc(void *arg, size_t n)
+{
+    struct chunk **chunks = arg, *c = *chunks;
+
+    n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (!c || c->size - c->used < n) {
+        size_t size = size_max(n, CHUNK);
+
+        c = malloc(sizeof(*c) + size);
+        if (!c)
+            return NULL;
+        *c = (struct chunk){.next = *chunks, .size = size};
+        *chunks = c;
+    }
+    c->used += n;
+    return c->bytes + c->used - n;
+}
+
+static void chunk_free(void *arg, void *p)
+{
+    (void)arg;
+    (void)p;
+}
+
 /* Everything that a 2.0 message is put together from; strings stay where protobuf-c put them. */
 struct maker {
+    struct chunk *chunks; /* where v1 lives */
     Rw__V1__WriteRequest *v1;
     char **symbols;
     size_t n_symbols;
@@ -22,7 +56,10 @@ struct maker {
 
 static void maker_done(struct maker *m)
 {
-    rw__v1__write_request__free_unpacked(m->v1, NULL);
+    for (struct chunk *c = m->chunks, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
     free(m->symbols);
     free(m->slots);
     free(m->refs);
@@ -56,7 +93,8 @@ static int make_room(struct maker *m)
     m->series_places = malloc((n + 1) * sizeof(m->series_places[0]));
     m->samples = malloc((samples + 1) * sizeof(m->samples[0]));
     m->sample_places = malloc((samples + 1) * sizeof(m->sample_places[0]));
-    return m->slots && m->symbols && m->refs && m->series && m->series_places && m->samples && m->sample_places
+    return m->slots && m->symbols && m->refs && m->series && m->series_places && m->samples &&
+                   m->sample_places
                ? 0
                : -ENOMEM;
 }
@@ -87,7 +125,8 @@ static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2_
     for (size_t i = 0; i < from->n_labels; i++) {
         m->refs[(*refs)++] = symbol(m, from->labels[i]->name);
         m->refs[(*refs)++] = symbol(m, from->labels[i]->value);
-        if (strcmp(from->labels[i]->name, "__name__") == 0 && strcmp(from->labels[i]->value, SCORE_METRIC) == 0)
+        if (strcmp(from->labels[i]->name, "__name__") == 0 &&
+            strcmp(from->labels[i]->value, SCORE_METRIC) == 0)
             to->metadata = &m->metadata;
     }
     to->samples = m->sample_places + *samples;
@@ -106,13 +145,14 @@ static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2_
 int body_v2_message(struct str v1, struct buf *into)
 {
     static char empty[] = "", help[] = SCORE_HELP;
-    CLEANUP(maker_done)
-    struct maker m = {.v1 = rw__v1__write_request__unpack(NULL, v1.n, (const uint8_t *)v1.p)};
+    CLEANUP(maker_done) struct maker m = {0};
+    ProtobufCAllocator memory = {.alloc = chunk_alloc, .free = chunk_free, .allocator_data = &m.chunks};
     Rw__V2__Request rq = RW__V2__REQUEST__INIT;
     size_t refs = 0, samples = 0;
     char *room;
     int r;
 
+    m.v1 = rw__v1__write_request__unpack(&memory, v1.n, (const uint8_t *)v1.p);
     if (!m.v1)
         return -EBADMSG;
     r = make_room(&m);

@@ -13,9 +13,21 @@ const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] 
 enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096 };
 
 static const char *const keys[] = {
-    "url",          "name",       "remote_timeout", "headers",         "basic_auth",      "authorization",
-    "tls_config",   "proxy_url",  "protocol",       "queue_config",    "external_labels", "send_health_metrics",
-    "metadata_config", "write_relabel_configs", NULL,
+    "url",
+    "name",
+    "remote_timeout",
+    "headers",
+    "basic_auth",
+    "authorization",
+    "tls_config",
+    "proxy_url",
+    "protocol",
+    "queue_config",
+    "external_labels",
+    "send_health_metrics",
+    "metadata_config",
+    "write_relabel_configs",
+    NULL,
 };
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
@@ -37,9 +49,10 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return NULL;
-    char *strings[] = {c->name,      c->url,         c->url_shown, c->user,       c->password,
-                       c->password_file, c->auth_type, c->credentials, c->credentials_file, c->ca_file,
-                       c->cert_file, c->key_file,    c->server_name, c->proxy_url};
+    char *strings[] = {
+        c->name,        c->url,         c->url_shown,        c->user,    c->password,  c->password_file,
+        c->auth_type,   c->credentials, c->credentials_file, c->ca_file, c->cert_file, c->key_file,
+        c->server_name, c->proxy_url};
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free(strings[i]);
@@ -140,7 +153,9 @@ static void read_name(struct rw_reader *r, struct rw_endpoint_config *c, const s
 
 static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
-    static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0", [RW_PROTOCOL_VM] = "vm", [RW_PROTOCOL_V2] = "2.0",
+    static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0",
+                                        [RW_PROTOCOL_VM] = "vm",
+                                        [RW_PROTOCOL_V2] = "2.0",
                                         [RW_PROTOCOL_AUTO] = "auto"};
     const struct node *n = node_given(map, "protocol");
 

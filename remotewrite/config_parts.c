@@ -23,7 +23,8 @@ char *rw_read_text(struct rw_reader *r, const struct node *map, const char *key)
 
 bool rw_is_url(const char *url, bool proxy)
 {
-    static const char *const schemes[] = {"http://", "https://", "socks4://", "socks4a://", "socks5://", "socks5h://"};
+    static const char *const schemes[] = {"http://",    "https://",  "socks4://",
+                                          "socks4a://", "socks5://", "socks5h://"};
     size_t begin = 0;
     CURLUcode c;
     CURLU *u;
@@ -40,7 +41,8 @@ bool rw_is_url(const char *url, bool proxy)
 }
 
 /* A member that is a map; NULL when it is absent or no map (noted). */
-static const struct node *part(struct rw_reader *r, const struct node *map, const char *key, const char *const *known)
+static const struct node *part(struct rw_reader *r, const struct node *map, const char *key,
+                               const char *const *known)
 {
     const struct node *n = node_given(map, key);
 
@@ -78,10 +80,17 @@ static bool is_header_value(struct str s)
 /* What the protocol sets, and what curl must be sure of. Credentials have keys of their own. */
 static bool is_reserved(struct str name)
 {
-    static const char *const reserved[] = {"Content-Type",      "Content-Encoding", "Content-Length",
-                                           "User-Agent",        "Host",             "Authorization",
-                                           "Transfer-Encoding", "Connection",       "Accept-Encoding",
-                                           "Expect",            "X-Prometheus-Remote-Write-Version",
+    static const char *const reserved[] = {"Content-Type",
+                                           "Content-Encoding",
+                                           "Content-Length",
+                                           "User-Agent",
+                                           "Host",
+                                           "Authorization",
+                                           "Transfer-Encoding",
+                                           "Connection",
+                                           "Accept-Encoding",
+                                           "Expect",
+                                           "X-Prometheus-Remote-Write-Version",
                                            "X-VictoriaMetrics-Remote-Write-Version"};
 
     for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
@@ -121,11 +130,13 @@ static void read_headers(struct rw_reader *r, struct rw_endpoint_config *c, cons
 
         if (is_reserved(n->key))
             node_key_problem(n, r->p, PROBLEM_ERROR, "is a header that may not be replaced%s",
-                             str_eq_nocase(n->key, STR("Authorization")) ? "; use authorization or basic_auth" : "");
+                             str_eq_nocase(n->key, STR("Authorization")) ? "; use authorization or basic_auth"
+                                                                         : "");
         else if (!is_header_name(n->key))
             node_key_problem(n, r->p, PROBLEM_ERROR, "expected a header's name");
         else if (n->kind != NODE_STRING || !is_header_value(n->text))
-            node_problem(n, r->p, PROBLEM_ERROR, "expected a header's value: text of at most 4096 bytes on one line");
+            node_problem(n, r->p, PROBLEM_ERROR,
+                         "expected a header's value: text of at most 4096 bytes on one line");
         else
             add_pair(r, &c->headers, n);
     }
@@ -196,7 +207,8 @@ static void read_authorization(struct rw_reader *r, struct rw_endpoint_config *c
 
 static void read_tls(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
-    static const char *const known[] = {"ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
+    static const char *const known[] = {
+        "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
     const struct node *n = part(r, map, "tls_config", known);
 
     if (!n)
@@ -220,7 +232,8 @@ void rw_read_credentials(struct rw_reader *r, struct rw_endpoint_config *c, cons
     read_tls(r, c, map);
     c->proxy_url = rw_read_text(r, map, "proxy_url");
     if (c->proxy_url && !rw_is_url(c->proxy_url, true))
-        node_expected(node_get(map, "proxy_url"), r->p, "a URL: http://host:port, https://... or socks5://...");
+        node_expected(node_get(map, "proxy_url"), r->p,
+                      "a URL: http://host:port, https://... or socks5://...");
 }
 
 static void read_policy(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *n)
@@ -237,23 +250,26 @@ static void read_policy(struct rw_reader *r, struct rw_endpoint_config *c, const
 
 void rw_read_queue(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
-    static const char *const known[] = {"max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
-                                        "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
+    static const char *const known[] = {
+        "max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
+        "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
     static const char *const known_metadata[] = {"send", "send_interval", NULL};
-    const struct node *n = part(r, map, "queue_config", known), *metadata = part(r, map, "metadata_config", known_metadata);
+    const struct node *n = part(r, map, "queue_config", known),
+                      *metadata = part(r, map, "metadata_config", known_metadata);
 
     if (n) {
         (void)node_int(n, "max_samples_per_send", r->p, 1, 1000000, &c->max_samples_per_send);
         (void)node_duration(n, "batch_send_deadline", r->p, 0, 3600 * 1000, &c->batch_send_deadline_ms);
         (void)node_duration(n, "min_backoff", r->p, 1, 60 * 1000, &c->min_backoff_ms);
         (void)node_duration(n, "max_backoff", r->p, 1, 60 * 1000, &c->max_backoff_ms);
-        (void)node_duration(n, "sample_age_limit", r->p, 0, 10ll * 365 * 86400 * 1000, &c->sample_age_limit_ms);
+        (void)node_duration(n, "sample_age_limit", r->p, 0, 10ll * 365 * 86400 * 1000,
+                            &c->sample_age_limit_ms);
         (void)node_bytes(n, "max_spool_bytes", r->p, 64 << 10, 1ull << 44, &c->max_spool_bytes);
         c->max_spool_given = node_given(n, "max_spool_bytes") != NULL;
         read_policy(r, c, n);
         if (c->min_backoff_ms > c->max_backoff_ms)
-            node_problem(node_get(n, node_given(n, "max_backoff") ? "max_backoff" : "min_backoff"), r->p, PROBLEM_ERROR,
-                         "min_backoff is longer than max_backoff");
+            node_problem(node_get(n, node_given(n, "max_backoff") ? "max_backoff" : "min_backoff"), r->p,
+                         PROBLEM_ERROR, "min_backoff is longer than max_backoff");
     }
     if (metadata) {
         (void)node_bool(metadata, "send", r->p, &c->metadata_send);

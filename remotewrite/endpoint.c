@@ -125,7 +125,8 @@ static void log_drops(struct endpoint *e)
         total += s.dropped[i];
         why = s.dropped[i] ? queue_drop_words[i] : why;
     }
-    if (total == e->dropped_logged || (e->dropped_logged && mono_before(now, mono_add(e->drop_logged_at, DROP_LOG_MS))))
+    if (total == e->dropped_logged ||
+        (e->dropped_logged && mono_before(now, mono_add(e->drop_logged_at, DROP_LOG_MS))))
         return;
     log_error("samples dropped", L_STR("remote_name", e->config->name), L_STR("reason", why),
               L_INT("samples", total - e->dropped_logged));
@@ -139,10 +140,11 @@ static void log_disk(struct endpoint *e)
 
     queue_stats(e->queue, &s);
     if (s.disk_error < 0 && !e->disk_complained)
-        log_error("the spool cannot be written, samples stay in memory only", L_STR("remote_name", e->config->name),
-                  L_STR("dir", e->dir), L_ERR(s.disk_error));
+        log_error("the spool cannot be written, samples stay in memory only",
+                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(s.disk_error));
     else if (s.disk_error == 0 && e->disk_complained)
-        log_info("the spool can be written again", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+        log_info("the spool can be written again", L_STR("remote_name", e->config->name),
+                 L_STR("dir", e->dir));
     e->disk_complained = s.disk_error < 0;
 }
 
@@ -274,8 +276,11 @@ static int open_queue(struct endpoint *e)
 
 static int open_all(struct endpoint *e)
 {
-    struct sender_options o = {
-        .config = e->config, .loop = e->loop, .transport = e->transport, .changed = on_sender_changed, .arg = e};
+    struct sender_options o = {.config = e->config,
+                               .loop = e->loop,
+                               .transport = e->transport,
+                               .changed = on_sender_changed,
+                               .arg = e};
     int r;
 
     open_spool(e);
@@ -300,7 +305,8 @@ static void close_all(struct endpoint *e)
         queue_save_position(e->queue, true);
         if (s.samples)
             LOG_AT(e->spool ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
-                   e->spool ? "samples wait in the spool for the next start" : "samples lost: there is no spool",
+                   e->spool ? "samples wait in the spool for the next start"
+                            : "samples lost: there is no spool",
                    L_STR("remote_name", e->config->name), L_INT("samples", s.samples));
     }
     e->intake = intake_free(e->intake);
@@ -425,7 +431,8 @@ static void put_item(struct endpoint *e, struct item *i)
 
     (void)pthread_mutex_lock(&e->lock);
     /* What is withdrawn is always let in: it is small, and the series would otherwise live on. */
-    full = (i->batch || i->text.n) && (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES) &&
+    full = (i->batch || i->text.n) &&
+           (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES) &&
            e->inbox_items;
     if (full) {
         e->busy += samples;

@@ -147,8 +147,8 @@ static size_t raw_size(const struct frame *f, const struct label_bytes *l, const
 }
 
 /* Writes the message to raw, and packs it series by series. */
-static void make_block(struct frame *f, struct packer *k, char *raw, const struct label_bytes *l, const uint32_t *pick,
-                       size_t first, int64_t at)
+static void make_block(struct frame *f, struct packer *k, char *raw, const struct label_bytes *l,
+                       const uint32_t *pick, size_t first, int64_t at)
 {
     char *p = raw, *value;
 
@@ -166,7 +166,8 @@ static void make_block(struct frame *f, struct packer *k, char *raw, const struc
     f->block_n = (size_t)(k->out - f->block);
 }
 
-int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n, int64_t at)
+int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n,
+              int64_t at)
 {
     CLEANUP(cleanup_frame_free) struct frame *f = calloc(1, sizeof(*f));
     CLEANUP(cleanup_free) char *raw = NULL;

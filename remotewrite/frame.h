@@ -17,17 +17,18 @@
 struct frame {
     char *block;
     size_t block_n;
-    size_t n;           /* series */
-    uint32_t *value_at; /* of each series, where in the block its value stands; the timestamp follows a byte after */
-    uint32_t *series;   /* of each series, its place in the set: where its value is in a batch */
-    unsigned time_n;    /* bytes of a timestamp */
-    size_t raw_n;       /* of the message before compression */
+    size_t n; /* series */
+    uint32_t *
+        value_at; /* of each series, where in the block its value stands; the timestamp follows a byte after */
+    uint32_t *series; /* of each series, its place in the set: where its value is in a batch */
+    unsigned time_n;  /* bytes of a timestamp */
+    size_t raw_n;     /* of the message before compression */
 };
 
 /* For series `pick[0..n)` of l, or all from `first` on when pick is NULL. Timestamps must have as many bytes as `at` has.
  * -ENOMEM, -EFBIG. */
-MUST_USE int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first, size_t n,
-                       int64_t at);
+MUST_USE int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first,
+                       size_t n, int64_t at);
 struct frame *frame_free(struct frame *f);
 DEFINE_CLEANUP(struct frame, frame_free)
 /* How many bytes the timestamp takes: a frame serves for others that take as many. */

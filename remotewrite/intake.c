@@ -88,8 +88,8 @@ static int64_t next_time(const struct intake *in, const struct intake_lane *l, i
 }
 
 /* Queues a frame filled with values, or with stale markers when there are none. */
-static int append(struct intake *in, const struct intake_lane *l, const struct frame *f, const double *values, int64_t at_ms,
-                  int64_t now_ms)
+static int append(struct intake *in, const struct intake_lane *l, const struct frame *f, const double *values,
+                  int64_t at_ms, int64_t now_ms)
 {
     char *payload = malloc(f->block_n);
     struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
@@ -154,7 +154,8 @@ void intake_drop_frames(struct intake_lane *l)
     l->n_frames = 0;
 }
 
-static int make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels, int64_t at_ms)
+static int make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
+                       int64_t at_ms)
 {
     size_t most = (size_t)in->config->max_samples_per_send;
     int r = 0;
@@ -189,7 +190,8 @@ static int remember(struct intake *in, const struct intake_lane *l, const struct
 }
 
 /* The scorer has other series than in its last round, or it is its first. */
-static int take_set(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms, int64_t now_ms)
+static int take_set(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
+                    int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
     int r = label_bytes_new(&labels, set, in->config);
@@ -216,7 +218,8 @@ static int take_set(struct intake *in, struct intake_lane *l, struct series_set 
 
 static bool frames_serve(const struct intake_lane *l, const struct series_set *set, int64_t at_ms)
 {
-    return l->set == set && l->frames && (l->n_frames == 0 || l->frames[0]->time_n == frame_time_bytes(at_ms));
+    return l->set == set && l->frames &&
+           (l->n_frames == 0 || l->frames[0]->time_n == frame_time_bytes(at_ms));
 }
 
 int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
@@ -304,8 +307,8 @@ size_t intake_memory(const struct intake *in)
 }
 
 /* The agent's own metrics: few, and other series may come at any time, so nothing is kept but the labels. */
-static int take_text(struct intake *in, struct intake_lane *l, struct label_bytes *labels, const double *values,
-                     int64_t at_ms, int64_t now_ms)
+static int take_text(struct intake *in, struct intake_lane *l, struct label_bytes *labels,
+                     const double *values, int64_t at_ms, int64_t now_ms)
 {
     bool same = l->labels && l->labels->n == labels->n && l->labels->bytes_n == labels->bytes_n &&
                 memcmp(l->labels->bytes, labels->bytes, labels->bytes_n) == 0;

@@ -10,7 +10,8 @@ struct intake;
 enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
 /* Loads what was alive when the agent last ran. spool may be NULL. Nothing is owned. -ENOMEM. */
-MUST_USE int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q, struct spool *spool);
+MUST_USE int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q,
+                        struct spool *spool);
 struct intake *intake_free(struct intake *in);
 DEFINE_CLEANUP(struct intake, intake_free)
 

@@ -8,10 +8,11 @@ enum { CLOCK_BACK_MS = 3600 * 1000 };
 
 struct intake_lane {
     struct intake_lane *next;
-    struct series_set *set;     /* of the last batch; NULL: none yet in this run */
-    struct frame **frames;      /* of that set */
+    struct series_set *set; /* of the last batch; NULL: none yet in this run */
+    struct frame **frames;  /* of that set */
     size_t n_frames;
-    struct label_bytes *labels; /* what is alive where there is no set: of the run before, or the own metrics */
+    struct label_bytes
+        *labels; /* what is alive where there is no set: of the run before, or the own metrics */
     int64_t grace_until_ms;
     size_t n; /* series alive */
     size_t name_n;

@@ -229,7 +229,8 @@ static int leave_out_repeated(struct label_bytes *l)
     return 0;
 }
 
-int label_bytes_new(struct label_bytes **ret, const struct series_set *set, const struct rw_endpoint_config *c)
+int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
+                    const struct rw_endpoint_config *c)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = calloc(1, sizeof(*l));
     CLEANUP(label_list_done) struct label_list list = {.room = NULL};
@@ -263,7 +264,8 @@ int label_bytes_new(struct label_bytes **ret, const struct series_set *set, cons
     return 0;
 }
 
-int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret, size_t *ret_n)
+int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret,
+                        size_t *ret_n)
 {
     CLEANUP(cleanup_free) uint32_t *missing = malloc((in->n + 1) * sizeof(*missing));
     struct index x = {0};

@@ -34,9 +34,10 @@ MUST_USE int label_list_init(struct label_list *l);
 void label_list_done(struct label_list *l);
 /* Of one name: 1 when packed labels were appended to `into`, 0 when the series is left out by a rule, -EINVAL when its
  * labels are not valid, -ENOMEM, -EFBIG. */
-MUST_USE int labels_pack(struct label_list *l, struct str name, const struct rw_endpoint_config *c, struct buf *into);
+MUST_USE int labels_pack(struct label_list *l, struct str name, const struct rw_endpoint_config *c,
+                         struct buf *into);
 /* An index of those in `in` that are not in `not_in` (which may be NULL: all). *ret from malloc. -ENOMEM. */
-MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret,
-                                 size_t *ret_n);
+MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in,
+                                 uint32_t **ret, size_t *ret_n);
 
 #endif

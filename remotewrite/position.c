@@ -62,7 +62,8 @@ int position_generation(struct str bytes, uint64_t *ret)
         if (!p)
             return -EBADMSG;
     }
-    if (crc32c(0, (struct str){bytes.p + AT_COUNT, (size_t)(p - bytes.p) - AT_COUNT}) != get_u32(bytes.p + AT_CRC))
+    if (crc32c(0, (struct str){bytes.p + AT_COUNT, (size_t)(p - bytes.p) - AT_COUNT}) !=
+        get_u32(bytes.p + AT_CRC))
         return -EBADMSG;
     *ret = get_u64(bytes.p + AT_GENERATION);
     return 0;

@@ -17,6 +17,7 @@ struct position_lane {
 MUST_USE int position_put(struct buf *into, uint64_t generation, const struct position_lane *lanes, size_t n);
 /* Reads one: -EBADMSG when it is not whole. on_lane returns 0 or -ENOMEM; its name points into bytes. */
 MUST_USE int position_generation(struct str bytes, uint64_t *ret);
-MUST_USE int position_read(struct str bytes, int (*on_lane)(void *arg, const struct position_lane *l), void *arg);
+MUST_USE int position_read(struct str bytes, int (*on_lane)(void *arg, const struct position_lane *l),
+                           void *arg);
 
 #endif

@@ -6,8 +6,9 @@
 enum { FRESH_PICKS = 3, MEMORY_ONLY_MAX = 64 << 20 };
 
 const char *const queue_drop_words[DROPS] = {
-    [DROP_FULL_OLDEST] = "full_oldest", [DROP_FULL_NEWEST] = "full_newest", [DROP_TOO_OLD] = "too_old",
-    [DROP_DAMAGED] = "damaged",         [DROP_MEMORY] = "memory",           [DROP_REJECTED] = "rejected",
+    [DROP_FULL_OLDEST] = "full_oldest", [DROP_FULL_NEWEST] = "full_newest",
+    [DROP_TOO_OLD] = "too_old",         [DROP_DAMAGED] = "damaged",
+    [DROP_MEMORY] = "memory",           [DROP_REJECTED] = "rejected",
     [DROP_INVALID] = "invalid",         [DROP_BUSY] = "busy",
 };
 
@@ -246,13 +247,13 @@ int64_t queue_last_ms(const struct queue *q, struct str lane)
 
 static bool is_too_old(const struct queue *q, const struct record *r, int64_t now_ms)
 {
-    return q->age_limit_ms && r != q->held && r->last_ms < now_ms - q->age_limit_ms;
+    return r->last_ms < now_ms - q->age_limit_ms;
 }
 
+/* The record under way is the first of its lane, and may be old: what waits behind it goes all the same. */
 void queue_expire(struct queue *q, int64_t now_ms)
 {
     for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next) {
-        /* The record under way stays until its answer comes, but what waits behind it may go. */
         struct record **at = l->head && l->head == q->held ? &l->head->next : &l->head;
 
         while (*at && is_too_old(q, *at, now_ms)) {

@@ -46,13 +46,13 @@ struct record {
 };
 
 struct queue_stats {
-    uint64_t samples, records; /* waiting */
-    uint64_t bytes;            /* of payloads waiting */
-    uint64_t memory;           /* of payloads in memory */
-    uint64_t dropped[DROPS];   /* samples, ever */
+    uint64_t samples, records;    /* waiting */
+    uint64_t bytes;               /* of payloads waiting */
+    uint64_t memory;              /* of payloads in memory */
+    uint64_t dropped[DROPS];      /* samples, ever */
     int64_t oldest_ms, newest_ms; /* timestamps waiting; 0 for none */
-    int64_t newest_ever_ms;    /* the latest timestamp ever queued */
-    int disk_error;            /* negative errno of the last write, 0 when it was well */
+    int64_t newest_ever_ms;       /* the latest timestamp ever queued */
+    int disk_error;               /* negative errno of the last write, 0 when it was well */
 };
 
 /* Recovers what the spool holds; *ret_found may be NULL. -ENOMEM or what the spool says. */
@@ -62,7 +62,8 @@ DEFINE_CLEANUP(struct queue, queue_free)
 
 /* Takes the payload over, also on failure, and gives the record its number. What is refused or thrown out by the ceilings is
  * counted. The latest timestamp of a lane never goes back. -ENOMEM: counted as dropped too. */
-MUST_USE int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n, int64_t now_ms);
+MUST_USE int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n,
+                          int64_t now_ms);
 /* Everything appended is on disk, or will be kept in memory. */
 void queue_sync(struct queue *q);
 /* The latest timestamp ever appended to this lane, INT64_MIN for none. */

@@ -36,7 +36,8 @@ static int read_positions(struct queue *q)
 
         if (r == -ENOMEM)
             return r;
-        if (r == 0 && position_generation(buf_str(files[i]), &generation) == 0 && generation >= q->generation) {
+        if (r == 0 && position_generation(buf_str(files[i]), &generation) == 0 &&
+            generation >= q->generation) {
             q->generation = generation;
             best = files[i];
         }

@@ -7,7 +7,8 @@
 enum action { REPLACE, KEEP, DROP, LABELDROP, LABELKEEP, LABELMAP, ACTIONS };
 enum { MAX_SOURCES = 32, MAX_GROUPS = 10 };
 
-static const char *const action_words[ACTIONS] = {"replace", "keep", "drop", "labeldrop", "labelkeep", "labelmap"};
+static const char *const action_words[ACTIONS] = {"replace",   "keep",      "drop",
+                                                  "labeldrop", "labelkeep", "labelmap"};
 
 struct relabel_rule {
     enum action action;
@@ -18,9 +19,11 @@ struct relabel_rule {
     char *separator, *target, *replacement;
 };
 
-static const char *const keys[] = {"source_labels", "separator", "target_label", "regex", "replacement", "action", NULL};
+static const char *const keys[] = {"source_labels", "separator", "target_label", "regex", "replacement",
+                                   "action",        NULL};
 
-static int keep_text(const struct node *n, const char *key, const char *fallback, struct problems *p, char **ret)
+static int keep_text(const struct node *n, const char *key, const char *fallback, struct problems *p,
+                     char **ret)
 {
     struct str s = str_of(fallback);
 
@@ -69,11 +72,18 @@ static void read_action(struct relabel_rule *rule, const struct node *n, struct 
 static int read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
 {
     struct str s = STR("(.*)");
+    const char *problem;
     char *anchored, why[128];
     int r;
 
     if (!node_str(n, "regex", p, &s))
         return 0;
+    problem = relabel_regex_problem(s);
+    if (problem) {
+        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a simpler regular expression: %s",
+                     problem);
+        return 0;
+    }
     if (asprintf(&anchored, "^(%.*s)$", STR_ARG(s)) < 0)
         return -ENOMEM;
     r = regcomp(&rule->regex, anchored, REG_EXTENDED);
@@ -83,7 +93,8 @@ static int read_regex(struct relabel_rule *rule, const struct node *n, struct pr
         return -ENOMEM;
     if (r != 0) {
         (void)regerror(r, &rule->regex, why, sizeof(why));
-        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a POSIX extended regular expression: %s", why);
+        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR,
+                     "expected a POSIX extended regular expression: %s", why);
     }
     return 0;
 }
@@ -200,7 +211,8 @@ static bool matches(const struct relabel_rule *rule, struct str s, regmatch_t gr
 }
 
 /* Puts `replacement` with $1, ${1}, ... filled in. Other names of groups, which POSIX has not, are empty, as in Prometheus. */
-static void expand(struct text *t, const char *replacement, struct str s, const regmatch_t groups[MAX_GROUPS + 1])
+static void expand(struct text *t, const char *replacement, struct str s,
+                   const regmatch_t groups[MAX_GROUPS + 1])
 {
     for (const char *p = replacement; *p;) {
         bool brace = p[0] == '$' && p[1] == '{';

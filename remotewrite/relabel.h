@@ -29,6 +29,8 @@ struct label_list {
 
 /* The list node; problems go to p. 0 also with problems; -ENOMEM. The caller frees in any case. */
 MUST_USE int relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p);
+/* Why this expression is not even tried; NULL when it may be. */
+const char *relabel_regex_problem(struct str regex);
 void relabel_done(struct relabel_rules *r);
 /* 1 when the series stays, 0 when it is dropped; -EFBIG when its labels are too many or too long. */
 MUST_USE int relabel_apply(const struct relabel_rules *r, struct label_list *l);

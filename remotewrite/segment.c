@@ -95,11 +95,11 @@ enum segment_found segment_next(struct segment_reader *r, struct segment_item *r
         r->next = at;
         return SEGMENT_END;
     }
-    if (at && record_read(r->bytes, at, ret)) {
+    if (record_read(r->bytes, at, ret)) {
         r->next = at + ret->n;
         return SEGMENT_RECORD;
     }
-    found = find_record(r->bytes, at + (at > 0));
+    found = find_record(r->bytes, at + 1);
     *ret = (struct segment_item){.at = at, .n = found - at};
     r->next = found;
     return found < r->bytes.n ? SEGMENT_DAMAGE : SEGMENT_TORN;

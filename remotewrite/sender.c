@@ -83,11 +83,33 @@ static void wait_for(struct sender *s, int64_t ms)
         s->waiting = false; /* the next kick tries again */
 }
 
+static void finish_record(struct sender *s, enum queue_drop why)
+{
+    queue_finish(s->o.queue, s->record, why, s->rejected);
+    queue_save_position(s->o.queue, false);
+    s->record = NULL;
+    s->plain = s->doubting = false;
+}
+
+/* What is left of the record under way is older than anyone wants it. */
+static void give_up_old(struct sender *s)
+{
+    while (s->n_pieces) {
+        struct piece p = s->pieces[--s->n_pieces];
+
+        queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
+    }
+    finish_record(s, DROP_REJECTED);
+}
+
 static void on_timer(struct timer *t)
 {
     struct sender *s = CONTAINER_OF(t, struct sender, timer);
+    int64_t limit = s->o.config->sample_age_limit_ms;
 
     s->waiting = false;
+    if (s->record && limit && s->record->last_ms < loop_wall(s->o.loop).ms - limit)
+        give_up_old(s);
     step(s);
 }
 
@@ -105,14 +127,6 @@ static void back_off(struct sender *s, const char *text, int64_t retry_after_ms)
     wait_for(s, verdict_backoff(s->stats.failures, c->min_backoff_ms, c->max_backoff_ms, retry_after_ms));
 }
 
-static void finish_record(struct sender *s, enum queue_drop why)
-{
-    queue_finish(s->o.queue, s->record, why, s->rejected);
-    queue_save_position(s->o.queue, false);
-    s->record = NULL;
-    s->plain = s->doubting = false;
-}
-
 static void piece_done(struct sender *s)
 {
     if (s->n_pieces == 0)
@@ -126,7 +140,9 @@ static void well_again(struct sender *s)
                  L_INT("failures", s->stats.failures));
     s->complained = false;
     s->stats.failures = 0;
-    s->stats.error[0] = '\0';
+    /* What was refused of this record stays to be seen. */
+    if (s->refusals == 0)
+        s->stats.error[0] = '\0';
 }
 
 static void on_sent(struct sender *s)
@@ -142,8 +158,7 @@ static void on_sent(struct sender *s)
     st->last_sent_at_ms = loop_wall(s->o.loop).ms;
     if (s->record->last_ms > st->highest_sent_ms)
         st->highest_sent_ms = s->record->last_ms;
-    if (s->refusals == 0)
-        well_again(s);
+    well_again(s);
     piece_done(s);
 }
 
@@ -178,7 +193,8 @@ static void act(struct sender *s, const struct transport_answer *a)
         on_sent(s);
         return;
     case VERDICT_STEP_DOWN:
-        sender_refuse_form(s, s->form, *a->text ? a->text : "accepted without saying how many samples were written");
+        sender_refuse_form(s, s->form,
+                           *a->text ? a->text : "accepted without saying how many samples were written");
         return;
     case VERDICT_HALVE:
         if (doubt_form(s, a))
@@ -251,7 +267,8 @@ static bool start_metadata(struct sender *s)
     const struct rw_endpoint_config *c = s->o.config;
     mono_ms now = loop_now(s->o.loop);
 
-    if (!c->metadata_send || s->hurried || s->stats.samples == 0 || (s->metadata_sent && mono_before(now, s->metadata_at)))
+    if (!c->metadata_send || s->hurried || s->stats.samples == 0 ||
+        (s->metadata_sent && mono_before(now, s->metadata_at)))
         return false;
     s->form = sender_form(s);
     if (s->form == RW_FORM_V2 || body_metadata(s->form, families, ARRAY_SIZE(families), &s->body) < 0)

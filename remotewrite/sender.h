@@ -26,14 +26,14 @@ enum sender_state { SENDER_IDLE, SENDER_SENDING, SENDER_BACKING_OFF };
 struct sender_stats {
     enum sender_state state;
     enum rw_form form;
-    uint64_t samples, bytes, requests;     /* delivered; bytes as compressed */
-    uint64_t failed, retried;              /* samples refused for good; samples sent again */
+    uint64_t samples, bytes, requests; /* delivered; bytes as compressed */
+    uint64_t failed, retried;          /* samples refused for good; samples sent again */
     uint64_t metadata, metadata_failed;
-    int64_t highest_sent_ms;               /* timestamp; 0 for none */
-    int64_t last_sent_at_ms;               /* wall clock; 0 for never */
-    int64_t retry_at_ms;                   /* wall clock of the next try while backing off */
-    unsigned failures;                     /* in a row */
-    char error[512];                       /* of the last failure, in the receiver's words; empty once it is well again */
+    int64_t highest_sent_ms; /* timestamp; 0 for none */
+    int64_t last_sent_at_ms; /* wall clock; 0 for never */
+    int64_t retry_at_ms;     /* wall clock of the next try while backing off */
+    unsigned failures;       /* in a row */
+    char error[512];         /* of the last failure, in the receiver's words; empty once it is well again */
     int64_t error_at_ms;
     float durations[SENDER_DURATIONS]; /* seconds of requests not yet taken by sender_take_durations() */
     size_t n_durations;

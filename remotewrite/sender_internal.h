@@ -24,10 +24,11 @@ struct sender {
     size_t n_pieces;
     uint32_t accepted, rejected; /* samples of it */
     unsigned refusals, named;
-    struct buf body; /* of the request, where it is not the payload itself */
-    enum rw_form form;      /* of the request under way */
-    bool plain;             /* the rest of this record goes in the simplest form */
-    bool doubting;          /* a 400 may have been about the form `doubted`: the same samples are tried in the simplest */
+    struct buf body;   /* of the request, where it is not the payload itself */
+    enum rw_form form; /* of the request under way */
+    bool plain;        /* the rest of this record goes in the simplest form */
+    bool
+        doubting; /* a 400 may have been about the form `doubted`: the same samples are tried in the simplest */
     enum rw_form doubted;
     mono_ms refused_until[RW_FORMS];
     mono_ms metadata_at, complained_at;

@@ -38,10 +38,11 @@ static void name_series(struct sender *s, uint32_t place, const char *text)
     size_t n;
 
     if (s->named++ >= NAMED_SERIES || body_unpack(s->payload, &message) < 0 ||
-        body_series(buf_str(&message), &series, &n) < 0 || place >= n || body_series_name(series[place], &shown) < 0)
+        body_series(buf_str(&message), &series, &n) < 0 || place >= n ||
+        body_series_name(series[place], &shown) < 0)
         return;
-    log_warn("series refused by the endpoint", L_STR("remote_name", s->o.config->name), L_SL("series", buf_str(&shown)),
-             L_INT("timestamp_ms", s->record->last_ms), L_STR("err", text));
+    log_warn("series refused by the endpoint", L_STR("remote_name", s->o.config->name),
+             L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->last_ms), L_STR("err", text));
 }
 
 static void leave_out(struct sender *s)
@@ -57,7 +58,8 @@ static void leave_out_and_say(struct sender *s, const struct transport_answer *a
     struct piece p = s->pieces[s->n_pieces - 1];
 
     log_error("samples refused by the endpoint, left out", L_STR("remote_name", s->o.config->name),
-              L_INT("samples", p.to - p.from), L_INT("timestamp_ms", s->record->last_ms), L_STR("err", a->text));
+              L_INT("samples", p.to - p.from), L_INT("timestamp_ms", s->record->last_ms),
+              L_STR("err", a->text));
     leave_out(s);
 }
 
@@ -75,7 +77,8 @@ static unsigned levels(uint32_t samples)
 /* A receiver that takes nothing at all is not asked for each series by itself. */
 static bool is_hopeless(const struct sender *s)
 {
-    return (s->accepted == 0 && s->refusals > 2 * levels(s->record->samples) + 2) || s->refusals > MAX_HALVINGS;
+    return (s->accepted == 0 && s->refusals > 2 * levels(s->record->samples) + 2) ||
+           s->refusals > MAX_HALVINGS;
 }
 
 void sender_halve(struct sender *s, const struct transport_answer *a)

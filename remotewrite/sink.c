@@ -58,7 +58,8 @@ static void on_post(struct post *p)
 static void set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
                        const struct rw_endpoint_config *c)
 {
-    int64_t newest = st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
+    int64_t newest =
+        st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
 
     metric_set(m, METRIC_RW_PENDING, labels, (double)st->queue.samples);
     metric_set(m, METRIC_RW_SHARDS, labels, 1);
@@ -89,7 +90,8 @@ static void set_counters(struct metrics *m, const char *const *labels, const str
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
 }
 
-static void set_status(struct endpoint_status *to, const struct endpoint_state *st, const struct rw_endpoint_config *c)
+static void set_status(struct endpoint_status *to, const struct endpoint_state *st,
+                       const struct rw_endpoint_config *c)
 {
     int64_t newest = st->newest_in_ms > st->queue.newest_ms ? st->newest_in_ms : st->queue.newest_ms;
     bool waits = st->queue.samples > 0;
@@ -98,10 +100,10 @@ static void set_status(struct endpoint_status *to, const struct endpoint_state *
     *to = (struct endpoint_status){
         .name = c->name,
         .url = c->url_shown,
-        .state = !st->ready                                  ? "starting"
+        .state = !st->ready                                                      ? "starting"
                  : st->sender.state == SENDER_BACKING_OFF || st->sender.failures ? "failing"
-                 : waits                                     ? "sending"
-                                                             : "ok",
+                 : waits                                                         ? "sending"
+                                                                                 : "ok",
         .protocol = rw_form_words[st->sender.form],
         .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
         .samples_sent = st->sender.samples,
@@ -187,7 +189,8 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
 }
 
 /* All that are in `stop` at once, so that the slowest alone decides how long it takes. */
-static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms, bool markers)
+static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms,
+                           bool markers)
 {
     for (size_t i = 0; i < n; i++)
         if (stop[i])

@@ -32,10 +32,12 @@ struct spool_found {
 
 /* Reads all segments, oldest first; each whole record is shown to `on_record`, which says whether it is wanted (1), is not
  * (0) or -ENOMEM. A torn tail is cut off. Once, before anything else. */
-MUST_USE int spool_recover(struct spool *s, int (*on_record)(void *arg, const struct record_head *h, struct spool_place at),
+MUST_USE int spool_recover(struct spool *s,
+                           int (*on_record)(void *arg, const struct record_head *h, struct spool_place at),
                            void *arg, struct spool_found *ret);
 /* Appends a record and counts it as live. Negative errno: it is nowhere. */
-MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload, struct spool_place *ret);
+MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload,
+                          struct spool_place *ret);
 /* What was appended is on the disk. On failure it may not be. */
 MUST_USE int spool_sync(struct spool *s);
 /* Appends the payload to `into`, checksum verified. -EBADMSG when it is damaged. */
@@ -53,7 +55,8 @@ MUST_USE int spool_write_file(struct spool *s, const char *name, struct str byte
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);
 /* Calls fn for each file whose name starts so, in no order, until it returns other than 0. */
-MUST_USE int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name), void *arg);
+MUST_USE int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name),
+                             void *arg);
 /* One of the two position files (which: 0 or 1), written in place. */
 MUST_USE int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
 

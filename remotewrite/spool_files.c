@@ -57,7 +57,8 @@ static int recover_records(struct recovery *v, struct spool_segment *segment, st
 
     segment_reader_init(&reader, bytes);
     while (r >= 0 && (what = segment_next(&reader, &item)) != SEGMENT_END && what != SEGMENT_TORN) {
-        struct spool_place place = {segment, (uint32_t)item.at, (uint32_t)(item.payload.p - bytes.p), (uint32_t)item.payload.n};
+        struct spool_place place = {segment, (uint32_t)item.at, (uint32_t)(item.payload.p - bytes.p),
+                                    (uint32_t)item.payload.n};
 
         if (what == SEGMENT_DAMAGE) {
             v->found->damaged_places++;
@@ -95,8 +96,9 @@ static int recover_segment(struct recovery *v, uint64_t number)
     return recover_records(v, segment, buf_str(&bytes));
 }
 
-int spool_recover(struct spool *s, int (*on_record)(void *arg, const struct record_head *h, struct spool_place at),
-                  void *arg, struct spool_found *ret)
+int spool_recover(struct spool *s,
+                  int (*on_record)(void *arg, const struct record_head *h, struct spool_place at), void *arg,
+                  struct spool_found *ret)
 {
     struct recovery v = {.spool = s, .on_record = on_record, .arg = arg, .found = ret};
     struct numbers all = {0};

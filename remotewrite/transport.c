@@ -18,15 +18,16 @@ struct http_transport {
     struct http_call *call;
     transport_done_fn done;
     void *arg;
-    bool written;
-    int64_t written_samples;
+    struct transport_answer answer; /* noted so far */
 };
 
 static const struct {
     const char *content_type, *headers[2];
 } forms[RW_FORMS] = {
-    [RW_FORM_V1] = {"application/x-protobuf", {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 0.1.0"}},
-    [RW_FORM_VM] = {"application/x-protobuf", {"Content-Encoding: zstd", "X-VictoriaMetrics-Remote-Write-Version: 1"}},
+    [RW_FORM_V1] = {"application/x-protobuf",
+                    {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 0.1.0"}},
+    [RW_FORM_VM] = {"application/x-protobuf",
+                    {"Content-Encoding: zstd", "X-VictoriaMetrics-Remote-Write-Version: 1"}},
     [RW_FORM_V2] = {"application/x-protobuf;proto=io.prometheus.write.v2.Request",
                     {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 2.0.0"}},
 };
@@ -66,7 +67,8 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
     secret = str_trim((struct str){into->p + mark, into->n - mark});
     for (size_t i = 0; i < secret.n; i++)
         if ((unsigned char)secret.p[i] < 0x20 || secret.p[i] == 0x7f) {
-            (void)snprintf(why, 256, "credentials file %.150s has characters that a header may not hold", file);
+            (void)snprintf(why, 256, "credentials file %.150s has characters that a header may not hold",
+                           file);
             return -EINVAL;
         }
     memmove(into->p + mark, secret.p, secret.n);
@@ -90,7 +92,8 @@ static int put_text_headers(const struct http_transport *t, struct request_heade
     return r;
 }
 
-static int make_headers(const struct http_transport *t, enum rw_form form, struct request_headers *h, char why[256])
+static int make_headers(const struct http_transport *t, enum rw_form form, struct request_headers *h,
+                        char why[256])
 {
     const struct rw_endpoint_config *c = t->config;
     int r = put_text_headers(t, h, why);
@@ -106,76 +109,78 @@ static int make_headers(const struct http_transport *t, enum rw_form form, struc
     return 0;
 }
 
-static void on_header(void *arg, struct str name, struct str value)
+void transport_note_header(struct transport_answer *a, struct str name)
 {
-    struct http_transport *t = arg;
-    static const char prefix[] = "X-Prometheus-Remote-Write-", suffix[] = "-Written";
-    size_t affixes = sizeof(prefix) - 1 + sizeof(suffix) - 1;
-    struct str what = {name.p + sizeof(prefix) - 1, name.n - affixes};
+    const struct str prefix = STR("X-Prometheus-Remote-Write-"), suffix = STR("-Written");
+    struct str what = {name.p + prefix.n, name.n - prefix.n - suffix.n};
 
-    if (name.n <= affixes || !str_eq_nocase((struct str){name.p, sizeof(prefix) - 1}, STR("X-Prometheus-Remote-Write-")) ||
-        !str_eq_nocase((struct str){what.p + what.n, sizeof(suffix) - 1}, STR("-Written")))
+    if (name.n <= prefix.n + suffix.n || !str_eq_nocase((struct str){name.p, prefix.n}, prefix) ||
+        !str_eq_nocase((struct str){what.p + what.n, suffix.n}, suffix))
         return;
     if (str_eq_nocase(what, STR("Samples")) || str_eq_nocase(what, STR("Histograms")) ||
         str_eq_nocase(what, STR("Exemplars")))
-        t->written = true;
-    if (!str_eq_nocase(what, STR("Samples")))
-        return;
-    t->written_samples = 0;
-    for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9' && t->written_samples < INT64_MAX / 20; i++)
-        t->written_samples = t->written_samples * 10 + (value.p[i] - '0');
+        a->written = true;
 }
 
-/* "status 400: what the receiver says", on one line, without what a terminal would obey. */
-static void explain(const struct http_answer *a, struct transport_answer *to)
+static void on_header(void *arg, struct str name, struct str value)
 {
-    struct str body = str_trim(buf_str(&a->body));
+    (void)value;
+    transport_note_header(&((struct http_transport *)arg)->answer, name);
+}
+
+/* At its end of the text: a character as it is, or a space for what is none that can be shown. */
+static size_t put_char(char *to, struct str s, size_t n)
+{
+    bool shown = n > 1 || (n == 1 && (unsigned char)*s.p >= 0x20 && *s.p != 0x7f);
+
+    if (!shown) {
+        *to = ' ';
+        return 1;
+    }
+    memcpy(to, s.p, n);
+    return n;
+}
+
+void transport_note_body(struct transport_answer *a, struct str body)
+{
     size_t at;
 
-    if (a->error != HTTP_OK) {
-        (void)snprintf(to->text, sizeof(to->text), "%s", a->reason);
-        return;
-    }
+    body = str_trim(body);
     if (a->status >= 200 && a->status <= 299)
         return;
-    at = (size_t)snprintf(to->text, sizeof(to->text), "status %ld%s%s", a->status,
+    at = (size_t)snprintf(a->text, sizeof(a->text), "status %ld%s%s", a->status,
                           a->status >= 300 && a->status <= 399 ? ", a redirect, which is not followed" : "",
                           body.n ? ": " : "");
     while (body.n) {
         size_t n = utf8_char(body), step = n ? n : 1;
-        bool shown = n > 1 || (n == 1 && (unsigned char)*body.p >= 0x20 && *body.p != 0x7f);
 
-        if (at + step >= sizeof(to->text))
+        if (at + step >= sizeof(a->text))
             break;
-        if (shown)
-            memcpy(to->text + at, body.p, step);
-        else
-            to->text[at] = ' ';
-        at += shown ? step : 1;
+        at += put_char(a->text + at, body, n);
         body = (struct str){body.p + step, body.n - step};
     }
-    to->text[at] = '\0';
+    a->text[at] = '\0';
 }
 
 static void on_answer(void *arg, struct http_answer *a)
 {
     struct http_transport *t = arg;
-    struct transport_answer answer = {
-        .error = a->error,
-        .status = a->status,
-        .retry_after_ms = a->retry_after_ms,
-        .written = t->written,
-        .written_samples = t->written_samples,
-        .seconds = a->seconds,
-    };
+    struct transport_answer *answer = &t->answer;
 
-    explain(a, &answer);
+    answer->error = a->error;
+    answer->status = a->status;
+    answer->retry_after_ms = a->retry_after_ms;
+    answer->seconds = a->seconds;
+    if (a->error != HTTP_OK)
+        (void)snprintf(answer->text, sizeof(answer->text), "%s", a->reason);
+    else
+        transport_note_body(answer, buf_str(&a->body));
     t->call = NULL;
-    t->done(t->arg, &answer);
+    t->done(t->arg, answer);
 }
 
-static int start(struct transport *transport, enum rw_form form, struct str body, transport_done_fn done, void *arg,
-                 char why[256])
+static int start(struct transport *transport, enum rw_form form, struct str body, transport_done_fn done,
+                 void *arg, char why[256])
 {
     struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
     const struct rw_endpoint_config *c = t->config;
@@ -204,8 +209,7 @@ static int start(struct transport *transport, enum rw_form form, struct str body
         rq.password = h.password.p;
         t->done = done;
         t->arg = arg;
-        t->written = false;
-        t->written_samples = 0;
+        t->answer = (struct transport_answer){0};
         r = http_start(&t->call, t->http, &rq, on_answer, t);
     }
     if (r < 0 && !*why)

@@ -63,7 +63,8 @@ struct http_request {
      * Such a body is not kept and has no ceiling; max_answer is for other answers. Runs on the loop, never inside curl, and
      * may do anything, http_cancel() included. Pieces that came before an error are passed on too. */
     void (*on_data)(void *arg, struct str piece);
-    int64_t idle_timeout_ms; /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */
+    int64_t
+        idle_timeout_ms; /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */
 };
 
 struct http_answer {

@@ -81,7 +81,8 @@ struct batch_options {
 struct batch_labels {
     struct str value[DS_LABELS];
     unsigned escapes;
-    struct str spelling; /* the bytes of the answer that all this was read from, for batch_spelled(); may be empty */
+    struct str
+        spelling; /* the bytes of the answer that all this was read from, for batch_spelled(); may be empty */
 };
 
 /* The strings are copied. -ENOMEM. */

@@ -1,0 +1,35 @@
+/* An API server's error, as an answer with each kind of HTTP status and as a watch's event: always one line for a person. */
+#include "controller/kube/verdict.h"
+#include "exporter/base/utf8.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct kube_status *s)
+{
+    struct str message = str_of(s->message);
+
+    assert(s->verdict > KUBE_OK && s->verdict < KUBE_VERDICTS);
+    assert(message.n && utf8_valid_prefix(message) == message.n && !strpbrk(s->message, "\n\r"));
+    assert(!strpbrk(s->reason, "\n\r") && s->retry_after_ms >= -1 && s->retry_after_ms <= 24 * 3600 * 1000);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const long statuses[] = {302, 400, 401, 403, 404, 409, 410, 413, 422, 429, 500, 503, 504};
+    struct str body = {(const char *)data, size};
+    json_t *event = NULL;
+    struct kube_status s;
+
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+        kube_status_of_answer(statuses[i], body, &s);
+        check(&s);
+    }
+    if (kube_json_parse(&event, body, NULL) == 0) {
+        kube_status_of_event(event, &s);
+        check(&s);
+    }
+    json_decref(event);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* A kubeconfig's text: what is taken is complete, what is refused is explained in one line. */
+#include "controller/kube/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <strings.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_blob(struct kube_blob b)
+{
+    assert(b.p ? b.n && b.p[b.n] == '\0' : b.n == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct kube_config *c = NULL;
+    char why[512];
+    int r = kube_config_parse(&c, (struct str){(const char *)data, size}, NULL, NULL, why);
+
+    assert(r == 0 ? c && !why[0] : r == -EINVAL && !c && why[0] && !strpbrk(why, "\n\r"));
+    if (!c)
+        return 0;
+    assert(strncasecmp(c->server, "http", 4) == 0 && c->server[strlen(c->server) - 1] != '/');
+    check_blob(c->ca);
+    check_blob(c->cert);
+    check_blob(c->key);
+    check_blob(c->token);
+    assert(!c->cert.p == !c->key.p && !(c->insecure && c->ca.p));
+    for (size_t i = 0; i < c->token.n; i++)
+        assert(c->token.p[i] > 0x20 && c->token.p[i] < 0x7f);
+    (void)kube_config_unref(c);
+    return 0;
+}

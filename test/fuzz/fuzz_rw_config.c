@@ -1,0 +1,46 @@
+/* The remoteWrite section: what is accepted can be used, what is refused is explained. */
+#include "remotewrite/labels.h"
+
+#include <assert.h>
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void use(const struct rw_endpoint_config *c)
+{
+    static const char name[] = "dynamic_score{ds_app=\"a\\\"b\",ds_node=\"n\",ds_score_name=\"s\"}";
+    struct label_list l;
+    BUF_AUTO(bytes, 1 << 20);
+
+    const char *host = strstr(c->url_shown, "://");
+
+    assert(*c->url && *c->name && !strchr(c->name, '/') && c->name[0] != '.');
+    assert(host && !memchr(host + 3, '@', strcspn(host + 3, "/")) && !strpbrk(c->url_shown, "?#"));
+    assert(c->min_backoff_ms <= c->max_backoff_ms && c->max_backoff_ms <= 60000 && c->timeout_ms > 0);
+    assert(c->max_samples_per_send >= 1 && c->max_spool_bytes >= 65536);
+    for (size_t i = 0; i < c->headers.n; i++)
+        assert(!strpbrk(c->headers.list[i].value, "\r\n") && !strpbrk(c->headers.list[i].name, ":\r\n "));
+    if (label_list_init(&l) < 0)
+        return;
+    assert(labels_pack(&l, str_of(name), c, &bytes) <= 1);
+    label_list_done(&l);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config *c = NULL;
+    struct problems p;
+    int r;
+
+    if (problems_init(&p, "fuzz") < 0)
+        return 0;
+    r = config_parse(&c, (struct str){(const char *)data, size}, &rw_config_section, 1, &p);
+    assert(r == 0 ? c && !p.errors : !c && r == -EINVAL && p.errors);
+    for (size_t i = 0; c && c->sections[0] && i < ((struct rw_config *)c->sections[0])->n; i++)
+        use(((struct rw_config *)c->sections[0])->list[i]);
+    for (size_t i = 0; i < p.n; i++)
+        assert(!strchr(p.list[i].text, '\n'));
+    (void)config_free(c);
+    problems_done(&p);
+    return 0;
+}

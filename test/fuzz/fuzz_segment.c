@@ -1,0 +1,57 @@
+/* A spool's segment, and what its records hold: reading ends, goes forward only, and stays inside. */
+#include "remotewrite/active.h"
+#include "remotewrite/body.h"
+#include "remotewrite/position.h"
+#include "remotewrite/segment.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int on_lane(void *arg, const struct position_lane *l)
+{
+    const struct str *bytes = arg;
+
+    assert(l->name.n == 0 || (l->name.p >= bytes->p && l->name.p + l->name.n <= bytes->p + bytes->n));
+    return 0;
+}
+
+static void look_at_payload(struct str payload)
+{
+    BUF_AUTO(text, 1 << 20);
+    BUF_AUTO(body, 1 << 20);
+    size_t n;
+
+    /* A block of a few bytes may stand for many megabytes. */
+    if (payload.n == 0 || (unsigned char)payload.p[0] > 0x7f)
+        return;
+    n = text.n;
+    if (body_print(payload, &text) == 0)
+        assert(text.n >= n);
+    for (enum rw_form f = RW_FORM_V1; f < RW_FORMS; f++)
+        if (body_make(f, payload, 0, 1, &body) < 0)
+            assert(body.n <= body.max);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str bytes = {(const char *)data, size}, lane;
+    struct segment_reader reader;
+    struct segment_item item;
+    struct label_bytes *labels;
+    enum segment_found what;
+    size_t end = 0;
+
+    segment_reader_init(&reader, bytes);
+    while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
+        assert(item.at >= end && item.n > 0 && item.at + item.n <= size);
+        end = item.at + item.n;
+        if (what == SEGMENT_RECORD)
+            look_at_payload(item.payload);
+    }
+    look_at_payload(bytes);
+    (void)!position_read(bytes, on_lane, &bytes);
+    if (active_read(bytes, &lane, &labels) == 0)
+        (void)label_bytes_free(labels);
+    return 0;
+}

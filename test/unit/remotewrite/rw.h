@@ -1,0 +1,122 @@
+/* What the tests of remote write share: sets of series, an endpoint's configuration, folders, decoding. */
+#ifndef DS_TEST_RW_H
+#define DS_TEST_RW_H
+
+#include "exporter/metric/series.h"
+#include "remote_v1.pb-c.h"
+#include "remotewrite/body.h"
+#include "remotewrite/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* A batch of series with nodes prefix00000, ...; values are i + add. */
+static inline struct batch *rw_batch_from(struct batch_builder *b, const char *prefix, size_t n, double add,
+                                          int64_t at)
+{
+    struct batch *batch;
+    char name[64];
+
+    assert_int_equal(batch_begin(b), 0);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof(name), "%s%05zu", prefix, i);
+        struct batch_labels l = {.value = {[DS_NODE] = str_of(name)}};
+        for (int k = 0; k < DS_LABELS; k++)
+            if (!l.value[k].p)
+                l.value[k] = STR("");
+        assert_int_equal(batch_add(b, &l, (double)i + add), 0);
+    }
+    assert_int_equal(batch_seal(b, (unix_ms){at}, &batch, NULL), 0);
+    return batch;
+}
+
+static inline struct batch_builder *rw_builder(const char *score_name)
+{
+    struct batch_options o = {.cluster_name = "c1", .score_name = score_name, .max_series = 1000000};
+    struct batch_builder *b;
+
+    assert_int_equal(batch_builder_new(&b, &o), 0);
+    return b;
+}
+
+static inline struct batch *rw_batch(const char *score_name, size_t n, int64_t at)
+{
+    struct batch_builder *b = rw_builder(score_name);
+    struct batch *batch = rw_batch_from(b, "n", n, 0, at);
+
+    (void)batch_builder_free(b);
+    return batch;
+}
+
+/* The first endpoint of a `remoteWrite` section, written in YAML's flow style. */
+static inline struct rw_endpoint_config *rw_endpoint(const char *yaml)
+{
+    struct problems p;
+    struct doc *d;
+    void *section = NULL;
+    struct rw_endpoint_config *c;
+
+    char text[4096];
+
+    /* What begins with a bracket would be read as JSON. */
+    (void)snprintf(text, sizeof(text), "remoteWrite: %s", yaml);
+    assert_int_equal(problems_init(&p, "test"), 0);
+    assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
+    assert_int_equal(rw_config_section.parse(node_get(doc_root(d), "remoteWrite"), &p, &section), 0);
+    assert_int_equal(p.errors, 0);
+    c = rw_endpoint_config_ref(((struct rw_config *)section)->list[0]);
+    rw_config_section.done(section);
+    (void)doc_free(d);
+    problems_done(&p);
+    return c;
+}
+
+static inline Rw__V1__WriteRequest *rw_decode(struct str block)
+{
+    BUF_AUTO(message, BODY_MAX);
+    Rw__V1__WriteRequest *rq;
+
+    assert_int_equal(body_unpack(block, &message), 0);
+    rq = rw__v1__write_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+    assert_non_null(rq);
+    return rq;
+}
+
+static inline uint64_t rw_bits(double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    return bits;
+}
+
+static inline double rw_double(uint64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+/* An empty folder, and its end. */
+static inline char *rw_folder(void)
+{
+    char *path = strdup("/tmp/ds-rw-XXXXXX");
+
+    assert_non_null(mkdtemp(path));
+    return path;
+}
+
+static inline void rw_folder_done(char *path)
+{
+    char command[256];
+
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    assert_int_equal(system(command), 0);
+    free(path);
+}
+
+#endif

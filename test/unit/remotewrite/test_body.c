@@ -1,0 +1,180 @@
+#include "remote_v2.pb-c.h"
+#include "remotewrite/frame.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+#include <zstd.h>
+
+static const int64_t AT = 1760000000123;
+enum { SERIES = 50 };
+
+/* A record of SERIES series; a few values are odd. */
+static void make_block(struct buf *into)
+{
+    struct batch *b = rw_batch("score", SERIES, AT);
+    struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
+    struct label_bytes *l;
+    struct frame *f;
+    char *room;
+
+    b->values[1] = rw_double(1ull << 63);
+    b->values[2] = rw_double(RW_NAN_BITS);
+    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(frame_new(&f, l, NULL, 0, l->n, AT), 0);
+    assert_int_equal(buf_room(into, f->block_n, &room), 0);
+    frame_fill(f, room, b->values, AT);
+    into->n = f->block_n;
+    (void)frame_free(f);
+    (void)label_bytes_free(l);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(b);
+}
+
+static double value_of(size_t i)
+{
+    return i == 1 ? rw_double(1ull << 63) : i == 2 ? rw_double(RW_NAN_BITS) : (double)i;
+}
+
+static void assert_v1(const Rw__V1__WriteRequest *rq, size_t from, size_t to)
+{
+    assert_int_equal(rq->n_timeseries, to - from);
+    for (size_t i = from; i < to; i++) {
+        const Rw__V1__TimeSeries *s = rq->timeseries[i - from];
+        char node[32];
+
+        (void)snprintf(node, sizeof(node), "n%05zu", i);
+        assert_string_equal(s->labels[2]->value, node);
+        assert_true(rw_bits(s->samples[0]->value) == rw_bits(value_of(i)));
+        assert_int_equal(s->samples[0]->timestamp, AT);
+    }
+}
+
+static void parts_in_1_0_and_zstd(void **state)
+{
+    BUF_AUTO(block, 1 << 20);
+
+    (void)state;
+    make_block(&block);
+    for (size_t from = 0; from < SERIES; from += 7)
+        for (size_t to = from + 1; to <= SERIES; to += 11) {
+            BUF_AUTO(v1, 1 << 20);
+            BUF_AUTO(vm, 1 << 20);
+            char raw[1 << 16];
+            Rw__V1__WriteRequest *rq;
+            size_t n;
+
+            assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), from, to, &v1), 0);
+            rq = rw_decode(buf_str(&v1));
+            assert_v1(rq, from, to);
+            rw__v1__write_request__free_unpacked(rq, NULL);
+            assert_int_equal(body_make(RW_FORM_VM, buf_str(&block), from, to, &vm), 0);
+            n = ZSTD_decompress(raw, sizeof(raw), vm.p, vm.n);
+            assert_false(ZSTD_isError(n));
+            rq = rw__v1__write_request__unpack(NULL, n, (const uint8_t *)raw);
+            assert_v1(rq, from, to);
+            rw__v1__write_request__free_unpacked(rq, NULL);
+        }
+}
+
+static void symbols_of_2_0(void **state)
+{
+    BUF_AUTO(block, 1 << 20);
+    BUF_AUTO(body, 1 << 20);
+    BUF_AUTO(message, 1 << 20);
+    Rw__V2__Request *rq;
+    Rw__V1__WriteRequest *as_v1;
+
+    (void)state;
+    make_block(&block);
+    assert_int_equal(body_make(RW_FORM_V2, buf_str(&block), 0, SERIES, &body), 0);
+    assert_int_equal(body_unpack(buf_str(&body), &message), 0);
+    rq = rw__v2__request__unpack(NULL, message.n, (const uint8_t *)message.p);
+    assert_non_null(rq);
+    assert_string_equal(rq->symbols[0], "");
+    for (size_t i = 0; i < rq->n_symbols; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(rq->symbols[i], rq->symbols[k]);
+    assert_int_equal(rq->n_timeseries, SERIES);
+    for (size_t i = 0; i < SERIES; i++) {
+        const Rw__V2__TimeSeries *s = rq->timeseries[i];
+
+        assert_int_equal(s->n_labels_refs, 8);
+        for (size_t k = 0; k < s->n_labels_refs; k++)
+            assert_in_range(s->labels_refs[k], 1, rq->n_symbols - 1);
+        assert_string_equal(rq->symbols[s->labels_refs[0]], "__name__");
+        assert_string_equal(rq->symbols[s->labels_refs[1]], SCORE_METRIC);
+        assert_true(s->samples[0]->has_value && rw_bits(s->samples[0]->value) == rw_bits(value_of(i)));
+        assert_int_equal(s->samples[0]->timestamp, AT);
+        assert_int_equal(s->metadata->type, RW__V2__METADATA__TYPE__GAUGE);
+        assert_string_equal(rq->symbols[s->metadata->help_ref], SCORE_HELP);
+    }
+    rw__v2__request__free_unpacked(rq, NULL);
+    /* What an old receiver sees. */
+    as_v1 = rw__v1__write_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+    assert_int_equal(as_v1->n_timeseries + as_v1->n_metadata, 0);
+    rw__v1__write_request__free_unpacked(as_v1, NULL);
+}
+
+static void metadata(void **state)
+{
+    static const struct body_family families[] = {{"a_total", "Help \"a\".", 1}, {"b", "", 2}};
+    BUF_AUTO(body, 1 << 20);
+    Rw__V1__WriteRequest *rq;
+
+    (void)state;
+    assert_int_equal(body_metadata(RW_FORM_V1, families, 2, &body), 0);
+    rq = rw_decode(buf_str(&body));
+    assert_int_equal(rq->n_metadata, 2);
+    assert_int_equal(rq->metadata[0]->type, RW__V1__METRIC_METADATA__TYPE__COUNTER);
+    assert_string_equal(rq->metadata[0]->metric_family_name, "a_total");
+    assert_string_equal(rq->metadata[0]->help, "Help \"a\".");
+    assert_int_equal(rq->metadata[1]->type, RW__V1__METRIC_METADATA__TYPE__GAUGE);
+    rw__v1__write_request__free_unpacked(rq, NULL);
+}
+
+static void as_text(void **state)
+{
+    BUF_AUTO(block, 1 << 20);
+    BUF_AUTO(text, 1 << 20);
+    static const char first[] =
+        "dynamic_score{ds_cluster=\"c1\",ds_node=\"n00000\",ds_score_name=\"score\"} 0 1760000000123\n";
+
+    (void)state;
+    make_block(&block);
+    assert_int_equal(body_print(buf_str(&block), &text), 0);
+    assert_true(str_starts(buf_str(&text), str_of(first)));
+}
+
+static void malformed(void **state)
+{
+    BUF_AUTO(block, 1 << 20);
+    BUF_AUTO(out, 1 << 20);
+    struct str *series;
+    size_t n;
+
+    (void)state;
+    make_block(&block);
+    for (size_t cut = 0; cut < block.n; cut++)
+        assert_int_equal(body_make(RW_FORM_V1, (struct str){block.p, cut}, 0, 1, &out), -EBADMSG);
+    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), 3, 3, &out), -EBADMSG);
+    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), 0, SERIES + 1, &out), -EBADMSG);
+    assert_int_equal(body_unpack(STR("\xff\xff\xff\xff\x0f"), &out), -EFBIG);
+    assert_int_equal(body_series(STR("\x0a\x05xx"), &series, &n), -EBADMSG);
+    assert_int_equal(body_series(STR("\x08\x01"), &series, &n), -EBADMSG);
+    assert_int_equal(body_series(STR("\x0a"), &series, &n), -EBADMSG);
+    assert_int_equal(body_series(STR("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), &series, &n),
+                     -EBADMSG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_in_1_0_and_zstd),
+        cmocka_unit_test(symbols_of_2_0),
+        cmocka_unit_test(metadata),
+        cmocka_unit_test(as_text),
+        cmocka_unit_test(malformed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* What is wrong is said with its place; the scenarios try many more. */
+#include "test/oom.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+
+#define URL "url: 'http://a/'"
+
+/* The problem's text, NULL for a good one. */
+static const struct {
+    const char *yaml, *problem;
+} cases[] = {
+    {"[{" URL "}]", NULL},
+    {"[]", NULL},
+    {"{" URL "}", "remoteWrite: expected a list of at most 32 endpoints"},
+    {"[1]", "remoteWrite[0]: expected an endpoint"},
+    {"[{name: a}]", "remoteWrite[0].url: missing"},
+    {"[{url: ''}]", "remoteWrite[0].url: expected an absolute http or https URL"},
+    {"[{url: 'ftp://a/'}]", "remoteWrite[0].url: expected an absolute"},
+    {"[{url: 'http:///a'}]", "remoteWrite[0].url: expected an absolute"},
+    {"[{" URL ", urls: x}]", "remoteWrite[0].urls: unknown key, did you mean url?"},
+    {"[{" URL ", name: 'a/b'}]", "remoteWrite[0].name: expected at most 64 letters"},
+    {"[{" URL ", name: a}, {" URL ", name: a}]", "remoteWrite[1]: has the same name as entry 0, \"a\""},
+    {"[{" URL "}, {" URL "}]", "remoteWrite[1]: has the same name"},
+    {"[{" URL ", remote_timeout: 0s}]", "remoteWrite[0].remote_timeout: expected"},
+    {"[{" URL ", headers: {content-type: x}}]",
+     "remoteWrite[0].headers.content-type: is a header that may not be replaced"},
+    {"[{" URL ", headers: {X-PROMETHEUS-Remote-Write-Version: x}}]", "may not be replaced"},
+    {"[{" URL ", headers: {AUTHORIZATION: x}}]", "use authorization or basic_auth"},
+    {"[{" URL ", headers: {'a b': x}}]", "expected a header's name"},
+    {"[{" URL ", headers: {a: \"x\\ny\"}}]", "expected a header's value"},
+    {"[{" URL ", basic_auth: {password: p}}]", "remoteWrite[0].basic_auth.username: missing"},
+    {"[{" URL ", basic_auth: {username: u, password: p, password_file: f}}]",
+     "only one of password and password_file"},
+    {"[{" URL ", basic_auth: {username: u, password: \"secret\\n\"}}]",
+     "has characters that a header may not hold"},
+    {"[{" URL ", authorization: {}}]", "remoteWrite[0].authorization.credentials_file: missing"},
+    {"[{" URL ", authorization: {type: basic, credentials: c}}]", "use basic_auth instead"},
+    {"[{" URL ", authorization: {credentials: c}, basic_auth: {username: u}}]",
+     "only one of basic_auth and authorization"},
+    {"[{" URL ", tls_config: {cert_file: f}}]", "cert_file and key_file need each other"},
+    {"[{" URL ", proxy_url: nonsense}]", "remoteWrite[0].proxy_url: expected a URL"},
+    {"[{" URL ", protocol: 1.0}, {" URL ", name: b, protocol: '2.0'}]", NULL},
+    {"[{" URL ", protocol: 3}]", "remoteWrite[0].protocol: expected auto, 1.0, 2.0 or vm"},
+    {"[{" URL ", queue_config: {max_samples_per_send: 0}}]", "max_samples_per_send: expected"},
+    {"[{" URL ", queue_config: {min_backoff: 2s, max_backoff: 1s}}]",
+     "min_backoff is longer than max_backoff"},
+    {"[{" URL ", queue_config: {max_backoff: 61s}}]", "max_backoff: expected"},
+    {"[{" URL ", queue_config: {full_policy: block}}]", "full_policy: expected drop_oldest or drop_newest"},
+    {"[{" URL ", queue_config: {max_spool_bytes: 1KiB}}]", "max_spool_bytes: expected a size"},
+    {"[{" URL ", external_labels: {1a: x}}]", "expected a label's name"},
+    {"[{" URL ", external_labels: {__name__: x}}]", "expected a label's name"},
+    {"[{" URL ", external_labels: {a: 1}}]", "remoteWrite[0].external_labels.a: expected a label's value"},
+    {"[{" URL ", send_health_metrics: maybe}]", "expected true or false"},
+    {"[{" URL ", metadata_config: {send_intervall: 1m}}]", "unknown key, did you mean send_interval?"},
+    {"[{" URL ", write_relabel_configs: [{regex: '('}]}]", "expected a POSIX extended regular expression"},
+    {"[{" URL ", write_relabel_configs: [{regex: 'a++', target_label: b}]}]", "a repetition of a repetition"},
+    {"[{" URL ", write_relabel_configs: [{regex: 'a{99}{99}', target_label: b}]}]",
+     "a repetition of a repetition"},
+    {"[{" URL ", write_relabel_configs: [{regex: '(a{99}b){99}', target_label: b}]}]", "more than 1000"},
+    {"[{" URL ", write_relabel_configs: [{regex: '(((((((((a+)+)+)+)+)+)+)+)+)', target_label: b}]}]",
+     "more than 8 groups"},
+    {"[{" URL ", write_relabel_configs: [{regex: '[]+*]+(a|b)*\\+{2,3}', target_label: b}]}]", NULL},
+    {"[{" URL ", write_relabel_configs: [{action: hash}]}]", "expected replace, keep, drop"},
+    {"[{" URL ", write_relabel_configs: [{action: keep}]}]", "source_labels: missing"},
+};
+
+static int parse(const char *yaml, struct problems *p, struct rw_config **ret)
+{
+    struct doc *d = NULL;
+    char text[1024];
+    void *section = NULL;
+    int r;
+
+    (void)snprintf(text, sizeof(text), "remoteWrite: %s", yaml);
+    r = doc_parse(&d, str_of(text), p);
+    if (r == 0)
+        r = rw_config_section.parse(node_get(doc_root(d), "remoteWrite"), p, &section);
+    (void)doc_free(d);
+    *ret = section;
+    return r;
+}
+
+static void table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct problems p;
+        struct rw_config *c;
+        bool found = !cases[i].problem;
+
+        assert_int_equal(problems_init(&p, "f"), 0);
+        assert_int_equal(parse(cases[i].yaml, &p, &c), 0);
+        for (size_t k = 0; k < p.n; k++) {
+            found = found || (cases[i].problem && strstr(p.list[k].text, cases[i].problem));
+            assert_true(p.list[k].line == 1 && p.list[k].column > 1);
+            assert_null(strstr(p.list[k].text, "secret"));
+        }
+        if (!found || (!cases[i].problem && p.errors))
+            fail_msg("%s: %s", cases[i].yaml, p.n ? p.list[0].text : "no problem");
+        if (c)
+            rw_config_section.done(c);
+        problems_done(&p);
+    }
+}
+
+static void defaults_and_what_is_shown(void **state)
+{
+    struct rw_endpoint_config *c =
+        rw_endpoint("[{url: 'https://user:secret@hub:9/api/v1/write?token=secret'}]");
+
+    (void)state;
+    assert_string_equal(c->url_shown, "https://hub:9/api/v1/write");
+    assert_int_equal(strlen(c->name), 6);
+    assert_int_equal(c->timeout_ms, 30000);
+    assert_int_equal(c->protocol, RW_PROTOCOL_V1);
+    assert_int_equal(c->max_samples_per_send, 10000);
+    assert_int_equal(c->max_backoff_ms, 60000);
+    assert_true(c->metadata_send && !c->send_health_metrics);
+    (void)rw_endpoint_config_unref(c);
+}
+
+static void a_fingerprint_tells_changes(void **state)
+{
+    static const char *const others[] = {"[{" URL ", name: a}]", "[{" URL ", remote_timeout: 5s}]",
+                                         "[{" URL ", external_labels: {a: b}}]",
+                                         "[{" URL ", external_labels: {b: a}}]",
+                                         "[{" URL ", write_relabel_configs: [{regex: a, target_label: b}]}]"};
+    struct rw_endpoint_config *same = rw_endpoint("[{" URL "}]"),
+                              *again = rw_endpoint("[{\"url\": \"http://a/\"}]");
+
+    (void)state;
+    assert_int_equal(same->fingerprint, again->fingerprint);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        struct rw_endpoint_config *c = rw_endpoint(others[i]);
+
+        assert_int_not_equal(c->fingerprint, same->fingerprint);
+        (void)rw_endpoint_config_unref(c);
+    }
+    (void)rw_endpoint_config_unref(same);
+    (void)rw_endpoint_config_unref(again);
+}
+
+static void without_memory(void **state)
+{
+    static const char yaml[] =
+        "[{" URL
+        ", name: n, headers: {a: b}, basic_auth: {username: u, password: p}, tls_config: {ca_file: c}, "
+        "external_labels: {x: y}, write_relabel_configs: [{source_labels: [a], target_label: b}]}]";
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct problems p;
+        struct rw_config *c = NULL;
+        int r = problems_init(&p, "f");
+
+        if (r == 0) {
+            r = parse(yaml, &p, &c);
+            if (c)
+                rw_config_section.done(c);
+            assert_true(r == 0 || oom_happened());
+            assert_true(p.errors == 0 || oom_happened());
+            problems_done(&p);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table),
+        cmocka_unit_test(defaults_and_what_is_shown),
+        cmocka_unit_test(a_fingerprint_tells_changes),
+        cmocka_unit_test(without_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

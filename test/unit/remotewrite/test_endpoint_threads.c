@@ -1,0 +1,220 @@
+/* A whole endpoint with its thread, against a server on a socket. */
+#include "remotewrite/endpoint.h"
+#include "test/fakes/fake_server.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <time.h>
+
+enum { DEADLINE_MS = 20000 };
+static const int64_t START = 1760000000000;
+
+static struct endpoint *open_endpoint(struct fake_server *s, const char *dir, const char *config)
+{
+    char yaml[1024];
+    struct endpoint_options o = {.storage_path = dir};
+    struct endpoint *e;
+
+    (void)snprintf(yaml, sizeof(yaml),
+                   "[{url: '%s', name: hub, remote_timeout: 5s, metadata_config: {send: false}, "
+                   "queue_config: {min_backoff: 10ms, max_backoff: 50ms}%s}]",
+                   fake_url(s, "/api/v1/write"), config);
+    o.config = rw_endpoint(yaml);
+    assert_int_equal(endpoint_new(&e, &o), 0);
+    (void)rw_endpoint_config_unref(o.config);
+    return e;
+}
+
+static void publish(struct endpoint *e, size_t n, int64_t at)
+{
+    struct batch *b = rw_batch("a", n, at);
+
+    endpoint_publish(e, b);
+    (void)batch_unref(b);
+}
+
+/* Until so many samples were delivered and nothing waits. */
+static struct endpoint_state wait_sent(struct endpoint *e, uint64_t samples)
+{
+    struct endpoint_state st;
+
+    for (int ms = 0; ms < DEADLINE_MS; ms += 5) {
+        endpoint_state(e, &st);
+        if (st.sender.samples >= samples && st.queue.samples == 0)
+            return st;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    fail_msg("%llu of %llu samples came, %s", (unsigned long long)st.sender.samples,
+             (unsigned long long)samples, st.sender.error);
+    return st;
+}
+
+static void headers_of_1_0(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e =
+        open_endpoint(s, NULL, ", headers: {X-Scope-OrgID: team}, basic_auth: {username: u, password: p}");
+    char value[256];
+    const struct fake_request *rq;
+    Rw__V1__WriteRequest *body;
+
+    (void)state;
+    publish(e, 5, START);
+    (void)wait_sent(e, 5);
+    rq = fake_request(s, 0);
+    assert_string_equal(rq->method, "POST");
+    assert_true(fake_header(rq, "Content-Type", value, sizeof(value)));
+    assert_string_equal(value, "application/x-protobuf");
+    assert_true(fake_header(rq, "Content-Encoding", value, sizeof(value)));
+    assert_string_equal(value, "snappy");
+    assert_true(fake_header(rq, "X-Prometheus-Remote-Write-Version", value, sizeof(value)));
+    assert_string_equal(value, "0.1.0");
+    assert_true(fake_header(rq, "User-Agent", value, sizeof(value)));
+    assert_true(strchr(value, '/') != NULL);
+    assert_true(fake_header(rq, "X-Scope-OrgID", value, sizeof(value)));
+    assert_string_equal(value, "team");
+    assert_true(fake_header(rq, "Authorization", value, sizeof(value)));
+    assert_string_equal(value, "Basic dTpw");
+    body = rw_decode((struct str){rq->body, rq->body_len});
+    assert_int_equal(body->n_timeseries, 5);
+    rw__v1__write_request__free_unpacked(body, NULL);
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
+static void odd_answers_cost_nothing(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e;
+
+    (void)state;
+    fake_push(s, (struct fake_answer){.mode = FAKE_CLOSE});
+    fake_push(s, (struct fake_answer){.status = 500, .body = "x", .repeat = 1 << 20});
+    fake_push(s, (struct fake_answer){.mode = FAKE_RAW, .body = "nonsense\r\n\r\n"});
+    fake_push(s, (struct fake_answer){.status = 302, .location = "/elsewhere"});
+    fake_push(s, (struct fake_answer){.status = 204, .body = ""});
+    e = open_endpoint(s, NULL, "");
+    publish(e, 5, START);
+    (void)wait_sent(e, 5);
+    for (size_t i = 1; i < 5; i++) {
+        const struct fake_request *rq = fake_request(s, i), *first = fake_request(s, 0);
+
+        assert_non_null(rq);
+        assert_true(str_eq((struct str){rq->body, rq->body_len}, (struct str){first->body, first->body_len}));
+    }
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
+/* The server closes a connection that it kept: the next request goes out again at once, and is no failure. */
+static void a_closed_connection_is_no_failure(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e = open_endpoint(s, NULL, "");
+    struct endpoint_state st;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    publish(e, 5, START);
+    (void)wait_sent(e, 5);
+    fake_push(s, (struct fake_answer){.mode = FAKE_CLOSE});
+    publish(e, 5, START + 1000);
+    st = wait_sent(e, 10);
+    assert_int_equal(st.sender.retried, 0);
+    assert_int_equal(st.sender.requests, 2);
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
+static void what_waits_survives_and_a_stop_sends_markers(void **state)
+{
+    struct fake_server *s = fake_new();
+    char *dir = rw_folder();
+    struct endpoint *e = NULL;
+    struct endpoint_state st;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 503, .body = "not now"});
+    e = open_endpoint(s, dir, "");
+    for (int i = 0; i < 10; i++)
+        publish(e, 100, START + i * 1000);
+    do
+        endpoint_state(e, &st);
+    while (st.queue.samples < 1000 || st.sender.failures < 2);
+    assert_string_equal(st.sender.error, "status 503: not now");
+    assert_true(st.has_spool && st.spool_bytes > 0);
+    endpoint_stop(e, 100, false);
+    (void)endpoint_free(e);
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    e = open_endpoint(s, dir, "");
+    st = wait_sent(e, 1000);
+    assert_int_equal(st.series, 100);
+    endpoint_stop(e, 5000, true);
+    size_t before = fake_requests(s);
+    (void)endpoint_free(e);
+    const struct fake_request *last = fake_request(s, fake_requests(s) - 1);
+    Rw__V1__WriteRequest *rq = rw_decode((struct str){last->body, last->body_len});
+    assert_true(before <= fake_requests(s));
+    assert_int_equal(rq->n_timeseries, 100);
+    assert_true(rw_bits(rq->timeseries[0]->samples[0]->value) == 0x7ff0000000000002ull);
+    rw__v1__write_request__free_unpacked(rq, NULL);
+    (void)fake_free(s);
+    rw_folder_done(dir);
+}
+
+static void a_hanging_receiver_holds_no_stop(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e;
+    struct timespec t0, t1;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.mode = FAKE_HANG});
+    e = open_endpoint(s, NULL, ", headers: {A: b}");
+    publish(e, 5, START);
+    while (fake_connections(s) == 0)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &t0);
+    endpoint_stop(e, 200, true);
+    (void)endpoint_free(e);
+    (void)clock_gettime(CLOCK_MONOTONIC, &t1);
+    assert_true(t1.tv_sec - t0.tv_sec < 4);
+    (void)fake_free(s);
+}
+
+/* Publishing, withdrawing, looking and stopping while the thread works: for ThreadSanitizer. */
+static void all_at_once(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e = open_endpoint(s, NULL, ", send_health_metrics: true");
+    struct endpoint_state st;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    for (int i = 0; i < 200; i++) {
+        publish(e, 50 + (size_t)i % 3, START + i);
+        if (i % 10 == 0)
+            endpoint_withdraw(e, "a", (unix_ms){START + i});
+        endpoint_text(e, STR("up 1\n"), (unix_ms){START + i});
+        endpoint_state(e, &st);
+    }
+    (void)wait_sent(e, 200 * 50);
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_of_1_0),
+        cmocka_unit_test(odd_answers_cost_nothing),
+        cmocka_unit_test(a_closed_connection_is_no_failure),
+        cmocka_unit_test(what_waits_survives_and_a_stop_sends_markers),
+        cmocka_unit_test(a_hanging_receiver_holds_no_stop),
+        cmocka_unit_test(all_at_once),
+    };
+
+    (void)unsetenv("http_proxy");
+    (void)unsetenv("HTTP_PROXY");
+    log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+#include "remotewrite/active.h"
+#include "remotewrite/intake.h"
+#include "test/oom.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+
+static const int64_t START = 1760000000000;
+
+/* Everything that an endpoint keeps over a run, on disk. */
+struct run {
+    struct rw_endpoint_config *config;
+    struct spool *spool;
+    struct queue *queue;
+    struct intake *intake;
+};
+
+static void begin(struct run *r, const char *dir, const char *config)
+{
+    struct queue_options o = {.max_bytes = 1 << 26, .memory_bytes = 1 << 20};
+    char yaml[512];
+
+    (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/', name: hub%s}]", config);
+    r->config = rw_endpoint(yaml);
+    assert_int_equal(spool_new(&r->spool, dir, 1 << 20), 0);
+    o.spool = r->spool;
+    assert_int_equal(queue_new(&r->queue, &o, NULL), 0);
+    assert_int_equal(intake_new(&r->intake, r->config, r->queue, r->spool), 0);
+}
+
+static void end(struct run *r)
+{
+    (void)intake_free(r->intake);
+    (void)queue_free(r->queue);
+    (void)spool_free(r->spool);
+    (void)rw_endpoint_config_unref(r->config);
+}
+
+static void publish(struct run *r, const char *score_name, size_t n, int64_t at)
+{
+    struct batch *b = rw_batch(score_name, n, at);
+
+    assert_int_equal(intake_publish(r->intake, b, at), 0);
+    (void)batch_unref(b);
+}
+
+/* Takes all that waits; how many values and how many markers. */
+static void drain(struct run *r, size_t *ret_values, size_t *ret_markers)
+{
+    struct record *rec;
+
+    *ret_values = *ret_markers = 0;
+    while ((rec = queue_pick(r->queue, START))) {
+        *(rec->kind == RECORD_MARKERS ? ret_markers : ret_values) += rec->samples;
+        queue_finish(r->queue, rec, DROP_REJECTED, 0);
+    }
+    queue_save_position(r->queue, false);
+}
+
+static void assert_drained(struct run *r, size_t values, size_t markers)
+{
+    size_t v, m;
+
+    drain(r, &v, &m);
+    assert_int_equal(v, values);
+    assert_int_equal(m, markers);
+}
+
+static void after_a_crash_what_does_not_come_back_ends(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START);
+    publish(&r, "gone", 5, START);
+    assert_drained(&r, 15, 0);
+    end(&r); /* a crash */
+    begin(&r, dir, "");
+    assert_int_equal(intake_series(r.intake), 15);
+    intake_grace(r.intake, START + 1000);
+    publish(&r, "a", 7, START + 2000);
+    assert_drained(&r, 7, 3);
+    intake_grace(r.intake, START + INTAKE_GRACE_MS);
+    assert_drained(&r, 0, 0);
+    intake_grace(r.intake, START + 1000 + INTAKE_GRACE_MS);
+    assert_drained(&r, 0, 5);
+    intake_grace(r.intake, START + 10000 + INTAKE_GRACE_MS);
+    assert_drained(&r, 0, 0);
+    assert_int_equal(intake_series(r.intake), 7);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+static void after_a_crash_other_labels_end_too(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    publish(&r, "a", 10, START);
+    assert_drained(&r, 10, 0);
+    end(&r);
+    begin(&r, dir, ", external_labels: {zone: new}");
+    publish(&r, "a", 10, START + 1000);
+    assert_drained(&r, 10, 10);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+static void a_clean_stop_ends_all_and_forgets(void **state)
+{
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, ", queue_config: {max_samples_per_send: 3}");
+    publish(&r, "a", 10, START);
+    publish(&r, "b", 1, START);
+    intake_stop(r.intake, START + 5);
+    assert_drained(&r, 11, 11);
+    end(&r);
+    begin(&r, dir, "");
+    assert_int_equal(intake_series(r.intake), 0);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+static void the_same_set_writes_no_markers(void **state)
+{
+    char *dir = rw_folder();
+    struct batch_builder *builder = rw_builder("a");
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    for (int i = 0; i < 5; i++) {
+        struct batch *b = rw_batch_from(builder, "n", 20, i, START + i * 1000);
+
+        assert_int_equal(intake_publish(r.intake, b, START + i * 1000), 0);
+        (void)batch_unref(b);
+    }
+    assert_drained(&r, 100, 0);
+    end(&r);
+    (void)batch_builder_free(builder);
+    rw_folder_done(dir);
+}
+
+static void own_metrics_as_text(void **state)
+{
+    static const char first[] =
+        "# HELP a b\n# TYPE a gauge\na 1\nb{x=\"with space\"} NaN\nc{y=\"1\"} +Inf\nbroken{ 1\nnonsense\n";
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    assert_int_equal(intake_text(r.intake, str_of(first), START, START), 0);
+    assert_drained(&r, 3, 0);
+    assert_int_equal(intake_text(r.intake, str_of(first), START + 1, START), 0);
+    assert_drained(&r, 3, 0);
+    assert_int_equal(intake_text(r.intake, STR("a 2\n"), START + 2, START), 0);
+    assert_drained(&r, 1, 2);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+static void active_file_cut_or_flipped_is_refused(void **state)
+{
+    struct batch *b = rw_batch("a", 3, START);
+    struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
+    struct label_bytes *l, *back;
+    BUF_AUTO(bytes, 1 << 20);
+    struct str lane;
+
+    (void)state;
+    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(active_put(&bytes, STR("lane"), l), 0);
+    assert_int_equal(active_read(buf_str(&bytes), &lane, &back), 0);
+    assert_true(str_eq(lane, STR("lane")));
+    assert_int_equal(back->n, 3);
+    assert_true(str_eq((struct str){back->bytes, back->bytes_n}, (struct str){l->bytes, l->bytes_n}));
+    (void)label_bytes_free(back);
+    for (size_t n = 0; n < bytes.n; n++)
+        assert_int_equal(active_read((struct str){bytes.p, n}, &lane, &back), -EBADMSG);
+    for (size_t i = 0; i < bytes.n * 8; i++) {
+        bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
+        assert_int_equal(active_read(buf_str(&bytes), &lane, &back), -EBADMSG);
+        bytes.p[i / 8] = (char)(bytes.p[i / 8] ^ 1 << i % 8);
+    }
+    (void)label_bytes_free(l);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(b);
+}
+
+static void without_memory(void **state)
+{
+    struct batch *first = rw_batch("a", 5, START), *second = rw_batch("a", 4, START + 1);
+    char *dir = rw_folder();
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        int a = intake_publish(r.intake, first, START), b = intake_publish(r.intake, second, START + 1);
+        int c = intake_withdraw(r.intake, STR("a"), START + 2, START + 2);
+
+        assert_true(a == 0 || a == -ENOMEM);
+        assert_true(b == 0 || b == -ENOMEM);
+        assert_true(c == 0 || c == -ENOMEM);
+        assert_true((a == 0 && b == 0 && c == 0) || oom_happened());
+    }
+    end(&r);
+    (void)batch_unref(first);
+    (void)batch_unref(second);
+    rw_folder_done(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(after_a_crash_what_does_not_come_back_ends),
+        cmocka_unit_test(after_a_crash_other_labels_end_too),
+        cmocka_unit_test(a_clean_stop_ends_all_and_forgets),
+        cmocka_unit_test(the_same_set_writes_no_markers),
+        cmocka_unit_test(own_metrics_as_text),
+        cmocka_unit_test(active_file_cut_or_flipped_is_refused),
+        cmocka_unit_test(without_memory),
+    };
+
+    log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

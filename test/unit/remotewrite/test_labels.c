@@ -1,0 +1,169 @@
+#include "remotewrite/labels.h"
+#include "test/oom.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+
+/* Name, what the endpoint says beside its URL, and the labels as they are sent; NULL: left out; "!": not valid. */
+static const struct {
+    const char *name, *config, *labels;
+} cases[] = {
+    {"up", "", "__name__=up;"},
+    {"up{}", "", "__name__=up;"},
+    {"m{b=\"2\",a=\"1\"}", "", "__name__=m;a=1;b=2;"},
+    {"m{a=\"\",b=\"2\"}", "", "__name__=m;b=2;"},
+    {"m{a=\"x\\\"y\\\\z\\nq\"}", "", "__name__=m;a=x\"y\\z\nq;"},
+    {"m{a=\"1\",}", "", "__name__=m;a=1;"},
+    {"m{A=\"1\",_=\"2\",a=\"3\"}", "", "A=1;_=2;__name__=m;a=3;"},
+    {"m{a=\"1\",a=\"2\"}", "", "!"},
+    {"{a=\"1\"}", "", "!"},
+    {"m{a=\"1\"", "", "!"},
+    {"m{a=\"1\"}x", "", "!"},
+    {"m{a=1}", "", "!"},
+    {"m{a=\"1}", "", "!"},
+    {"m{=\"1\"}", "", "!"},
+    /* a series' own labels win, and an empty one of its own counts as there */
+    {"m{a=\"1\"}", ", external_labels: {a: \"9\", b: \"8\"}", "__name__=m;a=1;b=8;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{action: labeldrop, regex: a}]", "__name__=m;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{action: labeldrop, regex: __name__}]", "!"},
+    {"m{ab=\"1\",b=\"2\"}", ", write_relabel_configs: [{action: labelkeep, regex: '__name__|b'}]",
+     "__name__=m;b=2;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{action: drop, source_labels: [__name__, a], regex: 'm;1'}]",
+     NULL},
+    {"m{a=\"12\"}", ", write_relabel_configs: [{action: drop, source_labels: [a], regex: '1'}]",
+     "__name__=m;a=12;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '2|3'}]", NULL},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '1|3'}]",
+     "__name__=m;a=1;"},
+    {"m{a=\"1-2\"}",
+     ", write_relabel_configs: [{source_labels: [a], regex: '(.)-(.)', target_label: 'n$1', replacement: "
+     "'${2}x$1$$$3'}]",
+     "__name__=m;a=1-2;n1=2x1$;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{source_labels: [a], target_label: b}]", "__name__=m;a=1;b=1;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{source_labels: [a], regex: '2', target_label: b}]",
+     "__name__=m;a=1;"},
+    {"m{a=\"1\"}", ", write_relabel_configs: [{target_label: a, replacement: ''}]", "__name__=m;"},
+    {"m{ds_a=\"1\"}", ", write_relabel_configs: [{action: labelmap, regex: 'ds_(.*)'}]",
+     "__name__=m;a=1;ds_a=1;"},
+};
+
+static int pack(const char *name, const char *config, struct buf *into)
+{
+    char yaml[1024];
+    struct rw_endpoint_config *c;
+    struct label_list l;
+    int r;
+
+    (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
+    c = rw_endpoint(yaml);
+    assert_int_equal(label_list_init(&l), 0);
+    r = labels_pack(&l, str_of(name), c, into);
+    label_list_done(&l);
+    (void)rw_endpoint_config_unref(c);
+    return r;
+}
+
+static void table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(bytes, 1 << 20);
+        BUF_AUTO(text, 1 << 20);
+        int r = pack(cases[i].name, cases[i].config, &bytes);
+        Rw__V1__TimeSeries *s;
+
+        if (!cases[i].labels || *cases[i].labels == '!') {
+            if (r != (cases[i].labels ? -EINVAL : 0))
+                fail_msg("%s %s: %d", cases[i].name, cases[i].config, r);
+            continue;
+        }
+        assert_int_equal(r, 1);
+        s = rw__v1__time_series__unpack(NULL, bytes.n, (const uint8_t *)bytes.p);
+        for (size_t k = 0; k < s->n_labels; k++)
+            assert_int_equal(buf_printf(&text, "%s=%s;", s->labels[k]->name, s->labels[k]->value), 0);
+        assert_int_equal(buf_putc(&text, '\0'), 0);
+        assert_string_equal(text.p, cases[i].labels);
+        rw__v1__time_series__free_unpacked(s, NULL);
+    }
+}
+
+static void too_many(void **state)
+{
+    BUF_AUTO(name, 1 << 20);
+    BUF_AUTO(bytes, 1 << 20);
+
+    (void)state;
+    assert_int_equal(buf_puts(&name, "m{"), 0);
+    for (int i = 0; i < LABELS_MAX; i++)
+        assert_int_equal(buf_printf(&name, "l%d=\"v\",", i), 0);
+    assert_int_equal(buf_put(&name, "}", 2), 0);
+    assert_int_equal(pack(name.p, "", &bytes), -EFBIG);
+}
+
+static void series_made_alike_by_rules_are_sent_once(void **state)
+{
+    struct batch *b = rw_batch("score", 10, 1);
+    struct rw_endpoint_config *c = rw_endpoint(
+        "[{url: 'http://h/', write_relabel_configs: [{source_labels: [ds_node], regex: 'n0000([0-4])', "
+        "target_label: ds_node, replacement: 'same'}]}]");
+    struct label_bytes *l;
+
+    (void)state;
+    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(l->n, 6);
+    assert_int_equal(l->invalid, 4);
+    assert_int_equal(l->series[0], 0);
+    assert_int_equal(l->series[1], 5);
+    assert_int_equal(l->at[l->n], l->bytes_n);
+    (void)label_bytes_free(l);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(b);
+}
+
+static void missing(void **state)
+{
+    struct batch *a = rw_batch("score", 10, 1), *b = rw_batch("score", 7, 1),
+                 *other = rw_batch("other", 3, 1);
+    struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
+    struct label_bytes *la, *lb, *lo;
+    uint32_t *list;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(label_bytes_new(&la, a->set, c), 0);
+    assert_int_equal(label_bytes_new(&lb, b->set, c), 0);
+    assert_int_equal(label_bytes_new(&lo, other->set, c), 0);
+    assert_int_equal(label_bytes_missing(la, lb, &list, &n), 0);
+    assert_int_equal(n, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(list[i], 7 + i);
+    free(list);
+    assert_int_equal(label_bytes_missing(lb, la, &list, &n), 0);
+    assert_int_equal(n, 0);
+    free(list);
+    assert_int_equal(label_bytes_missing(lo, la, &list, &n), 0);
+    assert_int_equal(n, 3);
+    free(list);
+    assert_int_equal(label_bytes_missing(la, NULL, &list, &n), 0);
+    assert_int_equal(n, 10);
+    free(list);
+    (void)label_bytes_free(la);
+    (void)label_bytes_free(lb);
+    (void)label_bytes_free(lo);
+    (void)rw_endpoint_config_unref(c);
+    (void)batch_unref(a);
+    (void)batch_unref(b);
+    (void)batch_unref(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table),
+        cmocka_unit_test(too_many),
+        cmocka_unit_test(series_made_alike_by_rules_are_sent_once),
+        cmocka_unit_test(missing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

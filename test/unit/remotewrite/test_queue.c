@@ -1,0 +1,359 @@
+#include "remotewrite/queue.h"
+#include "test/oom.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum { MINUTE = 60 * 1000 };
+static const int64_t START = 1760000000000;
+
+static int put(struct queue *q, const char *lane, int64_t at, size_t bytes)
+{
+    struct record_head h = {
+        .kind = RECORD_SAMPLES, .samples = 10, .first_ms = at, .last_ms = at, .lane = str_of(lane)};
+    char *payload = malloc(bytes + 1);
+
+    assert_non_null(payload);
+    memset(payload, 'p', bytes);
+    (void)snprintf(payload, bytes, "%s %lld", lane, (long long)at);
+    return queue_append(q, &h, payload, bytes, at);
+}
+
+/* Takes the next record, which must be this one, and delivers it. */
+static void expect(struct queue *q, const char *lane, int64_t at)
+{
+    struct record *r = queue_pick(q, at);
+    char want[64];
+    struct str payload;
+
+    if (!r)
+        fail_msg("nothing, expected %s", lane);
+    assert_int_equal(queue_payload(q, r, &payload), 0);
+    (void)snprintf(want, sizeof(want), "%s %lld", lane, (long long)at);
+    assert_string_equal(payload.p, want);
+    assert_int_equal(r->last_ms, at);
+    queue_finish(q, r, DROP_REJECTED, 0);
+}
+
+static struct queue_stats stats_of(const struct queue *q)
+{
+    struct queue_stats s;
+
+    queue_stats(q, &s);
+    return s;
+}
+
+static struct queue *queue_of(struct spool *spool, uint64_t max, enum rw_full_policy policy, int64_t age)
+{
+    struct queue_options o = {
+        .spool = spool, .max_bytes = max, .policy = policy, .age_limit_ms = age, .memory_bytes = 1000};
+    struct queue *q;
+
+    assert_int_equal(queue_new(&q, &o, NULL), 0);
+    return q;
+}
+
+static void fresh_lanes_go_first_and_none_out_of_order(void **state)
+{
+    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(put(q, "old", START + i, 40), 0);
+    assert_int_equal(put(q, "a", START, 40), 0);
+    assert_int_equal(put(q, "b", START, 40), 0);
+    expect(q, "a", START);
+    expect(q, "b", START);
+    for (int i = 0; i < 2; i++)
+        expect(q, "old", START + i);
+    /* A fresh lane goes before the backlog, but not always. */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(put(q, "a", START + 10 + i, 40), 0);
+    int64_t next_old = START + 2, next_a = START + 10;
+    while (stats_of(q).records) {
+        struct record *r = queue_pick(q, START);
+        int64_t *next = strncmp(r->payload, "old", 3) == 0 ? &next_old : &next_a;
+
+        assert_int_equal(r->last_ms, (*next)++);
+        queue_finish(q, r, DROP_REJECTED, 0);
+    }
+    assert_null(queue_pick(q, START));
+    assert_int_equal(stats_of(q).samples, 0);
+    assert_int_equal(stats_of(q).memory, 0);
+    (void)queue_free(q);
+}
+
+static void put_back_comes_again(void **state)
+{
+    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
+    struct record *r;
+
+    (void)state;
+    assert_int_equal(put(q, "a", START, 40), 0);
+    r = queue_pick(q, START);
+    queue_put_back(q, r);
+    assert_ptr_equal(queue_pick(q, START), r);
+    queue_put_back(q, r);
+    expect(q, "a", START);
+    (void)queue_free(q);
+}
+
+/* A receiver that is away for an hour, a round a minute, and room for twenty rounds. */
+static void hour_long_outage(void **state)
+{
+    static const enum rw_full_policy policies[] = {RW_DROP_OLDEST, RW_DROP_NEWEST};
+
+    (void)state;
+    for (size_t with_disk = 0; with_disk < 2; with_disk++)
+        for (size_t p = 0; p < 2; p++) {
+            char *dir = rw_folder();
+            struct spool *spool = NULL;
+            struct queue *q;
+            struct queue_stats s;
+            uint64_t kept = 0;
+            int64_t last = 0;
+
+            if (with_disk)
+                assert_int_equal(spool_new(&spool, dir, 2500), 0);
+            q = queue_of(spool, 20 * 1049, policies[p], 0);
+            for (int i = 0; i < 60; i++) {
+                assert_int_equal(put(q, "a", START + i * MINUTE, 1000), 0);
+                queue_sync(q);
+                s = stats_of(q);
+                assert_true(s.bytes <= 20 * 1049);
+                assert_true(!spool || spool_bytes(spool) <= 20 * 1049);
+                assert_true(!spool || s.memory <= 2000);
+                assert_int_equal(s.samples + s.dropped[p ? DROP_FULL_NEWEST : DROP_FULL_OLDEST],
+                                 10 * (i + 1));
+            }
+            while (stats_of(q).records) {
+                struct record *r = queue_pick(q, START);
+
+                assert_true(r->last_ms > last);
+                if (kept == 0 && policies[p] == RW_DROP_NEWEST)
+                    assert_int_equal(r->last_ms, START);
+                last = r->last_ms;
+                queue_finish(q, r, DROP_REJECTED, 0);
+                kept++;
+            }
+            assert_in_range(kept, 16, 20);
+            assert_int_equal(last == START + 59 * MINUTE, policies[p] == RW_DROP_OLDEST);
+            (void)queue_free(q);
+            (void)spool_free(spool);
+            rw_folder_done(dir);
+        }
+}
+
+static void age_limit(void **state)
+{
+    struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 10 * MINUTE);
+
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        assert_int_equal(put(q, "a", START + i * MINUTE, 100), 0);
+        assert_true(stats_of(q).records <= 11);
+    }
+    assert_int_equal(stats_of(q).dropped[DROP_TOO_OLD], 10 * (60 - stats_of(q).records));
+    assert_null(queue_pick(q, START + 80 * MINUTE));
+    assert_int_equal(stats_of(q).dropped[DROP_TOO_OLD], 600);
+    (void)queue_free(q);
+}
+
+static void what_is_under_way_is_never_thrown_out(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool;
+    struct queue *q;
+    struct record *r;
+    struct str payload;
+
+    (void)state;
+    assert_int_equal(spool_new(&spool, dir, 2500), 0);
+    q = queue_of(spool, 10000, RW_DROP_OLDEST, MINUTE);
+    assert_int_equal(put(q, "a", START, 1000), 0);
+    r = queue_pick(q, START);
+    for (int i = 1; i < 100; i++) {
+        assert_int_equal(put(q, "a", START + i * 100 * MINUTE, 1000), 0);
+        queue_sync(q);
+    }
+    /* Behind it, the age limit holds. */
+    assert_int_equal(stats_of(q).records, 2);
+    assert_int_equal(queue_payload(q, r, &payload), 0);
+    assert_true(str_starts(payload, STR("a 1760000000000")));
+    queue_finish(q, r, DROP_REJECTED, 0);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+static void recovery_goes_on_where_it_was(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *spool;
+    struct queue *q;
+
+    (void)state;
+    for (int run = 0; run < 5; run++) {
+        assert_int_equal(spool_new(&spool, dir, 4000), 0);
+        q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+        if (run == 0)
+            for (int i = 0; i < 25; i++)
+                assert_int_equal(put(q, "a", START + i, 500), 0);
+        queue_sync(q);
+        assert_int_equal(stats_of(q).records, 25 - run * 5);
+        assert_int_equal(queue_last_ms(q, STR("a")), START + 24);
+        for (int i = 0; i < 5; i++) {
+            expect(q, "a", START + run * 5 + i);
+            queue_save_position(q, i % 2);
+        }
+        /* No orderly end: what kill -9 would leave. */
+        (void)queue_free(q);
+        (void)spool_free(spool);
+    }
+    assert_int_equal(spool_new(&spool, dir, 4000), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    assert_int_equal(stats_of(q).records, 0);
+    assert_int_equal(spool_bytes(spool), 0);
+    /* Numbers go on, so that old positions never hide new records. */
+    assert_int_equal(put(q, "a", START + 100, 500), 0);
+    queue_sync(q);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    assert_int_equal(spool_new(&spool, dir, 4000), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    expect(q, "a", START + 100);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+static void one_process_at_a_time(void **state)
+{
+    char *dir = rw_folder();
+    struct spool *a, *b;
+
+    (void)state;
+    assert_int_equal(spool_new(&a, dir, 4000), 0);
+    assert_int_equal(spool_new(&b, dir, 4000), -EBUSY);
+    (void)spool_free(a);
+    assert_int_equal(spool_new(&b, dir, 4000), 0);
+    (void)spool_free(b);
+    rw_folder_done(dir);
+}
+
+/* A byte of the first segment goes bad while the records are on disk only. */
+static void damage_under_way_costs_one_record(void **state)
+{
+    char *dir = rw_folder(), path[128];
+    struct spool *spool;
+    struct queue *q;
+    unsigned good = 0, bad = 0;
+    int fd;
+
+    (void)state;
+    assert_int_equal(spool_new(&spool, dir, 1 << 20), 0);
+    q = queue_of(spool, 1 << 20, RW_DROP_OLDEST, 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(put(q, "a", START + i, 500), 0);
+        queue_sync(q);
+    }
+    (void)snprintf(path, sizeof(path), "%s/000000000001.seg", dir);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pwrite(fd, "X", 1, 3000), 1);
+    assert_int_equal(close(fd), 0);
+    while (stats_of(q).records) {
+        struct record *r = queue_pick(q, START);
+        struct str payload;
+        int error = queue_payload(q, r, &payload);
+
+        assert_true(error == 0 || error == -EBADMSG);
+        good += error == 0;
+        bad += error != 0;
+        queue_finish(q, r, DROP_DAMAGED, error ? r->samples : 0);
+    }
+    assert_int_equal(good, 9);
+    assert_int_equal(bad, 1);
+    assert_int_equal(stats_of(q).dropped[DROP_DAMAGED], 10);
+    (void)queue_free(q);
+    (void)spool_free(spool);
+    rw_folder_done(dir);
+}
+
+static void without_memory(void **state)
+{
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct queue_options o = {.max_bytes = 1 << 20};
+        struct queue *q = NULL;
+        struct record_head h = {.kind = RECORD_SAMPLES, .samples = 1, .lane = STR("a")};
+        int r = queue_new(&q, &o, NULL);
+
+        if (r == 0) {
+            char *payload = malloc(10);
+
+            r = payload ? queue_append(q, &h, payload, 10, START) : -ENOMEM;
+        }
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        (void)queue_free(q);
+    }
+}
+
+static void without_memory_on_disk(void **state)
+{
+    char *dir = rw_folder();
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct spool *spool = NULL;
+        struct queue *q = NULL;
+        struct queue_options o = {.max_bytes = 1 << 20, .memory_bytes = 0};
+        int r = spool_new(&spool, dir, 4000);
+
+        o.spool = spool;
+        if (r == 0)
+            r = queue_new(&q, &o, NULL);
+        if (r == 0) {
+            struct record_head h = {
+                .kind = RECORD_SAMPLES, .samples = 1, .first_ms = n, .last_ms = n, .lane = STR("a")};
+            char *payload = calloc(1, 10);
+            struct record *first;
+            struct str bytes;
+
+            r = payload ? queue_append(q, &h, payload, 10, START) : -ENOMEM;
+            queue_sync(q);
+            first = queue_pick(q, START);
+            if (first) {
+                int error = queue_payload(q, first, &bytes);
+                assert_true(error == 0 || error == -ENOMEM);
+                queue_put_back(q, first);
+            }
+            queue_save_position(q, false);
+        }
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        (void)queue_free(q);
+        (void)spool_free(spool);
+    }
+    rw_folder_done(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fresh_lanes_go_first_and_none_out_of_order),
+        cmocka_unit_test(put_back_comes_again),
+        cmocka_unit_test(hour_long_outage),
+        cmocka_unit_test(age_limit),
+        cmocka_unit_test(what_is_under_way_is_never_thrown_out),
+        cmocka_unit_test(recovery_goes_on_where_it_was),
+        cmocka_unit_test(one_process_at_a_time),
+        cmocka_unit_test(damage_under_way_costs_one_record),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_memory_on_disk),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+#include "remotewrite/segment.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { RECORDS = 4 };
+
+/* Where each record begins; the last entry is the file's end. */
+static size_t begins[RECORDS + 1];
+
+static void make(struct buf *b)
+{
+    assert_int_equal(buf_put(b, segment_magic, SEGMENT_HEAD), 0);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        char head[RECORD_HEAD], payload[64];
+        struct str p = {payload, (size_t)snprintf(payload, sizeof(payload), "payload of %u", i)};
+        struct record_head h = {.seq = i + 1,
+                                .kind = i == 2 ? RECORD_MARKERS : RECORD_SAMPLES,
+                                .samples = i * 10,
+                                .first_ms = -5,
+                                .last_ms = 1700000000000 + i,
+                                .lane = i == 1 ? STR("") : STR("lane")};
+
+        begins[i] = b->n;
+        record_head_put(head, &h, p);
+        assert_int_equal(buf_put(b, head, sizeof(head)), 0);
+        assert_int_equal(buf_put_str(b, h.lane), 0);
+        assert_int_equal(buf_put_str(b, p), 0);
+    }
+    begins[RECORDS] = b->n;
+}
+
+/* Bit i: record i was read, whole and as it was written. */
+static unsigned read_all(struct str bytes, unsigned *ret_damaged, bool *ret_torn)
+{
+    struct segment_reader r;
+    struct segment_item item;
+    enum segment_found what;
+    unsigned seen = 0;
+    size_t last = 0;
+
+    *ret_damaged = 0;
+    *ret_torn = false;
+    segment_reader_init(&r, bytes);
+    while ((what = segment_next(&r, &item)) != SEGMENT_END) {
+        char expected[64];
+
+        assert_true(item.at >= last && item.at + item.n <= bytes.n);
+        last = item.at + item.n;
+        if (what != SEGMENT_RECORD) {
+            *ret_damaged += what == SEGMENT_DAMAGE;
+            *ret_torn = *ret_torn || what == SEGMENT_TORN;
+            assert_true(item.n > 0);
+            continue;
+        }
+        assert_in_range(item.head.seq, 1, RECORDS);
+        (void)snprintf(expected, sizeof(expected), "payload of %u", (unsigned)item.head.seq - 1);
+        assert_true(str_eq(item.payload, str_of(expected)));
+        assert_int_equal(item.head.samples, (item.head.seq - 1) * 10);
+        assert_int_equal(item.head.first_ms, -5);
+        seen |= 1u << (item.head.seq - 1);
+    }
+    assert_int_equal(segment_next(&r, &item), SEGMENT_END);
+    return seen;
+}
+
+static void whole(void **state)
+{
+    BUF_AUTO(b, 4096);
+    unsigned damaged;
+    bool torn;
+
+    (void)state;
+    make(&b);
+    assert_int_equal(read_all(buf_str(&b), &damaged, &torn), (1u << RECORDS) - 1);
+    assert_true(!damaged && !torn);
+    assert_int_equal(read_all((struct str){b.p, SEGMENT_HEAD}, &damaged, &torn), 0);
+    assert_true(!damaged && !torn);
+    assert_int_equal(read_all((struct str){b.p, 0}, &damaged, &torn), 0);
+}
+
+static void cut_at_every_byte_costs_the_tail(void **state)
+{
+    BUF_AUTO(b, 4096);
+
+    (void)state;
+    make(&b);
+    for (size_t n = SEGMENT_HEAD; n < b.n; n++) {
+        /* In memory of just this size, so that ASan sees every byte too far. */
+        char *copy = malloc(n);
+        unsigned damaged, expected = 0;
+        bool torn, at_border = n == SEGMENT_HEAD;
+
+        memcpy(copy, b.p, n);
+        for (unsigned i = 0; i < RECORDS; i++) {
+            expected |= begins[i + 1] <= n ? 1u << i : 0;
+            at_border = at_border || begins[i + 1] == n;
+        }
+        assert_int_equal(read_all((struct str){copy, n}, &damaged, &torn), expected);
+        assert_int_equal(torn, !at_border);
+        assert_int_equal(damaged, 0);
+        free(copy);
+    }
+}
+
+static void every_flipped_bit_costs_one_record(void **state)
+{
+    BUF_AUTO(b, 4096);
+
+    (void)state;
+    make(&b);
+    for (size_t at = 0; at < b.n; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            unsigned damaged, expected = (1u << RECORDS) - 1;
+            bool torn;
+
+            b.p[at] = (char)(b.p[at] ^ 1 << bit);
+            for (unsigned i = 0; i < RECORDS; i++)
+                if (at >= begins[i] && at < begins[i + 1])
+                    expected &= ~(1u << i);
+            assert_int_equal(read_all(buf_str(&b), &damaged, &torn), expected);
+            assert_int_equal(damaged, at < begins[RECORDS - 1]);
+            assert_int_equal(torn, at >= begins[RECORDS - 1]);
+            b.p[at] = (char)(b.p[at] ^ 1 << bit);
+        }
+}
+
+static void zeros_and_rubbish_behind_are_torn_off(void **state)
+{
+    BUF_AUTO(b, 8192);
+    unsigned damaged;
+    bool torn;
+
+    (void)state;
+    make(&b);
+    for (unsigned i = 0; i < 2000; i++)
+        assert_int_equal(buf_putc(&b, i < 1000 ? '\0' : (char)(i * 31)), 0);
+    assert_int_equal(read_all(buf_str(&b), &damaged, &torn), (1u << RECORDS) - 1);
+    assert_true(torn && !damaged);
+}
+
+static void a_lost_beginning_costs_nothing_more(void **state)
+{
+    BUF_AUTO(b, 4096);
+    unsigned damaged;
+    bool torn;
+
+    (void)state;
+    make(&b);
+    assert_int_equal(read_all((struct str){b.p + SEGMENT_HEAD, b.n - SEGMENT_HEAD}, &damaged, &torn), 15);
+    assert_int_equal(read_all((struct str){b.p + 3, b.n - 3}, &damaged, &torn), 15);
+}
+
+static void what_is_no_segment(void **state)
+{
+    unsigned damaged;
+    bool torn;
+
+    (void)state;
+    assert_int_equal(read_all(STR("no segment at all"), &damaged, &torn), 0);
+    assert_true(torn);
+    assert_int_equal(read_all(STR("x"), &damaged, &torn), 0);
+    assert_true(torn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole),
+        cmocka_unit_test(cut_at_every_byte_costs_the_tail),
+        cmocka_unit_test(every_flipped_bit_costs_one_record),
+        cmocka_unit_test(zeros_and_rubbish_behind_are_torn_off),
+        cmocka_unit_test(a_lost_beginning_costs_nothing_more),
+        cmocka_unit_test(what_is_no_segment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

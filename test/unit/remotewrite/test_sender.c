@@ -1,0 +1,543 @@
+/* The sender against a receiver that is a function, on a clock that is moved by hand. */
+#include "remotewrite/frame.h"
+#include "remotewrite/intake.h"
+#include "remotewrite/sender.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+
+enum { MAX_REQUESTS = 2000, MAX_SERIES = 4096 };
+static const int64_t START = 1760000000000;
+
+static int64_t now_ms;
+
+static mono_ms mono(const struct clock *c)
+{
+    (void)c;
+    return (mono_ms){now_ms};
+}
+
+static unix_ms wall(const struct clock *c)
+{
+    (void)c;
+    return (unix_ms){START + now_ms};
+}
+
+static const struct clock by_hand = {.mono = mono, .wall = wall};
+
+/* Answers each request, by a script and then by what it finds in it. */
+struct receiver {
+    struct transport transport;
+    transport_done_fn done;
+    void *arg;
+    enum rw_form forms[MAX_REQUESTS];
+    int64_t at[MAX_REQUESTS];
+    size_t n;
+    struct transport_answer script[16];
+    size_t n_script, next;
+    struct transport_answer always; /* after the script; status 0: 200, with what was written for 2.0 */
+    unsigned refuses;               /* forms, as bits, with 415 */
+    long refuses_with;              /* instead of 415 */
+    const char *poison;             /* a node that makes a request 400 */
+    long poison_status;
+    size_t accepted[MAX_SERIES]; /* times that series nXXXXX was taken */
+    struct buf first_body;
+    bool same_bytes; /* all requests so far had the same */
+    struct transport_answer pending;
+    bool busy;
+};
+
+static bool look_into(struct receiver *v, enum rw_form form, struct str body, bool take)
+{
+    Rw__V1__WriteRequest *rq;
+    bool poisoned = false;
+
+    if (form != RW_FORM_V1)
+        return false;
+    rq = rw_decode(body);
+    for (size_t i = 0; i < rq->n_timeseries; i++) {
+        const char *node = rq->timeseries[i]->labels[2]->value;
+
+        poisoned = poisoned || (v->poison && strstr(v->poison, node));
+        if (take && *node == 'n')
+            v->accepted[atoi(node + 1)]++;
+    }
+    rw__v1__write_request__free_unpacked(rq, NULL);
+    return poisoned;
+}
+
+static struct transport_answer decide(struct receiver *v, enum rw_form form, struct str body)
+{
+    struct transport_answer a = v->always;
+
+    if (v->next < v->n_script)
+        return v->script[v->next++];
+    if (v->refuses & 1u << form) {
+        a.status = v->refuses_with ? v->refuses_with : 415;
+        return a;
+    }
+    if (a.status == 0 && a.error == HTTP_OK && look_into(v, form, body, false))
+        a.status = v->poison_status ? v->poison_status : 400;
+    if (a.status == 0 && a.error == HTTP_OK) {
+        a.status = 200;
+        a.written = form == RW_FORM_V2;
+        (void)look_into(v, form, body, true);
+    }
+    return a;
+}
+
+static int start(struct transport *t, enum rw_form form, struct str body, transport_done_fn done, void *arg,
+                 char why[256])
+{
+    struct receiver *v = CONTAINER_OF(t, struct receiver, transport);
+
+    (void)why;
+    assert_false(v->busy);
+    assert_true(v->n < MAX_REQUESTS);
+    v->forms[v->n] = form;
+    v->at[v->n] = now_ms;
+    if (v->n == 0)
+        assert_int_equal(buf_put_str(&v->first_body, body), 0);
+    v->same_bytes = (v->n == 0 || v->same_bytes) && str_eq(body, buf_str(&v->first_body));
+    v->n++;
+    v->done = done;
+    v->arg = arg;
+    v->pending = decide(v, form, body);
+    v->busy = true;
+    return 0;
+}
+
+static void cancel(struct transport *t)
+{
+    CONTAINER_OF(t, struct receiver, transport)->busy = false;
+}
+
+struct bench {
+    struct receiver receiver;
+    struct rw_endpoint_config *config;
+    struct loop *loop;
+    struct queue *queue;
+    struct intake *intake;
+    struct sender *sender;
+};
+
+static void begin(struct bench *b, const char *config)
+{
+    char yaml[512];
+    struct queue_options qo = {.max_bytes = 64 << 20};
+
+    now_ms = 1000;
+    memset(b, 0, sizeof(*b));
+    buf_init(&b->receiver.first_body, 1 << 20);
+    b->receiver.transport = (struct transport){.start = start, .cancel = cancel};
+    (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/', name: hub, metadata_config: {send: false}%s}]",
+                   config);
+    b->config = rw_endpoint(yaml);
+    assert_int_equal(loop_new(&b->loop, &by_hand), 0);
+    assert_int_equal(queue_new(&b->queue, &qo, NULL), 0);
+    assert_int_equal(intake_new(&b->intake, b->config, b->queue, NULL), 0);
+    struct sender_options so = {
+        .config = b->config, .loop = b->loop, .transport = &b->receiver.transport, .queue = b->queue};
+    assert_int_equal(sender_new(&b->sender, &so), 0);
+    log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
+}
+
+static void end(struct bench *b)
+{
+    (void)sender_free(b->sender);
+    (void)intake_free(b->intake);
+    (void)queue_free(b->queue);
+    (void)loop_free(b->loop);
+    buf_done(&b->receiver.first_body);
+    (void)rw_endpoint_config_unref(b->config);
+}
+
+static void publish(struct bench *b, const char *score_name, size_t n)
+{
+    struct batch *batch = rw_batch(score_name, n, START + now_ms);
+
+    assert_int_equal(intake_publish(b->intake, batch, START + now_ms), 0);
+    (void)batch_unref(batch);
+    assert_int_equal(loop_turn(b->loop, 0), 0); /* which learns the time */
+    sender_kick(b->sender);
+}
+
+/* Gives answers until nothing happens at this time. */
+static void settle(struct bench *b)
+{
+    for (int quiet = 0; quiet < 2;) {
+        if (b->receiver.busy) {
+            b->receiver.busy = false;
+            b->receiver.done(b->receiver.arg, &b->receiver.pending);
+            quiet = 0;
+        } else {
+            quiet++;
+        }
+        assert_int_equal(loop_turn(b->loop, 0), 0);
+    }
+}
+
+/* Moves the clock in steps until nothing waits, at most so long. */
+static void run_until_sent(struct bench *b, int64_t ms)
+{
+    for (int64_t until = now_ms + ms; now_ms <= until; now_ms += 10) {
+        settle(b);
+        if (sender_done(b->sender))
+            return;
+    }
+}
+
+static struct queue_stats left(const struct bench *b)
+{
+    struct queue_stats s;
+
+    queue_stats(b->queue, &s);
+    return s;
+}
+
+static void push(struct bench *b, struct transport_answer a)
+{
+    b->receiver.script[b->receiver.n_script++] = a;
+}
+
+#define ANSWER(...) ((struct transport_answer){.retry_after_ms = -1, __VA_ARGS__})
+
+static void retried_bytes_are_the_same(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, "");
+    push(&b, ANSWER(.status = 500, .text = "status 500: no"));
+    push(&b, ANSWER(.status = 429, .text = "status 429"));
+    push(&b, ANSWER(.error = HTTP_TIMEOUT, .text = "no answer within 30.0 s"));
+    push(&b, ANSWER(.error = HTTP_CONNECT));
+    publish(&b, "a", 100);
+    settle(&b);
+    assert_string_equal(sender_stats(b.sender)->error, "status 500: no");
+    assert_int_equal(sender_stats(b.sender)->state, SENDER_BACKING_OFF);
+    run_until_sent(&b, 60000);
+    assert_int_equal(b.receiver.n, 5);
+    assert_true(b.receiver.same_bytes);
+    for (size_t i = 1; i < 5; i++) {
+        int64_t waited = b.receiver.at[i] - b.receiver.at[i - 1], whole = 1000ll << (i - 1);
+
+        assert_in_range(waited, whole / 2, whole + 10);
+    }
+    assert_int_equal(sender_stats(b.sender)->samples, 100);
+    assert_int_equal(sender_stats(b.sender)->retried, 400);
+    assert_string_equal(sender_stats(b.sender)->error, "");
+    assert_int_equal(left(&b).records, 0);
+    end(&b);
+}
+
+static void what_grows_too_old_under_way_is_left_out(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, ", queue_config: {sample_age_limit: 5s}");
+    b.receiver.always = ANSWER(.status = 503);
+    publish(&b, "a", 10);
+    run_until_sent(&b, 60000);
+    assert_int_equal(left(&b).dropped[DROP_TOO_OLD], 10);
+    assert_int_equal(left(&b).records, 0);
+    assert_in_range(now_ms, 6000, 20000);
+    end(&b);
+}
+
+static void retry_after_is_waited_for(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, "");
+    push(&b, ANSWER(.status = 503));
+    b.receiver.script[0].retry_after_ms = 45000;
+    publish(&b, "a", 1);
+    run_until_sent(&b, 60000);
+    assert_int_equal(b.receiver.n, 2);
+    assert_in_range(b.receiver.at[1] - b.receiver.at[0], 45000, 45020);
+    end(&b);
+}
+
+static void never_again(void **state)
+{
+    static const long statuses[] = {401, 403, 404, 405, 409, 415, 418, 451, 999, 100, 600};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+        struct bench b;
+
+        begin(&b, "");
+        push(&b, ANSWER(.status = statuses[i]));
+        publish(&b, "a", 100);
+        publish(&b, "b", 10);
+        run_until_sent(&b, 1000);
+        assert_int_equal(b.receiver.n, 2);
+        assert_int_equal(left(&b).dropped[DROP_REJECTED], 100);
+        assert_int_equal(sender_stats(b.sender)->samples, 10);
+        assert_int_equal(sender_stats(b.sender)->failed, 100);
+        end(&b);
+    }
+}
+
+static void poison_is_found_and_left_out(void **state)
+{
+    static const struct {
+        size_t series;
+        const char *poison;
+        size_t bad;
+        long status;
+    } cases[] = {
+        {1, "n00000", 1, 400},
+        {2, "n00001", 1, 422},
+        {1000, "n00000", 1, 413},
+        {1000, "n00999", 1, 400},
+        {1000, "n00123 n00124 n00777", 3, 400},
+        {4000, "n00123 n01124 n00777 n03999 n02000", 5, 422},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct bench b;
+
+        begin(&b, "");
+        b.receiver.poison = cases[i].poison;
+        b.receiver.poison_status = cases[i].status;
+        publish(&b, "a", cases[i].series);
+        run_until_sent(&b, 1000);
+        for (size_t k = 0; k < cases[i].series; k++) {
+            char node[32];
+
+            (void)snprintf(node, sizeof(node), "n%05zu", k);
+            assert_int_equal(b.receiver.accepted[k], strstr(cases[i].poison, node) ? 0 : 1);
+        }
+        assert_int_equal(left(&b).dropped[DROP_REJECTED], cases[i].bad);
+        assert_int_equal(sender_stats(b.sender)->samples, cases[i].series - cases[i].bad);
+        assert_true(b.receiver.n <= 1 + cases[i].bad * 2 * 13);
+        end(&b);
+    }
+}
+
+static void who_refuses_all_is_not_asked_forever(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, "");
+    b.receiver.always = ANSWER(.status = 400);
+    publish(&b, "a", 4000);
+    run_until_sent(&b, 1000);
+    assert_true(b.receiver.n < 50);
+    assert_int_equal(left(&b).dropped[DROP_REJECTED], 4000);
+    assert_int_equal(left(&b).records, 0);
+    end(&b);
+}
+
+/* An outage in the midst of halving: what is left comes later, what was taken does not come again. */
+static void halving_survives_an_outage(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, "");
+    b.receiver.poison = "n00002";
+    push(&b, ANSWER(.status = 400));
+    push(&b, ANSWER(.status = 503));
+    push(&b, ANSWER(.error = HTTP_BROKEN));
+    publish(&b, "a", 100);
+    run_until_sent(&b, 60000);
+    for (size_t k = 0; k < 100; k++)
+        assert_int_equal(b.receiver.accepted[k], k == 2 ? 0 : 1);
+    end(&b);
+}
+
+static void steps_down_remembers_and_probes_again(void **state)
+{
+    static const struct {
+        const char *protocol;
+        enum rw_form first;
+        long status;
+    } cases[] = {{"'2.0'", RW_FORM_V2, 415},
+                 {"'2.0'", RW_FORM_V2, 400},
+                 {"vm", RW_FORM_VM, 415},
+                 {"vm", RW_FORM_VM, 400}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct bench b;
+        char config[64];
+
+        (void)snprintf(config, sizeof(config), ", protocol: %s", cases[i].protocol);
+        begin(&b, config);
+        b.receiver.refuses = 1u << cases[i].first;
+        b.receiver.refuses_with = cases[i].status;
+        for (int k = 0; k < 10; k++) {
+            publish(&b, "a", 10);
+            run_until_sent(&b, 1000);
+            now_ms += 1000;
+        }
+        assert_int_equal(b.receiver.n, 11);
+        assert_int_equal(b.receiver.forms[0], cases[i].first);
+        for (size_t k = 1; k < 11; k++)
+            assert_int_equal(b.receiver.forms[k], RW_FORM_V1);
+        for (size_t k = 0; k < 10; k++)
+            assert_int_equal(b.receiver.accepted[k], 10);
+        /* After an hour the receiver may be another one. */
+        now_ms += SENDER_PROBE_MS;
+        b.receiver.refuses = 0;
+        publish(&b, "a", 10);
+        publish(&b, "a", 10);
+        run_until_sent(&b, 1000);
+        assert_int_equal(b.receiver.n, 13);
+        assert_int_equal(b.receiver.forms[11], cases[i].first);
+        assert_int_equal(b.receiver.forms[12], cases[i].first);
+        assert_int_equal(left(&b).dropped[DROP_REJECTED], 0);
+        end(&b);
+    }
+}
+
+static void a_proxys_400_does_not_cost_the_form(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, ", protocol: '2.0'");
+    push(&b, ANSWER(.status = 400)); /* 2.0: whole */
+    push(&b, ANSWER(.status = 400)); /* 1.0: refused too, so it is about the samples */
+    publish(&b, "a", 1);
+    run_until_sent(&b, 1000);
+    assert_int_equal(b.receiver.n, 2);
+    assert_int_equal(left(&b).dropped[DROP_REJECTED], 1);
+    publish(&b, "a", 1);
+    run_until_sent(&b, 1000);
+    assert_int_equal(b.receiver.forms[2], RW_FORM_V2);
+    end(&b);
+}
+
+static void two_hundred_without_written_is_no_2_0(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, ", protocol: '2.0'");
+    push(&b, ANSWER(.status = 204));
+    publish(&b, "a", 5);
+    run_until_sent(&b, 1000);
+    assert_int_equal(b.receiver.n, 2);
+    assert_int_equal(b.receiver.forms[1], RW_FORM_V1);
+    assert_int_equal(b.receiver.accepted[4], 1);
+    assert_int_equal(sender_stats(b.sender)->samples, 5);
+    end(&b);
+}
+
+static void auto_climbs_down_to_what_is_understood(void **state)
+{
+    static const struct {
+        unsigned refuses;
+        enum rw_form ends_with;
+        size_t requests;
+    } cases[] = {
+        {0, RW_FORM_VM, 1},
+        {1u << RW_FORM_VM, RW_FORM_V2, 2},
+        {1u << RW_FORM_VM | 1u << RW_FORM_V2, RW_FORM_V1, 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct bench b;
+
+        begin(&b, ", protocol: auto");
+        b.receiver.refuses = cases[i].refuses;
+        publish(&b, "a", 5);
+        run_until_sent(&b, 1000);
+        assert_int_equal(b.receiver.n, cases[i].requests);
+        assert_int_equal(sender_stats(b.sender)->form, cases[i].ends_with);
+        end(&b);
+    }
+}
+
+static void a_hurried_sender_tries_once(void **state)
+{
+    struct bench b;
+
+    (void)state;
+    begin(&b, "");
+    b.receiver.always = ANSWER(.status = 503);
+    publish(&b, "a", 5);
+    settle(&b);
+    assert_false(sender_done(b.sender));
+    sender_hurry(b.sender);
+    settle(&b);
+    assert_true(sender_done(b.sender));
+    assert_int_equal(b.receiver.n, 2);
+    assert_int_equal(left(&b).samples, 5);
+    end(&b);
+    begin(&b, "");
+    publish(&b, "a", 5);
+    publish(&b, "b", 5);
+    sender_hurry(b.sender);
+    settle(&b);
+    assert_true(sender_done(b.sender));
+    assert_int_equal(left(&b).samples, 0);
+    end(&b);
+}
+
+static void markers_come_later_than_values(void **state)
+{
+    struct bench b;
+    struct batch *batch;
+    Rw__V1__WriteRequest *rq;
+    struct record *r;
+    struct str payload;
+
+    (void)state;
+    begin(&b, "");
+    batch = rw_batch("a", 10, START);
+    assert_int_equal(intake_publish(b.intake, batch, START), 0);
+    (void)batch_unref(batch);
+    batch = rw_batch("a", 7, START + 1000);
+    assert_int_equal(intake_publish(b.intake, batch, START + 1000), 0);
+    /* The clock was set back: the order of a series must not suffer. */
+    assert_int_equal(intake_withdraw(b.intake, STR("a"), START - 5000, START - 5000), 0);
+    (void)batch_unref(batch);
+    int64_t times[] = {START, START + 1000, START + 1000, START + 1001};
+    size_t counts[] = {10, 3, 7, 7};
+    for (size_t i = 0; i < 4; i++) {
+        r = queue_pick(b.queue, START);
+        assert_int_equal(queue_payload(b.queue, r, &payload), 0);
+        rq = rw_decode(payload);
+        assert_int_equal(r->kind, i % 2 ? RECORD_MARKERS : RECORD_SAMPLES);
+        assert_int_equal(rq->n_timeseries, counts[i]);
+        for (size_t k = 0; k < rq->n_timeseries; k++) {
+            assert_int_equal(rq->timeseries[k]->samples[0]->timestamp, times[i]);
+            assert_int_equal(rw_bits(rq->timeseries[k]->samples[0]->value) == 0x7ff0000000000002ull, i % 2);
+        }
+        rw__v1__write_request__free_unpacked(rq, NULL);
+        queue_finish(b.queue, r, DROP_REJECTED, 0);
+    }
+    assert_null(queue_pick(b.queue, START));
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(retried_bytes_are_the_same),
+        cmocka_unit_test(what_grows_too_old_under_way_is_left_out),
+        cmocka_unit_test(retry_after_is_waited_for),
+        cmocka_unit_test(never_again),
+        cmocka_unit_test(poison_is_found_and_left_out),
+        cmocka_unit_test(who_refuses_all_is_not_asked_forever),
+        cmocka_unit_test(halving_survives_an_outage),
+        cmocka_unit_test(steps_down_remembers_and_probes_again),
+        cmocka_unit_test(a_proxys_400_does_not_cost_the_form),
+        cmocka_unit_test(two_hundred_without_written_is_no_2_0),
+        cmocka_unit_test(auto_climbs_down_to_what_is_understood),
+        cmocka_unit_test(a_hurried_sender_tries_once),
+        cmocka_unit_test(markers_come_later_than_values),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
