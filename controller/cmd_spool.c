@@ -86,8 +86,8 @@ static void print_segment(const struct look *l, const char *path, size_t bytes)
         unix_ms_format((unix_ms){l->first_ms}, first);
         unix_ms_format((unix_ms){l->last_ms}, last);
     }
-    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes, l->records,
-                 l->samples, first, last);
+    (void)printf("%s  %zu bytes  %" PRIu64 " records  %" PRIu64 " samples  %s to %s\n", path, bytes,
+                 l->records, l->samples, first, last);
 }
 
 static void look_at_file(struct look *total, const char *path)
@@ -173,7 +173,8 @@ static int run_look(struct look *l, const char *what, const char **paths, int n)
     for (int i = 0; i < n; i++)
         look_at(l, paths[i]);
     if (strcmp(what, "export") != 0)
-        (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64 " bytes lost\n",
+        (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
+                     " bytes lost\n",
                      l->records, l->samples, l->damaged_places, l->damaged_bytes);
     return l->failed || l->damaged_places || fflush(stdout) != 0;
 }

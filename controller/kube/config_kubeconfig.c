@@ -3,6 +3,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/doc.h"
+#include "exporter/score/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -273,6 +274,15 @@ static int parse(struct doc **ret, struct str text, struct problems *p, char why
     return 0;
 }
 
+/* Names in it may hold anything. */
+static void make_one_line(char why[512])
+{
+    char raw[512];
+
+    (void)snprintf(raw, sizeof(raw), "%s", why);
+    text_line(why, 512, str_of(raw));
+}
+
 int kube_config_parse(struct kube_config **ret, struct str text, const char *dir, const char *context,
                       char why[512])
 {
@@ -291,8 +301,10 @@ int kube_config_parse(struct kube_config **ret, struct str text, const char *dir
         r = kube_config_new(&c);
     if (r == 0)
         r = read_context(&(struct reading){.c = c, .dir = dir, .why = why}, doc_root(doc), context);
-    if (r < 0)
+    if (r < 0) {
+        make_one_line(why);
         return r;
+    }
     *ret = TAKE_PTR(c);
     return 0;
 }

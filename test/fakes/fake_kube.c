@@ -198,6 +198,6 @@ void fake_kube_advance(struct fake_kube *f, int64_t ms)
 
 void fake_kube_idle(struct fake_kube *f)
 {
-    for (unsigned i = 0; i < 20; i++)
+    for (unsigned i = 0; i < 30; i++)
         check(loop_turn(f->loop, 1) == 0, "the loop has failed");
 }

@@ -3,7 +3,7 @@
 import signal
 
 from lib.agent import summary
-from lib.fake import failure, results
+from lib.fake import plain, results
 from lib.kube import CLUSTER, DOMAIN, SCORES
 
 
@@ -25,7 +25,7 @@ def test_removed(kube, fake, start_agent):
 
 
 def test_one_that_never_scored_leaves_none_either(kube, fake, start_agent):
-    kube.configure(summary("a", fake.on("/s", failure(500)), interval=600))
+    kube.configure(summary("a", fake.on("/s", plain("out of order", 500)), interval=600))
     start_agent({}, *kube.flags())
     kube.wait_condition("a", "Scored", "False")
     kube.configure()

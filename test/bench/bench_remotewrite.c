@@ -1,0 +1,206 @@
+/* Remote write's encoding of 100,000 series: the first time, in the steady state, and what the usual way costs: protobuf-c
+ * packing and snappy, each round anew. Then what a receiver's other forms cost, and bytes a sample of each. */
+#include "exporter/score/answer.h"
+#include "remote_v1.pb-c.h"
+#include "remotewrite/body.h"
+#include "remotewrite/crc32c.h"
+#include "remotewrite/frame.h"
+#include "test/bench/gen.h"
+#include "test/bench/measure.h"
+
+#include <snappy-c.h>
+
+enum {
+    SERIES = 100000,
+    PART = 10000,
+    PARTS = SERIES / PART,
+    REPEATS = 15,
+    PEER_REPEATS = 5,
+    LABEL_MAX = 256
+};
+
+static const int64_t AT = 1760000000123;
+
+struct work {
+    struct batch *batch;
+    struct rw_endpoint_config config;
+    struct label_bytes *labels;
+    struct frame *frames[PARTS];
+    struct buf out, blocks[PARTS];
+    Rw__V1__WriteRequest *decoded[PARTS];
+    struct buf packed;
+    enum rw_form form;
+    size_t bytes;
+    uint32_t crc;
+};
+
+static void make_labels(void *arg)
+{
+    struct work *w = arg;
+
+    w->labels = label_bytes_free(w->labels);
+    must(label_bytes_new(&w->labels, w->batch->set, &w->config) == 0);
+}
+
+static void make_frames(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        w->frames[i] = frame_free(w->frames[i]);
+        must(frame_new(&w->frames[i], w->labels, NULL, i * PART, PART, AT) == 0);
+    }
+}
+
+/* A round, into memory that is kept. */
+static void fill(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++)
+        frame_fill(w->frames[i], w->blocks[i].p, w->batch->values, AT);
+    measure_keep(w->blocks[0].p);
+}
+
+/* A round as intake does it: into new memory for each record, and with the record's checksum. */
+static void fill_fresh(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        char *block = malloc(w->frames[i]->block_n);
+
+        must(block != NULL);
+        frame_fill(w->frames[i], block, w->batch->values, AT);
+        w->crc = crc32c(0, (struct str){block, w->frames[i]->block_n});
+        measure_keep(block);
+        free(block);
+    }
+}
+
+static void copy(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++)
+        memcpy(w->blocks[i].p, w->frames[i]->block, w->frames[i]->block_n);
+    measure_keep(w->blocks[0].p);
+}
+
+static void checksum(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++)
+        w->crc = crc32c(w->crc, buf_str(&w->blocks[i]));
+}
+
+static void pack_by_protobuf_c(void *arg)
+{
+    struct work *w = arg;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        w->packed.n = rw__v1__write_request__pack(w->decoded[i], (uint8_t *)w->packed.p);
+        measure_keep(w->packed.p);
+    }
+}
+
+static void pack_and_compress(void *arg)
+{
+    struct work *w = arg;
+
+    w->bytes = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t n = w->out.cap;
+
+        w->packed.n = rw__v1__write_request__pack(w->decoded[i], (uint8_t *)w->packed.p);
+        must(snappy_compress(w->packed.p, w->packed.n, w->out.p, &n) == SNAPPY_OK);
+        w->bytes += n;
+    }
+}
+
+static void other_form(void *arg)
+{
+    struct work *w = arg;
+
+    w->bytes = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        w->out.n = 0;
+        must(body_make(w->form, buf_str(&w->blocks[i]), 0, PART, &w->out) == 0);
+        w->bytes += w->out.n;
+    }
+}
+
+static void make_batch(struct work *w)
+{
+    static const struct batch_options options = {
+        .cluster_name = "cluster-1", .score_name = "sample_my_score", .max_series = 1u << 24};
+    BUF_AUTO(body, SIZE_MAX / 2);
+    struct batch_builder *builder;
+    struct answer_stats stats;
+    char why[1024];
+
+    gen_scoring_answer(&body, SERIES, 0, 0);
+    must(batch_builder_new(&builder, &options) == 0 && batch_begin(builder) == 0);
+    must(answer_parse(buf_str(&body), builder, LABEL_MAX, &stats, why) == ROUND_OK);
+    must(batch_seal(builder, (unix_ms){AT}, &w->batch, NULL) == 0);
+    (void)batch_builder_free(builder);
+}
+
+static void make_peers_input(struct work *w)
+{
+    size_t most = 0;
+    char *room;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        BUF_AUTO(message, BODY_MAX);
+
+        must(body_unpack(buf_str(&w->blocks[i]), &message) == 0);
+        w->decoded[i] = rw__v1__write_request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        must(w->decoded[i] != NULL);
+        most = size_max(most, message.n);
+    }
+    w->packed.max = w->out.max = SIZE_MAX / 2;
+    must(buf_room(&w->packed, most, &room) == 0);
+    must(buf_room(&w->out, snappy_max_compressed_length(most) * 2, &room) == 0);
+}
+
+static void make_room(struct work *w)
+{
+    char *room;
+
+    for (size_t i = 0; i < PARTS; i++) {
+        w->blocks[i].max = SIZE_MAX / 2;
+        must(buf_room(&w->blocks[i], w->frames[i]->block_n, &room) == 0);
+        w->blocks[i].n = w->frames[i]->block_n;
+        w->bytes += w->frames[i]->block_n;
+    }
+}
+
+int main(void)
+{
+    static struct work w;
+    const double ns = 1e6 / SERIES;
+
+    measure_init();
+    make_batch(&w);
+    measure_print(measure_ms(make_labels, &w, PEER_REPEATS) * ns, "labels_ns");
+    measure_print(measure_ms(make_frames, &w, PEER_REPEATS) * ns, "frame_ns");
+    make_room(&w);
+    measure_print((double)w.bytes / SERIES, "template_bytes");
+    measure_print(measure_ms(fill, &w, REPEATS) * ns, "fill_ns");
+    measure_print(measure_ms(copy, &w, REPEATS) * ns, "memcpy_ns");
+    measure_print(measure_ms(checksum, &w, REPEATS) * ns, "crc32c_ns");
+    measure_print(measure_ms(fill_fresh, &w, REPEATS) * ns, "fill_fresh_crc_ns");
+    make_peers_input(&w);
+    measure_print(measure_ms(pack_by_protobuf_c, &w, PEER_REPEATS) * ns, "protobuf_c_ns");
+    measure_print(measure_ms(pack_and_compress, &w, PEER_REPEATS) * ns, "protobuf_c_snappy_ns");
+    measure_print((double)w.bytes / SERIES, "snappy_bytes");
+    for (w.form = RW_FORM_VM; w.form <= RW_FORM_V2; w.form++) {
+        const char *name = w.form == RW_FORM_VM ? "vm_zstd" : "v2_snappy";
+
+        measure_print(measure_ms(other_form, &w, PEER_REPEATS) * ns, "%s_ns", name);
+        measure_print((double)w.bytes / SERIES, "%s_bytes", name);
+    }
+    return 0;
+}

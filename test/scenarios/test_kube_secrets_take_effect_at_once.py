@@ -1,0 +1,58 @@
+"""Tokens come from Secrets of the agent's namespace: late, changed and removed ones take effect at once, and the hub's credentials
+never leave."""
+
+from lib.agent import summary
+from lib.fake import plain, results
+
+TOKEN = {"scoringEndpointAuthName": "token", "scoringEndpointAuthKey": "key"}
+
+
+def tokens(fake):
+    return [r.token for r in fake.requests("/s")]
+
+
+def test_late_changed_and_no_longer_named(kube, fake, start_agent):
+    url = fake.on("/s", results({}, 1))
+    kube.configure(summary("a", url, interval=300, **TOKEN))
+    agent = start_agent({}, *kube.flags())
+    assert 'secret "token", key "key": not found' in kube.wait_condition("a", "Scored", "False")[2]
+    assert tokens(fake) == []
+    kube.secret("token", key="first\n")
+    kube.wait_items("a", {"a": 1})
+    assert tokens(fake) == ["Bearer first"]
+    kube.secret("token", key="second")
+    agent.wait_until(lambda: "secret changed" in agent.log(), "the change is seen")
+    kube.configure(summary("a", url, interval=299, **TOKEN))
+    agent.wait_until(lambda: len(tokens(fake)) == 2, "the second round")
+    kube.configure(summary("a", url, interval=298))
+    agent.wait_until(lambda: len(tokens(fake)) == 3, "the third round")
+    assert tokens(fake)[1:] == ["Bearer second", None]
+
+
+def test_a_changed_token_after_a_refusal_needs_no_waiting(kube, fake, start_agent):
+    url = fake.on("/s", plain("who are you", 401))
+    kube.secret("token", key="bad")
+    kube.configure(summary("a", url, interval=300, **TOKEN))
+    agent = start_agent({}, *kube.flags())
+    agent.wait_until(lambda: tokens(fake), "the first round")
+    assert "401" in kube.wait_condition("a", "Scored", "False")[2]
+    fake.on("/s", results({}, 3))
+    kube.secret("token", key="good")
+    kube.wait_items("a", {"a": 3}, deadline=10)
+    assert tokens(fake)[-1] == "Bearer good"
+
+
+def test_the_hubs_credentials_are_no_token(kube, fake, start_agent):
+    url = fake.on("/s", results({}, 1))
+    kube.secret("dynamic-scoring-hub-kubeconfig", token="s3cret")
+    kube.secret("renamed", kubeconfig="k", token="s3cret")
+    kube.configure(
+        summary("a", url, scoringEndpointAuthName="dynamic-scoring-hub-kubeconfig", scoringEndpointAuthKey="token"),
+        summary("b", url, scoringEndpointAuthName="renamed", scoringEndpointAuthKey="token"),
+    )
+    agent = start_agent({}, *kube.flags())
+    agent.wait_rounds("a", 3)
+    agent.wait_rounds("b", 3)
+    assert "secret" in kube.wait_condition("a", "Scored", "False")[2]
+    assert fake.requests("/s") == []
+    assert "s3cret" not in agent.log()

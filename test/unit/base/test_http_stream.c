@@ -1,0 +1,230 @@
+/* Answers taken piece by piece, the idle timeout, and gzip asked for. */
+#include "test/oom.h"
+#include "test/unit/base/http_world.h"
+
+static int setup(void **state)
+{
+    *state = world_new(fake_new(), fake_new());
+    return 0;
+}
+
+struct reader {
+    struct got got; /* the first member: on_done takes it */
+    struct env *e;
+    struct http_call *call;
+    size_t pieces, bytes, largest, cancel_at;
+    bool empty_first, start_another, free_client;
+    char first[64];
+    struct got other;
+};
+
+static void on_data(void *arg, struct str piece)
+{
+    struct reader *r = arg;
+
+    if (r->pieces++ == 0)
+        r->empty_first = piece.n == 0;
+    if (r->bytes == 0 && piece.n)
+        (void)snprintf(r->first, sizeof(r->first), "%.*s", STR_ARG(piece));
+    r->bytes += piece.n;
+    r->largest = size_max(r->largest, piece.n);
+    if (r->start_another && r->pieces == 1)
+        start(r->e,
+              &(struct http_request){.url = fake_url(r->e->other, "/"), .max_answer = 99, .timeout_ms = 9999},
+              &r->other);
+    if (r->pieces == r->cancel_at)
+        r->call = http_cancel(r->call);
+    if (r->free_client)
+        r->e->http = http_free(r->e->http);
+}
+
+static void begin(struct reader *r, struct env *e, struct http_request *rq)
+{
+    r->e = e;
+    rq->on_data = on_data;
+    assert_int_equal(http_start(&r->call, e->http, rq, on_done, r), 0);
+}
+
+static void test_pieces(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {0};
+
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_CHUNKED, .body = "hello, world"});
+    begin(&r, e, &rq);
+    turn_until(e, &r.got.times, 1);
+    assert_ok(&r.got, 200);
+    assert_true(r.empty_first);
+    assert_int_equal(r.bytes, 12);
+    assert_int_equal(r.got.body.n, 0);
+}
+
+/* Far past max_answer, and never more than a window of it in memory. */
+static void test_no_ceiling_but_a_window(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {0};
+
+    rq.max_answer = 10;
+    fake_push(e->server, (struct fake_answer){.body = "0123456789abcdef", .repeat = 2 << 20});
+    begin(&r, e, &rq);
+    turn_until(e, &r.got.times, 1);
+    assert_ok(&r.got, 200);
+    assert_int_equal(r.bytes, 32 << 20);
+    assert_in_range(r.largest, 1, 320 << 10);
+}
+
+static void test_gzip(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {0};
+
+    rq.accept_gzip = true;
+    rq.headers = (const char *const[]){"X-Other: 1"};
+    rq.n_headers = 1;
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "0123456789", .repeat = 1 << 20});
+    begin(&r, e, &rq);
+    turn_until(e, &r.got.times, 1);
+    assert_ok(&r.got, 200);
+    assert_int_equal(r.bytes, 10 << 20);
+    assert_header(fake_request(e->server, 0), "Accept-Encoding", "gzip");
+    assert_header(fake_request(e->server, 0), "Accept", "application/json");
+    assert_header(fake_request(e->server, 0), "X-Other", "1");
+}
+
+/* Other answers than 2xx are kept as usual. */
+static void test_errors_are_kept(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {0};
+
+    fake_push(e->server, (struct fake_answer){.status = 410, .body = "gone"});
+    begin(&r, e, &rq);
+    turn_until(e, &r.got.times, 1);
+    assert_ok(&r.got, 410);
+    assert_int_equal(r.pieces, 0);
+    assert_body(&r.got, "gone");
+}
+
+static void test_cut_after_some(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {0};
+
+    fake_push(e->server,
+              (struct fake_answer){.mode = FAKE_RAW,
+                                   .body = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome bytes"});
+    begin(&r, e, &rq);
+    turn_until(e, &r.got.times, 1);
+    assert_failed(&r.got, HTTP_BROKEN);
+    assert_string_equal(r.first, "some bytes");
+}
+
+static void test_on_data_may_cancel(void **state)
+{
+    struct env *e = *state;
+
+    for (size_t at = 1; at <= 3; at++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct reader r = {.cancel_at = at};
+        fake_push(e->server, (struct fake_answer){.body = "0123456789abcdef", .repeat = 1 << 20});
+        begin(&r, e, &rq);
+        for (int64_t end = now() + PATIENCE_MS; r.call && now() < end;)
+            assert_int_equal(loop_turn(e->loop, 20), 0);
+        assert_null(r.call);
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(loop_turn(e->loop, 1), 0);
+        assert_int_equal(r.pieces, at);
+        assert_int_equal(r.got.times, 0);
+    }
+}
+
+static void test_on_data_may_start_another(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {.start_another = true};
+
+    fake_push(e->server, (struct fake_answer){.body = "x"});
+    begin(&r, e, &rq);
+    turn_until(e, &r.other.times, 1);
+    turn_until(e, &r.got.times, 1);
+    assert_body(&r.other, "{}");
+}
+
+static void test_on_data_may_free_the_client(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct reader r = {.free_client = true};
+
+    fake_push(e->server, (struct fake_answer){.body = "x"});
+    begin(&r, e, &rq);
+    for (int64_t end = now() + PATIENCE_MS; e->http && now() < end;)
+        assert_int_equal(loop_turn(e->loop, 20), 0);
+    assert_null(e->http);
+    assert_int_equal(loop_turn(e->loop, 1), 0);
+    assert_int_equal(r.pieces, 1);
+}
+
+static void test_idle_timeout(void **state)
+{
+    static const enum fake_mode modes[] = {FAKE_HANG, FAKE_HANG_LATE};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct reader r = {0};
+        rq.idle_timeout_ms = 100;
+        fake_push(e->server, (struct fake_answer){.mode = modes[i], .body = "0123456789"});
+        begin(&r, e, &rq);
+        turn_until(e, &r.got.times, 1);
+        assert_failed(&r.got, HTTP_TIMEOUT);
+        assert_string_equal(r.got.a.reason, "nothing came for 0.1 s");
+        assert_int_equal(r.bytes, i == 0 ? 0 : 5);
+    }
+}
+
+static void test_memory(void **state)
+{
+    struct env *e = *state;
+
+    fake_default(e->server, (struct fake_answer){.mode = FAKE_CHUNKED, .body = "hello"});
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct reader r = {.e = e};
+        int result;
+        rq.on_data = on_data;
+        rq.idle_timeout_ms = 10000;
+        result = http_start(&r.call, e->http, &rq, on_done, &r);
+        assert_true(result == 0 || (result == -ENOMEM && oom_happened()));
+        if (result < 0)
+            continue;
+        turn_until(e, &r.got.times, 1);
+        assert_true(r.got.a.error == HTTP_OK ? r.bytes == 5 : r.got.a.error == HTTP_MEMORY && oom_happened());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_pieces),
+        CASE(test_no_ceiling_but_a_window),
+        CASE(test_gzip),
+        CASE(test_errors_are_kept),
+        CASE(test_cut_after_some),
+        CASE(test_on_data_may_cancel),
+        CASE(test_on_data_may_start_another),
+        CASE(test_on_data_may_free_the_client),
+        CASE(test_idle_timeout),
+        CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,438 @@
+/* REST calls: what is sent, what comes back, and credentials that change meanwhile. */
+#include "test/fakes/fake_kube.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct got {
+    unsigned times;
+    struct kube_answer a; /* its object is ours */
+};
+
+static int setup(void **state)
+{
+    *state = fake_kube_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    *state = fake_kube_free(*state);
+    return 0;
+}
+
+static void on_done(void *arg, struct kube_answer *a)
+{
+    struct got *g = arg;
+
+    g->times++;
+    json_decref(g->a.object);
+    g->a = *a;
+    json_incref(a->object);
+}
+
+static void call(struct fake_kube *f, const struct kube_request *rq, struct got *g)
+{
+    struct kube_call *c;
+    unsigned before = g->times;
+
+    assert_int_equal(kube_start(&c, f->kube, rq, on_done, g), 0);
+    assert_int_equal(g->times, before);
+    fake_kube_turn(f, &g->times, before + 1);
+}
+
+static void done_with(struct got *g)
+{
+    json_decref(g->a.object);
+}
+
+static const struct kube_request get_a = {
+    .method = KUBE_GET, .resource = &kube_configmaps, .namespace = "ns", .name = "a"};
+
+static void assert_header_is(struct fake_kube *f, size_t i, const char *name, const char *want)
+{
+    char value[256] = "(absent)";
+
+    (void)fake_header(fake_request(f->server, i), name, value, sizeof(value));
+    assert_string_equal(value, want);
+}
+
+static void test_requests(void **state)
+{
+    json_auto_t *body = json_pack("{s:{s:s}}", "metadata", "name", "a");
+    const struct {
+        struct kube_request rq;
+        const char *asked, *content_type;
+    } cases[] = {
+        {get_a, "GET /api/v1/namespaces/ns/configmaps/a", "(absent)"},
+        {{.method = KUBE_LIST, .resource = &kube_secrets}, "GET /api/v1/secrets", "(absent)"},
+        {{.method = KUBE_LIST,
+          .resource = &kube_leases,
+          .namespace = "ns",
+          .label_selector = "a/b=c,d!=e",
+          .field_selector = "metadata.name=x",
+          .query = "limit=5"},
+         "GET "
+         "/apis/coordination.k8s.io/v1/namespaces/ns/leases?labelSelector=a%2Fb%3Dc%2Cd%21%3De&fieldSelector="
+         "metadata.name%3Dx&limit=5",
+         "(absent)"},
+        {{.method = KUBE_CREATE, .resource = &kube_events, .namespace = "ns", .body = body},
+         "POST /apis/events.k8s.io/v1/namespaces/ns/events",
+         "application/json"},
+        {{.method = KUBE_MERGE_PATCH,
+          .resource = &kube_addonplacementscores,
+          .namespace = "c1",
+          .name = "energy",
+          .subresource = "status",
+          .body = body},
+         "PATCH "
+         "/apis/cluster.open-cluster-management.io/v1alpha1/namespaces/c1/addonplacementscores/energy/status",
+         "application/merge-patch+json"},
+        {{.method = KUBE_UPDATE, .resource = &kube_leases, .namespace = "ns", .name = "l", .body = body},
+         "PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/l",
+         "application/json"},
+        {{.method = KUBE_DELETE, .resource = &kube_namespaces, .name = "a:b c"},
+         "DELETE /api/v1/namespaces/a%3Ab%20c",
+         "(absent)"},
+    };
+    struct fake_kube *f = *state;
+    struct got g = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fake_push(f->server, (struct fake_answer){.body = "{\"ok\":true}"});
+        call(f, &cases[i].rq, &g);
+        assert_string_equal(g.a.why, "");
+        assert_int_equal(g.a.verdict, KUBE_OK);
+        assert_true(json_is_true(kube_get(g.a.object, "ok", NULL)));
+        assert_string_equal(fake_kube_asked(f, i), cases[i].asked);
+        assert_string_equal(fake_request(f->server, i)->body,
+                            cases[i].rq.body ? "{\"metadata\":{\"name\":\"a\"}}" : "");
+        assert_header_is(f, i, "Content-Type", cases[i].content_type);
+        assert_header_is(f, i, "Authorization", "Bearer first");
+        assert_header_is(f, i, "Accept-Encoding", "gzip");
+        assert_header_is(f, i, "Accept", "application/json");
+        assert_header_is(f, i, "User-Agent", "dynamic-scoring/test");
+    }
+    done_with(&g);
+}
+
+static void test_refuses_what_is_no_request(void **state)
+{
+    static const struct kube_request cases[] = {
+        {.method = KUBE_GET, .namespace = "ns", .name = "a"},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "ns"},
+        {.method = KUBE_LIST, .resource = &kube_configmaps, .namespace = "ns", .name = "a"},
+        {.method = KUBE_CREATE, .resource = &kube_configmaps, .namespace = "ns"},
+        {.method = KUBE_MERGE_PATCH, .resource = &kube_configmaps, .namespace = "ns", .name = "a"},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "ns", .name = ""},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "ns", .name = ".."},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "../x", .name = "a"},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "ns", .name = "a%2f"},
+        {.method = KUBE_GET, .resource = &kube_configmaps, .namespace = "", .name = "a"},
+        {.method = KUBE_GET,
+         .resource = &kube_configmaps,
+         .namespace = "ns",
+         .name = "a",
+         .subresource = "a/b"},
+    };
+    struct fake_kube *f = *state;
+    struct kube_call *c;
+    struct got g = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(kube_start(&c, f->kube, &cases[i], on_done, &g), -EINVAL);
+    fake_kube_idle(f);
+    assert_int_equal(g.times, 0);
+}
+
+static void test_errors_are_explained(void **state)
+{
+    struct fake_kube *f = *state;
+    struct got g = {0};
+
+    fake_kube_status(f, 403, "Forbidden", "User u cannot get");
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_FORBIDDEN);
+    assert_int_equal(g.a.http_status, 403);
+    assert_string_equal(g.a.reason, "Forbidden");
+    assert_string_equal(g.a.why, "hub: get configmaps ns/a: User u cannot get");
+    assert_null(g.a.object);
+
+    fake_push(f->server, (struct fake_answer){.status = 429,
+                                              .headers = "Retry-After: 1\r\nContent-Type: text/plain\r\n",
+                                              .body = "Too many requests, please try again later."});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_int_equal(g.a.retry_after_ms, 1000);
+    assert_non_null(strstr(g.a.why, "HTTP 429 Too Many Requests: Too many requests, please"));
+
+    fake_push(f->server, (struct fake_answer){.body = "<html>"});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_non_null(strstr(g.a.why, "HTTP 200, but the answer is not JSON at line 1"));
+
+    /* Twice: curl itself tries again when a kept connection turns out to be closed. */
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_int_equal(g.a.http_status, 0);
+
+    fake_push(f->server, (struct fake_answer){.status = 302, .location = "http://127.0.0.1:1/login"});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_int_equal(g.a.http_status, 302);
+}
+
+static void test_answer_past_its_ceiling(void **state)
+{
+    struct fake_kube *f = *state;
+    struct kube_request rq = get_a;
+    struct got g = {0};
+
+    fake_push(f->server, (struct fake_answer){.body = "x", .repeat = 17 << 20});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_TOO_LARGE);
+    fake_push(f->server, (struct fake_answer){.body = " ", .repeat = 1 << 20, .mode = FAKE_GZIP});
+    rq.max_answer = 1000;
+    call(f, &rq, &g);
+    assert_int_equal(g.a.verdict, KUBE_TOO_LARGE);
+}
+
+static void test_compressed_answer(void **state)
+{
+    struct fake_kube *f = *state;
+    struct got g = {0};
+
+    fake_push(f->server,
+              (struct fake_answer){.mode = FAKE_GZIP, .body = fake_kube_object(f, "ns", "a", "12")});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_OK);
+    assert_string_equal(kube_version(g.a.object), "12");
+    done_with(&g);
+}
+
+static void test_body_too_large(void **state)
+{
+    struct fake_kube *f = *state;
+    char *big = calloc(1, 9 << 20);
+    json_auto_t *body = NULL;
+    struct kube_request rq = {.method = KUBE_CREATE, .resource = &kube_configmaps, .namespace = "ns"};
+    struct got g = {0};
+
+    memset(big, 'a', (9 << 20) - 1);
+    body = json_pack("{s:s}", "a", big);
+    rq.body = body;
+    call(f, &rq, &g);
+    assert_int_equal(g.a.verdict, KUBE_TOO_LARGE);
+    assert_int_equal(fake_requests(f->server), 0);
+    free(big);
+}
+
+/* 401: the token is read again, and the caller sees only the end of it. */
+static void test_token_rotated(void **state)
+{
+    struct fake_kube *f = *state;
+    struct got g = {0};
+
+    fake_push(f->server, (struct fake_answer){.body = "{}"});
+    call(f, &get_a, &g);
+    fake_kube_file(f, "token", "second");
+    fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    fake_push(f->server, (struct fake_answer){.body = "{}"});
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_OK);
+    assert_int_equal(fake_requests(f->server), 3);
+    assert_header_is(f, 1, "Authorization", "Bearer first");
+    assert_header_is(f, 2, "Authorization", "Bearer second");
+
+    /* Not renewed: said at once. */
+    fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_UNAUTHORIZED);
+    assert_int_equal(fake_requests(f->server), 4);
+
+    /* Renewed, and no better: once more, not for ever. */
+    fake_kube_file(f, "token", "third");
+    fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_UNAUTHORIZED);
+    assert_int_equal(fake_requests(f->server), 6);
+    assert_null(strstr(g.a.why, "third"));
+    done_with(&g);
+}
+
+static void test_token_read_each_minute(void **state)
+{
+    struct fake_kube *f = *state;
+    struct got g = {0};
+
+    fake_default(f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_file(f, "token", "second");
+    fake_kube_advance(f, 59000);
+    call(f, &get_a, &g);
+    assert_header_is(f, 0, "Authorization", "Bearer first");
+    fake_kube_advance(f, 1000);
+    call(f, &get_a, &g);
+    assert_header_is(f, 1, "Authorization", "Bearer second");
+    done_with(&g);
+}
+
+static void test_credentials_that_cannot_be_read(void **state)
+{
+    struct fake_kube *f = *state;
+    const struct kube_options o = {.config.kubeconfig = fake_kube_text(f, "%s/late", f->dir)};
+    struct kube *k = NULL, *usual = f->kube;
+    struct got g = {0};
+
+    fake_default(f->server, (struct fake_answer){.body = "{}"});
+    /* Known before: the old ones go on. */
+    assert_int_equal(unlink(fake_kube_text(f, "%s/token", f->dir)), 0);
+    fake_kube_advance(f, 60000);
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_OK);
+    assert_non_null(strstr(kube_trouble(f->kube), "tokenFile: file"));
+    fake_kube_file(f, "token", "second");
+    call(f, &get_a, &g);
+    assert_null(kube_trouble(f->kube));
+    assert_header_is(f, 1, "Authorization", "Bearer second");
+
+    /* Never known: a verdict, until they come. */
+    assert_int_equal(kube_new(&k, f->loop, f->http, &o), 0);
+    assert_non_null(strstr(kube_trouble(k), "No such file"));
+    assert_null(kube_default_namespace(k));
+    assert_string_equal(kube_server(k), "");
+    f->kube = k;
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_UNAUTHORIZED);
+    assert_non_null(strstr(g.a.why, "No such file"));
+    assert_int_equal(symlink("kubeconfig", o.config.kubeconfig), 0);
+    call(f, &get_a, &g);
+    assert_int_equal(g.a.verdict, KUBE_OK);
+    assert_string_equal(kube_default_namespace(k), "ns");
+    done_with(&g);
+    (void)kube_free(k);
+    f->kube = usual;
+}
+
+static void test_times_out(void **state)
+{
+    struct fake_kube *f = *state;
+    struct kube_request rq = get_a;
+    struct got g = {0};
+
+    rq.timeout_ms = 50;
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
+    call(f, &rq, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_string_equal(g.a.why, "hub: get configmaps ns/a: no answer within 0.1 s");
+}
+
+static void on_never(void *arg, struct kube_answer *a)
+{
+    (void)arg;
+    (void)a;
+    fail_msg("called after its end");
+}
+
+static void test_cancel(void **state)
+{
+    struct fake_kube *f = *state;
+    struct kube_call *c;
+
+    fake_default(f->server, (struct fake_answer){.mode = FAKE_HANG});
+    assert_int_equal(kube_start(&c, f->kube, &get_a, on_never, NULL), 0);
+    assert_null(kube_cancel(c));
+    assert_int_equal(kube_start(&c, f->kube, &get_a, on_never, NULL), 0);
+    fake_kube_requests(f, 1);
+    assert_null(kube_cancel(c));
+    assert_null(kube_cancel(NULL));
+    /* The rest ends with the client. */
+    assert_int_equal(kube_start(&c, f->kube, &get_a, on_never, NULL), 0);
+    fake_kube_idle(f);
+    f->kube = kube_free(f->kube);
+    fake_kube_idle(f);
+}
+
+static void on_done_free(void *arg, struct kube_answer *a)
+{
+    struct fake_kube *f = arg;
+
+    assert_int_equal(a->verdict, KUBE_OK);
+    f->kube = kube_free(f->kube);
+}
+
+static void test_freed_from_done(void **state)
+{
+    struct fake_kube *f = *state;
+    struct kube_call *c;
+
+    fake_push(f->server, (struct fake_answer){.body = "{}"});
+    assert_int_equal(kube_start(&c, f->kube, &get_a, on_done_free, f), 0);
+    for (unsigned i = 0; i < 2000 && f->kube; i++)
+        assert_int_equal(loop_turn(f->loop, 5), 0);
+    assert_null(f->kube);
+}
+
+static void test_memory(void **state)
+{
+    struct fake_kube *f = *state;
+    json_auto_t *body = json_pack("{s:{s:s}}", "metadata", "name", "a");
+    const struct kube_request rq = {
+        .method = KUBE_CREATE, .resource = &kube_configmaps, .namespace = "ns", .body = body};
+
+    json_set_alloc_funcs(malloc, free);
+    fake_default(f->server, (struct fake_answer){.body = "{\"a\":[1,2,{\"b\":\"c\"}]}"});
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct got g = {0};
+        struct kube_call *c;
+        int r = kube_start(&c, f->kube, &rq, on_done, &g);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        if (r == 0) {
+            fake_kube_turn(f, &g.times, 1);
+            assert_true(g.a.verdict == KUBE_OK ||
+                        (g.a.verdict == KUBE_RETRY && g.a.why[0] && oom_happened()));
+        }
+        done_with(&g);
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        const struct kube_options o = {.config.kubeconfig = fake_kube_text(f, "%s/kubeconfig", f->dir),
+                                       .config.context = "c"};
+        struct kube *k = NULL;
+        int r = kube_new(&k, f->loop, f->http, &o);
+        /* Credentials that could not be read for want of memory are read again. */
+        assert_true((r == 0 && (!kube_trouble(k) || oom_happened())) || (r == -ENOMEM && oom_happened()));
+        (void)kube_free(k);
+    }
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_requests),
+        CASE(test_refuses_what_is_no_request),
+        CASE(test_errors_are_explained),
+        CASE(test_answer_past_its_ceiling),
+        CASE(test_compressed_answer),
+        CASE(test_body_too_large),
+        CASE(test_token_rotated),
+        CASE(test_token_read_each_minute),
+        CASE(test_credentials_that_cannot_be_read),
+        CASE(test_times_out),
+        CASE(test_cancel),
+        CASE(test_freed_from_done),
+        CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

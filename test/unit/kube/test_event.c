@@ -1,0 +1,210 @@
+/* Events: what is sent, what is not sent twice, and what is given up. */
+#include "controller/kube/event.h"
+#include "test/fakes/fake_kube.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct fake_kube *f;
+    struct kube_events *events;
+    json_t *about;
+};
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    w->f = fake_kube_new();
+    w->about =
+        json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", "c1", "name", "energy", "uid", "u-1");
+    assert_int_equal(kube_events_new(&w->events, w->f->kube, "example.org/agent", "pod-0"), 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    w->events = kube_events_free(w->events);
+    json_decref(w->about);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+static void add(struct world *w, const char *note)
+{
+    const struct kube_event e = {.about = w->about,
+                                 .api_version = "v1",
+                                 .kind = "ConfigMap",
+                                 .warning = true,
+                                 .reason = "Broken",
+                                 .action = "Reading",
+                                 .note = note};
+
+    kube_events_add(w->events, &e);
+}
+
+static json_t *sent(struct world *w, size_t i)
+{
+    json_t *o = NULL;
+
+    fake_kube_requests(w->f, i + 1);
+    assert_int_equal(kube_json_parse(&o, str_of(fake_request(w->f->server, i)->body), NULL), 0);
+    return o;
+}
+
+static void test_what_is_sent(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *o = NULL;
+
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    add(w, "line 3: no such field");
+    o = sent(w, 0);
+    assert_string_equal(fake_kube_asked(w->f, 0), "POST /apis/events.k8s.io/v1/namespaces/c1/events");
+    assert_string_equal(kube_str(o, "apiVersion", NULL), "events.k8s.io/v1");
+    assert_string_equal(kube_str(o, "kind", NULL), "Event");
+    assert_string_equal(kube_namespace(o), "c1");
+    assert_int_equal(strncmp(kube_name(o), "energy.", 7), 0);
+    assert_int_equal(strlen(kube_name(o)), 7 + 16);
+    assert_string_equal(kube_str(o, "eventTime", NULL), "2026-11-21T06:23:01.000000Z");
+    assert_string_equal(kube_str(o, "type", NULL), "Warning");
+    assert_string_equal(kube_str(o, "reason", NULL), "Broken");
+    assert_string_equal(kube_str(o, "action", NULL), "Reading");
+    assert_string_equal(kube_str(o, "note", NULL), "line 3: no such field");
+    assert_string_equal(kube_str(o, "reportingController", NULL), "example.org/agent");
+    assert_string_equal(kube_str(o, "reportingInstance", NULL), "pod-0");
+    assert_string_equal(kube_str(o, "regarding", "name", NULL), "energy");
+    assert_string_equal(kube_str(o, "regarding", "namespace", NULL), "c1");
+    assert_string_equal(kube_str(o, "regarding", "uid", NULL), "u-1");
+    assert_string_equal(kube_str(o, "regarding", "kind", NULL), "ConfigMap");
+}
+
+static void test_not_twice_in_ten_minutes(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    add(w, "a");
+    add(w, "a");
+    add(w, "b");
+    fake_kube_requests(w->f, 2);
+    fake_kube_advance(w->f, 599000);
+    add(w, "a");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    fake_kube_advance(w->f, 1000);
+    add(w, "a");
+    fake_kube_requests(w->f, 3);
+}
+
+static void test_long_note_and_no_namespace(void **state)
+{
+    struct world *w = *state;
+    char note[3001];
+    json_auto_t *o = NULL;
+
+    for (size_t i = 0; i < 3000; i += 3)
+        memcpy(note + i, "\xe2\x82\xac", 3);
+    note[3000] = '\0';
+    json_decref(w->about);
+    w->about = json_pack("{s:{s:s}}", "metadata", "name", "node");
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    add(w, note);
+    o = sent(w, 0);
+    assert_int_equal(kube_text(o, "note", NULL).n, 1023);
+    assert_string_equal(kube_namespace(o), "default");
+    assert_string_equal(kube_str(o, "regarding", "namespace", NULL), "default");
+}
+
+static void test_tries_again_then_gives_up(void **state)
+{
+    struct world *w = *state;
+    const char *why;
+
+    add(w, "a");
+    fake_kube_requests(w->f, 1);
+    for (unsigned i = 0; i < 10 && kube_events_dropped(w->events, &why) == 0; i++) {
+        fake_kube_idle(w->f);
+        fake_kube_advance(w->f, 30000);
+    }
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 4);
+    assert_int_equal(kube_events_dropped(w->events, &why), 1);
+    assert_non_null(strstr(why, "hub: create events c1/energy."));
+    /* Without the right: at once, and the next has its turn. */
+    fake_kube_status(w->f, 403, "Forbidden", "no");
+    fake_push(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    add(w, "b");
+    add(w, "c");
+    fake_kube_requests(w->f, 6);
+    fake_kube_idle(w->f);
+    assert_int_equal(kube_events_dropped(w->events, NULL), 2);
+}
+
+static void test_so_many_wait(void **state)
+{
+    struct world *w = *state;
+    const char *why;
+
+    fake_default(w->f->server, (struct fake_answer){.mode = FAKE_HANG});
+    for (unsigned i = 0; i < 70; i++)
+        add(w, fake_kube_text(w->f, "note %u", i));
+    assert_int_equal(kube_events_dropped(w->events, &why), 6);
+    assert_string_equal(why, "too many events wait");
+    fake_kube_requests(w->f, 1);
+}
+
+static void test_memory(void **state)
+{
+    struct world *w = *state;
+    unsigned i = 0;
+
+    json_set_alloc_funcs(malloc, free);
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        uint64_t before = kube_events_dropped(w->events, NULL);
+        size_t asked = fake_requests(w->f->server);
+        add(w, fake_kube_text(w->f, "note %u", i++));
+        for (unsigned k = 0; k < 3000 && fake_requests(w->f->server) == asked &&
+                             kube_events_dropped(w->events, NULL) == before;
+             k++) {
+            assert_int_equal(loop_turn(w->f->loop, 1), 0);
+            w->f->clock.mono.ms += 100;
+        }
+        fake_kube_idle(w->f);
+        assert_true(kube_events_dropped(w->events, NULL) == before || oom_happened());
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct kube_events *e = NULL;
+        int r = kube_events_new(&e, w->f->kube, "a", "b");
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        (void)kube_events_free(e);
+    }
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_what_is_sent),
+        CASE(test_not_twice_in_ten_minutes),
+        CASE(test_long_note_and_no_namespace),
+        CASE(test_tries_again_then_gives_up),
+        CASE(test_so_many_wait),
+        CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

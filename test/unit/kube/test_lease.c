@@ -1,0 +1,390 @@
+/* Leader election: who leads when, by local time alone. */
+#include "controller/kube/lease.h"
+#include "test/fakes/fake_kube.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct fake_kube *f;
+    struct kube_lease *lease;
+    unsigned changes, released;
+    bool leading, free_on_change;
+};
+
+static void on_change(void *arg, bool leading)
+{
+    struct world *w = arg;
+
+    assert_true(leading != w->leading);
+    w->changes++;
+    w->leading = leading;
+    if (w->free_on_change)
+        w->lease = kube_lease_free(w->lease);
+}
+
+static void on_released(void *arg)
+{
+    struct world *w = arg;
+
+    w->released++;
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    w->f = fake_kube_new();
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    w->lease = kube_lease_free(w->lease);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+static void begin(struct world *w)
+{
+    const struct kube_lease_options o = {
+        .namespace = "ns", .name = "l", .identity = "me", .on_change = on_change, .arg = w};
+
+    assert_int_equal(kube_lease_new(&w->lease, w->f->kube, &o), 0);
+}
+
+static const char *lease(struct world *w, const char *holder, const char *version)
+{
+    return fake_kube_text(
+        w->f,
+        "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"l\","
+        "\"resourceVersion\":\"%s\",\"labels\":{\"kept\":\"yes\"}},\"spec\":{\"holderIdentity\":\"%s\","
+        "\"leaseDurationSeconds\":15,\"renewTime\":\"1999-01-01T00:00:00.000000Z\",\"acquireTime\":"
+        "\"1998-01-01T00:00:00.000000Z\",\"leaseTransitions\":3}}",
+        version, holder);
+}
+
+static void push(struct world *w, const char *holder, const char *version)
+{
+    fake_push(w->f->server, (struct fake_answer){.body = lease(w, holder, version)});
+}
+
+/* So many requests in all have been answered. */
+static void asked(struct world *w, size_t n)
+{
+    fake_kube_requests(w->f, n);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), n);
+}
+
+static json_t *sent(struct world *w, size_t i)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(kube_json_parse(&o, str_of(fake_request(w->f->server, i)->body), NULL), 0);
+    return o;
+}
+
+static void test_creates(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *o = NULL;
+    int64_t n = -1;
+
+    fake_kube_status(w->f, 404, "NotFound", "leases l not found");
+    push(w, "me", "1");
+    begin(w);
+    assert_false(kube_lease_leading(w->lease));
+    asked(w, 2);
+    assert_true(w->leading && kube_lease_leading(w->lease));
+    assert_string_equal(kube_lease_holder(w->lease), "me");
+    assert_null(kube_lease_trouble(w->lease));
+    assert_string_equal(fake_kube_asked(w->f, 0), "GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/l");
+    assert_string_equal(fake_kube_asked(w->f, 1), "POST /apis/coordination.k8s.io/v1/namespaces/ns/leases");
+    o = sent(w, 1);
+    assert_string_equal(kube_name(o), "l");
+    assert_string_equal(kube_namespace(o), "ns");
+    assert_string_equal(kube_str(o, "spec", "holderIdentity", NULL), "me");
+    assert_string_equal(kube_str(o, "spec", "renewTime", NULL), "2026-11-21T06:23:01.000000Z");
+    assert_string_equal(kube_str(o, "spec", "acquireTime", NULL), "2026-11-21T06:23:01.000000Z");
+    assert_true(kube_int(o, &n, "spec", "leaseDurationSeconds", NULL) && n == 15);
+    assert_true(kube_int(o, &n, "spec", "leaseTransitions", NULL) && n == 0);
+}
+
+/* Another holds it: it is taken when it has not changed for its duration by our clock, whatever its own times say. */
+static void test_takes_over_when_unchanged(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *o = NULL;
+    int64_t n = -1, waited = 0;
+    size_t i = 1;
+
+    begin(w);
+    push(w, "other", "5");
+    asked(w, i);
+    assert_string_equal(kube_lease_holder(w->lease), "other");
+    for (; waited < 14000; waited += 2400, i++) {
+        push(w, "other", waited < 4800 ? "5" : "6"); /* renewed in between */
+        fake_kube_advance(w->f, 2400);
+        asked(w, i + 1);
+        assert_string_equal(fake_request(w->f->server, i)->method, "GET");
+    }
+    /* Version 6 was first seen 7.2 s ago: 14.4 s are not enough. */
+    for (unsigned k = 0; k < 3; k++, i++) {
+        push(w, "other", "6");
+        fake_kube_advance(w->f, 2400);
+        asked(w, i + 1);
+    }
+    assert_false(w->leading);
+    push(w, "other", "6");
+    push(w, "me", "7");
+    fake_kube_advance(w->f, 2400);
+    asked(w, i + 2);
+    assert_true(w->leading);
+    o = sent(w, i + 1);
+    assert_string_equal(fake_request(w->f->server, i + 1)->method, "PUT");
+    assert_string_equal(kube_version(o), "6");
+    assert_string_equal(kube_label(o, "kept"), "yes");
+    assert_true(kube_int(o, &n, "spec", "leaseTransitions", NULL) && n == 4);
+    assert_string_equal(kube_str(o, "spec", "holderIdentity", NULL), "me");
+}
+
+static void lead(struct world *w)
+{
+    push(w, "", "1");
+    push(w, "me", "2");
+    begin(w);
+    asked(w, 2);
+    assert_true(w->leading);
+}
+
+static void test_renews(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *o = NULL;
+
+    lead(w);
+    for (size_t i = 0; i < 10; i++) {
+        push(w, "me", fake_kube_text(w->f, "%zu", i + 3));
+        fake_kube_advance(w->f, 2400);
+        asked(w, i + 3);
+        assert_string_equal(fake_request(w->f->server, i + 2)->method, "PUT");
+        assert_true(kube_lease_leading(w->lease));
+    }
+    o = sent(w, 11);
+    assert_string_equal(kube_version(o), "11");
+    assert_string_equal(kube_str(o, "spec", "acquireTime", NULL), "1998-01-01T00:00:00.000000Z");
+    assert_int_equal(w->changes, 1);
+}
+
+/* Not renewed for ten seconds: no longer leading, five seconds before anyone else may. */
+static void test_stops_in_time(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_default(w->f->server, (struct fake_answer){.status = 500});
+    for (unsigned i = 0; i < 99; i++) {
+        fake_kube_advance(w->f, 100);
+        assert_true(kube_lease_leading(w->lease));
+        if (i == 30) { /* the first renewal has been asked for */
+            fake_kube_requests(w->f, 3);
+            while (!kube_lease_trouble(w->lease))
+                fake_kube_idle(w->f);
+        }
+    }
+    w->f->clock.mono.ms += 100;
+    fake_kube_advance(w->f, 0);
+    assert_false(kube_lease_leading(w->lease));
+    assert_false(w->leading);
+    assert_non_null(strstr(kube_lease_trouble(w->lease), "HTTP 500"));
+    /* The server is back, and the lease is still ours. */
+    fake_kube_idle(w->f);
+    fake_default(w->f->server, (struct fake_answer){.body = lease(w, "me", "9")});
+    for (unsigned i = 0; i < 20 && !w->leading; i++) {
+        fake_kube_advance(w->f, 500);
+        fake_kube_idle(w->f);
+    }
+    assert_true(w->leading);
+    assert_int_equal(w->changes, 3);
+    assert_null(kube_lease_trouble(w->lease));
+}
+
+/* A write whose answer comes late counts from when it was sent. */
+static void test_late_answer(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "", "1");
+    fake_push(w->f->server, (struct fake_answer){.body = lease(w, "me", "2"), .delay_ms = 300});
+    begin(w);
+    fake_kube_requests(w->f, 2); /* the write has come, and waits for its answer */
+    fake_kube_advance(w->f, 10000);
+    while (!*kube_lease_holder(w->lease))
+        fake_kube_idle(w->f);
+    assert_int_equal(w->changes, 0);
+    assert_false(kube_lease_leading(w->lease));
+}
+
+static void test_loses_to_another(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_kube_status(w->f, 409, "Conflict", "the object has been modified");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 3);
+    assert_true(kube_lease_leading(w->lease));
+    push(w, "other", "9");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 4);
+    assert_false(w->leading);
+    assert_string_equal(kube_lease_holder(w->lease), "other");
+    assert_int_equal(w->changes, 2);
+}
+
+/* Someone only labelled it: nothing is lost. */
+static void test_conflict_without_loss(void **state)
+{
+    struct world *w = *state;
+
+    lead(w);
+    fake_kube_status(w->f, 409, "Conflict", "the object has been modified");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 3);
+    push(w, "me", "9");
+    push(w, "me", "10");
+    fake_kube_advance(w->f, 2400);
+    asked(w, 5);
+    assert_true(kube_lease_leading(w->lease));
+    assert_int_equal(w->changes, 1);
+}
+
+static void test_release(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *o = NULL;
+    int64_t n = -1;
+
+    lead(w);
+    push(w, "me", "2");
+    push(w, "", "3");
+    kube_lease_release(w->lease, on_released);
+    assert_false(w->leading);
+    fake_kube_turn(w->f, &w->released, 1);
+    o = sent(w, 3);
+    assert_string_equal(kube_str(o, "spec", "holderIdentity", NULL), "");
+    assert_true(kube_int(o, &n, "spec", "leaseDurationSeconds", NULL) && n == 1);
+    /* Not taken again. */
+    for (unsigned i = 0; i < 20; i++)
+        fake_kube_advance(w->f, 3000);
+    assert_int_equal(fake_requests(w->f->server), 4);
+    assert_int_equal(w->changes, 2);
+}
+
+static void test_release_when_away_or_anothers(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "other", "1");
+    begin(w);
+    asked(w, 1);
+    push(w, "other", "1");
+    kube_lease_release(w->lease, on_released);
+    fake_kube_turn(w->f, &w->released, 1);
+    w->lease = kube_lease_free(w->lease);
+    begin(w);
+    kube_lease_release(w->lease, on_released);
+    fake_kube_turn(w->f, &w->released, 2);
+    assert_int_equal(w->changes, 0);
+}
+
+static void test_freed_from_inside(void **state)
+{
+    struct world *w = *state;
+
+    w->free_on_change = true;
+    push(w, "", "1");
+    push(w, "me", "2");
+    begin(w);
+    fake_kube_turn(w->f, &w->changes, 1);
+    assert_null(w->lease);
+    fake_kube_idle(w->f);
+}
+
+static void test_times_that_do_not_fit(void **state)
+{
+    static const struct kube_lease_options cases[] = {
+        {.duration_ms = 1500, .renew_deadline_ms = 1000, .retry_ms = 100},
+        {.duration_ms = 10000, .renew_deadline_ms = 10000},
+        {.renew_deadline_ms = 2000},
+        {.retry_ms = -1},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct kube_lease_options o = cases[i];
+        struct kube_lease *l;
+        o.namespace = o.name = o.identity = "x";
+        assert_int_equal(kube_lease_new(&l, w->f->kube, &o), -EINVAL);
+    }
+}
+
+static void test_memory(void **state)
+{
+    struct world *w = *state;
+
+    json_set_alloc_funcs(malloc, free);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        const struct kube_lease_options o = {
+            .namespace = "ns", .name = "l", .identity = "me", .on_change = on_change, .arg = w};
+        int r;
+        for (unsigned i = 0; i < 4; i++) {
+            fake_push(w->f->server, (struct fake_answer){.only_path = "/apis", .body = lease(w, "me", "1")});
+        }
+        w->leading = false;
+        w->changes = 0;
+        r = kube_lease_new(&w->lease, w->f->kube, &o);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        for (unsigned i = 0; r == 0 && !w->leading && i < 3000; i++) {
+            assert_int_equal(loop_turn(w->f->loop, 1), 0);
+            w->f->clock.mono.ms += 50;
+            if (i % 100 == 99)
+                push(w, "me", "1");
+        }
+        assert_true(r < 0 || w->leading);
+        w->lease = kube_lease_free(w->lease);
+    }
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_creates),
+        CASE(test_takes_over_when_unchanged),
+        CASE(test_renews),
+        CASE(test_stops_in_time),
+        CASE(test_late_answer),
+        CASE(test_loses_to_another),
+        CASE(test_conflict_without_loss),
+        CASE(test_release),
+        CASE(test_release_when_away_or_anothers),
+        CASE(test_freed_from_inside),
+        CASE(test_times_that_do_not_fit),
+        CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

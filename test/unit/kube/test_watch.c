@@ -1,0 +1,343 @@
+/* Lists and watches when all goes as it should, or nearly; with fake_kube_new(). */
+#include "test/oom.h"
+#include "test/unit/kube/watch_world.h"
+
+static void test_list_then_watch(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    char encoding[64];
+
+    fake_kube_list(f, "10", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "3"), obj(t, "b", "4")));
+    fake_kube_watch(
+        f, FAKE_WATCH_STAYS,
+        fake_kube_text(f, "%s%s%s%s", set(t, "a", "11"), fake_kube_event(f, "ADDED", obj(t, "c", "12")),
+                       fake_kube_bookmark(f, "20"), fake_kube_event(f, "DELETED", obj(t, "b", "21"))));
+    begin(t);
+    assert_false(kube_watch_synced(t->watch));
+    expect(t, 6, "+ns/a@3 +ns/b@4 synced +ns/a@11 +ns/c@12 -ns/b ");
+    assert_true(kube_watch_synced(t->watch));
+    assert_null(kube_watch_trouble(t->watch));
+    assert_int_equal(kube_watch_objects(t->watch), 2);
+    assert_true(kube_watch_has(t->watch, "ns", "c"));
+    assert_false(kube_watch_has(t->watch, "ns", "b"));
+    assert_lists(t, 0);
+    assert_watches_from(t, 1, "10");
+    assert_true(fake_header(fake_request(f->server, 0), "Accept-Encoding", encoding, sizeof(encoding)));
+    assert_string_equal(encoding, "gzip");
+    assert_true(fake_header(fake_request(f->server, 1), "Accept-Encoding", encoding, sizeof(encoding)));
+    assert_string_equal(encoding, "identity");
+}
+
+static void test_one_object(void **state)
+{
+    struct told *t = *state;
+    struct kube_watch_options o = options(t);
+
+    o.name = "config";
+    o.field_selector = "a=b";
+    o.label_selector = "l";
+    fake_kube_list(t->f, "1", NULL, "");
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "2"));
+    assert_int_equal(kube_watch_new(&t->watch, t->f->kube, &o), 0);
+    expect(t, 1, "synced ");
+    assert_string_equal(
+        fake_kube_asked(t->f, 0),
+        "GET /api/v1/namespaces/ns/configmaps?labelSelector=l&fieldSelector=metadata.name%3Dconfig%2Ca"
+        "%3Db&limit=500");
+}
+
+static void test_three_pages(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", "t=1/", obj(t, "a", "1"));
+    fake_kube_list(f, "10", "t2", obj(t, "b", "2"));
+    fake_kube_list(f, "10", NULL, obj(t, "c", "3"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
+    begin(t);
+    expect(t, 4, "+ns/a@1 +ns/b@2 +ns/c@3 synced ");
+    assert_string_equal(fake_kube_asked(f, 1),
+                        "GET /api/v1/namespaces/ns/configmaps?limit=500&continue=t%3D1%2F");
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps?limit=500&continue=t2");
+    assert_watches_from(t, 3, "10");
+}
+
+/* 410 in the middle of a list: once more in one piece, and what came before is not told twice. */
+static void test_expired_continue_token(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", "old", fake_kube_text(f, "%s,%s", obj(t, "a", "1"), obj(t, "b", "1")));
+    fake_kube_status(f, 410, "Expired", "The provided continue parameter is too old");
+    fake_kube_list(f, "20", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "1"), obj(t, "c", "15")));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    begin(t);
+    expect(t, 2, "+ns/a@1 +ns/b@1 ");
+    fake_kube_requests(f, 2);
+    fake_kube_idle(f);
+    fake_kube_advance(f, 1000);
+    expect(t, 3, "+ns/c@15 -ns/b synced ");
+    assert_string_equal(fake_kube_asked(f, 2), "GET /api/v1/namespaces/ns/configmaps");
+    assert_watches_from(t, 3, "20");
+}
+
+static void test_page_too_large(void **state)
+{
+    struct told *t = *state;
+    struct kube_watch_options o = options(t);
+
+    o.page = 3;
+    o.max_page = 1000;
+    fake_push(t->f->server, (struct fake_answer){.body = " ", .repeat = 2000});
+    fake_kube_list(t->f, "1", NULL, obj(t, "a", "1"));
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "2"));
+    assert_int_equal(kube_watch_new(&t->watch, t->f->kube, &o), 0);
+    expect(t, 2, "+ns/a@1 synced ");
+    assert_string_equal(fake_kube_asked(t->f, 0), "GET /api/v1/namespaces/ns/configmaps?limit=3");
+    assert_string_equal(fake_kube_asked(t->f, 1), "GET /api/v1/namespaces/ns/configmaps?limit=1");
+}
+
+static void test_compressed_list(void **state)
+{
+    struct told *t = *state;
+    const char *body =
+        fake_kube_text(t->f, "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[%s]}", obj(t, "a", "1"));
+
+    fake_push(t->f->server, (struct fake_answer){.mode = FAKE_GZIP, .body = body});
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "6"));
+    begin(t);
+    expect(t, 2, "+ns/a@1 synced ");
+}
+
+/* A stream in pieces of one byte, each in a chunk of its own. */
+static void test_any_pieces(void **state)
+{
+    struct told *t = *state;
+    const char *lines = fake_kube_text(t->f, "%s%s", set(t, "a", "2"), set(t, "b", "3"));
+
+    fake_kube_list(t->f, "1", NULL, "");
+    fake_push(t->f->server, (struct fake_answer){.mode = FAKE_CHUNKED, .body = lines});
+    begin(t);
+    expect(t, 3, "synced +ns/a@2 +ns/b@3 ");
+}
+
+static void test_clean_end_resumes(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_ENDS, set(t, "a", "11"));
+    fake_kube_watch(f, FAKE_WATCH_ENDS, fake_kube_bookmark(f, "15"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "16"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    fake_kube_advance(f, 500);
+    fake_kube_requests(f, 3);
+    assert_watches_from(t, 2, "11");
+    fake_kube_idle(f);
+    fake_kube_advance(f, 500);
+    expect(t, 1, "+ns/b@16 ");
+    assert_watches_from(t, 3, "15");
+}
+
+/* What is older than what is known does not come through, nor does what is the same. */
+static void test_events_out_of_order(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, obj(t, "a", "9"));
+    fake_kube_watch(f, FAKE_WATCH_ENDS,
+                    fake_kube_text(f, "%s%s%s%s%s%s%s", set(t, "a", "100"), set(t, "a", "99"),
+                                   set(t, "a", "100"), fake_kube_event(f, "DELETED", obj(t, "a", "98")),
+                                   set(t, "a", "101"), fake_kube_bookmark(f, "50"),
+                                   fake_kube_event(f, "DELETED", obj(t, "x", "102"))));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "103"));
+    begin(t);
+    expect(t, 4, "+ns/a@9 synced +ns/a@100 +ns/a@101 ");
+    fake_kube_advance(f, 500);
+    assert_watches_from(t, 2, "102");
+}
+
+static void test_versions(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool newer;
+    } cases[] = {{"2", "1", true},
+                 {"1", "2", false},
+                 {"10", "9", true},
+                 {"9", "10", false},
+                 {"7", "7", false},
+                 {"007", "7", false},
+                 {"08", "7", true},
+                 {"x", "y", true},
+                 {"x", "x", false},
+                 {"5", "x", true},
+                 {"99999999999999999999999", "99999999999999999999998", true}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(kube_version_newer(cases[i].a, cases[i].b), cases[i].newer);
+}
+
+static void test_token_rotated(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    char value[64];
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_ENDS, set(t, "a", "11"));
+    fake_kube_status(f, 401, "Unauthorized", "Unauthorized");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    fake_kube_file(f, "token", "second");
+    fake_kube_advance(f, 500);
+    expect(t, 1, "+ns/b@12 ");
+    assert_true(fake_header(fake_request(f->server, 3), "Authorization", value, sizeof(value)));
+    assert_string_equal(value, "Bearer second");
+    assert_watches_from(t, 3, "11");
+}
+
+/* A reader that is slower than its server: what has come is bounded, and nothing is lost. */
+static void test_many_events(void **state)
+{
+    enum { EVENTS = 15000 };
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    BUF_AUTO(lines, 8 << 20);
+
+    for (unsigned i = 0; i < EVENTS; i++)
+        assert_int_equal(
+            buf_printf(&lines,
+                       "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\","
+                       "\"resourceVersion\":\"%u\"}}}\n",
+                       1000 + i),
+            0);
+    assert_int_equal(buf_putc(&lines, '\0'), 0);
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_ENDS, lines.p);
+    begin(t);
+    fake_kube_turn(f, &t->n, EVENTS + 1);
+    assert_string_equal(t->watch->version, "15999");
+    assert_int_equal(t->troubles, 0);
+}
+
+/* Freed from each of its callbacks in turn. */
+static void test_freed_from_inside(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    for (unsigned at = 1; at <= 7; at++) {
+        size_t before = fake_requests(f->server);
+        fake_kube_list(f, "10", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "3"), obj(t, "b", "4")));
+        fake_kube_watch(f, FAKE_WATCH_STAYS,
+                        fake_kube_text(f, "%s%s%s", set(t, "a", "11"),
+                                       fake_kube_event(f, "DELETED", obj(t, "b", "12")), "nonsense\n"));
+        fake_kube_list(f, "30", NULL, "");
+        clear(t);
+        t->free_at = at;
+        begin(t);
+        for (unsigned i = 0; t->watch && i < 5000; i++) {
+            assert_int_equal(loop_turn(f->loop, 1), 0);
+            f->clock.mono.ms += 2;
+        }
+        assert_null(t->watch);
+        fake_kube_idle(f);
+        assert_int_equal(t->n, at);
+        /* Use up what is left, so that the next turn begins with its own. */
+        while (fake_requests(f->server) < before + 3) {
+            const struct kube_watch_options o = {.resource = &kube_configmaps};
+            size_t now = fake_requests(f->server);
+            assert_int_equal(kube_watch_new(&t->watch, f->kube, &o), 0);
+            fake_kube_requests(f, now + 1);
+            t->watch = kube_watch_free(t->watch);
+        }
+    }
+}
+
+/* Whatever is asked for, and in whatever order: the second page, the first, the watch. */
+static void script_for_memory(struct told *t)
+{
+    struct fake_kube *f = t->f;
+    const char *const lines = fake_kube_text(f, "%s%s", set(t, "b", "12"), set(t, "a", "13"));
+
+    fake_push(f->server,
+              (struct fake_answer){
+                  .only_path = "/api/v1/namespaces/ns/configmaps?limit=500&continue=t",
+                  .body = fake_kube_text(f, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}",
+                                         obj(t, "b", "4"))});
+    fake_push(f->server,
+              (struct fake_answer){
+                  .only_path = "/api/v1/namespaces/ns/configmaps?limit=500",
+                  .body = fake_kube_text(
+                      f, "{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"t\"},\"items\":[%s]}",
+                      obj(t, "a", "3"))});
+    fake_push(f->server,
+              (struct fake_answer){.only_path = "/api/v1/namespaces/ns/configmaps?watch",
+                                   .mode = FAKE_HANG_LATE,
+                                   .body = fake_kube_text(f, "%s%*s", lines, (int)strlen(lines), "")});
+}
+
+static void test_memory(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    const struct kube_watch_options o = options(t);
+    unsigned runs = 0;
+
+    json_set_alloc_funcs(malloc, free);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        int r;
+        f->server = fake_free(f->server);
+        f->server = fake_new();
+        fake_default(f->server, (struct fake_answer){.status = 500, .body = "out of answers"});
+        oom_fail_at(0);
+        fake_kube_file(f, "kubeconfig",
+                       fake_kube_text(f,
+                                      "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
+                                      "clusters: [{name: k, cluster: {server: '%s'}}]\n",
+                                      fake_url(f->server, "")));
+        kube_reload(f->kube);
+        for (unsigned i = 0; i < 6; i++)
+            script_for_memory(t);
+        clear(t);
+        oom_fail_at(n);
+        r = kube_watch_new(&t->watch, f->kube, &o);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        /* Whatever failed, in the end the watch has what the server says. */
+        for (unsigned i = 0; r == 0 && i < 3000 && !strstr(t->all, "+ns/a@13"); i++) {
+            assert_int_equal(loop_turn(f->loop, 1), 0);
+            f->clock.mono.ms += 50;
+        }
+        if (r == 0)
+            assert_non_null(strstr(t->all, "+ns/a@13"));
+        t->watch = kube_watch_free(t->watch);
+        if (++runs > 2000)
+            break;
+    }
+    assert_true(runs > 50 && runs < 2000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_list_then_watch),     CASE(test_one_object),
+        CASE(test_three_pages),         CASE(test_expired_continue_token),
+        CASE(test_page_too_large),      CASE(test_compressed_list),
+        CASE(test_any_pieces),          CASE(test_clean_end_resumes),
+        CASE(test_events_out_of_order), CASE(test_versions),
+        CASE(test_token_rotated),       CASE(test_many_events),
+        CASE(test_freed_from_inside),   CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

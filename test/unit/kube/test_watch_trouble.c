@@ -1,0 +1,330 @@
+/* Lists and watches, through all that an API server and a network do to them; with fake_kube_new(). */
+#include "test/unit/kube/watch_world.h"
+
+/* A watch that ends as soon as it begins is not asked for in a busy loop. */
+static void test_ends_at_once(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    for (unsigned i = 0; i < 100; i++)
+        fake_kube_watch(f, FAKE_WATCH_ENDS, "");
+    begin(t);
+    fake_kube_requests(f, 2);
+    live(t, 300);
+    assert_in_range(fake_requests(f->server), 8, 16);
+    expect(t, 1, "synced ");
+}
+
+static void test_half_a_line_at_the_end(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_ENDS, fake_kube_text(f, "%s%.40s", set(t, "a", "11"), set(t, "b", "12")));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    fake_kube_advance(f, 500);
+    expect(t, 1, "+ns/b@12 ");
+    assert_watches_from(t, 2, "11");
+}
+
+/* The first cut is nothing to tell: the watch goes on from where it was. A server that stays away is. */
+static void test_connection_cut_mid_line(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_CUT, fake_kube_text(f, "%s%.40s", set(t, "a", "11"), set(t, "b", "12")));
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    fake_kube_advance(f, 1000);
+    expect(t, 1, "trouble ");
+    assert_watches_from(t, 2, "11");
+    assert_non_null(strstr(kube_watch_trouble(t->watch), "hub: watch configmaps ns: "));
+    fake_kube_advance(f, 2000);
+    expect(t, 2, "ok +ns/b@12 ");
+    assert_watches_from(t, 3, "11");
+}
+
+static void test_410_as_status(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "1"), obj(t, "b", "1")));
+    fake_kube_status(f, 410, "Expired", "too old resource version: 10 (99)");
+    fake_kube_list(f, "100", NULL, fake_kube_text(f, "%s,%s", obj(t, "b", "1"), obj(t, "c", "50")));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "101"));
+    begin(t);
+    expect(t, 3, "+ns/a@1 +ns/b@1 synced ");
+    fake_kube_requests(f, 2);
+    fake_kube_idle(f);
+    assert_int_equal(fake_requests(f->server), 2);
+    fake_kube_advance(f, 1000);
+    expect(t, 2, "+ns/c@50 -ns/a ");
+    assert_lists(t, 2);
+    assert_watches_from(t, 3, "100");
+}
+
+static void test_410_as_event(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    const char *error = fake_kube_event(
+        f, "ERROR",
+        "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old resource version\"}");
+
+    fake_kube_list(f, "10", NULL, obj(t, "a", "1"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS,
+                    fake_kube_text(f, "%s%s%s", set(t, "b", "11"), error, set(t, "x", "12")));
+    fake_kube_list(f, "100", NULL, obj(t, "b", "11"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "101"));
+    begin(t);
+    expect(t, 3, "+ns/a@1 synced +ns/b@11 ");
+    fake_kube_advance(f, 1000);
+    expect(t, 1, "-ns/a ");
+    assert_watches_from(t, 3, "100");
+}
+
+/* Each list leads to an expired watch: the lists back off. */
+static void test_410_for_ever(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    for (unsigned i = 0; i < 200; i++) {
+        fake_kube_list(f, "10", NULL, obj(t, "a", "1"));
+        fake_kube_status(f, 410, "Expired", "too old");
+    }
+    begin(t);
+    live(t, 600);
+    assert_in_range(fake_requests(f->server), 20, 60);
+    expect(t, 2, "+ns/a@1 synced ");
+}
+
+static void test_error_event_of_another_kind(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    const char *error =
+        fake_kube_event(f, "ERROR", "{\"kind\":\"Status\",\"code\":500,\"message\":\"etcd is\\nslow\"}");
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, error);
+    fake_kube_watch(f, FAKE_WATCH_STAYS, error);
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    begin(t);
+    fake_kube_requests(f, 2);
+    fake_kube_idle(f);
+    fake_kube_advance(f, 1000);
+    expect(t, 2, "synced trouble ");
+    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: etcd is slow");
+    fake_kube_advance(f, 2000);
+    expect(t, 2, "ok +ns/a@11 ");
+    assert_watches_from(t, 3, "10");
+}
+
+static void test_429_with_text_body(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_push(f->server, (struct fake_answer){.status = 429,
+                                              .headers = "Retry-After: 10\r\nContent-Type: text/plain\r\n",
+                                              .body = "Too many requests, please try again later."});
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
+    begin(t);
+    expect(t, 1, "trouble ");
+    assert_non_null(strstr(kube_watch_trouble(t->watch), "HTTP 429 Too Many Requests: Too many requests"));
+    fake_kube_advance(f, 9900);
+    fake_kube_idle(f);
+    assert_int_equal(fake_requests(f->server), 1);
+    fake_kube_advance(f, 1200);
+    expect(t, 2, "ok synced ");
+}
+
+static void test_500_for_hours(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+    size_t asked;
+
+    fake_kube_list(f, "10", NULL, obj(t, "a", "1"));
+    begin(t);
+    expect(t, 3, "+ns/a@1 synced trouble ");
+    asked = fake_requests(f->server);
+    live(t, 6 * 3600);
+    /* Every 30 to 60 seconds. */
+    assert_in_range(fake_requests(f->server) - asked, 6 * 60 - 5, 6 * 120 + 20);
+    assert_int_equal(kube_watch_objects(t->watch), 1);
+    fake_kube_list(f, "90", NULL, fake_kube_text(f, "%s,%s", obj(t, "a", "1"), obj(t, "b", "80")));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "91"));
+    fake_kube_advance(f, 60000);
+    fake_kube_turn(f, &t->n, 3);
+    fake_kube_idle(f);
+    /* The text changed once, from the watch's to the list's. */
+    assert_string_equal(t->all, "trouble +ns/b@80 ok ");
+    assert_int_equal(t->synced, 1);
+}
+
+static void test_object_too_large(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_push(f->server,
+              (struct fake_answer){.body = "{\"type\":\"ADDED\",\"object\":\"", .repeat = 10 << 17});
+    fake_kube_list(f, "20", NULL, obj(t, "a", "15"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    begin(t);
+    expect(t, 2, "synced trouble ");
+    assert_string_equal(kube_watch_trouble(t->watch),
+                        "hub: watch configmaps: an object is over the limit of 4194304 bytes");
+    fake_kube_advance(f, 1000);
+    expect(t, 2, "+ns/a@15 ok ");
+}
+
+static void test_what_is_no_event(void **state)
+{
+    static const char *const lines[] = {
+        "nonsense\n",
+        "{}\n",
+        "[]\n",
+        "{\"type\":\"ODD\",\"object\":{}}\n",
+        "{\"type\":\"ADDED\",\"object\":{}}\n",
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n",
+        "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}\n",
+        "{\"type\":\"BOOKMARK\",\"object\":{}}\n",
+        "{\"type\":7,\"object\":{}}\n"};
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        fake_kube_list(f, "10", NULL, "");
+        fake_kube_watch(f, FAKE_WATCH_STAYS, lines[i]);
+    }
+    begin(t);
+    expect(t, 2, "synced trouble ");
+    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: what came is no event");
+    for (size_t i = 1; i < ARRAY_SIZE(lines); i++) {
+        fake_kube_advance(f, 60000);
+        expect(t, 2, "ok trouble ");
+        assert_lists(t, 2 * i);
+    }
+}
+
+static void test_what_is_no_list(void **state)
+{
+    static const char *const bodies[] = {"{}", "[]",
+                                         "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}]}",
+                                         "{\"metadata\":{},\"items\":[]}"};
+    struct told *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++)
+        fake_push(t->f->server, (struct fake_answer){.body = bodies[i]});
+    fake_push(t->f->server,
+              (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":null}"});
+    fake_kube_watch(t->f, FAKE_WATCH_STAYS, fake_kube_bookmark(t->f, "2"));
+    begin(t);
+    expect(t, 1, "trouble ");
+    for (size_t i = 1; i < ARRAY_SIZE(bodies); i++) {
+        assert_non_null(strstr(kube_watch_trouble(t->watch), "not a list"));
+        fake_kube_advance(t->f, 60000);
+        fake_kube_requests(t->f, i + 1);
+        fake_kube_idle(t->f);
+    }
+    fake_kube_advance(t->f, 60000);
+    expect(t, 2, "ok synced ");
+}
+
+/* The store went back in time: the list says what is. */
+static void test_restored_from_a_backup(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "500", NULL, obj(t, "a", "499"));
+    fake_kube_status(f, 504, "Timeout", "Too large resource version: 500, current: 60");
+    fake_kube_list(f, "60", NULL, obj(t, "a", "50"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "61"));
+    begin(t);
+    expect(t, 2, "+ns/a@499 synced ");
+    fake_kube_requests(f, 2);
+    fake_kube_idle(f);
+    fake_kube_advance(f, 1000);
+    expect(t, 2, "+ns/a@50 +ns/a@61 ");
+    assert_watches_from(t, 3, "60");
+}
+
+static void test_right_taken_away(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, obj(t, "a", "1"));
+    fake_kube_status(f, 403, "Forbidden", "User u cannot watch");
+    fake_kube_status(f, 403, "Forbidden", "User u cannot list");
+    fake_kube_list(f, "20", NULL, obj(t, "a", "1"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "21"));
+    begin(t);
+    expect(t, 3, "+ns/a@1 synced trouble ");
+    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps ns: User u cannot watch");
+    fake_kube_advance(f, 1000);
+    expect(t, 1, "trouble ");
+    assert_string_equal(kube_watch_trouble(t->watch), "hub: list configmaps ns: User u cannot list");
+    fake_kube_advance(f, 1000);
+    expect(t, 1, "ok ");
+}
+
+/* A connection that is dead without a word: nothing comes, not even bookmarks. */
+static void test_silent_connection(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    fake_kube_advance(f, 149000);
+    fake_kube_idle(f);
+    assert_int_equal(fake_requests(f->server), 2);
+    fake_kube_advance(f, 1000);
+    fake_kube_idle(f);
+    fake_kube_advance(f, 1000);
+    expect(t, 1, "+ns/b@12 ");
+    assert_watches_from(t, 2, "11");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_ends_at_once),
+        CASE(test_half_a_line_at_the_end),
+        CASE(test_connection_cut_mid_line),
+        CASE(test_410_as_status),
+        CASE(test_410_as_event),
+        CASE(test_410_for_ever),
+        CASE(test_error_event_of_another_kind),
+        CASE(test_429_with_text_body),
+        CASE(test_500_for_hours),
+        CASE(test_object_too_large),
+        CASE(test_what_is_no_event),
+        CASE(test_what_is_no_list),
+        CASE(test_restored_from_a_backup),
+        CASE(test_right_taken_away),
+        CASE(test_silent_connection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,408 @@
+/* What the sink asks of the hub, step by step, against a scripted API server and on a clock that the test moves. Rounds are real:
+ * the same server is the scoring API. */
+#include "controller/placement/sink.h"
+#include "test/fakes/fake_kube.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define SCORES "/apis/cluster.open-cluster-management.io/v1alpha1/namespaces/c1/addonplacementscores"
+#define OWNED                                                                                    \
+    "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"%s\",\"resourceVersion\":\"5\",\"labels\":{" \
+    "\"dynamic-scoring.open-cluster-management.io/managed-by\":\"agent\"},\"annotations\":{"     \
+    "\"dynamic-scoring.open-cluster-management.io/owner\":\"%s\"}},\"status\":%s}"
+
+struct world {
+    struct fake_kube *f;
+    struct metrics *metrics;
+    struct secret_files secrets;
+    struct source_env source;
+    struct limits limits;
+    struct scorer_env env;
+    struct scorer *scorer;
+    struct placement *placement;
+    unsigned ended;
+};
+
+static size_t series_left(void *arg, const struct scorer *s)
+{
+    (void)arg;
+    (void)s;
+    return 1000;
+}
+
+static void publish(void *arg, struct scorer *s, struct batch *b)
+{
+    (void)arg;
+    (void)s;
+    (void)b;
+}
+
+static void withdraw(void *arg, struct scorer *s)
+{
+    (void)arg;
+    (void)s;
+}
+
+static void ended(void *arg, struct scorer *s)
+{
+    struct world *w = arg;
+
+    w->ended++;
+    if (w->placement)
+        placement_round(w->placement, s);
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    w->f = fake_kube_new();
+    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    secret_files_init(&w->secrets, NULL);
+    w->limits = (struct limits){
+        .series_per_scorer = 1000, .label_value_bytes = 256, .round_ms = 60000, .stale_intervals = 3};
+    w->source = (struct source_env){
+        .loop = w->f->loop, .http = w->f->http, .secrets = &w->secrets.secrets, .max_answer = 1 << 20};
+    w->env = (struct scorer_env){.source = &w->source,
+                                 .metrics = w->metrics,
+                                 .cluster_name = "c1",
+                                 .limits = &w->limits,
+                                 .series_left = series_left,
+                                 .publish = publish,
+                                 .withdraw = withdraw,
+                                 .ended = ended,
+                                 .arg = w};
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    w->placement = placement_free(w->placement);
+    (void)scorer_free(w->scorer);
+    (void)metrics_free(w->metrics);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+static void push(struct world *w, const char *path, int status, const char *body)
+{
+    fake_push(w->f->server, (struct fake_answer){.status = status,
+                                                 .body = body,
+                                                 .headers = "Content-Type: application/json\r\n",
+                                                 .only_path = path});
+}
+
+static void push_scores(struct world *w, double score)
+{
+    push(w, "/s", 200,
+         fake_kube_text(w->f, "{\"results\":[{\"metric\":{\"node\":\"n1\"},\"score\":%g}]}", score));
+}
+
+/* The sink with its first list behind it; requests 0 and 1. */
+static void begin(struct world *w, const char *items)
+{
+    const struct placement_options o = {
+        .hub = w->f->kube, .metrics = w->metrics, .cluster_name = "c1", .owner = "ns/addon"};
+
+    fake_kube_list(w->f, "10", NULL, items);
+    fake_kube_watch(w->f, FAKE_WATCH_STAYS, fake_kube_bookmark(w->f, "11"));
+    assert_int_equal(placement_new(&w->placement, &o), 0);
+    fake_kube_requests(w->f, 2);
+}
+
+/* A scorer of one-minute rounds whose first is asked for with the next request. */
+static void add_scorer(struct world *w, const char *extra)
+{
+    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(summaries_done) struct summaries s = {0};
+    const char *text = fake_kube_text(
+        w->f, "- {scoreName: My_Score, sourceType: None, scoringEndpoint: '%s', scoringInterval: 60%s}",
+        fake_url(w->f->server, "/s"), extra);
+
+    assert_int_equal(problems_init(&p, "f"), 0);
+    assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
+    assert_int_equal(summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p), 0);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(scorer_new(&w->scorer, &w->env, &s.list[0]), 0);
+    assert_int_equal(placement_sync(w->placement, (const struct scorer *const *)&w->scorer, 1), 0);
+}
+
+/* Goes on to the next round and through what comes of it. */
+static void round_to(struct world *w, int64_t ms)
+{
+    unsigned n = w->ended;
+
+    fake_kube_advance(w->f, ms);
+    fake_kube_turn(w->f, &w->ended, n + 1);
+}
+
+static void assert_asked(struct world *w, size_t i, const char *want)
+{
+    fake_kube_requests(w->f, i + 1);
+    assert_string_equal(fake_kube_asked(w->f, i), want);
+}
+
+static json_t *body_of(struct world *w, size_t i)
+{
+    const struct fake_request *rq = fake_request(w->f->server, i);
+    json_t *o = NULL;
+
+    assert_int_equal(kube_json_parse(&o, (struct str){rq->body, rq->body_len}, NULL), 0);
+    return o;
+}
+
+static void assert_status(struct world *w, size_t i, int64_t value, const char *until, const char *scored)
+{
+    json_t *o = body_of(w, i), *items = kube_list(o, "status", "scores", NULL);
+    int64_t got = 0;
+
+    assert_int_equal(json_array_size(items), 1);
+    assert_true(kube_int(json_array_get(items, 0), &got, "value", NULL));
+    assert_int_equal(got, value);
+    assert_string_equal(kube_str(o, "status", "validUntil", NULL), until);
+    assert_string_equal(
+        kube_str(json_array_get(kube_list(o, "status", "conditions", NULL), 0), "status", NULL), scored);
+    json_decref(o);
+}
+
+static const char *until(struct world *w, int64_t ms)
+{
+    char text[32];
+
+    unix_ms_format((unix_ms){w->f->clock.wall.ms + ms}, text);
+    return fake_kube_text(w->f, "%.19sZ", text);
+}
+
+/* Requests 2, 3 and 4: the round, the create and the status. */
+static void first_write(struct world *w)
+{
+    push_scores(w, 41.9);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_asked(w, 3, "POST " SCORES);
+    assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+}
+
+static void creates_then_writes_status(void **state)
+{
+    struct world *w = *state;
+    json_t *o;
+
+    begin(w, "");
+    first_write(w);
+    o = body_of(w, 3);
+    assert_string_equal(kube_name(o), "my-score");
+    assert_string_equal(kube_label(o, "dynamic-scoring.open-cluster-management.io/managed-by"), "agent");
+    assert_string_equal(kube_annotation(o, "dynamic-scoring.open-cluster-management.io/owner"), "ns/addon");
+    assert_null(kube_get(o, "status", NULL)); /* it would be dropped */
+    json_decref(o);
+    assert_status(w, 4, 41, until(w, 180000), "True");
+    assert_int_equal(placement_behind(w->placement), 0);
+    assert_string_equal(placement_trouble(w->placement, w->scorer), "");
+}
+
+static void writes_nothing_until_validity_is_half_used_up(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    push_scores(w, 41.2);
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    push_scores(w, 41);
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 7, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 7, 41, until(w, 180000), "True");
+}
+
+static void one_write_at_a_time_and_the_newest_state_wins(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    fake_push(w->f->server, (struct fake_answer){.body = "{}", .delay_ms = 500, .only_path = SCORES});
+    push_scores(w, 1);
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    push_scores(w, 2);
+    push_scores(w, 3);
+    round_to(w, 60000); /* both while the first write waits for its answer */
+    round_to(w, 60000);
+    assert_int_equal(fake_requests(w->f->server), 9);
+    push(w, SCORES, 200, "{}");
+    assert_asked(w, 9, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 9, 3, until(w, 180000), "True");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 10);
+}
+
+static void a_failed_write_is_repeated_with_what_is_new(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    push_scores(w, 1);
+    push(w, SCORES, 500, "{\"kind\":\"Status\",\"message\":\"etcdserver: leader changed\",\"code\":500}");
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+    assert_non_null(strstr(placement_trouble(w->placement, w->scorer), "leader changed"));
+    assert_int_equal(placement_behind(w->placement), 1);
+    push(w, SCORES, 200, "{}");
+    fake_kube_advance(w->f, 3000);
+    assert_asked(w, 7, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+    assert_string_equal(placement_trouble(w->placement, w->scorer), "");
+    assert_int_equal(placement_behind(w->placement), 0);
+}
+
+static void a_vanished_object_is_made_again(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    first_write(w);
+    push_scores(w, 1);
+    push(w, SCORES, 404,
+         "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"details\":{\"name\":\"my-score\"}}");
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    fake_kube_idle(w->f);
+    fake_kube_advance(w->f, 3000);
+    assert_asked(w, 7, "POST " SCORES);
+    assert_asked(w, 8, "PATCH " SCORES "/my-score/status");
+}
+
+static void that_of_another_is_left_alone(void **state)
+{
+    struct world *w = *state;
+    const char *const exists = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}";
+
+    begin(w, "");
+    push_scores(w, 1);
+    push(w, SCORES, 409, exists);
+    push(w, SCORES, 200, fake_kube_text(w->f, OWNED, "my-score", "ns/other", "{}"));
+    add_scorer(w, "");
+    round_to(w, 2000);
+    assert_asked(w, 4, "GET " SCORES "/my-score");
+    fake_kube_idle(w->f);
+    assert_non_null(strstr(placement_trouble(w->placement, w->scorer), "made by ns/other and is left alone"));
+    push_scores(w, 2);
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+    assert_int_equal(placement_sync(w->placement, NULL, 0), 0); /* nor is it deleted */
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 6);
+}
+
+/* Only once it is known which scorers there are. */
+static void what_no_scorer_asks_for_is_deleted(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, fake_kube_text(w->f, OWNED "," OWNED, "old", "ns/addon", "{}", "theirs", "ns/other", "{}"));
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    push(w, SCORES, 200, "{}");
+    assert_int_equal(placement_sync(w->placement, NULL, 0), 0);
+    assert_asked(w, 2, "DELETE " SCORES "/old");
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 3);
+}
+
+/* Scores from before a restart live as long as they were said to, though the first round fails. */
+static void valid_scores_survive_a_failure_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    const char *valid =
+        fake_kube_text(w->f,
+                       "{\"scores\":[{\"name\":\"x\",\"value\":7}],\"validUntil\":\"%s\",\"conditions\":["
+                       "{\"type\":\"Scored\",\"status\":\"False\",\"lastTransitionTime\":\"%s\"}]}",
+                       until(w, 100000), until(w, -500000));
+    const char *since = until(w, -500000);
+    json_t *o;
+
+    begin(w, fake_kube_text(w->f, OWNED, "my-score", "ns/addon", valid));
+    push(w, "/s", 500, "no");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    assert_asked(w, 3, "PATCH " SCORES "/my-score/status");
+    o = body_of(w, 3);
+    assert_null(kube_get(o, "status", "scores", NULL));
+    assert_null(kube_get(o, "status", "validUntil", NULL));
+    assert_string_equal(
+        kube_str(json_array_get(kube_list(o, "status", "conditions", NULL), 0), "lastTransitionTime", NULL),
+        since);
+    json_decref(o);
+    push(w, "/s", 500, "no");
+    push(w, SCORES, 200, "{}");
+    w->f->clock.wall.ms += 100000;
+    round_to(w, 10000);
+    assert_asked(w, 5, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 5, -9, until(w, 180000), "False");
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    struct world *w = *state;
+    const struct placement_options o = {
+        .hub = w->f->kube, .metrics = w->metrics, .cluster_name = "c1", .owner = "ns/addon"};
+
+    begin(w, "");
+    first_write(w);
+    w->placement = placement_free(w->placement);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct placement *p = NULL;
+        int r = placement_new(&p, &o);
+
+        if (r == 0) {
+            r = placement_sync(p, (const struct scorer *const *)&w->scorer, 1);
+            placement_round(p, w->scorer);
+        }
+        assert_true(r == 0 || r == -ENOMEM);
+        (void)placement_free(p);
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(creates_then_writes_status),
+        TEST(writes_nothing_until_validity_is_half_used_up),
+        TEST(one_write_at_a_time_and_the_newest_state_wins),
+        TEST(a_failed_write_is_repeated_with_what_is_new),
+        TEST(a_vanished_object_is_made_again),
+        TEST(that_of_another_is_left_alone),
+        TEST(what_no_scorer_asks_for_is_deleted),
+        TEST(valid_scores_survive_a_failure_after_a_restart),
+        TEST(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
