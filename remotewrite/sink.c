@@ -116,7 +116,12 @@ static void set_status(struct endpoint_status *to, const struct endpoint_state *
     };
     for (unsigned i = 0; i < DROPS; i++)
         to->samples_dropped += st->queue.dropped[i];
-    (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
+    if (*st->sender.error)
+        (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
+    else if (st->queue.disk_error < 0)
+        (void)snprintf(to->error, sizeof(to->error),
+                       "the spool cannot be written, samples are in memory only: %s",
+                       strerror(-st->queue.disk_error));
 }
 
 /* Brings the metrics and the status page up to date. */
