@@ -94,6 +94,12 @@ static void say_scored(struct slot *s, const struct items *items, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     bool scoring = st->stage == STAGE_SCORING;
+    char left_out[128] = "";
+
+    if (items->left_out || items->unnamed)
+        (void)snprintf(left_out, sizeof(left_out),
+                       "; left out: %zu results that are NaN or infinite, %zu with an empty name",
+                       items->left_out, items->unnamed);
 
     if (st->error != ROUND_OK) {
         set_condition(s, CONDITION_SCORED, false, scoring ? "ScoringFailed" : "SourceFailed", now);
@@ -111,9 +117,7 @@ static void say_scored(struct slot *s, const struct items *items, unix_ms now)
             st->results, items->left_out, items->unnamed);
     } else {
         set_condition(s, CONDITION_SCORED, true, "Scored", now);
-        SAY(s, CONDITION_SCORED,
-            "%zu items; left out: %zu results that are NaN or infinite, %zu with an empty name", items->n,
-            items->left_out, items->unnamed);
+        SAY(s, CONDITION_SCORED, "%zu %s%s", items->n, items->n == 1 ? "item" : "items", left_out);
     }
 }
 

@@ -1,4 +1,4 @@
-"""A ConfigMap applied to the cluster leads within one round to right AddOnPlacementScores on the hub, and a change to the next at once."""
+"""A ConfigMap applied to the cluster leads within one round to right AddOnPlacementScores on the hub, and a change at once."""
 
 from lib.agent import summary
 from lib.fake import results
