@@ -1,0 +1,277 @@
+/* From a configuration's text to scorers at work: reading, checking, and applying it as a whole or not at all. */
+#include "exporter/agent/agent_internal.h"
+
+#include <errno.h>
+
+enum { PROBLEMS_MAX_BYTES = 1 << 20 };
+
+static int override_string(char **field, const char *flag)
+{
+    char *copy;
+
+    if (!flag)
+        return 0;
+    copy = strdup(flag);
+    if (!copy)
+        return -ENOMEM;
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+/* Flags win over the file. */
+static int apply_flags(struct config *c, const struct agent_options *o)
+{
+    int r = override_string(&c->cluster_name, o->cluster_name);
+
+    if (r == 0)
+        r = override_string(&c->secrets_dir, o->secrets_dir);
+    if (r == 0)
+        r = override_string(&c->storage_path, o->storage_path);
+    if (o->n_listen) {
+        for (size_t i = 0; i < CONFIG_MAX_LISTEN; i++) {
+            free(c->listen[i]);
+            c->listen[i] = NULL;
+        }
+        c->n_listen = 0;
+        for (size_t i = 0; r == 0 && i < o->n_listen; i++)
+            r = override_string(&c->listen[c->n_listen++], o->listen[i]);
+    }
+    if (o->log_level)
+        c->log_level = *o->log_level;
+    if (o->log_format)
+        c->log_format = *o->log_format;
+    return r;
+}
+
+/* Takes the running scorer of this score name out of the old list; NULL when there is none. */
+static struct scorer *take_running(struct agent *a, const char *score_name)
+{
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (a->scorers[i] && strcmp(scorer_summary(a->scorers[i])->score_name, score_name) == 0)
+            return TAKE_PTR(a->scorers[i]);
+    return NULL;
+}
+
+static int start_or_keep(struct agent *a, const struct summary *want, struct scorer **ret)
+{
+    struct scorer *running = take_running(a, want->score_name);
+    int r = 0;
+
+    if (!running)
+        return scorer_new(ret, &a->scorer_env, want);
+    *ret = running;
+    if (!summary_same(scorer_summary(running), want)) {
+        log_info("scorer changed", L_STR("score_name", want->score_name));
+        r = scorer_change(running, want);
+    }
+    return r;
+}
+
+/* Stops what the new configuration has not asked for; its scores go at once. */
+static void stop_rest(struct agent *a)
+{
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        if (!a->scorers[i])
+            continue;
+        log_info("scorer removed", L_STR("score_name", scorer_summary(a->scorers[i])->score_name));
+        if (scorer_batch(a->scorers[i]))
+            agent_withdraw(a, a->scorers[i]);
+        a->scorers[i] = scorer_free(a->scorers[i]);
+    }
+}
+
+/* Fills list, which becomes the agent's. A scorer that cannot be started for lack of memory is left out, and said so; the
+ * others run. */
+static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < want->n; i++) {
+        int r = start_or_keep(a, &want->list[i], &list[n]);
+        if (r < 0)
+            log_error("scorer not started", L_STR("score_name", want->list[i].score_name), L_ERR(r));
+        if (list[n])
+            n++;
+    }
+    stop_rest(a);
+    free(a->scorers);
+    a->scorers = list;
+    a->n_scorers = n;
+}
+
+static void warn_of_what_needs_a_restart(const struct config *was, const struct config *now)
+{
+    bool same = was->n_listen == now->n_listen;
+
+    for (size_t i = 0; same && i < was->n_listen; i++)
+        same = strcmp(was->listen[i], now->listen[i]) == 0;
+    if (!same)
+        log_warn("listenAddresses have changed: they take effect at the next start");
+    if (strcmp(cstr(was->storage_path), cstr(now->storage_path)) != 0)
+        log_warn("storagePath has changed: it takes effect at the next start");
+}
+
+/* Takes the configuration over. What can fail as a whole comes first: on -ENOMEM nothing has changed. */
+static int apply(struct agent *a, struct config **config)
+{
+    struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
+    struct config *was = a->config, *c;
+
+    if (!list)
+        return -ENOMEM;
+    c = TAKE_PTR(*config);
+
+    /* Every series carries the cluster's name: with another one, all of them are others. */
+    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0)
+        stop_rest(a);
+    if (was)
+        warn_of_what_needs_a_restart(was, c);
+    a->config = c;
+    a->secrets.dir = c->secrets_dir;
+    a->source_env.max_answer = c->limits.response_bytes;
+    a->scorer_env.cluster_name = c->cluster_name;
+    a->scorer_env.limits = &c->limits;
+    log_setup(c->log_level, c->log_format);
+    if (a->config_fn)
+        a->config_fn(a->config_arg, c);
+    apply_summaries(a, &c->summaries, list);
+    if (a->applied_fn)
+        a->applied_fn(a->applied_arg);
+    (void)config_free(was);
+    return 0;
+}
+
+/* For the status page, the metrics and whoever asked. */
+static void note_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
+{
+    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
+    int r = problems_print(p, &text);
+
+    if (r == 0 && why)
+        r = buf_put_str(why, buf_str(&text));
+    if (r < 0) /* they are in the log all the same */
+        log_debug("problems not kept for the status page", L_ERR(r));
+    free(a->reload.problems);
+    a->reload = (struct reload_status){
+        .ok = ok, .at_ms = loop_wall(a->loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
+    metric_add(a->metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
+    metric_set(a->metrics, METRIC_CONFIG_OK, LV_NONE, ok);
+    if (ok)
+        metric_set(a->metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->reload.at_ms / 1000);
+    agent_render_own(a); /* at once: metrics of removed scorers go with their scores */
+}
+
+static void log_problems(const struct problems *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        LOG_AT(p->list[i].kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "configuration",
+               L_STR("file", p->file), L_INT("line", p->list[i].line), L_INT("column", p->list[i].column),
+               L_STR("problem", p->list[i].text));
+}
+
+/* All but the summaries when those come from elsewhere. */
+static int load_file(const struct agent *a, struct config **ret, struct problems *p)
+{
+    const struct agent_options *o = a->options;
+    int r = o->config_file ? config_load(ret, o->config_file, o->sections, o->n_sections, p)
+                           : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
+
+    if (r == 0)
+        r = apply_flags(*ret, o);
+    if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
+        problems_add(p, PROBLEM_ERROR, 0, 0,
+                     "clusterName: expected the cluster's name, here or by --cluster-name");
+        r = -EINVAL;
+    }
+    return r;
+}
+
+static int copy_summaries(struct summaries *ret, const struct summaries *from)
+{
+    CLEANUP(summaries_done) struct summaries s = {.list = calloc(from->n + 1, sizeof(*s.list))};
+
+    if (!s.list)
+        return -ENOMEM;
+    for (; s.n < from->n; s.n++)
+        if (summary_copy(&s.list[s.n], &from->list[s.n]) < 0)
+            return -ENOMEM;
+    *ret = s;
+    s = (struct summaries){0};
+    return 0;
+}
+
+/* Applies *c when r is 0, and tells how it went. */
+static int conclude(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
+{
+    problems_sort(p);
+    log_problems(p);
+    if (r == 0)
+        r = apply(a, c);
+    note_reload(a, r == 0, p, ret_why);
+    if (r == 0)
+        log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->n_scorers));
+    else
+        log_error(a->config ? "configuration refused, the one before stays in force"
+                            : "configuration refused",
+                  L_STR("file", p->file), L_ERR(r));
+    return r;
+}
+
+int agent_reload(struct agent *a, struct buf *ret_why)
+{
+    CLEANUP(cleanup_config_free) struct config *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    int r = problems_init(&p, a->options->config_file ? a->options->config_file : "flags");
+
+    if (r < 0)
+        return r;
+    r = load_file(a, &c, &p);
+    if (r == 0 && a->what) {
+        summaries_done(&c->summaries);
+        r = copy_summaries(&c->summaries, &a->config->summaries);
+    }
+    return conclude(a, r, &c, &p, ret_why);
+}
+
+/* The file was good at the start: if it is not any more, that must be mended before other things can change. */
+static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
+{
+    CLEANUP(problems_done) struct problems of_file = {0};
+    int r = problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
+
+    if (r < 0)
+        return r;
+    r = load_file(a, ret, &of_file);
+    log_problems(&of_file);
+    if (r == -EINVAL)
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is broken, see the log", of_file.file);
+    if (r < 0)
+        return r;
+    summaries_done(&(*ret)->summaries);
+    (*ret)->summaries = text->summaries;
+    text->summaries = (struct summaries){0};
+    return 0;
+}
+
+int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why)
+{
+    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(cleanup_free) char *copy = strdup(what);
+    int r = copy ? problems_init(&p, what) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
+        text = STR("[]");
+    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p);
+    if (r == 0)
+        r = load_around(a, &c, of_text, &p);
+    r = conclude(a, r, &c, &p, ret_why);
+    if (r == 0) {
+        free(a->what);
+        a->what = TAKE_PTR(copy);
+    }
+    return r;
+}
