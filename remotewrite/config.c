@@ -22,6 +22,7 @@ static const char *const keys[] = {
     "tls_config",
     "proxy_url",
     "protocol",
+    "compression",
     "queue_config",
     "external_labels",
     "send_health_metrics",
@@ -169,6 +170,22 @@ static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, con
         node_expected(n, r->p, "auto, 1.0, 2.0 or vm");
 }
 
+/* The specifications leave no choice but between forms: 1.0 and 2.0 are compressed by snappy, VictoriaMetrics' form by zstd. */
+static void read_compression(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+{
+    const struct node *n = node_given(map, "compression");
+    struct str word = STR("");
+
+    if (!n || !node_str(map, "compression", r->p, &word))
+        return;
+    if (str_eq(word, STR("snappy")) && c->protocol != RW_PROTOCOL_VM)
+        c->protocol = c->protocol == RW_PROTOCOL_AUTO ? RW_PROTOCOL_V2 : c->protocol;
+    else if (str_eq(word, STR("zstd")) && (c->protocol == RW_PROTOCOL_VM || c->protocol == RW_PROTOCOL_AUTO))
+        c->protocol = RW_PROTOCOL_VM;
+    else
+        node_expected(n, r->p, "snappy (protocols 1.0, 2.0 and auto) or zstd (protocols vm and auto)");
+}
+
 static void read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     const struct node *rules = node_given(map, "write_relabel_configs");
@@ -213,6 +230,7 @@ static struct rw_endpoint_config *read_endpoint(struct rw_reader *r, const struc
     read_url(r, c, map);
     read_name(r, c, map);
     read_protocol(r, c, map);
+    read_compression(r, c, map);
     read_rest(r, c, map);
     rw_read_credentials(r, c, map);
     rw_read_queue(r, c, map);

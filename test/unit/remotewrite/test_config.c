@@ -42,6 +42,11 @@ static const struct {
     {"[{" URL ", proxy_url: nonsense}]", "remoteWrite[0].proxy_url: expected a URL"},
     {"[{" URL ", protocol: 1.0}, {" URL ", name: b, protocol: '2.0'}]", NULL},
     {"[{" URL ", protocol: 3}]", "remoteWrite[0].protocol: expected auto, 1.0, 2.0 or vm"},
+    {"[{" URL ", compression: snappy}, {" URL ", name: b, protocol: auto, compression: zstd}]", NULL},
+    {"[{" URL ", compression: zstd}]",
+     "remoteWrite[0].compression: expected snappy (protocols 1.0, 2.0 and auto)"},
+    {"[{" URL ", protocol: vm, compression: snappy}]", "remoteWrite[0].compression: expected snappy"},
+    {"[{" URL ", compression: gzip}]", "remoteWrite[0].compression: expected snappy"},
     {"[{" URL ", queue_config: {max_samples_per_send: 0}}]", "max_samples_per_send: expected"},
     {"[{" URL ", queue_config: {min_backoff: 2s, max_backoff: 1s}}]",
      "min_backoff is longer than max_backoff"},
@@ -120,6 +125,26 @@ static void defaults_and_what_is_shown(void **state)
     (void)rw_endpoint_config_unref(c);
 }
 
+static void compression_leaves_the_forms_that_have_it(void **state)
+{
+    static const struct {
+        const char *yaml;
+        enum rw_protocol protocol;
+    } forms[] = {
+        {"[{" URL ", compression: snappy}]", RW_PROTOCOL_V1},
+        {"[{" URL ", protocol: auto, compression: snappy}]", RW_PROTOCOL_V2},
+        {"[{" URL ", protocol: auto, compression: zstd}]", RW_PROTOCOL_VM},
+        {"[{" URL ", protocol: auto}]", RW_PROTOCOL_AUTO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+        struct rw_endpoint_config *c = rw_endpoint(forms[i].yaml);
+        assert_int_equal(c->protocol, forms[i].protocol);
+        (void)rw_endpoint_config_unref(c);
+    }
+}
+
 static void a_fingerprint_tells_changes(void **state)
 {
     static const char *const others[] = {"[{" URL ", name: a}]", "[{" URL ", remote_timeout: 5s}]",
@@ -171,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),
         cmocka_unit_test(defaults_and_what_is_shown),
+        cmocka_unit_test(compression_leaves_the_forms_that_have_it),
         cmocka_unit_test(a_fingerprint_tells_changes),
         cmocka_unit_test(without_memory),
     };
