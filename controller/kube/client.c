@@ -258,10 +258,10 @@ static int send_call(struct kube_call *c)
     rq = (struct http_request){
         .url = c->route.url.p,
         .method = methods[c->method].method,
-        .content_type = c->body.n ? methods[c->method].content_type : NULL,
+        .content_type = c->part.n ? methods[c->method].content_type : NULL,
         .bearer = blob_str(conf->token),
         .body = &c->part,
-        .body_parts = c->body.n > 0,
+        .body_parts = c->part.n > 0,
         .max_answer = c->max_answer,
         .timeout_ms = c->timeout_ms,
         .headers = &host,
@@ -371,15 +371,15 @@ static int call_new(struct kube_call **ret, struct kube *k, const struct kube_re
     return 0;
 }
 
-static int begin(struct kube_call *c, const json_t *body)
+static int begin(struct kube_call *c, const struct kube_request *rq)
 {
-    int r = body ? kube_json_print(body, &c->body) : 0;
+    int r = rq->body && !rq->body_text.n ? kube_json_print(rq->body, &c->body) : 0;
 
     if (r == -EFBIG)
         return fail_later(c, KUBE_TOO_LARGE, "the object is over the limit of 8 MiB");
     if (r < 0)
         return r;
-    c->part = buf_str(&c->body);
+    c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
     freshen(c->kube);
     if (!c->kube->config)
         return fail_later(c, KUBE_UNAUTHORIZED, c->kube->trouble);
@@ -399,7 +399,7 @@ int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request
         return r;
     c->done = done;
     c->arg = arg;
-    r = begin(c, rq->body);
+    r = begin(c, rq);
     if (r < 0)
         return r;
     link_call(k, c);

@@ -20,7 +20,8 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_namespaces, kube_leases, kube_events,
-    kube_addonplacementscores;
+    kube_addonplacementscores, kube_managedclusters, kube_manifestworks, kube_dynamicscorers,
+    kube_dynamicscoringconfigs;
 
 enum kube_method {
     KUBE_GET,
@@ -38,6 +39,7 @@ struct kube_request {
     const char *name;           /* NULL for KUBE_LIST and KUBE_CREATE */
     const char *subresource;    /* "status"; NULL for none */
     const json_t *body;         /* sent as it is now; may be changed or freed at once */
+    struct str body_text;       /* instead of body: JSON already printed. Must live until `done` */
     const char *label_selector; /* for KUBE_LIST and KUBE_DELETE's collection: not escaped; NULL for none */
     const char *field_selector;
     const char *query;       /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */

@@ -14,6 +14,15 @@ const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases",
 const struct kube_resource kube_events = {"events.k8s.io", "v1", "events", "Event"};
 const struct kube_resource kube_addonplacementscores = {"cluster.open-cluster-management.io", "v1alpha1",
                                                         "addonplacementscores", "AddOnPlacementScore"};
+const struct kube_resource kube_managedclusters = {"cluster.open-cluster-management.io", "v1",
+                                                   "managedclusters", "ManagedCluster"};
+const struct kube_resource kube_manifestworks = {"work.open-cluster-management.io", "v1", "manifestworks",
+                                                 "ManifestWork"};
+const struct kube_resource kube_dynamicscorers = {"dynamic-scoring.open-cluster-management.io", "v1alpha1",
+                                                  "dynamicscorers", "DynamicScorer"};
+const struct kube_resource kube_dynamicscoringconfigs = {"dynamic-scoring.open-cluster-management.io",
+                                                         "v1alpha1", "dynamicscoringconfigs",
+                                                         "DynamicScoringConfig"};
 
 static const char *const verbs[] = {
     [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create",
@@ -106,7 +115,7 @@ static bool is_complete(const struct kube_request *rq)
     bool named = rq->name != NULL, many = rq->method == KUBE_LIST || rq->method == KUBE_CREATE;
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH || rq->method == KUBE_UPDATE;
 
-    return rq->resource && named != many && (!writes || rq->body);
+    return rq->resource && named != many && (!writes || rq->body || rq->body_text.n);
 }
 
 void kube_route_done(struct kube_route *r)

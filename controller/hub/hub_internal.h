@@ -1,0 +1,153 @@
+/* What the files of the hub share; nothing else includes it. Everything runs on the loop. */
+#ifndef DS_HUB_INTERNAL_H
+#define DS_HUB_INTERNAL_H
+
+#include "controller/hub/effective.h"
+#include "controller/hub/hub.h"
+#include "controller/hub/plan.h"
+#include "controller/hub/work.h"
+#include "controller/kube/event.h"
+#include "controller/kube/lease.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/map.h"
+
+#define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
+#define HUB_CONFIG    "dynamic-scoring-config" /* the one DynamicScoringConfig that counts */
+#define HUB_FINALIZER "dynamic-scoring.open-cluster-management.io/manifestworks"
+
+enum { HUB_NAMED_CLUSTERS = 10 }; /* so many failing clusters are named in a status */
+
+/* A status that was written: what was sent, and what the server made of it (a CRD of another make may prune members), so that nothing is
+ * written twice. */
+struct written {
+    json_t *sent, *result;
+};
+
+/* A scorer's clusters, counted. */
+struct tally {
+    size_t selected;                          /* clusters that are to have it */
+    size_t up_to_date;                        /* whose ManifestWork has it as it is now */
+    size_t applied;                           /* where the work agent has applied that */
+    size_t scoring, failing, waiting, silent; /* by the agents' reports; silent: no report */
+    size_t no_room;                           /* where the summaries grew past what a ManifestWork may hold */
+    size_t n_named;                           /* of those that fail, in order of their names */
+    struct {
+        const struct hub_cluster *cluster;
+        const struct report_cell *cell; /* NULL: its ManifestWork could not be written */
+    } named[HUB_NAMED_CLUSTERS];
+};
+
+struct hub_scorer {
+    struct hub *hub;
+    json_t *object;          /* as last seen */
+    char *name;              /* metadata.name */
+    int64_t created;         /* Unix time, seconds */
+    struct scorer_spec spec; /* the last good one */
+    bool has_spec;
+    char spec_why[SPEC_WHY_BYTES]; /* why the newest spec cannot be used; empty when it can */
+    struct probe *probe;
+    struct effective effective;
+    const struct hub_scorer *older;   /* has the same score name and came first; NULL when there is none */
+    const struct hub_scorer *younger; /* one of those that came later */
+    size_t entry;                     /* in the plan; SIZE_MAX: it is in no summary */
+    struct tally tally;
+    struct written written;
+    struct kube_call *call; /* its status write */
+    char write_why[768];    /* why its status could not be written; empty when it could */
+};
+
+struct hub_cluster {
+    char *name;
+    bool managed; /* there is a ManagedCluster, it is accepted, and it is not being deleted */
+    bool leaving; /* it is being deleted */
+    struct work_found found;
+    struct report report;
+    const struct plan_group *group; /* what it is to have; NULL: nothing */
+    uint64_t wanted;                /* the group's hash */
+    struct kube_call *call;         /* of its ManifestWork */
+    struct buf body;                /* of that call */
+    mono_ms behind_since;           /* while it is not as it should be */
+    bool behind;
+    unsigned failures; /* of writes, in a row */
+    char why[512];     /* the last one's; empty when it went well */
+};
+
+struct hub_config {
+    json_t *object;     /* NULL: there is none */
+    struct masks masks; /* the last good ones */
+    char why[256];      /* why the newest cannot be used */
+    struct written written;
+    struct kube_call *call;
+    char write_why[768];
+};
+
+/* Clusters, counted. */
+struct hub_totals {
+    size_t managed, up_to_date, behind,
+        failing; /* up_to_date + behind = managed; failing: of behind, those whose last write failed */
+    size_t works, leaving; /* ManifestWorks there are; those that are still to go */
+    size_t reporting, scoring_all, with_failures;
+    size_t largest, left_out; /* bytes of the largest summaries; scorers that found no room somewhere */
+    double lag_s;             /* how long the longest behind has been so */
+    size_t n_named;
+    const struct hub_cluster *named[HUB_NAMED_CLUSTERS]; /* of those whose write failed */
+};
+
+struct hub {
+    struct hub_options o;
+    struct kube_watch *scorers_watch, *configs_watch, *clusters_watch, *works_watch;
+    struct kube_lease *lease; /* NULL without election */
+    struct kube_events *events;
+    bool leading, stopping;
+    struct map scorers, clusters; /* by name */
+    struct hub_scorer **by_age;   /* all scorers, the oldest first */
+    size_t n_scorers;
+    struct hub_config config;
+    struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
+    struct plan *plan;        /* NULL: no one is to have anything */
+    struct plan_entry *entries;
+    struct hub_scorer **entry_scorers; /* the scorer of each entry */
+    size_t n_entries;
+    struct kube_queue *works;  /* keys: clusters */
+    struct kube_queue *joins;  /* the same, for those that have no work yet: a roll-out does not delay them */
+    struct kube_queue *status; /* keys: "scorer/<name>", "config/<name>" */
+    struct timer replan, retally;
+    bool tallied;
+    struct hub_totals totals;
+    int64_t started_ms;
+};
+
+/* ---- hub.c, hub_scorers.c, hub_clusters.c ---- */
+
+/* The plan must be made anew, soon. */
+void hub_replan(struct hub *h);
+/* Something that statuses tell has changed: they are counted and looked at again within a second. */
+void hub_touch(struct hub *h);
+/* Counts h->totals and each scorer's tally, if anything has changed since. */
+void hub_tally(struct hub *h);
+/* Whether DynamicScoringConfig asks for works now. */
+bool hub_wanted(const struct hub *h);
+struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
+/* Whether the scorer is (to be) in summaries as far as its health goes. */
+bool hub_scorer_healthy(const struct hub_scorer *s);
+
+/* ---- status_scorer.c, status_config.c: pure, for any time ---- */
+
+/* The status that the scorer should have, complete (for a merge patch: what is to go is null); `now` is for conditions that change. A new
+ * reference, NULL when memory is out. */
+json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now);
+json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now);
+/* Events for conditions that differ between two statuses (before may be NULL: an object seen first; then only what is wrong). */
+void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
+                   const json_t *after);
+
+/* ---- hub_metrics.c ---- */
+void hub_count_probe(struct hub *h, const struct hub_scorer *s, enum probe_what what,
+                     const struct probe_part *part);
+void hub_count_work(struct hub *h, const char *operation, const struct kube_answer *a);
+void hub_count_distributed(struct hub *h, double seconds); /* one cluster, from behind to up to date */
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
+void hub_forget_scorer(struct hub *h, const char *name);
+
+#endif

@@ -1,0 +1,79 @@
+/* Asks one scoring API how it is, and in Full mode for its configuration, again and again: on the loop, with deadlines and ceilings, so
+ * that one that hangs slows no other.
+ *
+ * Health: GET <origin>/healthz, 2xx is good. Where there is no such path (404, 405, 501) the configURL's own answer counts. Unhealthy after
+ * so many failures in a row, healthy after so many successes; of an API that has not been judged yet the first success decides.
+ * Configuration: GET configURL; an answer of 2xx that api_config_parse() takes and the token rule allows. A failure leaves the last good one.
+ * A failing part is tried again sooner (1 s, doubled up to the interval) until it has been judged. */
+#ifndef DS_HUB_PROBE_H
+#define DS_HUB_PROBE_H
+
+#include "controller/hub/spec.h"
+#include "controller/kube/client.h"
+
+struct probe;
+
+enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE };
+
+struct probe_settings {
+    int64_t interval_ms;                     /* between probes, with a jitter of a tenth */
+    int64_t timeout_ms;                      /* of each request */
+    unsigned unhealthy_after, healthy_after; /* >= 1 */
+    bool public_only;                        /* addresses of private ranges are refused; see http.h */
+};
+
+struct probe_env {
+    struct loop *loop;
+    struct http *http;
+    struct kube *hub;      /* for the Secrets of configAuth */
+    const char *namespace; /* of those */
+    const struct probe_settings *settings;
+};
+
+/* One of the two things asked. `reason` is a CamelCase word for a condition, `message` says what happened in the API's own words, one line. */
+struct probe_part {
+    bool asked;        /* an attempt has ended */
+    bool ok;           /* the last one */
+    unsigned failures; /* in a row */
+    char reason[40], message[768];
+    double seconds;
+    int64_t at_ms; /* Unix time of its end */
+};
+
+struct probe_status {
+    enum probe_health health;
+    struct probe_part
+        probe; /* health. Reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, DNS, TooLarge, Broken, InvalidURL, Forbidden... */
+    struct probe_part
+        config; /* Full mode. Reasons: Synced, HTTPStatus, ..., InvalidConfig, TokenHostNotAllowed, TokenMissing */
+    struct api_config synced; /* the last good one; owner is NULL without */
+    int64_t next_ms;          /* Unix time of the next probe; 0 while one is under way */
+};
+
+/* Which metric-relevant thing ended; for counters. */
+enum probe_what { PROBE_HEALTH, PROBE_CONFIG };
+struct probe_callbacks {
+    /* After each attempt of either part, on the loop. May free the probe. */
+    void (*ended)(void *arg, enum probe_what what, const struct probe_part *part);
+    void *arg;
+};
+
+/* env and what it points to must outlive the probe. Nothing is asked before probe_start(). -ENOMEM. */
+MUST_USE int probe_new(struct probe **ret, const struct probe_env *env, const struct probe_callbacks *cb);
+struct probe *probe_free(struct probe *p);
+DEFINE_CLEANUP(struct probe, probe_free)
+
+/* What is known from the scorer's status, before the first start: so that a restart of the controller neither forgets a configuration nor
+ * calls a healthy API unknown. Takes over *synced (left empty). */
+void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
+/* The scorer's spec, copied as far as needed (a reference to its document is kept). When what matters to the probe has changed, what is under
+ * way is cancelled and a probe starts at once if probes run; switching to None mode forgets the synced configuration; another
+ * configURL makes the health unknown (the last good configuration stays until the new API has answered). -ENOMEM. */
+MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
+/* The first probe comes at once, then one each interval. Does nothing when it runs. -ENOMEM. */
+MUST_USE int probe_start(struct probe *p);
+/* Cancels what is under way; what is known stays. */
+void probe_stop(struct probe *p);
+const struct probe_status *probe_status(const struct probe *p);
+
+#endif

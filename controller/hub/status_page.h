@@ -1,0 +1,11 @@
+/* The hub's page for people and the same as JSON. */
+#ifndef DS_HUB_STATUS_PAGE_H
+#define DS_HUB_STATUS_PAGE_H
+
+#include "controller/hub/hub.h"
+
+/* HTML without script, in the agent's style: totals, scorers, scorers × clusters, clusters that need attention. -ENOMEM, -EFBIG. */
+MUST_USE int hub_html(struct hub *h, struct buf *into);
+MUST_USE int hub_json(struct hub *h, struct buf *into);
+
+#endif

@@ -1,0 +1,102 @@
+#include "exporter/base/map.h"
+
+#include "exporter/base/hash.h"
+
+#include <errno.h>
+
+enum { FIRST_CAP = 16 };
+
+static uint64_t hash_of(const char *key)
+{
+    return hash_bytes(str_of(key), 0);
+}
+
+/* Where the key is, or the free slot where it would go. There is always a free one. */
+static struct map_slot *slot_of(struct map_slot *slots, size_t cap, const char *key, uint64_t hash)
+{
+    size_t i = hash & (cap - 1);
+
+    while (slots[i].key && !(slots[i].hash == hash && strcmp(slots[i].key, key) == 0))
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+void map_done(struct map *m)
+{
+    free(m->slots);
+    *m = (struct map){0};
+}
+
+void *map_get(const struct map *m, const char *key)
+{
+    return m->n ? slot_of(m->slots, m->cap, key, hash_of(key))->value : NULL;
+}
+
+static int grow(struct map *m)
+{
+    size_t cap = m->cap ? m->cap * 2 : FIRST_CAP;
+    struct map_slot *slots = calloc(cap, sizeof(*slots));
+
+    if (!slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->cap; i++)
+        if (m->slots[i].key)
+            *slot_of(slots, cap, m->slots[i].key, m->slots[i].hash) = m->slots[i];
+    free(m->slots);
+    m->slots = slots;
+    m->cap = cap;
+    return 0;
+}
+
+int map_set(struct map *m, const char *key, void *value)
+{
+    uint64_t hash = hash_of(key);
+    struct map_slot *s;
+    int r = 4 * (m->n + 1) > 3 * m->cap ? grow(m) : 0;
+
+    if (r < 0)
+        return r;
+    s = slot_of(m->slots, m->cap, key, hash);
+    m->n += !s->key;
+    *s = (struct map_slot){key, value, hash};
+    return 0;
+}
+
+/* Those after it in the run move up, so that no search ends too soon at the hole. */
+static void close_hole(struct map *m, size_t hole)
+{
+    size_t mask = m->cap - 1;
+
+    for (size_t i = (hole + 1) & mask; m->slots[i].key; i = (i + 1) & mask) {
+        size_t home = m->slots[i].hash & mask;
+
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue;
+        m->slots[hole] = m->slots[i];
+        hole = i;
+    }
+    m->slots[hole] = (struct map_slot){0};
+}
+
+void *map_take(struct map *m, const char *key)
+{
+    struct map_slot *s = m->n ? slot_of(m->slots, m->cap, key, hash_of(key)) : NULL;
+    void *value = s ? s->value : NULL;
+
+    if (!s || !s->key)
+        return NULL;
+    m->n--;
+    close_hole(m, (size_t)(s - m->slots));
+    return value;
+}
+
+void *map_next(const struct map *m, size_t *at)
+{
+    while (*at < m->cap) {
+        const struct map_slot *s = &m->slots[(*at)++];
+
+        if (s->key)
+            return s->value;
+    }
+    return NULL;
+}

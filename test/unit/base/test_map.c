@@ -1,0 +1,119 @@
+#include "exporter/base/map.h"
+
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { MANY = 5000 };
+
+struct thing {
+    char name[16];
+    bool in, seen;
+};
+
+static void test_empty(void **state)
+{
+    struct map m = {0};
+    size_t at = 0;
+
+    (void)state;
+    assert_null(map_get(&m, "x"));
+    assert_null(map_take(&m, "x"));
+    assert_null(map_next(&m, &at));
+    map_done(&m);
+}
+
+static void test_replaces(void **state)
+{
+    struct map m = {0};
+    int a, b;
+
+    (void)state;
+    assert_int_equal(map_set(&m, "k", &a), 0);
+    assert_int_equal(map_set(&m, "k", &b), 0);
+    assert_int_equal(m.n, 1);
+    assert_ptr_equal(map_get(&m, "k"), &b);
+    assert_ptr_equal(map_take(&m, "k"), &b);
+    assert_null(map_get(&m, "k"));
+    map_done(&m);
+}
+
+static void check_all(struct map *m, struct thing *things)
+{
+    size_t at = 0, n = 0;
+    const struct thing *t;
+
+    for (size_t i = 0; i < MANY; i++) {
+        things[i].seen = false;
+        assert_ptr_equal(map_get(m, things[i].name), things[i].in ? &things[i] : NULL);
+        n += things[i].in;
+    }
+    assert_int_equal(m->n, n);
+    while ((t = map_next(m, &at))) {
+        assert_false(t->seen);
+        ((struct thing *)(uintptr_t)t)->seen = true;
+        n--;
+    }
+    assert_int_equal(n, 0);
+}
+
+/* Removal in an order unlike that of insertion leaves every other name where it can be found. */
+static void test_many(void **state)
+{
+    static struct thing things[MANY];
+    struct map m = {0};
+    unsigned random = 1;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(things[i].name, sizeof(things[i].name), "name-%zu", i);
+        things[i].in = true;
+        assert_int_equal(map_set(&m, things[i].name, &things[i]), 0);
+    }
+    check_all(&m, things);
+    for (int round = 0; round < 6; round++) {
+        for (size_t i = 0; i < MANY; i++) {
+            random = random * 1664525u + 1013904223u;
+            if (random >> 31)
+                continue;
+            if (things[i].in)
+                assert_ptr_equal(map_take(&m, things[i].name), &things[i]);
+            else
+                assert_int_equal(map_set(&m, things[i].name, &things[i]), 0);
+            things[i].in = !things[i].in;
+        }
+        check_all(&m, things);
+    }
+    map_done(&m);
+}
+
+static void test_out_of_memory(void **state)
+{
+    struct map m = {0};
+    int a;
+
+    (void)state;
+    oom_fail_at(1);
+    assert_int_equal(map_set(&m, "k", &a), -ENOMEM);
+    oom_fail_at(0);
+    assert_null(map_get(&m, "k"));
+    map_done(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_replaces),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
