@@ -167,16 +167,18 @@ static int put(const char *p, size_t n, void *arg)
 {
     struct printing *to = arg;
 
-    to->r = buf_put(to->into, p, n);
+    /* jansson goes on after a member's name that found no room: the first failure counts. */
+    if (to->r == 0)
+        to->r = buf_put(to->into, p, n);
     return to->r;
 }
 
 int kube_json_print(const json_t *o, struct buf *into)
 {
-    struct printing to = {.into = into, .r = -ENOMEM};
+    struct printing to = {.into = into};
     size_t mark = into->n;
 
-    if (json_dump_callback(o, put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+    if (json_dump_callback(o, put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && to.r == 0)
         return 0;
     buf_truncate(into, mark);
     return to.r < 0 ? to.r : -ENOMEM;
