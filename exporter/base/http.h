@@ -57,6 +57,9 @@ struct http_request {
     bool no_redirects;      /* a redirect is the answer */
     bool cut_answer;        /* a body past max_answer is cut there and is no error */
     bool accept_gzip;       /* over a network that is slower than decoding */
+    /* Connects to addresses of the public Internet only (address.h), redirects included. No proxy is used, `proxy` and the
+     * environment's included, since it would connect for us; nor is a connection shared with other calls. */
+    bool public_only;
     /* Each header of the answer, with the arg of `done`; more than once after redirects. */
     void (*on_header)(void *arg, struct str name, struct str value);
     /* Takes the body of a 2xx answer as it comes, with the arg of `done`: an empty piece when the headers are in, then each piece.
@@ -70,6 +73,7 @@ struct http_request {
 struct http_answer {
     enum http_error error;
     char reason[512];       /* for a person: why there is no answer; empty on HTTP_OK. Holds no credentials */
+    bool refused;           /* HTTP_CONNECT on account of public_only */
     long status;            /* 0 without an answer */
     struct buf body;        /* the callback may take it with buf_take() */
     int64_t retry_after_ms; /* from Retry-After (seconds or HTTP date), -1 without */

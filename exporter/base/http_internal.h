@@ -48,6 +48,7 @@ struct http_call {
     mono_ms last_byte;
     bool *gone; /* while on_data runs: set when it ended the call */
     char curl_error[CURL_ERROR_SIZE];
+    char refused[64]; /* public_only: the address; empty while none was refused */
     size_t n_parts;
     struct str parts[];
 };
@@ -62,6 +63,11 @@ size_t http_on_read(char *to, size_t size, size_t n, void *arg);
 int http_on_seek(void *arg, curl_off_t offset, int origin);
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
+
+/* public_only (http_public.c). -ENOMEM. */
+MUST_USE int http_set_public_only(struct http_call *c, CURL *easy);
+/* Fills the answer, and is true, when the call ended because an address was refused. */
+bool http_explain_refused(struct http_call *c, CURLcode code);
 
 /* Fills error and reason of the call's answer from what curl says, unless a callback has set them already. */
 void http_explain(struct http_call *c, CURLcode code);

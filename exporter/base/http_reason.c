@@ -189,7 +189,7 @@ static void explain(struct http_call *c, CURLcode code)
 
 void http_explain(struct http_call *c, CURLcode code)
 {
-    if (code == CURLE_OK || c->answer.error != HTTP_OK)
+    if (code == CURLE_OK || c->answer.error != HTTP_OK || http_explain_refused(c, code))
         return;
     c->answer.error = classify(c, code);
     explain(c, code);

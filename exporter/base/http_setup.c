@@ -246,7 +246,9 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
             return -ENOMEM;
         SET(CURLOPT_CONNECT_TO, c->connect_to);
     }
-    return rq->tls ? set_tls_of_call(easy, rq->tls) : 0;
+    if (rq->tls && (r = set_tls_of_call(easy, rq->tls)) < 0)
+        return r;
+    return rq->public_only ? http_set_public_only(c, easy) : 0;
 }
 
 static int set_callbacks(struct http_call *c, CURL *easy)

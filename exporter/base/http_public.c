@@ -1,0 +1,86 @@
+/* Calls that may go to public addresses only.
+ *
+ * What curl is about to connect to is looked at, not the name: so neither a name that resolves to a private address, nor a redirect, nor a
+ * name that resolves otherwise the second time gets past. A redirect may be followed over a connection that another call has
+ * made, for which no socket is opened, so the peer is looked at once more before each request. */
+#include "exporter/base/address.h"
+#include "exporter/base/http_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+static void note_refused(struct http_call *c, const struct sockaddr *a)
+{
+    struct sockaddr_in in4;
+    struct sockaddr_in6 in6;
+
+    (void)snprintf(c->refused, sizeof(c->refused), "the server's");
+    if (a->sa_family == AF_INET) {
+        memcpy(&in4, a, sizeof(in4));
+        (void)inet_ntop(AF_INET, &in4.sin_addr, c->refused, sizeof(c->refused));
+    } else if (a->sa_family == AF_INET6) {
+        memcpy(&in6, a, sizeof(in6));
+        (void)inet_ntop(AF_INET6, &in6.sin6_addr, c->refused, sizeof(c->refused));
+    }
+}
+
+/* Of several addresses of a name the last one tried decides what is said. */
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct http_call *c = arg;
+
+    (void)purpose;
+    if (!address_is_public(&a->addr)) {
+        note_refused(c, &a->addr);
+        return CURL_SOCKET_BAD;
+    }
+    c->refused[0] = '\0';
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
+static int on_connected(void *arg, char *peer, char *local, int peer_port, int local_port)
+{
+    struct http_call *c = arg;
+    struct sockaddr_in in4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    bool is_public = false;
+
+    (void)local;
+    (void)peer_port;
+    (void)local_port;
+    if (inet_pton(AF_INET, peer, &in4.sin_addr) == 1)
+        is_public = address_is_public((const struct sockaddr *)&in4);
+    else if (inet_pton(AF_INET6, peer, &in6.sin6_addr) == 1)
+        is_public = address_is_public((const struct sockaddr *)&in6);
+    if (is_public)
+        return CURL_PREREQFUNC_OK;
+    (void)snprintf(c->refused, sizeof(c->refused), "%s", peer);
+    return CURL_PREREQFUNC_ABORT;
+}
+
+int http_set_public_only(struct http_call *c, CURL *easy)
+{
+    const bool set = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK;
+
+    return set ? 0 : -ENOMEM;
+}
+
+bool http_explain_refused(struct http_call *c, CURLcode code)
+{
+    struct http_answer *a = &c->answer;
+
+    if (!c->refused[0] || (code != CURLE_COULDNT_CONNECT && code != CURLE_ABORTED_BY_CALLBACK))
+        return false;
+    a->error = HTTP_CONNECT;
+    a->refused = true;
+    (void)snprintf(a->reason, sizeof(a->reason), "%s is a private address, and these are refused",
+                   c->refused);
+    return true;
+}

@@ -1,0 +1,323 @@
+/* public_only: private addresses are refused, whichever way leads there.
+ *
+ * 8.8.8.8, port of a fake server, stands for a public address: connections there go to 127.0.0.1, and peers of that port look so. */
+#include "exporter/base/address.h"
+#include "test/unit/base/http_world.h"
+
+static unsigned public_port;
+
+static bool is_fake_public(const struct sockaddr *a)
+{
+    struct sockaddr_in in4;
+
+    memcpy(&in4, a, sizeof(in4));
+    return a->sa_family == AF_INET && in4.sin_addr.s_addr == htonl(0x08080808);
+}
+
+static void set_address(struct sockaddr *a, uint32_t to)
+{
+    struct sockaddr_in in4;
+
+    memcpy(&in4, a, sizeof(in4));
+    in4.sin_addr.s_addr = htonl(to);
+    memcpy(a, &in4, sizeof(in4));
+}
+
+/* These take the place of the C library's, for libcurl too. */
+int connect(int fd, const struct sockaddr *a, socklen_t n)
+{
+    int (*real)(int, const struct sockaddr *, socklen_t);
+    struct sockaddr_storage to = {0};
+
+    *(void **)&real = dlsym(RTLD_NEXT, "connect");
+    memcpy(&to, a, n);
+    if (is_fake_public(a))
+        set_address((struct sockaddr *)&to, INADDR_LOOPBACK);
+    return real(fd, (const struct sockaddr *)&to, n);
+}
+
+int getpeername(int fd, struct sockaddr *a, socklen_t *n)
+{
+    int (*real)(int, struct sockaddr *, socklen_t *), r;
+    struct sockaddr_in in4;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "getpeername");
+    r = real(fd, a, n);
+    memcpy(&in4, a, sizeof(in4));
+    if (r == 0 && in4.sin_family == AF_INET && ntohs(in4.sin_port) == public_port)
+        set_address(a, 0x08080808);
+    return r;
+}
+
+static int setup(void **state)
+{
+    struct env *e = world_new(fake_new(), fake_new());
+
+    public_port = fake_port(e->server);
+    *state = e;
+    return 0;
+}
+
+static void test_addresses(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_public;
+    } cases[] = {
+        {"0.0.0.0", false},
+        {"0.1.2.3", false},
+        {"1.0.0.0", true},
+        {"9.255.255.255", true},
+        {"10.0.0.0", false},
+        {"10.255.255.255", false},
+        {"11.0.0.0", true},
+        {"100.63.255.255", true},
+        {"100.64.0.0", false},
+        {"100.127.255.255", false},
+        {"100.128.0.0", true},
+        {"126.255.255.255", true},
+        {"127.0.0.1", false},
+        {"127.255.255.255", false},
+        {"128.0.0.0", true},
+        {"169.253.255.255", true},
+        {"169.254.169.254", false},
+        {"169.255.0.0", true},
+        {"172.15.255.255", true},
+        {"172.16.0.0", false},
+        {"172.31.255.255", false},
+        {"172.32.0.0", true},
+        {"192.0.0.8", false},
+        {"192.0.1.0", true},
+        {"192.0.2.1", false},
+        {"192.88.99.1", false},
+        {"192.167.255.255", true},
+        {"192.168.0.0", false},
+        {"192.168.255.255", false},
+        {"192.169.0.0", true},
+        {"198.17.255.255", true},
+        {"198.18.0.0", false},
+        {"198.19.255.255", false},
+        {"198.20.0.0", true},
+        {"198.51.100.7", false},
+        {"203.0.113.7", false},
+        {"223.255.255.255", true},
+        {"224.0.0.1", false},
+        {"239.255.255.255", false},
+        {"240.0.0.1", false},
+        {"255.255.255.255", false},
+        {"8.8.8.8", true},
+        {"::", false},
+        {"::1", false},
+        {"::2", false},
+        {"::7f00:1", false}, /* an IPv4-compatible one */
+        {"::ffff:127.0.0.1", false},
+        {"::ffff:10.1.2.3", false},
+        {"::ffff:8.8.8.8", true},
+        {"::ffff:0:8.8.8.8", false}, /* translated: not for the Internet */
+        {"64:ff9b::10.0.0.1", false},
+        {"64:ff9b::169.254.169.254", false},
+        {"64:ff9b::8.8.8.8", true},
+        {"64:ff9b:1::8.8.8.8", false},
+        {"100::1", false},
+        {"2001::1", false}, /* Teredo */
+        {"2001:1ff::1", false},
+        {"2001:200::1", true},
+        {"2001:db8::1", false},
+        {"2001:4860:4860::8888", true},
+        {"2002:7f00:1::", false},
+        {"2002:c0a8:101::1", false},
+        {"2002:808:808::1", true},
+        {"2606:4700:4700::1111", true},
+        {"3fff::1", false},
+        {"3fff:1000::1", true},
+        {"4000::1", false},
+        {"fc00::1", false},
+        {"fd12:3456::1", false},
+        {"fe80::1", false},
+        {"fec0::1", false},
+        {"ff02::1", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+        struct sockaddr_in in4 = {.sin_family = AF_INET};
+        bool is_4 = inet_pton(AF_INET, cases[i].text, &in4.sin_addr) == 1;
+
+        assert_true(is_4 || inet_pton(AF_INET6, cases[i].text, &in6.sin6_addr) == 1);
+        if (address_is_public(is_4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6) != cases[i].is_public)
+            fail_msg("%s", cases[i].text);
+    }
+    assert_false(address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
+}
+
+static struct http_request public_rq(const char *url)
+{
+    struct http_request rq = rq_of(url);
+
+    rq.public_only = true;
+    return rq;
+}
+
+static void public_url(struct env *e, const char *path, char out[128])
+{
+    (void)snprintf(out, 128, "http://8.8.8.8:%u%s", fake_port(e->server), path);
+}
+
+static void expect_refused(struct env *e, const char *url, const char *address)
+{
+    struct http_request rq = public_rq(url);
+    char want[128];
+    struct got g;
+
+    (void)snprintf(want, sizeof(want), "%s is a private address, and these are refused", address);
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_true(g.a.refused);
+    assert_string_equal(g.a.reason, want);
+}
+
+static void test_refused(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+
+    expect_refused(e, fake_url(e->server, "/"), "127.0.0.1");
+    expect_refused(e, "http://[::1]:1/", "::1");
+    expect_refused(e, "http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1");
+    expect_refused(e, "https://10.0.0.1/", "10.0.0.1");
+    expect_refused(e, "http://169.254.169.254/latest/meta-data", "169.254.169.254");
+    expect_refused(e, "http://0x7f.1:1/", "127.0.0.1");
+    (void)snprintf(url, sizeof(url), "http://2130706433:%u/", fake_port(e->server));
+    expect_refused(e, url, "127.0.0.1");
+    assert_int_equal(fake_connections(e->server), 0);
+}
+
+/* The address that the name resolves to counts. */
+static void test_name(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+    struct http_request rq;
+    struct got g;
+
+    (void)snprintf(url, sizeof(url), "http://localhost:%u/", fake_port(e->server));
+    rq = public_rq(url);
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_true(g.a.refused);
+    assert_int_equal(fake_connections(e->server), 0);
+}
+
+static void test_public(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+    struct http_request rq;
+    struct got g;
+
+    public_url(e, "/x", url);
+    rq = public_rq(url);
+    for (unsigned i = 0; i < 2; i++) {
+        call(e, &rq, &g);
+        assert_ok(&g, 200);
+        assert_false(g.a.refused);
+        assert_body(&g, "{}");
+    }
+    /* Each on a connection of its own, which no one uses afterwards. */
+    assert_int_equal(fake_connections(e->server), 2);
+    rq.public_only = false;
+    call(e, &rq, &g);
+    assert_ok(&g, 200);
+    assert_body(&g, "{}");
+    assert_int_equal(fake_connections(e->server), 3);
+    rq.public_only = true;
+    call(e, &rq, &g);
+    assert_body(&g, "{}");
+    assert_int_equal(fake_connections(e->server), 4);
+}
+
+static void test_redirect(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+
+    public_url(e, "/x", url);
+    fake_push(e->server, (struct fake_answer){.status = 302, .location = fake_url(e->other, "/inside")});
+    expect_refused(e, url, "127.0.0.1");
+    assert_int_equal(fake_requests(e->server), 1);
+    assert_int_equal(fake_connections(e->other), 0);
+}
+
+/* curl follows a redirect over a connection that another call has left, whatever CURLOPT_FRESH_CONNECT says. */
+static void test_redirect_to_a_kept_connection(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->other, "/first"));
+    char url[128];
+    struct got g;
+
+    call(e, &rq, &g);
+    assert_ok(&g, 200);
+    assert_body(&g, "{}");
+    public_url(e, "/x", url);
+    fake_push(e->server, (struct fake_answer){.status = 302, .location = fake_url(e->other, "/inside")});
+    expect_refused(e, url, "127.0.0.1");
+    assert_int_equal(fake_requests(e->server), 1);
+    assert_int_equal(fake_requests(e->other), 1);
+    assert_int_equal(fake_connections(e->other), 1);
+}
+
+static void test_no_proxy(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+    struct http_request rq;
+    struct got g;
+
+    assert_int_equal(setenv("http_proxy", fake_url(e->other, ""), 1), 0);
+    assert_int_equal(setenv("ALL_PROXY", fake_url(e->other, ""), 1), 0);
+    expect_refused(e, "http://10.0.0.1/", "10.0.0.1");
+    public_url(e, "/x", url);
+    rq = public_rq(url);
+    rq.proxy = fake_url(e->other, "");
+    call(e, &rq, &g);
+    assert_ok(&g, 200);
+    assert_body(&g, "{}");
+    assert_int_equal(fake_requests(e->server), 1);
+    assert_int_equal(fake_connections(e->other), 0);
+}
+
+/* A refusal says nothing about failures of other kinds. */
+static void test_other_failures(void **state)
+{
+    struct env *e = *state;
+    char url[128];
+    struct http_request rq;
+    struct got g;
+
+    public_url(e, "/x", url);
+    rq = public_rq(url);
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_CLOSE});
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_BROKEN);
+    assert_false(g.a.refused);
+    rq.url = "http://nowhere.test/";
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_DNS);
+    rq.url = "http://8.8.8.8:1/";
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_CONNECT);
+    assert_false(g.a.refused);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_addresses), CASE(test_refused),        CASE(test_name),
+        CASE(test_public),    CASE(test_redirect),       CASE(test_redirect_to_a_kept_connection),
+        CASE(test_no_proxy),  CASE(test_other_failures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
