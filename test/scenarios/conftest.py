@@ -6,7 +6,9 @@ import pytest
 
 from lib import process
 from lib.agent import running_agent
+from lib.controller import running_controller
 from lib.fake import running_fake
+from lib.hub import clean_hub
 from lib.kube import running_kube
 from lib.prometheus import running_prometheus
 
@@ -57,3 +59,16 @@ def kube(api_server):
     """A real API server without anything in it that a test before has left."""
     api_server.clean()
     return api_server
+
+
+@pytest.fixture
+def hub(api_server):
+    """The same for the hub's controller: no scorers, no clusters."""
+    return clean_hub(api_server)
+
+
+@pytest.fixture
+def start_controller(hub):
+    """start_controller(*flags, kubeconfig=None, env=None, start=True): one that must end well after the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args, **more: stack.enter_context(running_controller(hub.kube, *args, **more))

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lib.process import ROOT, environment
+from lib.process import ROOT, environment, run
 from lib.wait import wait_until
 
 SCRIPT = ROOT / "test" / "kube-apiserver"
@@ -32,9 +32,11 @@ class Refused(Exception):
 
 
 class Kube:
-    def __init__(self, folder):
+    def __init__(self, folder, crds="ours"):
         self.folder = pathlib.Path(folder)
-        self.env = {**environment(), "KUBE_APISERVER_DIR": str(self.folder / "kube"), "CLUSTER": CLUSTER}
+        self.env = environment(
+            KUBE_APISERVER_DIR=str(self.folder / "kube"), CLUSTER=CLUSTER, KUBE_APISERVER_CRDS=crds
+        )
 
     def script(self, *words):
         done = subprocess.run(
@@ -60,6 +62,11 @@ class Kube:
         copy = pathlib.Path(folder) / user
         shutil.copytree(self.kubeconfig(user).parent, copy)
         return copy / "kubeconfig"
+
+    def kubectl(self, *args, user="admin"):
+        """The real one, to its end: .returncode, .stdout, .stderr."""
+        more = (f"--kubeconfig={self.kubeconfig(user)}", f"--cache-dir={self.folder / 'kubectl'}")
+        return run(self.script("kubectl"), *more, *args)
 
     def pause(self, signal="-KILL"):
         self.script("pause", signal)
@@ -177,9 +184,10 @@ def seconds_until(text):
 
 
 @contextlib.contextmanager
-def running_kube():
+def running_kube(crds="ours"):
+    """crds="reference": the reference implementation's for dynamic scoring."""
     with tempfile.TemporaryDirectory() as folder:
-        kube = Kube(folder)
+        kube = Kube(folder, crds)
         try:
             kube.start()
             yield kube

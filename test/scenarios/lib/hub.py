@@ -1,0 +1,241 @@
+"""The hub as its users and its other controllers see it, on a real API server."""
+
+import base64
+import contextlib
+import json
+
+import pytest
+
+from lib.kube import DOMAIN, MERGE_PATCH, NAMESPACE, Refused
+from lib.wait import DEADLINE, wait_until
+from lib.work import NAMESPACES, OWNED, WORK, WORK_CONFIGMAP, WORKS, manifest, write_work_status
+
+HUB_NAMESPACE = "open-cluster-management"
+CONFIG = "dynamic-scoring-config"
+
+CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
+ALL_WORKS = "apis/work.open-cluster-management.io/v1/manifestworks"
+LEFT = [  # where tests leave objects
+    ("apis/work.open-cluster-management.io/v1", "manifestworks"),
+    ("apis/cluster.open-cluster-management.io/v1alpha1", "addonplacementscores"),
+    ("api/v1", "configmaps"),
+    ("api/v1", "secrets"),
+]
+OF_HUB = f"apis/{{}}/namespaces/{HUB_NAMESPACE}/{{}}"
+SCORERS = OF_HUB.format(f"{DOMAIN}/v1alpha1", "dynamicscorers")
+CONFIGS = OF_HUB.format(f"{DOMAIN}/v1alpha1", "dynamicscoringconfigs")
+EVENTS = OF_HUB.format("events.k8s.io/v1", "events")
+LEASES = OF_HUB.format("coordination.k8s.io/v1", "leases")
+
+
+def condition_of(found, kind):
+    """(status, reason, message); None without."""
+    conditions = (found or {}).get("status", {}).get("conditions", [])
+    return next(((c["status"], c["reason"], c["message"]) for c in conditions if c["type"] == kind), None)
+
+
+def static_scorer(url, score_name, interval=600, **more):
+    """The spec of a DynamicScorer in None mode that needs no data; url is the API's, without a path."""
+    params = {"name": score_name, "interval": interval}
+    return {
+        "configURL": f"{url}/config",
+        "configSyncMode": "None",
+        "source": {"type": "None"},
+        "scoring": {"params": params},
+        **more,
+    }
+
+
+class Hub:
+    """What tests do as the hub's admin."""
+
+    def __init__(self, kube):
+        self.kube = kube
+
+    # ---- Clusters ----
+
+    def add_namespace(self, name):
+        with contextlib.suppress(Refused):
+            self.kube.call("POST", NAMESPACES, {"metadata": {"name": name, "labels": OWNED}})
+
+    def remove_namespace(self, name):
+        """With what is in it: no controller runs here that would do so."""
+        self.empty({name})
+        self.end_namespace(name)
+
+    def end_namespace(self, name):
+        found = self.kube.call("DELETE", f"{NAMESPACES}/{name}")
+        found["spec"]["finalizers"] = []
+        self.kube.call("PUT", f"{NAMESPACES}/{name}/finalize", found)
+
+    def add_cluster(self, name, accepted=True, namespace=True, labels=None):
+        """namespace=False: one whose namespace is missing."""
+        if namespace:
+            self.add_namespace(name)
+        return self.put(CLUSTERS, "ManagedCluster", name, {"hubAcceptsClient": accepted}, labels=labels or {})
+
+    def accept(self, name, accepted=True):
+        self.patch(f"{CLUSTERS}/{name}", {"spec": {"hubAcceptsClient": accepted}})
+
+    def remove_cluster(self, name, namespace=False):
+        """The ManagedCluster, and with namespace=True its namespace."""
+        self.kube.delete(f"{CLUSTERS}/{name}")
+        if namespace:
+            self.remove_namespace(name)
+
+    # ---- DynamicScorers and DynamicScoringConfigs ----
+
+    def apply_scorer(self, name, spec):
+        """Creates it, or replaces its spec."""
+        return self.put(SCORERS, "DynamicScorer", name, spec)
+
+    def scorer(self, name):
+        return self.kube.find(f"{SCORERS}/{name}")
+
+    def delete_scorer(self, name):
+        self.kube.delete(f"{SCORERS}/{name}")
+
+    def configure(self, name=CONFIG, **spec):
+        """The DynamicScoringConfig: configure(masks=[...])."""
+        return self.put(CONFIGS, "DynamicScoringConfig", name, spec)
+
+    def config(self, name=CONFIG):
+        return self.kube.find(f"{CONFIGS}/{name}")
+
+    def delete_config(self, name=CONFIG):
+        self.kube.delete(f"{CONFIGS}/{name}")
+
+    def scorer_status(self, name):
+        return (self.scorer(name) or {}).get("status", {})
+
+    def scorer_condition(self, name, kind):
+        return condition_of(self.scorer(name), kind)
+
+    def config_condition(self, kind, name=CONFIG):
+        return condition_of(self.config(name), kind)
+
+    def wait_scorer(self, name, kind, status, reason=None, deadline=DEADLINE):
+        """Waits for a condition; (status, reason, message)."""
+        return self.wait_condition(lambda: self.scorer(name), name, kind, status, reason, deadline)
+
+    def wait_config(self, kind, status, reason=None, deadline=DEADLINE):
+        return self.wait_condition(self.config, CONFIG, kind, status, reason, deadline)
+
+    @staticmethod
+    def wait_condition(find, name, kind, status, reason, deadline):
+        def look():
+            found = condition_of(find(), kind)
+            last.append(found)
+            return found if found and found[0] == status and reason in (None, found[1]) else None
+
+        last = []
+        try:
+            return wait_until(look, f"{name} is {kind}={status}", deadline)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {kind} is {last[-1]}") from None
+
+    def secret(self, name, **values):
+        data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+        return self.kube.apply(f"{NAMESPACES}/{HUB_NAMESPACE}/secrets", name, {"data": data})
+
+    def events(self, name=None):
+        """[(type, reason, note)] about an object."""
+        found = self.kube.call("GET", EVENTS)["items"]
+        return [(e["type"], e["reason"], e["note"]) for e in found if name in (None, e["regarding"]["name"])]
+
+    # ---- ManifestWorks ----
+
+    def work(self, cluster):
+        return self.kube.find(f"{WORKS.format(cluster)}/{WORK}")
+
+    def works(self):
+        """{cluster: work}"""
+        found = self.kube.call("GET", f"{ALL_WORKS}?fieldSelector=metadata.name%3D{WORK}")["items"]
+        return {w["metadata"]["namespace"]: w for w in found}
+
+    def summaries(self, cluster):
+        """[{scoreName: ...}] that the cluster's work carries; None without a work."""
+        work = self.work(cluster)
+        return work and json.loads(manifest(work, WORK_CONFIGMAP)["data"]["summaries"])
+
+    def score_names(self, cluster):
+        """Of its work, in the order there; None without a work."""
+        found = self.summaries(cluster)
+        return None if found is None else [s["scoreName"] for s in found]
+
+    def wait_scores(self, cluster, *names, deadline=DEADLINE):
+        """Waits until the cluster is to compute exactly these."""
+        wait_until(lambda: self.score_names(cluster) == sorted(names), f"{cluster} has {sorted(names)}", deadline)
+
+    def set_feedback(self, cluster, text, applied=True, why="applied"):
+        """What the work agent says once it has applied the work: text is the agent's report, None without one."""
+        write_work_status(self.kube, self.work(cluster), text, applied, why)
+
+    # ---- All ----
+
+    def put(self, path, kind, name, spec, **metadata):
+        """Creates it, or replaces its spec."""
+        found = self.kube.find(f"{path}/{name}")
+        if found is not None:
+            return self.kube.call("PUT", f"{path}/{name}", {**found, "spec": spec})
+        version = "/".join(path.split("/")[1:3])
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+        return self.kube.call("POST", path, body)
+
+    def patch(self, path, body):
+        return self.kube.call("PATCH", path, body, MERGE_PATCH)
+
+    def kubectl(self, *args, user="admin"):
+        return self.kube.kubectl(f"--namespace={HUB_NAMESPACE}", *args, user=user)
+
+    def empty(self, namespaces=None):
+        """Takes what tests leave in namespaces; None: in all but Kubernetes' own."""
+        for api, plural in LEFT:
+            found = {o["metadata"]["namespace"] for o in self.kube.call("GET", f"{api}/{plural}")["items"]}
+            for name in sorted(found if namespaces is None else found & namespaces):
+                if not name.startswith("kube-"):
+                    self.drop(f"{api}/namespaces/{name}/{plural}")
+
+    def drop(self, path):
+        """All objects there, whatever finalizers they have."""
+        for one in self.kube.call("GET", path)["items"]:
+            if one["metadata"].get("finalizers"):
+                self.patch(f"{path}/{one['metadata']['name']}", {"metadata": {"finalizers": None}})
+        self.kube.call("DELETE", path)
+
+    def clean(self):
+        """Nothing of former tests is left."""
+        for path in (SCORERS, CONFIGS, LEASES, EVENTS, CLUSTERS):
+            self.drop(path)
+        self.empty()
+        label = "%3D".join(*OWNED.items())
+        for one in self.kube.call("GET", f"{NAMESPACES}?labelSelector={label}")["items"]:
+            self.end_namespace(one["metadata"]["name"])
+
+
+def clean_hub(kube):
+    """A Hub without anything in it that a test before has left. Skips without Open Cluster Management's CRDs."""
+    try:
+        kube.call("GET", f"{ALL_WORKS}?limit=1")
+    except Refused:
+        pytest.skip("no ../shared/crds here: there are no ManifestWorks")
+    hub = Hub(kube)
+    hub.clean()
+    return hub
+
+
+def agent_namespace_of(cluster):
+    """Where several "managed clusters" share one API server."""
+    return f"{NAMESPACE}-{cluster}"
+
+
+def agent_flags(hub, cluster):
+    """An agent's on such a cluster."""
+    admin = hub.kube.kubeconfig()
+    return (
+        f"--hub-kubeconfig={admin}",
+        f"--managed-kubeconfig={admin}",
+        f"--cluster-name={cluster}",
+        f"--addon-namespace={agent_namespace_of(cluster)}",
+        "--addon-name=dynamic-scoring",
+    )
