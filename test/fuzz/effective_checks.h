@@ -1,0 +1,88 @@
+/* What holds for every scorer's summary; for the fuzz targets of what it is made from. */
+#ifndef DS_FUZZ_EFFECTIVE_CHECKS_H
+#define DS_FUZZ_EFFECTIVE_CHECKS_H
+
+#include "controller/hub/effective.h"
+#include "exporter/base/utf8.h"
+#include "exporter/score/summary.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static inline void check_sentence(const char *why)
+{
+    assert(*why && strlen(why) < SPEC_WHY_BYTES && utf8_valid_prefix(str_of(why)) == strlen(why));
+    for (; *why; why++)
+        assert((unsigned char)*why >= 0x20 && *why != 0x7f);
+}
+
+/* Agents take it. */
+static inline void check_summary(const struct effective *e)
+{
+    struct summaries s = {0};
+    struct doc *doc = NULL;
+    struct problems p;
+    struct buf list = {.max = 1u << 20};
+
+    assert(problems_init(&p, "fuzz") == 0);
+    assert((buf_putc(&list, '[') ?: buf_put_str(&list, buf_str(&e->text)) ?: buf_putc(&list, ']')) == 0);
+    assert(doc_parse(&doc, buf_str(&list), &p) == 0 && p.n == 0);
+    assert(summaries_parse(&s, doc_root(doc), PROBLEM_WARNING, &p) == 0 && p.errors == 0);
+    assert(s.n == 1 && s.list[0].interval_ms == e->interval_ms);
+    assert(strcmp(s.list[0].score_name, e->score_name) == 0);
+    summaries_done(&s);
+    (void)doc_free(doc);
+    buf_done(&list);
+    problems_done(&p);
+}
+
+/* The URL is empty or one of the places. */
+static inline void check_place(const char *url, const char *const *allowed)
+{
+    char *origin = NULL, *other = NULL;
+    bool found = *url == '\0';
+
+    assert(url_origin(url, &origin) == 0);
+    for (; *allowed && !found; allowed++) {
+        assert(url_origin(*allowed, &other) == 0);
+        found = strcmp(origin, other) == 0;
+        free(other);
+    }
+    assert(found);
+    free(origin);
+}
+
+/* For a scorer with tokens of its own: no endpoint of its summary is in a place that is not named here. */
+static inline void check_tokens(const struct effective *e, const char *const *source,
+                                const char *const *scoring)
+{
+    const json_t *each;
+    json_t *o = NULL;
+    size_t i;
+
+    assert(kube_json_parse(&o, buf_str(&e->text), NULL) == 0);
+    check_place(kube_str(o, "sourceEndpoint", NULL), source);
+    check_place(kube_str(o, "scoringEndpoint", NULL), scoring);
+    json_array_foreach(kube_list(o, "sources", NULL), i, each)
+        check_place(kube_str(each, "sourceEndpoint", NULL), source);
+    json_decref(o);
+}
+
+static inline void check_effective(const struct scorer_spec *spec, const struct api_config *synced,
+                                   struct effective *ret)
+{
+    struct effective e, again;
+
+    assert(effective_make(&e, "meta", spec, synced) == 0);
+    assert(effective_make(&again, "meta", spec, synced) == 0);
+    assert(e.reason == again.reason && str_eq(buf_str(&e.text), buf_str(&again.text)));
+    assert((e.text.n > 0) == (e.reason == EFFECTIVE_OK));
+    if (e.reason == EFFECTIVE_OK)
+        check_summary(&e);
+    else
+        check_sentence(e.why);
+    effective_done(&again);
+    *ret = e;
+}
+
+#endif
