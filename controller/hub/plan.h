@@ -24,7 +24,7 @@ struct plan_group {
 };
 
 /* Entries in the order in which they get room: the older first. masks may be NULL. Both must outlive the plan. max_bytes: the text as it counts in
- * a ManifestWork, i.e. escaped once as a JSON string. -ENOMEM. */
+ * a ManifestWork, i.e. escaped once as a JSON string, as API servers write it. -ENOMEM. */
 MUST_USE int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n,
                       const struct masks *masks, size_t max_bytes);
 struct plan *plan_free(struct plan *p);
@@ -38,10 +38,10 @@ static inline bool plan_group_has(const struct plan_group *g, size_t i)
     return g->set[i / 64] >> (i % 64) & 1;
 }
 /* Whether entry i belongs to the group but found no room. */
-bool plan_group_lacks(const struct plan *p, const struct plan_group *g, const char *cluster, size_t i);
+bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i);
 /* Appends the text: a JSON array, entries sorted by score name (byte order), "[]" for none. -ENOMEM, -EFBIG. */
 MUST_USE int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into);
-/* What texts are compared by. */
+/* What texts are compared by; never 0. */
 uint64_t plan_hash(struct str text);
 
 #endif

@@ -22,7 +22,7 @@ enum { REPORT_MAX_ERRORS = 8, REPORT_ERROR_BYTES = 256, REPORT_MAX_CELLS = 4096 
 struct report {
     bool there;     /* an agent has reported */
     bool config_ok; /* configurationInForce */
-    uint64_t hash;  /* of the text: the same text need not be read again */
+    uint64_t hash;  /* report_hash() of the text: the same text need not be read again */
     char *trouble;  /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
     uint32_t n, not_shown;
@@ -38,6 +38,7 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 /* The cell's error; "" when none was kept. */
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
+uint64_t report_hash(struct str text);
 /* Whether the cell counts as scoring (ok, empty) or failing (failing, stale, or its placement score cannot be written); else it waits. */
 bool report_cell_scores(const struct report_cell *c);
 bool report_cell_fails(const struct report_cell *c);

@@ -1,0 +1,173 @@
+#include "controller/hub/report_read.h"
+
+#include "exporter/base/hash.h"
+#include "exporter/score/text.h"
+
+#include <errno.h>
+
+enum { TROUBLE_BYTES = 512 };
+
+static const char *const words[REPORT_STATES] = {
+    [REPORT_WAITING] = "waiting", [REPORT_OK] = "ok",       [REPORT_EMPTY] = "empty",
+    [REPORT_FAILING] = "failing", [REPORT_STALE] = "stale",
+};
+
+const char *report_state_word(enum report_state s)
+{
+    return words[s];
+}
+
+uint64_t report_score(struct str score_name)
+{
+    return hash_bytes(score_name, 0);
+}
+
+uint64_t report_hash(struct str text)
+{
+    return hash_bytes(text, 0);
+}
+
+bool report_state_fails(uint8_t state)
+{
+    return state == REPORT_FAILING || state == REPORT_STALE;
+}
+
+bool report_cell_fails(const struct report_cell *c)
+{
+    return c->placement || report_state_fails(c->state);
+}
+
+bool report_cell_scores(const struct report_cell *c)
+{
+    return !report_cell_fails(c) && (c->state == REPORT_OK || c->state == REPORT_EMPTY);
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    if (x->cell.score != y->cell.score)
+        return x->cell.score < y->cell.score ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* By score; of those with one name only the first stays. */
+static void sort(struct reading *r)
+{
+    size_t n = 0;
+
+    if (r->n > 0)
+        qsort(r->list, r->n, sizeof(*r->list), by_score);
+    for (size_t i = 0; i < r->n; i++)
+        if (n == 0 || r->list[n - 1].cell.score != r->list[i].cell.score)
+            r->list[n++] = r->list[i];
+    r->n = n;
+}
+
+/* The first of the document, from place `from` on, that fails and says why; NULL when there is no more. */
+static struct found *next_failing(const struct reading *r, uint32_t from)
+{
+    struct found *first = NULL;
+
+    for (size_t i = 0; i < r->n; i++) {
+        struct found *f = &r->list[i];
+
+        if (f->error.n > 0 && f->place >= from && report_cell_fails(&f->cell) &&
+            (!first || f->place < first->place))
+            first = f;
+    }
+    return first;
+}
+
+/* The raw string as a line on the heap; *ret stays NULL when there is nothing in it. */
+static int keep_line(char **ret, struct str raw, size_t size)
+{
+    char line[TROUBLE_BYTES];
+
+    text_line_json(line, size, raw);
+    if (!line[0])
+        return 0;
+    *ret = strdup(line);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int keep_errors(struct report *to, struct reading *r)
+{
+    struct found *f = next_failing(r, 0);
+
+    for (uint16_t i = 0; i < REPORT_MAX_ERRORS && f; i++) {
+        if (keep_line(&to->errors[i], f->error, REPORT_ERROR_BYTES) < 0)
+            return -ENOMEM;
+        if (to->errors[i])
+            f->cell.error = (uint16_t)(i + 1);
+        f = next_failing(r, f->place + 1);
+    }
+    return 0;
+}
+
+static int keep_cells(struct report *to, const struct reading *r)
+{
+    if (r->n == 0)
+        return 0;
+    to->cells = calloc(r->n, sizeof(*to->cells));
+    if (!to->cells)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n; i++)
+        to->cells[i] = r->list[i].cell;
+    to->n = (uint32_t)r->n;
+    return 0;
+}
+
+int report_parse(struct report *ret, struct str text)
+{
+    CLEANUP(reading_done) struct reading r = {0};
+    CLEANUP(report_done) struct report to = {0};
+    int e;
+
+    if (text.n == 0) {
+        *ret = to;
+        return 0;
+    }
+    e = reading_read(&r, text);
+    if (e < 0)
+        return e;
+    sort(&r);
+    to.there = true;
+    to.config_ok = r.config_ok;
+    to.hash = report_hash(text);
+    to.not_shown = (uint32_t)(r.not_shown + r.over);
+    if (keep_line(&to.trouble, r.problems, TROUBLE_BYTES) < 0 ||
+        (!to.trouble && keep_line(&to.trouble, r.hub_error, TROUBLE_BYTES) < 0) || keep_errors(&to, &r) < 0 ||
+        keep_cells(&to, &r) < 0)
+        return -ENOMEM;
+    *ret = to;
+    to = (struct report){0};
+    return 0;
+}
+
+void report_done(struct report *r)
+{
+    free(r->trouble);
+    free(r->cells);
+    for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
+        free(r->errors[i]);
+    *r = (struct report){0};
+}
+
+static int compare_score(const void *score, const void *at)
+{
+    uint64_t want = *(const uint64_t *)score;
+    const struct report_cell *c = at;
+
+    return want < c->score ? -1 : want > c->score;
+}
+
+const struct report_cell *report_find(const struct report *r, uint64_t score)
+{
+    return r->n ? bsearch(&score, r->cells, r->n, sizeof(*r->cells), compare_score) : NULL;
+}
+
+const char *report_error(const struct report *r, const struct report_cell *c)
+{
+    return c->error > 0 ? r->errors[c->error - 1] : "";
+}

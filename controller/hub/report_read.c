@@ -1,0 +1,170 @@
+#include "controller/hub/report_read.h"
+
+#include "exporter/base/json.h"
+
+#include <errno.h>
+
+enum { FIRST_CAP = 64, MAX_DIGITS = 9 };
+
+void reading_done(struct reading *r)
+{
+    free(r->list);
+}
+
+/* A string raw; what is of another type is passed over and reads as an empty one. */
+static void read_raw(struct json *j, struct str *ret)
+{
+    *ret = (struct str){0};
+    if (json_peek(j) == JSON_STRING)
+        json_string(j, ret);
+    else
+        json_skip(j, NULL);
+}
+
+/* -ENOMEM. */
+static int score_of(struct str raw, uint64_t *ret)
+{
+    CLEANUP(cleanup_free) char *plain = NULL;
+
+    if (!memchr(cstr(raw.p), '\\', raw.n)) {
+        *ret = report_score(raw);
+        return 0;
+    }
+    plain = malloc(raw.n * 3);
+    if (!plain)
+        return -ENOMEM;
+    *ret = report_score((struct str){plain, json_unescape(raw, plain)});
+    return 0;
+}
+
+/* One of the enum, REPORT_STATES for no known word. */
+static uint8_t state_of(struct str raw)
+{
+    uint8_t i = 0;
+
+    while (i < REPORT_STATES && !json_key_is(raw, report_state_word(i)))
+        i++;
+    return i;
+}
+
+static int add(struct reading *r, const struct found *f)
+{
+    if (r->n == REPORT_MAX_CELLS) {
+        r->over++;
+        return 0;
+    }
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? r->cap * 2 : FIRST_CAP;
+        struct found *list = reallocarray(r->list, cap, sizeof(*list));
+
+        if (!list)
+            return -ENOMEM;
+        r->list = list;
+        r->cap = cap;
+    }
+    r->list[r->n] = *f;
+    r->list[r->n].place = (uint32_t)r->n;
+    r->n++;
+    return 0;
+}
+
+static int read_cell(struct json *j, struct reading *r)
+{
+    struct str key, name = {0}, state = {0}, error = {0}, placement = {0};
+    struct found f = {0};
+
+    json_object(j);
+    while (json_member(j, &key)) {
+        if (json_key_is(key, "scoreName"))
+            read_raw(j, &name);
+        else if (json_key_is(key, "state"))
+            read_raw(j, &state);
+        else if (json_key_is(key, "error"))
+            read_raw(j, &error);
+        else if (json_key_is(key, "placementError"))
+            read_raw(j, &placement);
+        else
+            json_skip(j, NULL);
+    }
+    f.cell.state = state_of(state);
+    if (j->error || name.n == 0 || f.cell.state == REPORT_STATES)
+        return 0;
+    f.cell.placement = placement.n > 0;
+    f.error = error.n > 0 && report_state_fails(f.cell.state) ? error : placement;
+    if (score_of(name, &f.cell.score) < 0)
+        return -ENOMEM;
+    return add(r, &f);
+}
+
+static int read_cells(struct json *j, struct reading *r)
+{
+    int e = 0;
+
+    if (json_peek(j) != JSON_ARRAY) {
+        json_skip(j, NULL);
+        return 0;
+    }
+    r->is_report = true;
+    json_array(j);
+    while (e == 0 && json_item(j)) {
+        if (json_peek(j) == JSON_OBJECT)
+            e = read_cell(j, r);
+        else
+            json_skip(j, NULL);
+    }
+    return e;
+}
+
+static void read_in_force(struct json *j, struct reading *r)
+{
+    enum json_type type = json_peek(j);
+
+    r->is_report |= type == JSON_TRUE || type == JSON_FALSE;
+    r->config_ok = type == JSON_TRUE;
+    json_skip(j, NULL);
+}
+
+/* Digits, so few that they cannot overflow; all else counts nothing. */
+static void read_not_shown(struct json *j, struct reading *r)
+{
+    struct str digits = {0};
+
+    json_skip(j, &digits);
+    r->not_shown = 0;
+    for (size_t i = 0; i < digits.n; i++) {
+        unsigned d = (unsigned)(digits.p[i] - '0');
+
+        if (d > 9 || i >= MAX_DIGITS) {
+            r->not_shown = 0;
+            return;
+        }
+        r->not_shown = r->not_shown * 10 + d;
+    }
+}
+
+int reading_read(struct reading *r, struct str text)
+{
+    struct json j;
+    struct str key;
+    int e = 0;
+
+    json_init(&j, text, JSON_STRICT);
+    json_object(&j);
+    while (e == 0 && json_member(&j, &key)) {
+        if (json_key_is(key, "configurationInForce"))
+            read_in_force(&j, r);
+        else if (json_key_is(key, "configurationProblems"))
+            read_raw(&j, &r->problems);
+        else if (json_key_is(key, "hubError"))
+            read_raw(&j, &r->hub_error);
+        else if (json_key_is(key, "scorers"))
+            e = read_cells(&j, r);
+        else if (json_key_is(key, "notShown"))
+            read_not_shown(&j, r);
+        else
+            json_skip(&j, NULL);
+    }
+    if (e < 0)
+        return e;
+    return json_end(&j) && r->is_report ? 0 : -EINVAL;
+}

@@ -1,0 +1,55 @@
+/* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
+#include "controller/hub/report.h"
+#include "exporter/base/utf8.h"
+
+#include <assert.h>
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_line(const char *line, size_t size)
+{
+    struct str s = str_of(line);
+
+    assert(s.n > 0 && s.n < size && utf8_valid_prefix(s) == s.n);
+    for (size_t i = 0; i < s.n; i++)
+        assert((unsigned char)s.p[i] >= ' ' && s.p[i] != 0x7f);
+}
+
+static void check_cell(const struct report *r, const struct report_cell *c)
+{
+    assert(c->state < REPORT_STATES && c->error <= REPORT_MAX_ERRORS);
+    assert(report_find(r, c->score) == c);
+    assert(!(report_cell_scores(c) && report_cell_fails(c)));
+    assert(!c->error || (report_cell_fails(c) && *report_error(r, c)));
+    assert(*report_state_word(c->state));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str text = {(const char *)data, size};
+    CLEANUP(report_done) struct report r = {.n = 7};
+    size_t failing = 0;
+    int e = report_parse(&r, text);
+
+    if (e < 0) {
+        assert(e == -EINVAL && r.n == 7);
+        r = (struct report){0};
+        return 0;
+    }
+    assert(r.there == (size > 0) && r.n <= REPORT_MAX_CELLS && !r.cells == !r.n);
+    assert(!r.there || r.hash == report_hash(text));
+    for (uint32_t i = 0; i < r.n; i++) {
+        assert(i == 0 || r.cells[i - 1].score < r.cells[i].score);
+        check_cell(&r, &r.cells[i]);
+        failing += report_cell_fails(&r.cells[i]);
+    }
+    for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
+        if (r.errors[i]) {
+            check_line(r.errors[i], REPORT_ERROR_BYTES);
+            assert(i < failing);
+        }
+    if (r.trouble)
+        check_line(r.trouble, 512);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* ManifestWorks: any document can be looked at, a patch makes of it what we want, and any summaries come back as they were sent. */
+#include "controller/hub/plan.h"
+#include "controller/hub/work.h"
+#include "exporter/base/utf8.h"
+
+#include <assert.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char agent[] = "dynamic-scoring";
+
+static void check_found(const json_t *object, const struct work_found *f)
+{
+    struct str why = str_of(f->why), report = work_feedback(object);
+
+    assert(utf8_valid_prefix(why) == why.n);
+    for (size_t i = 0; i < why.n; i++)
+        assert((unsigned char)why.p[i] >= ' ');
+    assert(!(f->applied && why.n));
+    assert(!f->frame || (f->exists && f->ours && f->hash));
+    assert(report.p || report.n == 0);
+}
+
+/* RFC 7386. */
+static json_t *merge(json_t *target, json_t *patch)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object(patch))
+        return json_deep_copy(patch);
+    target = json_is_object(target) ? json_copy(target) : json_object();
+    json_object_foreach(patch, name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(target, name);
+        else
+            assert(json_object_set_new(target, name, merge(json_object_get(target, name), value)) == 0);
+    }
+    return target;
+}
+
+static void check_is_ours(const json_t *object, struct str summaries)
+{
+    struct work_found f;
+
+    work_look(&f, object, agent);
+    check_found(object, &f);
+    assert(f.exists && f.ours && f.frame && f.hash == plan_hash(summaries));
+    work_look(&f, object, "elsewhere");
+    assert(!f.frame);
+}
+
+static void check_patched(json_t *object, struct str summaries)
+{
+    BUF_AUTO(text, 1u << 30);
+    json_auto_t *patch = NULL, *patched = NULL;
+    bool deleting;
+    struct work_found f;
+
+    assert(work_patch(&text, agent, summaries) == 0 && kube_json_parse(&patch, buf_str(&text), NULL) == 0);
+    patched = merge(object, patch);
+    check_is_ours(patched, summaries);
+    work_look(&f, object, agent);
+    deleting = f.deleting;
+    work_look(&f, patched, agent);
+    assert(f.deleting == deleting);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str bytes = {(const char *)data, size};
+    json_auto_t *object = NULL, *made = NULL;
+    BUF_AUTO(text, 1u << 30);
+    struct work_found f;
+    int r = kube_json_parse(&object, bytes, NULL);
+
+    assert(r == 0 || !object);
+    work_look(&f, object, agent);
+    check_found(object, &f);
+    if (utf8_valid_prefix(bytes) < size || !size)
+        return 0;
+    check_patched(object, bytes);
+    assert(work_object(&text, "cluster", agent, bytes) == 0);
+    assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
+    check_is_ours(made, bytes);
+    return 0;
+}
