@@ -1,0 +1,204 @@
+/* The hub's metrics: what each count and gauge says, and that a standby tells nothing of the fleet. */
+#include "test/unit/hub/status_world.h"
+
+static unsigned tallies;
+
+void hub_tally(struct hub *h)
+{
+    (void)h;
+    tallies++;
+}
+
+struct kube_queue {
+    size_t length;
+};
+
+size_t kube_queue_length(const struct kube_queue *q)
+{
+    return q->length;
+}
+
+struct kube_events {
+    uint64_t dropped;
+};
+
+uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why)
+{
+    assert_null(ret_why);
+    return e->dropped;
+}
+
+static struct kube_queue works = {4}, joins = {5}, status = {6};
+static struct kube_events events = {2};
+
+static int setup(void **state)
+{
+    struct world *w = world_new();
+
+    assert_int_equal(metrics_new(&w->hub.o.metrics, METRIC_OWNER_LOOP), 0);
+    w->hub.works = &works;
+    w->hub.joins = &joins;
+    w->hub.status = &status;
+    w->hub.events = &events;
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    (void)metrics_free(w->hub.o.metrics);
+    world_free(w);
+    return 0;
+}
+
+static bool has_text(struct world *w, const char *text)
+{
+    BUF_AUTO(page, 1u << 20);
+
+    assert_int_equal(metrics_render(w->hub.o.metrics, false, &page), 0);
+    assert_int_equal(buf_putc(&page, '\0'), 0);
+    return strstr(page.p, text);
+}
+
+static void assert_line(struct world *w, const char *line)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof(text), "\n%s\n", line);
+    if (!has_text(w, text))
+        fail_msg("no line %s", line);
+}
+
+static void gauges_of_a_leader(void **state)
+{
+    static const char *const lines[] = {
+        "dynamic_scoring_hub_leader 1",
+        "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"} 1",
+        "dynamic_scoring_hub_scorer_ready{scorer=\"energy\"} 0",
+        "dynamic_scoring_hub_scorer_ready{scorer=\"other\"} 0",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"selected\"} 3",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"up_to_date\"} 2",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"scoring\"} 4",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"failing\"} 5",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"waiting\"} 6",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"silent\"} 7",
+        "dynamic_scoring_hub_clusters{state=\"up_to_date\"} 3",
+        "dynamic_scoring_hub_clusters{state=\"behind\"} 11",
+        "dynamic_scoring_hub_clusters{state=\"failing\"} 12",
+        "dynamic_scoring_hub_clusters{state=\"leaving\"} 13",
+        "dynamic_scoring_hub_distribution_lag_seconds 1.5",
+        "dynamic_scoring_hub_queue_length{queue=\"works\"} 4",
+        "dynamic_scoring_hub_queue_length{queue=\"joins\"} 5",
+        "dynamic_scoring_hub_queue_length{queue=\"status\"} 6",
+        "dynamic_scoring_hub_summaries_bytes 812",
+        "dynamic_scoring_hub_scorers_left_out 14",
+        "dynamic_scoring_hub_events_dropped_total 2",
+    };
+    struct world *w = *state;
+
+    hub_set_metrics(&w->hub);
+    assert_line(w, "dynamic_scoring_hub_scorer_ready{scorer=\"energy\"} 1");
+    w->scorer.tally =
+        (struct tally){.selected = 3, .up_to_date = 2, .scoring = 4, .failing = 5, .waiting = 6, .silent = 7};
+    w->hub.totals.behind = 11;
+    w->hub.totals.failing = 12;
+    w->hub.totals.leaving = 13;
+    w->hub.totals.left_out = 14;
+    w->hub.totals.lag_s = 1.5;
+    tallies = 0;
+    hub_set_metrics(&w->hub);
+    assert_int_equal(tallies, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        assert_line(w, lines[i]);
+}
+
+static void health_is_absent_while_unknown(void **state)
+{
+    struct world *w = *state;
+
+    w->probe.status.health = HEALTH_INACTIVE;
+    hub_set_metrics(&w->hub);
+    assert_line(w, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"} 0");
+    w->probe.status.health = HEALTH_UNKNOWN;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, "dynamic_scoring_hub_scorer_healthy{"));
+}
+
+/* Else two replicas would tell everything twice, and an old leader what was true once. */
+static void a_standby_tells_nothing_of_the_fleet(void **state)
+{
+    struct world *w = *state;
+    const struct probe_part part = {.ok = true, .seconds = 0.2};
+
+    hub_set_metrics(&w->hub);
+    hub_count_probe(&w->hub, &w->scorer, PROBE_HEALTH, &part);
+    w->hub.leading = w->hub.active = false;
+    hub_set_metrics(&w->hub);
+    assert_line(w, "dynamic_scoring_hub_leader 0");
+    assert_line(w, "dynamic_scoring_hub_queue_length{queue=\"works\"} 4");
+    assert_line(w, "dynamic_scoring_hub_probes_total{probe=\"health\",result=\"ok\",scorer=\"energy\"} 1");
+    assert_false(has_text(w, "dynamic_scoring_hub_scorer_"));
+    assert_false(has_text(w, "dynamic_scoring_hub_clusters{"));
+    assert_false(has_text(w, "dynamic_scoring_hub_distribution_lag_seconds "));
+    assert_false(has_text(w, "dynamic_scoring_hub_summaries_bytes "));
+    assert_false(has_text(w, "dynamic_scoring_hub_scorers_left_out "));
+}
+
+static void counts(void **state)
+{
+    static const char *const lines[] = {
+        "dynamic_scoring_hub_probes_total{probe=\"health\",result=\"ok\",scorer=\"energy\"} 2",
+        "dynamic_scoring_hub_probes_total{probe=\"config\",result=\"HTTPStatus\",scorer=\"energy\"} 1",
+        "dynamic_scoring_hub_probe_duration_seconds_count{probe=\"health\",scorer=\"energy\"} 2",
+        "dynamic_scoring_hub_probe_duration_seconds_sum{probe=\"config\",scorer=\"energy\"} 2.5",
+        "dynamic_scoring_hub_writes_total{operation=\"patch\",result=\"ok\"} 1",
+        "dynamic_scoring_hub_writes_total{operation=\"create\",result=\"not_found\"} 1",
+        "dynamic_scoring_hub_distribution_duration_seconds_sum 0.25",
+        "dynamic_scoring_hub_reconciles_total{controller=\"works\",result=\"success\"} 1",
+        "dynamic_scoring_hub_reconciles_total{controller=\"status\",result=\"failure\"} 1",
+    };
+    struct world *w = *state;
+    struct hub *h = &w->hub;
+    const struct probe_part good = {.ok = true, .reason = "Healthy", .seconds = 0.5},
+                            bad = {.reason = "HTTPStatus", .seconds = 2.5};
+
+    hub_count_probe(h, &w->scorer, PROBE_HEALTH, &good);
+    hub_count_probe(h, &w->scorer, PROBE_HEALTH, &good);
+    hub_count_probe(h, &w->scorer, PROBE_CONFIG, &bad);
+    hub_count_work(h, "patch", &(const struct kube_answer){.verdict = KUBE_OK});
+    hub_count_work(h, "create", &(const struct kube_answer){.verdict = KUBE_NOT_FOUND});
+    hub_count_distributed(h, 0.25);
+    hub_count_reconcile(h, "works", true);
+    hub_count_reconcile(h, "status", false);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        assert_line(w, lines[i]);
+}
+
+static void a_removed_scorer_leaves_no_series(void **state)
+{
+    struct world *w = *state;
+    const struct probe_part part = {.ok = true, .seconds = 0.2};
+
+    hub_count_probe(&w->hub, &w->scorer, PROBE_HEALTH, &part);
+    hub_set_metrics(&w->hub);
+    assert_true(has_text(w, "scorer=\"energy\""));
+    hub_forget_scorer(&w->hub, "energy");
+    assert_false(has_text(w, "scorer=\"energy\""));
+    assert_true(has_text(w, "scorer=\"other\""));
+    assert_line(w, "dynamic_scoring_hub_leader 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(gauges_of_a_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(health_is_absent_while_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_standby_tells_nothing_of_the_fleet, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_removed_scorer_leaves_no_series, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
