@@ -71,8 +71,10 @@ static int read_secret(struct secrets *base, const char *name, const char *key, 
 
 static bool names(const struct summary *sum, const char *secret)
 {
-    return strcmp(cstr(sum->source_auth.name), secret) == 0 ||
-           strcmp(cstr(sum->scoring_auth.name), secret) == 0;
+    for (size_t i = 0; i < summary_sources(sum); i++)
+        if (strcmp(cstr(summary_source(sum, i).auth.name), secret) == 0)
+            return true;
+    return strcmp(cstr(sum->scoring_auth.name), secret) == 0;
 }
 
 static void wake(const struct watched *w)
@@ -164,7 +166,9 @@ void agent_secrets_sync(struct agent_secrets *s)
         w->wanted = false;
     for (size_t i = 0; i < agent_scorers(s->agent); i++) {
         const struct summary *sum = scorer_summary(agent_scorer(s->agent, i));
-        want(s, sum->source_auth.name);
+
+        for (size_t k = 0; k < summary_sources(sum); k++)
+            want(s, summary_source(sum, k).auth.name);
         want(s, sum->scoring_auth.name);
     }
     for (struct watched **at = &s->list; *at;) {

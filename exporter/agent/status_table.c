@@ -133,7 +133,9 @@ static void say_flow(struct table *t, const struct scorer *s)
     if (scorer_summary(s)->source_type == SOURCE_NONE) {
         say(t, "no source");
     } else {
-        say_count(t, st->source_series, "series from the source in ", "series from the source in ");
+        const char *from = summary_sources(scorer_summary(s)) > 1 ? "series from the sources in "
+                                                                  : "series from the source in ";
+        say_count(t, st->source_series, from, from);
         say_seconds(t, st->fetch_s);
     }
     say(t, " → ");
@@ -144,10 +146,24 @@ static void say_flow(struct table *t, const struct scorer *s)
     end_line(t);
 }
 
+/* Of several, the reason names the one that failed. */
+static void say_asked(struct table *t, const struct summary *summary, enum round_stage stage)
+{
+    if (stage == STAGE_SOURCE && summary_sources(summary) > 1)
+        return;
+    say(t, "asked: ");
+    say_url(t, stage == STAGE_SOURCE ? cstr(summary->source_endpoint) : summary->scoring_endpoint);
+    end_line(t);
+    if (stage == STAGE_SOURCE && summary->source_query) {
+        say(t, "query: ");
+        say(t, summary->source_query);
+        end_line(t);
+    }
+}
+
 static void say_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
-    const struct summary *summary = scorer_summary(s);
 
     say(t, st->stage == STAGE_SOURCE ? "asking the source: " : "asking the scorer: ");
     say(t, st->reason);
@@ -155,14 +171,7 @@ static void say_error(struct table *t, const struct scorer *s)
     say(t, round_error_word(st->error));
     say(t, ")");
     end_line(t);
-    say(t, "asked: ");
-    say_url(t, st->stage == STAGE_SOURCE ? cstr(summary->source_endpoint) : summary->scoring_endpoint);
-    end_line(t);
-    if (st->stage == STAGE_SOURCE && summary->source_query) {
-        say(t, "query: ");
-        say(t, summary->source_query);
-        end_line(t);
-    }
+    say_asked(t, scorer_summary(s), st->stage);
     say(t, "look at: ");
     say(t, status_hint(st->error, st->stage));
     end_line(t);
@@ -170,6 +179,18 @@ static void say_error(struct table *t, const struct scorer *s)
         say(t, "the scores below are of an earlier round");
         end_line(t);
     }
+}
+
+static void say_empty(struct table *t, const struct summary *summary)
+{
+    size_t n = summary_sources(summary);
+
+    say(t, n > 1 ? "no source has series for its query: " : "the source has no series for this query: ");
+    for (size_t i = 0; i < n; i++) {
+        say(t, i ? "; " : "");
+        say(t, summary_source(summary, i).query);
+    }
+    end_line(t);
 }
 
 static void say_remarks(struct table *t, const struct scorer_status *st)
@@ -228,11 +249,8 @@ static void say_scorer(struct table *t, const struct scorer *s)
         say_error(t, s);
     else if (st->rounds)
         say_flow(t, s);
-    if (scorer_state(s) == SCORER_EMPTY) {
-        say(t, "the source has no series for this query: ");
-        say(t, scorer_summary(s)->source_query);
-        end_line(t);
-    }
+    if (scorer_state(s) == SCORER_EMPTY)
+        say_empty(t, scorer_summary(s));
     say_remarks(t, st);
     say_scores(t, s);
     out_puts(&t->o, "\n");

@@ -180,6 +180,12 @@ static void got_series(void *arg, const struct source_result *found)
 
 int round_start(struct round **ret, const struct round_request *rq, round_done_fn done, void *arg)
 {
+    const struct source_request source = {
+        .env = rq->env,
+        .summary = rq->summary,
+        .now = loop_wall(rq->env->loop),
+        .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
+    };
     struct round *r = calloc(1, sizeof(*r));
     int e;
 
@@ -189,12 +195,11 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .rq = *rq,
         .done = done,
         .arg = arg,
-        .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
+        .deadline = source.deadline,
         .result = {.retry_after_ms = -1},
     };
     buf_init(&r->token, 64 << 10);
-    e = source_for(rq->summary->source_type)
-            ->start(&r->source, rq->env, rq->summary, r->deadline, got_series, r);
+    e = source_for(rq->summary)->start(&r->source, &source, got_series, r);
     if (e < 0) {
         free(r);
         return e;

@@ -31,14 +31,22 @@ struct source_env {
     uint64_t max_answer; /* bytes */
 };
 
-/* Runs on the loop, once, never from inside source_start(). */
+/* One fetch. All that is named must outlive it. */
+struct source_request {
+    const struct source_env *env;
+    const struct summary *summary;
+    size_t index;     /* which of the summary's sources, where one is asked */
+    unix_ms now;      /* the end of the range */
+    mono_ms deadline; /* of the round */
+};
+
+/* Runs on the loop, once, never from inside start(). */
 typedef void (*source_done_fn)(void *arg, const struct source_result *result);
 
 struct source_ops {
     const char *name;
-    /* Starts one fetch that must end by `deadline`. -ENOMEM. env and summary must outlive the source. */
-    int (*start)(struct source **ret, const struct source_env *env, const struct summary *summary,
-                 mono_ms deadline, source_done_fn done, void *arg);
+    /* Starts one fetch that must end by the deadline. -ENOMEM. */
+    int (*start)(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg);
     struct source *(*free)(struct source *s);
 };
 
@@ -47,10 +55,12 @@ struct source {
     const struct source_ops *ops;
 };
 
-extern const struct source_ops source_prometheus, source_none;
+extern const struct source_ops source_prometheus, source_none, source_several;
 
-/* The source for a summary's type. */
-const struct source_ops *source_for(enum source_type type);
+/* One source of the type. */
+const struct source_ops *source_of_type(enum source_type type);
+/* All that the summary names, as one. */
+const struct source_ops *source_for(const struct summary *s);
 /* Ends the fetch if it is under way, and frees what it found. Takes NULL, returns NULL. */
 struct source *source_free(struct source *s);
 

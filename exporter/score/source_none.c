@@ -18,18 +18,15 @@ static void answer(struct timer *t)
     n->done(n->arg, &(struct source_result){.error = ROUND_OK, .retry_after_ms = -1});
 }
 
-static int none_start(struct source **ret, const struct source_env *env, const struct summary *summary,
-                      mono_ms deadline, source_done_fn done, void *arg)
+static int none_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
 {
     struct none *n = calloc(1, sizeof(*n));
 
-    (void)summary;
-    (void)deadline;
     if (!n)
         return -ENOMEM;
     *n = (struct none){
-        .source = {&source_none}, .loop = env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
-    if (loop_timer_set(env->loop, &n->timer, loop_now(env->loop)) < 0) {
+        .source = {&source_none}, .loop = rq->env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
+    if (loop_timer_set(rq->env->loop, &n->timer, loop_now(rq->env->loop)) < 0) {
         free(n);
         return -ENOMEM;
     }
@@ -48,7 +45,7 @@ static struct source *none_free(struct source *s)
 
 const struct source_ops source_none = {.name = "None", .start = none_start, .free = none_free};
 
-const struct source_ops *source_for(enum source_type type)
+const struct source_ops *source_of_type(enum source_type type)
 {
     static const struct source_ops *const table[] = {
         [SOURCE_PROMETHEUS] = &source_prometheus,
@@ -56,6 +53,11 @@ const struct source_ops *source_for(enum source_type type)
     };
 
     return table[type];
+}
+
+const struct source_ops *source_for(const struct summary *s)
+{
+    return summary_sources(s) > 1 ? &source_several : source_of_type(s->source_type);
 }
 
 struct source *source_free(struct source *s)

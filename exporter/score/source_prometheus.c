@@ -24,7 +24,7 @@ struct fetched {
 struct prometheus {
     struct source source;
     const struct source_env *env;
-    const struct summary *summary;
+    struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
     source_done_fn done;
     void *arg;
@@ -104,7 +104,7 @@ static int put_arguments(struct buf *b, const struct prometheus *p, struct str q
     if (r == 0)
         r = buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", (long long)(p->start_ms / 1000),
                        (long long)(p->start_ms % 1000), (long long)(p->end_ms / 1000),
-                       (long long)(p->end_ms % 1000), (long long)p->summary->source_step_s);
+                       (long long)(p->end_ms % 1000), (long long)p->from.step_s);
     return r;
 }
 
@@ -113,7 +113,7 @@ static void got_answer(void *arg, struct http_answer *a);
 /* By GET, or by form POST when the URL would be longer than proxies like. */
 static int send_query(struct prometheus *p, struct str query)
 {
-    const char *endpoint = p->summary->source_endpoint;
+    const char *endpoint = p->from.endpoint;
     struct http_request r = {
         .bearer = buf_str(&p->token),
         .max_answer = p->env->max_answer,
@@ -153,7 +153,7 @@ static void set_error(struct prometheus *p, enum round_error e, const char *reas
 /* Asks the next query. True when one is under way; false when there are none left, or on an error (in result). */
 static bool ask_next(struct prometheus *p)
 {
-    struct str query = summary_next_query(str_of(p->summary->source_query), &p->query_at);
+    struct str query = summary_next_query(str_of(p->from.query), &p->query_at);
     int r;
 
     if (query.n == 0)
@@ -225,7 +225,7 @@ static void got_answer(void *arg, struct http_answer *a)
 
 static bool read_token(struct prometheus *p)
 {
-    const struct secret_ref *auth = &p->summary->source_auth;
+    const struct secret_ref *auth = &p->from.auth;
     char why[256];
 
     if (!auth->name)
@@ -236,8 +236,8 @@ static bool read_token(struct prometheus *p)
     return false;
 }
 
-static int prometheus_start(struct source **ret, const struct source_env *env, const struct summary *summary,
-                            mono_ms deadline, source_done_fn done, void *arg)
+static int prometheus_start(struct source **ret, const struct source_request *rq, source_done_fn done,
+                            void *arg)
 {
     struct prometheus *p = calloc(1, sizeof(*p));
 
@@ -245,22 +245,22 @@ static int prometheus_start(struct source **ret, const struct source_env *env, c
         return -ENOMEM;
     *p = (struct prometheus){
         .source = {&source_prometheus},
-        .env = env,
-        .summary = summary,
-        .deadline = deadline,
+        .env = rq->env,
+        .from = summary_source(rq->summary, rq->index),
+        .deadline = rq->deadline,
         .done = done,
         .arg = arg,
         .late = {.fn = finish_late},
-        .end_ms = loop_wall(env->loop).ms,
+        .end_ms = rq->now.ms,
         .result = {.retry_after_ms = -1},
     };
-    p->start_ms = p->end_ms - summary->source_range_s * 1000;
+    p->start_ms = p->end_ms - p->from.range_s * 1000;
     if (p->start_ms < 0) /* a clock that was never set */
         p->start_ms = 0;
     buf_init(&p->token, 64 << 10);
     buf_init(&p->form, FORM_MAX_BYTES);
     if (!read_token(p) || !ask_next(p)) {
-        int r = loop_timer_set(env->loop, &p->late, loop_now(env->loop));
+        int r = loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
         if (r < 0) {
             (void)prometheus_free(&p->source);
             return r;

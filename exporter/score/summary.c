@@ -5,8 +5,13 @@
 
 #include <errno.h>
 
-/* Every field that is a string. */
-static const size_t strings[] = {
+/* Where in a structure its strings are. */
+struct texts {
+    const size_t *at;
+    size_t n;
+};
+
+static const size_t in_summary[] = {
     offsetof(struct summary, name),
     offsetof(struct summary, score_name),
     offsetof(struct summary, source_endpoint),
@@ -18,50 +23,141 @@ static const size_t strings[] = {
     offsetof(struct summary, scoring_auth.key),
     offsetof(struct summary, dimension_format),
 };
+static const size_t in_source[] = {
+    offsetof(struct summary_source, endpoint),
+    offsetof(struct summary_source, auth.name),
+    offsetof(struct summary_source, auth.key),
+    offsetof(struct summary_source, query),
+};
+static const struct texts summary_texts = {in_summary, ARRAY_SIZE(in_summary)};
+static const struct texts source_texts = {in_source, ARRAY_SIZE(in_source)};
 
-static char **string_at(const struct summary *s, size_t i)
+static char **text_at(const void *of, size_t offset)
 {
-    return (char **)(void *)((char *)(uintptr_t)s + strings[i]);
+    return (char **)(void *)((char *)(uintptr_t)of + offset);
+}
+
+static void texts_free(const struct texts *t, void *of)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(*text_at(of, t->at[i]));
+}
+
+/* *into is a flat copy of *from: each string becomes one of its own, or NULL when memory is out. */
+static int texts_copy(const struct texts *t, void *into, const void *from)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const char *text = *text_at(from, t->at[i]);
+
+        *text_at(into, t->at[i]) = text ? strdup(text) : NULL;
+        if (text && !*text_at(into, t->at[i]))
+            r = -ENOMEM;
+    }
+    return r;
+}
+
+static bool texts_same(const struct texts *t, const void *a, const void *b)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const char *sa = *text_at(a, t->at[i]), *sb = *text_at(b, t->at[i]);
+
+        if ((sa == NULL) != (sb == NULL) || (sa && strcmp(sa, sb) != 0))
+            return false;
+    }
+    return true;
+}
+
+void summary_source_done(struct summary_source *s)
+{
+    texts_free(&source_texts, s);
+    *s = (struct summary_source){0};
 }
 
 void summary_done(struct summary *s)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-        free(*string_at(s, i));
+    texts_free(&summary_texts, s);
+    for (size_t i = 0; i < s->n_more_sources; i++)
+        summary_source_done(&s->more_sources[i]);
+    free(s->more_sources);
     *s = (struct summary){0};
+}
+
+static int copy_more_sources(struct summary *into, const struct summary *from)
+{
+    int r = 0;
+
+    if (from->n_more_sources == 0)
+        return 0;
+    into->more_sources = calloc(from->n_more_sources, sizeof(*into->more_sources));
+    if (!into->more_sources)
+        return -ENOMEM;
+    for (size_t i = 0; i < from->n_more_sources && r == 0; i++) {
+        into->more_sources[i] = from->more_sources[i];
+        into->n_more_sources = i + 1;
+        r = texts_copy(&source_texts, &into->more_sources[i], &from->more_sources[i]);
+    }
+    return r;
 }
 
 int summary_copy(struct summary *ret, const struct summary *from)
 {
     CLEANUP(summary_done) struct summary s = *from;
+    int r;
 
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-        *string_at(&s, i) = NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-        const char *text = *string_at(from, i);
-
-        if (text && !(*string_at(&s, i) = strdup(text)))
-            return -ENOMEM;
-    }
+    s.more_sources = NULL;
+    s.n_more_sources = 0;
+    r = texts_copy(&summary_texts, &s, from);
+    if (r == 0)
+        r = copy_more_sources(&s, from);
+    if (r < 0)
+        return r;
     *ret = s;
     s = (struct summary){0};
     return 0;
 }
 
-bool summary_same(const struct summary *a, const struct summary *b)
+static bool same_more_sources(const struct summary *a, const struct summary *b)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-        const char *sa = *string_at(a, i), *sb = *string_at(b, i);
+    if (a->n_more_sources != b->n_more_sources)
+        return false;
+    for (size_t i = 0; i < a->n_more_sources; i++) {
+        const struct summary_source *sa = &a->more_sources[i], *sb = &b->more_sources[i];
 
-        if ((sa == NULL) != (sb == NULL) || (sa && strcmp(sa, sb) != 0))
+        if (!texts_same(&source_texts, sa, sb) || sa->range_s != sb->range_s || sa->step_s != sb->step_s)
             return false;
     }
-    return a->source_type == b->source_type && a->source_range_s == b->source_range_s &&
-           a->source_step_s == b->source_step_s && a->interval_ms == b->interval_ms &&
-           a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
-           a->aggregation == b->aggregation && a->has_range == b->has_range && a->range_min >= b->range_min &&
-           a->range_min <= b->range_min && a->range_max >= b->range_max && a->range_max <= b->range_max &&
+    return true;
+}
+
+bool summary_same(const struct summary *a, const struct summary *b)
+{
+    return texts_same(&summary_texts, a, b) && same_more_sources(a, b) && a->source_type == b->source_type &&
+           a->source_range_s == b->source_range_s && a->source_step_s == b->source_step_s &&
+           a->interval_ms == b->interval_ms && a->timeout_ms == b->timeout_ms && a->location == b->location &&
+           a->destination == b->destination && a->aggregation == b->aggregation &&
+           a->has_range == b->has_range && a->range_min >= b->range_min && a->range_min <= b->range_min &&
+           a->range_max >= b->range_max && a->range_max <= b->range_max &&
            a->has_fallback == b->has_fallback && a->fallback == b->fallback;
+}
+
+size_t summary_sources(const struct summary *s)
+{
+    return s->source_type == SOURCE_NONE ? 0 : 1 + s->n_more_sources;
+}
+
+struct summary_source summary_source(const struct summary *s, size_t i)
+{
+    if (i > 0)
+        return s->more_sources[i - 1];
+    return (struct summary_source){
+        .endpoint = s->source_endpoint,
+        .auth = s->source_auth,
+        .query = s->source_query,
+        .range_s = s->source_range_s,
+        .step_s = s->source_step_s,
+    };
 }
 
 void summaries_done(struct summaries *s)

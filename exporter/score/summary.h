@@ -16,14 +16,27 @@ struct secret_ref {
     char *name, *key;
 };
 
+enum { SUMMARY_MAX_SOURCES = 16 };
+
+/* One place to ask for series. */
+struct summary_source {
+    char *endpoint;
+    struct secret_ref auth;
+    char *query; /* as written; several joined by ';' */
+    int64_t range_s, step_s;
+};
+
 struct summary {
-    char *name;       /* of the DynamicScorer; for people */
-    char *score_name; /* identifies the scorer on this agent */
-    enum source_type source_type;
-    char *source_endpoint; /* NULL without a source, as is the query */
+    char *name;                   /* of the DynamicScorer; for people */
+    char *score_name;             /* identifies the scorer on this agent */
+    enum source_type source_type; /* of all its sources */
+    /* The first source, which most scorers leave it at. Endpoint and query are NULL without a source. */
+    char *source_endpoint;
     struct secret_ref source_auth;
-    char *source_query; /* as written; several joined by ';' */
+    char *source_query;
     int64_t source_range_s, source_step_s;
+    struct summary_source *more_sources; /* asked after the first, in this order */
+    size_t n_more_sources;
     char *scoring_endpoint;
     struct secret_ref scoring_auth;
     int64_t interval_ms; /* >= 1000 */
@@ -55,6 +68,10 @@ bool summary_same(const struct summary *a, const struct summary *b);
 /* A deep copy. -ENOMEM. */
 MUST_USE int summary_copy(struct summary *ret, const struct summary *from);
 void summary_done(struct summary *s);
+/* How many sources there are to ask: 0 for source type None, at most SUMMARY_MAX_SOURCES. */
+size_t summary_sources(const struct summary *s);
+/* The i-th of them; its strings belong to the summary. */
+struct summary_source summary_source(const struct summary *s, size_t i);
 /* The i-th query of a `;`-joined list, trimmed; empty when there are no more. A `;` inside a PromQL string
  * literal ('', "", ``) or comment is no separator; blank parts are skipped. Start with *at = 0. */
 struct str summary_next_query(struct str joined, size_t *at);

@@ -6,22 +6,48 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_sources(const struct summary *s)
+{
+    size_t n = summary_sources(s);
+
+    assert((s->source_type == SOURCE_PROMETHEUS) == (n > 0) && n <= SUMMARY_MAX_SOURCES);
+    assert((n > 0) == !!s->source_endpoint && (n > 0) == !!s->source_query);
+    for (size_t i = 0; i < n; i++) {
+        struct summary_source from = summary_source(s, i);
+        size_t at = 0;
+
+        assert(from.range_s >= 1 && from.step_s >= 1 && summary_next_query(str_of(from.query), &at).n > 0);
+        assert(strncasecmp(from.endpoint, "http", 4) == 0 && !from.auth.name == !from.auth.key);
+        assert(!from.auth.name || (!strchr(from.auth.name, '/') && from.auth.name[0] != '.'));
+    }
+}
+
+/* A copy is the same, and lives without the original. */
+static void check_copy(const struct summary *s)
+{
+    struct summary copy;
+
+    if (summary_copy(&copy, s) < 0)
+        return;
+    assert(summary_same(&copy, s) && summary_same(s, &copy));
+    check_sources(&copy);
+    summary_done(&copy);
+}
+
 static void check_good(const struct config *c)
 {
     assert(c->n_listen >= 1 && c->n_listen <= CONFIG_MAX_LISTEN && !c->listen[c->n_listen]);
     for (size_t i = 0; i < c->summaries.n; i++) {
         const struct summary *s = &c->summaries.list[i];
-        size_t at = 0;
 
         assert(*s->score_name && *s->name && *s->dimension_format && s->line && s->column);
         assert(s->interval_ms >= 1000 && s->timeout_ms >= 0);
         assert(strncasecmp(s->scoring_endpoint, "http", 4) == 0);
-        assert(!s->source_auth.name == !s->source_auth.key && !s->scoring_auth.name == !s->scoring_auth.key);
+        assert(!s->scoring_auth.name == !s->scoring_auth.key);
         assert(!s->scoring_auth.name ||
                (!strchr(s->scoring_auth.name, '/') && s->scoring_auth.name[0] != '.'));
-        if (s->source_type == SOURCE_PROMETHEUS)
-            assert(s->source_range_s >= 1 && s->source_step_s >= 1 &&
-                   summary_next_query(str_of(s->source_query), &at).n > 0 && s->source_endpoint);
+        check_sources(s);
+        check_copy(s);
     }
 }
 

@@ -65,6 +65,40 @@ static void table_of_failures(void **state)
                  "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
 }
 
+static void table_of_several_sources(void **state)
+{
+    WORLD(w);
+    struct summary_source more[] = {{.endpoint = (char *)"http://other/q", .query = (char *)"down"}};
+
+    (void)state;
+    add(w, good_scorer((char *)"sample"));
+    add(w,
+        bad_scorer(SCORER_STALE, STAGE_SOURCE, ROUND_QUERY, "source 2 of 2, http://other/q: bad_data: no"));
+    add(w, bad_scorer(SCORER_STALE, STAGE_SCORING, ROUND_SHAPE, "no \"results\""));
+    for (size_t i = 0; i < 3; i++) {
+        w->scorers[i].summary.more_sources = more;
+        w->scorers[i].summary.n_more_sources = 1;
+    }
+    w->scorers[0].state = SCORER_EMPTY;
+    w->scorers[0].status.source_series = w->scorers[0].status.results = 0;
+    w->scorers[0].batch = batch_unref(w->scorers[0].batch);
+    assert_table(w, 0,
+                 "○ empty  sample\n"
+                 "    0 series from the sources in 3.1 ms → 0 results in 1.25 s → 0 scores\n"
+                 "    no source has series for its query: sum by (node) (up); rate(x[5m]); down\n"
+                 "\n"
+                 "✗ failed  bad_score, of sample\n"
+                 "    asking the source: source 2 of 2, http://other/q: bad_data: no (query)\n"
+                 "    look at: the query: try it in the query engine's own page\n"
+                 "\n"
+                 "✗ failed  bad_score, of sample\n"
+                 "    asking the scorer: no \"results\" (shape)\n"
+                 "    asked: http://scorer/scoring\n"
+                 "    look at: the scorer's answer: {\"results\":[{\"metric\":{...},\"score\":1.5}]}\n"
+                 "\n"
+                 "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
+}
+
 static void table_of_no_scorers(void **state)
 {
     WORLD(w);
@@ -145,9 +179,13 @@ static void table_of_many_scores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_of_a_good_scorer),   cmocka_unit_test(table_of_failures),
-        cmocka_unit_test(table_of_no_scorers),      cmocka_unit_test(table_is_coloured_for_a_terminal),
-        cmocka_unit_test(table_keeps_to_the_width), cmocka_unit_test(table_of_many_scores),
+        cmocka_unit_test(table_of_a_good_scorer),
+        cmocka_unit_test(table_of_failures),
+        cmocka_unit_test(table_of_several_sources),
+        cmocka_unit_test(table_of_no_scorers),
+        cmocka_unit_test(table_is_coloured_for_a_terminal),
+        cmocka_unit_test(table_keeps_to_the_width),
+        cmocka_unit_test(table_of_many_scores),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

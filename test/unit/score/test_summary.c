@@ -377,7 +377,7 @@ static void warns_but_goes_on(void **state)
         "f:2:4: warning: [0].newField: unknown key, expected one of name, scoreName, sourceType, "
         "sourceEndpoint, "
         "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep, "
-        "scoringEndpoint, "
+        "sources, scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
         "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout\n"
         "f:4:17: warning: [1].sourceRange: 660060 seconds in steps of 60 are 11002 points a series, and "
@@ -446,6 +446,8 @@ static void cuts_queries(void **state)
     }
 }
 
+#define FIRST "{sourceEndpoint: 'http://p/', sourceQuery: up}"
+
 static void compares_and_copies(void **state)
 {
     static const char *const others[] = {
@@ -466,6 +468,7 @@ static void compares_and_copies(void **state)
         "sourceType: none",
         "sourceEndpointAuthName: n, sourceEndpointAuthKey: k",
         "scoringEndpointAuthName: n, scoringEndpointAuthKey: k",
+        "sources: [" FIRST ", " FIRST "]",
     };
     static const char *const base[] = {"scoreName: a", "sourceEndpoint: 'http://p/'", "sourceQuery: up",
                                        "scoringEndpoint: 'http://s/'"};

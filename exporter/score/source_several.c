@@ -1,0 +1,134 @@
+/* Several sources as one: each is asked when the one before it has answered, with its own token and range, and their series are put one
+ * after the other. The first that fails fails the whole. */
+#include "exporter/score/source.h"
+#include "exporter/score/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { URL_MAX_BYTES = 1 << 20 };
+
+struct several {
+    struct source source;
+    struct source_request request;
+    source_done_fn done;
+    void *arg;
+    struct source *asked[SUMMARY_MAX_SOURCES]; /* kept until the end: they hold the series */
+    size_t n;
+    struct str *parts; /* theirs, joined */
+    struct source_result result;
+};
+
+static struct source *several_free(struct source *s)
+{
+    struct several *v = CONTAINER_OF(s, struct several, source);
+
+    for (size_t i = 0; i < v->n; i++)
+        v->asked[i] = source_free(v->asked[i]);
+    free(v->parts);
+    free(v);
+    return NULL;
+}
+
+/* "source 2 of 3, <URL>: <what it said>" */
+static void fail(struct several *v, enum round_error e, const char *reason)
+{
+    const char *endpoint = cstr(summary_source(v->request.summary, v->request.index).endpoint);
+    struct source_result *all = &v->result;
+    BUF_AUTO(plain, URL_MAX_BYTES);
+    char url[256] = "its URL";
+    size_t n;
+
+    if (http_url_for_people(str_of(endpoint), &plain) == 0)
+        text_line(url, sizeof(url), buf_str(&plain));
+    all->error = e;
+    n = (size_t)snprintf(all->reason, sizeof(all->reason), "source %zu of %zu, %s: ", v->request.index + 1,
+                         summary_sources(v->request.summary), url);
+    text_line(all->reason + n, sizeof(all->reason) - n, str_of(reason));
+}
+
+static int keep_parts(struct several *v, const struct source_result *found)
+{
+    size_t n = v->result.n_parts;
+    struct str *parts = reallocarray(v->parts, n + found->n_parts + 1, sizeof(*parts));
+
+    if (!parts)
+        return -ENOMEM;
+    v->parts = parts;
+    for (size_t i = 0; i < found->n_parts; i++)
+        parts[n + i] = found->parts[i];
+    v->result.parts = parts;
+    v->result.n_parts = n + found->n_parts;
+    return 0;
+}
+
+static void got_series(void *arg, const struct source_result *found);
+
+static int ask(struct several *v)
+{
+    const struct source_ops *ops = source_of_type(v->request.summary->source_type);
+    int r = ops->start(&v->asked[v->n], &v->request, got_series, v);
+
+    if (r == 0)
+        v->n++;
+    return r;
+}
+
+static void take(struct several *v, const struct source_result *found)
+{
+    struct source_result *all = &v->result;
+
+    all->seconds += found->seconds;
+    all->received += found->received;
+    all->sent += found->sent;
+    if (found->error != ROUND_OK) {
+        all->retry_after_ms = found->retry_after_ms;
+        fail(v, found->error, found->reason);
+        return;
+    }
+    if (all->warnings == 0)
+        memcpy(all->warning, found->warning, sizeof(all->warning));
+    all->warnings += found->warnings;
+    all->series += found->series;
+    if (keep_parts(v, found) < 0)
+        fail(v, ROUND_MEMORY, "out of memory");
+}
+
+static void got_series(void *arg, const struct source_result *found)
+{
+    struct several *v = arg;
+
+    take(v, found);
+    if (v->result.error == ROUND_OK && v->n < summary_sources(v->request.summary)) {
+        v->request.index = v->n;
+        if (ask(v) == 0)
+            return;
+        fail(v, ROUND_MEMORY, "out of memory");
+    }
+    v->done(v->arg, &v->result);
+}
+
+static int several_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
+{
+    struct several *v = calloc(1, sizeof(*v));
+    int r;
+
+    if (!v)
+        return -ENOMEM;
+    *v = (struct several){
+        .source = {&source_several},
+        .request = *rq,
+        .done = done,
+        .arg = arg,
+        .result = {.retry_after_ms = -1},
+    };
+    r = ask(v);
+    if (r < 0) {
+        (void)several_free(&v->source);
+        return r;
+    }
+    *ret = &v->source;
+    return 0;
+}
+
+const struct source_ops source_several = {.name = "several", .start = several_start, .free = several_free};

@@ -1,0 +1,148 @@
+/* The kinds of fields that summaries are made of: words, seconds, Secrets, URLs. */
+#include "exporter/score/summary_read.h"
+
+#include <curl/curl.h>
+#include <inttypes.h>
+#include <strings.h>
+
+enum { SECRET_NAME_MAX = 253 /* as Kubernetes names objects */ };
+
+char *field_keep(struct summary_reader *r, struct str text)
+{
+    char *copy = str_dup(text);
+
+    if (!copy)
+        r->no_memory = true;
+    return copy;
+}
+
+/* A string; NULL when it is absent, empty or none. */
+char *field_text(struct summary_reader *r, const char *key)
+{
+    struct str s = {0};
+
+    return node_str(r->map, key, r->p, &s) && s.n ? field_keep(r, s) : NULL;
+}
+
+/* Which of two words, in any case; the first is the default. */
+bool field_choice(struct summary_reader *r, const char *key, const char *first, const char *second)
+{
+    struct str s = {0};
+
+    if (!node_str(r->map, key, r->p, &s) || s.n == 0 || str_eq_nocase(s, str_of(first)))
+        return false;
+    if (str_eq_nocase(s, str_of(second)))
+        return true;
+    node_expected(node_get(r->map, key), r->p, "%s or %s", first, second);
+    return false;
+}
+
+/* Whole seconds. Zero is what a Go program writes for a number that was never set. */
+int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, int64_t fallback)
+{
+    const struct node *n = node_given(r->map, key);
+    int64_t v;
+
+    if (!n || (node_to_int(n, &v) && v == 0))
+        return fallback;
+    if (node_to_int(n, &v) && v >= 1 && v <= max)
+        return v;
+    node_expected(n, r->p, "a whole number of seconds from 1 to %" PRId64, max);
+    return fallback;
+}
+
+static bool is_file_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+              c == '_' || c == '.'))
+            return false;
+    }
+    return s.n > 0 && s.n <= SECRET_NAME_MAX && s.p[0] != '.';
+}
+
+static char *read_file_name(struct summary_reader *r, const char *key)
+{
+    struct str s = {0};
+
+    if (!node_str(r->map, key, r->p, &s) || s.n == 0)
+        return NULL;
+    if (is_file_name(s))
+        return field_keep(r, s);
+    node_expected(node_get(r->map, key), r->p,
+                  "at most 253 letters, digits, '-', '_' and '.', not starting with '.'");
+    return NULL;
+}
+
+static bool is_set(const struct summary_reader *r, const char *key)
+{
+    const struct node *n = node_given(r->map, key);
+
+    return n && !(n->kind == NODE_STRING && n->text.n == 0);
+}
+
+/* Name and key become parts of a path; one without the other would be a token silently not sent. */
+void field_secret(struct summary_reader *r, const char *name_key, const char *key_key, struct secret_ref *ret)
+{
+    bool has_name = is_set(r, name_key), has_key = is_set(r, key_key);
+
+    ret->name = read_file_name(r, name_key);
+    ret->key = read_file_name(r, key_key);
+    if (has_name && !has_key)
+        node_problem(node_get(r->map, name_key), r->p, PROBLEM_ERROR, "%s must be set too", key_key);
+    else if (has_key && !has_name)
+        node_problem(node_get(r->map, key_key), r->p, PROBLEM_ERROR, "%s must be set too", name_key);
+}
+
+/* libcurl takes "http:/host" and "http:///host" too; nobody means them. */
+static bool has_scheme_and_host(const char *url)
+{
+    size_t n = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+
+    return n && url[n] != '\0' && url[n] != '/';
+}
+
+/* *ret: the URL as written, or with the path put in where it has none. False for what is no URL. */
+static bool complete_url(struct summary_reader *r, const char *url, const char *path, char **ret)
+{
+    CURLU *u = curl_url();
+    char *there = NULL, *whole = NULL;
+    CURLUcode c = u ? curl_url_set(u, CURLUPART_URL, url, 0) : CURLUE_OUT_OF_MEMORY;
+
+    if (c == CURLUE_OK)
+        c = curl_url_get(u, CURLUPART_PATH, &there, 0);
+    if (c == CURLUE_OK && strcmp(there, "/") == 0) {
+        c = curl_url_set(u, CURLUPART_PATH, path, 0);
+        if (c == CURLUE_OK)
+            c = curl_url_get(u, CURLUPART_URL, &whole, 0);
+    }
+    if (c == CURLUE_OK)
+        *ret = field_keep(r, str_of(whole ? whole : url));
+    curl_free(there);
+    curl_free(whole);
+    curl_url_cleanup(u);
+    if (c == CURLUE_OUT_OF_MEMORY)
+        r->no_memory = true;
+    return c == CURLUE_OK || c == CURLUE_OUT_OF_MEMORY;
+}
+
+char *field_url(struct summary_reader *r, const char *key, const char *path)
+{
+    static const char what[] = "an absolute http or https URL with a host";
+    CLEANUP(cleanup_free) char *url = NULL;
+    struct str s = {0};
+    char *whole = NULL;
+
+    if (!node_given(r->map, key)) {
+        node_missing(r->map, key, r->p, what);
+        return NULL;
+    }
+    if (!node_str(r->map, key, r->p, &s))
+        return NULL;
+    url = field_keep(r, str_trim(s));
+    if (url && (!has_scheme_and_host(url) || !complete_url(r, url, path, &whole)))
+        node_expected(node_get(r->map, key), r->p, what);
+    return whole;
+}
