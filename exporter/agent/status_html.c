@@ -3,115 +3,15 @@
 #include "exporter/agent/status.h"
 
 #include "exporter/agent/status_page.h"
-#include "exporter/base/utf8.h"
-#include "exporter/metric/version.h"
 
-#include <stdarg.h>
-
-enum { REFRESH_SECONDS = 10, UNFOLDED_MOST = 8 };
+enum { UNFOLDED_MOST = 8 };
 
 static const enum scorer_state by_urgency[] = {SCORER_STALE, SCORER_FAILING, SCORER_EMPTY, SCORER_WAITING,
                                                SCORER_OK};
 
-static struct str entity(struct str s, size_t char_len)
-{
-    unsigned char c = (unsigned char)*s.p;
-
-    switch (c) {
-    case '&':
-        return STR("&amp;");
-    case '<':
-        return STR("&lt;");
-    case '>':
-        return STR("&gt;");
-    case '"':
-        return STR("&quot;");
-    case '\'':
-        return STR("&#39;");
-    default:
-        if (char_len == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-            return STR("\xef\xbf\xbd");
-        return (struct str){NULL, 0};
-    }
-}
-
-void html_text(struct out *o, struct str s)
-{
-    size_t plain = 0, at = 0;
-
-    while (at < s.n) {
-        struct str here = {s.p + at, s.n - at};
-        size_t n = utf8_char(here);
-        struct str instead = entity(here, n);
-
-        if (instead.n) {
-            out_str(o, (struct str){s.p + plain, at - plain});
-            out_str(o, instead);
-            plain = at + size_max(n, 1);
-        }
-        at += size_max(n, 1);
-    }
-    out_str(o, (struct str){s.p + plain, at - plain});
-}
-
-void html(struct out *o, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    for (const char *p = fmt; *p;) {
-        size_t n = strcspn(p, "%");
-
-        out_str(o, (struct str){p, n});
-        p += n;
-        if (p[0] == '%' && p[1] == 's') {
-            html_text(o, str_of(va_arg(ap, const char *)));
-            p += 2;
-        } else if (p[0] == '%') { /* zu */
-            out_printf(o, "%zu", va_arg(ap, size_t));
-            p += 3;
-        }
-    }
-    va_end(ap);
-}
-
-void html_fact(struct out *o, const char *what)
-{
-    html(o, "<div><dt>%s</dt><dd>", what);
-}
-
-void html_fact_end(struct out *o)
-{
-    html(o, "</dd></div>\n");
-}
-
-void html_moment(struct out *o, int64_t now_ms, int64_t at_ms)
-{
-    char when[STATUS_WORD], utc[32];
-
-    status_when(now_ms, at_ms, when);
-    if (at_ms == 0) {
-        html(o, "%s", when);
-        return;
-    }
-    unix_ms_format((unix_ms){at_ms}, utc);
-    html(o, "<time datetime=\"%s\">%s", utc, when);
-    utc[10] = ' ';
-    utc[19] = '\0';
-    html(o, "<span class=\"soft\">%s UTC</span></time>", utc);
-}
-
-void html_count(struct out *o, uint64_t n)
-{
-    char digits[STATUS_WORD];
-
-    status_count(n, digits);
-    html(o, "%s", digits);
-}
-
 void html_state(struct out *o, enum scorer_state state)
 {
-    html(o, "<span class=\"state %s\">%s</span>", scorer_state_word(state), scorer_state_word(state));
+    html_badge(o, scorer_state_word(state), scorer_state_word(state));
 }
 
 static const char *title_cluster(const struct agent *a)
@@ -121,43 +21,16 @@ static const char *title_cluster(const struct agent *a)
     return c && *cstr(c->cluster_name) ? c->cluster_name : "no cluster";
 }
 
-/* The icon tells from among a browser's tabs how things are. */
-static void head(struct out *o, const struct agent *a, const struct totals *t)
+static void header(struct out *o, const struct agent *a, const struct totals *t, int64_t now_ms)
 {
+    static const char *const links[] = {"/metrics", "/api/v1/status", "/-/healthy", "/-/ready"};
     size_t bad = t->by_state[SCORER_FAILING] + t->by_state[SCORER_STALE];
 
-    html(o, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
-            "content=\"no-referrer\">\n");
-    html(o, "<meta http-equiv=\"refresh\" content=\"%zu\">\n<title>", (size_t)REFRESH_SECONDS);
-    if (bad)
-        html(o, "%zu failing · ", bad);
-    html(o, "%s · dynamic-scoring</title>\n", title_cluster(a));
-    out_puts(o, "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' "
-                "viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' r='7' fill='%23");
-    out_puts(o, bad || !agent_reload_status(a)->ok ? "d1302e" : "2da44e");
-    out_puts(o, "'/%3E%3C/svg%3E\">\n");
-    html(o, "<style>");
-    out_puts(o, status_style);
-    html(o, "</style>\n</head>\n<body>\n");
-}
-
-static void header(struct out *o, const struct agent *a, int64_t now_ms)
-{
-    char now[32];
-
-    unix_ms_format((unix_ms){now_ms}, now);
-    now[10] = ' ';
-    now[19] = '\0';
+    html_head(o, title_cluster(a), bad, bad || !agent_reload_status(a)->ok);
     html(o, "<header>\n<p class=\"over-title\">dynamic-scoring agent</p>\n<h1><bdi>%s</bdi></h1>\n",
          title_cluster(a));
-    html(o,
-         "<nav aria-label=\"Links\"><a href=\"/metrics\">/metrics</a><a "
-         "href=\"/api/v1/status\">/api/v1/status</a>"
-         "<a href=\"/-/healthy\">/-/healthy</a><a href=\"/-/ready\">/-/ready</a>"
-         "<span class=\"soft\">%s UTC, renewed every %zu s</span></nav>\n</header>\n<main>\n",
-         now, (size_t)REFRESH_SECONDS);
+    html_links(o, links, ARRAY_SIZE(links), now_ms);
+    html(o, "</header>\n<main>\n");
     if (!agent_reload_status(a)->ok)
         html(o,
              "<div class=\"note bad\"><p><b>%s</b> <a href=\"#config\">What is wrong with it</a></p></div>\n",
@@ -166,23 +39,16 @@ static void header(struct out *o, const struct agent *a, int64_t now_ms)
                  : "No configuration is in force.");
 }
 
-static void tile(struct out *o, const char *what, const char *class, uint64_t n)
-{
-    html(o, "<div class=\"%s\"><dt>%s</dt><dd>", n ? class : "none", what);
-    html_count(o, n);
-    html_fact_end(o);
-}
-
 static void tiles(struct out *o, const struct agent *a, const struct totals *t)
 {
     char held[STATUS_WORD];
 
     html(o, "<dl class=\"tiles\">\n");
-    tile(o, "scorers", "all", agent_scorers(a));
+    html_tile(o, "scorers", "all", agent_scorers(a));
     for (size_t i = ARRAY_SIZE(by_urgency); i-- > 0;)
-        tile(o, scorer_state_word(by_urgency[i]), scorer_state_word(by_urgency[i]),
-             t->by_state[by_urgency[i]]);
-    tile(o, "series exposed", "all", t->series);
+        html_tile(o, scorer_state_word(by_urgency[i]), scorer_state_word(by_urgency[i]),
+                  t->by_state[by_urgency[i]]);
+    html_tile(o, "series exposed", "all", t->series);
     status_bytes(status_page_memory(a), held);
     html(o, "<div><dt>/metrics page</dt><dd>%s</dd></div>\n</dl>\n", held);
 }
@@ -255,34 +121,17 @@ static void scorers(struct out *o, const struct agent *a, int64_t now_ms)
                 html_scorer(o, agent_scorer(a, i), i, now_ms, n <= UNFOLDED_MOST);
 }
 
-static void build(struct out *o, const struct agent *a, int64_t now_ms)
-{
-    char up[STATUS_WORD];
-
-    status_duration(now_ms - agent_started_ms(a), up);
-    html(o, "<h2 id=\"build\">Build</h2>\n<section class=\"card\" aria-labelledby=\"build\"><dl "
-            "class=\"facts\">\n");
-    html(o, "<div><dt>Version</dt><dd>%s</dd></div><div><dt>Revision</dt><dd><code>%s</code></dd></div>\n",
-         ds_version, ds_revision);
-    html_fact(o, "Started");
-    html_moment(o, now_ms, agent_started_ms(a));
-    html_fact_end(o);
-    html(o, "<div><dt>Up for</dt><dd>%s</dd></div>\n</dl></section>\n", up);
-}
-
 int status_html(const struct agent *a, struct buf *into)
 {
     struct out o = out_begin(into);
     struct totals t = status_totals(a);
     int64_t now_ms = status_now(a);
 
-    head(&o, a, &t);
-    header(&o, a, now_ms);
+    header(&o, a, &t, now_ms);
     tiles(&o, a, &t);
     scorers(&o, a, now_ms);
     html_endpoints(&o, a, now_ms);
     html_config(&o, a, now_ms);
-    build(&o, a, now_ms);
-    html(&o, "</main>\n</body>\n</html>\n");
+    html_build(&o, agent_started_ms(a), now_ms);
     return out_end(&o);
 }

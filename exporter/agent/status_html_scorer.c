@@ -234,10 +234,10 @@ static void endpoint_fact(struct out *o, const char *what, const char *url, cons
     html_fact_end(o);
 }
 
-static void query_fact(struct out *o, const struct summary *s)
+static void query_fact(struct out *o, const struct summary_source *s)
 {
     char range[STATUS_WORD], step[STATUS_WORD];
-    struct str joined = str_of(s->source_query), one;
+    struct str joined = str_of(s->query), one;
     size_t at = 0;
 
     html(o, "<div class=\"wide\"><dt>Query</dt><dd>");
@@ -246,19 +246,22 @@ static void query_fact(struct out *o, const struct summary *s)
         html_text(o, one);
         html(o, "</bdi></pre>");
     }
-    status_seconds((double)s->source_range_s, range);
-    status_seconds((double)s->source_step_s, step);
+    status_seconds((double)s->range_s, range);
+    status_seconds((double)s->step_s, step);
     html(o, "<span class=\"soft\">over %s, a point every %s</span></dd></div>\n", range, step);
 }
 
-static void configured(struct out *o, const struct summary *s, bool unfolded)
+void html_summary(struct out *o, const struct summary *s, bool unfolded)
 {
     html(o, "<details%s><summary>Query and endpoints</summary><dl class=\"facts\">\n",
          unfolded ? " open" : "");
-    if (s->source_type != SOURCE_NONE) {
-        query_fact(o, s);
-        endpoint_fact(o, "Source", cstr(s->source_endpoint), &s->source_auth);
-    } else {
+    for (size_t i = 0; i < summary_sources(s); i++) {
+        const struct summary_source from = summary_source(s, i);
+
+        query_fact(o, &from);
+        endpoint_fact(o, "Source", cstr(from.endpoint), &from.auth);
+    }
+    if (summary_sources(s) == 0) {
         html_fact(o, "Source");
         html(o, "None: the scorer is asked without series");
         html_fact_end(o);
@@ -283,6 +286,6 @@ void html_scorer(struct out *o, const struct scorer *s, size_t i, int64_t now_ms
     results_note(o, st);
     facts(o, s, now_ms);
     scores(o, scorer_batch(s));
-    configured(o, summary, unfolded);
+    html_summary(o, summary, unfolded);
     html(o, "</article>\n");
 }

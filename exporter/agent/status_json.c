@@ -3,124 +3,36 @@
  * of the configuration. */
 #include "exporter/agent/status.h"
 
-#include "exporter/agent/status_text.h"
-#include "exporter/base/json.h"
-#include "exporter/base/num.h"
+#include "exporter/agent/status_members.h"
 #include "exporter/metric/version.h"
-
-#include <math.h>
 
 enum { BEST_AND_WORST = 5 };
 
-/* Unless what comes next is the first in its object or list. */
-static void comma_after(struct out *o, char open)
-{
-    if (o->b->n && o->b->p[o->b->n - 1] != open)
-        out_puts(o, ",");
-}
-
-static void name(struct out *o, const char *key)
-{
-    comma_after(o, '{');
-    out_printf(o, "\"%s\":", key);
-}
-
-static void put_str(struct out *o, struct str s)
-{
-    if (o->error == 0)
-        o->error = json_put_string(o->b, s);
-}
-
-static void text(struct out *o, const char *key, const char *value)
-{
-    name(o, key);
-    if (value)
-        put_str(o, str_of(value));
-    else
-        out_puts(o, "null");
-}
-
-static void put_number(struct out *o, double v)
-{
-    char digits[NUM_MAX];
-    struct str s = {digits, num_put_double(digits, v)};
-
-    if (isfinite(v))
-        out_str(o, s);
-    else
-        put_str(o, s);
-}
-
-static void number(struct out *o, const char *key, double v)
-{
-    name(o, key);
-    put_number(o, v);
-}
-
-static void count(struct out *o, const char *key, uint64_t v)
-{
-    name(o, key);
-    out_printf(o, "%llu", (unsigned long long)v);
-}
-
-static void truth(struct out *o, const char *key, bool v)
-{
-    name(o, key);
-    out_puts(o, v ? "true" : "false");
-}
-
-static void moment(struct out *o, const char *key, int64_t ms)
-{
-    char when[32];
-
-    unix_ms_format((unix_ms){ms}, when);
-    text(o, key, ms ? when : NULL);
-}
-
-static void open_object(struct out *o, const char *key)
-{
-    name(o, key);
-    out_puts(o, "{");
-}
-
-static void url(struct out *o, const char *key, const char *value)
-{
-    BUF_AUTO(plain, 1 << 20);
-
-    name(o, key);
-    if (o->error == 0 && value)
-        o->error = http_url_for_people(str_of(value), &plain);
-    if (value)
-        put_str(o, buf_str(&plain));
-    else
-        out_puts(o, "null");
-}
-
 static void by_stage(struct out *o, const char *key, const uint64_t v[2])
 {
-    open_object(o, key);
+    member_object(o, key);
     for (enum round_stage stage = STAGE_SOURCE; stage <= STAGE_SCORING; stage++)
-        count(o, round_stage_word(stage), v[stage]);
+        member_count(o, round_stage_word(stage), v[stage]);
     out_puts(o, "}");
 }
 
 static void last_round(struct out *o, const struct scorer_status *s)
 {
     if (s->rounds == 0) {
-        text(o, "lastRound", NULL);
+        member_text(o, "lastRound", NULL);
         return;
     }
-    open_object(o, "lastRound");
-    moment(o, "startedAt", s->running ? 0 : s->started_ms);
-    moment(o, "endedAt", s->ended_ms);
-    number(o, "fetchSeconds", s->fetch_s);
-    number(o, "performSeconds", s->perform_s);
-    count(o, "sourceSeries", s->source_series);
-    count(o, "results", s->results);
-    count(o, "invalidResults", s->invalid);
-    text(o, "firstInvalid", s->first_invalid[0] ? s->first_invalid : NULL);
-    count(o, "duplicates", s->duplicates);
-    count(o, "cutLabels", s->cut);
+    member_object(o, "lastRound");
+    member_moment(o, "startedAt", s->running ? 0 : s->started_ms);
+    member_moment(o, "endedAt", s->ended_ms);
+    member_number(o, "fetchSeconds", s->fetch_s);
+    member_number(o, "performSeconds", s->perform_s);
+    member_count(o, "sourceSeries", s->source_series);
+    member_count(o, "results", s->results);
+    member_count(o, "invalidResults", s->invalid);
+    member_text(o, "firstInvalid", s->first_invalid[0] ? s->first_invalid : NULL);
+    member_count(o, "duplicates", s->duplicates);
+    member_count(o, "cutLabels", s->cut);
     by_stage(o, "receivedBytes", s->received);
     by_stage(o, "sentBytes", s->sent);
     out_puts(o, "}");
@@ -129,52 +41,74 @@ static void last_round(struct out *o, const struct scorer_status *s)
 static void error(struct out *o, const struct scorer_status *s)
 {
     if (s->rounds == 0 || s->error == ROUND_OK) {
-        text(o, "error", NULL);
+        member_text(o, "error", NULL);
         return;
     }
-    open_object(o, "error");
-    text(o, "stage", round_stage_word(s->stage));
-    text(o, "class", round_error_word(s->error));
-    text(o, "text", s->reason);
+    member_object(o, "error");
+    member_text(o, "stage", round_stage_word(s->stage));
+    member_text(o, "class", round_error_word(s->error));
+    member_text(o, "text", s->reason);
     out_puts(o, "}");
 }
 
 static void warnings(struct out *o, const struct scorer_status *s)
 {
     if (s->source_warnings == 0) {
-        text(o, "warnings", NULL);
+        member_text(o, "warnings", NULL);
         return;
     }
-    open_object(o, "warnings");
-    count(o, "count", s->source_warnings);
-    text(o, "first", s->source_warning);
+    member_object(o, "warnings");
+    member_count(o, "count", s->source_warnings);
+    member_text(o, "first", s->source_warning);
     out_puts(o, "}");
 }
 
 static void secret(struct out *o, const char *key, const struct secret_ref *ref)
 {
     if (!ref->name) {
-        text(o, key, NULL);
+        member_text(o, key, NULL);
         return;
     }
-    open_object(o, key);
-    text(o, "name", ref->name);
-    text(o, "key", ref->key);
+    member_object(o, key);
+    member_text(o, "name", ref->name);
+    member_text(o, "key", ref->key);
     out_puts(o, "}");
 }
 
+static void source_members(struct out *o, const struct summary *s, size_t i)
+{
+    const struct summary_source from = summary_source(s, i);
+
+    member_text(o, "type", status_source_word(s->source_type));
+    member_url(o, "endpoint", from.endpoint);
+    secret(o, "secret", &from.auth);
+    member_text(o, "query", from.query);
+    member_count(o, "rangeSeconds", (uint64_t)from.range_s);
+    member_count(o, "stepSeconds", (uint64_t)from.step_s);
+}
+
+/* The first source as an object; where there are several also all of them, as a list. */
 static void source(struct out *o, const struct summary *s)
 {
-    open_object(o, "source");
-    text(o, "type", status_source_word(s->source_type));
-    if (s->source_type != SOURCE_NONE) {
-        url(o, "endpoint", s->source_endpoint);
-        secret(o, "secret", &s->source_auth);
-        text(o, "query", s->source_query);
-        count(o, "rangeSeconds", (uint64_t)s->source_range_s);
-        count(o, "stepSeconds", (uint64_t)s->source_step_s);
-    }
+    size_t n = summary_sources(s);
+
+    member_object(o, "source");
+    if (n)
+        source_members(o, s, 0);
+    else
+        member_text(o, "type", status_source_word(s->source_type));
     out_puts(o, "}");
+    if (n < 2)
+        return;
+    member(o, "sources");
+    out_puts(o, "[");
+    for (size_t i = 0; i < n; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        source_members(o, s, i);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
 }
 
 static void score(struct out *o, const struct batch *b, size_t series, struct buf *scratch)
@@ -182,15 +116,15 @@ static void score(struct out *o, const struct batch *b, size_t series, struct bu
     struct shown_label labels[SHOWN_LABELS];
     size_t n = status_labels(o, b, series, scratch, labels);
 
-    comma_after(o, '[');
+    member_item(o);
     out_puts(o, "{");
-    open_object(o, "labels");
+    member_object(o, "labels");
     for (size_t i = 0; i < n; i++) {
-        name(o, labels[i].name);
-        put_str(o, labels[i].value);
+        member(o, labels[i].name);
+        value_text(o, labels[i].value);
     }
     out_puts(o, "}");
-    number(o, "score", b->values[series]);
+    member_number(o, "score", b->values[series]);
     out_puts(o, "}");
 }
 
@@ -200,12 +134,12 @@ static void scores(struct out *o, const struct scorer *s)
     struct ranking r;
 
     status_rank(scorer_batch(s), BEST_AND_WORST, &r);
-    name(o, "highest");
+    member(o, "highest");
     out_puts(o, "[");
     for (size_t i = 0; i < r.n; i++)
         score(o, scorer_batch(s), r.highest[i], &scratch);
     out_puts(o, "]");
-    name(o, "lowest");
+    member(o, "lowest");
     out_puts(o, "[");
     for (size_t i = 0; i < r.n; i++)
         score(o, scorer_batch(s), r.lowest[i], &scratch);
@@ -217,25 +151,25 @@ static void scorer(struct out *o, const struct scorer *s)
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
 
-    comma_after(o, '[');
+    member_item(o);
     out_puts(o, "{");
-    text(o, "name", summary->name);
-    text(o, "scoreName", summary->score_name);
-    text(o, "state", scorer_state_word(scorer_state(s)));
-    truth(o, "running", st->running);
-    moment(o, "runningSince", st->running ? st->started_ms : 0);
-    count(o, "rounds", st->rounds);
-    count(o, "failures", st->failures);
+    member_text(o, "name", summary->name);
+    member_text(o, "scoreName", summary->score_name);
+    member_text(o, "state", scorer_state_word(scorer_state(s)));
+    member_truth(o, "running", st->running);
+    member_moment(o, "runningSince", st->running ? st->started_ms : 0);
+    member_count(o, "rounds", st->rounds);
+    member_count(o, "failures", st->failures);
     last_round(o, st);
-    moment(o, "lastSuccessAt", st->succeeded_ms);
-    moment(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
-    moment(o, "nextRoundAt", st->next_ms);
-    number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
-    count(o, "series", status_series(s));
+    member_moment(o, "lastSuccessAt", st->succeeded_ms);
+    member_moment(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
+    member_moment(o, "nextRoundAt", st->next_ms);
+    member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
+    member_count(o, "series", status_series(s));
     error(o, st);
     warnings(o, st);
     source(o, summary);
-    url(o, "scoringEndpoint", summary->scoring_endpoint);
+    member_url(o, "scoringEndpoint", summary->scoring_endpoint);
     secret(o, "scoringSecret", &summary->scoring_auth);
     scores(o, s);
     out_puts(o, "}");
@@ -245,7 +179,7 @@ static void problem_lines(struct out *o, const char *problems)
 {
     struct str rest = str_of(problems);
 
-    name(o, "problems");
+    member(o, "problems");
     out_puts(o, "[");
     while (rest.n) {
         const char *end = memchr(rest.p, '\n', rest.n);
@@ -253,8 +187,8 @@ static void problem_lines(struct out *o, const char *problems)
         size_t skip = size_min(line.n + 1, rest.n);
 
         if (line.n) {
-            comma_after(o, '[');
-            put_str(o, line);
+            member_item(o);
+            value_text(o, line);
         }
         rest = (struct str){rest.p + skip, rest.n - skip};
     }
@@ -266,26 +200,26 @@ static void config(struct out *o, const struct agent *a)
     const struct config *c = agent_config(a);
     const struct reload_status *reload = agent_reload_status(a);
 
-    text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
-    moment(o, "startedAt", agent_started_ms(a));
-    open_object(o, "config");
-    text(o, "file", agent_config_file(a));
-    moment(o, "loadedAt", c ? c->loaded_at_ms : 0);
-    truth(o, "ok", reload->ok);
-    moment(o, "lastTriedAt", reload->at_ms);
+    member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
+    member_moment(o, "startedAt", agent_started_ms(a));
+    member_object(o, "config");
+    member_text(o, "file", agent_config_file(a));
+    member_moment(o, "loadedAt", c ? c->loaded_at_ms : 0);
+    member_truth(o, "ok", reload->ok);
+    member_moment(o, "lastTriedAt", reload->at_ms);
     problem_lines(o, reload->problems);
     out_puts(o, "}");
     if (!c) {
-        text(o, "limits", NULL);
+        member_text(o, "limits", NULL);
         return;
     }
-    open_object(o, "limits");
-    count(o, "responseBytes", c->limits.response_bytes);
-    count(o, "seriesPerScorer", (uint64_t)c->limits.series_per_scorer);
-    count(o, "series", (uint64_t)c->limits.series);
-    count(o, "labelValueBytes", (uint64_t)c->limits.label_value_bytes);
-    number(o, "roundTimeSeconds", (double)c->limits.round_ms / 1000);
-    count(o, "staleAfterIntervals", (uint64_t)c->limits.stale_intervals);
+    member_object(o, "limits");
+    member_count(o, "responseBytes", c->limits.response_bytes);
+    member_count(o, "seriesPerScorer", (uint64_t)c->limits.series_per_scorer);
+    member_count(o, "series", (uint64_t)c->limits.series);
+    member_count(o, "labelValueBytes", (uint64_t)c->limits.label_value_bytes);
+    member_number(o, "roundTimeSeconds", (double)c->limits.round_ms / 1000);
+    member_count(o, "staleAfterIntervals", (uint64_t)c->limits.stale_intervals);
     out_puts(o, "}");
 }
 
@@ -293,33 +227,33 @@ static void totals(struct out *o, const struct agent *a)
 {
     struct totals t = status_totals(a);
 
-    open_object(o, "totals");
-    count(o, "scorers", agent_scorers(a));
-    count(o, "series", t.series);
-    open_object(o, "states");
+    member_object(o, "totals");
+    member_count(o, "scorers", agent_scorers(a));
+    member_count(o, "series", t.series);
+    member_object(o, "states");
     for (enum scorer_state s = SCORER_WAITING; s <= SCORER_STALE; s++)
-        count(o, scorer_state_word(s), t.by_state[s]);
+        member_count(o, scorer_state_word(s), t.by_state[s]);
     out_puts(o, "}}");
 }
 
 static void endpoint(struct out *o, const struct endpoint_status *e)
 {
-    comma_after(o, '[');
+    member_item(o);
     out_puts(o, "{");
-    text(o, "name", e->name);
-    text(o, "url", e->url);
-    text(o, "state", e->state);
-    text(o, "protocol", e->protocol);
-    number(o, "behindSeconds", e->behind_s);
-    count(o, "samplesSent", e->samples_sent);
-    count(o, "samplesPending", e->samples_pending);
-    count(o, "samplesDropped", e->samples_dropped);
-    truth(o, "spool", e->spool);
-    count(o, "spoolBytes", e->spool_bytes);
-    moment(o, "sentAt", e->sent_at_ms);
-    moment(o, "retryAt", e->retry_at_ms);
-    text(o, "error", *e->error ? e->error : NULL);
-    moment(o, "errorAt", e->error_at_ms);
+    member_text(o, "name", e->name);
+    member_text(o, "url", e->url);
+    member_text(o, "state", e->state);
+    member_text(o, "protocol", e->protocol);
+    member_number(o, "behindSeconds", e->behind_s);
+    member_count(o, "samplesSent", e->samples_sent);
+    member_count(o, "samplesPending", e->samples_pending);
+    member_count(o, "samplesDropped", e->samples_dropped);
+    member_truth(o, "spool", e->spool);
+    member_count(o, "spoolBytes", e->spool_bytes);
+    member_moment(o, "sentAt", e->sent_at_ms);
+    member_moment(o, "retryAt", e->retry_at_ms);
+    member_text(o, "error", *e->error ? e->error : NULL);
+    member_moment(o, "errorAt", e->error_at_ms);
     out_puts(o, "}");
 }
 
@@ -328,7 +262,7 @@ static void endpoints(struct out *o, const struct agent *a)
     size_t n;
     const struct endpoint_status *list = agent_endpoints(a, &n);
 
-    name(o, "remoteWrite");
+    member(o, "remoteWrite");
     out_puts(o, "[");
     for (size_t i = 0; i < n; i++)
         endpoint(o, &list[i]);
@@ -340,14 +274,14 @@ int status_json(const struct agent *a, struct buf *into)
     struct out o = out_begin(into);
 
     out_puts(&o, "{");
-    open_object(&o, "build");
-    text(&o, "version", ds_version);
-    text(&o, "revision", ds_revision);
+    member_object(&o, "build");
+    member_text(&o, "version", ds_version);
+    member_text(&o, "revision", ds_revision);
     out_puts(&o, "}");
     config(&o, a);
     totals(&o, a);
     endpoints(&o, a);
-    name(&o, "scorers");
+    member(&o, "scorers");
     out_puts(&o, "[");
     for (size_t i = 0; i < agent_scorers(a); i++)
         scorer(&o, agent_scorer(a, i));

@@ -3,7 +3,7 @@
 
 /* Everything is refused but this style sheet, by its hash, and the icon. */
 const char status_html_csp[] = "default-src 'none'; img-src data:; "
-                               "style-src 'sha256-5tMA3EG2Kgwe9YisIOnZiWYgg1P335OT1lekGoXGN1k='; "
+                               "style-src 'sha256-yj2soulEU7KUsUi5V4TZCDc1Q1mJs/KndnJx/3aZudg='; "
                                "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /* clang-format off */
@@ -47,6 +47,7 @@ const char status_style[] =
     "padding:.7rem 1rem}\n"
     ".tiles dt{font-size:.83rem}\n"
     ".tiles dd{font-size:1.45rem;line-height:1.25;font-weight:650}\n"
+    ".tiles.many div{flex-basis:6rem;padding:.7rem .85rem}.tiles.many dd{font-size:1.3rem;white-space:nowrap}\n"
     ".tiles .none dd{color:var(--soft);font-weight:400}\n"
     ".tiles .ok dd{color:var(--ok)}.tiles .empty dd{color:var(--warn)}.tiles .waiting dd{color:var(--idle)}\n"
     ".tiles .failing dd,.tiles .stale dd{color:var(--bad)}\n"
@@ -56,9 +57,9 @@ const char status_style[] =
     ".state::before{content:'';display:inline-block;width:.5em;height:.5em;margin-right:.45em;"
     "border-radius:50%;"
     "background:currentColor;vertical-align:.08em}\n"
-    ".state.ok{color:var(--ok);background:var(--ok-bg)}\n"
-    ".state.empty{color:var(--warn);background:var(--warn-bg)}\n"
-    ".state.failing,.state.stale{color:var(--bad);background:var(--bad-bg)}\n"
+    ".state.ok,.cell.ok{color:var(--ok);background:var(--ok-bg)}\n"
+    ".state.empty,.cell.empty{color:var(--warn);background:var(--warn-bg)}\n"
+    ".state.failing,.state.stale,.cell.failing{color:var(--bad);background:var(--bad-bg)}\n"
 
     /* Tables */
     "table{width:100%;border-collapse:collapse}\n"
@@ -69,6 +70,26 @@ const char status_style[] =
     ".n{text-align:right;white-space:nowrap}\n"
     ".scorers th[scope=row]{font-weight:600}\n"
     "caption{text-align:left;font-size:.83rem;padding-bottom:.2rem}\n"
+    ".under{display:block;color:var(--soft);font-size:.83rem;font-weight:400}\n"
+    "td.bad{color:var(--bad);font-weight:600}\n"
+
+    /* Scorers × clusters */
+    ".scroll{overflow-x:auto}\n"
+    ".matrix table{width:auto;border-collapse:separate;border-spacing:3px}\n"
+    ".matrix th,.matrix td{padding:0;border:0}\n"
+    ".matrix thead th{vertical-align:bottom}\n"
+    ".matrix thead a{display:block;writing-mode:vertical-rl;transform:rotate(180deg);margin:0 auto;"
+    "max-height:11rem;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;padding-top:.4rem}\n"
+    ".matrix [scope=row]{position:sticky;left:0;max-width:16rem;overflow:hidden;text-overflow:ellipsis;"
+    "white-space:nowrap;background:var(--card);padding-right:.75rem}\n"
+    ".cell{display:block;min-width:1.75rem;border-radius:5px;text-align:center;font-weight:600;"
+    "color:var(--idle);background:var(--idle-bg)}\n"
+    ".cell.none{background:none;font-weight:400}\n"
+    ".legend{display:flex;flex-wrap:wrap;gap:.4rem 1.2rem;margin-top:.9rem;font-size:.83rem;"
+    "color:var(--soft)}\n"
+    ".legend .cell{display:inline-block;margin-right:.35em}\n"
+    ".more{margin-top:.6rem}\n"
+    "@media (min-width:701px){.troubles tbody th{min-width:13rem}}\n"
 
     /* A scorer */
     ".name{display:flex;flex-wrap:wrap;align-items:baseline;gap:.3rem .75rem}\n"
@@ -108,6 +129,8 @@ const char status_style[] =
     ".scorers tr+tr{margin-top:.6rem}\n"
     ".scorers tbody tr>*{display:block;border:0;padding:0;text-align:left;white-space:normal}\n"
     ".scorers tbody th{order:-2;grid-column:1/3}.scorers tbody .is{order:-1;text-align:right}\n"
+    ".scorers tbody .wide{grid-column:1/-1}.scorers .more{padding:0 1rem}\n"
+    ".matrix [scope=row]{min-width:7.5rem;max-width:8.5rem;white-space:normal;font-size:.87rem;line-height:1.25}\n"
     ".scorers td[data-what]::before{content:attr(data-what);display:block;color:var(--soft);"
     "font-size:.83rem}\n"
     "}\n"

@@ -132,12 +132,39 @@ static void json_of_nothing(void **state)
     assert_json(json_object_get(first_scorer(starting), "highest"), "[]");
 }
 
+static void json_of_several_sources(void **state)
+{
+    WORLD(w);
+    struct summary_source more[] = {{.endpoint = (char *)"http://me:hunter2@other/q",
+                                     .auth = {(char *)"other-token", (char *)"key"},
+                                     .query = (char *)"down",
+                                     .range_s = 60,
+                                     .step_s = 5}};
+    struct scorer s = good_scorer((char *)"sample");
+    json_auto_t *j = NULL;
+    json_t *list;
+
+    (void)state;
+    s.summary.more_sources = more;
+    s.summary.n_more_sources = 1;
+    add(w, s);
+    j = rendered_json(w);
+    list = json_object_get(first_scorer(j), "sources");
+    assert_int_equal(json_array_size(list), 2);
+    assert_true(json_equal(json_array_get(list, 0), json_object_get(first_scorer(j), "source")));
+    assert_json(
+        json_array_get(list, 1),
+        "{\"type\":\"Prometheus\",\"endpoint\":\"http://other/q\",\"secret\":{\"name\":\"other-token\","
+        "\"key\":\"key\"},\"query\":\"down\",\"rangeSeconds\":60,\"stepSeconds\":5}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_of_a_good_scorer),
         cmocka_unit_test(json_of_trouble),
         cmocka_unit_test(json_of_nothing),
+        cmocka_unit_test(json_of_several_sources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,196 @@
+/* /metrics is answered on the server's thread, all else on the loop: a probe of /healthz finds a loop that hangs. */
+#include "controller/hub/web.h"
+
+#include "controller/hub/hub_internal.h"
+#include "controller/hub/status_page.h"
+#include "exporter/agent/status.h"
+#include "exporter/base/log.h"
+
+#include <errno.h>
+
+enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20, METRICS_MS = 1000 };
+
+struct hub_web {
+    struct hub_web_options o;
+    struct page *page;
+    struct timer render;
+    struct httpd_route routes[5]; /* those of the metrics address, then those of health */
+    struct httpd *metrics, *health;
+};
+
+enum { METRICS_ROUTES = 3, HEALTH_ROUTES = 2 };
+
+static void text_reply(struct httpd_reply *reply, unsigned status, struct str body)
+{
+    httpd_reply_copy(reply, body);
+    if (reply->status != 500)
+        reply->status = status;
+    reply->content_type = "text/plain; charset=utf-8";
+}
+
+static void healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)arg;
+    (void)rq;
+    text_reply(reply, 200, STR("ok"));
+}
+
+static int missing(const struct hub *h, struct buf *into)
+{
+    const struct {
+        const char *kind;
+        const struct kube_watch *watch;
+    } all[] = {{"DynamicScorers", h->scorers_watch},
+               {"DynamicScoringConfigs", h->configs_watch},
+               {"ManagedClusters", h->clusters_watch},
+               {"ManifestWorks", h->works_watch}};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
+        const char *trouble = kube_watch_trouble(all[i].watch);
+
+        if (!kube_watch_synced(all[i].watch))
+            r = buf_printf(into, "%s: not listed yet%s%s\n", all[i].kind, trouble ? ": " : "", cstr(trouble));
+    }
+    return r;
+}
+
+static void readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    BUF_AUTO(why, 1u << 20);
+
+    (void)rq;
+    if (hub_synced(arg))
+        text_reply(reply, 200, STR("ok"));
+    else if (missing(arg, &why) < 0)
+        text_reply(reply, 503, STR("not ready\n"));
+    else
+        text_reply(reply, 503, buf_str(&why));
+}
+
+static void rendered(void *arg, struct httpd_reply *reply, const char *content_type,
+                     int (*render)(struct hub *, struct buf *))
+{
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+
+    if (render(arg, &body) < 0) {
+        text_reply(reply, 500, STR("out of memory\n"));
+        return;
+    }
+    httpd_reply_copy(reply, buf_str(&body));
+    reply->content_type = content_type;
+}
+
+static void page_html(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)rq;
+    rendered(arg, reply, "text/html; charset=utf-8", hub_html);
+    reply->csp = status_html_csp;
+}
+
+static void api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)rq;
+    rendered(arg, reply, "application/json", hub_json);
+}
+
+static void render(struct hub_web *w)
+{
+    hub_set_metrics(w->o.hub);
+    if (page_set_own(w->page, w->o.metrics) < 0)
+        log_error("own metrics not renewed: out of memory");
+}
+
+static int render_again(struct hub_web *w)
+{
+    return loop_timer_set(w->o.loop, &w->render, mono_add(loop_now(w->o.loop), METRICS_MS));
+}
+
+static void on_render(struct timer *t)
+{
+    struct hub_web *w = CONTAINER_OF(t, struct hub_web, render);
+
+    render(w);
+    if (render_again(w) < 0)
+        log_error("own metrics are no longer renewed: out of memory");
+}
+
+static bool wanted(const char *address)
+{
+    return address && strcmp(address, "0") != 0;
+}
+
+static int serve(struct httpd **ret, struct hub_web *w, const char *address, size_t first, size_t n,
+                 char **ret_why)
+{
+    const struct httpd_options o = {
+        .listen = &address,
+        .n_listen = 1,
+        .max_connections = MAX_CONNECTIONS,
+        .idle_seconds = IDLE_SECONDS,
+        .routes = w->routes + first,
+        .n_routes = n,
+        .served = page_count_request,
+        .served_arg = w->page,
+    };
+
+    return httpd_new(ret, w->o.loop, &o, ret_why);
+}
+
+static int serve_all(struct hub_web *w, char **ret_why)
+{
+    const char *metrics = w->o.metrics_address, *health = w->o.health_address;
+    bool both = wanted(metrics) && wanted(health) && strcmp(metrics, health) == 0;
+    int r = 0;
+
+    if (wanted(metrics)) {
+        render(w);
+        r = render_again(w);
+        if (r == 0)
+            r = serve(&w->metrics, w, metrics, 0, METRICS_ROUTES + (both ? HEALTH_ROUTES : 0), ret_why);
+    }
+    if (r == 0 && wanted(health) && !both)
+        r = serve(&w->health, w, health, METRICS_ROUTES, HEALTH_ROUTES, ret_why);
+    return r;
+}
+
+int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
+{
+    struct hub_web *w = calloc(1, sizeof(*w));
+    int r = w ? page_new(&w->page) : -ENOMEM;
+
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    w->o = *o;
+    w->render.fn = on_render;
+    memcpy(w->routes,
+           (const struct httpd_route[]){
+               {"GET", "/metrics", page_serve, w->page, true},
+               {"GET", "/", page_html, o->hub, false},
+               {"GET", "/api/v1/status", api_status, o->hub, false},
+               {"GET", "/healthz", healthz, NULL, false},
+               {"GET", "/readyz", readyz, o->hub, false},
+           },
+           sizeof(w->routes));
+    r = serve_all(w, ret_why);
+    if (r < 0) {
+        (void)hub_web_stop(w, 0);
+        return r;
+    }
+    *ret = w;
+    return 0;
+}
+
+struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
+{
+    if (!w)
+        return NULL;
+    loop_timer_clear(w->o.loop, &w->render);
+    (void)httpd_stop(w->metrics, grace_ms);
+    (void)httpd_stop(w->health, grace_ms);
+    (void)page_free(w->page);
+    free(w);
+    return NULL;
+}
