@@ -4,6 +4,6 @@
 
 #include "controller/flags.h"
 
-extern const struct command command_agent, command_check_config, command_spool;
+extern const struct command command_agent, command_controller, command_check_config, command_spool;
 
 #endif

@@ -47,8 +47,11 @@ static int take_flag(const struct command *c, int argc, char **argv, int i, void
         value = argv[i + 1];
         used = 2;
     }
+    /* Every switch is off until it is given. */
+    if (!f->value && value && strcmp(value, "false") == 0)
+        return used;
     if (!f->value && value && strcmp(value, "true") != 0)
-        return usage(c, name, (int)n, "takes no value", "");
+        return usage(c, name, (int)n, "expected true or false", "");
     wrong = f->take(arg, value ? value : "");
     return wrong ? usage(c, name, (int)n, "expected ", wrong) : used;
 }

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&command_agent, &command_check_config, &command_spool};
+static const struct command *const commands[] = {&command_agent, &command_controller, &command_check_config,
+                                                 &command_spool};
 
 static void print_usage(FILE *to)
 {

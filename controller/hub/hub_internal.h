@@ -38,6 +38,13 @@ struct tally {
     } named[HUB_NAMED_CLUSTERS];
 };
 
+/* A patch that several clusters of one group are sent. */
+struct hub_body {
+    unsigned refs;
+    const struct plan_group *group; /* NULL: it is of a plan that is gone, or of one cluster alone */
+    struct buf text;
+};
+
 struct hub_scorer {
     struct hub *hub;
     json_t *object;          /* as last seen */
@@ -47,17 +54,18 @@ struct hub_scorer {
     bool has_spec;
     char spec_why[SPEC_WHY_BYTES]; /* why the newest spec cannot be used; empty when it can */
     struct probe *probe;
+    enum probe_health health; /* as the last plan knew it */
     struct effective effective;
     const struct hub_scorer *older;   /* has the same score name and came first; NULL when there is none */
     const struct hub_scorer *younger; /* one of those that came later */
     size_t entry;                     /* in the plan; SIZE_MAX: it is in no summary */
     struct tally tally;
     struct written written;
-    struct kube_call *call; /* its status write */
-    char write_why[768];    /* why its status could not be written; empty when it could */
+    char write_why[768]; /* why its status could not be written; empty when it could */
 };
 
 struct hub_cluster {
+    struct hub *hub;
     char *name;
     bool managed; /* there is a ManagedCluster, it is accepted, and it is not being deleted */
     bool leaving; /* it is being deleted */
@@ -66,7 +74,9 @@ struct hub_cluster {
     const struct plan_group *group; /* what it is to have; NULL: nothing */
     uint64_t wanted;                /* the group's hash */
     struct kube_call *call;         /* of its ManifestWork */
-    struct buf body;                /* of that call */
+    struct hub_body *body;          /* of that call */
+    struct kube_queue *queue;       /* that the call is for */
+    uint64_t sent;                  /* hash of the summaries that the call sends */
     mono_ms behind_since;           /* while it is not as it should be */
     bool behind;
     unsigned failures; /* of writes, in a row */
@@ -76,9 +86,9 @@ struct hub_cluster {
 struct hub_config {
     json_t *object;     /* NULL: there is none */
     struct masks masks; /* the last good ones */
-    char why[256];      /* why the newest cannot be used */
+    bool has_masks;
+    char why[256]; /* why the newest cannot be used */
     struct written written;
-    struct kube_call *call;
     char write_why[768];
 };
 
@@ -100,6 +110,10 @@ struct hub {
     struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
+    void (*stopped)(void *arg); /* called when the Lease has been given back */
+    void *stopped_arg;
+    bool active; /* leads, has seen all objects, and is not stopping: may probe and write */
+    mono_ms active_since;
     struct map scorers, clusters; /* by name */
     struct hub_scorer **by_age;   /* all scorers, the oldest first */
     size_t n_scorers;
@@ -109,28 +123,106 @@ struct hub {
     struct plan_entry *entries;
     struct hub_scorer **entry_scorers; /* the scorer of each entry */
     size_t n_entries;
+    struct buf entry_texts;    /* what entries point into */
+    uint64_t *entry_scores;    /* report_score() of each */
+    size_t *entries_by_score;  /* in the order of those */
+    struct masks plan_masks;   /* the plan's own */
+    struct hub_body *body;     /* the last one made */
     struct kube_queue *works;  /* keys: clusters */
     struct kube_queue *joins;  /* the same, for those that have no work yet: a roll-out does not delay them */
     struct kube_queue *status; /* keys: "scorer/<name>", "config/<name>" */
+    struct hub_write *writes;  /* of statuses, under way */
     struct timer replan, retally;
     bool tallied;
     struct hub_totals totals;
     int64_t started_ms;
 };
 
-/* ---- hub.c, hub_scorers.c, hub_clusters.c ---- */
+/* ---- hub.c ---- */
+
+/* Whether this controller may probe and write now has changed, or may have. */
+void hub_look(struct hub *h);
 
 /* The plan must be made anew, soon. */
 void hub_replan(struct hub *h);
 /* Something that statuses tell has changed: they are counted and looked at again within a second. */
 void hub_touch(struct hub *h);
-/* Counts h->totals and each scorer's tally, if anything has changed since. */
-void hub_tally(struct hub *h);
 /* Whether DynamicScoringConfig asks for works now. */
 bool hub_wanted(const struct hub *h);
+
+/* ---- hub_scorers.c ---- */
+
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
 /* Whether the scorer is (to be) in summaries as far as its health goes. */
 bool hub_scorer_healthy(const struct hub_scorer *s);
+/* Starts, or stops, all probes. */
+void hub_probe_all(struct hub *h);
+/* What the watch of DynamicScorers tells. */
+void hub_scorer_set(void *hub, json_t *object);
+void hub_scorer_delete(void *hub, const char *namespace, const char *name);
+struct hub_scorer *hub_scorer_free(struct hub_scorer *s);
+
+/* ---- hub_configs.c ---- */
+
+void hub_config_set(void *hub, json_t *object);
+void hub_config_delete(void *hub, const char *namespace, const char *name);
+void hub_config_done(struct hub_config *c);
+/* The one of that name, or NULL. */
+struct hub_config *hub_config_find(struct hub *h, const char *name);
+/* What has to become of its finalizers: a merge patch, or NULL when they are as they should be. *ret_error when memory is out. */
+json_t *hub_config_finalizers(const struct hub *h, const struct hub_config *c, int *ret_error);
+
+/* ---- hub_plan.c ---- */
+
+/* Who has a score name, what goes into the plan, and what each cluster is to have. */
+int hub_plan_now(struct hub *h);
+void hub_plan_done(struct hub *h);
+
+/* ---- hub_tally.c ---- */
+
+/* Counts h->totals and each scorer's tally, if anything has changed since. */
+void hub_tally(struct hub *h);
+/* Names a cluster that is about to be freed nowhere any more. */
+void hub_tally_forget(struct hub *h, const struct hub_cluster *c);
+
+/* ---- hub_clusters.c ---- */
+
+enum hub_want { HUB_WANT_NOTHING, HUB_WANT_WORK, HUB_WANT_NO_WORK };
+
+enum hub_want hub_cluster_wants(const struct hub *h, const struct hub_cluster *c);
+/* Whether its ManifestWork is as it should be. */
+bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
+/* Looks at the cluster again, and has its ManifestWork written if need be. */
+void hub_cluster_settle(struct hub *h, struct hub_cluster *c);
+void hub_managed_set(void *hub, json_t *object);
+void hub_managed_delete(void *hub, const char *namespace, const char *name);
+void hub_work_set(void *hub, json_t *object);
+void hub_work_delete(void *hub, const char *namespace, const char *name);
+struct hub_cluster *hub_cluster_free(struct hub_cluster *c);
+/* Once all has been listed: clusters of which only the work is known have left. */
+void hub_clusters_sweep(struct hub *h);
+/* Frees it when nothing is known of it any more. */
+void hub_cluster_forget(struct hub *h, struct hub_cluster *c);
+
+/* ---- hub_works.c ---- */
+
+/* Queues for ManifestWorks. -ENOMEM. */
+MUST_USE int hub_works_new(struct hub *h);
+/* Ends what is under way. */
+void hub_works_cancel(struct hub *h);
+void hub_works_free(struct hub *h);
+/* Wants the cluster's ManifestWork written. */
+void hub_work_wanted(struct hub *h, struct hub_cluster *c);
+struct hub_body *hub_body_unref(struct hub_body *b);
+
+/* ---- hub_statuses.c ---- */
+
+/* Wants the status of an object looked at: kind "scorer" or "config". */
+void hub_status_wanted(struct hub *h, const char *kind, const char *name);
+MUST_USE int hub_statuses_new(struct hub *h);
+void hub_statuses_cancel(struct hub *h);
+void hub_statuses_free(struct hub *h);
+void written_done(struct written *w);
 
 /* ---- status_scorer.c, status_config.c: pure, for any time ---- */
 

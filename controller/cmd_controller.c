@@ -1,0 +1,367 @@
+/* `dynamic-scoring controller`: the hub's part. */
+#include "controller/commands.h"
+#include "controller/hub/web.h"
+#include "exporter/base/log.h"
+#include "exporter/base/rand.h"
+#include "exporter/metric/version.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+enum {
+    STOP_GRACE_MS = 5000,
+    MAX_INTERVAL_MS = 24 * 3600 * 1000,
+    MAX_TIMEOUT_MS = 300 * 1000,
+    MAX_THRESHOLD = 100,
+    MAX_QPS = 100000,
+};
+
+struct flagged {
+    struct hub_options hub;
+    struct kube_config_options kubeconfig;
+    const char *metrics_address, *health_address;
+    enum log_level log_level;
+    enum log_format log_format;
+};
+
+/* ---- Flags ---- */
+
+static const char *take_kubeconfig(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->kubeconfig.kubeconfig = v;
+    return *v ? NULL : "a path";
+}
+
+static const char *take_namespace(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->hub.namespace = v;
+    return *v ? NULL : "a name";
+}
+
+static const char *take_agent_namespace(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->hub.agent_namespace = v;
+    return *v ? NULL : "a name";
+}
+
+static bool is_address(const char *v)
+{
+    return strcmp(v, "0") == 0 || strrchr(v, ':');
+}
+
+static const char *take_metrics_address(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->metrics_address = v;
+    return is_address(v) ? NULL : "host:port, :port, or 0 for none";
+}
+
+static const char *take_health_address(void *arg, const char *v)
+{
+    ((struct flagged *)arg)->health_address = v;
+    return is_address(v) ? NULL : "host:port, :port, or 0 for none";
+}
+
+/* As Go writes durations, one unit: 500ms, 30s, 5m, 1h; a bare number is seconds. */
+static bool take_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}};
+    char *end;
+    long long n;
+
+    errno = 0;
+    n = strtoll(v, &end, 10);
+    if (errno || end == v || n < 0 || n > INT32_MAX)
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        if (strcmp(end, units[i].unit) == 0) {
+            *ret = n * units[i].ms;
+            return *ret >= min_ms && *ret <= max_ms;
+        }
+    return false;
+}
+
+static const char *take_interval(void *arg, const char *v)
+{
+    return take_duration(v, 1000, MAX_INTERVAL_MS, &((struct flagged *)arg)->hub.probe.interval_ms)
+               ? NULL
+               : "a duration from 1s to 24h";
+}
+
+static const char *take_timeout(void *arg, const char *v)
+{
+    return take_duration(v, 100, MAX_TIMEOUT_MS, &((struct flagged *)arg)->hub.probe.timeout_ms)
+               ? NULL
+               : "a duration from 100ms to 5m";
+}
+
+static bool take_number(const char *v, unsigned max, unsigned *ret)
+{
+    char *end;
+    unsigned long n;
+
+    errno = 0;
+    n = strtoul(v, &end, 10);
+    if (errno || end == v || *end || *v == '-' || n < 1 || n > max)
+        return false;
+    *ret = (unsigned)n;
+    return true;
+}
+
+static const char *take_unhealthy(void *arg, const char *v)
+{
+    return take_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.unhealthy_after) ? NULL
+                                                                                              : "1 to 100";
+}
+
+static const char *take_healthy(void *arg, const char *v)
+{
+    return take_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.healthy_after) ? NULL
+                                                                                            : "1 to 100";
+}
+
+static const char *take_qps(void *arg, const char *v)
+{
+    return take_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_qps) ? NULL : "1 to 100000";
+}
+
+static const char *take_burst(void *arg, const char *v)
+{
+    return take_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_burst) ? NULL : "1 to 100000";
+}
+
+static const char *take_leader_elect(void *arg, const char *v)
+{
+    (void)v;
+    ((struct flagged *)arg)->hub.leader_elect = true;
+    return NULL;
+}
+
+static const char *take_keep(void *arg, const char *v)
+{
+    (void)v;
+    ((struct flagged *)arg)->hub.keep_unhealthy = true;
+    return NULL;
+}
+
+static const char *take_refuse(void *arg, const char *v)
+{
+    (void)v;
+    ((struct flagged *)arg)->hub.probe.public_only = true;
+    return NULL;
+}
+
+static const char *take_level(void *arg, const char *v)
+{
+    return log_level_parse(str_of(v), &((struct flagged *)arg)->log_level) ? NULL
+                                                                           : "debug, info, warn or error";
+}
+
+static const char *take_format(void *arg, const char *v)
+{
+    return log_format_parse(str_of(v), &((struct flagged *)arg)->log_format) ? NULL : "logfmt or json";
+}
+
+static const struct flag flags[] = {
+    {"kubeconfig", "FILE", "The hub. By default the cluster that this pod runs in.", take_kubeconfig},
+    {"namespace", "NAMESPACE",
+     "Where DynamicScorers, the DynamicScoringConfig, their Secrets and the Lease are. Default "
+     "open-cluster-management.",
+     take_namespace},
+    {"agent-namespace", "NAMESPACE", "Where the ConfigMap goes on managed clusters. Default dynamic-scoring.",
+     take_agent_namespace},
+    {"leader-elect", NULL, "Of several replicas one works and the others stand by.", take_leader_elect},
+    {"metrics-bind-address", "ADDRESS", "/metrics and the status page. Default :8080; 0 for none.",
+     take_metrics_address},
+    {"health-probe-bind-address", "ADDRESS", "/healthz and /readyz. Default :8081; 0 for none.",
+     take_health_address},
+    {"health-check-interval", "DURATION", "Time between two looks at a scoring API. Default 30s.",
+     take_interval},
+    {"health-check-timeout", "DURATION", "Deadline of each request to a scoring API. Default 10s.",
+     take_timeout},
+    {"unhealthy-threshold", "N", "Failures in a row that make a scoring API unhealthy. Default 3.",
+     take_unhealthy},
+    {"healthy-threshold", "N", "Successes in a row that make it healthy again. Default 2.", take_healthy},
+    {"keep-unhealthy", NULL, "Leave unhealthy scorers in the clusters' summaries.", take_keep},
+    {"refuse-private-addresses", NULL,
+     "Do not connect to scoring APIs in private, loopback and link-local address ranges.", take_refuse},
+    {"kube-api-qps", "N", "Writes to the hub in each second. Default 200.", take_qps},
+    {"kube-api-burst", "N", "Writes to the hub at once. Default 400.", take_burst},
+    {"log.level", "LEVEL", "debug, info, warn or error. Default info.", take_level},
+    {"log.format", "FORMAT", "logfmt or json. Default logfmt.", take_format},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* ---- Running ---- */
+
+struct program {
+    struct loop *loop;
+    struct hub *hub;
+    struct watch signals;
+    struct timer late; /* ends the wait for the Lease to be given back */
+    bool stopping;
+};
+
+static void on_stopped(void *arg)
+{
+    loop_stop(((struct program *)arg)->loop);
+}
+
+static void on_late(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct program, late)->loop);
+}
+
+/* A second signal does not wait. */
+static void got_signal(struct watch *w)
+{
+    struct program *p = CONTAINER_OF(w, struct program, signals);
+    struct signalfd_siginfo info;
+
+    while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+        log_info("stopping", L_STR("signal", strsignal((int)info.ssi_signo)));
+        if (p->stopping ||
+            loop_timer_set(p->loop, &p->late, mono_add(loop_now(p->loop), STOP_GRACE_MS)) < 0) {
+            loop_stop(p->loop);
+            return;
+        }
+        p->stopping = true;
+        hub_stop(p->hub, on_stopped, p);
+    }
+}
+
+static int watch_signals(struct program *p)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (p->signals.fd < 0)
+        return -errno;
+    loop_watch_add(p->loop, &p->signals);
+    return 0;
+}
+
+/* The pod's name, or the host's, and a part that no other process has. */
+static void make_identity(char out[300])
+{
+    char host[256] = "unknown";
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(out, 300, "%s_%016llx", host, (unsigned long long)rand_u64());
+}
+
+static int serve(struct program *p, const struct flagged *f, struct metrics *metrics)
+{
+    const struct hub_web_options o = {.loop = p->loop,
+                                      .hub = p->hub,
+                                      .metrics = metrics,
+                                      .metrics_address = f->metrics_address,
+                                      .health_address = f->health_address};
+    CLEANUP(cleanup_free) char *why = NULL;
+    struct hub_web *web;
+    int r = hub_web_start(&web, &o, &why);
+
+    if (r < 0) {
+        log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
+        return 1;
+    }
+    log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
+    r = loop_run(p->loop);
+    (void)hub_web_stop(web, STOP_GRACE_MS);
+    if (r < 0)
+        log_error("the event loop failed", L_ERR(r));
+    else
+        log_info("stopped");
+    return r < 0;
+}
+
+static int run_controller(struct flagged *f)
+{
+    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
+    CLEANUP(cleanup_http_free) struct http *http = NULL;
+    CLEANUP(cleanup_kube_free) struct kube *kube = NULL;
+    CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
+    CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
+    const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
+    struct program p = {.signals = {.fn = got_signal}, .late = {.fn = on_late}};
+    char agent[64], identity[300];
+    int status = 1, r = loop_new(&loop, &clock_system);
+
+    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
+    make_identity(identity);
+    p.loop = loop;
+    if (r == 0)
+        r = watch_signals(&p);
+    if (r == 0)
+        r = http_new(&http, loop, agent);
+    if (r == 0)
+        r = kube_new(&kube, loop, http, &options);
+    if (r == 0)
+        r = metrics_new(&metrics, METRIC_OWNER_LOOP);
+    f->hub.loop = loop;
+    f->hub.http = http;
+    f->hub.kube = kube;
+    f->hub.metrics = metrics;
+    f->hub.identity = identity;
+    if (r == 0)
+        r = hub_new(&hub, &f->hub);
+    if (r < 0) {
+        log_error("cannot start", L_ERR(r));
+        return 1;
+    }
+    p.hub = hub;
+    status = serve(&p, f, metrics);
+    loop_timer_clear(loop, &p.late);
+    loop_watch_remove(loop, &p.signals);
+    (void)close(p.signals.fd);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
+    struct flagged f = {
+        .hub =
+            {.namespace = "open-cluster-management",
+             .agent_namespace = "dynamic-scoring",
+             .probe = {.interval_ms = 30000, .timeout_ms = 10000, .unhealthy_after = 3, .healthy_after = 2},
+             .api_qps = 200,
+             .api_burst = 400},
+        .metrics_address = ":8080",
+        .health_address = ":8081",
+        .log_level = LOG_LEVEL_INFO,
+        .log_format = LOG_FORMAT_LOGFMT,
+    };
+    int n = rest ? flags_parse(&command_controller, argc, argv, &f, rest) : -1;
+
+    if (n == -2)
+        return 0;
+    if (n > 0)
+        (void)fprintf(stderr,
+                      "dynamic-scoring controller: unexpected argument: %s\nTry 'dynamic-scoring controller "
+                      "--help'.\n",
+                      rest[0]);
+    if (n != 0)
+        return EXIT_USAGE;
+    log_setup(f.log_level, f.log_format);
+    return run_controller(&f);
+}
+
+const struct command command_controller = {
+    .name = "controller",
+    .arguments = "[flags]",
+    .help = "Check scoring APIs and send each cluster its scorers (on the hub).",
+    .flags = flags,
+    .run = run,
+};

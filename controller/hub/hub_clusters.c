@@ -1,0 +1,189 @@
+/* Owns the clusters: those that are managed, and those that still have a ManifestWork of ours. */
+#include "controller/hub/hub_internal.h"
+
+#include "exporter/base/log.h"
+
+#include <errno.h>
+
+struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
+{
+    if (!c)
+        return NULL;
+    (void)kube_cancel(c->call);
+    c->body = hub_body_unref(c->body);
+    report_done(&c->report);
+    free(c->name);
+    free(c);
+    return NULL;
+}
+
+enum hub_want hub_cluster_wants(const struct hub *h, const struct hub_cluster *c)
+{
+    if (c->leaving || !hub_wanted(h))
+        return HUB_WANT_NO_WORK;
+    return c->managed && h->plan ? HUB_WANT_WORK : HUB_WANT_NOTHING;
+}
+
+bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
+{
+    switch (hub_cluster_wants(h, c)) {
+    case HUB_WANT_WORK:
+        /* One that has just joined is in no group yet: the plan that comes next sees to it. */
+        return !c->group ||
+               (c->found.exists && !c->found.deleting && c->found.frame && c->found.hash == c->wanted);
+    case HUB_WANT_NO_WORK:
+        return !c->found.exists || !c->found.ours || c->found.deleting;
+    default:
+        return true;
+    }
+}
+
+void hub_cluster_forget(struct hub *h, struct hub_cluster *c)
+{
+    if (c->managed || c->found.exists || c->call)
+        return;
+    (void)map_take(&h->clusters, c->name);
+    kube_queue_forget(h->works, c->name);
+    kube_queue_forget(h->joins, c->name);
+    hub_tally_forget(h, c);
+    (void)hub_cluster_free(c);
+}
+
+/* A cluster of which only the work is known has left: its ManagedCluster would have been listed. */
+static bool has_left(const struct hub *h, const struct hub_cluster *c)
+{
+    return !c->managed && kube_watch_synced(h->clusters_watch) &&
+           !kube_watch_has(h->clusters_watch, "", c->name);
+}
+
+void hub_clusters_sweep(struct hub *h)
+{
+    struct hub_cluster *c;
+    size_t at = 0;
+
+    while ((c = map_next(&h->clusters, &at)))
+        c->leaving |= has_left(h, c);
+}
+
+void hub_cluster_settle(struct hub *h, struct hub_cluster *c)
+{
+    mono_ms now = loop_now(h->o.loop);
+
+    if (!h->active)
+        return;
+    if (hub_cluster_in_sync(h, c)) {
+        if (c->behind && hub_cluster_wants(h, c) == HUB_WANT_WORK)
+            hub_count_distributed(h, (double)mono_diff(c->behind_since, now) / 1000);
+        c->behind = false;
+        c->why[0] = '\0';
+        return;
+    }
+    if (!c->behind)
+        c->behind_since = now;
+    c->behind = true;
+    hub_work_wanted(h, c);
+}
+
+static struct hub_cluster *find_or_new(struct hub *h, const char *name)
+{
+    struct hub_cluster *c = map_get(&h->clusters, name);
+
+    if (c)
+        return c;
+    c = calloc(1, sizeof(*c));
+    if (!c || !(c->name = strdup(name)) || map_set(&h->clusters, c->name, c) < 0) {
+        log_error("cluster not followed: out of memory", L_STR("cluster", name));
+        return hub_cluster_free(c);
+    }
+    c->hub = h;
+    return c;
+}
+
+/* ---- ManagedClusters ---- */
+
+void hub_managed_set(void *hub, json_t *object)
+{
+    struct hub *h = hub;
+    struct hub_cluster *c = find_or_new(h, kube_name(object));
+    bool accepted = false, leaving = kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
+    bool managed = kube_bool(object, &accepted, "spec", "hubAcceptsClient", NULL) && accepted && !leaving;
+
+    if (!c)
+        return;
+    if (c->managed != managed || c->leaving != leaving) {
+        c->managed = managed;
+        c->leaving = leaving;
+        hub_replan(h);
+        hub_touch(h);
+        hub_cluster_settle(h, c);
+    }
+    hub_cluster_forget(h, c);
+}
+
+void hub_managed_delete(void *hub, const char *namespace, const char *name)
+{
+    struct hub *h = hub;
+    struct hub_cluster *c = map_get(&h->clusters, name);
+
+    (void)namespace;
+    if (!c)
+        return;
+    c->managed = false;
+    c->leaving = true;
+    c->group = NULL;
+    hub_touch(h);
+    hub_cluster_settle(h, c);
+    hub_cluster_forget(h, c);
+}
+
+/* ---- ManifestWorks ---- */
+
+static void read_report(struct hub_cluster *c, const json_t *object)
+{
+    struct str text = work_feedback(object);
+    struct report report;
+    int r;
+
+    if (c->report.there == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
+        return;
+    r = report_parse(&report, text);
+    if (r < 0) {
+        log_warn("the agent's report cannot be read, the one before stays", L_STR("cluster", c->name),
+                 L_ERR(r));
+        return;
+    }
+    report_done(&c->report);
+    c->report = report;
+}
+
+void hub_work_set(void *hub, json_t *object)
+{
+    struct hub *h = hub;
+    struct hub_cluster *c = find_or_new(h, kube_namespace(object));
+
+    if (!c)
+        return;
+    work_look(&c->found, object, h->o.agent_namespace);
+    read_report(c, object);
+    /* A cluster of which only the work is known has left: its ManagedCluster would have been listed. */
+    if (!c->managed && kube_watch_synced(h->clusters_watch) &&
+        !kube_watch_has(h->clusters_watch, "", c->name))
+        c->leaving = true;
+    hub_cluster_settle(h, c);
+    hub_touch(h);
+}
+
+void hub_work_delete(void *hub, const char *namespace, const char *name)
+{
+    struct hub *h = hub;
+    struct hub_cluster *c = map_get(&h->clusters, namespace);
+
+    (void)name;
+    if (!c)
+        return;
+    c->found = (struct work_found){0};
+    report_done(&c->report);
+    hub_touch(h);
+    hub_cluster_settle(h, c);
+    hub_cluster_forget(h, c);
+}

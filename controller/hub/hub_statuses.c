@@ -1,0 +1,286 @@
+/* Writes statuses and finalizers of DynamicScorers and DynamicScoringConfigs: a queue by object, and nothing that is already so. */
+#include "controller/hub/hub_internal.h"
+
+#include "exporter/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { KEY_BYTES = 300, ACTIVE = 16, MIN_RETRY_MS = 1000, MAX_RETRY_MS = 60 * 1000 };
+
+/* An object's part in it, whichever kind it is. */
+struct subject {
+    const struct kube_resource *resource;
+    json_t *object;
+    struct written *written;
+    char *write_why; /* of 768 bytes */
+};
+
+void written_done(struct written *w)
+{
+    json_decref(w->sent);
+    json_decref(w->result);
+    *w = (struct written){0};
+}
+
+static bool find_subject(struct hub *h, const char *key, struct subject *ret)
+{
+    const char *slash = strchr(key, '/');
+
+    if (strncmp(key, "scorer/", 7) == 0) {
+        struct hub_scorer *s = hub_scorer_find(h, slash + 1);
+
+        if (s)
+            *ret = (struct subject){&kube_dynamicscorers, s->object, &s->written, s->write_why};
+        return s;
+    } else {
+        struct hub_config *c = hub_config_find(h, slash + 1);
+
+        if (c)
+            *ret = (struct subject){&kube_dynamicscoringconfigs, c->object, &c->written, c->write_why};
+        return c;
+    }
+}
+
+static json_t *wanted_status(struct hub *h, const char *key)
+{
+    unix_ms now = loop_wall(h->o.loop);
+    const char *name = strchr(key, '/') + 1;
+
+    hub_tally(h);
+    return strncmp(key, "scorer/", 7) == 0 ? status_of_scorer(hub_scorer_find(h, name), now)
+                                           : status_of_config(h, hub_config_find(h, name), now);
+}
+
+/* ---- Whether there is anything to write ---- */
+
+/* Whether the merge patch would change anything in the status that is there. */
+static bool would_change(const json_t *status, const json_t *patch)
+{
+    const char *name;
+    const json_t *wanted;
+
+    json_object_foreach((json_t *)(uintptr_t)patch, name, wanted)
+    {
+        const json_t *there = json_object_get(status, name);
+
+        if (json_is_null(wanted) ? there != NULL : !there || !json_equal(there, wanted))
+            return true;
+    }
+    return false;
+}
+
+/* A copy without the times of conditions, which an API server whose CRD has none would let start anew each time. */
+static json_t *without_times(const json_t *status)
+{
+    json_t *copy = json_deep_copy(status), *condition;
+    size_t i;
+
+    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)(void)
+        json_object_del(condition, "lastTransitionTime");
+    return copy;
+}
+
+/* Whether the same has been written before, and what the server made of it is still there. */
+static bool written_before(const struct subject *s, const json_t *wanted)
+{
+    json_t *now, *then;
+    bool same;
+
+    if (!s->written->sent || !json_equal(s->written->result, json_object_get(s->object, "status")))
+        return false;
+    now = without_times(wanted);
+    then = without_times(s->written->sent);
+    same = now && then && json_equal(now, then);
+    json_decref(now);
+    json_decref(then);
+    return same;
+}
+
+/* ---- Writing ---- */
+
+/* One under way. It may outlive the object that it is about. */
+struct hub_write {
+    struct hub *hub;
+    struct hub_write *next;
+    struct kube_call *call;
+    char key[KEY_BYTES];
+    json_t *status; /* what is sent; NULL: finalizers */
+    json_t *before; /* the status that was there */
+};
+
+static void write_free(struct hub_write *w)
+{
+    struct hub_write **at = &w->hub->writes;
+
+    while (*at && *at != w)
+        at = &(*at)->next;
+    if (*at)
+        *at = w->next;
+    (void)kube_cancel(w->call);
+    json_decref(w->status);
+    json_decref(w->before);
+    free(w);
+}
+
+static void tell_failure(const struct subject *s, const struct kube_answer *a)
+{
+    if (strcmp(s->write_why, a->why) != 0)
+        log_warn("status not written", L_STR("kind", s->resource->kind), L_STR("name", kube_name(s->object)),
+                 L_STR("err", a->why));
+    (void)snprintf(s->write_why, 768, "%s", a->why);
+}
+
+static void wrote_status(const struct subject *s, struct hub_write *w, json_t *answer)
+{
+    written_done(s->written);
+    s->written->sent = json_incref(w->status);
+    s->written->result = json_incref(json_object_get(answer, "status"));
+    status_events(w->hub->events, s->object, s->resource->kind, w->before, w->status);
+}
+
+static void wrote(void *arg, struct kube_answer *a)
+{
+    struct hub_write *w = arg;
+    struct hub *h = w->hub;
+    struct subject s;
+    bool ok = a->verdict == KUBE_OK, found = find_subject(h, w->key, &s);
+
+    hub_count_work(h, w->status ? "status" : "finalizer", a);
+    w->call = NULL;
+    if (found) {
+        if (ok)
+            s.write_why[0] = '\0';
+        else
+            tell_failure(&s, a);
+        if (ok && w->status)
+            wrote_status(&s, w, a->object);
+    }
+    hub_count_reconcile(h, "status", ok);
+    kube_queue_done(h->status, w->key, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
+    /* A finalizer may have been what a status waits for, and the other way round. */
+    if (ok && found && !w->status && kube_queue_add(h->status, w->key) < 0)
+        log_debug("status not looked at: out of memory");
+    write_free(w);
+}
+
+static int start(struct hub *h, const char *key, const struct subject *s, json_t *patch, json_t *status)
+{
+    struct hub_write *w = calloc(1, sizeof(*w));
+    struct kube_request rq = {
+        .method = KUBE_MERGE_PATCH,
+        .resource = s->resource,
+        .namespace = h->o.namespace,
+        .name = kube_name(s->object),
+        .subresource = status ? "status" : NULL,
+        .body = patch,
+        .query = "fieldManager=dynamic-scoring-controller",
+    };
+    int r;
+
+    if (!w)
+        return -ENOMEM;
+    w->hub = h;
+    (void)snprintf(w->key, sizeof(w->key), "%s", key);
+    w->status = json_incref(status);
+    w->before = json_incref(json_object_get(s->object, "status"));
+    r = kube_start(&w->call, h->o.kube, &rq, wrote, w);
+    if (r < 0) {
+        write_free(w);
+        return r;
+    }
+    w->next = h->writes;
+    h->writes = w;
+    return 0;
+}
+
+/* 1 when a write is under way, 0 when there is nothing to write. */
+static int look_at_finalizers(struct hub *h, const char *key, const struct subject *s)
+{
+    json_t *patch;
+    int r = 0;
+
+    if (s->resource != &kube_dynamicscoringconfigs)
+        return 0;
+    patch = hub_config_finalizers(h, hub_config_find(h, strchr(key, '/') + 1), &r);
+    if (patch) {
+        r = start(h, key, s, patch, NULL);
+        json_decref(patch);
+        return r < 0 ? r : 1;
+    }
+    return r;
+}
+
+static int look_at_status(struct hub *h, const char *key, const struct subject *s)
+{
+    json_t *status = wanted_status(h, key), *patch;
+    int r = 0;
+
+    if (!status)
+        return -ENOMEM;
+    if (would_change(json_object_get(s->object, "status"), status) && !written_before(s, status)) {
+        patch = json_pack("{s:O}", "status", status);
+        r = patch ? start(h, key, s, patch, status) : -ENOMEM;
+        json_decref(patch);
+        r = r < 0 ? r : 1;
+    }
+    json_decref(status);
+    return r;
+}
+
+static void work(void *arg, const char *key)
+{
+    struct hub *h = arg;
+    struct subject s;
+    int r;
+
+    if (!h->active || !find_subject(h, key, &s)) {
+        kube_queue_done(h->status, key, true, -1);
+        return;
+    }
+    r = look_at_finalizers(h, key, &s);
+    if (r == 0)
+        r = look_at_status(h, key, &s);
+    if (r < 0)
+        log_error("status not written", L_STR("object", key), L_ERR(r));
+    if (r <= 0)
+        kube_queue_done(h->status, key, r == 0, -1);
+}
+
+void hub_status_wanted(struct hub *h, const char *kind, const char *name)
+{
+    char key[KEY_BYTES];
+
+    if (!h->active)
+        return;
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    if (kube_queue_add(h->status, key) < 0)
+        log_debug("status not looked at: out of memory");
+}
+
+int hub_statuses_new(struct hub *h)
+{
+    const struct kube_queue_options o = {.work = work,
+                                         .arg = h,
+                                         .max_active = ACTIVE,
+                                         .min_retry_ms = MIN_RETRY_MS,
+                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .per_second = 10 * (h->o.api_qps / 4 + 1),
+                                         .burst = 10 * (h->o.api_burst / 4 + 1)};
+
+    return kube_queue_new(&h->status, h->o.loop, &o);
+}
+
+void hub_statuses_cancel(struct hub *h)
+{
+    while (h->writes) {
+        kube_queue_done(h->status, h->writes->key, true, -1);
+        write_free(h->writes);
+    }
+}
+
+void hub_statuses_free(struct hub *h)
+{
+    hub_statuses_cancel(h);
+    h->status = kube_queue_free(h->status);
+}

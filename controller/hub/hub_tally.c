@@ -1,0 +1,167 @@
+/* Counts clusters, in all and for each scorer: one pass over the fleet, however much has changed. */
+#include "controller/hub/hub_internal.h"
+
+/* Keeps the first names in order, so that the same failures read the same each time. */
+static size_t place_of(size_t n, const char *name, const char *(*name_at)(const void *list, size_t i),
+                       const void *list)
+{
+    size_t i = n;
+
+    while (i > 0 && strcmp(name, name_at(list, i - 1)) < 0)
+        i--;
+    return i;
+}
+
+static const char *tally_name(const void *list, size_t i)
+{
+    return ((const struct tally *)list)->named[i].cluster->name;
+}
+
+static const char *totals_name(const void *list, size_t i)
+{
+    return ((const struct hub_totals *)list)->named[i]->name;
+}
+
+static void name_in_tally(struct tally *t, const struct hub_cluster *c, const struct report_cell *cell)
+{
+    size_t at = place_of(t->n_named, c->name, tally_name, t);
+
+    if (at == HUB_NAMED_CLUSTERS)
+        return;
+    t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
+    memmove(&t->named[at + 1], &t->named[at], (t->n_named - 1 - at) * sizeof(t->named[0]));
+    t->named[at].cluster = c;
+    t->named[at].cell = cell;
+}
+
+static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
+{
+    size_t at = place_of(t->n_named, c->name, totals_name, t);
+
+    if (at == HUB_NAMED_CLUSTERS)
+        return;
+    t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
+    memmove(&t->named[at + 1], &t->named[at], (t->n_named - 1 - at) * sizeof(t->named[0]));
+    t->named[at] = c;
+}
+
+/* How one scorer is on one cluster that is to have it. */
+static void count_pair(struct tally *t, const struct hub_cluster *c, bool in_sync,
+                       const struct report_cell *cell)
+{
+    bool written_badly = c->why[0] || (in_sync && !c->found.applied && c->found.why[0]);
+
+    t->selected++;
+    t->up_to_date += in_sync;
+    t->applied += in_sync && c->found.applied;
+    if (!c->report.there)
+        t->silent++;
+    else if (cell && report_cell_fails(cell))
+        t->failing++;
+    else if (cell && report_cell_scores(cell))
+        t->scoring++;
+    else
+        t->waiting++;
+    if (written_badly)
+        name_in_tally(t, c, NULL);
+    else if (cell && report_cell_fails(cell))
+        name_in_tally(t, c, cell);
+}
+
+/* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
+static void count_scorers(struct hub *h, const struct hub_cluster *c, bool in_sync)
+{
+    size_t at = 0;
+
+    for (size_t k = 0; k < h->n_entries; k++) {
+        size_t i = h->entries_by_score[k];
+        uint64_t score = h->entry_scores[i];
+        const struct report_cell *cell = NULL;
+
+        while (at < c->report.n && c->report.cells[at].score < score)
+            at++;
+        if (at < c->report.n && c->report.cells[at].score == score)
+            cell = &c->report.cells[at];
+        if (h->entry_scorers[i] && plan_group_has(c->group, i))
+            count_pair(&h->entry_scorers[i]->tally, c, in_sync, cell);
+    }
+}
+
+static void count_no_room(struct hub *h, const struct hub_cluster *c)
+{
+    for (size_t i = 0; i < h->n_entries; i++)
+        if (h->entry_scorers[i] && plan_group_lacks(h->plan, c->group, i))
+            h->entry_scorers[i]->tally.no_room++;
+}
+
+static void count_cluster(struct hub *h, const struct hub_cluster *c)
+{
+    struct hub_totals *t = &h->totals;
+    bool in_sync = hub_cluster_in_sync(h, c) && c->group;
+    bool fails = false;
+
+    t->works += c->found.exists;
+    t->leaving += c->leaving && c->found.exists;
+    if (c->behind) {
+        double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
+
+        t->lag_s = lag > t->lag_s ? lag : t->lag_s;
+    }
+    if (!c->managed)
+        return;
+    t->managed++;
+    t->up_to_date += in_sync;
+    t->behind += !in_sync;
+    t->reporting += c->report.there;
+    for (size_t i = 0; i < c->report.n && !fails; i++)
+        fails = report_cell_fails(&c->report.cells[i]);
+    t->with_failures += fails;
+    t->scoring_all += c->report.there && !fails;
+    if (c->why[0]) {
+        t->failing++;
+        name_in_totals(t, c);
+    }
+    if (!c->group)
+        return;
+    t->largest = size_max(t->largest, c->group->bytes);
+    count_scorers(h, c, in_sync);
+    if (c->group->left_out)
+        count_no_room(h, c);
+}
+
+void hub_tally(struct hub *h)
+{
+    const struct hub_cluster *c;
+    size_t at = 0;
+
+    if (h->tallied)
+        return;
+    h->tallied = true;
+    h->totals = (struct hub_totals){0};
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->tally = (struct tally){0};
+    while ((c = map_next(&h->clusters, &at)))
+        count_cluster(h, c);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->totals.left_out += h->by_age[i]->tally.no_room > 0;
+}
+
+void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->totals.n_named; i++)
+        if (h->totals.named[i] != c)
+            h->totals.named[n++] = h->totals.named[i];
+    h->totals.n_named = n;
+    for (size_t k = 0; k < h->n_scorers; k++) {
+        struct tally *t = &h->by_age[k]->tally;
+
+        n = 0;
+        for (size_t i = 0; i < t->n_named; i++)
+            if (t->named[i].cluster != c)
+                t->named[n++] = t->named[i];
+        t->n_named = n;
+    }
+    hub_touch(h);
+}
