@@ -157,7 +157,7 @@ static int serve_all(struct hub_web *w, char **ret_why)
 int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
 {
     struct hub_web *w = calloc(1, sizeof(*w));
-    int r = w ? page_new(&w->page) : -ENOMEM;
+    int r = w ? page_new_without_scores(&w->page) : -ENOMEM;
 
     if (r < 0) {
         free(w);

@@ -209,24 +209,25 @@ static void sink_withdraw(struct sink *s, const char *score_name, unix_ms at)
 static const struct sink_ops sink_ops = {
     .name = "metrics page", .publish = sink_publish, .withdraw = sink_withdraw};
 
-static int first_row(struct row **ret)
+static int first_row(struct row **ret, bool scores)
 {
     CLEANUP(cleanup_piece_unref) struct piece *head = NULL;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
-    if (r == 0)
+    if (r == 0 && scores)
         r = piece_new(&head, &text, NULL);
     if (r < 0)
         return r;
     *ret = row_alloc(1);
     if (!*ret)
         return -ENOMEM;
-    row_append(*ret, head);
+    if (head)
+        row_append(*ret, head);
     return 0;
 }
 
-int page_new(struct page **ret)
+static int new_page(struct page **ret, bool scores)
 {
     CLEANUP(cleanup_page_free) struct page *p = calloc(1, sizeof(*p));
     int r;
@@ -237,11 +238,21 @@ int page_new(struct page **ret)
     p->sink.ops = &sink_ops;
     r = metrics_new(&p->server, METRIC_OWNER_SERVER);
     if (r == 0)
-        r = first_row(&p->row);
+        r = first_row(&p->row, scores);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(p);
     return 0;
+}
+
+int page_new(struct page **ret)
+{
+    return new_page(ret, true);
+}
+
+int page_new_without_scores(struct page **ret)
+{
+    return new_page(ret, false);
 }
 
 struct page *page_free(struct page *p)

@@ -17,6 +17,8 @@ struct page;
 
 /* -ENOMEM. */
 MUST_USE int page_new(struct page **ret);
+/* The same for a program that has only its own metrics to show: nothing of the dynamic_score family. It is no sink. */
+MUST_USE int page_new_without_scores(struct page **ret);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)
 

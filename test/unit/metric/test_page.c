@@ -369,6 +369,32 @@ static void renders_batches(void **state)
     assert_int_equal(small.n, 0);
 }
 
+/* A program without scores does not tell of a family that it will never have; zlib reads what is compressed. */
+static void without_scores_there_is_no_head(void **state)
+{
+    CLEANUP(cleanup_page_free) struct page *p = NULL;
+    BUF_AUTO(plain, 1u << 20);
+    BUF_AUTO(zipped, 1u << 20);
+    struct httpd_reply reply;
+    char text[16384] = "";
+    z_stream z = {.avail_out = sizeof(text) - 1, .next_out = (unsigned char *)text};
+
+    (void)state;
+    assert_int_equal(page_new_without_scores(&p), 0);
+    scrape(p, "", &plain);
+    assert_ptr_equal(strstr(plain.p, "# TYPE process_"), plain.p);
+    reply = serve(p, "", "gzip");
+    join(&reply, &zipped);
+    release(&reply);
+    z.next_in = (unsigned char *)zipped.p;
+    z.avail_in = (unsigned)zipped.n;
+    assert_int_equal(inflateInit2(&z, 31), Z_OK);
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(z.avail_in, 0);
+    assert_int_equal(inflateEnd(&z), Z_OK);
+    assert_ptr_equal(strstr(text, "# TYPE process_"), text);
+}
+
 /* Whatever fails, the page stays whole: the old blocks or the new. A scrape that fails is a plain 500. */
 static void survives_lack_of_memory(void **state)
 {
@@ -423,6 +449,7 @@ int main(void)
         TEST(unchanged_blocks_are_not_touched),
         TEST(memory_is_given_back),
         TEST(prints_what_it_serves),
+        cmocka_unit_test(without_scores_there_is_no_head),
         cmocka_unit_test(renders_batches),
         cmocka_unit_test(survives_lack_of_memory),
     };
