@@ -194,6 +194,7 @@ static int start_watches(struct hub *h)
     const struct kube_watch_options works = {.resource = &kube_manifestworks,
                                              .name = WORK_NAME,
                                              .page = WORKS_PAGE,
+                                             .cut = &work_cut,
                                              .on_set = hub_work_set,
                                              .on_delete = hub_work_delete,
                                              .on_synced = on_synced,

@@ -22,6 +22,7 @@ enum { HUB_NAMED_CLUSTERS = 10 }; /* so many failing clusters are named in a sta
  * written twice. */
 struct written {
     json_t *sent, *result;
+    mono_ms at;
 };
 
 /* A scorer's clusters, counted. */
@@ -55,6 +56,7 @@ struct hub_scorer {
     char spec_why[SPEC_WHY_BYTES]; /* why the newest spec cannot be used; empty when it can */
     struct probe *probe;
     enum probe_health health; /* as the last plan knew it */
+    uint64_t told;            /* hash of what the last look at the status was for */
     struct effective effective;
     const struct hub_scorer *older;   /* has the same score name and came first; NULL when there is none */
     const struct hub_scorer *younger; /* one of those that came later */
@@ -134,6 +136,7 @@ struct hub {
     struct hub_write *writes;  /* of statuses, under way */
     struct timer replan, retally;
     bool tallied;
+    bool was_behind; /* when counted last */
     struct hub_totals totals;
     int64_t started_ms;
 };

@@ -1,6 +1,7 @@
 /* Owns the DynamicScorers: what each asks for, how its API is, and what both come to. */
 #include "controller/hub/hub_internal.h"
 
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 
 #include <errno.h>
@@ -51,6 +52,19 @@ static void log_health(const struct hub_scorer *s, enum probe_health before)
                  L_STR("err", st->probe.message));
 }
 
+/* All of a probe's outcome that a status shows. */
+static uint64_t outcome(const struct probe_status *st)
+{
+    const struct probe_part *parts[] = {&st->probe, &st->config};
+    uint64_t h = (uint64_t)st->health;
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        h = hash_bytes(str_of(parts[i]->reason), h * 4 + parts[i]->ok * 2 + parts[i]->asked);
+        h = hash_bytes(str_of(parts[i]->message), h);
+    }
+    return h;
+}
+
 static void on_probed(void *arg, enum probe_what what, const struct probe_part *part)
 {
     struct hub_scorer *s = arg;
@@ -64,7 +78,9 @@ static void on_probed(void *arg, enum probe_what what, const struct probe_part *
     }
     if (what == PROBE_CONFIG)
         refresh(s);
-    hub_status_wanted(s->hub, "scorer", s->name);
+    if (s->told != outcome(probe_status(s->probe)))
+        hub_status_wanted(s->hub, "scorer", s->name);
+    s->told = outcome(probe_status(s->probe));
 }
 
 /* ---- By age ---- */

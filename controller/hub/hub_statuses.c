@@ -6,7 +6,14 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { KEY_BYTES = 300, ACTIVE = 16, MIN_RETRY_MS = 1000, MAX_RETRY_MS = 60 * 1000 };
+enum {
+    KEY_BYTES = 300,
+    ACTIVE = 16,
+    MIN_RETRY_MS = 1000,
+    MAX_RETRY_MS = 60 * 1000,
+    COUNTS_MS_A_CLUSTER = 10,
+    COUNTS_MAX_MS = 10000
+};
 
 /* An object's part in it, whichever kind it is. */
 struct subject {
@@ -68,6 +75,41 @@ static bool would_change(const json_t *status, const json_t *patch)
             return true;
     }
     return false;
+}
+
+/* What a person would call the same: who scores how, in words and numbers, apart. */
+static json_t *without_counts(const json_t *status)
+{
+    static const char *const counts[] = {"clusters", "failingClusters", "summariesBytes"};
+    json_t *copy = json_deep_copy(status), *condition;
+    size_t i;
+
+    for (i = 0; i < ARRAY_SIZE(counts); i++)
+        (void)json_object_del(copy, counts[i]);
+    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)(void)
+        json_object_del(condition, "message");
+    return copy;
+}
+
+/* How long to wait with a change of mere numbers: while a large fleet is rolled out to, each second has others. */
+static int64_t wait_with_counts(const struct hub *h, const struct subject *s, const json_t *wanted)
+{
+    int64_t pause = (int64_t)h->totals.managed * COUNTS_MS_A_CLUSTER, since;
+    json_t *now, *then;
+    bool same;
+
+    if (!s->written->sent)
+        return 0;
+    since = mono_diff(s->written->at, loop_now(h->o.loop));
+    pause = pause < COUNTS_MAX_MS ? pause : COUNTS_MAX_MS;
+    if (since >= pause)
+        return 0;
+    now = without_counts(wanted);
+    then = without_counts(s->written->sent);
+    same = now && then && json_equal(now, then);
+    json_decref(now);
+    json_decref(then);
+    return same ? pause - since : 0;
 }
 
 /* A copy without the times of conditions, which an API server whose CRD has none would let start anew each time. */
@@ -136,6 +178,7 @@ static void wrote_status(const struct subject *s, struct hub_write *w, json_t *a
     written_done(s->written);
     s->written->sent = json_incref(w->status);
     s->written->result = json_incref(json_object_get(answer, "status"));
+    s->written->at = loop_now(w->hub->o.loop);
     status_events(w->hub->events, s->object, s->resource->kind, w->before, w->status);
 }
 
@@ -197,35 +240,37 @@ static int start(struct hub *h, const char *key, const struct subject *s, json_t
 /* 1 when a write is under way, 0 when there is nothing to write. */
 static int look_at_finalizers(struct hub *h, const char *key, const struct subject *s)
 {
-    json_t *patch;
+    json_auto_t *patch = NULL;
     int r = 0;
 
     if (s->resource != &kube_dynamicscoringconfigs)
         return 0;
     patch = hub_config_finalizers(h, hub_config_find(h, strchr(key, '/') + 1), &r);
-    if (patch) {
-        r = start(h, key, s, patch, NULL);
-        json_decref(patch);
-        return r < 0 ? r : 1;
-    }
-    return r;
+    if (!patch)
+        return r;
+    r = start(h, key, s, patch, NULL);
+    return r < 0 ? r : 1;
+}
+
+static int write_status(struct hub *h, const char *key, const struct subject *s, json_t *status)
+{
+    json_auto_t *patch = json_pack("{s:O}", "status", status);
+    int r = patch ? start(h, key, s, patch, status) : -ENOMEM;
+
+    return r < 0 ? r : 1;
 }
 
 static int look_at_status(struct hub *h, const char *key, const struct subject *s)
 {
-    json_t *status = wanted_status(h, key), *patch;
-    int r = 0;
+    json_auto_t *status = wanted_status(h, key);
+    int64_t wait;
 
     if (!status)
         return -ENOMEM;
-    if (would_change(json_object_get(s->object, "status"), status) && !written_before(s, status)) {
-        patch = json_pack("{s:O}", "status", status);
-        r = patch ? start(h, key, s, patch, status) : -ENOMEM;
-        json_decref(patch);
-        r = r < 0 ? r : 1;
-    }
-    json_decref(status);
-    return r;
+    if (!would_change(json_object_get(s->object, "status"), status) || written_before(s, status))
+        return 0;
+    wait = wait_with_counts(h, s, status);
+    return wait ? kube_queue_add_after(h->status, key, wait) : write_status(h, key, s, status);
 }
 
 static void work(void *arg, const char *key)

@@ -1,6 +1,8 @@
 /* Counts clusters, in all and for each scorer: one pass over the fleet, however much has changed. */
 #include "controller/hub/hub_internal.h"
 
+#include <malloc.h>
+
 /* Keeps the first names in order, so that the same failures read the same each time. */
 static size_t place_of(size_t n, const char *name, const char *(*name_at)(const void *list, size_t i),
                        const void *list)
@@ -144,6 +146,10 @@ void hub_tally(struct hub *h)
         count_cluster(h, c);
     for (size_t i = 0; i < h->n_scorers; i++)
         h->totals.left_out += h->by_age[i]->tally.no_room > 0;
+    /* What a roll-out took, bodies and connections by the dozen, is not needed until the next. */
+    if (h->was_behind && h->totals.behind == 0)
+        (void)malloc_trim(0);
+    h->was_behind = h->totals.behind > 0;
 }
 
 void hub_tally_forget(struct hub *h, const struct hub_cluster *c)

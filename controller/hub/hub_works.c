@@ -136,6 +136,7 @@ static int start_write(struct hub *h, struct hub_cluster *c)
         .namespace = c->name,
         .name = exists ? WORK_NAME : NULL,
         .query = "fieldManager=dynamic-scoring-controller",
+        .cut = &work_cut,
     };
     int r = make_body(&c->body, h, c);
 

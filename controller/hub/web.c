@@ -1,4 +1,5 @@
-/* /metrics is answered on the server's thread, all else on the loop: a probe of /healthz finds a loop that hangs. */
+/* All is answered on the loop: /metrics is rendered when it is asked for, so that a controller at rest does nothing, and a probe of /healthz
+ * finds a loop that hangs. */
 #include "controller/hub/web.h"
 
 #include "controller/hub/hub_internal.h"
@@ -8,12 +9,11 @@
 
 #include <errno.h>
 
-enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20, METRICS_MS = 1000 };
+enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
 
 struct hub_web {
     struct hub_web_options o;
     struct page *page;
-    struct timer render;
     struct httpd_route routes[5]; /* those of the metrics address, then those of health */
     struct httpd *metrics, *health;
 };
@@ -94,25 +94,14 @@ static void api_status(void *arg, const struct httpd_request *rq, struct httpd_r
     rendered(arg, reply, "application/json", hub_json);
 }
 
-static void render(struct hub_web *w)
+static void metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
+    struct hub_web *w = arg;
+
     hub_set_metrics(w->o.hub);
     if (page_set_own(w->page, w->o.metrics) < 0)
         log_error("own metrics not renewed: out of memory");
-}
-
-static int render_again(struct hub_web *w)
-{
-    return loop_timer_set(w->o.loop, &w->render, mono_add(loop_now(w->o.loop), METRICS_MS));
-}
-
-static void on_render(struct timer *t)
-{
-    struct hub_web *w = CONTAINER_OF(t, struct hub_web, render);
-
-    render(w);
-    if (render_again(w) < 0)
-        log_error("own metrics are no longer renewed: out of memory");
+    page_serve(w->page, rq, reply);
 }
 
 static bool wanted(const char *address)
@@ -139,16 +128,12 @@ static int serve(struct httpd **ret, struct hub_web *w, const char *address, siz
 
 static int serve_all(struct hub_web *w, char **ret_why)
 {
-    const char *metrics = w->o.metrics_address, *health = w->o.health_address;
-    bool both = wanted(metrics) && wanted(health) && strcmp(metrics, health) == 0;
+    const char *own = w->o.metrics_address, *health = w->o.health_address;
+    bool both = wanted(own) && wanted(health) && strcmp(own, health) == 0;
     int r = 0;
 
-    if (wanted(metrics)) {
-        render(w);
-        r = render_again(w);
-        if (r == 0)
-            r = serve(&w->metrics, w, metrics, 0, METRICS_ROUTES + (both ? HEALTH_ROUTES : 0), ret_why);
-    }
+    if (wanted(own))
+        r = serve(&w->metrics, w, own, 0, METRICS_ROUTES + (both ? HEALTH_ROUTES : 0), ret_why);
     if (r == 0 && wanted(health) && !both)
         r = serve(&w->health, w, health, METRICS_ROUTES, HEALTH_ROUTES, ret_why);
     return r;
@@ -164,10 +149,9 @@ int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **
         return r;
     }
     w->o = *o;
-    w->render.fn = on_render;
     memcpy(w->routes,
            (const struct httpd_route[]){
-               {"GET", "/metrics", page_serve, w->page, true},
+               {"GET", "/metrics", metrics, w, false},
                {"GET", "/", page_html, o->hub, false},
                {"GET", "/api/v1/status", api_status, o->hub, false},
                {"GET", "/healthz", healthz, NULL, false},
@@ -187,7 +171,6 @@ struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
 {
     if (!w)
         return NULL;
-    loop_timer_clear(w->o.loop, &w->render);
     (void)httpd_stop(w->metrics, grace_ms);
     (void)httpd_stop(w->health, grace_ms);
     (void)page_free(w->page);

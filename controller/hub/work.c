@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+const struct kube_cut work_cut = {.name = "summaries", .hash = plan_hash};
+
 /* The ManifestWork's manifest of the summaries. */
 static json_t *configmap_of(const json_t *object)
 {
@@ -142,7 +144,8 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     ret->deleting = kube_get(object, "metadata", "deletionTimestamp", NULL);
     ret->ours = label && strcmp(label, WORK_LABEL_VALUE) == 0;
     ret->frame = frame_is(object, agent_namespace);
-    ret->hash = summaries.p ? plan_hash(summaries) : 0;
+    if (!kube_cut_read(summaries, &ret->hash))
+        ret->hash = summaries.p ? plan_hash(summaries) : 0;
     look_at_status(ret, object);
 }
 

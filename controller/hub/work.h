@@ -5,6 +5,7 @@
 
 #include "controller/hub/report.h"
 #include "controller/hub/work_text.h"
+#include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 
 /* What is there. */
@@ -17,7 +18,9 @@ struct work_found {
     bool applied, available; /* the work agent's conditions of its newest generation */
     char why[256]; /* the work agent's words when the ConfigMap could not be applied; empty otherwise */
 };
-/* Looks at a ManifestWork as the API server gives it. */
+/* What to ask API servers for ManifestWorks with: of the summaries the hash is enough. */
+extern const struct kube_cut work_cut;
+/* Looks at a ManifestWork as the API server gives it, cut or whole. */
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
 /* The text of the agent's report in the work's status feedback; p is NULL without. Points into object. */
 struct str work_feedback(const json_t *object);

@@ -37,6 +37,7 @@ struct kube_call {
     struct kube_route route;
     struct buf path, body;
     struct str part; /* body, for the HTTP client */
+    const struct kube_cut *cut;
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
@@ -294,7 +295,7 @@ static void take_object(struct kube_call *c, struct http_answer *a)
 
     if (c->on_data)
         return;
-    if (kube_json_parse(&c->answer.object, buf_str(&a->body), why) < 0)
+    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->cut, why) < 0)
         explain(c, KUBE_RETRY, "HTTP %ld, but the answer is %s", a->status, why);
 }
 
@@ -362,6 +363,7 @@ static int call_new(struct kube_call **ret, struct kube *k, const struct kube_re
     c->kube = k;
     c->method = rq->method;
     c->on_data = rq->on_data;
+    c->cut = rq->cut;
     c->max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
     c->timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
     c->idle_timeout_ms = rq->idle_timeout_ms;

@@ -7,6 +7,7 @@
 #define DS_KUBE_CLIENT_H
 
 #include "controller/kube/config.h"
+#include "controller/kube/cut.h"
 #include "controller/kube/verdict.h"
 
 struct kube;
@@ -42,10 +43,11 @@ struct kube_request {
     struct str body_text;       /* instead of body: JSON already printed. Must live until `done` */
     const char *label_selector; /* for KUBE_LIST and KUBE_DELETE's collection: not escaped; NULL for none */
     const char *field_selector;
-    const char *query;       /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
-    size_t max_answer;       /* 0: 16 MiB */
-    int64_t timeout_ms;      /* 0: 15 s */
-    int64_t idle_timeout_ms; /* 0: none; see http.h */
+    const char *query;          /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
+    const struct kube_cut *cut; /* of a good answer; NULL: none. Must live until `done` */
+    size_t max_answer;          /* 0: 16 MiB */
+    int64_t timeout_ms;         /* 0: 15 s */
+    int64_t idle_timeout_ms;    /* 0: none; see http.h */
     /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers are in. May
      * do anything, kube_cancel() included. */
     void (*on_data)(void *arg, struct str piece);

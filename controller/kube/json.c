@@ -1,5 +1,7 @@
 #include "controller/kube/json.h"
 
+#include "controller/kube/cut.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -156,6 +158,14 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     if (why)
         (void)snprintf(why, 256, "not JSON at line %d, column %d", e.line, e.column);
     return -EINVAL;
+}
+
+int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256])
+{
+    BUF_AUTO(less, SIZE_MAX);
+    int r = cut ? kube_cut(cut, text, &less) : 0;
+
+    return r < 0 ? r : kube_json_parse(ret, cut ? buf_str(&less) : text, why);
 }
 
 struct printing {

@@ -42,6 +42,9 @@ const char *kube_annotation(const json_t *o, const char *key);
 /* Parses one document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL); -ENOMEM, for
  * which jansson sometimes takes the other. */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
+struct kube_cut;
+/* The same with long strings cut; cut may be NULL. */
+MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -ENOMEM, -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
 /* Appends what base64 (RFC 4648, line ends allowed) stands for: a Secret's data, a kubeconfig's *-data. -EINVAL, -ENOMEM, -EFBIG. */

@@ -129,6 +129,7 @@ static struct kube_request request_of(const struct kube_watch *w, const char *qu
         .field_selector = w->field_selector,
         .query = query,
         .max_answer = w->o.max_page,
+        .cut = w->o.cut,
     };
 }
 
@@ -291,7 +292,7 @@ static int on_line(void *arg, struct str line)
 {
     struct kube_watch *w = arg;
     json_auto_t *event = NULL;
-    int r = kube_json_parse(&event, line, NULL);
+    int r = kube_json_parse_cut(&event, line, w->o.cut, NULL);
 
     if (r == 0)
         r = take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL));

@@ -17,6 +17,7 @@ struct kube_watch_options {
     const char
         *name; /* only the object of this name, so that rights may be given by resourceNames; NULL: all */
     const char *label_selector, *field_selector; /* NULL for none */
+    const struct kube_cut *cut;                  /* of every object; NULL: none. Must outlive the watch */
     size_t page;                                 /* objects asked for at a time; 0: 500 */
     size_t max_page;   /* bytes of one; 0: 16 MiB. Fewer objects are asked for when it is passed */
     size_t max_object; /* bytes of one event; 0: 4 MiB */

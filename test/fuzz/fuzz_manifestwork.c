@@ -67,6 +67,18 @@ static void check_patched(json_t *object, struct str summaries)
     assert(f.deleting == deleting);
 }
 
+/* A good document that was cut is a good one, and tells the same. */
+static void check_cut(struct str bytes, const json_t *whole)
+{
+    json_auto_t *less = NULL;
+    struct work_found f, g;
+
+    assert(kube_json_parse_cut(&less, bytes, &work_cut, NULL) == 0);
+    work_look(&f, whole, agent);
+    work_look(&g, less, agent);
+    assert(f.exists == g.exists && f.ours == g.ours && f.frame == g.frame && f.hash == g.hash);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str bytes = {(const char *)data, size};
@@ -78,11 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(r == 0 || !object);
     work_look(&f, object, agent);
     check_found(object, &f);
+    if (r == 0)
+        check_cut(bytes, object);
     if (utf8_valid_prefix(bytes) < size || !size)
         return 0;
     check_patched(object, bytes);
     assert(work_object(&text, "cluster", agent, bytes) == 0);
     assert(kube_json_parse(&made, buf_str(&text), NULL) == 0);
     check_is_ours(made, bytes);
+    check_cut(buf_str(&text), made);
     return 0;
 }

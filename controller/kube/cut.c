@@ -1,0 +1,76 @@
+#include "controller/kube/cut.h"
+
+#include "exporter/base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { NAME_BYTES = 64 };
+
+/* Where the string begins that is the value of the next member of that name, its quote included; NULL when there is none. A quote inside of
+ * a string is escaped, so that the pattern is found in member names only. */
+static const char *find_value(struct str pattern, const char *from, const char *end)
+{
+    const char *at = memmem(from, (size_t)(end - from), pattern.p, pattern.n);
+
+    return at ? at + pattern.n - 1 : NULL;
+}
+
+static int put_word(const struct kube_cut *cut, struct str raw, struct buf *scratch, struct buf *into)
+{
+    char *plain;
+    int r;
+
+    scratch->n = 0;
+    r = buf_room(scratch, raw.n * 3, &plain);
+    if (r < 0)
+        return r;
+    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, json_unescape(raw, plain)}));
+}
+
+int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
+{
+    const char *from = text.p, *end = text.p + text.n, *at;
+    BUF_AUTO(pattern, NAME_BYTES);
+    BUF_AUTO(scratch, SIZE_MAX);
+    size_t mark = into->n;
+    int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
+
+    while (r == 0 && text.n && (at = find_value(buf_str(&pattern), from, end))) {
+        struct str raw;
+        struct json j;
+
+        json_init(&j, (struct str){at, (size_t)(end - at)}, JSON_STRICT);
+        if (!json_string(&j, &raw))
+            break; /* the document's reader tells what is wrong */
+        r = buf_put(into, from, (size_t)(raw.p - from));
+        if (r == 0)
+            r = raw.n > KUBE_CUT_MIN_BYTES ? put_word(cut, raw, &scratch, into) : buf_put_str(into, raw);
+        from = raw.p + raw.n;
+    }
+    if (r == 0 && from < end)
+        r = buf_put(into, from, (size_t)(end - from));
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+bool kube_cut_read(struct str text, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    if (text.n != KUBE_CUT_WORD_BYTES || memcmp(text.p, "cut:", 4) != 0)
+        return false;
+    for (size_t i = 4; i < text.n; i++) {
+        char c = text.p[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                : 16;
+
+        if (digit > 15)
+            return false;
+        v = v << 4 | digit;
+    }
+    *ret = v;
+    return true;
+}
