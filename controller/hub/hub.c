@@ -48,6 +48,10 @@ static void on_replan(struct timer *t)
         kube_timer_move(h->o.loop, t, TALLY_MS);
     }
     hub_touch(h);
+    if (r == 0 && !h->planned) {
+        h->planned = true;
+        kube_timer_move(h->o.loop, &h->retally, 0);
+    }
 }
 
 /* Moves the timer only if that makes it sooner: changes that keep coming do not put it off. */
@@ -107,6 +111,7 @@ void hub_look(struct hub *h)
         return;
     h->active = active;
     h->active_since = loop_now(h->o.loop);
+    h->planned = false;
     hub_probe_all(h);
     if (active) {
         hub_clusters_sweep(h);

@@ -21,7 +21,7 @@ enum hub_want hub_cluster_wants(const struct hub *h, const struct hub_cluster *c
 {
     if (c->leaving || !hub_wanted(h))
         return HUB_WANT_NO_WORK;
-    return c->managed && h->plan ? HUB_WANT_WORK : HUB_WANT_NOTHING;
+    return c->managed && h->plan && hub_config_held(h) ? HUB_WANT_WORK : HUB_WANT_NOTHING;
 }
 
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
@@ -163,7 +163,7 @@ void hub_work_set(void *hub, json_t *object)
 
     if (!c)
         return;
-    work_look(&c->found, object, h->o.agent_namespace);
+    hub_work_seen(h, c, object);
     read_report(c, object);
     /* A cluster of which only the work is known has left: its ManagedCluster would have been listed. */
     if (!c->managed && kube_watch_synced(h->clusters_watch) &&
@@ -182,6 +182,7 @@ void hub_work_delete(void *hub, const char *namespace, const char *name)
     if (!c)
         return;
     c->found = (struct work_found){0};
+    c->seen = UINT64_MAX; /* the answer to an older write does not bring it back */
     report_done(&c->report);
     hub_touch(h);
     hub_cluster_settle(h, c);

@@ -104,6 +104,19 @@ static bool works_left(const struct hub *h)
     return false;
 }
 
+bool hub_config_held(const struct hub *h)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(kube_list(h->config.object, "metadata", "finalizers", NULL), i, one)
+    {
+        if (strcmp(cstr(kube_str(one, NULL)), HUB_FINALIZER) == 0)
+            return true;
+    }
+    return false;
+}
+
 json_t *hub_config_finalizers(const struct hub *h, const struct hub_config *c, int *ret_error)
 {
     json_t *have = kube_list(c->object, "metadata", "finalizers", NULL), *wanted = json_array(), *one, *patch;

@@ -79,7 +79,9 @@ struct hub_cluster {
     struct hub_body *body;          /* of that call */
     struct kube_queue *queue;       /* that the call is for */
     uint64_t sent;                  /* hash of the summaries that the call sends */
-    mono_ms behind_since;           /* while it is not as it should be */
+    uint64_t seen, wrote; /* the object's version: last told by the watch, and last made by a write of ours */
+    unsigned lies;        /* writes in a row that the watch showed otherwise */
+    mono_ms behind_since; /* while it is not as it should be */
     bool behind;
     unsigned failures; /* of writes, in a row */
     char why[512];     /* the last one's; empty when it went well */
@@ -112,6 +114,7 @@ struct hub {
     struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
+    bool planned; /* since it leads: before the first plan statuses would take back what stands there */
     void (*stopped)(void *arg); /* called when the Lease has been given back */
     void *stopped_arg;
     bool active; /* leads, has seen all objects, and is not stopping: may probe and write */
@@ -172,6 +175,8 @@ void hub_config_delete(void *hub, const char *namespace, const char *name);
 void hub_config_done(struct hub_config *c);
 /* The one of that name, or NULL. */
 struct hub_config *hub_config_find(struct hub *h, const char *name);
+/* Whether the config that counts has our finalizer. No work is made before: the config could go, and its works be left behind. */
+bool hub_config_held(const struct hub *h);
 /* What has to become of its finalizers: a merge patch, or NULL when they are as they should be. *ret_error when memory is out. */
 json_t *hub_config_finalizers(const struct hub *h, const struct hub_config *c, int *ret_error);
 
@@ -214,6 +219,8 @@ MUST_USE int hub_works_new(struct hub *h);
 /* Ends what is under way. */
 void hub_works_cancel(struct hub *h);
 void hub_works_free(struct hub *h);
+/* What the watch tells of a work: c->found is looked at anew, unless it is older than what was written. */
+void hub_work_seen(struct hub *h, struct hub_cluster *c, const json_t *object);
 /* Wants the cluster's ManifestWork written. */
 void hub_work_wanted(struct hub *h, struct hub_cluster *c);
 struct hub_body *hub_body_unref(struct hub_body *b);

@@ -296,7 +296,7 @@ void hub_status_wanted(struct hub *h, const char *kind, const char *name)
 {
     char key[KEY_BYTES];
 
-    if (!h->active)
+    if (!h->active || !h->planned)
         return;
     (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
     if (kube_queue_add(h->status, key) < 0)

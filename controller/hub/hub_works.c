@@ -62,9 +62,9 @@ static int make_body(struct hub_body **ret, struct hub *h, const struct hub_clus
 
 /* ---- One write ---- */
 
-static void failed(struct hub_cluster *c, const char *why)
+static void failed(struct hub_cluster *c, const char *why, bool first)
 {
-    if (c->failures++ == 0 || strcmp(c->why, why) != 0)
+    if (first || strcmp(c->why, why) != 0)
         log_warn("ManifestWork not written", L_STR("cluster", c->name), L_STR("err", why));
     (void)snprintf(c->why, sizeof(c->why), "%.*s", (int)sizeof(c->why) - 1, why);
 }
@@ -84,6 +84,52 @@ static void finish(struct hub *h, struct hub_cluster *c, bool ok, int64_t retry_
     hub_cluster_forget(h, c);
 }
 
+static const char not_kept[] =
+    "the API server does not keep the ManifestWork as it was written: does a webhook or "
+    "another controller change it?";
+
+/* Versions are numbers (KEP-5504); 0 for none. */
+static uint64_t version_of(const json_t *object)
+{
+    return strtoull(kube_version(object), NULL, 10);
+}
+
+static bool is_as_sent(const struct hub_cluster *c)
+{
+    return c->found.frame && c->found.hash == c->sent;
+}
+
+void hub_work_seen(struct hub *h, struct hub_cluster *c, const json_t *object)
+{
+    uint64_t version = version_of(object);
+
+    c->seen = version;
+    if (version && version < c->wrote)
+        return;
+    work_look(&c->found, object, h->o.agent_namespace);
+    if (!version || version != c->wrote)
+        return;
+    c->lies = is_as_sent(c) ? 0 : c->lies + 1;
+    if (c->lies)
+        failed(c, not_kept, c->lies == 1);
+}
+
+/* The answer is metadata alone: what was sent is taken for what is there, until the watch shows it, if it has not yet. */
+static bool take_answer(struct hub_cluster *c, const json_t *object)
+{
+    uint64_t version = version_of(object);
+    bool ok = version > 0;
+
+    c->wrote = version;
+    if (ok && c->seen < version)
+        c->found = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = c->sent};
+    else if (ok && c->seen == version)
+        ok = is_as_sent(c);
+    if (!ok)
+        failed(c, version ? not_kept : "the API server's answer names no version", c->failures++ == 0);
+    return ok;
+}
+
 static void wrote(void *arg, struct kube_answer *a)
 {
     struct hub_cluster *c = arg;
@@ -92,18 +138,10 @@ static void wrote(void *arg, struct kube_answer *a)
 
     c->call = NULL;
     hub_count_work(h, c->body->group ? "patch" : "create", a);
-    if (ok) {
-        work_look(&c->found, a->object, h->o.agent_namespace);
-        /* What was sent, not what is wanted by now. */
-        ok = c->found.frame && c->found.hash == c->sent;
-        if (!ok)
-            failed(
-                c,
-                "the API server does not keep the ManifestWork as it was written: does a webhook or another "
-                "controller change it?");
-    } else {
-        failed(c, a->why);
-    }
+    if (ok)
+        ok = take_answer(c, a->object);
+    else
+        failed(c, a->why, c->failures++ == 0);
     if (a->verdict == KUBE_NOT_FOUND)
         c->found = (struct work_found){0};
     finish(h, c, ok, a->retry_after_ms);
@@ -120,10 +158,10 @@ static void deleted(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND)
         c->found = (struct work_found){0};
     else if (ok)
-        c->found.deleting =
-            true; /* until the watch says that it is gone: the work agent's finalizer may hold it */
+        /* Until the watch says that it is gone, as the work agent's finalizer may hold it; it may have said so already. */
+        c->found.deleting = c->found.exists;
     else
-        failed(c, a->why);
+        failed(c, a->why, c->failures++ == 0);
     finish(h, c, ok, a->retry_after_ms);
 }
 
@@ -136,7 +174,7 @@ static int start_write(struct hub *h, struct hub_cluster *c)
         .namespace = c->name,
         .name = exists ? WORK_NAME : NULL,
         .query = "fieldManager=dynamic-scoring-controller",
-        .cut = &work_cut,
+        .metadata_only = true,
     };
     int r = make_body(&c->body, h, c);
 
@@ -173,7 +211,7 @@ static void work_on(struct hub *h, struct kube_queue *q, const char *name)
     r = hub_cluster_wants(h, c) == HUB_WANT_WORK ? start_write(h, c) : start_delete(h, c);
     if (r == 0)
         return;
-    failed(c, strerror(-r));
+    failed(c, strerror(-r), c->failures++ == 0);
     c->queue = NULL;
     c->body = hub_body_unref(c->body);
     hub_count_reconcile(h, "works", false);
@@ -196,7 +234,9 @@ void hub_work_wanted(struct hub *h, struct hub_cluster *c)
 
     if (c->call)
         return; /* looked at again when it ends */
-    if (kube_queue_add(q, c->name) < 0)
+    /* One that is changed under way, each time, is not to be written without end. */
+    if ((c->lies ? kube_queue_add_after(q, c->name, kube_backoff_ms(c->lies, MIN_RETRY_MS, MAX_RETRY_MS, -1))
+                 : kube_queue_add(q, c->name)) < 0)
         log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
 }
 

@@ -38,6 +38,7 @@ struct kube_call {
     struct buf path, body;
     struct str part; /* body, for the HTTP client */
     const struct kube_cut *cut;
+    bool metadata_only;
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
@@ -241,7 +242,8 @@ static struct str blob_str(struct kube_blob b)
 static int send_call(struct kube_call *c)
 {
     const struct kube_config *conf;
-    const char *host;
+    const char *headers[2];
+    size_t n_headers = 0;
     struct http_request rq;
     int r;
 
@@ -251,7 +253,10 @@ static int send_call(struct kube_call *c)
     r = kube_route_server(&c->route, conf, buf_str(&c->path));
     if (r < 0)
         return r;
-    host = c->route.host.p;
+    if (c->route.host.p)
+        headers[n_headers++] = c->route.host.p;
+    if (c->metadata_only)
+        headers[n_headers++] = "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     c->tls = (struct http_tls){.ca = blob_str(conf->ca),
                                .cert = blob_str(conf->cert),
                                .key = blob_str(conf->key),
@@ -265,8 +270,8 @@ static int send_call(struct kube_call *c)
         .body_parts = c->part.n > 0,
         .max_answer = c->max_answer,
         .timeout_ms = c->timeout_ms,
-        .headers = &host,
-        .n_headers = host != NULL,
+        .headers = headers,
+        .n_headers = n_headers,
         .user = conf->user,
         .password = conf->password,
         .tls = &c->tls,
@@ -364,6 +369,7 @@ static int call_new(struct kube_call **ret, struct kube *k, const struct kube_re
     c->method = rq->method;
     c->on_data = rq->on_data;
     c->cut = rq->cut;
+    c->metadata_only = rq->metadata_only;
     c->max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
     c->timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
     c->idle_timeout_ms = rq->idle_timeout_ms;

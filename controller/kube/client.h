@@ -43,7 +43,9 @@ struct kube_request {
     struct str body_text;       /* instead of body: JSON already printed. Must live until `done` */
     const char *label_selector; /* for KUBE_LIST and KUBE_DELETE's collection: not escaped; NULL for none */
     const char *field_selector;
-    const char *query;          /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
+    const char *query; /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
+    bool
+        metadata_only; /* of a write: the answer has the object's metadata and nothing else (PartialObjectMetadata) */
     const struct kube_cut *cut; /* of a good answer; NULL: none. Must live until `done` */
     size_t max_answer;          /* 0: 16 MiB */
     int64_t timeout_ms;         /* 0: 15 s */

@@ -175,9 +175,9 @@ class Hub:
 
     def put(self, path, kind, name, spec, **metadata):
         """Creates it, or replaces its spec."""
-        found = self.kube.find(f"{path}/{name}")
-        if found is not None:
-            return self.kube.call("PUT", f"{path}/{name}", {**found, "spec": spec})
+        if self.kube.find(f"{path}/{name}") is not None:
+            change = [{"op": "add", "path": "/spec", "value": spec}]  # whatever version: the controller writes, too
+            return self.kube.call("PATCH", f"{path}/{name}", change, "application/json-patch+json")
         version = "/".join(path.split("/")[1:3])
         body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
         return self.kube.call("POST", path, body)

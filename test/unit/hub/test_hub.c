@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#define HELD  ",\"finalizers\":[\"" HUB_FINALIZER "\"]"
 #define OURS  "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/namespaces/hub-ns/"
 #define WORKS "/apis/work.open-cluster-management.io/v1/namespaces/"
 
@@ -175,13 +176,13 @@ static void test_a_lie_is_told_and_tried_again(void **state)
     struct world *w = *state;
     const struct fake_request *rq;
 
-    tell_config(w, "");
+    tell_config(w, HELD);
     tell_cluster(w, "c1");
     tell_scorer(w);
     rq = wait_written(w, "POST", "c1");
     pass_time(w, 300);
     assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
-    assert_non_null(strstr(cluster(w, "c1")->why, "does not keep the ManifestWork"));
+    assert_non_null(strstr(cluster(w, "c1")->why, "names no version"));
     assert_true(cluster(w, "c1")->behind);
     tell_work(w, rq->body, "c1");
     assert_false(cluster(w, "c1")->behind);
@@ -197,18 +198,65 @@ static size_t count_writes(struct world *w)
     return n;
 }
 
+/* A webhook that changes what is written would otherwise be fought with at the network's speed. */
+static void test_what_is_not_kept_is_not_written_without_end(void **state)
+{
+    static const char answer[] = "{\"metadata\":{\"resourceVersion\":\"%u\"}}";
+    static const char work[] =
+        "{\"metadata\":{\"resourceVersion\":\"%u\"},\"spec\":{\"workload\":{\"manifests\":[]}}}";
+    struct world *w = *state;
+    size_t n = 0;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_work(w, fake_kube_text(w->f, work, 10), "c1");
+    for (unsigned i = 11; i < 16; i++) {
+        fake_push(w->f->server,
+                  (struct fake_answer){.body = fake_kube_text(w->f, answer, i), .only_path = WORKS "c1/"});
+        for (unsigned k = 0; k < 2000 && count_writes(w) == n; k++)
+            pass_time(w, 100);
+        pass_time(w, 300);
+        assert_int_equal(count_writes(w), ++n);
+        assert_false(cluster(w, "c1")->behind);            /* what was sent is believed ... */
+        tell_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
+        assert_int_equal(cluster(w, "c1")->lies, i - 10);
+        assert_non_null(strstr(cluster(w, "c1")->why, "does not keep"));
+    }
+    pass_time(w, 2000);
+    assert_int_equal(count_writes(w), n);
+}
+
+/* Events of before a write, told after it, do not undo it; an answer does not bring back what is gone. */
+static void test_older_news_do_not_count(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"}}", "c1");
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"20\"}}",
+                                                 .only_path = WORKS "c1/"});
+    (void)wait_written(w, "PATCH", "c1");
+    pass_time(w, 200);
+    assert_true(cluster(w, "c1")->found.frame);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"15\"}}", "c1");
+    assert_true(cluster(w, "c1")->found.frame);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"21\"}}", "c1");
+    assert_false(cluster(w, "c1")->found.frame);
+}
+
 static void test_nothing_is_written_twice(void **state)
 {
     struct world *w = *state;
     size_t n;
 
-    tell_config(w, "");
+    tell_config(w, HELD);
     tell_cluster(w, "c1");
     tell_scorer(w);
     tell_work(w, wait_written(w, "POST", "c1")->body, "c1");
     pass_time(w, 3000);
     n = count_writes(w);
-    tell_config(w, "");
+    tell_config(w, HELD);
     tell_scorer(w);
     hub_replan(w->hub);
     pass_time(w, 3000);
@@ -221,7 +269,7 @@ static void test_a_change_of_others_is_undone(void **state)
     struct world *w = *state;
     const struct fake_request *rq;
 
-    tell_config(w, "");
+    tell_config(w, HELD);
     tell_cluster(w, "c1");
     tell_work(w, "{\"metadata\":{},\"spec\":{\"workload\":{\"manifests\":[]}}}", "c1");
     rq = wait_written(w, "PATCH", "c1");
@@ -235,7 +283,7 @@ static void test_a_refused_cluster_delays_no_other(void **state)
 
     fake_push(w->f->server, (struct fake_answer){.status = 403, .body = "no", .only_path = WORKS "c1/"});
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c2/"});
-    tell_config(w, "");
+    tell_config(w, HELD);
     for (unsigned i = 1; i <= 6; i++)
         tell_cluster(w, fake_kube_text(w->f, "c%u", i));
     for (unsigned i = 1; i <= 6; i++)
@@ -262,7 +310,7 @@ static void test_a_stop_ends_what_is_under_way(void **state)
     size_t n;
 
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c1/"});
-    tell_config(w, "");
+    tell_config(w, HELD);
     tell_cluster(w, "c1");
     (void)wait_written(w, "POST", "c1");
     stopped = false;
@@ -293,10 +341,12 @@ static void test_the_finalizer_waits_for_the_last_work(void **state)
 
     tell_config(w, "");
     tell_cluster(w, "c1");
-    body = wait_written(w, "POST", "c1")->body;
-    tell_work(w, body, "c1");
     pass_time(w, 1500);
     assert_non_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
+    assert_null(written(w, "POST", "c1"));
+    tell_config(w, HELD);
+    body = wait_written(w, "POST", "c1")->body;
+    tell_work(w, body, "c1");
     tell_config(w, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\",\"" HUB_FINALIZER
                    "\"]");
     (void)wait_written(w, "DELETE", "c1");
@@ -328,6 +378,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_lie_is_told_and_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_written_without_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_older_news_do_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_written_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_change_of_others_is_undone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_refused_cluster_delays_no_other, setup, teardown),

@@ -1,0 +1,63 @@
+"""Two DynamicScorers with one score name: both are told, and the older keeps it."""
+
+import time
+
+from lib.fake import answer
+from lib.scorers import api_config, full, serve, summaries
+
+
+def two(hub, fake):
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("z-older", full(serve(fake, "/older", "cpu", description="older")))
+    time.sleep(1.1)  # creation times are whole seconds
+    hub.apply_scorer("a-younger", full(serve(fake, "/younger", "cpu", description="younger")))
+
+
+def test_both_are_told_and_the_older_wins(hub, fake, start_controller):
+    two(hub, fake)
+    hub.apply_scorer("other", full(serve(fake, "/other", "memory")))
+    start_controller()
+    _, _, message = hub.wait_scorer("a-younger", "UniqueScoreName", "False", "DuplicateScoreName")
+    assert "z-older" in message and "left out" in message
+    _, _, message = hub.wait_scorer("z-older", "UniqueScoreName", "False", "DuplicateScoreName")
+    assert "a-younger" in message
+    hub.wait_scores("c1", "cpu", "memory")
+    hub.wait_scorer("z-older", "Ready", "True")
+    assert hub.wait_scorer("a-younger", "Ready", "False")
+    assert hub.wait_scorer("other", "UniqueScoreName", "True")
+    warned = {name for name in ("z-older", "a-younger") for e in hub.events(name) if e[1] == "DuplicateScoreName"}
+    assert warned == {"z-older", "a-younger"}
+
+
+def test_the_younger_takes_over(hub, fake, start_controller):
+    """When the older goes, or changes its name."""
+    two(hub, fake)
+    start_controller()
+    hub.wait_scorer("a-younger", "UniqueScoreName", "False")
+    fake.on("/older", answer(api_config("renamed")))
+    hub.wait_scores("c1", "cpu", "renamed")
+    hub.wait_scorer("a-younger", "UniqueScoreName", "True")
+    hub.wait_scorer("z-older", "UniqueScoreName", "True")
+    assert summaries(hub, "c1")["cpu"]["name"] == "cpu"
+    fake.on("/older", answer(api_config("cpu")))
+    hub.wait_scorer("a-younger", "UniqueScoreName", "False")
+    hub.wait_scores("c1", "cpu")
+    hub.delete_scorer("z-older")
+    hub.wait_scorer("a-younger", "Ready", "True")
+    hub.wait_scores("c1", "cpu")
+
+
+def test_an_unhealthy_older_one_keeps_its_name(hub, fake, other_fake, start_controller):
+    """Otherwise two scorers would take turns, with each other's scores."""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("older", full(serve(other_fake, "/config", "cpu")))
+    time.sleep(1.1)
+    hub.apply_scorer("younger", full(serve(fake, "/config", "cpu")))
+    start_controller("--unhealthy-threshold=1")
+    hub.wait_scorer("older", "Ready", "True")
+    other_fake.on("/healthz", answer({"error": "down"}, 500))
+    hub.wait_scorer("older", "Healthy", "False")
+    hub.wait_scores("c1")
+    assert hub.scorer_condition("younger", "UniqueScoreName")[0] == "False"

@@ -1,0 +1,86 @@
+"""Whatever does not work is in a status, in words: what clusters cannot apply, and what their agents say."""
+
+import json
+
+from lib.scorers import distributed, full, own, serve, wait_status
+from lib.wait import wait_until
+
+
+def report(*scorers, **more):
+    """As agents write it."""
+    listed = [{"scoreName": name, "state": state, **rest} for name, state, rest in scorers]
+    return json.dumps({"configurationInForce": True, "scorers": listed, **more})
+
+
+def test_a_cluster_that_cannot_apply(hub, fake, start_controller):
+    distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    hub.set_feedback("c1", None)
+    hub.set_feedback("c2", None, applied=False, why="namespaces \"dynamic-scoring\" is forbidden")
+    _, _, message = hub.wait_scorer("s", "Distributed", "False")
+    assert "1 of 2" in message and "c2" in message and "is forbidden" in message
+    (failing,) = hub.scorer_status("s")["failingClusters"]
+    assert failing["name"] == "c2" and "is forbidden" in failing["error"]
+    hub.set_feedback("c2", None)
+    hub.wait_scorer("s", "Distributed", "True")
+    wait_status(hub, "s", lambda s: s["clusters"]["applied"] == 2 and "failingClusters" not in s, "all is well")
+
+
+def test_what_agents_say(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2", "c3", "c4"))
+    error = "bad_data: parse error: unexpected end of input"
+    hub.set_feedback("c1", report(("cpu", "ok", {}), ("another", "failing", {"error": "none of ours"})))
+    hub.set_feedback("c2", report(("cpu", "failing", {"error": error})))
+    hub.set_feedback("c3", report(("cpu", "waiting", {})))
+    counts = {"selected": 4, "upToDate": 4, "applied": 3, "scoring": 1, "failing": 1, "waiting": 1, "silent": 1}
+    status = wait_status(
+        hub, "s", lambda s: counts.items() <= s["clusters"].items(), "the reports are counted"
+    )
+    (failing,) = status["failingClusters"]
+    assert (failing["name"], failing["state"], failing["error"]) == ("c2", "failing", error)
+    _, _, message = hub.wait_scorer("s", "Scoring", "False")
+    assert "1 of 4" in message and "c2" in message and error in message
+    assert hub.config()["status"]["clusters"]["reporting"] == 3
+    name = "dynamic_scoring_hub_scorer_clusters"
+    assert controller.metric(name, scorer="s", state="failing") == 1
+    for cluster in ("c2", "c3", "c4"):
+        hub.set_feedback(cluster, report(("cpu", "ok", {})))
+    hub.wait_scorer("s", "Scoring", "True")
+    wait_status(hub, "s", lambda s: s["clusters"]["scoring"] == 4 and "failingClusters" not in s, "all is well")
+    assert controller.metric(name, scorer="s", state="scoring") == 4
+
+
+def test_a_score_that_cannot_be_written(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", report(("cpu", "ok", {"placementError": "addonplacementscores is forbidden"})))
+    status = wait_status(hub, "s", lambda s: s["clusters"]["failing"] == 1, "it counts as failing")
+    assert "forbidden" in status["failingClusters"][0]["error"]
+
+
+def test_a_report_that_is_none_changes_nothing(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    hub.set_feedback("c1", report(("cpu", "ok", {})))
+    wait_status(hub, "s", lambda s: s["clusters"]["scoring"] == 1, "it is counted")
+    hub.set_feedback("c1", "<html>")
+    hub.add_cluster("c2")
+    hub.wait_scores("c2", "cpu")
+    wait_status(hub, "s", lambda s: s["clusters"]["selected"] == 2, "the other is counted")
+    assert hub.scorer_status("s")["clusters"]["scoring"] == 1
+
+
+def test_other_peoples_words_are_one_line(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    evil = "two\nlines\x1b[31m \u20ac" + "x" * 5000
+    hub.set_feedback("c1", report(("cpu", "failing", {"error": evil})))
+    status = wait_status(hub, "s", lambda s: s["clusters"]["failing"] == 1, "it is told")
+    for text in [status["failingClusters"][0]["error"], *(c["message"] for c in status["conditions"])]:
+        assert text.isprintable() and len(text) < 2000
+
+
+def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
+    """What a schema lets pass all the same; the spec before stays in force."""
+    distributed(hub, fake, start_controller)
+    hub.apply_scorer("s", own("x" * 1000, "http://127.0.0.1:9", source={"type": "None"}, timeout="30s"))
+    hub.wait_scorer("s", "Healthy", "False")
+    hub.apply_scorer("t", full(serve(fake, "/config", "", scoring={"path": "/s", "params": {"interval": 5}}, name="")))
+    _, _, message = hub.wait_scorer("t", "Ready", "False")
+    wait_until(lambda: "name" in hub.scorer_condition("t", "Valid")[2], "the field is named")

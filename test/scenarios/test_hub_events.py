@@ -1,0 +1,57 @@
+"""Events tell transitions, once each, and not what is the same as before."""
+
+from lib.fake import answer, plain
+from lib.scorers import api_config, distributed, full
+from lib.wait import wait_until
+
+
+def probes(controller):
+    return sum(v for _, v in controller.metrics().all("dynamic_scoring_hub_probes_total"))
+
+
+def same_for_a_while(hub, controller):
+    """What is on its way may come; then there are probes, and no more events."""
+    asked = probes(controller)
+    controller.wait_until(lambda: probes(controller) >= asked + 4, "what is on its way has come")
+    before, asked = sorted(hub.events()), probes(controller)
+    controller.wait_until(lambda: probes(controller) >= asked + 10, "more probes")
+    assert sorted(hub.events()) == before
+
+
+def reasons(hub, kind):
+    return sorted({e[1] for e in hub.events("s") if e[0] == kind})
+
+
+def test_transitions_only(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller, "--unhealthy-threshold=2", "--healthy-threshold=1")
+    same_for_a_while(hub, controller)
+    assert reasons(hub, "Warning") == []  # a start is no news
+    fake.on("/healthz", plain("overloaded", 503))
+    wait_until(lambda: "HTTPStatus" in reasons(hub, "Warning"), "the failure is told")
+    hub.wait_scorer("s", "Healthy", "False")
+    same_for_a_while(hub, controller)
+    assert any("overloaded" in note for _, _, note in hub.events("s"))
+    fake.on("/healthz", plain("ok"))
+    wait_until(lambda: "Healthy" in reasons(hub, "Normal"), "and that all is well again")
+    same_for_a_while(hub, controller)
+
+
+def test_a_configuration_that_fails_and_is_mended(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    fake.on("/config", plain("not json"))
+    wait_until(lambda: "InvalidConfig" in reasons(hub, "Warning"), "the failure is told")
+    fake.on("/config", answer(api_config("memory")))
+    hub.wait_scores("c1", "memory")
+    wait_until(lambda: "Synced" in reasons(hub, "Normal"), "and that it is mended")
+
+
+def test_a_restart_is_no_news(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller)
+    hub.apply_scorer("broken", full("http://127.0.0.1:9/config"))
+    hub.wait_scorer("broken", "Healthy", "False")
+    same_for_a_while(hub, controller)
+    before = sorted(hub.events())
+    controller.stop()
+    controller.start()
+    same_for_a_while(hub, controller)
+    assert sorted(hub.events()) == before

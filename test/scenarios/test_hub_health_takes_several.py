@@ -1,0 +1,68 @@
+"""One failed health check disables nothing: it takes several in a row, and several successes to come back."""
+
+from lib.fake import plain
+from lib.scorers import full, own, serve, wait_status
+
+GOOD, BAD = plain("ok"), plain("overloaded", 503)
+
+
+def ready(hub, fake, start_controller, *flags):
+    serve(fake, "/config", "cpu")
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", own("cpu", fake.url))
+    controller = start_controller(*flags)
+    hub.wait_scores("c1", "cpu")
+    hub.wait_scorer("s", "Ready", "True")
+    return controller
+
+
+def test_failures_between_successes(hub, fake, start_controller):
+    controller = ready(hub, fake, start_controller, "--unhealthy-threshold=3")
+    version = hub.work("c1")["metadata"]["resourceVersion"]
+    asked = len(fake.requests("/healthz"))
+    fake.on("/healthz", BAD, BAD, GOOD, BAD, BAD, GOOD, BAD, BAD, GOOD)
+    controller.wait_until(lambda: len(fake.requests("/healthz")) >= asked + 9, "nine checks")
+    probes = {"probe": "health", "result": "HTTPStatus", "scorer": "s"}
+    controller.wait_metric("dynamic_scoring_hub_probes_total", 6, **probes)
+    assert hub.scorer_status("s")["healthStatus"] == "Active"
+    assert not [e for e in hub.events("s") if e[0] == "Warning"]
+    assert hub.work("c1")["metadata"]["resourceVersion"] == version
+    assert controller.metric("dynamic_scoring_hub_scorer_healthy", scorer="s") == 1
+
+
+def test_after_so_many(hub, fake, start_controller):
+    ready(hub, fake, start_controller, "--unhealthy-threshold=3", "--healthy-threshold=2")
+    failed = []
+    fake.on("/healthz", lambda c, r: (failed.append(r), BAD(c, r)))
+    wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
+    assert len(failed) >= 3
+    _, reason, message = hub.scorer_condition("s", "Healthy")
+    assert reason == "HTTPStatus" and "503" in message and "overloaded" in message
+    hub.wait_scores("c1")
+    _, _, message = hub.wait_scorer("s", "Distributed", "False", "NotSelected")
+    assert "not healthy" in message
+    assert hub.wait_scorer("s", "Ready", "False")[1] == "HTTPStatus"
+    fake.on("/healthz", GOOD)
+    hub.wait_scorer("s", "Healthy", "True")
+    hub.wait_scores("c1", "cpu")
+
+
+def test_kept_when_told_so(hub, fake, start_controller):
+    ready(hub, fake, start_controller, "--unhealthy-threshold=1", "--keep-unhealthy")
+    fake.on("/healthz", BAD)
+    wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
+    hub.add_cluster("c2")
+    hub.wait_scores("c2", "cpu")
+    assert hub.score_names("c1") == ["cpu"]
+
+
+def test_the_first_success_is_enough(hub, fake, start_controller):
+    """Of an API that nobody has judged yet, and at once, not after an interval."""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    start_controller("--healthy-threshold=5", "--health-check-interval=300s")
+    hub.wait_scores("c1", "cpu", deadline=10)
+    hub.apply_scorer("t", full(serve(fake, "/t", "memory")))
+    hub.wait_scores("c1", "cpu", "memory", deadline=10)

@@ -1,0 +1,97 @@
+"""Of two replicas one works; if it is killed the other takes over within the Lease's time, and nothing comes twice."""
+
+import time
+
+import pytest
+
+from lib.fake import answer
+from lib.hub import LEASES
+from lib.scorers import api_config, full, serve, writes
+from lib.wait import wait_until
+
+LEADER = "dynamic_scoring_hub_leader"
+
+
+@pytest.fixture(name="replicas")
+def two_replicas(hub, fake, start_controller):
+    """(leader, standby)"""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    both = [start_controller("--leader-elect") for _ in range(2)]
+    wait_until(lambda: sum(c.metric(LEADER) for c in both) == 1, "one leads")
+    both.sort(key=lambda c: -c.metric(LEADER))
+    hub.wait_scorer("s", "Ready", "True")
+    return both
+
+
+def probes(controller):
+    return sum(v for _, v in controller.metrics().all("dynamic_scoring_hub_probes_total"))
+
+
+def test_only_one_works(hub, fake, replicas):
+    leader, standby = replicas
+    fake.on("/config", answer(api_config("memory")))
+    hub.wait_scores("c1", "memory")
+    wait_until(lambda: writes(leader) > 0 and probes(leader) > 0, "it is counted")
+    assert writes(standby) == 0 and probes(standby) == 0
+    assert standby.metric(LEADER) == 0
+    assert standby.health("/readyz").status == 200  # it is as good as it can be
+
+
+def test_killed(hub, fake, replicas):
+    leader, standby = replicas
+    lost = hub.kube.find(f"{LEASES}/dynamic-scoring-controller")["spec"]
+    leader.kill()
+    begin = time.monotonic()
+    fake.on("/config", answer(api_config("memory")))
+    hub.wait_scores("c1", "memory", deadline=60)
+    # 15 s from the last renewal, a look each 2 s, and the probe.
+    assert time.monotonic() - begin < 15 + 2 + 8
+    held = hub.kube.find(f"{LEASES}/dynamic-scoring-controller")["spec"]
+    assert held["holderIdentity"] != lost["holderIdentity"]
+    assert held["leaseTransitions"] == lost["leaseTransitions"] + 1
+    wait_until(lambda: standby.metric(LEADER) == 1, "it is told")
+    leader.start()
+    leader.wait_until(lambda: leader.metric(LEADER) == 0, "the first is the standby now")
+    hub.wait_scorer("s", "Ready", "True")
+    assert writes(leader) == 0
+
+
+def test_stopped(hub, fake, replicas):
+    """A good end gives the Lease back: the other need not wait for it to expire."""
+    leader, standby = replicas
+    leader.stop()
+    begin = time.monotonic()
+    wait_until(lambda: standby.metric(LEADER) == 1, "the other leads")
+    assert time.monotonic() - begin < 6
+    fake.on("/config", answer(api_config("memory")))
+    hub.wait_scores("c1", "memory")
+    leader.launch()  # for the fixture to end
+
+
+def test_hand_over_changes_nothing(hub, replicas):
+    leader, standby = replicas
+    objects = (lambda: hub.work("c1"), lambda: hub.scorer("s"), hub.config)
+    hub.wait_config("Ready", "True")
+    wait_until(lambda: hub.scorer_status("s")["clusters"]["upToDate"] == 1, "all is counted")
+    before = [o()["metadata"]["resourceVersion"] for o in objects]
+    leader.kill()
+    wait_until(lambda: standby.metric(LEADER) == 1, "the other leads", 60)
+    wait_until(lambda: probes(standby) >= 4, "it has looked at the scoring API")
+    assert [o()["metadata"]["resourceVersion"] for o in objects] == before
+    assert writes(standby) == 0
+
+
+def test_a_paused_leader_writes_nothing_afterwards(hub, fake, replicas):
+    """Stopped for longer than its Lease, it finds that it leads no more before it does anything."""
+    leader, standby = replicas
+    leader.process.send(19)  # SIGSTOP
+    try:
+        wait_until(lambda: standby.metric(LEADER) == 1, "the other leads", 60)
+        fake.on("/config", answer(api_config("memory")))
+        hub.wait_scores("c1", "memory")
+    finally:
+        leader.process.send(18)  # SIGCONT
+    leader.wait_until(lambda: leader.metric(LEADER) == 0, "it has noticed")
+    assert hub.score_names("c1") == ["memory"]

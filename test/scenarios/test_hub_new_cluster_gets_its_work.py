@@ -1,0 +1,61 @@
+"""A cluster that joins has its work within a second, though nothing else changes, and loses it when it leaves."""
+
+import statistics
+import time
+
+from lib.scorers import distributed, wait_no_work, wait_status
+from lib.work import WORK, WORKS
+
+
+def test_within_a_second(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    took = []
+    for i in range(5):
+        hub.add_namespace(f"new{i}")
+        begin = time.monotonic()
+        hub.add_cluster(f"new{i}")
+        hub.wait_scores(f"new{i}", "cpu")
+        took.append(time.monotonic() - begin)
+    assert statistics.median(took) < 1, took
+    wait_status(hub, "s", lambda s: s["clusters"]["selected"] == s["clusters"]["upToDate"] == 6, "they are counted")
+
+
+def test_accepted_later(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    hub.add_cluster("shy", accepted=False)
+    hub.add_cluster("bold")
+    hub.wait_scores("bold", "cpu")
+    assert hub.work("shy") is None
+    hub.accept("shy")
+    hub.wait_scores("shy", "cpu", deadline=5)
+    hub.accept("shy", False)
+    wait_status(hub, "s", lambda s: s["clusters"]["selected"] == 2, "it is counted no more")
+
+
+def test_the_namespace_comes_later(hub, fake, start_controller):
+    """As it does in real life: it is made after the ManagedCluster."""
+    distributed(hub, fake, start_controller)
+    hub.add_cluster("early", namespace=False)
+    _, _, message = hub.wait_scorer("s", "Distributed", "False")
+    wait_status(hub, "s", lambda s: "failingClusters" in s, "the failure is told")
+    (failing,) = hub.scorer_status("s")["failingClusters"]
+    assert failing["name"] == "early" and "not found" in failing["error"]
+    hub.add_namespace("early")
+    hub.wait_scores("early", "cpu", deadline=60)
+    hub.wait_config("Distributed", "True")
+
+
+def test_it_leaves(hub, fake, start_controller):
+    distributed(hub, fake, start_controller, clusters=("c1", "goes"))
+    hub.remove_cluster("goes")
+    wait_no_work(hub, "goes")
+    wait_status(hub, "s", lambda s: s["clusters"]["selected"] == 1, "it is counted no more")
+    assert hub.work("c1") is not None
+
+
+def test_a_deleted_work_comes_back(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    uid = hub.work("c1")["metadata"]["uid"]
+    hub.kube.delete(f"{WORKS.format('c1')}/{WORK}")
+    hub.wait_scores("c1", "cpu", deadline=10)
+    assert hub.work("c1")["metadata"]["uid"] != uid
