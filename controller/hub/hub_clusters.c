@@ -21,7 +21,7 @@ enum hub_want hub_cluster_wants(const struct hub *h, const struct hub_cluster *c
 {
     if (c->leaving || !hub_wanted(h))
         return HUB_WANT_NO_WORK;
-    return c->managed && h->plan && hub_config_held(h) ? HUB_WANT_WORK : HUB_WANT_NOTHING;
+    return c->managed && h->plan ? HUB_WANT_WORK : HUB_WANT_NOTHING;
 }
 
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)

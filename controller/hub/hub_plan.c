@@ -152,6 +152,11 @@ static int assign(struct hub *h, struct hub_cluster *c)
 }
 
 /* Without masks that can be read nothing is known of who is to have what: all stays as it is. */
+static bool can_plan(const struct hub *h)
+{
+    return hub_wanted(h) && hub_config_held(h) && h->config.has_masks;
+}
+
 int hub_plan_now(struct hub *h)
 {
     struct hub_cluster *c;
@@ -159,7 +164,7 @@ int hub_plan_now(struct hub *h)
     int r = find_duplicates(h);
 
     hub_plan_done(h);
-    if (r == 0 && hub_wanted(h) && h->config.has_masks) {
+    if (r == 0 && can_plan(h)) {
         r = copy_masks(h);
         if (r == 0)
             r = make_entries(h);
