@@ -65,26 +65,35 @@ static const char *take_health_address(void *arg, const char *v)
     return is_address(v) ? NULL : "host:port, :port, or 0 for none";
 }
 
-/* As Go writes durations, one unit: 500ms, 30s, 5m, 1h; a bare number is seconds. */
+/* As Go writes durations: 500ms, 30s, 1m30s; a bare number is seconds. */
 static bool take_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret)
 {
     static const struct {
-        const char *unit;
+        struct str unit;
         int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}};
-    char *end;
-    long long n;
+    } units[] = {{{"ms", 2}, 1}, {{"s", 1}, 1000}, {{"m", 1}, 60000}, {{"h", 1}, 3600000}};
+    int64_t sum = 0;
 
-    errno = 0;
-    n = strtoll(v, &end, 10);
-    if (errno || end == v || n < 0 || n > INT32_MAX)
-        return false;
-    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-        if (strcmp(end, units[i].unit) == 0) {
-            *ret = n * units[i].ms;
-            return *ret >= min_ms && *ret <= max_ms;
+    for (const char *at = v; *at || at == v;) {
+        char *end;
+        long long n = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
+        size_t u = 0;
+
+        if (n < 0 || n > INT32_MAX)
+            return false;
+        if (!*end && at == v) {
+            sum = n * 1000;
+            break;
         }
-    return false;
+        while (u < ARRAY_SIZE(units) && strncmp(end, units[u].unit.p, units[u].unit.n) != 0)
+            u++;
+        if (u == ARRAY_SIZE(units))
+            return false;
+        sum += n * units[u].ms;
+        at = end + units[u].unit.n;
+    }
+    *ret = sum;
+    return sum >= min_ms && sum <= max_ms;
 }
 
 static const char *take_interval(void *arg, const char *v)

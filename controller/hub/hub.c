@@ -11,6 +11,7 @@ enum {
     GATHER_MS = 20,         /* changes that come together are one plan */
     FIRST_PROBES_MS = 1000, /* so long the first plan waits for APIs that were not asked yet */
     TALLY_MS = 1000,
+    RESYNC_MS = 5 * 60 * 1000,
     WORKS_PAGE = 25, /* each may hold half a megabyte */
 };
 
@@ -41,12 +42,13 @@ static void on_replan(struct timer *t)
         kube_timer_move(h->o.loop, t, GATHER_MS);
         return;
     }
+    hub_clusters_sweep(h);
     r = hub_plan_now(h);
     hub_count_reconcile(h, "plan", r == 0);
-    if (r < 0) {
+    if (r < 0)
         log_error("summaries not made", L_ERR(r));
-        kube_timer_move(h->o.loop, t, TALLY_MS);
-    }
+    /* Again also when all went well: what was missed for want of memory is mended. */
+    kube_timer_move(h->o.loop, t, r < 0 ? TALLY_MS : RESYNC_MS);
     hub_touch(h);
     if (r == 0 && !h->planned) {
         h->planned = true;
@@ -114,8 +116,10 @@ void hub_look(struct hub *h)
     h->planned = false;
     hub_probe_all(h);
     if (active) {
-        hub_clusters_sweep(h);
         log_info("at work", L_INT("scorers", h->n_scorers), L_INT("clusters", h->clusters.n));
+        if (!h->config.object && h->clusters.n)
+            log_warn("there is no DynamicScoringConfig: ManifestWorks that are there stay as they are",
+                     L_STR("namespace", h->o.namespace), L_STR("name", HUB_CONFIG));
         hub_replan(h);
         hub_touch(h);
         return;
@@ -129,11 +133,22 @@ static void on_synced(void *arg)
     hub_look(arg);
 }
 
+/* The Lease was just written, so the API server answers: what the hub acts on must not be from before it was away. */
+static void hurry_watches(struct hub *h)
+{
+    kube_watch_hurry(h->scorers_watch);
+    kube_watch_hurry(h->configs_watch);
+    kube_watch_hurry(h->clusters_watch);
+    kube_watch_hurry(h->works_watch);
+}
+
 static void on_leading(void *arg, bool leading)
 {
     struct hub *h = arg;
 
     h->leading = leading;
+    if (leading && hub_synced(h))
+        hurry_watches(h);
     if (leading)
         log_info("leading", L_STR("identity", h->o.identity));
     else if (!h->stopping)

@@ -19,8 +19,12 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
 
 enum hub_want hub_cluster_wants(const struct hub *h, const struct hub_cluster *c)
 {
-    if (c->leaving || !hub_wanted(h))
+    if (c->leaving)
         return HUB_WANT_NO_WORK;
+    /* One that is not there, and was not seen to go, may be in another namespace: its finalizer would have held it until all works were
+     * gone. */
+    if (!hub_wanted(h))
+        return h->config.object || h->config_gone ? HUB_WANT_NO_WORK : HUB_WANT_NOTHING;
     return c->managed && h->plan ? HUB_WANT_WORK : HUB_WANT_NOTHING;
 }
 
@@ -49,10 +53,11 @@ void hub_cluster_forget(struct hub *h, struct hub_cluster *c)
     (void)hub_cluster_free(c);
 }
 
-/* A cluster of which only the work is known has left: its ManagedCluster would have been listed. */
+/* A cluster of which only the work is known has left: its ManagedCluster would have been listed. While those cannot be followed it may also
+ * be one that has just joined, whose work another controller made. */
 static bool has_left(const struct hub *h, const struct hub_cluster *c)
 {
-    return !c->managed && kube_watch_synced(h->clusters_watch) &&
+    return !c->managed && kube_watch_synced(h->clusters_watch) && !kube_watch_trouble(h->clusters_watch) &&
            !kube_watch_has(h->clusters_watch, "", c->name);
 }
 
@@ -148,8 +153,10 @@ static void read_report(struct hub_cluster *c, const json_t *object)
         return;
     r = report_parse(&report, text);
     if (r < 0) {
-        log_warn("the agent's report cannot be read, the one before stays", L_STR("cluster", c->name),
-                 L_ERR(r));
+        if (c->unread != report_hash(text))
+            log_warn("the agent's report cannot be read, the one before stays", L_STR("cluster", c->name),
+                     L_ERR(r));
+        c->unread = report_hash(text);
         return;
     }
     report_done(&c->report);
@@ -165,10 +172,7 @@ void hub_work_set(void *hub, json_t *object)
         return;
     hub_work_seen(h, c, object);
     read_report(c, object);
-    /* A cluster of which only the work is known has left: its ManagedCluster would have been listed. */
-    if (!c->managed && kube_watch_synced(h->clusters_watch) &&
-        !kube_watch_has(h->clusters_watch, "", c->name))
-        c->leaving = true;
+    c->leaving |= has_left(h, c);
     hub_cluster_settle(h, c);
     hub_touch(h);
 }

@@ -55,10 +55,36 @@ static int set_other(struct hub *h, json_t *object)
     return 0;
 }
 
+static bool held(const json_t *object)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(kube_list(object, "metadata", "finalizers", NULL), i, one)
+    {
+        if (strcmp(cstr(kube_str(one, NULL)), HUB_FINALIZER) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether there is more to it than a status, which is our own. */
+static bool differs(const json_t *a, const json_t *b)
+{
+    int64_t was = 0, is = 0;
+
+    (void)kube_int(a, &was, "metadata", "generation", NULL);
+    (void)kube_int(b, &is, "metadata", "generation", NULL);
+    return was != is || held(a) != held(b) ||
+           !kube_get(a, "metadata", "deletionTimestamp", NULL) !=
+               !kube_get(b, "metadata", "deletionTimestamp", NULL);
+}
+
 void hub_config_set(void *hub, json_t *object)
 {
     struct hub *h = hub;
     struct hub_config *c = &h->config;
+    bool changed;
 
     if (strcmp(kube_name(object), HUB_CONFIG) != 0) {
         if (set_other(h, object) < 0)
@@ -66,10 +92,14 @@ void hub_config_set(void *hub, json_t *object)
     } else {
         if (c->object && strcmp(kube_uid(c->object), kube_uid(object)) != 0)
             hub_config_done(c);
+        h->config_gone = false;
+        changed = !c->object || differs(c->object, object);
         json_decref(c->object);
         c->object = json_incref(object);
-        read_masks(c);
-        hub_replan(h);
+        if (changed) {
+            read_masks(c);
+            hub_replan(h);
+        }
     }
     hub_status_wanted(h, "config", kube_name(object));
 }
@@ -82,6 +112,7 @@ void hub_config_delete(void *hub, const char *namespace, const char *name)
     (void)namespace;
     if (strcmp(name, HUB_CONFIG) == 0) {
         hub_config_done(&h->config);
+        h->config_gone = true;
         hub_replan(h);
         return;
     }
@@ -106,15 +137,7 @@ static bool works_left(const struct hub *h)
 
 bool hub_config_held(const struct hub *h)
 {
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(kube_list(h->config.object, "metadata", "finalizers", NULL), i, one)
-    {
-        if (strcmp(cstr(kube_str(one, NULL)), HUB_FINALIZER) == 0)
-            return true;
-    }
-    return false;
+    return held(h->config.object);
 }
 
 json_t *hub_config_finalizers(const struct hub *h, const struct hub_config *c, int *ret_error)

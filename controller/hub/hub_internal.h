@@ -22,6 +22,7 @@ enum { HUB_NAMED_CLUSTERS = 10 }; /* so many failing clusters are named in a sta
  * written twice. */
 struct written {
     json_t *sent, *result;
+    char version[128]; /* that the last write led to, of the status or of the finalizers */
     mono_ms at;
 };
 
@@ -73,6 +74,7 @@ struct hub_cluster {
     bool leaving; /* it is being deleted */
     struct work_found found;
     struct report report;
+    uint64_t unread;                /* report_hash() of the last one that could not be read: told once */
     const struct plan_group *group; /* what it is to have; NULL: nothing */
     uint64_t wanted;                /* the group's hash */
     struct kube_call *call;         /* of its ManifestWork */
@@ -80,6 +82,9 @@ struct hub_cluster {
     struct kube_queue *queue;       /* that the call is for */
     uint64_t sent;                  /* hash of the summaries that the call sends */
     uint64_t seen, wrote; /* the object's version: last told by the watch, and last made by a write of ours */
+    uint64_t kept;        /* hash of the summaries that were written well last, */
+    mono_ms kept_at;      /* when, */
+    unsigned rewrites;    /* and how often before that, one soon after the other */
     unsigned lies;        /* writes in a row that the watch showed otherwise */
     mono_ms behind_since; /* while it is not as it should be */
     bool behind;
@@ -123,6 +128,7 @@ struct hub {
     struct hub_scorer **by_age;   /* all scorers, the oldest first */
     size_t n_scorers;
     struct hub_config config;
+    bool config_gone;         /* it was there, and has been deleted */
     struct map other_configs; /* DynamicScoringConfigs of other names: name → struct hub_config * */
     struct plan *plan;        /* NULL: no one is to have anything */
     struct plan_entry *entries;
@@ -207,7 +213,7 @@ void hub_managed_delete(void *hub, const char *namespace, const char *name);
 void hub_work_set(void *hub, json_t *object);
 void hub_work_delete(void *hub, const char *namespace, const char *name);
 struct hub_cluster *hub_cluster_free(struct hub_cluster *c);
-/* Once all has been listed: clusters of which only the work is known have left. */
+/* Before a plan: clusters of which only the work is known have left. */
 void hub_clusters_sweep(struct hub *h);
 /* Frees it when nothing is known of it any more. */
 void hub_cluster_forget(struct hub *h, struct hub_cluster *c);

@@ -199,6 +199,14 @@ static void read_spec(struct hub_scorer *s)
     refresh(s);
 }
 
+/* Another is at work: it knows the API, and this one goes on from there when it takes over. */
+static void follow(struct hub_scorer *s)
+{
+    resume(s);
+    if (s->has_spec)
+        refresh(s);
+}
+
 static int64_t generation_of(const json_t *object)
 {
     int64_t n = 0;
@@ -234,6 +242,8 @@ void hub_scorer_set(void *hub, json_t *object)
         read_spec(s);
         hub_replan(h);
     }
+    if (!h->active)
+        follow(s);
     hub_status_wanted(h, "scorer", s->name);
 }
 

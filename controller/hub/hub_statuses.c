@@ -12,7 +12,8 @@ enum {
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 60 * 1000,
     COUNTS_MS_A_CLUSTER = 10,
-    COUNTS_MAX_MS = 10000
+    COUNTS_MAX_MS = 10000,
+    BEHIND_MS = 10 * 1000
 };
 
 /* An object's part in it, whichever kind it is. */
@@ -112,6 +113,14 @@ static int64_t wait_with_counts(const struct hub *h, const struct subject *s, co
     return same ? pause - since : 0;
 }
 
+/* Whether the watch has still to tell of the last write: what is there now is not known. Not for long: after a restore from a backup
+ * versions go back. */
+static bool is_behind(const struct hub *h, const struct subject *s)
+{
+    return *s->written->version && mono_diff(s->written->at, loop_now(h->o.loop)) < BEHIND_MS &&
+           kube_version_newer(s->written->version, kube_version(s->object));
+}
+
 /* A copy without the times of conditions, which an API server whose CRD has none would let start anew each time. */
 static json_t *without_times(const json_t *status)
 {
@@ -173,12 +182,19 @@ static void tell_failure(const struct subject *s, const struct kube_answer *a)
     (void)snprintf(s->write_why, 768, "%s", a->why);
 }
 
-static void wrote_status(const struct subject *s, struct hub_write *w, json_t *answer)
+static void wrote_well(const struct subject *s, struct hub_write *w, json_t *answer)
 {
-    written_done(s->written);
-    s->written->sent = json_incref(w->status);
-    s->written->result = json_incref(json_object_get(answer, "status"));
-    s->written->at = loop_now(w->hub->o.loop);
+    struct written *written = s->written;
+
+    s->write_why[0] = '\0';
+    (void)snprintf(written->version, sizeof(written->version), "%s", kube_version(answer));
+    written->at = loop_now(w->hub->o.loop);
+    if (!w->status)
+        return;
+    json_decref(written->sent);
+    json_decref(written->result);
+    written->sent = json_incref(w->status);
+    written->result = json_incref(json_object_get(answer, "status"));
     status_events(w->hub->events, s->object, s->resource->kind, w->before, w->status);
 }
 
@@ -191,19 +207,13 @@ static void wrote(void *arg, struct kube_answer *a)
 
     hub_count_work(h, w->status ? "status" : "finalizer", a);
     w->call = NULL;
-    if (found) {
-        if (ok)
-            s.write_why[0] = '\0';
-        else
-            tell_failure(&s, a);
-        if (ok && w->status)
-            wrote_status(&s, w, a->object);
-    }
+    if (found && ok)
+        wrote_well(&s, w, a->object);
+    else if (found)
+        tell_failure(&s, a);
     hub_count_reconcile(h, "status", ok);
+    /* After a finalizer comes the status, once the watch has told of the version that it is in. */
     kube_queue_done(h->status, w->key, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
-    /* A finalizer may have been what a status waits for, and the other way round. */
-    if (ok && found && !w->status && kube_queue_add(h->status, w->key) < 0)
-        log_debug("status not looked at: out of memory");
     write_free(w);
 }
 
@@ -279,7 +289,8 @@ static void work(void *arg, const char *key)
     struct subject s;
     int r;
 
-    if (!h->active || !find_subject(h, key, &s)) {
+    /* It is looked at again when the watch tells. */
+    if (!h->active || !find_subject(h, key, &s) || is_behind(h, &s)) {
         kube_queue_done(h->status, key, true, -1);
         return;
     }

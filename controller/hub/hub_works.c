@@ -9,8 +9,11 @@
 enum {
     ACTIVE = 32,
     JOINS_ACTIVE = 8,
+    JOINS_CROWD = 50,
     MIN_RETRY_MS = 500,
     MAX_RETRY_MS = 60 * 1000,
+    OLD_MS = 60 * 1000,
+    REWRITE_MS = 10 * 60 * 1000, /* writes of the same that come closer are a quarrel with someone */
     BODY_MAX_BYTES = 4 << 20
 };
 
@@ -94,9 +97,29 @@ static uint64_t version_of(const json_t *object)
     return strtoull(kube_version(object), NULL, 10);
 }
 
-static bool is_as_sent(const struct hub_cluster *c)
+static bool is_as_kept(const struct hub_cluster *c)
 {
-    return c->found.frame && c->found.hash == c->sent;
+    return c->found.frame && c->found.hash == c->kept;
+}
+
+/* What another undoes is written again at once; when that goes on, later and later, else two controllers write without end. */
+static void keep(struct hub_cluster *c)
+{
+    mono_ms now = loop_now(c->hub->o.loop);
+    bool again = c->kept == c->sent && mono_diff(c->kept_at, now) < REWRITE_MS;
+
+    c->rewrites = again ? c->rewrites + 1 : 0;
+    c->kept = c->sent;
+    c->kept_at = now;
+    if (c->rewrites == 1)
+        log_warn("ManifestWork was changed or deleted by another, and written again",
+                 L_STR("cluster", c->name));
+}
+
+/* From before the last write. Not for long: after a restore from a backup versions go back. */
+static bool is_old(const struct hub_cluster *c, uint64_t version)
+{
+    return version && version < c->wrote && mono_diff(c->kept_at, loop_now(c->hub->o.loop)) < OLD_MS;
 }
 
 void hub_work_seen(struct hub *h, struct hub_cluster *c, const json_t *object)
@@ -104,12 +127,12 @@ void hub_work_seen(struct hub *h, struct hub_cluster *c, const json_t *object)
     uint64_t version = version_of(object);
 
     c->seen = version;
-    if (version && version < c->wrote)
+    if (is_old(c, version))
         return;
     work_look(&c->found, object, h->o.agent_namespace);
     if (!version || version != c->wrote)
         return;
-    c->lies = is_as_sent(c) ? 0 : c->lies + 1;
+    c->lies = is_as_kept(c) ? 0 : c->lies + 1;
     if (c->lies)
         failed(c, not_kept, c->lies == 1);
 }
@@ -121,10 +144,12 @@ static bool take_answer(struct hub_cluster *c, const json_t *object)
     bool ok = version > 0;
 
     c->wrote = version;
+    if (ok)
+        keep(c);
     if (ok && c->seen < version)
         c->found = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = c->sent};
     else if (ok && c->seen == version)
-        ok = is_as_sent(c);
+        ok = is_as_kept(c);
     if (!ok)
         failed(c, version ? not_kept : "the API server's answer names no version", c->failures++ == 0);
     return ok;
@@ -180,6 +205,9 @@ static int start_write(struct hub *h, struct hub_cluster *c)
 
     if (r < 0)
         return r;
+    /* Of one that is made anew the answer tells, unless it is deleted meanwhile. */
+    if (!exists)
+        c->seen = 0;
     c->sent = c->wanted;
     rq.body_text = buf_str(&c->body->text);
     return kube_start(&c->call, h->o.kube, &rq, wrote, c);
@@ -230,13 +258,18 @@ static void on_join(void *arg, const char *name)
 
 void hub_work_wanted(struct hub *h, struct hub_cluster *c)
 {
-    struct kube_queue *q = c->found.exists ? h->works : h->joins;
+    size_t joining = kube_queue_length(h->joins);
+    /* So many at once are no joiners but a fleet's first roll-out: it takes both queues. */
+    bool crowd = joining >= JOINS_CROWD && kube_queue_length(h->works) < joining;
+    struct kube_queue *q = c->found.exists || crowd ? h->works : h->joins;
+    bool same = c->wanted == c->kept && hub_cluster_wants(h, c) == HUB_WANT_WORK;
+    unsigned n = same && c->rewrites > c->lies ? c->rewrites : c->lies;
+    int64_t ms = n ? kube_backoff_ms(n, MIN_RETRY_MS, MAX_RETRY_MS, -1) : 0;
 
     if (c->call)
         return; /* looked at again when it ends */
     /* One that is changed under way, each time, is not to be written without end. */
-    if ((c->lies ? kube_queue_add_after(q, c->name, kube_backoff_ms(c->lies, MIN_RETRY_MS, MAX_RETRY_MS, -1))
-                 : kube_queue_add(q, c->name)) < 0)
+    if (kube_queue_add_after(q, c->name, ms) < 0)
         log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
 }
 

@@ -59,6 +59,8 @@ static void forget_config(struct probe *p)
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced)
 {
     p->status.health = health;
+    p->status.probe = p->status.config = (struct probe_part){0};
+    p->successes = 0;
     if (!synced)
         return;
     api_config_done(&p->status.synced);

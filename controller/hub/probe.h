@@ -63,8 +63,8 @@ MUST_USE int probe_new(struct probe **ret, const struct probe_env *env, const st
 struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
-/* What is known from the scorer's status, before the first start: so that a restart of the controller neither forgets a configuration nor
- * calls a healthy API unknown. Takes over *synced (left empty). */
+/* What is known from the scorer's status, while probes do not run: so that a restart of the controller, or a standby that takes over, neither
+ * forgets a configuration nor calls a healthy API unknown. Takes over *synced (left empty). */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
 /* The scorer's spec, copied as far as needed (a reference to its document is kept). When what matters to the probe has changed, what is under
  * way is cancelled and a probe starts at once if probes run; switching to None mode forgets the synced configuration; another

@@ -256,7 +256,8 @@ static int send_call(struct kube_call *c)
     if (c->route.host.p)
         headers[n_headers++] = c->route.host.p;
     if (c->metadata_only)
-        headers[n_headers++] = "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        headers[n_headers++] =
+            "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
     c->tls = (struct http_tls){.ca = blob_str(conf->ca),
                                .cert = blob_str(conf->cert),
                                .key = blob_str(conf->key),

@@ -94,6 +94,12 @@ static void again_after_failure(struct kube_watch *w, unsigned failures, int64_t
     again_in(w, kube_backoff_ms(failures, MIN_RETRY_MS, MAX_RETRY_MS, retry_after_ms));
 }
 
+void kube_watch_hurry(struct kube_watch *w)
+{
+    w->call = kube_cancel(w->call);
+    again_in(w, 0);
+}
+
 /* ---- The list ---- */
 
 static void list_failed(struct kube_watch *w, const char *why, int64_t retry_after_ms)

@@ -36,9 +36,15 @@ MUST_USE int kube_watch_new(struct kube_watch **ret, struct kube *k, const struc
 struct kube_watch *kube_watch_free(struct kube_watch *w);
 DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
 
+/* Goes on at once from where it is, with a new stream: when the API server is known to answer again, while this still waits for a back-off
+ * or for a stream that died without a word. */
+void kube_watch_hurry(struct kube_watch *w);
+
 bool kube_watch_synced(const struct kube_watch *w);
 /* The last trouble; NULL when all is well, or nothing is known yet. */
 const char *kube_watch_trouble(const struct kube_watch *w);
+/* Whether version a comes after b. Versions are numbers (KEP-5504); of others every change counts. */
+bool kube_version_newer(const char *a, const char *b);
 /* How many objects there are now. */
 size_t kube_watch_objects(const struct kube_watch *w);
 /* Whether the object is there, e.g. before it is created. */

@@ -44,7 +44,5 @@ MUST_USE int kube_watch_drop(struct kube_watch *w, const json_t *object);
 void kube_watch_sweep(struct kube_watch *w);
 /* Moves the version to resume from forward. False when it cannot be kept. */
 bool kube_watch_advance(struct kube_watch *w, const char *version);
-/* Whether a comes after b. Versions are numbers (KEP-5504); of others every change counts. */
-bool kube_version_newer(const char *a, const char *b);
 
 #endif

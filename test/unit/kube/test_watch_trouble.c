@@ -53,6 +53,27 @@ static void test_connection_cut_mid_line(void **state)
     assert_watches_from(t, 3, "11");
 }
 
+/* A back-off, and a stream that died without a word, are cut short; what was told is not told again. */
+static void test_hurry(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "a", "11"));
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
+    fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
+    begin(t);
+    expect(t, 2, "synced +ns/a@11 ");
+    kube_watch_hurry(t->watch);
+    fake_kube_requests(f, 3);
+    expect(t, 1, "trouble ");
+    kube_watch_hurry(t->watch);
+    expect(t, 2, "ok +ns/b@12 ");
+    assert_watches_from(t, 2, "11");
+    assert_watches_from(t, 3, "11");
+}
+
 static void test_410_as_status(void **state)
 {
     struct told *t = *state;
@@ -312,6 +333,7 @@ int main(void)
         CASE(test_ends_at_once),
         CASE(test_half_a_line_at_the_end),
         CASE(test_connection_cut_mid_line),
+        CASE(test_hurry),
         CASE(test_410_as_status),
         CASE(test_410_as_event),
         CASE(test_410_for_ever),
