@@ -324,7 +324,10 @@ static void take_answer(struct kube_call *c, struct http_answer *a)
     (void)memcpy(c->answer.reason, s.reason, sizeof(s.reason));
     if (a->retry_after_ms < 0)
         c->answer.retry_after_ms = s.retry_after_ms;
-    explain(c, s.verdict, "%s", s.message);
+    explain(c, s.verdict, "%s%s", s.message,
+            s.verdict == KUBE_NO_KIND
+                ? " (is the CustomResourceDefinition installed, and served in this version?)"
+                : "");
 }
 
 static void on_answer(void *arg, struct http_answer *a)
