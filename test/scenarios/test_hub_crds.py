@@ -5,7 +5,7 @@ import pathlib
 import pytest
 import yaml
 
-from lib.hub import CONFIG, SCORERS, Hub
+from lib.hub import CONFIG, CONFIGS, SCORERS, Hub
 from lib.kube import DOMAIN, running_kube
 from lib.process import ROOT
 
@@ -39,6 +39,13 @@ STATUS = {
         }
     ],
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_of_former_tests(api_server):
+    """kubectl has words about objects that it did not make."""
+    for path in (SCORERS, CONFIGS):
+        Hub(api_server).drop(path)
 
 
 def name_of(file):
