@@ -350,7 +350,7 @@ def test_a_disk_that_has_room_again_is_used_again(tmp_path, small_disk):
             remote.wait_for("a complaint", lambda: "o space" in agent.log())
             ballast.unlink()
             before = len(scoring.served["t"])
-            remote.wait_for("more rounds", lambda: len(scoring.served["t"]) >= before + 3)
+            remote.wait_for("more rounds", lambda: len(scoring.served["t"]) >= before + 4)
             remote.wait_for("a segment", lambda: segments(agent) and sum(map(size, segments(agent))) > 30000, seconds=90)
             agent.kill()
             receiver.up()
