@@ -4,6 +4,7 @@
 #include "exporter/base/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 void hub_config_done(struct hub_config *c)
 {
@@ -25,9 +26,10 @@ static void read_masks(struct hub_config *c)
     struct masks masks;
     int r = masks_read(&masks, c->object, c->why);
 
+    if (r == -ENOMEM)
+        (void)snprintf(c->why, sizeof(c->why), "out of memory");
     if (r < 0) {
-        log_warn("masks refused, those before stay in force",
-                 L_STR("err", r == -ENOMEM ? "out of memory" : c->why));
+        log_warn("masks refused, those before stay in force", L_STR("err", c->why));
         return;
     }
     c->why[0] = '\0';

@@ -78,39 +78,41 @@ static bool would_change(const json_t *status, const json_t *patch)
     return false;
 }
 
-/* What a person would call the same: who scores how, in words and numbers, apart. */
-static json_t *without_counts(const json_t *status)
+/* A copy without these members, and without this one of each condition. */
+static json_t *without(const json_t *status, const char *const *members, const char *of_condition)
 {
-    static const char *const counts[] = {"clusters", "failingClusters", "summariesBytes"};
     json_t *copy = json_deep_copy(status), *condition;
     size_t i;
 
-    for (i = 0; i < ARRAY_SIZE(counts); i++)
-        (void)json_object_del(copy, counts[i]);
-    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)(void)
-        json_object_del(condition, "message");
+    for (const char *const *m = members; *m; m++)
+        (void)json_object_del(copy, *m);
+    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)
+    {
+        (void)json_object_del(condition, of_condition);
+    }
     return copy;
+}
+
+/* Whether two statuses are the same apart from those. Not when memory is out. */
+static bool same_without(const json_t *a, const json_t *b, const char *const *members,
+                         const char *of_condition)
+{
+    json_auto_t *one = without(a, members, of_condition), *other = without(b, members, of_condition);
+
+    return one && other && json_equal(one, other);
 }
 
 /* How long to wait with a change of mere numbers: while a large fleet is rolled out to, each second has others. */
 static int64_t wait_with_counts(const struct hub *h, const struct subject *s, const json_t *wanted)
 {
+    static const char *const counts[] = {"clusters", "failingClusters", "summariesBytes", NULL};
     int64_t pause = (int64_t)h->totals.managed * COUNTS_MS_A_CLUSTER, since;
-    json_t *now, *then;
-    bool same;
 
     if (!s->written->sent)
         return 0;
     since = mono_diff(s->written->at, loop_now(h->o.loop));
     pause = pause < COUNTS_MAX_MS ? pause : COUNTS_MAX_MS;
-    if (since >= pause)
-        return 0;
-    now = without_counts(wanted);
-    then = without_counts(s->written->sent);
-    same = now && then && json_equal(now, then);
-    json_decref(now);
-    json_decref(then);
-    return same ? pause - since : 0;
+    return since < pause && same_without(wanted, s->written->sent, counts, "message") ? pause - since : 0;
 }
 
 /* Whether the watch has still to tell of the last write: what is there now is not known. Not for long: after a restore from a backup
@@ -121,31 +123,14 @@ static bool is_behind(const struct hub *h, const struct subject *s)
            kube_version_newer(s->written->version, kube_version(s->object));
 }
 
-/* A copy without the times of conditions, which an API server whose CRD has none would let start anew each time. */
-static json_t *without_times(const json_t *status)
-{
-    json_t *copy = json_deep_copy(status), *condition;
-    size_t i;
-
-    json_array_foreach(kube_list(copy, "conditions", NULL), i, condition)(void)
-        json_object_del(condition, "lastTransitionTime");
-    return copy;
-}
-
-/* Whether the same has been written before, and what the server made of it is still there. */
+/* Whether the same has been written before, and what the server made of it is still there. The times of conditions do not count: an API
+ * server whose CRD has none would let them start anew each time. */
 static bool written_before(const struct subject *s, const json_t *wanted)
 {
-    json_t *now, *then;
-    bool same;
+    static const char *const none[] = {NULL};
 
-    if (!s->written->sent || !json_equal(s->written->result, json_object_get(s->object, "status")))
-        return false;
-    now = without_times(wanted);
-    then = without_times(s->written->sent);
-    same = now && then && json_equal(now, then);
-    json_decref(now);
-    json_decref(then);
-    return same;
+    return s->written->sent && json_equal(s->written->result, json_object_get(s->object, "status")) &&
+           same_without(wanted, s->written->sent, none, "lastTransitionTime");
 }
 
 /* ---- Writing ---- */

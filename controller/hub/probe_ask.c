@@ -15,13 +15,13 @@ static const char *const reasons[HTTP_ERRORS] = {
     [HTTP_BROKEN] = "Broken",       [HTTP_MEMORY] = "OutOfMemory",
 };
 
-/* "<url>: <text>", one line, the URL without user and password. */
+/* "<url>: <text>", one line, the URL without user, password and query, in which there may be a token. */
 static void say(struct probe_result *r, const char *url, const char *text)
 {
     char shown[256], all[1024];
     BUF_AUTO(people, 16 << 10);
 
-    if (http_url_for_people(str_of(url), &people) < 0)
+    if (http_url_for_people((struct str){url, strcspn(url, "?#")}, &people) < 0)
         buf_done(&people);
     text_line(shown, sizeof(shown), people.n ? buf_str(&people) : STR("the API"));
     (void)snprintf(all, sizeof(all), "%s: %s", shown, text);

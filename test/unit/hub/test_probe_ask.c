@@ -82,11 +82,12 @@ static void test_unreachable(void **state)
     struct world *w = *state;
     struct fake_server *gone = fake_new();
 
-    w->spec.config_url = fake_kube_text(w->f, "http://127.0.0.1:%u/config", fake_port(gone));
+    w->spec.config_url = fake_kube_text(w->f, "http://127.0.0.1:%u/config?token=hush", fake_port(gone));
     gone = fake_free(gone);
     begin(w);
     assert_part(&status(w)->probe, false, "Unreachable", "connection refused by 127.0.0.1");
     assert_part(&status(w)->config, false, "Unreachable", "connection refused by 127.0.0.1");
+    assert_null(strstr(status(w)->config.message, "hush"));
     w->spec.config_url = fake_kube_text(w->f, "https%s/config", fake_url(w->api, "") + 4);
     set(w);
     probe_once(w);
