@@ -13,6 +13,11 @@ from lib.kube import running_kube
 from lib.prometheus import running_prometheus
 
 
+def pytest_collection_modifyitems(items):
+    """The longest files first, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: not item.path.name.startswith("test_remote_write_"))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield

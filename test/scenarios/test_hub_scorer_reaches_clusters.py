@@ -6,7 +6,7 @@ import subprocess
 
 from lib.agent import running_agent
 from lib.hub import agent_flags, agent_namespace_of, condition_of
-from lib.kube import SCORES
+from lib.kube import SCORES, go_program
 from lib.process import BUILD
 from lib.wait import wait_until
 from lib.work import FakeWorkAgent
@@ -23,7 +23,7 @@ spec:
   configSyncMode: Full
   location: External
   scoreDestination: AddOnPlacementScore
-  scoreDimensionFormat: "${{cluster}};${{node}}"
+  scoreDimensionFormat: "{dimensions}"
 ---
 apiVersion: dynamic-scoring.open-cluster-management.io/v1alpha1
 kind: DynamicScoringConfig
@@ -43,10 +43,10 @@ def sample_scorer(prometheus):
             process.terminate()
 
 
-def apply(hub, url, masks=""):
+def apply(hub, url, masks="", dimensions="${cluster};${node}"):
     done = subprocess.run(
-        [hub.kube.script("kubectl"), f"--kubeconfig={hub.kube.kubeconfig()}", "apply", "-f", "-"],
-        input=DOCUMENTS.format(url=url, masks=masks),
+        [go_program("kubectl"), f"--kubeconfig={hub.kube.kubeconfig()}", "apply", "-f", "-"],
+        input=DOCUMENTS.format(url=url, masks=masks, dimensions=dimensions),
         capture_output=True,
         text=True,
         check=False,

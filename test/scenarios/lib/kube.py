@@ -17,12 +17,27 @@ import pytest
 from lib.process import ROOT, environment, run
 from lib.wait import wait_until
 
-SCRIPT = ROOT / "test" / "kube-apiserver"
 CLUSTER, NAMESPACE = "cluster1", "dynamic-scoring"
 SCORES = "apis/cluster.open-cluster-management.io/v1alpha1/namespaces/{}/addonplacementscores"
 MERGE_PATCH = "application/merge-patch+json"
 DOMAIN = "dynamic-scoring.open-cluster-management.io"
 BUILD_DEADLINE = 3600  # the first time, it is built
+
+
+def script(name, *words, env=None):
+    """One of test/'s, to its end: what it prints. Skips when it says that something cannot be had here."""
+    done = subprocess.run(
+        [ROOT / "test" / name, *words], env=env, capture_output=True, text=True, check=False, timeout=BUILD_DEADLINE
+    )
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def go_program(name):
+    """The path of kubectl or another that test/go-program builds."""
+    return script("go-program", name)
 
 
 class Refused(Exception):
@@ -39,13 +54,7 @@ class Kube:
         )
 
     def script(self, *words):
-        done = subprocess.run(
-            [SCRIPT, *words], env=self.env, capture_output=True, text=True, check=False, timeout=BUILD_DEADLINE
-        )
-        if done.returncode == 77:
-            pytest.skip(done.stderr.strip().splitlines()[-1])
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return script("kube-apiserver", *words, env=self.env)
 
     def start(self):
         self.state = pathlib.Path(self.script("start"))
@@ -66,7 +75,7 @@ class Kube:
     def kubectl(self, *args, user="admin"):
         """The real one, to its end: .returncode, .stdout, .stderr."""
         more = (f"--kubeconfig={self.kubeconfig(user)}", f"--cache-dir={self.folder / 'kubectl'}")
-        return run(self.script("kubectl"), *more, *args)
+        return run(go_program("kubectl"), *more, *args)
 
     def pause(self, signal="-KILL"):
         self.script("pause", signal)
@@ -192,4 +201,4 @@ def running_kube(crds="ours"):
             kube.start()
             yield kube
         finally:
-            subprocess.run([SCRIPT, "stop"], env=kube.env, check=False, timeout=60)
+            kube.script("stop")

@@ -1,0 +1,135 @@
+"""Open Cluster Management's own programs, on API servers of test/kube-apiserver."""
+
+import base64
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import tempfile
+
+import pytest
+
+from lib.kube import go_program
+from lib.process import Process, free_port
+from lib.wait import wait_until
+
+PLACEMENTS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/placements"
+DECISIONS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/placementdecisions"
+SETS = "apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"
+BINDINGS = "apis/cluster.open-cluster-management.io/v1beta2/namespaces/default/managedclustersetbindings"
+SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+WEBHOOKS = "apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+WEBHOOK_PATH = "/validate-work-open-cluster-management-io-v1-manifestwork"
+WEBHOOK_FIXED_PORTS = (8000, 8080)  # its health and metrics; no flag changes them
+
+
+@contextlib.contextmanager
+def running(name, kube, program, *words):
+    """kube's is the API server of its --kubeconfig, whose paths it takes as relative to where it is started."""
+    home = kube.kubeconfig().parent
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["env", "-C", home, go_program(program), *words, "--kubeconfig=kubeconfig"]
+        process = Process(name, command, pathlib.Path(folder) / "log")
+        try:
+            yield process
+            process.check_alive()
+        finally:
+            process.kill()
+
+
+def controller_flags():
+    return ("--disable-leader-election", "--namespace=default", f"--listen=127.0.0.1:{free_port()}")
+
+
+def work_agent(hub, managed, cluster):
+    """As on the cluster `managed`, with the looks at what it feeds back a second apart rather than ten."""
+    return running(
+        f"work agent of {cluster}",
+        hub,
+        "ocm-work",
+        "agent",
+        *controller_flags(),
+        f"--hub-kubeconfig={hub.kubeconfig()}",
+        f"--workload-source-config={hub.kubeconfig()}",
+        f"--spoke-kubeconfig={managed.kubeconfig()}",
+        f"--spoke-cluster-name={cluster}",
+        f"--agent-id={cluster}",
+        "--status-sync-interval=1s",
+    )
+
+
+def placement_controller(hub):
+    return running("placement controller", hub, "ocm-placement", "controller", *controller_flags())
+
+
+def make_placement(hub, name, resource, item):
+    """One that wants the one cluster whose item of AddOnPlacementScore `resource` is highest, of all in set default."""
+    exclusive = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}
+    hub.put(SETS, "ManagedClusterSet", "default", exclusive)
+    hub.put(BINDINGS, "ManagedClusterSetBinding", "default", {"clusterSet": "default"})
+    score = {"type": "AddOn", "addOn": {"resourceName": resource, "scoreName": item}}
+    policy = {"mode": "Exact", "configurations": [{"weight": 1, "scoreCoordinate": score}]}
+    hub.put(PLACEMENTS, "Placement", name, {"numberOfClusters": 1, "prioritizerPolicy": policy})
+
+
+def remove_placement(hub, name):
+    for path in (f"{PLACEMENTS}/{name}", f"{BINDINGS}/default", f"{SETS}/default"):
+        hub.kube.delete(path)
+
+
+def decided(hub):
+    """The clusters that placements have picked."""
+    found = hub.kube.call("GET", DECISIONS)["items"]
+    return [d["clusterName"] for one in found for d in one.get("status", {}).get("decisions", [])]
+
+
+def check_ports():
+    for port in WEBHOOK_FIXED_PORTS:
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("", port))
+            except OSError as error:
+                why = f"the work webhook needs port {port}: {error}"
+                assert os.environ.get("CI") != "true", why
+                pytest.skip(why)
+
+
+@contextlib.contextmanager
+def work_webhook(kube):
+    """The one that every write of a ManifestWork has to pass, as OCM installs it."""
+    check_ports()
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        for ours, theirs in (("server.crt", "tls.crt"), ("server.key", "tls.key")):
+            shutil.copy(kube.state / ours, pathlib.Path(folder) / theirs)
+        with running("work webhook", kube, "ocm-work", "webhook-server", f"--port={port}", f"--certdir={folder}"):
+            name = "manifestworkvalidators.admission.work.open-cluster-management.io"
+            bundle = base64.b64encode((kube.state / "ca.crt").read_bytes()).decode()
+            what = {
+                "apiGroups": ["work.open-cluster-management.io"],
+                "apiVersions": ["*"],
+                "resources": ["manifestworks"],
+                "operations": ["CREATE", "UPDATE"],
+            }
+            webhook = {
+                "name": name,
+                "failurePolicy": "Fail",
+                "clientConfig": {"url": f"https://127.0.0.1:{port}{WEBHOOK_PATH}", "caBundle": bundle},
+                "rules": [what],
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "timeoutSeconds": 10,
+            }
+            kube.call("POST", WEBHOOKS, {"metadata": {"name": name}, "webhooks": [webhook]})
+            try:
+                wait_until(lambda: listens(port), "the work webhook listens")
+                yield
+            finally:
+                kube.delete(f"{WEBHOOKS}/{name}")
+
+
+def listens(port):
+    socket.create_connection(("127.0.0.1", port), 1).close()
+    return True
