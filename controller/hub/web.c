@@ -20,19 +20,11 @@ struct hub_web {
 
 enum { METRICS_ROUTES = 3, HEALTH_ROUTES = 2 };
 
-static void text_reply(struct httpd_reply *reply, unsigned status, struct str body)
-{
-    httpd_reply_copy(reply, body);
-    if (reply->status != 500)
-        reply->status = status;
-    reply->content_type = "text/plain; charset=utf-8";
-}
-
 static void healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)arg;
     (void)rq;
-    text_reply(reply, 200, STR("ok"));
+    httpd_reply_text(reply, 200, STR("ok"));
 }
 
 static int missing(const struct hub *h, struct buf *into)
@@ -61,11 +53,11 @@ static void readyz(void *arg, const struct httpd_request *rq, struct httpd_reply
 
     (void)rq;
     if (hub_synced(arg))
-        text_reply(reply, 200, STR("ok"));
+        httpd_reply_text(reply, 200, STR("ok"));
     else if (missing(arg, &why) < 0)
-        text_reply(reply, 503, STR("not ready\n"));
+        httpd_reply_text(reply, 503, STR("not ready\n"));
     else
-        text_reply(reply, 503, buf_str(&why));
+        httpd_reply_text(reply, 503, buf_str(&why));
 }
 
 static void rendered(void *arg, struct httpd_reply *reply, const char *content_type,
@@ -74,7 +66,7 @@ static void rendered(void *arg, struct httpd_reply *reply, const char *content_t
     BUF_AUTO(body, STATUS_MAX_BYTES);
 
     if (render(arg, &body) < 0) {
-        text_reply(reply, 500, STR("out of memory\n"));
+        httpd_reply_text(reply, 500, STR("out of memory\n"));
         return;
     }
     httpd_reply_copy(reply, buf_str(&body));

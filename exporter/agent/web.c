@@ -12,28 +12,20 @@ struct web {
     struct httpd_route routes[6];
 };
 
-static void text_reply(struct httpd_reply *reply, unsigned status, struct str body)
-{
-    httpd_reply_copy(reply, body);
-    if (reply->status != 500)
-        reply->status = status;
-    reply->content_type = "text/plain; charset=utf-8";
-}
-
 static void healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)arg;
     (void)rq;
-    text_reply(reply, 200, STR("healthy\n"));
+    httpd_reply_text(reply, 200, STR("healthy\n"));
 }
 
 static void ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)rq;
     if (agent_config(arg))
-        text_reply(reply, 200, STR("ready\n"));
+        httpd_reply_text(reply, 200, STR("ready\n"));
     else
-        text_reply(reply, 503, STR("no configuration has been applied yet\n"));
+        httpd_reply_text(reply, 503, STR("no configuration has been applied yet\n"));
 }
 
 static void reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -45,7 +37,7 @@ static void reload(void *arg, const struct httpd_request *rq, struct httpd_reply
     if (buf_puts(&why, r == 0 ? "configuration applied\n"
                               : "configuration refused, the one before stays in force\n") < 0)
         buf_truncate(&why, 0); /* the status alone must tell */
-    text_reply(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
+    httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }
 
 static void rendered(void *arg, struct httpd_reply *reply, const char *content_type,
@@ -54,7 +46,7 @@ static void rendered(void *arg, struct httpd_reply *reply, const char *content_t
     BUF_AUTO(body, STATUS_MAX_BYTES);
 
     if (render(arg, &body) < 0) {
-        text_reply(reply, 500, STR("out of memory\n"));
+        httpd_reply_text(reply, 500, STR("out of memory\n"));
         return;
     }
     httpd_reply_copy(reply, buf_str(&body));

@@ -27,9 +27,6 @@ enum http_error {
     HTTP_ERRORS
 };
 
-/* A short word for each, for labels: "ok", "url", "dns", "connect", "tls", "timeout", "too_large", "broken", "memory". */
-const char *http_error_word(enum http_error e);
-
 /* What a call needs beside the system's store; NULL for none. Must live until `done`. */
 struct http_tls {
     const char *ca_file, *cert_file, *key_file; /* PEM */

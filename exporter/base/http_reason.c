@@ -5,23 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-static const char *const words[HTTP_ERRORS] = {
-    [HTTP_OK] = "ok",
-    [HTTP_URL] = "url",
-    [HTTP_DNS] = "dns",
-    [HTTP_CONNECT] = "connect",
-    [HTTP_TLS] = "tls",
-    [HTTP_TIMEOUT] = "timeout",
-    [HTTP_TOO_LARGE] = "too_large",
-    [HTTP_BROKEN] = "broken",
-    [HTTP_MEMORY] = "memory",
-};
-
-const char *http_error_word(enum http_error e)
-{
-    return (unsigned)e < HTTP_ERRORS ? words[e] : "unknown";
-}
-
 /* Codes that are not here mean HTTP_BROKEN. */
 static const struct {
     CURLcode code;

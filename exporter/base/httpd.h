@@ -75,5 +75,7 @@ unsigned httpd_port(const struct httpd *h, size_t i);
 const char *httpd_query(const struct httpd_request *rq, const char *name);
 /* Fills reply with a copy of the bytes. On lack of memory it becomes an empty 500. */
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
+/* The same as plain text, with that status where there is memory. */
+void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body);
 
 #endif

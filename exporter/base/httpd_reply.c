@@ -199,3 +199,11 @@ void httpd_say(struct exchange *x, unsigned status, const char *text)
     x->reply = (struct httpd_reply){.status = status};
     httpd_reply_copy(&x->reply, str_of(text));
 }
+
+void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)
+{
+    httpd_reply_copy(reply, body);
+    if (reply->status != MHD_HTTP_INTERNAL_SERVER_ERROR)
+        reply->status = status;
+    reply->content_type = "text/plain; charset=utf-8";
+}

@@ -157,13 +157,13 @@ static inline void get(struct env *e, const char *path, struct got *g)
 static inline void assert_ok(const struct got *g, long status)
 {
     assert_string_equal(g->a.reason, "");
-    assert_string_equal(http_error_word(g->a.error), "ok");
+    assert_int_equal(g->a.error, HTTP_OK);
     assert_int_equal(g->a.status, status);
 }
 
 static inline void assert_failed(const struct got *g, enum http_error error)
 {
-    assert_string_equal(http_error_word(g->a.error), http_error_word(error));
+    assert_int_equal(g->a.error, error);
     assert_int_equal(g->a.status, 0);
     assert_null(g->body.p);
     assert_true(g->a.reason[0]);

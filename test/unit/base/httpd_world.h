@@ -51,7 +51,7 @@ static inline void note_request(struct env *e, const struct httpd_request *rq)
 static inline void on_hello(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     note_request(arg, rq);
-    httpd_reply_copy(reply, STR("hello"));
+    httpd_reply_text(reply, 200, STR("hello"));
 }
 
 static inline void on_page(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)

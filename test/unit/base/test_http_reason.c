@@ -171,15 +171,6 @@ static void test_slow_name_server_delays_nobody(void **state)
     pthread_mutex_unlock(&names_lock);
 }
 
-static void test_error_words(void **state)
-{
-    (void)state;
-    for (int i = 0; i < HTTP_ERRORS; i++)
-        assert_true(http_error_word((enum http_error)i)[0]);
-    assert_string_equal(http_error_word(HTTP_TOO_LARGE), "too_large");
-    assert_string_equal(http_error_word(HTTP_ERRORS), "unknown");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,7 +181,6 @@ int main(void)
         CASE(test_deadline),
         CASE(test_deadline_covers_redirects),
         CASE(test_slow_name_server_delays_nobody),
-        cmocka_unit_test(test_error_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
