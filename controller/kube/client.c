@@ -39,6 +39,7 @@ struct kube_call {
     struct str part; /* body, for the HTTP client */
     const struct kube_cut *cut;
     bool metadata_only;
+    bool secret; /* the answer must not stay in memory that is given back */
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
@@ -339,6 +340,8 @@ static void on_answer(void *arg, struct http_answer *a)
     if (refused && send_again(c))
         return;
     take_answer(c, a);
+    if (c->secret && a->body.p)
+        explicit_bzero(a->body.p, a->body.cap);
     finish(c);
 }
 
@@ -374,6 +377,7 @@ static int call_new(struct kube_call **ret, struct kube *k, const struct kube_re
     c->on_data = rq->on_data;
     c->cut = rq->cut;
     c->metadata_only = rq->metadata_only;
+    c->secret = rq->resource == &kube_secrets;
     c->max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
     c->timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
     c->idle_timeout_ms = rq->idle_timeout_ms;
