@@ -202,7 +202,7 @@ void http_finish(struct http_call *c, CURLcode code)
     if (!http_stream_end(c))
         return;
     http_stream_stop(c);
-    fill_answer(c, code);
+    fill_answer(c, c->cut && code == CURLE_WRITE_ERROR ? CURLE_OK : code);
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, code == CURLE_OK);
     unlink_call(c);

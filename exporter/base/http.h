@@ -52,8 +52,8 @@ struct http_request {
     const char *proxy;      /* instead of the environment's, NO_PROXY included */
     const char *connect_to; /* "host:port:to-host:to-port": where to connect to instead of the URL's host */
     bool no_redirects;      /* a redirect is the answer */
-    bool cut_answer;        /* a body past max_answer is cut there and is no error */
-    bool accept_gzip;       /* over a network that is slower than decoding */
+    bool cut_answer;  /* a body past max_answer is cut there, its rest not waited for, and is no error */
+    bool accept_gzip; /* over a network that is slower than decoding */
     /* Connects to addresses of the public Internet only (address.h), redirects included. No proxy is used, `proxy` and the
      * environment's included, since it would connect for us; nor is a connection shared with other calls. */
     bool public_only;

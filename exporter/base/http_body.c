@@ -172,10 +172,11 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     /* Room for the announced size at once, so that a large body is not moved while it grows. */
     if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
         r = buf_room(body, c->announced, &room);
+    c->cut = c->cut_answer && size * n > body->max - body->n;
     if (r == 0)
-        r = buf_put(body, p, c->cut_answer ? size_min(size * n, body->max - body->n) : size * n);
+        r = buf_put(body, p, c->cut ? body->max - body->n : size * n);
     if (r == 0)
-        return size * n;
+        return c->cut ? 0 : size * n;
     if (r == -EFBIG)
         too_large(c);
     else

@@ -30,6 +30,7 @@ struct http_call {
     struct curl_slist *extra;  /* the caller's own, between the two; curl_slist_free_all() takes it apart */
     struct curl_slist *connect_to;
     bool cut_answer;
+    bool cut; /* it was: the rest of the body was not waited for */
     bool accept_gzip;
     void (*on_header)(void *arg, struct str name, struct str value);
     void (*on_data)(void *arg, struct str piece);

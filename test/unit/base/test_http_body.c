@@ -32,6 +32,34 @@ static void test_gzip_unasked(void **state)
     buf_done(&g.body);
 }
 
+/* What is beyond the ceiling is not even waited for. */
+static void test_cut(void **state)
+{
+    static const struct fake_answer answers[] = {
+        {.body = "abcd", .repeat = 1u << 28, .close_after = 1u << 20},
+        {.mode = FAKE_CHUNKED, .body = "abcdabcdabcdabcdabcdabcd"},
+        {.mode = FAKE_HANG_LATE, .body = "abcdabcdabcdabcdabcdabcd"},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct got g;
+
+        rq.max_answer = 10;
+        rq.cut_answer = true;
+        fake_push(e->server, answers[i]);
+        call(e, &rq, &g);
+        assert_ok(&g, 200);
+        assert_body(&g, "abcdabcdab");
+        assert_true(g.a.received < 1u << 18);
+        fake_push(e->server, (struct fake_answer){.body = "next"});
+        get(e, "/", &g);
+        assert_ok(&g, 200);
+        assert_body(&g, "next");
+    }
+}
+
 static void test_retry_after(void **state)
 {
     static const struct {
@@ -145,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_chunked_one_byte_at_a_time),
         CASE(test_gzip_unasked),
+        CASE(test_cut),
         CASE(test_retry_after),
         CASE(test_ceiling_by_content_length),
         CASE(test_ceiling_while_reading),
