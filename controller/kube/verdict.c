@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 
+enum { RETRY_AFTER_MAX_MS = 2 * 60 * 1000 };
+
 static const char *const words[KUBE_VERDICTS] = {
     [KUBE_OK] = "ok",
     [KUBE_RETRY] = "retry",
@@ -132,6 +134,8 @@ int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t re
         ms *= 2;
     ms = ms < max_ms ? ms : max_ms;
     ms = ms - ms / 2 + (int64_t)rand_below((uint64_t)(ms / 2) + 1);
+    if (retry_after_ms > RETRY_AFTER_MAX_MS)
+        retry_after_ms = RETRY_AFTER_MAX_MS;
     if (retry_after_ms > ms)
         ms = retry_after_ms + (int64_t)rand_below((uint64_t)(retry_after_ms / 10) + 1);
     return ms;

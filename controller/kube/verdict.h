@@ -40,7 +40,8 @@ void kube_status_of_event(const json_t *status, struct kube_status *ret);
 enum kube_verdict kube_verdict_of_error(enum http_error e);
 
 /* How long to wait before the nth try in a row (from 1): doubled from min_ms up to max_ms, the last half of it random; never
- * less than retry_after_ms (-1: none), which a random tenth is added to, so that clients told the same do not come at once. */
+ * less than retry_after_ms (-1: none), which a random tenth is added to, so that clients told the same do not come at once. Of it two
+ * minutes count: one wrong answer of a proxy must not blind us for a day. */
 int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms);
 
 #endif
