@@ -24,6 +24,9 @@ struct written {
     json_t *sent, *result;
     char version[128]; /* that the last write led to, of the status or of the finalizers */
     mono_ms at;
+    unsigned again; /* how often it was the same as the one before, soon after that: another writes it, too */
+    mono_ms held_at;
+    unsigned held; /* the same of our finalizer */
 };
 
 /* A scorer's clusters, counted. */

@@ -13,7 +13,9 @@ enum {
     MAX_RETRY_MS = 60 * 1000,
     COUNTS_MS_A_CLUSTER = 10,
     COUNTS_MAX_MS = 10000,
-    BEHIND_MS = 10 * 1000
+    BEHIND_MS = 10 * 1000,
+    QUARREL_MS = 10 * 60 * 1000,
+    QUARREL_TOLD = 3
 };
 
 /* An object's part in it, whichever kind it is. */
@@ -123,14 +125,28 @@ static bool is_behind(const struct hub *h, const struct subject *s)
            kube_version_newer(s->written->version, kube_version(s->object));
 }
 
-/* Whether the same has been written before, and what the server made of it is still there. The times of conditions do not count: an API
- * server whose CRD has none would let them start anew each time. */
-static bool written_before(const struct subject *s, const json_t *wanted)
+/* Whether the same was sent the last time. The times of conditions do not count: an API server whose CRD has none would let them start anew
+ * each time. */
+static bool sent_before(const struct subject *s, const json_t *wanted)
 {
     static const char *const none[] = {NULL};
 
-    return s->written->sent && json_equal(s->written->result, json_object_get(s->object, "status")) &&
-           same_without(wanted, s->written->sent, none, "lastTransitionTime");
+    return s->written->sent && same_without(wanted, s->written->sent, none, "lastTransitionTime");
+}
+
+/* Whether it was, and what the server made of it is still there. */
+static bool written_before(const struct subject *s, const json_t *wanted)
+{
+    return json_equal(s->written->result, json_object_get(s->object, "status")) && sent_before(s, wanted);
+}
+
+/* Two that write over each other would do so without end. How long to wait with what was written at that time, and again so often. */
+static int64_t wait_in_quarrel(const struct hub *h, mono_ms at, unsigned again)
+{
+    int64_t since = mono_diff(at, loop_now(h->o.loop));
+    int64_t pause = again && since < QUARREL_MS ? kube_backoff_ms(again, MIN_RETRY_MS, MAX_RETRY_MS, -1) : 0;
+
+    return since < pause ? pause - since : 0;
 }
 
 /* ---- Writing ---- */
@@ -167,15 +183,29 @@ static void tell_failure(const struct subject *s, const struct kube_answer *a)
     (void)snprintf(s->write_why, 768, "%s", a->why);
 }
 
+/* Counts on when what is written is the same as before, not long after that. */
+static void count_again(const struct hub *h, const struct subject *s, unsigned *n, mono_ms before, bool same)
+{
+    *n = same && mono_diff(before, loop_now(h->o.loop)) < QUARREL_MS ? *n + 1 : 0;
+    if (*n == QUARREL_TOLD)
+        log_warn("another changes it each time that it is written", L_STR("kind", s->resource->kind),
+                 L_STR("name", kube_name(s->object)));
+}
+
 static void wrote_well(const struct subject *s, struct hub_write *w, json_t *answer)
 {
     struct written *written = s->written;
+    mono_ms now = loop_now(w->hub->o.loop);
 
     s->write_why[0] = '\0';
     (void)snprintf(written->version, sizeof(written->version), "%s", kube_version(answer));
-    written->at = loop_now(w->hub->o.loop);
-    if (!w->status)
+    if (!w->status) {
+        count_again(w->hub, s, &written->held, written->held_at, written->held_at.ms != 0);
+        written->held_at = written->at = now;
         return;
+    }
+    count_again(w->hub, s, &written->again, written->at, sent_before(s, w->status));
+    written->at = now;
     json_decref(written->sent);
     json_decref(written->result);
     written->sent = json_incref(w->status);
@@ -236,6 +266,7 @@ static int start(struct hub *h, const char *key, const struct subject *s, json_t
 static int look_at_finalizers(struct hub *h, const char *key, const struct subject *s)
 {
     json_auto_t *patch = NULL;
+    int64_t wait;
     int r = 0;
 
     if (s->resource != &kube_dynamicscoringconfigs)
@@ -243,6 +274,11 @@ static int look_at_finalizers(struct hub *h, const char *key, const struct subje
     patch = hub_config_finalizers(h, hub_config_find(h, strchr(key, '/') + 1), &r);
     if (!patch)
         return r;
+    wait = kube_str(s->object, "metadata", "deletionTimestamp", NULL)
+               ? 0
+               : wait_in_quarrel(h, s->written->held_at, s->written->held);
+    if (wait)
+        return kube_queue_add_after(h->status, key, wait);
     r = start(h, key, s, patch, NULL);
     return r < 0 ? r : 1;
 }
@@ -264,7 +300,8 @@ static int look_at_status(struct hub *h, const char *key, const struct subject *
         return -ENOMEM;
     if (!would_change(json_object_get(s->object, "status"), status) || written_before(s, status))
         return 0;
-    wait = wait_with_counts(h, s, status);
+    wait = sent_before(s, status) ? wait_in_quarrel(h, s->written->at, s->written->again)
+                                  : wait_with_counts(h, s, status);
     return wait ? kube_queue_add_after(h->status, key, wait) : write_status(h, key, s, status);
 }
 
