@@ -126,6 +126,8 @@ void hub_look(struct hub *h)
     }
     hub_works_cancel(h);
     hub_statuses_cancel(h);
+    /* Another leads: what is old by the time that this one leads again must not be written. */
+    hub_plan_done(h);
 }
 
 static void on_synced(void *arg)

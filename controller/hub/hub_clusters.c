@@ -80,6 +80,7 @@ void hub_cluster_settle(struct hub *h, struct hub_cluster *c)
         if (c->behind && hub_cluster_wants(h, c) == HUB_WANT_WORK)
             hub_count_distributed(h, (double)mono_diff(c->behind_since, now) / 1000);
         c->behind = false;
+        c->failures = 0;
         c->why[0] = '\0';
         return;
     }

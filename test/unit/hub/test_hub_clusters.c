@@ -197,6 +197,62 @@ static void test_a_cluster_that_leaves_while_its_work_is_made(void **state)
     assert_null(map_get(&w->hub->clusters, "c2"));
 }
 
+static void lead(struct world *w, bool leads)
+{
+    w->hub->leading = leads;
+    hub_look(w->hub);
+}
+
+/* Another has led meanwhile and taken the scorer out of the work: what was planned before is not written. */
+static void test_a_leader_again_waits_for_its_plan(void **state)
+{
+    struct world *w = *state;
+    BUF_AUTO(text, 1 << 20);
+    const char *emptied;
+
+    tell_scorer(w);
+    (void)settle_one(w);
+    assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
+    lead(w, false);
+    hub_scorer_delete(w->hub, "hub-ns", "s");
+    assert_int_equal(work_object(&text, "c1", "agents", STR("[]")), 0);
+    emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
+    tell_work(w, with_version(w, emptied, "20"), "c1");
+    pass_time(w, 70000);
+    lead(w, true);
+    tell_work(w, with_version(w, emptied, "21"), "c1"); /* the work agent's status */
+    for (unsigned i = 0; i < 50; i++)
+        assert_int_equal(loop_turn(w->f->loop, 2), 0);
+    pass_time(w, 2000);
+    assert_int_equal(count_of(w, "PATCH"), 0);
+}
+
+static bool has_failed(struct world *w)
+{
+    return cluster(w, "c1")->failures > 0;
+}
+
+/* The answer is lost, but the watch shows the work: nothing is wrong any more. */
+static void test_a_write_that_was_done_all_the_same(void **state)
+{
+    struct world *w = *state;
+    const char *body;
+
+    fake_push(w->f->server, (struct fake_answer){.status = 504,
+                                                 .body = "upstream timeout",
+                                                 .only_path = WORKS "c1/manifestworks"});
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    body = wait_written(w, "POST", "c1")->body;
+    turn_until(w, has_failed);
+    tell_work(w, with_version(w, body, "5"), "c1");
+    pass_time(w, STUCK_MS);
+    assert_false(cluster(w, "c1")->behind);
+    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_int_equal(cluster(w, "c1")->failures, 0);
+    assert_int_equal(count_of(w, "POST"), 1);
+}
+
 /* A fleet that gets its first works is not held to the rate of those that join. */
 static void test_the_first_roll_out_takes_both_queues(void **state)
 {
@@ -223,6 +279,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_news_older_than_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_quarrel_calms_down, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_cluster_that_leaves_while_its_work_is_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_leader_again_waits_for_its_plan, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_that_was_done_all_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_first_roll_out_takes_both_queues, setup, teardown),
     };
 
