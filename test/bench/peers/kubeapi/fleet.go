@@ -121,10 +121,13 @@ func agentReport(nth, scores int) string {
 }
 
 // report does what the work agents do once all has been applied: conditions and feedback in each work's status.
-func report() error {
+func report(part, of int) error {
 	found, _, _ := works.list(func(*object) bool { return true }, "", 0)
 	all, _, _ := scorers.list(func(*object) bool { return true }, "", 0)
 	for i, o := range found {
+		if i%of != part {
+			continue
+		}
 		configMap, value := feedbackOf(o)
 		generation := o.meta["generation"]
 		applied := condition("Applied", "True", "AppliedManifestWorkComplete", "Apply manifest work complete")

@@ -88,8 +88,10 @@ func admin(w http.ResponseWriter, r *http.Request) {
 		err = changeScorer(q.Get("name"), seconds)
 	case "/admin/mask":
 		err = mask(q.Get("cluster"), q.Get("score"))
-	case "/admin/report":
-		err = report()
+	case "/admin/report": // of every cluster, or of each whose number leaves the rest `part` when divided by `of`
+		part, _ := strconv.Atoi(q.Get("part"))
+		of, _ := strconv.Atoi(q.Get("of"))
+		err = report(part, max(of, 1))
 	default:
 		http.NotFound(w, r)
 		return
