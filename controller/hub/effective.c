@@ -200,6 +200,7 @@ int effective_make(struct effective *ret, const char *name, const struct scorer_
 
     if (r < 0)
         return r;
+    e.mode = spec->mode;
     e.source = m.api ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
     if (m.score_name && !(e.score_name = strdup(m.score_name)))
         return -ENOMEM;
@@ -209,6 +210,22 @@ int effective_make(struct effective *ret, const char *name, const struct scorer_
     *ret = e;
     e = (struct effective){0};
     return 0;
+}
+
+void effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest)
+{
+    struct effective kept = *last;
+
+    if (now->reason != EFFECTIVE_INCOMPLETE || !effective_usable(last) || now->mode != last->mode ||
+        (now->score_name && strcmp(now->score_name, cstr(last->score_name)) != 0) ||
+        !effective_tokens_stay(newest, buf_str(&last->text)))
+        return;
+    kept.reason = now->reason;
+    memcpy(kept.why, now->why, sizeof(kept.why));
+    kept.kept = true;
+    effective_done(now);
+    *now = kept;
+    *last = (struct effective){0};
 }
 
 void effective_done(struct effective *e)

@@ -20,18 +20,30 @@ struct effective {
     enum effective_reason reason;
     char why
         [SPEC_WHY_BYTES]; /* one sentence, naming the field as the DynamicScorer spells it; empty on EFFECTIVE_OK */
+    enum sync_mode mode;
     enum config_source source;
     char *score_name; /* set whenever it is known, also when something else is wrong; NULL otherwise */
-    struct buf
-        text; /* the summary: one JSON object, compact, members in the framework's order. Only on EFFECTIVE_OK */
+    struct buf text;  /* the summary: one JSON object, compact, members in the framework's order. Only on
+                         EFFECTIVE_OK, or when it was kept */
     int64_t interval_ms;
+    bool kept; /* all but reason and why is of the last good one, which stays in force */
 };
+
+/* Whether there is a summary to give to clusters. */
+static inline bool effective_usable(const struct effective *e)
+{
+    return e->reason == EFFECTIVE_OK || e->kept;
+}
 
 /* `name`: metadata.name. `synced`: NULL when nothing has been (or in None mode). 0, -ENOMEM. What is EFFECTIVE_OK here
  * is accepted by summaries_parse() without an error, byte-stable for the same input. */
 MUST_USE int effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                             const struct api_config *synced);
 void effective_done(struct effective *e);
+/* `now` is what the newest spec comes to, `last` what was in force so far. A spec that is incomplete does not end what was good before it:
+ * *last is taken over, and now->kept set. Not so after a change of the mode or to another score name, nor when a token in it would go
+ * where the newest spec does not send that token any more. */
+void effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
 
 /* Whether a token of the DynamicScorer would follow what `synced` says to a host that is not allowed: such a /config is not
  * taken over. `why` then names the host and the field that would allow it. */

@@ -26,6 +26,9 @@ MUST_USE int merged_init(struct merged *ret, const char *name, const struct scor
                          const struct api_config *synced);
 void merged_done(struct merged *m);
 
+/* Whether each token that the summary names goes to where the spec has it go, too. */
+bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary);
+
 /* Appends host and path with one slash between. -ENOMEM, -EFBIG. */
 MUST_USE int url_join(struct buf *into, const char *host, const char *path);
 /* Appends the params, sorted by name, to the URL that `into` holds as its query string. -ENOMEM, -EFBIG. */

@@ -116,3 +116,55 @@ bool effective_refuses(const struct scorer_spec *spec, const struct api_config *
         (void)snprintf(why, SPEC_WHY_BYTES, "there is not enough memory to judge where /config sends tokens");
     return r != 0;
 }
+
+/* ---- A summary that is in force ---- */
+
+/* What cannot be judged is not let through. */
+static bool lets_through(const struct gate *g, struct token_ref token, const char *endpoint)
+{
+    CLEANUP(cleanup_free) char *origin = NULL;
+
+    return strcmp(cstr(g->auth->token.name), token.name) == 0 &&
+           strcmp(cstr(g->auth->token.key), token.key) == 0 && url_origin(cstr(endpoint), &origin) == 0 &&
+           is_allowed(g, origin) == 1;
+}
+
+static struct token_ref token_of(const json_t *place, const char *name, const char *key)
+{
+    return (struct token_ref){cstr(kube_str(place, name, NULL)), cstr(kube_str(place, key, NULL))};
+}
+
+static bool source_stays(const struct scorer_spec *spec, const json_t *place)
+{
+    struct token_ref token = token_of(place, "sourceEndpointAuthName", "sourceEndpointAuthKey");
+    bool stays = !*token.name;
+
+    for (size_t i = 0; i < spec->own.n_sources && !stays; i++) {
+        const struct source_spec *own = &spec->own.sources[i];
+        stays = lets_through(&(struct gate){.auth = &own->auth, .hosts = {own->host}}, token,
+                             kube_str(place, "sourceEndpoint", NULL));
+    }
+    return stays;
+}
+
+static bool scoring_stays(const struct scorer_spec *spec, const json_t *summary)
+{
+    struct token_ref token = token_of(summary, "scoringEndpointAuthName", "scoringEndpointAuthKey");
+    const struct scoring_spec *own = &spec->own.scoring;
+
+    return !*token.name ||
+           lets_through(&(struct gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}}, token,
+                        kube_str(summary, "scoringEndpoint", NULL));
+}
+
+bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary)
+{
+    json_auto_t *o = NULL;
+    const json_t *place;
+    size_t i;
+
+    if (kube_json_parse(&o, summary, NULL) < 0 || !source_stays(spec, o) || !scoring_stays(spec, o))
+        return false;
+    json_array_foreach(kube_list(o, "sources", NULL), i, place) if (!source_stays(spec, place)) return false;
+    return true;
+}

@@ -35,6 +35,7 @@ static void refresh(struct hub_scorer *s)
         log_error("scorer not looked at: out of memory", L_STR("scorer", s->name));
         return;
     }
+    effective_keep(&now, &s->effective, &s->spec);
     if (!same_text(&now, &s->effective))
         hub_replan(s->hub);
     effective_done(&s->effective);
@@ -151,17 +152,19 @@ static int new_scorer(struct hub_scorer **ret, struct hub *h, json_t *object)
 {
     struct hub_scorer *s = calloc(1, sizeof(*s));
     struct hub_scorer **by_age = realloc(h->by_age, (h->scorers.n + 1) * sizeof(struct hub_scorer *));
-    const struct probe_env env = {.loop = h->o.loop,
-                                  .http = h->o.http,
-                                  .hub = h->o.kube,
-                                  .namespace = h->o.namespace,
-                                  .settings = &h->o.probe};
+    struct probe_env env = {.loop = h->o.loop,
+                            .http = h->o.http,
+                            .hub = h->o.kube,
+                            .namespace = h->o.namespace,
+                            .settings = &h->o.probe};
     const struct probe_callbacks callbacks = {.ended = on_probed, .arg = s};
 
     if (by_age)
         h->by_age = by_age;
-    if (!s || !by_age || !(s->name = strdup(kube_name(object))) ||
-        probe_new(&s->probe, &env, &callbacks) < 0 || map_set(&h->scorers, s->name, s) < 0) {
+    if (s)
+        env.name = s->name = strdup(kube_name(object));
+    if (!env.name || !by_age || probe_new(&s->probe, &env, &callbacks) < 0 ||
+        map_set(&h->scorers, s->name, s) < 0) {
         (void)hub_scorer_free(s);
         return -ENOMEM;
     }

@@ -295,7 +295,8 @@ int probe_set(struct probe *p, const struct scorer_spec *spec)
     if (r < 0)
         return r;
     other_api = !first && (!same_str(p->spec.config_url, spec->config_url) || !same_str(p->health_url, url));
-    same = !first && !other_api && same_spec(&p->spec, spec);
+    /* What was wrong with the configuration may have been the spec. */
+    same = !first && !other_api && p->status.config.failures == 0 && same_spec(&p->spec, spec);
     p->no_url = no_url;
     adopt(p, spec, url);
     if (other_api)

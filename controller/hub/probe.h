@@ -3,7 +3,8 @@
  *
  * Health: GET <origin>/healthz, 2xx is good. Where there is no such path (404, 405, 501) the configURL's own answer counts. Unhealthy after
  * so many failures in a row, healthy after so many successes; of an API that has not been judged yet the first success decides.
- * Configuration: GET configURL; an answer of 2xx that api_config_parse() takes and the token rule allows. A failure leaves the last good one.
+ * Configuration: GET configURL; an answer of 2xx that makes, with the DynamicScorer, a summary that agents take and that sends no token
+ * where it may not go. Anything else leaves the last good one.
  * A failing part is tried again sooner (1 s, doubled up to the interval) until it has been judged. */
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
@@ -27,6 +28,7 @@ struct probe_env {
     struct http *http;
     struct kube *hub;      /* for the Secrets of configAuth */
     const char *namespace; /* of those */
+    const char *name;      /* of the DynamicScorer */
     const struct probe_settings *settings;
 };
 
@@ -67,7 +69,7 @@ DEFINE_CLEANUP(struct probe, probe_free)
  * forgets a configuration nor calls a healthy API unknown. Takes over *synced (left empty). */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
 /* The scorer's spec, copied as far as needed (a reference to its document is kept). When what matters to the probe has changed, what is under
- * way is cancelled and a probe starts at once if probes run; switching to None mode forgets the synced configuration; another
+ * way is cancelled and a probe starts at once if probes run (after a /config that was not taken, any change matters); switching to None mode forgets the synced configuration; another
  * configURL makes the health unknown (the last good configuration stays until the new API has answered). -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
 /* The first probe comes at once, then one each interval. Does nothing when it runs. -ENOMEM. */

@@ -137,29 +137,42 @@ void probe_health_by_config(struct probe *p)
 
 /* ---- Configuration ---- */
 
-/* Takes over what the API says, or leaves the last good one. */
+/* Reads what the API says; NULL, or the reason why it is not taken over. */
+static const char *read_config(const struct probe *p, struct str body, struct api_config *got,
+                               char why[SPEC_WHY_BYTES])
+{
+    CLEANUP(effective_done) struct effective made = {0};
+    int r = api_config_parse(got, body, why);
+
+    if (r == -EINVAL)
+        return "InvalidConfig";
+    r = r ?: effective_make(&made, p->env.name, &p->spec, got);
+    if (r < 0) {
+        (void)snprintf(why, SPEC_WHY_BYTES, "out of memory");
+        return "OutOfMemory";
+    }
+    memcpy(why, made.why, sizeof(made.why));
+    return made.reason == EFFECTIVE_OK           ? NULL
+           : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
+                                                 : "InvalidConfig";
+}
+
+/* Takes over what the API says, or leaves the last good one: what no agent would take must not end what is in force. */
 static void take_config(struct probe *p, const struct http_answer *a, struct probe_result *r)
 {
-    struct api_config got = {0};
-    char why[SPEC_WHY_BYTES] = "";
-    int e = api_config_parse(&got, buf_str(&a->body), why);
+    CLEANUP(api_config_done) struct api_config got = {0};
+    char why[SPEC_WHY_BYTES];
+    const char *refused = read_config(p, buf_str(&a->body), &got, why);
 
-    if (e < 0) {
-        r->ok = false;
-        r->reason = e == -ENOMEM ? "OutOfMemory" : "InvalidConfig";
-        say(r, p->spec.config_url, e == -ENOMEM ? "out of memory" : why);
-        return;
-    }
-    if (effective_refuses(&p->spec, &got, why)) {
-        r->ok = false;
-        r->reason = "TokenHostNotAllowed";
+    r->ok = !refused;
+    r->reason = refused ?: "Synced";
+    if (refused) {
         say(r, p->spec.config_url, why);
-        api_config_done(&got);
         return;
     }
-    r->reason = "Synced";
     api_config_done(&p->status.synced);
     p->status.synced = got;
+    got = (struct api_config){0};
 }
 
 static void on_config(void *arg, struct http_answer *a)

@@ -37,6 +37,7 @@ static void summary_note(struct out *o, const struct view_scorer *s)
         return;
     view_html_note(o, e->reason != EFFECTIVE_WAITING,
                    e->reason == EFFECTIVE_WAITING ? "Waits for the scoring API's configuration"
+                   : e->kept                      ? "No summary can be made: the one before stays in force"
                                                   : "No summary can be made: it is sent nowhere",
                    e->why);
 }
@@ -199,7 +200,7 @@ static void facts(struct out *o, const struct view *v, const struct view_scorer 
 {
     CLEANUP(summaries_done) struct summaries read = {0};
 
-    if (o->error == 0 && s->s->effective.reason == EFFECTIVE_OK)
+    if (o->error == 0 && effective_usable(&s->s->effective))
         o->error = read_summary(&read, &s->s->effective.text);
     html(o, "<dl class=\"facts\">\n");
     probe_facts(o, v, s);

@@ -3,7 +3,6 @@
 import json
 
 from lib.scorers import distributed, full, own, serve, wait_status
-from lib.wait import wait_until
 
 
 def report(*scorers, **more):
@@ -82,5 +81,6 @@ def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
     hub.apply_scorer("s", own("x" * 1000, "http://127.0.0.1:9", source={"type": "None"}, timeout="30s"))
     hub.wait_scorer("s", "Healthy", "False")
     hub.apply_scorer("t", full(serve(fake, "/config", "", scoring={"path": "/s", "params": {"interval": 5}}, name="")))
-    _, _, message = hub.wait_scorer("t", "Ready", "False")
-    wait_until(lambda: "name" in hub.scorer_condition("t", "Valid")[2], "the field is named")
+    for kind in ("ConfigSynced", "Ready"):
+        _, _, message = hub.wait_scorer("t", kind, "False", "InvalidConfig")
+        assert "spec.scoring.params.name: missing" in message

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.fake import answer, hanging, plain
-from lib.scorers import api_config, distributed, full, serve, wait_status
+from lib.scorers import api_config, distributed, full, own, serve, source, wait_status
 
 FAST = ("--health-check-timeout=1s", "--unhealthy-threshold=2")
 
@@ -16,9 +16,22 @@ FAST = ("--health-check-timeout=1s", "--unhealthy-threshold=2")
         (plain("<html>login</html>"), "InvalidConfig", "JSON"),
         (answer({"error": "no"}), "InvalidConfig", "scoring"),
         (answer(api_config("cpu", source={"type": "Graphite"})), "InvalidConfig", "Graphite"),
+        (answer(api_config("cpu", source=source("prom:9090"))), "InvalidConfig", "source.host in /config: expected"),
+        (answer(api_config("cpu", source=source(query=""))), "InvalidConfig", "query: missing"),
+        (answer(api_config("cpu", scoring={"params": {"name": "cpu", "interval": 9999999}})), "InvalidConfig", "9999999"),
         (hanging, "Timeout", ""),
     ],
-    ids=["500_with_a_configuration", "503_with_words", "not_json", "another_document", "bad_field", "hangs"],
+    ids=[
+        "500_with_a_configuration",
+        "503_with_words",
+        "not_json",
+        "another_document",
+        "bad_field",
+        "no_url",
+        "no_query",
+        "interval",
+        "hangs",
+    ],
 )
 def test_the_last_good_one_stays(hub, fake, start_controller, reply, reason, words):
     distributed(hub, fake, start_controller, *FAST)
@@ -63,3 +76,58 @@ def test_it_never_worked(hub, fake, start_controller):
     hub.wait_scorer("s", "Ready", "False")
     fake.on("/config", answer(api_config("cpu")))
     hub.wait_scores("c1", "cpu")
+
+
+def ready(hub, fake, start_controller, spec):
+    """A scorer "s" of score "cpu" that cluster c1 has: what it has."""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", spec)
+    start_controller()
+    hub.wait_scores("c1", "cpu")
+    hub.wait_scorer("s", "Ready", "True")
+    return hub.summaries("c1")
+
+
+def test_a_spec_that_does_not_suffice_either(hub, fake, start_controller):
+    """What /config leaves out is the spec's. Once that is mended, /config is asked at once."""
+    silent = {"type": "Prometheus", "host": "http://prometheus.example:9090"}
+    url = serve(fake, "/config", "cpu", source=silent)
+    before = ready(hub, fake, start_controller, full(url, source=source(query="mine")))
+    assert before[0]["sourceQuery"] == "mine"
+    hub.apply_scorer("s", full(url))
+    _, _, message = hub.wait_scorer("s", "Valid", "False", "Incomplete")
+    assert "spec.source.params.query: missing" in message and "the one before stays in force" in message
+    hub.wait_scorer("s", "ConfigSynced", "False", "InvalidConfig")
+    assert hub.summaries("c1") == before
+    assert hub.scorer_status("s")["scoreName"] == "cpu" and "lastSyncedConfig" in hub.scorer_status("s")
+    hub.apply_scorer("s", full(url, source=source(query="mended")))
+    hub.wait_scorer("s", "ConfigSynced", "True")
+    hub.wait_scorer("s", "Ready", "True")
+    assert hub.summaries("c1")[0]["sourceQuery"] == "mended"
+
+
+def test_a_spec_in_none_mode(hub, fake, start_controller):
+    fake.on("/healthz", plain("ok"))
+    before = ready(hub, fake, start_controller, own("cpu", fake.url))
+    hub.apply_scorer("s", own("cpu", fake.url, source=source(query=" ; ")))
+    _, _, message = hub.wait_scorer("s", "Valid", "False", "Incomplete")
+    assert "spec.source.params.query" in message and "the one before stays in force" in message
+    hub.add_cluster("c2")
+    hub.wait_scores("c2", "cpu")
+    assert hub.summaries("c1") == hub.summaries("c2") == before
+    # Another name is another scorer.
+    hub.apply_scorer("s", own("memory", fake.url, source=source(query=" ; ")))
+    hub.wait_scores("c1")
+    assert "stays in force" not in hub.wait_scorer("s", "Valid", "False")[2]
+
+
+def test_a_token_that_may_not_go_there_any_more(hub, fake, start_controller):
+    auth = {"tokenSecretRef": {"name": "prom", "key": "token"}}
+    allowing = {**source("http://other.example"), "auth": {**auth, "allowedHosts": ["http://prometheus.example:9090"]}}
+    url = serve(fake, "/config", "cpu")
+    before = ready(hub, fake, start_controller, full(url, source=allowing))
+    assert before[0]["sourceEndpointAuthName"] == "prom"
+    hub.apply_scorer("s", full(url, source={**allowing, "auth": auth}))
+    hub.wait_scores("c1")
+    hub.wait_scorer("s", "Valid", "False", "TokenHostNotAllowed")

@@ -57,6 +57,7 @@ static inline int setup(void **state)
                                 .http = w->f->http,
                                 .hub = w->f->kube,
                                 .namespace = "ocm",
+                                .name = "s",
                                 .settings = &w->settings};
     w->spec = (struct scorer_spec){
         .mode = SYNC_FULL, .config_url = fake_url(w->api, "/config"), .own.owner = json_object()};

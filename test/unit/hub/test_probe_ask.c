@@ -3,6 +3,10 @@
 
 #define CONFIG_500 "{\"name\":\"evil\",\"source\":{\"type\":\"None\"},\"scoring\":{},\"detail\":\"no model\"}"
 
+#define BAD_CONFIG(host, query, interval)                               \
+    "{\"source\":{\"host\":\"" host "\",\"params\":{\"query\":\"" query \
+    "\"}},\"scoring\":{\"params\":{\"name\":\"b\",\"interval\":" interval "}}}"
+
 static void test_requests(void **state)
 {
     struct world *w = *state;
@@ -113,6 +117,17 @@ static void test_bad_config(void **state)
         {{.body = "[1]"}, "InvalidConfig", "/config: "},
         {{.body = "{\"detail\":\"an error with status 200\"}"}, "InvalidConfig", "/config: "},
         {{.body = GOOD_CONFIG("b") " and more"}, "InvalidConfig", "/config: "},
+        /* Well-formed, and no agent would take what comes of it. */
+        {{.body = BAD_CONFIG("prom:9090", "up", "60")},
+         "InvalidConfig",
+         "/config: source.host in /config: expected an absolute http or https URL"},
+        {{.body = BAD_CONFIG("http://p", " ", "60")},
+         "InvalidConfig",
+         "source.params.query in /config: expected a PromQL query"},
+        {{.body = BAD_CONFIG("http://p", "up", "9999999")},
+         "InvalidConfig",
+         "scoring.params.interval in /config: expected a whole number of seconds"},
+        {{.body = BAD_CONFIG("http://p", "", "60")}, "InvalidConfig", "spec.source.params.query: missing"},
         {{.body = GOOD_CONFIG("b") "                ", .repeat = 8192},
          "TooLarge",
          "over the limit of 1048576"},
@@ -158,6 +173,27 @@ static void test_token_host(void **state)
     probe_once(w);
     assert_part(&status(w)->config, true, "Synced", "");
     assert_string_equal(synced_name(w), "a");
+}
+
+/* What /config leaves out may be wrong in the spec: whatever changes there, it is asked again at once. */
+static void test_config_refused_for_the_spec(void **state)
+{
+    struct world *w = *state;
+
+    w->spec.own.scoring.interval_s = 9999999;
+    push(w, "/config", (struct fake_answer){.body = BAD_CONFIG("http://p", "up", "0")});
+    begin(w);
+    assert_part(&status(w)->config, false, "InvalidConfig",
+                "spec.scoring.params.interval: expected a whole number of seconds");
+    assert_string_equal(synced_name(w), "(nothing)");
+    w->spec.own.scoring.interval_s = 60;
+    set(w);
+    assert_int_equal(pause_of(w), 0);
+    probe_once(w);
+    assert_part(&status(w)->config, true, "Synced", "");
+    w->spec.own.scoring.interval_s = 90;
+    set(w);
+    assert_true(pause_of(w) > 0);
 }
 
 /* Without /healthz it is configURL's answer that counts. */
@@ -276,9 +312,17 @@ static void test_private(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_requests),   CASE(test_bad_health), CASE(test_good_health), CASE(test_unreachable),
-        CASE(test_bad_config), CASE(test_token_host), CASE(test_no_healthz),  CASE(test_scoring_host),
-        CASE(test_no_url),     CASE(test_private),
+        CASE(test_requests),
+        CASE(test_bad_health),
+        CASE(test_good_health),
+        CASE(test_unreachable),
+        CASE(test_bad_config),
+        CASE(test_token_host),
+        CASE(test_config_refused_for_the_spec),
+        CASE(test_no_healthz),
+        CASE(test_scoring_host),
+        CASE(test_no_url),
+        CASE(test_private),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
