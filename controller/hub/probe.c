@@ -1,7 +1,7 @@
 /* When to ask, and what the outcomes come to. How a part is asked is in probe_ask.c.
  *
- * A probe asks both parts at once and ends when both have ended; only then is the next one set. Callbacks come last in every path, since
- * they may change, stop or free the probe. */
+ * A probe asks both parts at once, or the configuration alone, and ends when what it asked has ended; only then is the next one set.
+ * Callbacks come last in every path, since they may change, stop or free the probe. */
 #include "controller/hub/probe_internal.h"
 
 #include "controller/hub/effective.h"
@@ -95,26 +95,43 @@ static int64_t back_off(const struct probe_part *part, int64_t interval_ms)
     return ms < interval_ms ? ms : interval_ms;
 }
 
-/* Without jitter. */
-static int64_t pause_ms(const struct probe *p)
+/* Until health is asked next. An API that has a verdict is asked at an even pace, so that the threshold is a time as well; one that comes
+ * back need not wait for that. */
+static int64_t health_pause(const struct probe *p)
 {
     const struct probe_status *s = &p->status;
-    int64_t interval = p->env.settings->interval_ms, ms = interval, other;
+    int64_t interval = p->env.settings->interval_ms;
 
-    if (!s->probe.ok && s->health != HEALTH_INACTIVE)
-        ms = back_off(&s->probe, interval);
-    if (s->config.asked && !s->config.ok) {
-        other = back_off(&s->config, interval);
-        ms = other < ms ? other : ms;
-    }
-    return ms;
+    if (s->health == HEALTH_UNKNOWN && !s->probe.ok)
+        return back_off(&s->probe, interval);
+    if (s->health == HEALTH_INACTIVE && s->probe.ok && RETRY_MS < interval)
+        return RETRY_MS;
+    return interval;
 }
 
+/* Give or take a tenth. */
+static int64_t jitter(int64_t ms, uint64_t permille)
+{
+    return ms - ms / 10 + (int64_t)((uint64_t)(ms / 5) * permille / 1000);
+}
+
+/* A configuration that failed may be asked for before health is. */
 static void schedule(struct probe *p)
 {
-    int64_t ms = pause_ms(p), tenth = ms / 10;
+    const struct probe_part *config = &p->status.config;
+    mono_ms now = loop_now(p->env.loop);
+    uint64_t permille = rand_below(1001); /* one for both, so that they meet where they can */
+    int64_t ms, other;
 
-    probe_in(p, ms - tenth + (int64_t)rand_below((uint64_t)tenth * 2 + 1));
+    if (p->health_due)
+        p->health_at = mono_add(now, jitter(health_pause(p), permille));
+    p->health_due = false;
+    ms = p->health_at.ms - now.ms;
+    if (config->asked && !config->ok) {
+        other = jitter(back_off(config, p->env.settings->interval_ms), permille);
+        ms = other < ms ? other : ms;
+    }
+    probe_in(p, ms > 0 ? ms : 0);
 }
 
 static void on_timer(struct timer *t)
@@ -126,9 +143,11 @@ static void on_timer(struct timer *t)
     if (!p->has_spec)
         return;
     p->answered = false;
+    p->health_due = p->health_at.ms <= loop_now(p->env.loop).ms;
     if (p->spec.mode == SYNC_FULL)
         probe_ask_config(p);
-    probe_ask_health(p);
+    if (p->health_due)
+        probe_ask_health(p);
     probe_settle(p);
 }
 
@@ -142,6 +161,7 @@ int probe_start(struct probe *p)
     if (r < 0)
         return r;
     p->running = true;
+    p->health_at = loop_now(p->env.loop);
     p->status.next_ms = loop_wall(p->env.loop).ms;
     return 0;
 }
@@ -304,6 +324,7 @@ int probe_set(struct probe *p, const struct scorer_spec *spec)
     if (same)
         return 0;
     probe_cancel(p);
+    p->health_at = loop_now(p->env.loop);
     if (p->running)
         probe_in(p, 0);
     return 0;

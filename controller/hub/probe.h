@@ -5,7 +5,8 @@
  * so many failures in a row, healthy after so many successes; of an API that has not been judged yet the first success decides.
  * Configuration: GET configURL; an answer of 2xx that makes, with the DynamicScorer, a summary that agents take and that sends no token
  * where it may not go. Anything else leaves the last good one.
- * A failing part is tried again sooner (1 s, doubled up to the interval) until it has been judged. */
+ * Sooner than after an interval (1 s, doubled up to that) is asked again: for health as long as that is unknown, for a configuration that
+ * failed. An unhealthy API that answers well is asked again after 1 s until it counts as healthy. */
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
 

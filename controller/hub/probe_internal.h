@@ -27,7 +27,9 @@ struct probe {
     unsigned successes; /* of health, in a row */
     bool running;
     struct timer timer; /* the next probe; far ahead while one is under way, since moving it cannot fail */
+    mono_ms health_at;  /* when health is to be asked; what comes before asks for the configuration alone */
     /* The probe under way, if any. */
+    bool health_due; /* it asks for health, too */
     struct http_call *health_call, *config_call;
     struct kube_call *secret_call;
     long

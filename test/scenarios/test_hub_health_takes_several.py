@@ -1,5 +1,7 @@
 """One failed health check disables nothing: it takes several in a row, and several successes to come back."""
 
+import time
+
 from lib.fake import plain
 from lib.scorers import full, own, serve, wait_status
 
@@ -66,3 +68,23 @@ def test_the_first_success_is_enough(hub, fake, start_controller):
     hub.wait_scores("c1", "cpu", deadline=10)
     hub.apply_scorer("t", full(serve(fake, "/t", "memory")))
     hub.wait_scores("c1", "cpu", "memory", deadline=10)
+
+
+def test_failures_count_at_the_pace_of_the_interval(hub, fake, start_controller):
+    """Three failures are three intervals' worth, also while /config fails and is asked for again sooner; to come back takes no interval."""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    start_controller("--health-check-interval=6s", "--unhealthy-threshold=3", "--healthy-threshold=3")
+    hub.wait_scorer("s", "Ready", "True")
+    failed, asked = [], []
+    fake.on("/healthz", lambda c, r: (failed.append(time.monotonic()), BAD(c, r)))
+    fake.on("/config", lambda c, r: (asked.append(time.monotonic()), BAD(c, r)))
+    wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
+    assert len(failed) == 3 and failed[2] - failed[0] > 2 * 6 * 0.85
+    assert len(asked) > 3 and asked[1] - asked[0] < 5
+    good = []
+    serve(fake, "/config", "cpu")
+    fake.on("/healthz", lambda c, r: (good.append(time.monotonic()), GOOD(c, r)))
+    hub.wait_scorer("s", "Healthy", "True")
+    assert good[2] - good[0] < 8

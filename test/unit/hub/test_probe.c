@@ -50,13 +50,13 @@ static void test_thresholds(void **state)
         enum probe_health want;
         int64_t pause;
     } steps[] = {
-        {true, HEALTH_ACTIVE, INTERVAL_MS},    {false, HEALTH_ACTIVE, 1000},
-        {false, HEALTH_ACTIVE, 2000},          {true, HEALTH_ACTIVE, INTERVAL_MS},
-        {false, HEALTH_ACTIVE, 1000},          {false, HEALTH_ACTIVE, 2000},
+        {true, HEALTH_ACTIVE, INTERVAL_MS},    {false, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},   {true, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},   {false, HEALTH_ACTIVE, INTERVAL_MS},
         {false, HEALTH_INACTIVE, INTERVAL_MS}, {false, HEALTH_INACTIVE, INTERVAL_MS},
-        {true, HEALTH_INACTIVE, INTERVAL_MS},  {false, HEALTH_INACTIVE, INTERVAL_MS},
-        {true, HEALTH_INACTIVE, INTERVAL_MS},  {true, HEALTH_ACTIVE, INTERVAL_MS},
-        {false, HEALTH_ACTIVE, 1000},
+        {true, HEALTH_INACTIVE, 1000},         {false, HEALTH_INACTIVE, INTERVAL_MS},
+        {true, HEALTH_INACTIVE, 1000},         {true, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},
     };
     struct world *w = *state;
 
@@ -105,28 +105,69 @@ static void test_first_success_after_failures_decides(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-/* 1, 2, 4, ... seconds, never more than the interval. */
+/* Of an API that has not been judged: 1, 2, 4, ... seconds, never more than the interval. */
 static void test_back_off(void **state)
 {
     static const int64_t want[] = {1000, 2000, 4000, 8000, 16000, INTERVAL_MS, INTERVAL_MS, INTERVAL_MS};
     struct world *w = *state;
 
+    w->spec.mode = SYNC_NONE;
+    w->settings.unhealthy_after = 100;
     for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
-        push(w, "/config", bad);
+        push(w, "/healthz", bad);
         if (i == 0)
             begin(w);
         else
             probe_once(w);
         assert_pause(w, want[i]);
     }
-    assert_int_equal(status(w)->config.failures, ARRAY_SIZE(want));
-    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
-    probe_once(w);
-    assert_int_equal(status(w)->config.failures, 0);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
     w->settings.interval_ms = 500;
     push(w, "/healthz", bad);
     probe_once(w);
     assert_pause(w, 500);
+}
+
+/* A configuration is asked for again before health is, and health at its own pace: the threshold is a time, whatever else fails. */
+static void test_back_off_of_the_configuration(void **state)
+{
+    struct world *w = *state;
+    int64_t begun, failed_at[3];
+
+    fake_default(w->api, (struct fake_answer){.status = 503, .close = true});
+    probe_resume(w->p, HEALTH_ACTIVE, NULL);
+    begin(w);
+    begun = w->f->clock.mono.ms;
+    assert_pause(w, 1000);
+    for (unsigned i = 0; i < 3; i++) {
+        while (w->n[PROBE_HEALTH] < i + 1)
+            probe_once(w);
+        failed_at[i] = w->f->clock.mono.ms - begun;
+        assert_int_equal(status(w)->health, i < 2 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
+    }
+    assert_int_equal(failed_at[0], 0);
+    assert_in_range(failed_at[1], INTERVAL_MS * 9 / 10, INTERVAL_MS * 11 / 10);
+    assert_in_range(failed_at[2], INTERVAL_MS * 18 / 10, INTERVAL_MS * 22 / 10);
+    assert_in_range(w->n[PROBE_CONFIG], 7, 9);
+}
+
+/* Once it is good, the next is when health is due. */
+static void test_a_configuration_comes_back(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    push(w, "/config", bad);
+    probe_once(w);
+    assert_pause(w, 1000);
+    assert_int_equal(w->n[PROBE_HEALTH], 2);
+    probe_once(w);
+    assert_int_equal(w->n[PROBE_HEALTH], 2);
+    assert_true(status(w)->config.ok);
+    assert_in_range(pause_of(w), INTERVAL_MS * 9 / 10 - 1100, INTERVAL_MS * 11 / 10 - 900);
+    probe_once(w);
+    assert_int_equal(w->n[PROBE_HEALTH], 3);
+    assert_int_equal(w->n[PROBE_CONFIG], 4);
 }
 
 static void test_jitter(void **state)
@@ -410,6 +451,8 @@ int main(void)
         CASE(test_never_healthy),
         CASE(test_first_success_after_failures_decides),
         CASE(test_back_off),
+        CASE(test_back_off_of_the_configuration),
+        CASE(test_a_configuration_comes_back),
         CASE(test_jitter),
         CASE(test_resume),
         CASE(test_none_forgets),
