@@ -36,13 +36,19 @@ static void wipe_data(json_t *data)
         explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
 }
 
-/* A scorer must not be able to have the cluster's own credentials sent to wherever it likes. */
-static bool is_of_cluster(const json_t *secret)
+/* A Secret of a type was made for another use: that of a registry, a service account, a Helm release. Whoever writes DynamicScorers must not
+ * be able to have it sent to wherever he likes. */
+static bool is_refused(struct probe *p, const json_t *secret)
 {
     const char *type = cstr(kube_str(secret, "type", NULL));
 
-    return strcmp(type, "kubernetes.io/service-account-token") == 0 ||
-           strcmp(type, "bootstrap.kubernetes.io/token") == 0 || kube_get(secret, "data", "kubeconfig", NULL);
+    if (*type && strcmp(type, "Opaque") != 0)
+        missing(p, "refused: its type is %.80s, only Opaque ones are sent", type);
+    else if (kube_get(secret, "data", "kubeconfig", NULL))
+        missing(p, "refused: it holds credentials of a cluster");
+    else
+        return false;
+    return true;
 }
 
 static bool is_token(struct str s)
@@ -69,10 +75,8 @@ static void use_secret(struct probe *p, const json_t *secret)
     BUF_AUTO(token, MAX_TOKEN_BYTES);
     int r;
 
-    if (is_of_cluster(secret)) {
-        missing(p, "refused: it holds credentials of the cluster");
+    if (is_refused(p, secret))
         return;
-    }
     if (!value.p) {
         missing(p, "the Secret has no such key");
         return;

@@ -1,5 +1,7 @@
 """In Full mode a scoring API cannot have a token sent to a host that the DynamicScorer does not name."""
 
+import pytest
+
 from lib.fake import answer, plain
 from lib.scorers import api_config, full, serve, source, summaries
 
@@ -81,11 +83,32 @@ def test_config_is_asked_with_its_own(hub, fake, start_controller):
         assert "sesame" not in text
 
 
+def refused(hub, fake, start_controller, name, words):
+    """The Secret's value "s3cret" goes nowhere, and the condition says why."""
+    auth = {"tokenSecretRef": {"name": name, "key": "token"}}
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu"), configAuth=auth))
+    controller = start_controller()
+    _, _, message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")
+    assert f'"{name}"' in message and words in message
+    hub.wait_scorer("s", "Healthy", "True")
+    assert not fake.requests("/config") and all(r.token is None for r in fake.requests("/healthz"))
+    for text in (controller.log(), controller.get("/metrics").text, str(controller.status()), str(hub.scorer("s"))):
+        assert "s3cret" not in text
+
+
 def test_the_clusters_own_credentials_are_no_token(hub, fake, start_controller):
     hub.secret("bootstrap", kubeconfig="k", token="s3cret")
-    auth = {"tokenSecretRef": {"name": "bootstrap", "key": "token"}}
-    hub.apply_scorer("s", full(serve(fake, "/config", "cpu"), configAuth=auth))
-    start_controller()
-    _, _, message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")
-    assert "credentials" in message
-    assert not fake.requests("/config")
+    refused(hub, fake, start_controller, "bootstrap", "credentials")
+
+
+@pytest.mark.parametrize("kind", ["helm.sh/release.v1", "kubernetes.io/basic-auth"])
+def test_a_secret_of_a_type_is_no_token(hub, fake, start_controller, kind):
+    """It was made for another use."""
+    hub.secret("typed", kind, token="s3cret", password="s3cret")
+    refused(hub, fake, start_controller, "typed", kind)
+
+
+def test_a_secret_that_is_not_granted(hub, fake, start_controller):
+    """Which Secrets may be sent is for Kubernetes to say; here are its words."""
+    hub.secret("private", token="s3cret")
+    refused(hub, fake, start_controller, "private", 'secrets "private" is forbidden: User "dynamic-scoring-controller"')

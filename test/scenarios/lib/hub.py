@@ -134,9 +134,10 @@ class Hub:
         except AssertionError as error:
             raise AssertionError(f"{error}; {kind} is {last[-1]}") from None
 
-    def secret(self, name, **values):
+    def secret(self, name, kind="Opaque", **values):
+        """One that the controller may get has a name that test/kube-apiserver lists."""
         data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-        return self.kube.apply(f"{NAMESPACES}/{HUB_NAMESPACE}/secrets", name, {"data": data})
+        return self.kube.apply(f"{NAMESPACES}/{HUB_NAMESPACE}/secrets", name, {"type": kind, "data": data})
 
     def events(self, name=None):
         """[(type, reason, note)] about an object."""

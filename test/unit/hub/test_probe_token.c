@@ -79,6 +79,12 @@ static void test_token_stays_with_its_host(void **state)
     (void)fake_free(other);
 }
 
+#define TYPED(type)                                                       \
+    {                                                                     \
+        200, "{\"type\":\"" type "\",\"data\":{\"token\":\"c2VjcmV0\"}}", \
+            "refused: its type is " type ", only Opaque ones are sent"    \
+    }
+
 static void test_missing(void **state)
 {
     static const struct {
@@ -98,12 +104,20 @@ static void test_missing(void **state)
         {200, "{\"data\":{\"token\":\"Cg==\"}}", "empty"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0IHNlY3JldA==\"}}", "not a token"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0DQpYLUE6IGI=\"}}", "not a token"},
-        {200, "{\"type\":\"kubernetes.io/service-account-token\",\"data\":{\"token\":\"c2VjcmV0\"}}",
-         "holds credentials of the cluster"},
-        {200, "{\"type\":\"bootstrap.kubernetes.io/token\",\"data\":{\"token\":\"c2VjcmV0\"}}",
-         "holds credentials of the cluster"},
+        TYPED("kubernetes.io/service-account-token"),
+        TYPED("bootstrap.kubernetes.io/token"),
+        TYPED("kubernetes.io/dockerconfigjson"),
+        TYPED("kubernetes.io/dockercfg"),
+        TYPED("kubernetes.io/basic-auth"),
+        TYPED("kubernetes.io/ssh-auth"),
+        TYPED("kubernetes.io/tls"),
+        TYPED("helm.sh/release.v1"),
+        TYPED("opaque"),
+        {200, "{\"type\":\"a\\nb\",\"data\":{\"token\":\"c2VjcmV0\"}}", "its type is a b, only"},
+        {200, "{\"type\":\"Opaque\",\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
+         "refused: it holds credentials of a cluster"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
-         "holds credentials of the cluster"},
+         "refused: it holds credentials of a cluster"},
         {500, "boom", "boom"},
     };
     struct world *w = *state;
@@ -125,7 +139,8 @@ static void test_missing(void **state)
     set(w);
     probe_once(w);
     assert_part(&status(w)->config, false, "TokenMissing", "not a name that a Secret can have");
-    push_secret(w, "c2Vjb25k");
+    /* Of no type, as the API server takes for Opaque. */
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"data\":{\"token\":\"c2Vjb25k\"}}"});
     w->spec.config_token.name = "api";
     set(w);
     probe_once(w);
