@@ -1,8 +1,9 @@
 /* Asks one scoring API how it is, and in Full mode for its configuration, again and again: on the loop, with deadlines and ceilings, so
  * that one that hangs slows no other.
  *
- * Health: GET <origin>/healthz, 2xx is good. Where there is no such path (404, 405, 501) the configURL's own answer counts. Unhealthy after
- * so many failures in a row, healthy after so many successes; of an API that has not been judged yet the first success decides.
+ * Health: GET <origin>/healthz, 2xx is good. Where there is no such path (404, 405, 501), or it is not for all (401, 403), configURL's own
+ * answer counts. Unhealthy after so many failures in a row, healthy after so many successes; of an API that has not been judged yet the
+ * first success decides.
  * Configuration: GET configURL; an answer of 2xx that makes, with the DynamicScorer, a summary that agents take and that sends no token
  * where it may not go. Anything else leaves the last good one.
  * Sooner than after an interval (1 s, doubled up to that) is asked again: for health as long as that is unknown, for a configuration that

@@ -79,9 +79,15 @@ static struct http_request request(const struct probe *p, const char *url)
 
 /* ---- Health ---- */
 
+/* There is none, or it is not for all, and the token is for configURL. */
 static bool has_no_healthz(const struct http_answer *a)
 {
-    return a->error == HTTP_OK && (a->status == 404 || a->status == 405 || a->status == 501);
+    static const long none[] = {401, 403, 404, 405, 501};
+
+    for (size_t i = 0; a->error == HTTP_OK && i < ARRAY_SIZE(none); i++)
+        if (a->status == none[i])
+            return true;
+    return false;
 }
 
 static void on_health(void *arg, struct http_answer *a)
@@ -128,7 +134,9 @@ void probe_health_by_config(struct probe *p)
         r = p->answer;
     } else {
         text_http_status(words, sizeof(words), p->no_healthz, STR(""));
-        (void)snprintf(text, sizeof(text), "%s: there is no such path, but the server answers", words);
+        (void)snprintf(text, sizeof(text), "%s: %s, but the server answers", words,
+                       p->no_healthz == 401 || p->no_healthz == 403 ? "it is not for all"
+                                                                    : "there is no such path");
         say(&r, p->health_url, text);
     }
     p->no_healthz = 0;

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.fake import answer, plain
-from lib.scorers import api_config, full, serve, source, summaries
+from lib.scorers import api_config, full, own, serve, source, summaries
 
 TOKEN = {"tokenSecretRef": {"name": "prom", "key": "token"}}
 REFERENCE = ("sourceEndpointAuthName", "sourceEndpointAuthKey")
@@ -81,6 +81,27 @@ def test_config_is_asked_with_its_own(hub, fake, start_controller):
     assert all(r.token is None for r in fake.requests("/healthz"))
     for text in (controller.log(), controller.get("/metrics").text, str(hub.scorer("s"))):
         assert "sesame" not in text
+
+
+@pytest.mark.parametrize("mode", ["Full", "None"])
+def test_an_api_that_is_not_for_all_is_healthy(hub, fake, start_controller, mode):
+    """It answers 401 to whoever comes without the token, also on /healthz; so does /config, and that is asked with it."""
+    good, bad = answer(api_config("cpu")), plain('{"detail": "who are you?"}', 401)
+    fake.on("/healthz", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))
+    url = fake.on("/config", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.secret("api", token="sesame")
+    auth = {"tokenSecretRef": {"name": "api", "key": "token"}}
+    hub.apply_scorer("s", (full(url) if mode == "Full" else own("cpu", fake.url)) | {"configAuth": auth})
+    start_controller("--unhealthy-threshold=1")
+    hub.wait_scores("c1", "cpu")
+    hub.wait_scorer("s", "Ready", "True")
+    assert all(r.token is None for r in fake.requests("/healthz"))
+    # A token that counts no more shows.
+    hub.secret("api", token="old")
+    _, _, message = hub.wait_scorer("s", "Healthy", "False", "HTTPStatus")
+    assert "401" in message and "who are you?" in message
 
 
 def refused(hub, fake, start_controller, name, words):

@@ -38,7 +38,7 @@ static void test_bad_health(void **state)
         {{.status = 500, .body = "{\"detail\":[1]}"}, "HTTPStatus", "Error: {\"detail\":[1]}"},
         {{.status = 500, .body = ""}, "HTTPStatus", "/healthz: HTTP 500 Internal Server Error"},
         {{.status = 304}, "HTTPStatus", "HTTP 304"},
-        {{.status = 401, .body = "{}"}, "HTTPStatus", "HTTP 401"},
+        {{.status = 400, .body = "{}"}, "HTTPStatus", "HTTP 400"},
         {{.mode = FAKE_HANG}, "Timeout", "/healthz: no answer within 1.0 s"},
         {{.mode = FAKE_HANG_LATE, .body = "healthy"}, "Timeout", "answer not complete within 1.0 s"},
         {{.mode = FAKE_CLOSE}, "Broken", "/healthz: "},
@@ -217,16 +217,18 @@ static void test_no_healthz(void **state)
         {SYNC_FULL, {.mode = FAKE_CLOSE}, false, "Broken", "/config: ", "Broken"},
         {SYNC_NONE, {.body = "anything"}, true, "Healthy", "/config: HTTP 200 OK", ""},
         {SYNC_NONE, {.status = 500}, false, "HTTPStatus", "/config: HTTP 500", ""},
+        {SYNC_NONE, {.status = 401, .body = "who?"}, false, "HTTPStatus", "HTTP 401 Unauthorized: who?", ""},
         {SYNC_NONE, {.mode = FAKE_CLOSE}, false, "Broken", "/config: ", ""},
     };
-    static const int missing[] = {404, 405, 501};
+    static const int missing[] = {404, 405, 501, 401, 403};
     struct world *w = *state;
 
     w->settings.unhealthy_after = w->settings.healthy_after = 1;
     for (size_t i = 0; i < ARRAY_SIZE(cases) * 2; i++) {
         bool late = i >= ARRAY_SIZE(cases); /* /healthz answers after configURL */
         size_t k = i % ARRAY_SIZE(cases);
-        push(w, "/healthz", (struct fake_answer){.status = missing[i % 3], .delay_ms = late ? 100 : 0});
+        push(w, "/healthz",
+             (struct fake_answer){.status = missing[i % ARRAY_SIZE(missing)], .delay_ms = late ? 100 : 0});
         push(w, "/config", cases[k].config);
         w->spec.mode = cases[k].mode;
         set(w);
@@ -258,6 +260,11 @@ static void test_scoring_host(void **state)
     assert_part(&status(w)->probe, true, "Healthy",
                 "/healthz: HTTP 404 Not Found: there is no such path, but the server answers");
     assert_int_equal(fake_requests(w->api), 2);
+    push(w, "/healthz", (struct fake_answer){.status = 403});
+    probe_once(w);
+    assert_part(&status(w)->probe, true, "Healthy",
+                "HTTP 403 Forbidden: it is not for all, but the server answers");
+    assert_int_equal(fake_requests(w->api), 3);
     w->spec.own.scoring.host = fake_kube_text(w->f, "http://localhost:%u", fake_port(w->api));
     set(w);
     assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
