@@ -72,11 +72,13 @@ static void merge_names(struct merged *m, const char *name)
 {
     const struct api_config *own = &m->spec->own, *api = m->api;
 
-    m->name = (api ? api->name : NULL) ?: own->name;
-    m->score_name = (api ? api->scoring.score_name : NULL) ?: own->scoring.score_name ?: m->name;
+    const char *api_name = api ? api->name : NULL;
+
+    m->name = api_name ?: own->name ?: name;
+    /* spec.name is another spelling of the score's name. What /config calls itself is one for want of any. */
+    m->score_name = (api ? api->scoring.score_name : NULL) ?: own->scoring.score_name ?: own->name ?: api_name;
     if (!m->score_name && m->spec->mode == SYNC_NONE)
         m->score_name = name;
-    m->name = m->name ?: name;
 }
 
 static int merge_params(struct merged *m)
