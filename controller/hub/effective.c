@@ -88,23 +88,24 @@ static int put_problem(struct buf *into, struct str text, const struct merged *m
     return r ?: buf_put(into, rest.p + key.n, rest.n - key.n);
 }
 
-static int explain(struct effective *e, const struct problems *p, const struct merged *m, size_t source)
+/* Appends the problems of that kind. */
+static int say(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_kind kind,
+               const struct merged *m, size_t source)
 {
     BUF_AUTO(said, 64 * 1024);
-    int r = 0;
+    int r = buf_puts(&said, out);
 
     for (size_t i = 0; i < p->n && r == 0; i++)
-        if (p->list[i].kind == PROBLEM_ERROR)
+        if (p->list[i].kind == kind)
             r = put_problem(&said, str_of(p->list[i].text), m, source);
-    if (r == -ENOMEM || p->out_of_memory)
-        return -ENOMEM;
-    e->reason = EFFECTIVE_INCOMPLETE;
-    text_line(e->why, sizeof(e->why), buf_str(&said));
+    if (r == -ENOMEM)
+        return r;
+    text_line(out, SPEC_WHY_BYTES, buf_str(&said));
     return 0;
 }
 
 /* Reads the summary as an agent does. */
-static int check_text(struct effective *e, struct str text, const struct merged *m, size_t source)
+static int check_text(struct effective *e, struct str text, const struct merged *m, size_t source, bool all)
 {
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
     CLEANUP(problems_done) struct problems p = {0};
@@ -119,10 +120,13 @@ static int check_text(struct effective *e, struct str text, const struct merged 
         return r;
     if (p.out_of_memory)
         return -ENOMEM;
-    if (p.errors)
-        return explain(e, &p, m, source);
+    if (p.errors) {
+        e->reason = EFFECTIVE_INCOMPLETE;
+        return say(e->why, &p, PROBLEM_ERROR, m, source);
+    }
     e->interval_ms = s.list[0].interval_ms;
-    return 0;
+    /* Of several sources each has told its own. */
+    return all && m->n_sources > 1 ? 0 : say(e->warning, &p, PROBLEM_WARNING, m, source);
 }
 
 /* Makes the summary with one source's members, or with all that there are, and checks it. */
@@ -132,7 +136,7 @@ static int make_text(struct effective *e, struct buf *into, const struct merged 
     int r = merged_summary(&o, m, source, all);
 
     r = r ?: kube_json_print(o, into);
-    r = r ?: check_text(e, buf_str(into), m, source);
+    r = r ?: check_text(e, buf_str(into), m, source, all);
     if (r != -EFBIG)
         return r;
     e->reason = EFFECTIVE_INCOMPLETE;

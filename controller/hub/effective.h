@@ -20,6 +20,7 @@ struct effective {
     enum effective_reason reason;
     char why
         [SPEC_WHY_BYTES]; /* one sentence, naming the field as the DynamicScorer spells it; empty on EFFECTIVE_OK */
+    char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: agents take it, and will fail with it; mostly empty */
     enum sync_mode mode;
     enum config_source source;
     char *score_name; /* set whenever it is known, also when something else is wrong; NULL otherwise */

@@ -78,8 +78,11 @@ static void set_valid(const struct hub_scorer *s, struct status_condition *c)
         condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_why,
                       s->has_spec ? "; the spec read before stays in force" : "");
     else
-        condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s",
-                      reason == EFFECTIVE_OK ? "clusters can be given it" : s->effective.why,
+        condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
+                      reason != EFFECTIVE_OK  ? s->effective.why
+                      : *s->effective.warning ? "clusters can be given it, but will fail with it: "
+                                              : "clusters can be given it",
+                      reason == EFFECTIVE_OK ? s->effective.warning : "",
                       s->effective.kept ? "; the one before stays in force" : "");
 }
 

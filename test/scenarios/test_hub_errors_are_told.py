@@ -2,7 +2,8 @@
 
 import json
 
-from lib.scorers import distributed, full, own, serve, wait_status
+from lib.fake import plain
+from lib.scorers import distributed, full, own, serve, source, wait_status
 
 
 def report(*scorers, **more):
@@ -73,6 +74,19 @@ def test_other_peoples_words_are_one_line(hub, fake, start_controller):
     status = wait_status(hub, "s", lambda s: s["clusters"]["failing"] == 1, "it is told")
     for text in [status["failingClusters"][0]["error"], *(c["message"] for c in status["conditions"])]:
         assert text.isprintable() and len(text) < 2000
+
+
+def test_what_prometheus_will_refuse(hub, fake, start_controller):
+    fake.on("/healthz", plain("ok"))
+    many = source()
+    many["params"].update(range=86400, step=1)
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", own("cpu", fake.url, source=many))
+    start_controller()
+    _, _, message = hub.wait_scorer("s", "Valid", "True")
+    assert "spec.source.params.step" in message and "86401 points" in message and "refuses more than 11,000" in message
+    hub.wait_scores("c1", "cpu")
 
 
 def test_a_spec_that_cannot_be_used(hub, fake, start_controller):

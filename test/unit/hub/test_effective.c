@@ -277,6 +277,36 @@ static void says_what_does_not_suffice(void **state)
     }
 }
 
+/* What agents take, and Prometheus does not. */
+static void warns(void **state)
+{
+#define POINTS(range, points) \
+    range " seconds in steps of 1 are " points " points a series, and Prometheus refuses more than 11,000"
+    static const struct {
+        const char *spec, *config, *warning;
+    } rows[] = {
+        {URL ",'source':{'host':'http://p','query':{'query':'q','range':11000,'step':1}}", NULL, ""},
+        {URL ",'source':{'host':'http://p','query':{'query':'q','range':11001,'step':1}}", NULL,
+         "spec.source.params.step: " POINTS("11001", "11002")},
+        {FULL "," GOOD, "{'source':{'params':{'range':86400,'step':1}}}",
+         "source.params.step in /config: " POINTS("86400", "86401")},
+        {URL
+         ",'sources':[{'host':'http://p','query':{'query':'q','range':20000,'step':1}},"
+         "{'host':'http://p','query':'q'},{'host':'http://q','query':{'query':'q','range':30000,'step':1}}]",
+         NULL,
+         "spec.sources[0].params.step: " POINTS("20000", "20001") "; spec.sources[2].params.step: " POINTS(
+             "30000", "30001")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(effective_done) struct effective e = make(rows[i].spec, rows[i].config);
+
+        assert_int_equal(e.reason, EFFECTIVE_OK);
+        assert_string_equal(e.warning, rows[i].warning);
+    }
+}
+
 static void sends_one_agents_query_for_one_place(void **state)
 {
     static const struct {
@@ -411,6 +441,7 @@ int main(void)
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(knows_whose_word_counts),
         cmocka_unit_test(says_what_does_not_suffice),
+        cmocka_unit_test(warns),
         cmocka_unit_test(sends_one_agents_query_for_one_place),
         cmocka_unit_test(lists_several_places),
         cmocka_unit_test(takes_one_source_for_all),

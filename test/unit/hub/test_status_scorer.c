@@ -159,6 +159,17 @@ static void incomplete(struct world *w)
     SET_TEXT(w->scorer.effective.why, "spec.source.params.query: missing");
 }
 
+static void incomplete_kept(struct world *w)
+{
+    incomplete(w);
+    w->scorer.effective.kept = true;
+}
+
+static void warned(struct world *w)
+{
+    SET_TEXT(w->scorer.effective.warning, "too many points");
+}
+
 static void token_host(struct world *w)
 {
     w->scorer.effective.reason = EFFECTIVE_TOKEN_HOST;
@@ -358,6 +369,13 @@ static const struct {
     {bad_first_spec, "Ready", "False InvalidSpec: ", "https URL"},
     {incomplete, "Valid", "False Incomplete: ", "spec.source.params.query: missing"},
     {incomplete, "Ready", "False Incomplete: ", "missing"},
+    {incomplete, "Distributed", "False NotSelected: ", "nothing valid"},
+    {incomplete_kept, "Valid",
+     "False Incomplete: ", "spec.source.params.query: missing; the one before stays in force"},
+    {incomplete_kept, "Distributed", "True Distributed: ", ""},
+    {incomplete_kept, "Ready", "False Incomplete: ", "missing"},
+    {warned, "Valid", "True Valid: ", "clusters can be given it, but will fail with it: too many points"},
+    {warned, "Ready", "True Ready: ", ""},
     {token_host, "Valid", "False TokenHostNotAllowed: ", "http://evil"},
     {younger_of_two, "UniqueScoreName",
      "False DuplicateScoreName: ", "belongs to DynamicScorer other, which is older"},
