@@ -10,6 +10,7 @@
 #include "controller/kube/lease.h"
 #include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
+#include "controller/placement/name.h"
 #include "exporter/base/map.h"
 
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
@@ -62,8 +63,12 @@ struct hub_scorer {
     enum probe_health health; /* as the last plan knew it */
     uint64_t told;            /* hash of what the last look at the status was for */
     struct effective effective;
-    const struct hub_scorer *older;   /* has the same score name and came first; NULL when there is none */
+    char object_name[OBJECT_NAME_MAX +
+                     1]; /* the AddOnPlacementScore that the score name leads to; empty without */
+    const struct hub_scorer
+        *older; /* has the same score name or object and came first; NULL when there is none */
     const struct hub_scorer *younger; /* one of those that came later */
+    bool same_object;                 /* older has another score name, and the same object */
     size_t entry;                     /* in the plan; SIZE_MAX: it is in no summary */
     struct tally tally;
     struct written written;
@@ -190,6 +195,12 @@ bool hub_config_held(const struct hub *h);
 json_t *hub_config_finalizers(const struct hub *h, const struct hub_config *c, int *ret_error);
 
 /* ---- hub_plan.c ---- */
+
+/* Whether what the scorer shares with its older or younger one is the object alone. */
+static inline bool hub_scorer_shares_object(const struct hub_scorer *s)
+{
+    return s->older ? s->same_object : s->younger && s->younger->same_object;
+}
 
 /* Who has a score name, what goes into the plan, and what each cluster is to have. */
 int hub_plan_now(struct hub *h);

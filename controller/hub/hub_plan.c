@@ -3,29 +3,44 @@
 
 #include <errno.h>
 
+/* What no two scorers may have: a score name, and the AddOnPlacementScore that it leads to. */
+struct owners {
+    struct map names, objects;
+};
+
+static int claim(struct owners *owners, struct hub_scorer *s)
+{
+    struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
+
+    s->object_name[0] = '\0';
+    if (strcmp(cstr(s->spec.destination), "None") != 0)
+        (void)object_name(str_of(s->effective.score_name), s->object_name);
+    s->same_object = !owner;
+    if (!owner && *s->object_name)
+        owner = map_get(&owners->objects, s->object_name);
+    if (owner) {
+        s->older = owner;
+        owner->younger = s;
+        return 0;
+    }
+    return map_set(&owners->names, s->effective.score_name, s)
+               ?: (*s->object_name ? map_set(&owners->objects, s->object_name, s) : 0);
+}
+
 /* Of two scorers with one score name the older has it, healthy or not: a name that changed hands with each failed probe would mix
  * two scorers' scores. */
 static int find_duplicates(struct hub *h)
 {
-    struct map owners = {0};
+    struct owners owners = {0};
     int r = 0;
 
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
-    for (size_t i = 0; i < h->n_scorers && r == 0; i++) {
-        struct hub_scorer *s = h->by_age[i], *owner;
-
-        if (!s->effective.score_name)
-            continue;
-        owner = map_get(&owners, s->effective.score_name);
-        if (owner) {
-            s->older = owner;
-            owner->younger = s;
-        } else {
-            r = map_set(&owners, s->effective.score_name, s);
-        }
-    }
-    map_done(&owners);
+    for (size_t i = 0; i < h->n_scorers && r == 0; i++)
+        if (h->by_age[i]->effective.score_name)
+            r = claim(&owners, h->by_age[i]);
+    map_done(&owners.names);
+    map_done(&owners.objects);
     return r;
 }
 

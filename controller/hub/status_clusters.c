@@ -7,7 +7,7 @@ static const char *not_selected(const struct hub_scorer *s)
     if (!s->has_spec || !effective_usable(&s->effective))
         return "left out: there is nothing valid to give to clusters";
     if (s->older)
-        return "left out: an older DynamicScorer has the same score name";
+        return "left out: an older DynamicScorer has the same score name or AddOnPlacementScore";
     if (hub_scorer_healthy(s))
         return NULL;
     return scorer_probe(s)->health == HEALTH_INACTIVE

@@ -24,8 +24,8 @@ static void same_name_note(struct out *o, const struct hub_scorer *s)
 
     if (!other)
         return;
-    html(o, "<div class=\"note%s\"><p><b>Same score name</b> as <bdi>%s</bdi>, which is ",
-         s->older ? " bad" : "", other->name);
+    html(o, "<div class=\"note%s\"><p><b>Same %s</b> as <bdi>%s</bdi>, which is ", s->older ? " bad" : "",
+         hub_scorer_shares_object(s) ? "AddOnPlacementScore" : "score name", other->name);
     html(o, "%s</p></div>\n", s->older ? "older: this one is in no summary." : "younger, and in no summary.");
 }
 

@@ -86,9 +86,23 @@ static void set_valid(const struct hub_scorer *s, struct status_condition *c)
                       s->effective.kept ? "; the one before stays in force" : "");
 }
 
+/* Two score names that lead to one object. */
+static void set_same_object(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct hub_scorer *other = s->older ?: s->younger;
+
+    condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                  "score name %.256s leads to AddOnPlacementScore %s, as does %.256s of DynamicScorer %s, %s",
+                  cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
+                  other->name,
+                  s->older ? "which is older: this one is left out" : "which is younger and left out");
+}
+
 static void set_unique(const struct hub_scorer *s, struct status_condition *c)
 {
-    if (s->older)
+    if (hub_scorer_shares_object(s))
+        set_same_object(s, c);
+    else if (s->older)
         condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
                       "score name %s belongs to DynamicScorer %s, which is older: this one is left out",
                       cstr(s->effective.score_name), s->older->name);

@@ -1,9 +1,9 @@
-"""Two DynamicScorers with one score name: both are told, and the older keeps it."""
+"""Two DynamicScorers with one score name, or one object: both are told, and the older keeps it."""
 
 import time
 
-from lib.fake import answer
-from lib.scorers import api_config, full, serve, summaries
+from lib.fake import answer, plain
+from lib.scorers import api_config, full, own, serve, summaries
 
 
 def two(hub, fake):
@@ -61,3 +61,24 @@ def test_an_unhealthy_older_one_keeps_its_name(hub, fake, other_fake, start_cont
     hub.wait_scorer("older", "Healthy", "False")
     hub.wait_scores("c1")
     assert hub.scorer_condition("younger", "UniqueScoreName")[0] == "False"
+
+
+def test_two_names_of_one_object(hub, fake, start_controller):
+    """Both scores would be written into one AddOnPlacementScore. Without a destination there is none."""
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("older", own("same_name", fake.url))
+    time.sleep(1.1)
+    hub.apply_scorer("younger", own("same-name", fake.url))
+    hub.apply_scorer("silent", own("SAME-name", fake.url, scoreDestination="None"))
+    fake.on("/healthz", plain("ok"))
+    start_controller()
+    for name, other, words in (("older", "younger", "younger and left out"), ("younger", "older", "this one is left out")):
+        _, _, message = hub.wait_scorer(name, "UniqueScoreName", "False", "DuplicateScoreName")
+        assert "same_name" in message and "AddOnPlacementScore same-name" in message and f"DynamicScorer {other}," in message
+        assert words in message
+    hub.wait_scores("c1", "SAME-name", "same_name")
+    hub.wait_scorer("silent", "UniqueScoreName", "True")
+    hub.apply_scorer("older", own("another", fake.url))
+    hub.wait_scores("c1", "SAME-name", "another", "same-name")
+    hub.wait_scorer("younger", "UniqueScoreName", "True")

@@ -187,6 +187,27 @@ static void older_of_two(struct world *w)
     w->scorer.younger = &w->other;
 }
 
+static void share_object(struct world *w, struct hub_scorer *younger)
+{
+    static char name[] = "other_name";
+
+    SET_TEXT(w->scorer.object_name, "other-name");
+    w->other.effective.score_name = name;
+    younger->same_object = true;
+}
+
+static void younger_of_object(struct world *w)
+{
+    younger_of_two(w);
+    share_object(w, &w->scorer);
+}
+
+static void older_of_object(struct world *w)
+{
+    older_of_two(w);
+    share_object(w, &w->other);
+}
+
 static void long_name(struct world *w)
 {
     static char name[4096];
@@ -384,6 +405,12 @@ static const struct {
     {older_of_two, "UniqueScoreName",
      "False DuplicateScoreName: ", "DynamicScorer other has the same score name"},
     {older_of_two, "Ready", "True Ready: ", ""},
+    {younger_of_object, "UniqueScoreName", "False DuplicateScoreName: ",
+     "leads to AddOnPlacementScore other-name, as does other_name of DynamicScorer other, which is older: "
+     "this one is left out"},
+    {older_of_object, "UniqueScoreName", "False DuplicateScoreName: ",
+     "leads to AddOnPlacementScore other-name, as does other_name of DynamicScorer other, which is younger "
+     "and left out"},
     {long_name, "UniqueScoreName", "False DuplicateScoreName: ", "..."},
     {no_config, "Distributed", "False NoConfig: ", "dynamic-scoring-config in namespace ocm"},
     {no_config, "Ready", "False NoConfig: ", ""},
