@@ -76,8 +76,7 @@ static const char *take_format(void *arg, const char *v)
 
 static const char *take_once(void *arg, const char *v)
 {
-    (void)v;
-    ((struct flagged *)arg)->options.once = true;
+    ((struct flagged *)arg)->options.once = flag_on(v);
     return NULL;
 }
 

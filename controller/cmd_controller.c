@@ -1,12 +1,12 @@
 /* `dynamic-scoring controller`: the hub's part. */
 #include "controller/commands.h"
 #include "controller/hub/web.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/rand.h"
 #include "exporter/metric/version.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,7 @@ enum {
     MAX_TIMEOUT_MS = 300 * 1000,
     MAX_THRESHOLD = 100,
     MAX_QPS = 100000,
+    MAX_NAMESPACE = 63,
 };
 
 struct flagged {
@@ -36,133 +37,98 @@ static const char *take_kubeconfig(void *arg, const char *v)
     return *v ? NULL : "a path";
 }
 
+/* An RFC 1123 label, as the API server wants it. */
+static const char *wrong_namespace(const char *v)
+{
+    size_t n = strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    return n > 0 && n <= MAX_NAMESPACE && !v[n] && v[0] != '-' && v[n - 1] != '-'
+               ? NULL
+               : "a namespace: at most 63 of a-z, 0-9 and -, the first and the last no -";
+}
+
 static const char *take_namespace(void *arg, const char *v)
 {
     ((struct flagged *)arg)->hub.namespace = v;
-    return *v ? NULL : "a name";
+    return wrong_namespace(v);
 }
 
 static const char *take_agent_namespace(void *arg, const char *v)
 {
     ((struct flagged *)arg)->hub.agent_namespace = v;
-    return *v ? NULL : "a name";
+    return wrong_namespace(v);
 }
 
-static bool is_address(const char *v)
+static const char *wrong_address(const char *v)
 {
-    return strcmp(v, "0") == 0 || strrchr(v, ':');
+    return strcmp(v, "0") == 0 || httpd_is_address(v)
+               ? NULL
+               : "host:port, :port, or 0 for none; ports are 0 to 65535";
 }
 
 static const char *take_metrics_address(void *arg, const char *v)
 {
     ((struct flagged *)arg)->metrics_address = v;
-    return is_address(v) ? NULL : "host:port, :port, or 0 for none";
+    return wrong_address(v);
 }
 
 static const char *take_health_address(void *arg, const char *v)
 {
     ((struct flagged *)arg)->health_address = v;
-    return is_address(v) ? NULL : "host:port, :port, or 0 for none";
-}
-
-/* As Go writes durations: 500ms, 30s, 1m30s; a bare number is seconds. */
-static bool take_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret)
-{
-    static const struct {
-        struct str unit;
-        int64_t ms;
-    } units[] = {{{"ms", 2}, 1}, {{"s", 1}, 1000}, {{"m", 1}, 60000}, {{"h", 1}, 3600000}};
-    int64_t sum = 0;
-
-    for (const char *at = v; *at || at == v;) {
-        char *end;
-        long long n = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : -1;
-        size_t u = 0;
-
-        if (n < 0 || n > INT32_MAX)
-            return false;
-        if (!*end && at == v) {
-            sum = n * 1000;
-            break;
-        }
-        while (u < ARRAY_SIZE(units) && strncmp(end, units[u].unit.p, units[u].unit.n) != 0)
-            u++;
-        if (u == ARRAY_SIZE(units))
-            return false;
-        sum += n * units[u].ms;
-        at = end + units[u].unit.n;
-    }
-    *ret = sum;
-    return sum >= min_ms && sum <= max_ms;
+    return wrong_address(v);
 }
 
 static const char *take_interval(void *arg, const char *v)
 {
-    return take_duration(v, 1000, MAX_INTERVAL_MS, &((struct flagged *)arg)->hub.probe.interval_ms)
+    return flag_duration(v, 1000, MAX_INTERVAL_MS, &((struct flagged *)arg)->hub.probe.interval_ms)
                ? NULL
                : "a duration from 1s to 24h";
 }
 
 static const char *take_timeout(void *arg, const char *v)
 {
-    return take_duration(v, 100, MAX_TIMEOUT_MS, &((struct flagged *)arg)->hub.probe.timeout_ms)
+    return flag_duration(v, 100, MAX_TIMEOUT_MS, &((struct flagged *)arg)->hub.probe.timeout_ms)
                ? NULL
                : "a duration from 100ms to 5m";
 }
 
-static bool take_number(const char *v, unsigned max, unsigned *ret)
-{
-    char *end;
-    unsigned long n;
-
-    errno = 0;
-    n = strtoul(v, &end, 10);
-    if (errno || end == v || *end || *v == '-' || n < 1 || n > max)
-        return false;
-    *ret = (unsigned)n;
-    return true;
-}
-
 static const char *take_unhealthy(void *arg, const char *v)
 {
-    return take_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.unhealthy_after) ? NULL
+    return flag_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.unhealthy_after) ? NULL
                                                                                               : "1 to 100";
 }
 
 static const char *take_healthy(void *arg, const char *v)
 {
-    return take_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.healthy_after) ? NULL
+    return flag_number(v, MAX_THRESHOLD, &((struct flagged *)arg)->hub.probe.healthy_after) ? NULL
                                                                                             : "1 to 100";
 }
 
 static const char *take_qps(void *arg, const char *v)
 {
-    return take_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_qps) ? NULL : "1 to 100000";
+    return flag_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_qps) ? NULL : "1 to 100000";
 }
 
 static const char *take_burst(void *arg, const char *v)
 {
-    return take_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_burst) ? NULL : "1 to 100000";
+    return flag_number(v, MAX_QPS, &((struct flagged *)arg)->hub.api_burst) ? NULL : "1 to 100000";
 }
 
 static const char *take_leader_elect(void *arg, const char *v)
 {
-    (void)v;
-    ((struct flagged *)arg)->hub.leader_elect = true;
+    ((struct flagged *)arg)->hub.leader_elect = flag_on(v);
     return NULL;
 }
 
 static const char *take_keep(void *arg, const char *v)
 {
-    (void)v;
-    ((struct flagged *)arg)->hub.keep_unhealthy = true;
+    ((struct flagged *)arg)->hub.keep_unhealthy = flag_on(v);
     return NULL;
 }
 
 static const char *take_refuse(void *arg, const char *v)
 {
-    (void)v;
-    ((struct flagged *)arg)->hub.probe.public_only = true;
+    ((struct flagged *)arg)->hub.probe.public_only = flag_on(v);
     return NULL;
 }
 
@@ -185,25 +151,29 @@ static const struct flag flags[] = {
      take_namespace},
     {"agent-namespace", "NAMESPACE", "Where the ConfigMap goes on managed clusters. Default dynamic-scoring.",
      take_agent_namespace},
-    {"leader-elect", NULL, "Of several replicas one works and the others stand by.", take_leader_elect},
+    {"leader-elect", NULL, "Of several replicas one works and the others stand by. Default false.",
+     take_leader_elect},
     {"metrics-bind-address", "ADDRESS", "/metrics and the status page. Default :8080; 0 for none.",
      take_metrics_address},
     {"health-probe-bind-address", "ADDRESS", "/healthz and /readyz. Default :8081; 0 for none.",
      take_health_address},
-    {"health-check-interval", "DURATION", "Time between two looks at a scoring API. Default 30s.",
-     take_interval},
-    {"health-check-timeout", "DURATION", "Deadline of each request to a scoring API. Default 10s.",
-     take_timeout},
-    {"unhealthy-threshold", "N", "Failures in a row that make a scoring API unhealthy. Default 3.",
+    {"health-check-interval", "DURATION",
+     "Time between two looks at a scoring API, from 1s to 24h. Default 30s.", take_interval},
+    {"health-check-timeout", "DURATION",
+     "Deadline of each request to a scoring API, from 100ms to 5m. Default 10s.", take_timeout},
+    {"unhealthy-threshold", "N", "Failures in a row that make a scoring API unhealthy, 1 to 100. Default 3.",
      take_unhealthy},
-    {"healthy-threshold", "N", "Successes in a row that make it healthy again. Default 2.", take_healthy},
-    {"keep-unhealthy", NULL, "Leave unhealthy scorers in the clusters' summaries.", take_keep},
+    {"healthy-threshold", "N", "Successes in a row that make it healthy again, 1 to 100. Default 2.",
+     take_healthy},
+    {"keep-unhealthy", NULL, "Leave unhealthy scorers in the clusters' summaries. Default false.", take_keep},
     {"refuse-private-addresses", NULL,
-     "Do not connect to scoring APIs in private, loopback and link-local address ranges.", take_refuse},
+     "Do not connect to scoring APIs in private, loopback and link-local address ranges. Default false.",
+     take_refuse},
     {"kube-api-qps", "N",
-     "ManifestWorks written in each second, and a quarter of that for clusters that join. Default 200.",
+     "ManifestWorks written in each second, and a quarter of that for clusters that join, 1 to 100000. "
+     "Default 200.",
      take_qps},
-    {"kube-api-burst", "N", "The same at once. Default 400.", take_burst},
+    {"kube-api-burst", "N", "The same at once, 1 to 100000. Default 400.", take_burst},
     {"log.level", "LEVEL", "debug, info, warn or error. Default info.", take_level},
     {"log.format", "FORMAT", "logfmt or json. Default logfmt.", take_format},
     {NULL, NULL, NULL, NULL},
@@ -318,6 +288,11 @@ static int run_controller(struct flagged *f)
         r = http_new(&http, loop, agent);
     if (r == 0)
         r = kube_new(&kube, loop, http, &options);
+    /* Later it may be broken for a while: the last good credentials stay in use. At first it is a mistake. */
+    if (r == 0 && kube_trouble(kube)) {
+        log_error("cannot start", L_STR("err", kube_trouble(kube)));
+        return 1;
+    }
     if (r == 0)
         r = metrics_new(&metrics, METRIC_OWNER_LOOP);
     f->hub.loop = loop;

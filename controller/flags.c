@@ -1,6 +1,9 @@
 #include "controller/flags.h"
 
+#include "exporter/base/def.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void print_help(const struct command *c)
@@ -47,12 +50,11 @@ static int take_flag(const struct command *c, int argc, char **argv, int i, void
         value = argv[i + 1];
         used = 2;
     }
-    /* Every switch is off until it is given. */
-    if (!f->value && value && strcmp(value, "false") == 0)
-        return used;
-    if (!f->value && value && strcmp(value, "true") != 0)
+    if (!f->value && !value)
+        value = "true";
+    if (!f->value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
         return usage(c, name, (int)n, "expected true or false", "");
-    wrong = f->take(arg, value ? value : "");
+    wrong = f->take(arg, value);
     return wrong ? usage(c, name, (int)n, "expected ", wrong) : used;
 }
 
@@ -80,4 +82,65 @@ int flags_parse(const struct command *c, int argc, char **argv, void *arg, const
         i += used;
     }
     return n;
+}
+
+bool flag_on(const char *v)
+{
+    return strcmp(v, "true") == 0;
+}
+
+bool flag_number(const char *v, unsigned max, unsigned *ret)
+{
+    char *end;
+    unsigned long n;
+
+    if (*v < '0' || *v > '9')
+        return false;
+    n = strtoul(v, &end, 10); /* ULONG_MAX for what is larger */
+    if (*end || n < 1 || n > max)
+        return false;
+    *ret = (unsigned)n;
+    return true;
+}
+
+/* One number with its unit, in milliseconds; the characters used, 0 for what is none. */
+static size_t take_piece(const char *v, double *ret)
+{
+    static const char digits[] = "0123456789.";
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"µs", 1e-3}, {"ms", 1},
+                 {"s", 1000},  {"m", 60e3},  {"h", 3600e3}};
+    size_t n = strspn(v, digits), u = strcspn(v + n, digits);
+    char *end;
+    double x = strtod(v, &end);
+
+    if (n == 0 || end != v + n)
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        if (strlen(units[i].name) == u && strncmp(v + n, units[i].name, u) == 0) {
+            *ret = x * units[i].ms;
+            return n + u;
+        }
+    return 0;
+}
+
+bool flag_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret)
+{
+    double sum = 0;
+
+    do {
+        double piece;
+        size_t used = take_piece(v, &piece);
+
+        if (!used)
+            return false;
+        sum += piece;
+        v += used;
+    } while (*v);
+    if (sum < (double)min_ms || sum > (double)max_ms)
+        return false;
+    *ret = (int64_t)(sum + 0.5);
+    return true;
 }

@@ -63,6 +63,8 @@ struct httpd_options {
     void *served_arg;
 };
 
+/* Whether it reads as an address to listen on, whatever host it names. */
+bool httpd_is_address(const char *address);
 /* Binds every address and starts serving. On failure *ret_why (from malloc) says which address and why;
  * -EADDRINUSE, -EINVAL for an address that cannot be read, -EACCES, -ENOMEM, ... */
 MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why);

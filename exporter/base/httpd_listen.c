@@ -70,6 +70,14 @@ static const char *split(const char *address, struct str *ret_host, unsigned *re
     return read_port(colon + 1, ret_port);
 }
 
+bool httpd_is_address(const char *address)
+{
+    struct str host;
+    unsigned port;
+
+    return !split(address, &host, &port);
+}
+
 /* 0 and *ret_fd, or a negative errno. */
 static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
 {

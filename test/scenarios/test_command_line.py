@@ -1,10 +1,12 @@
 """What is wrong on the command line is exit status 2 with a hint; what is wrong with the configuration is 1 with
 its place."""
 
+import re
+
 import pytest
 
 from lib.agent import PROGRAM
-from lib.process import run
+from lib.process import ROOT, environment, run
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,134 @@ def test_usage(arguments, words):
     assert words in ended.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["agent", "--help"], ["check-config", "--help"], ["--version"]])
+DURATIONS = {"health-check-interval": "a duration from 1s to 24h", "health-check-timeout": "a duration from 100ms to 5m"}
+NUMBERS = {
+    "kube-api-qps": "1 to 100000",
+    "kube-api-burst": "1 to 100000",
+    "unhealthy-threshold": "1 to 100",
+    "healthy-threshold": "1 to 100",
+}
+ADDRESSES = ("metrics-bind-address", "health-probe-bind-address")
+NAMESPACES = ("namespace", "agent-namespace")
+NO_DURATIONS = ("", "0", "0s", "-1s", "1", "30", "1x", "s", "1.s.", "1..5s", ".s", "1e3s", "0x5s", " 5s", "5s ", "inf", "9999999h")
+NO_NUMBERS = ("", "0", "-1", "+5", " 5", "5 ", "1.5", "many", "100001", "18446744073709551617")
+NO_ADDRESSES = ("", "8080", "localhost", ":", ":65536", ":http", "::1:8080", "[::1]", "http://h:80")
+NO_NAMESPACES = ("", "Upper", "a_b", "a.b", "-a", "a-", "a/b", "ü", "x" * 64, "--leader-elect")
+
+
+@pytest.mark.parametrize(
+    "flag, value, words",
+    [
+        ("no-such-flag", "1", "no such flag"),
+        *((f, v, words) for f, words in DURATIONS.items() for v in NO_DURATIONS),
+        ("health-check-interval", "999ms", DURATIONS["health-check-interval"]),
+        ("health-check-interval", "24h0.1s", DURATIONS["health-check-interval"]),
+        ("health-check-timeout", "99ms", DURATIONS["health-check-timeout"]),
+        ("health-check-timeout", "5m1ms", DURATIONS["health-check-timeout"]),
+        *((f, v, words) for f, words in NUMBERS.items() for v in NO_NUMBERS),
+        ("healthy-threshold", "101", NUMBERS["healthy-threshold"]),
+        *((f, v, "host:port, :port, or 0 for none") for f in ADDRESSES for v in NO_ADDRESSES),
+        *((f, v, "a namespace") for f in NAMESPACES for v in NO_NAMESPACES),
+        ("kubeconfig", "", "a path"),
+        ("leader-elect", "perhaps", "true or false"),
+        ("log.level", "loud", "debug, info, warn or error"),
+        ("log.format", "xml", "logfmt or json"),
+    ],
+)
+def test_flags_of_the_controller(flag, value, words):
+    ended = run(PROGRAM, "controller", f"--{flag}={value}")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    said, hint = ended.stderr.splitlines()
+    assert said.startswith(f"dynamic-scoring controller: --{flag}: ") and words in said
+    assert hint == "Try 'dynamic-scoring controller --help'."
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["extra"], "unexpected argument: extra"),
+        (["--leader-elect", "true"], "unexpected argument: true"),  # as with Go's flags
+        (["--leader-elect", "--", "--namespace=n"], "unexpected argument: --namespace=n"),
+        (["--namespace"], "--namespace: expected a value: NAMESPACE"),
+    ],
+)
+def test_arguments_of_the_controller(arguments, words):
+    ended = run(PROGRAM, "controller", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert words in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        *(f"health-check-interval={d}" for d in ("1s", "1.5s", "1m30s", "24h", "1500ms", "1h.5m", "2000000us", "2000000000ns", "2000000µs")),
+        *(f"health-check-timeout={d}" for d in ("100ms", ".5s", "5m", "2.s")),
+        "leader-elect",
+        "leader-elect=true",
+        "leader-elect=false",
+        "namespace=a",
+        "namespace=0-" + "x" * 61,
+        "kube-api-qps=100000",
+        "metrics-bind-address=[::1]:0",
+        "health-probe-bind-address=0",
+    ],
+)
+def test_good_flags_of_the_controller(flag, tmp_path):
+    """They are taken: what is wrong is found after them."""
+    for form in (f"--{flag}", f"-{flag}", f"--{flag}".replace("=", "\0", 1)):
+        if "\0" in form and flag.startswith("leader-elect"):
+            continue  # a switch's value is never a word of its own
+        ended = run(PROGRAM, "controller", *form.split("\0"), f"--kubeconfig={tmp_path}/none")
+        assert ended.returncode == 1, ended.stderr
+        assert "level=error msg=\"cannot start\"" in ended.stderr and "/none" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (None, "No such file or directory"),
+        ("", "expected a map"),
+        ("clusters: []", "current-context: missing"),
+        ("a: b: c", "line 1: YAML"),
+        ("current-context: away", "away"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used(content, words, tmp_path):
+    file = tmp_path / "hub.kubeconfig"
+    if content is not None:
+        file.write_text(content)
+    ended = run(PROGRAM, "controller", f"--kubeconfig={file}")
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert "kubeconfig" in line and str(file) in line and words in line
+
+
+def test_no_kubeconfig_and_no_pod():
+    ended = run(PROGRAM, "controller", env=environment(KUBERNETES_SERVICE_HOST=""))
+    assert ended.returncode == 1
+    assert "no kubeconfig is given and this is no pod" in ended.stderr
+
+
+def test_help_of_the_controller():
+    """Each flag with its default and unit; the README has the same ones."""
+    told = run(PROGRAM, "controller", "--help").stdout
+    entries = re.findall(r"^  --([a-z.-]+)(=\S+)?\n {8}(.+)$", told, re.M)
+    names = {name for name, _, _ in entries}
+    assert names >= {*DURATIONS, *NUMBERS, *ADDRESSES, *NAMESPACES, "leader-elect", "kubeconfig", "log.level"}
+    for name, value, words in entries:
+        assert re.search(r"\bdefault\b", words, re.I), name
+        assert (value == "=DURATION") == (name in DURATIONS), name
+        assert (value == "=N") == (name in NUMBERS), name
+    for name, words in {**DURATIONS, **NUMBERS}.items():
+        (said,) = (w for n, _, w in entries if n == name)
+        assert words.removeprefix("a duration ") in said
+    of_readme = (ROOT / "README.md").read_text().partition("kubectl get dynamicscorers")[2]
+    assert set(re.findall(r"`--([a-z.-]+)", of_readme)) == names
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["agent", "--help"], ["controller", "--help"], ["check-config", "--help"], ["--version"]]
+)
 def test_help(arguments):
     ended = run(PROGRAM, *arguments)
     assert (ended.returncode, ended.stderr) == (0, "")

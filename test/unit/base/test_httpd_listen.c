@@ -40,8 +40,10 @@ static void test_bad_addresses(void **state)
         {"http://h:80", "brackets"},
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
         refuse(*state, addresses[i][0], -EINVAL, addresses[i][1]);
+        assert_int_equal(httpd_is_address(addresses[i][0]), strcmp(addresses[i][1], "cannot be found") == 0);
+    }
 }
 
 static void test_port_in_use(void **state)
