@@ -88,7 +88,7 @@ static void on_configmap_synced(void *arg)
 {
     struct agent_kube *k = arg;
 
-    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("cluster"), 1);
+    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
     if (kube_watch_objects(k->configmap) == 0)
         no_configmap(k);
 }
@@ -97,7 +97,7 @@ static void on_configmap_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
 
-    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("cluster"), text == NULL);
+    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
     if (text)
         log_warn("the ConfigMap is not followed, its last state stays in force", L_STR("configmap", k->what),
                  L_STR("err", text));

@@ -74,6 +74,16 @@ const char *kube_watch_trouble(const struct kube_watch *w)
     return w->trouble[0] ? w->trouble : NULL;
 }
 
+unix_ms kube_watch_heard(const struct kube_watch *w)
+{
+    return w->heard;
+}
+
+static void hear(struct kube_watch *w)
+{
+    w->heard = loop_wall(kube_loop(w->kube));
+}
+
 static void set_trouble(struct kube_watch *w, const char *text)
 {
     if (w->dead || strcmp(w->trouble, cstr(text)) == 0)
@@ -235,10 +245,12 @@ static void on_page(void *arg, struct kube_answer *a)
 
     enter(w);
     w->call = NULL;
-    if (a->verdict == KUBE_OK)
+    if (a->verdict == KUBE_OK) {
+        hear(w);
         page_came(w, a->object);
-    else
+    } else {
         page_refused(w, a);
+    }
     leave(w);
 }
 
@@ -325,6 +337,7 @@ static void on_data(void *arg, struct str piece)
     int r;
 
     enter(w);
+    hear(w);
     if (piece.n == 0) {
         w->open = true;
         w->opened = loop_now(kube_loop(w->kube));

@@ -43,6 +43,8 @@ void kube_watch_hurry(struct kube_watch *w);
 bool kube_watch_synced(const struct kube_watch *w);
 /* The last trouble; NULL when all is well, or nothing is known yet. */
 const char *kube_watch_trouble(const struct kube_watch *w);
+/* When the API server last answered: a page of the list, an event, or a bookmark, which come every minute. 0 when it never did. */
+unix_ms kube_watch_heard(const struct kube_watch *w);
 /* Whether version a comes after b. Versions are numbers (KEP-5504); of others every change counts. */
 bool kube_version_newer(const char *a, const char *b);
 /* How many objects there are now. */

@@ -30,6 +30,7 @@ struct kube_watch {
     unsigned watch_failures;
 
     bool synced;
+    unix_ms heard;
     char trouble[768];
     unsigned busy; /* entries from the loop under way */
     bool dead;     /* freed from one of its callbacks */

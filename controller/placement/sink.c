@@ -70,7 +70,7 @@ void placement_count(struct placement *p)
     bool up = kube_watch_synced(p->watch) && !kube_watch_trouble(p->watch);
 
     metric_set(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE, (double)placement_behind(p));
-    metric_set(p->o.metrics, METRIC_KUBE_UP, LV("hub"), up);
+    metric_set(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"), up);
     if (p->o.agent)
         agent_touch(p->o.agent);
 }

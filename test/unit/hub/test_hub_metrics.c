@@ -5,8 +5,38 @@ static unsigned tallies;
 
 void hub_tally(struct hub *h)
 {
-    (void)h;
-    tallies++;
+    tallies += !h->tallied;
+    h->tallied = true;
+}
+
+struct kube_watch {
+    bool synced;
+    const char *trouble;
+    unix_ms heard;
+};
+
+bool kube_watch_synced(const struct kube_watch *w)
+{
+    return w->synced;
+}
+
+const char *kube_watch_trouble(const struct kube_watch *w)
+{
+    return w->trouble;
+}
+
+unix_ms kube_watch_heard(const struct kube_watch *w)
+{
+    return w->heard;
+}
+
+struct kube_lease {
+    const char *trouble;
+};
+
+const char *kube_lease_trouble(const struct kube_lease *l)
+{
+    return l->trouble;
 }
 
 struct kube_queue {
@@ -30,6 +60,7 @@ uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why)
 
 static struct kube_queue works = {4}, joins = {5}, status = {6};
 static struct kube_events events = {2};
+static struct kube_watch scorers_watch, configs_watch, clusters_watch, works_watch;
 
 static int setup(void **state)
 {
@@ -40,6 +71,11 @@ static int setup(void **state)
     w->hub.joins = &joins;
     w->hub.status = &status;
     w->hub.events = &events;
+    scorers_watch = configs_watch = clusters_watch = works_watch = (struct kube_watch){true, NULL, noon};
+    w->hub.scorers_watch = &scorers_watch;
+    w->hub.configs_watch = &configs_watch;
+    w->hub.clusters_watch = &clusters_watch;
+    w->hub.works_watch = &works_watch;
     *state = w;
     return 0;
 }
@@ -80,6 +116,8 @@ static void gauges_of_a_leader(void **state)
         "dynamic_scoring_hub_scorer_ready{scorer=\"other\"} 0",
         "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"selected\"} 3",
         "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"up_to_date\"} 2",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"applied\"} 1",
+        "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"no_room\"} 8",
         "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"scoring\"} 4",
         "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"failing\"} 5",
         "dynamic_scoring_hub_scorer_clusters{scorer=\"energy\",state=\"waiting\"} 6",
@@ -100,16 +138,21 @@ static void gauges_of_a_leader(void **state)
 
     hub_set_metrics(&w->hub);
     assert_line(w, "dynamic_scoring_hub_scorer_ready{scorer=\"energy\"} 1");
-    w->scorer.tally =
-        (struct tally){.selected = 3, .up_to_date = 2, .scoring = 4, .failing = 5, .waiting = 6, .silent = 7};
+    assert_true(has_text(w, "\ndynamic_scoring_build_info{revision="));
+    w->scorer.tally = (struct tally){.selected = 3,
+                                     .up_to_date = 2,
+                                     .applied = 1,
+                                     .scoring = 4,
+                                     .failing = 5,
+                                     .waiting = 6,
+                                     .silent = 7,
+                                     .no_room = 8};
     w->hub.totals.behind = 11;
     w->hub.totals.failing = 12;
     w->hub.totals.leaving = 13;
     w->hub.totals.left_out = 14;
     w->hub.totals.lag_s = 1.5;
-    tallies = 0;
     hub_set_metrics(&w->hub);
-    assert_int_equal(tallies, 1);
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         assert_line(w, lines[i]);
 }
@@ -124,6 +167,61 @@ static void health_is_absent_while_unknown(void **state)
     w->probe.status.health = HEALTH_UNKNOWN;
     hub_set_metrics(&w->hub);
     assert_false(has_text(w, "dynamic_scoring_hub_scorer_healthy{"));
+}
+
+#define SYNCED "dynamic_scoring_hub_scorer_config_synced{scorer=\"energy\"}"
+
+static void config_synced_is_absent_where_none_is_asked_for(void **state)
+{
+    struct world *w = *state;
+    struct probe_part *config = &w->probe.status.config;
+
+    hub_set_metrics(&w->hub);
+    assert_line(w, SYNCED " 1");
+    assert_false(has_text(w, "config_synced{scorer=\"other\"}")); /* it has no spec */
+    config->ok = false;
+    hub_set_metrics(&w->hub);
+    assert_line(w, SYNCED " 0");
+    config->asked = false;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, SYNCED));
+    config->asked = true;
+    w->scorer.spec.mode = SYNC_NONE;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, SYNCED));
+}
+
+/* Of a standby's, too: one that cannot take over should be known before it has to. */
+static void each_watch_tells_whether_it_follows(void **state)
+{
+    static const char *const lines[] = {
+        "dynamic_scoring_kubernetes_up{resource=\"dynamicscorers\",server=\"hub\"} 1",
+        "dynamic_scoring_kubernetes_up{resource=\"dynamicscoringconfigs\",server=\"hub\"} 0",
+        "dynamic_scoring_kubernetes_up{resource=\"managedclusters\",server=\"hub\"} 0",
+        "dynamic_scoring_kubernetes_up{resource=\"manifestworks\",server=\"hub\"} 1",
+        "dynamic_scoring_kubernetes_up{resource=\"leases\",server=\"hub\"} 0",
+        "dynamic_scoring_kubernetes_last_answer_timestamp_seconds{resource=\"dynamicscorers\",server=\"hub\"}"
+        " "
+        "1795262400.123",
+    };
+    struct world *w = *state;
+    struct kube_lease lease = {"forbidden"};
+
+    w->hub.leading = w->hub.active = false;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, "\"leases\""));
+    configs_watch = (struct kube_watch){0};
+    clusters_watch.trouble = "forbidden";
+    w->hub.lease = &lease;
+    (void)metrics_free(w->hub.o.metrics);
+    assert_int_equal(metrics_new(&w->hub.o.metrics, METRIC_OWNER_LOOP), 0);
+    hub_set_metrics(&w->hub);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        assert_line(w, lines[i]);
+    assert_false(has_text(w, "last_answer_timestamp_seconds{resource=\"dynamicscoringconfigs\"")); /* never */
+    lease.trouble = NULL;
+    hub_set_metrics(&w->hub);
+    assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"leases\",server=\"hub\"} 1");
 }
 
 /* Else two replicas would tell everything twice, and an old leader what was true once. */
@@ -195,6 +293,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gauges_of_a_leader, setup, teardown),
         cmocka_unit_test_setup_teardown(health_is_absent_while_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(config_synced_is_absent_where_none_is_asked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_watch_tells_whether_it_follows, setup, teardown),
         cmocka_unit_test_setup_teardown(a_standby_tells_nothing_of_the_fleet, setup, teardown),
         cmocka_unit_test_setup_teardown(counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_removed_scorer_leaves_no_series, setup, teardown),

@@ -37,19 +37,24 @@ static void test_connection_cut_mid_line(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
+    int64_t heard;
 
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_CUT, fake_kube_text(f, "%s%.40s", set(t, "a", "11"), set(t, "b", "12")));
     fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
     fake_kube_watch(f, FAKE_WATCH_STAYS, set(t, "b", "12"));
     begin(t);
+    assert_int_equal(kube_watch_heard(t->watch).ms, 0);
     expect(t, 2, "synced +ns/a@11 ");
+    heard = f->clock.wall.ms;
     fake_kube_advance(f, 1000);
     expect(t, 1, "trouble ");
+    assert_int_equal(kube_watch_heard(t->watch).ms, heard);
     assert_watches_from(t, 2, "11");
     assert_non_null(strstr(kube_watch_trouble(t->watch), "hub: watch configmaps ns: "));
     fake_kube_advance(f, 2000);
     expect(t, 2, "ok +ns/b@12 ");
+    assert_int_equal(kube_watch_heard(t->watch).ms, f->clock.wall.ms);
     assert_watches_from(t, 3, "11");
 }
 
