@@ -117,6 +117,8 @@ void hub_set_metrics(struct hub *h)
 {
     struct metrics *m = h->o.metrics;
 
+    /* The lag grows by itself. */
+    h->tallied = h->tallied && h->totals.behind == 0;
     hub_tally(h);
     for (size_t i = 0; i < h->n_scorers; i++)
         set_scorer(h, h->by_age[i]);

@@ -224,6 +224,20 @@ static void each_watch_tells_whether_it_follows(void **state)
     assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"leases\",server=\"hub\"} 1");
 }
 
+/* It grows while nothing happens; without it nothing is counted that has not changed. */
+static void the_lag_is_of_now(void **state)
+{
+    struct world *w = *state;
+
+    hub_set_metrics(&w->hub);
+    tallies = 0;
+    hub_set_metrics(&w->hub);
+    assert_int_equal(tallies, 0);
+    w->hub.totals.behind = 1;
+    hub_set_metrics(&w->hub);
+    assert_int_equal(tallies, 1);
+}
+
 /* Else two replicas would tell everything twice, and an old leader what was true once. */
 static void a_standby_tells_nothing_of_the_fleet(void **state)
 {
@@ -295,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(health_is_absent_while_unknown, setup, teardown),
         cmocka_unit_test_setup_teardown(config_synced_is_absent_where_none_is_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(each_watch_tells_whether_it_follows, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_lag_is_of_now, setup, teardown),
         cmocka_unit_test_setup_teardown(a_standby_tells_nothing_of_the_fleet, setup, teardown),
         cmocka_unit_test_setup_teardown(counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_removed_scorer_leaves_no_series, setup, teardown),
