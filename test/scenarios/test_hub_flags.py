@@ -1,0 +1,126 @@
+"""Each flag of the controller does what --help says."""
+
+import time
+
+import pytest
+
+from lib.client import call
+from lib.fake import answer
+from lib.hub import LEASES
+from lib.scorers import api_config, distributed, full, serve, text_of
+from lib.wait import wait_until
+from lib.work import STATUS_CONFIGMAP, WORK_CONFIGMAP, manifest, manifests
+
+LEADER = "dynamic_scoring_hub_leader"
+
+
+def test_refuse_private_addresses(hub, fake, start_controller):
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    controller = start_controller("--refuse-private-addresses", "--unhealthy-threshold=2")
+    for kind in ("Healthy", "ConfigSynced"):
+        _, reason, message = hub.wait_scorer("s", kind, "False")
+        assert reason == "Forbidden"
+        assert "127.0.0.1 is a private address, and these are refused" in message
+    hub.wait_scores("c1")
+    assert fake.requests() == []
+    controller.stop()
+    # It is the flag, and no fault of the scorer's.
+    start_controller()
+    hub.wait_scores("c1", "cpu")
+
+
+def test_agent_namespace(hub, fake, start_controller):
+    """Also of works that are there already: what lies elsewhere is replaced."""
+    controller = distributed(hub, fake, start_controller)
+    controller.stop()
+    start_controller("--agent-namespace=elsewhere")
+    hub.add_cluster("c2")
+    for cluster in ("c1", "c2"):
+        wait_until(
+            lambda: (w := hub.work(cluster)) and manifest(w, WORK_CONFIGMAP)["metadata"]["namespace"] == "elsewhere",
+            f"{cluster} has it in the namespace",
+        )
+        work = hub.work(cluster)
+        named = [m["metadata"] for m in manifests(work)]
+        named += [c["resourceIdentifier"] for c in work["spec"]["manifestConfigs"]]
+        assert {n["name"] for n in named} == {WORK_CONFIGMAP, STATUS_CONFIGMAP}
+        assert {n["namespace"] for n in named} == {"elsewhere"}
+        assert hub.score_names(cluster) == ["cpu"]
+
+
+def test_write_limits(hub, fake, start_controller):
+    """Five a second: 40 works take 7 s. What else the controller does goes on meanwhile."""
+    names = [f"r{i:02}" for i in range(40)]
+    controller = distributed(hub, fake, start_controller, clusters=names)
+    controller.stop()
+    controller = start_controller("--kube-api-qps=5", "--kube-api-burst=5")
+    hub.wait_scorer("s", "Ready", "True")
+
+    def reached(score_name):
+        return sum(f'"scoreName":"{score_name}"' in text_of(w) for w in hub.works().values())
+
+    fake.on("/config", answer(api_config("memory")))
+    wait_until(lambda: reached("memory"), "the first has it")
+    begin, slowest = time.monotonic(), 0
+    hub.apply_scorer("t", full("http://127.0.0.1:9/config"))
+    wait_until(lambda: hub.scorer_condition("t", "Healthy"), "another scorer is told of")
+    assert reached("memory") < len(names)
+    while reached("memory") < len(names):
+        asked = time.monotonic()
+        assert controller.health().status == 200
+        slowest = max(slowest, time.monotonic() - asked)
+        assert asked - begin < 30
+    assert time.monotonic() - begin > 6 and slowest < 2
+    # Clusters that join have a quarter for themselves, and do not wait for the others.
+    fake.on("/config", answer(api_config("disk")))
+    wait_until(lambda: reached("disk"), "the first has it")
+    hub.add_cluster("joins")
+    wait_until(lambda: hub.work("joins"), "it has its work")
+    assert reached("disk") < len(names)
+
+
+@pytest.mark.parametrize("own, health", [("0", None), (None, "0"), ("0", "0")])
+def test_no_address(hub, fake, start_controller, own, health):
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    flags = [f"--metrics-bind-address={own}"] if own else []
+    flags += [f"--health-probe-bind-address={health}"] if health else []
+    controller = start_controller(*flags, start=False)
+    controller.launch()
+    hub.wait_scores("c1", "cpu")
+    for url, off in ((controller.url + "/metrics", own), (controller.health_url + "/readyz", health)):
+        if off:
+            with pytest.raises(ConnectionRefusedError):
+                call("GET", url)
+        else:
+            assert call("GET", url).status == 200
+
+
+def test_one_address_for_both(hub, start_controller):
+    controller = start_controller(start=False)
+    controller.flags = [f"--health-probe-bind-address={controller.url[7:]}"]
+    controller.launch()
+    controller.wait_until(lambda: controller.get("/readyz").status == 200, "it is ready")
+    assert controller.get("/metrics").status == 200
+
+
+@pytest.mark.parametrize(
+    "flags, elects",
+    [
+        (["--leader-elect"], True),
+        (["--leader-elect=true"], True),
+        (["-leader-elect=true"], True),
+        (["--leader-elect=false"], False),
+        (["--leader-elect", "--leader-elect=false"], False),
+        (["--leader-elect=false", "--leader-elect"], True),
+        ([], False),
+    ],
+)
+def test_leader_elect(hub, start_controller, flags, elects):
+    """The last one counts, as with Go's flags."""
+    controller = start_controller(*flags)
+    controller.wait_until(lambda: controller.metric(LEADER) == 1, "it leads")
+    assert (hub.kube.find(f"{LEASES}/dynamic-scoring-controller") is not None) == elects
