@@ -3,7 +3,7 @@
 import json
 
 from lib.fake import plain
-from lib.scorers import distributed, full, own, serve, source, wait_status
+from lib.scorers import distributed, full, own, scoring, serve, source, wait_status
 
 
 def report(*scorers, **more):
@@ -92,9 +92,26 @@ def test_what_prometheus_will_refuse(hub, fake, start_controller):
 def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
     """What a schema lets pass all the same; the spec before stays in force."""
     distributed(hub, fake, start_controller)
-    hub.apply_scorer("s", own("x" * 1000, "http://127.0.0.1:9", source={"type": "None"}, timeout="30s"))
-    hub.wait_scorer("s", "Healthy", "False")
-    hub.apply_scorer("t", full(serve(fake, "/config", "", scoring={"path": "/s", "params": {"interval": 5}}, name="")))
+    before, version = hub.summaries("c1"), hub.work("c1")["metadata"]["resourceVersion"]
+    params = {"name": "other", "interval": 5, "model": {"layers": 3}}
+    hub.apply_scorer("s", own("other", fake.url, scoring=scoring("other", params=params)))
+    _, reason, message = hub.wait_scorer("s", "Valid", "False")
+    assert reason == "InvalidSpec"
+    assert "spec.scoring.params.model: expected" in message and "the spec read before stays in force" in message
+    hub.add_cluster("c2")
+    hub.wait_scores("c2", "cpu")
+    assert hub.summaries("c1") == hub.summaries("c2") == before
+    assert hub.work("c1")["metadata"]["resourceVersion"] == version
+    hub.apply_scorer("s", own("other", fake.url))
+    hub.wait_scores("c1", "other")
+    hub.wait_scorer("s", "Valid", "True")
+
+
+def test_a_configuration_that_cannot_be_used(hub, fake, start_controller):
+    distributed(hub, fake, start_controller)
+    before = hub.summaries("c1")
+    hub.apply_scorer("t", full(serve(fake, "/t", "", scoring={"path": "/s", "params": {"interval": 5}}, name="")))
     for kind in ("ConfigSynced", "Ready"):
         _, _, message = hub.wait_scorer("t", kind, "False", "InvalidConfig")
         assert "spec.scoring.params.name: missing" in message
+    assert hub.summaries("c1") == before

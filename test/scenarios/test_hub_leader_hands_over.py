@@ -86,6 +86,10 @@ def test_hand_over_changes_nothing(hub, replicas):
 def test_a_paused_leader_writes_nothing_afterwards(hub, fake, replicas):
     """Stopped for longer than its Lease, it finds that it leads no more before it does anything."""
     leader, standby = replicas
+    hub.wait_config("Ready", "True")
+    wait_until(lambda: hub.scorer_status("s")["clusters"]["upToDate"] == 1, "all is counted")
+    before = writes(leader)
+    assert before > 0
     leader.process.send(19)  # SIGSTOP
     try:
         wait_until(lambda: standby.metric(LEADER) == 1, "the other leads", 60)
@@ -94,4 +98,7 @@ def test_a_paused_leader_writes_nothing_afterwards(hub, fake, replicas):
     finally:
         leader.process.send(18)  # SIGCONT
     leader.wait_until(lambda: leader.metric(LEADER) == 0, "it has noticed")
+    # Its watches go on, and it sees what the other has written meanwhile.
+    leader.wait_until(lambda: [s["scoreName"] for s in leader.status()["scorers"]] == ["memory"], "it follows again")
+    assert writes(leader) == before
     assert hub.score_names("c1") == ["memory"]
