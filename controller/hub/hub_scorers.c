@@ -197,7 +197,9 @@ static void read_spec(struct hub_scorer *s)
     scorer_spec_done(&s->spec);
     s->spec = spec;
     s->has_spec = true;
-    if (probe_set(s->probe, &s->spec) < 0 || (s->hub->active && probe_start(s->probe) < 0))
+    r = probe_set(s->probe, &s->spec);
+    s->health = probe_status(s->probe)->health;
+    if (r < 0 || (s->hub->active && probe_start(s->probe) < 0))
         log_error("scoring API not probed: out of memory", L_STR("scorer", s->name));
     refresh(s);
 }

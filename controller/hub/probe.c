@@ -102,7 +102,7 @@ static int64_t health_pause(const struct probe *p)
     const struct probe_status *s = &p->status;
     int64_t interval = p->env.settings->interval_ms;
 
-    if (s->health == HEALTH_UNKNOWN && !s->probe.ok)
+    if ((s->health == HEALTH_UNKNOWN || p->unjudged) && !s->probe.ok)
         return back_off(&s->probe, interval);
     if (s->health == HEALTH_INACTIVE && s->probe.ok && RETRY_MS < interval)
         return RETRY_MS;
@@ -206,6 +206,8 @@ void probe_health_ended(struct probe *p, const struct probe_result *r)
         *health = HEALTH_INACTIVE;
     else if (p->successes >= s->healthy_after || (r->ok && *health == HEALTH_UNKNOWN))
         *health = HEALTH_ACTIVE;
+    if (r->ok || *health == HEALTH_INACTIVE)
+        p->unjudged = false;
 }
 
 /* What is told is as it was, whatever callbacks do meanwhile. */
@@ -285,12 +287,15 @@ static int make_health_url(const struct scorer_spec *spec, char **ret, const cha
     return asprintf(ret, "%s/healthz", origin) < 0 ? -ENOMEM : 0;
 }
 
-/* Another API, or none known before. */
+/* Another API. What clusters have of a healthy one stays with them until this one has been judged: taken away, it would be given back a
+ * moment later. */
 static void forget_health(struct probe *p)
 {
-    p->status.health = HEALTH_UNKNOWN;
+    if (p->status.health == HEALTH_INACTIVE)
+        p->status.health = HEALTH_UNKNOWN;
     p->status.probe = p->status.config = (struct probe_part){0};
     p->successes = 0;
+    p->unjudged = true;
 }
 
 static void adopt(struct probe *p, const struct scorer_spec *spec, char *health_url)

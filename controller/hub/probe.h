@@ -71,8 +71,8 @@ DEFINE_CLEANUP(struct probe, probe_free)
  * forgets a configuration nor calls a healthy API unknown. Takes over *synced (left empty). */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
 /* The scorer's spec, copied as far as needed (a reference to its document is kept). When what matters to the probe has changed, what is under
- * way is cancelled and a probe starts at once if probes run (after a /config that was not taken, any change matters); switching to None mode forgets the synced configuration; another
- * configURL makes the health unknown (the last good configuration stays until the new API has answered). -ENOMEM. */
+ * way is cancelled and a probe starts at once if probes run (after a /config that was not taken, any change matters); switching to None mode forgets the synced configuration; after
+ * another configURL health and configuration stay as they are until the new API has been judged, soon. -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
 /* The first probe comes at once, then one each interval. Does nothing when it runs. -ENOMEM. */
 MUST_USE int probe_start(struct probe *p);

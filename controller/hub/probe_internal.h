@@ -25,6 +25,7 @@ struct probe {
     const char *no_url; /* then: why */
     struct probe_status status;
     unsigned successes; /* of health, in a row */
+    bool unjudged;      /* health is that of another API */
     bool running;
     struct timer timer; /* the next probe; far ahead while one is under way, since moving it cannot fail */
     mono_ms health_at;  /* when health is to be asked; what comes before asks for the configuration alone */

@@ -3,7 +3,8 @@
 import time
 
 from lib.fake import plain
-from lib.scorers import full, own, serve, wait_status
+from lib.scorers import distributed, full, own, serve, wait_status
+from lib.wait import wait_until
 
 GOOD, BAD = plain("ok"), plain("overloaded", 503)
 
@@ -88,3 +89,25 @@ def test_failures_count_at_the_pace_of_the_interval(hub, fake, start_controller)
     fake.on("/healthz", lambda c, r: (good.append(time.monotonic()), GOOD(c, r)))
     hub.wait_scorer("s", "Healthy", "True")
     assert good[2] - good[0] < 8
+
+
+def test_another_url_takes_nothing_away(hub, fake, other_fake, start_controller):
+    """A healthy scorer whose configURL is changed stays where it is; another API that takes its time is no reason to leave."""
+
+    def slowly(connection, request):
+        time.sleep(0.2)
+        plain("ok")(connection, request)
+
+    other_fake.on("/healthz", slowly)
+    distributed(hub, fake, start_controller, "--health-check-interval=60s")
+    spec = full(serve(other_fake, "/config", "cpu"))
+    other_fake.on("/healthz", slowly)
+    before = hub.work("c1")["metadata"]["generation"]
+    hub.apply_scorer("s", spec)
+    wait_until(lambda: other_fake.requests("/healthz"), "the other API is asked")
+    wait_until(
+        lambda: other_fake.url in hub.summaries("c1")[0]["scoringEndpoint"], "clusters are sent to the other API", 20
+    )
+    hub.wait_scorer("s", "Ready", "True")
+    assert hub.score_names("c1") == ["cpu"]
+    assert hub.work("c1")["metadata"]["generation"] == before + 1, "it was changed once, and never empty"

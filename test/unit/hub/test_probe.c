@@ -263,7 +263,7 @@ static void test_set(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-/* Another API: unknown until it has answered, while the last good configuration stays. */
+/* Another API: health and the last good configuration stay until it has been judged, at the pace of one that is not known. */
 static void test_other_url(void **state)
 {
     struct world *w = *state;
@@ -273,7 +273,7 @@ static void test_other_url(void **state)
     push(w, "/other", (struct fake_answer){.mode = FAKE_HANG});
     w->spec.config_url = fake_url(w->api, "/other");
     set(w);
-    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
     assert_false(status(w)->probe.asked || status(w)->config.asked);
     assert_string_equal(synced_name(w), "a");
     assert_int_equal(pause_of(w), 0);
@@ -289,6 +289,23 @@ static void test_other_url(void **state)
     assert_int_equal(w->n[PROBE_CONFIG], 2);
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
     assert_string_equal(synced_name(w), "third");
+}
+
+static void test_other_url_that_fails(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+    for (unsigned n = 1; n <= 3; n++) {
+        push(w, "/healthz", (struct fake_answer){.status = 503});
+        push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
+        probe_once(w);
+        assert_int_equal(status(w)->health, n < 3 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
+        assert_true(n == 3 || pause_of(w) < 3000);
+    }
+    assert_true(pause_of(w) > 3000);
 }
 
 static void test_stop(void **state)
@@ -458,6 +475,7 @@ int main(void)
         CASE(test_none_forgets),
         CASE(test_set),
         CASE(test_other_url),
+        CASE(test_other_url_that_fails),
         CASE(test_stop),
         CASE(test_started_before_set),
         CASE(test_freed_from_inside),

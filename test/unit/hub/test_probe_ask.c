@@ -267,7 +267,7 @@ static void test_scoring_host(void **state)
     assert_int_equal(fake_requests(w->api), 3);
     w->spec.own.scoring.host = fake_kube_text(w->f, "http://localhost:%u", fake_port(w->api));
     set(w);
-    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    assert_false(status(w)->probe.asked);
     assert_int_equal(pause_of(w), 0);
 }
 
