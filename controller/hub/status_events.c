@@ -1,11 +1,13 @@
-/* Events for what changes in conditions: a fleet that is rolled out is no news, nor is what is seen again after a restart. */
+/* Events for what changes in conditions, each time that it does: a fleet that is rolled out is no news, nor is what is seen again after a
+ * restart. */
 #include "controller/hub/status_conditions.h"
 
 static const struct {
     const char *type;
     bool from_unknown; /* that it has turned out well is worth telling even when nothing was wrong before */
 } told[] = {
-    {"Healthy", true}, {"ConfigSynced", true}, {"Valid", false}, {"UniqueScoreName", false}, {"Ready", true},
+    {"Healthy", true},          {"ConfigSynced", true}, {"Valid", false},
+    {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", true},
 };
 
 /* Reasons of conditions that come and go by themselves, as clusters and scorers do. */
@@ -36,19 +38,38 @@ static bool worth_telling(const json_t *was, const json_t *is, bool from_unknown
     return has_status(was, "False") || (from_unknown && has_status(was, "Unknown"));
 }
 
+static bool same_words(const json_t *a, const json_t *b)
+{
+    return strcmp(cstr(kube_str(a, "reason", NULL)), cstr(kube_str(b, "reason", NULL))) == 0 &&
+           strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
+}
+
+static void tell(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
+{
+    kube_events_add(e, &(const struct kube_event){.about = object,
+                                                  .api_version = HUB_API,
+                                                  .kind = kind,
+                                                  .warning = has_status(condition, "False"),
+                                                  .reason = cstr(kube_str(condition, "reason", NULL)),
+                                                  .action = "Reconcile",
+                                                  .note = cstr(kube_str(condition, "message", NULL))});
+}
+
 void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
                    const json_t *after)
 {
+    const json_t *news[ARRAY_SIZE(told)];
+    size_t n = 0;
+
     for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
         const json_t *is = condition_find(after, told[i].type);
+        size_t k = 0;
+
         if (!worth_telling(condition_find(before, told[i].type), is, told[i].from_unknown))
             continue;
-        kube_events_add(e, &(const struct kube_event){.about = object,
-                                                      .api_version = HUB_API,
-                                                      .kind = kind,
-                                                      .warning = has_status(is, "False"),
-                                                      .reason = cstr(kube_str(is, "reason", NULL)),
-                                                      .action = "Reconcile",
-                                                      .note = cstr(kube_str(is, "message", NULL))});
+        while (k < n && !same_words(news[k], is)) /* Ready often says what another one says */
+            k++;
+        if (k == n)
+            tell(e, object, kind, news[n++] = is);
     }
 }

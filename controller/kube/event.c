@@ -1,4 +1,4 @@
-/* Owns a ring of events that wait, the first of which is under way, and hashes of what was sent lately. */
+/* Owns a ring of events that wait, the first of which is under way, and how many were sent lately about which object. */
 #include "controller/kube/event.h"
 
 #include "controller/kube/client_internal.h"
@@ -10,12 +10,13 @@
 #include <stdio.h>
 
 enum {
-    MAX_WAITING = 64,
+    MAX_WAITING = 512,
     MAX_TRIES = 4,
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 30 * 1000,
-    REMEMBERED = 128,
-    REMEMBER_MS = 10 * 60 * 1000,
+    OBJECTS = 128,
+    BURST = 25, /* so many about one object at once, */
+    EACH_MS = 10 * 1000 /* and then one in this time */,
     NOTE_BYTES = 1024,
     WORD_BYTES = 128,
 };
@@ -30,10 +31,9 @@ struct kube_events {
     struct kube_call *call;
     struct timer timer; /* always set */
     struct {
-        uint64_t hash;
-        mono_ms at;
-    } sent[REMEMBERED];
-    size_t next_sent;
+        uint64_t object;
+        mono_ms full_at; /* when it may have a whole burst again */
+    } limits[OBJECTS];
     uint64_t dropped;
     char why[768];
 };
@@ -141,31 +141,32 @@ static void on_timer(struct timer *t)
 
 static uint64_t hash_of(const struct kube_events *e, const struct kube_event *ev)
 {
-    const char *const parts[] = {ev->kind,
-                                 kube_namespace(ev->about),
-                                 kube_name(ev->about),
-                                 kube_uid(ev->about),
-                                 ev->reason,
-                                 ev->action,
-                                 ev->note};
-    uint64_t h = e->seed + ev->warning;
+    const char *const parts[] = {ev->kind, kube_namespace(ev->about), kube_name(ev->about),
+                                 kube_uid(ev->about)};
+    uint64_t h = e->seed;
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         h = hash_bytes(str_of(parts[i]), h * 31 + i);
     return h;
 }
 
-static bool sent_lately(struct kube_events *e, uint64_t hash)
+/* A bucket of tokens for each object. Where there are too many objects, the fullest is given up: it has most to give anyway. */
+static bool take_token(struct kube_events *e, uint64_t object)
 {
-    mono_ms now = loop_now(kube_loop(e->kube));
+    mono_ms now = loop_now(kube_loop(e->kube)), full_at = now;
+    size_t at = 0;
 
-    for (size_t i = 0; i < REMEMBERED; i++)
-        if (e->sent[i].hash == hash && mono_diff(e->sent[i].at, now) < REMEMBER_MS)
-            return true;
-    e->sent[e->next_sent].hash = hash;
-    e->sent[e->next_sent].at = now;
-    e->next_sent = (e->next_sent + 1) % REMEMBERED;
-    return false;
+    for (size_t i = 0; i < OBJECTS && e->limits[at].object != object; i++)
+        if (e->limits[i].object == object || mono_before(e->limits[i].full_at, e->limits[at].full_at))
+            at = i;
+    if (e->limits[at].object == object && mono_before(now, e->limits[at].full_at))
+        full_at = e->limits[at].full_at;
+    full_at = mono_add(full_at, EACH_MS);
+    if (mono_diff(now, full_at) > (int64_t)BURST * EACH_MS)
+        return false;
+    e->limits[at].object = object;
+    e->limits[at].full_at = full_at;
+    return true;
 }
 
 static json_t *cut(const char *s, size_t max)
@@ -214,10 +215,12 @@ void kube_events_add(struct kube_events *e, const struct kube_event *ev)
 {
     json_t *event;
 
-    if (sent_lately(e, hash_of(e, ev)))
-        return;
     if (e->n == MAX_WAITING) {
         drop(e, "too many events wait");
+        return;
+    }
+    if (!take_token(e, hash_of(e, ev))) {
+        drop(e, "too many events about one object");
         return;
     }
     event = build(e, ev);

@@ -1,6 +1,7 @@
-"""Events tell transitions, once each, and not what is the same as before."""
+"""Events tell transitions, each of them, and not what is the same as before."""
 
 from lib.fake import answer, plain
+from lib.hub import EVENTS
 from lib.scorers import api_config, distributed, full
 from lib.wait import wait_until
 
@@ -34,6 +35,23 @@ def test_transitions_only(hub, fake, start_controller):
     fake.on("/healthz", plain("ok"))
     wait_until(lambda: "Healthy" in reasons(hub, "Normal"), "and that all is well again")
     same_for_a_while(hub, controller)
+
+
+def test_each_flap_is_told(hub, fake, start_controller):
+    """Also when all that is said has been said before."""
+
+    def told():
+        found = sorted(hub.kube.call("GET", EVENTS)["items"], key=lambda e: e["eventTime"])
+        return [e["reason"] for e in found if e["reason"] in ("HTTPStatus", "Healthy")]
+
+    distributed(hub, fake, start_controller, "--unhealthy-threshold=1", "--healthy-threshold=1")
+    for n in (1, 2, 3):
+        fake.on("/healthz", plain("overloaded", 503))
+        wait_until(lambda: told()[-1:] == ["HTTPStatus"], f"it is down for the {n}. time")
+        fake.on("/healthz", plain("ok"))
+        wait_until(lambda: told()[-1:] == ["Healthy"], f"it is up again for the {n}. time")
+    assert told()[-6:] == ["HTTPStatus", "Healthy"] * 3
+    assert told().count("HTTPStatus") == 3
 
 
 def test_a_configuration_that_fails_and_is_mended(hub, fake, start_controller):

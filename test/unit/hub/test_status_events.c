@@ -48,7 +48,9 @@ static const struct {
     {"", "Healthy=Unknown NotProbed, Ready=Unknown NotProbed", ""},
     {"", "Healthy=False DNS", "Warning DNS: words; "},
     {"", "Valid=False InvalidSpec, Ready=False InvalidSpec",
-     "Warning InvalidSpec: words; Warning InvalidSpec: words; "},
+     "Warning InvalidSpec: words; "}, /* Ready says the same: once is enough */
+    {"Healthy=True Healthy, Ready=True Ready", "Healthy=False Timeout, Ready=False Incomplete",
+     "Warning Timeout: words; Warning Incomplete: words; "},
     {"", "UniqueScoreName=False DuplicateScoreName", "Warning DuplicateScoreName: words; "},
     {"", "Ready=False NotUsed", "Warning NotUsed: words; "},
     {"Other=True Ready", "Healthy=True Healthy, Valid=False Incomplete", "Warning Incomplete: words; "},
@@ -62,6 +64,13 @@ static const struct {
     {"Valid=False Incomplete", "Valid=True Valid", "Normal Valid: words; "},
     {"UniqueScoreName=False DuplicateScoreName", "UniqueScoreName=True Unique", "Normal Unique: words; "},
     {"Ready=False ClustersFailing", "Ready=True Ready", "Normal Ready: words; "},
+    {"Scoring=True Scoring", "Scoring=False ClustersFailing", "Warning ClustersFailing: words; "},
+    {"Scoring=False ClustersFailing", "Scoring=True Scoring", "Normal Scoring: words; "},
+    {"Scoring=Unknown Waiting", "Scoring=False ClustersFailing", "Warning ClustersFailing: words; "},
+    {"Scoring=Unknown Waiting", "Scoring=True Scoring", ""},
+    {"Scoring=True Scoring", "Scoring=Unknown Silent", ""},
+    {"Scoring=True Scoring, Ready=True Ready", "Scoring=False ClustersFailing, Ready=False ClustersFailing",
+     "Warning ClustersFailing: words; "},
     {"Ready=True Ready", "Ready=False NoConfig", "Warning NoConfig: words; "},
     /* No transitions. */
     {"Healthy=True Healthy", "Healthy=True Healthy", ""},
@@ -72,7 +81,6 @@ static const struct {
     {"UniqueScoreName=Unknown NoScoreName", "UniqueScoreName=True Unique", ""},
     /* What comes and goes as the fleet does. */
     {"Distributed=True Distributed", "Distributed=False ClustersFailing", ""},
-    {"Scoring=True Scoring", "Scoring=False ClustersFailing", ""},
     {"Ready=True Ready", "Ready=False Progressing", ""},
     {"Ready=False Progressing", "Ready=True Ready", ""},
     {"Ready=True Ready", "Ready=False NotSelected", ""},

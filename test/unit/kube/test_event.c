@@ -1,4 +1,4 @@
-/* Events: what is sent, what is not sent twice, and what is given up. */
+/* Events: what is sent, how many, and what is given up. */
 #include "controller/kube/event.h"
 #include "test/fakes/fake_kube.h"
 #include "test/oom.h"
@@ -88,22 +88,58 @@ static void test_what_is_sent(void **state)
     assert_string_equal(kube_str(o, "regarding", "kind", NULL), "ConfigMap");
 }
 
-static void test_not_twice_in_ten_minutes(void **state)
+/* Something that comes and goes says the same each time, and each time is news. */
+static void test_the_same_again_is_sent_again(void **state)
 {
     struct world *w = *state;
 
     fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    for (unsigned i = 0; i < 3; i++) {
+        add(w, "it is down");
+        add(w, "it is up");
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        json_auto_t *o = sent(w, i);
+
+        assert_string_equal(kube_str(o, "note", NULL), i % 2 ? "it is up" : "it is down");
+    }
+}
+
+static void be_about(struct world *w, unsigned object)
+{
+    json_decref(w->about);
+    w->about = json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", "c1", "name", "energy", "uid",
+                         fake_kube_text(w->f, "u-%u", object));
+}
+
+static void test_so_many_about_one_object(void **state)
+{
+    struct world *w = *state;
+    const char *why;
+
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
+    for (unsigned i = 0; i < 30; i++)
+        add(w, "a");
+    assert_int_equal(kube_events_dropped(w->events, &why), 5);
+    assert_string_equal(why, "too many events about one object");
+    be_about(w, 2);
     add(w, "a");
+    assert_int_equal(kube_events_dropped(w->events, NULL), 5);
+    be_about(w, 1); /* setup()'s */
+    fake_kube_advance(w->f, 9000);
     add(w, "a");
-    add(w, "b");
-    fake_kube_requests(w->f, 2);
-    fake_kube_advance(w->f, 599000);
-    add(w, "a");
-    fake_kube_idle(w->f);
-    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_int_equal(kube_events_dropped(w->events, NULL), 6);
     fake_kube_advance(w->f, 1000);
     add(w, "a");
-    fake_kube_requests(w->f, 3);
+    add(w, "a");
+    assert_int_equal(kube_events_dropped(w->events, NULL), 7);
+    fake_kube_requests(w->f, 27);
+    /* More objects than are known one by one: each has its own. */
+    for (unsigned i = 0; i < 400; i++) {
+        be_about(w, i + 3);
+        add(w, "a");
+    }
+    assert_int_equal(kube_events_dropped(w->events, NULL), 7);
 }
 
 static void test_long_note_and_no_namespace(void **state)
@@ -156,8 +192,10 @@ static void test_so_many_wait(void **state)
     const char *why;
 
     fake_default(w->f->server, (struct fake_answer){.mode = FAKE_HANG});
-    for (unsigned i = 0; i < 70; i++)
-        add(w, fake_kube_text(w->f, "note %u", i));
+    for (unsigned i = 0; i < 518; i++) {
+        be_about(w, i);
+        add(w, "note");
+    }
     assert_int_equal(kube_events_dropped(w->events, &why), 6);
     assert_string_equal(why, "too many events wait");
     fake_kube_requests(w->f, 1);
@@ -174,7 +212,8 @@ static void test_memory(void **state)
     {
         uint64_t before = kube_events_dropped(w->events, NULL);
         size_t asked = fake_requests(w->f->server);
-        add(w, fake_kube_text(w->f, "note %u", i++));
+        be_about(w, i++);
+        add(w, "note");
         for (unsigned k = 0; k < 3000 && fake_requests(w->f->server) == asked &&
                              kube_events_dropped(w->events, NULL) == before;
              k++) {
@@ -199,7 +238,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_what_is_sent),
-        CASE(test_not_twice_in_ten_minutes),
+        CASE(test_the_same_again_is_sent_again),
+        CASE(test_so_many_about_one_object),
         CASE(test_long_note_and_no_namespace),
         CASE(test_tries_again_then_gives_up),
         CASE(test_so_many_wait),
