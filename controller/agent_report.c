@@ -8,7 +8,7 @@
 
 enum {
     GATHER_MS = 1000,      /* changes that come together are one write */
-    TIMES_MS = 60000,      /* times alone are written this often */
+    TIMES_MS = 300 * 1000, /* times alone are written this often */
     SCORERS_BYTES = 50000, /* of the list: feedback carries about 59 KB in one string */
     ERROR_BYTES = 300,
     PROBLEM_BYTES = 2000,
@@ -124,7 +124,7 @@ static void look(struct timer *t)
     if (r->written && r->written_states == states_hash(r) && age < TIMES_MS)
         set_timer(r, TIMES_MS - age);
     else if (kube_queue_add(r->queue, key) < 0)
-        set_timer(r, TIMES_MS);
+        set_timer(r, GATHER_MS);
 }
 
 void agent_report_touch(struct agent_report *r)

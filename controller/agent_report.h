@@ -20,7 +20,8 @@ struct agent_report_options {
 /* -ENOMEM. */
 MUST_USE int agent_report_new(struct agent_report **ret, const struct agent_report_options *o);
 struct agent_report *agent_report_free(struct agent_report *r);
-/* Something may have changed: it is written soon when a state or an error has, within a minute when only times have. */
+/* Something may have changed: it is written soon when a state or an error has, within five minutes when only times have:
+ * a work agent copies each write into its ManifestWork on the hub, which all who watch that are then sent as a whole. */
 void agent_report_touch(struct agent_report *r);
 
 #endif

@@ -1,0 +1,153 @@
+/* The agent's report: when it is written, and when it is not. The agent is a stand-in. */
+#include "controller/agent_report.c"
+#include "test/fakes/fake_kube.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct scorer {
+    struct summary summary;
+    struct scorer_status status;
+    enum scorer_state state;
+};
+
+struct agent {
+    struct scorer scorer;
+    struct reload_status reload;
+};
+
+const struct reload_status *agent_reload_status(const struct agent *a)
+{
+    return &a->reload;
+}
+
+size_t agent_scorers(const struct agent *a)
+{
+    (void)a;
+    return 1;
+}
+
+const struct scorer *agent_scorer(const struct agent *a, size_t i)
+{
+    (void)i;
+    return &a->scorer;
+}
+
+const struct summary *scorer_summary(const struct scorer *s)
+{
+    return &s->summary;
+}
+
+const struct scorer_status *scorer_status(const struct scorer *s)
+{
+    return &s->status;
+}
+
+enum scorer_state scorer_state(const struct scorer *s)
+{
+    return s->state;
+}
+
+const char *scorer_state_word(enum scorer_state state)
+{
+    return state == SCORER_OK ? "ok" : "failing";
+}
+
+const char *placement_trouble(const struct placement *p, const struct scorer *s)
+{
+    (void)p;
+    (void)s;
+    return "";
+}
+
+const char *placement_hub_trouble(const struct placement *p)
+{
+    (void)p;
+    return NULL;
+}
+
+struct world {
+    struct fake_kube *f;
+    struct agent agent;
+    struct agent_report *report;
+};
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    w->f = fake_kube_new();
+    w->agent.reload.ok = true;
+    w->agent.scorer.summary.score_name = (char *)(uintptr_t) "cpu";
+    w->agent.scorer.state = SCORER_OK;
+    fake_default(w->f->server, (struct fake_answer){.body = "{}"});
+    assert_int_equal(agent_report_new(&w->report, &(const struct agent_report_options){.agent = &w->agent,
+                                                                                       .cluster = w->f->kube,
+                                                                                       .namespace = "ns"}),
+                     0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    (void)agent_report_free(w->report);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+/* A round each second, as a quick scorer has it: all of them went well. */
+static void run(struct world *w, unsigned seconds)
+{
+    for (unsigned i = 0; i < seconds; i++) {
+        fake_kube_advance(w->f, 1000);
+        w->agent.scorer.status.succeeded_ms = w->f->clock.wall.ms;
+        agent_report_touch(w->report);
+        assert_int_equal(loop_turn(w->f->loop, 1), 0);
+    }
+    fake_kube_idle(w->f);
+}
+
+static void test_times_alone_are_written_every_five_minutes(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 5);
+    assert_int_equal(fake_requests(w->f->server), 1);
+    run(w, 290);
+    assert_int_equal(fake_requests(w->f->server), 1);
+    run(w, 15);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_non_null(strstr(fake_request(w->f->server, 1)->body, "lastSuccess\\\":\\\"2026-11-21T06:28:"));
+}
+
+static void test_a_state_is_written_soon(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 5);
+    w->agent.scorer.state = SCORER_FAILING;
+    (void)snprintf(w->agent.scorer.status.reason, sizeof(w->agent.scorer.status.reason), "no answer");
+    run(w, 3);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_non_null(strstr(fake_request(w->f->server, 1)->body, "no answer"));
+    w->agent.reload.ok = false;
+    run(w, 3);
+    assert_int_equal(fake_requests(w->f->server), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_times_alone_are_written_every_five_minutes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_state_is_written_soon, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
