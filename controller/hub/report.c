@@ -51,58 +51,85 @@ static int by_score(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* By score; of those with one name only the first stays. */
-static void sort(struct reading *r)
+static int by_place(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int cells_by_score(const void *a, const void *b)
+{
+    const struct report_cell *x = a, *y = b;
+
+    return x->score < y->score ? -1 : x->score > y->score;
+}
+
+/* Of those with one name only the first stays. */
+static void drop_repeated(struct reading *r)
 {
     size_t n = 0;
 
-    if (r->n > 0)
-        qsort(r->list, r->n, sizeof(*r->list), by_score);
+    if (r->n == 0)
+        return;
+    qsort(r->list, r->n, sizeof(*r->list), by_score);
     for (size_t i = 0; i < r->n; i++)
         if (n == 0 || r->list[n - 1].cell.score != r->list[i].cell.score)
             r->list[n++] = r->list[i];
     r->n = n;
-}
-
-/* The first of the document, from place `from` on, that fails and says why; NULL when there is no more. */
-static struct found *next_failing(const struct reading *r, uint32_t from)
-{
-    struct found *first = NULL;
-
-    for (size_t i = 0; i < r->n; i++) {
-        struct found *f = &r->list[i];
-
-        if (f->error.n > 0 && f->place >= from && report_cell_fails(&f->cell) &&
-            (!first || f->place < first->place))
-            first = f;
-    }
-    return first;
+    qsort(r->list, r->n, sizeof(*r->list), by_place);
 }
 
 /* The raw string as a line on the heap; *ret stays NULL when there is nothing in it. */
-static int keep_line(char **ret, struct str raw, size_t size)
+static int keep_line(char **ret, struct str raw)
 {
     char line[TROUBLE_BYTES];
 
-    text_line_json(line, size, raw);
+    text_line_json(line, sizeof(line), raw);
     if (!line[0])
         return 0;
     *ret = strdup(line);
     return *ret ? 0 : -ENOMEM;
 }
 
+/* The line's place in errors, from 1 on; 0 when it is empty, or one too many. */
+static int keep_error(struct report *to, const char *line, uint16_t *ret)
+{
+    uint32_t i = 0;
+    char **list;
+
+    while (i < to->n_errors && strcmp(to->errors[i], line) != 0)
+        i++;
+    if (!*line || i == REPORT_MAX_ERRORS)
+        return 0;
+    if (i == to->n_errors) {
+        list = reallocarray(to->errors, i + 1, sizeof(*list));
+        if (!list)
+            return -ENOMEM;
+        to->errors = list;
+        list[i] = strdup(line);
+        if (!list[i])
+            return -ENOMEM;
+        to->n_errors++;
+    }
+    *ret = (uint16_t)(i + 1);
+    return 0;
+}
+
 static int keep_errors(struct report *to, struct reading *r)
 {
-    struct found *f = next_failing(r, 0);
+    char line[REPORT_ERROR_BYTES];
+    int e = 0;
 
-    for (uint16_t i = 0; i < REPORT_MAX_ERRORS && f; i++) {
-        if (keep_line(&to->errors[i], f->error, REPORT_ERROR_BYTES) < 0)
-            return -ENOMEM;
-        if (to->errors[i])
-            f->cell.error = (uint16_t)(i + 1);
-        f = next_failing(r, f->place + 1);
+    for (size_t i = 0; i < r->n && e == 0; i++) {
+        struct found *f = &r->list[i];
+
+        if (!report_cell_fails(&f->cell))
+            continue;
+        text_line_json(line, sizeof(line), f->error);
+        e = keep_error(to, line, &f->cell.error);
     }
-    return 0;
+    return e;
 }
 
 static int keep_cells(struct report *to, const struct reading *r)
@@ -115,6 +142,7 @@ static int keep_cells(struct report *to, const struct reading *r)
     for (size_t i = 0; i < r->n; i++)
         to->cells[i] = r->list[i].cell;
     to->n = (uint32_t)r->n;
+    qsort(to->cells, to->n, sizeof(*to->cells), cells_by_score);
     return 0;
 }
 
@@ -131,13 +159,15 @@ int report_parse(struct report *ret, struct str text)
     e = reading_read(&r, text);
     if (e < 0)
         return e;
-    sort(&r);
+    drop_repeated(&r);
     to.there = true;
     to.config_ok = r.config_ok;
     to.hash = report_hash(text);
     to.not_shown = (uint32_t)(r.not_shown + r.over);
-    if (keep_line(&to.trouble, r.problems, TROUBLE_BYTES) < 0 ||
-        (!to.trouble && keep_line(&to.trouble, r.hub_error, TROUBLE_BYTES) < 0) || keep_errors(&to, &r) < 0 ||
+    if (keep_line(&to.trouble, r.problems) < 0)
+        return -ENOMEM;
+    to.refused = to.trouble && !to.config_ok;
+    if ((!to.trouble && keep_line(&to.trouble, r.hub_error) < 0) || keep_errors(&to, &r) < 0 ||
         keep_cells(&to, &r) < 0)
         return -ENOMEM;
     *ret = to;
@@ -149,8 +179,9 @@ void report_done(struct report *r)
 {
     free(r->trouble);
     free(r->cells);
-    for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
+    for (uint32_t i = 0; i < r->n_errors; i++)
         free(r->errors[i]);
+    free(r->errors);
     *r = (struct report){0};
 }
 

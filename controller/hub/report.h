@@ -11,22 +11,25 @@ struct loop;
 enum report_state { REPORT_WAITING, REPORT_OK, REPORT_EMPTY, REPORT_FAILING, REPORT_STALE, REPORT_STATES };
 
 struct report_cell {
-    uint64_t score; /* report_score() of the score name */
-    uint8_t state;  /* enum report_state */
-    bool placement; /* the AddOnPlacementScore cannot be written: state may be ok all the same */
-    uint16_t error; /* 1 + place in errors; 0: none kept */
+    uint64_t score;     /* report_score() of the score name */
+    uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never, or not said */
+    uint8_t state;      /* enum report_state */
+    bool placement;     /* the AddOnPlacementScore cannot be written: state may be ok all the same */
+    uint16_t error;     /* 1 + place in errors; 0: none kept */
 };
 
-enum { REPORT_MAX_ERRORS = 8, REPORT_ERROR_BYTES = 256, REPORT_MAX_CELLS = 4096 };
+enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 256, REPORT_MAX_CELLS = 4096 };
 
 struct report {
     bool there;     /* an agent has reported */
     bool config_ok; /* configurationInForce */
+    bool refused;   /* not so, and trouble says why: scorers are those of an older configuration, or none */
     uint64_t hash;  /* report_hash() of the text: the same text need not be read again */
     char *trouble;  /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
-    uint32_t n, not_shown;
-    char *errors[REPORT_MAX_ERRORS]; /* one line each; of the first cells that fail */
+    uint32_t n, not_shown; /* not_shown: scorers that the agent has, and that are in no cell */
+    uint32_t n_errors;
+    char **errors; /* one line each, all different: the first of the cells that fail */
 };
 
 /* Reads the text; unknown members are ignored, a cell without a name or with a state of no known word is left out. -EINVAL for what is no such

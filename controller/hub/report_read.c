@@ -3,6 +3,7 @@
 #include "exporter/base/json.h"
 
 #include <errno.h>
+#include <time.h>
 
 enum { FIRST_CAP = 64, MAX_DIGITS = 9 };
 
@@ -35,6 +36,22 @@ static int score_of(struct str raw, uint64_t *ret)
         return -ENOMEM;
     *ret = report_score((struct str){plain, json_unescape(raw, plain)});
     return 0;
+}
+
+/* A time as "2026-11-21T06:23:01.123Z", in seconds; 0 for what is none. */
+static uint32_t time_of(struct str raw)
+{
+    char text[sizeof("2026-11-21T06:23:01")] = "";
+    struct tm tm = {0};
+    time_t t;
+
+    if (raw.n < sizeof(text) - 1)
+        return 0;
+    memcpy(text, raw.p, sizeof(text) - 1);
+    if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
+        return 0;
+    t = timegm(&tm);
+    return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
 }
 
 /* One of the enum, REPORT_STATES for no known word. */
@@ -70,7 +87,7 @@ static int add(struct reading *r, const struct found *f)
 
 static int read_cell(struct json *j, struct reading *r)
 {
-    struct str key, name = {0}, state = {0}, error = {0}, placement = {0};
+    struct str key, name = {0}, state = {0}, error = {0}, placement = {0}, success = {0};
     struct found f = {0};
 
     json_object(j);
@@ -83,9 +100,12 @@ static int read_cell(struct json *j, struct reading *r)
             read_raw(j, &error);
         else if (json_key_is(key, "placementError"))
             read_raw(j, &placement);
+        else if (json_key_is(key, "lastSuccess"))
+            read_raw(j, &success);
         else
             json_skip(j, NULL);
     }
+    f.cell.succeeded = time_of(success);
     f.cell.state = state_of(state);
     if (j->error || name.n == 0 || f.cell.state == REPORT_STATES)
         return 0;

@@ -18,7 +18,7 @@ static void check_line(const char *line, size_t size)
 
 static void check_cell(const struct report *r, const struct report_cell *c)
 {
-    assert(c->state < REPORT_STATES && c->error <= REPORT_MAX_ERRORS);
+    assert(c->state < REPORT_STATES && c->error <= r->n_errors);
     assert(report_find(r, c->score) == c);
     assert(!(report_cell_scores(c) && report_cell_fails(c)));
     assert(!c->error || (report_cell_fails(c) && *report_error(r, c)));
@@ -44,11 +44,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_cell(&r, &r.cells[i]);
         failing += report_cell_fails(&r.cells[i]);
     }
-    for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
-        if (r.errors[i]) {
-            check_line(r.errors[i], REPORT_ERROR_BYTES);
-            assert(i < failing);
-        }
+    assert(r.n_errors <= REPORT_MAX_ERRORS && r.n_errors <= failing);
+    for (uint32_t i = 0; i < r.n_errors; i++) {
+        check_line(r.errors[i], REPORT_ERROR_BYTES);
+        for (uint32_t k = 0; k < i; k++)
+            assert(strcmp(r.errors[i], r.errors[k]) != 0);
+    }
+    assert(!r.refused || (r.trouble && !r.config_ok));
     if (r.trouble)
         check_line(r.trouble, 512);
     return 0;

@@ -27,6 +27,7 @@ struct world {
     struct hub_cluster clusters[WORLD_CLUSTERS];
     struct plan_group *group;
     struct report_cell cells[WORLD_CLUSTERS];
+    char *errors[WORLD_CLUSTERS];
 };
 
 static const unix_ms noon = {1795262400123}; /* 2026-11-21T12:00:00.123Z */

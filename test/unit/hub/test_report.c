@@ -180,31 +180,102 @@ static void test_first_of_one_name(void **state)
           "{\"scoreName\":\"a\",\"state\":\"failing\",\"error\":\"x\"}]}");
     assert_int_equal(r.n, 2);
     assert_int_equal(find(&r, "a")->state, REPORT_OK);
-    assert_null(r.errors[0]);
+    assert_int_equal(r.n_errors, 0);
 }
 
-static void test_first_errors(void **state)
+/* n failing scorers, with `different` errors in turn. */
+static void put_failing(struct buf *text, unsigned n, unsigned different)
 {
-    CLEANUP(report_done) struct report r = {0};
-    BUF_AUTO(text, 1 << 16);
+    assert_int_equal(
+        buf_puts(text, "{\"scorers\":[{\"scoreName\":\"good\",\"state\":\"ok\",\"error\":\"not told\"}"), 0);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(buf_printf(text, ",{\"scoreName\":\"s%u\",\"state\":\"failing\",\"error\":\"e%u\"}",
+                                    i, i % different),
+                         0);
+    assert_int_equal(buf_puts(text, "]}"), 0);
+}
+
+/* With Prometheus down all scorers say the same, and each of them is to say it. */
+static void test_errors(void **state)
+{
+    static const struct {
+        unsigned n, different;
+    } cases[] = {{12, 12}, {300, 1}, {300, 64}, {300, 65}, {70, 70}};
 
     (void)state;
-    assert_int_equal(
-        buf_puts(&text, "{\"scorers\":[{\"scoreName\":\"good\",\"state\":\"ok\",\"error\":\"not told\"}"), 0);
-    for (unsigned i = 0; i < 12; i++)
-        assert_int_equal(
-            buf_printf(&text, ",{\"scoreName\":\"s%u\",\"state\":\"failing\",\"error\":\"e%u\"}", i, i), 0);
-    assert_int_equal(buf_puts(&text, "]}"), 0);
-    assert_int_equal(report_parse(&r, buf_str(&text)), 0);
-    for (unsigned i = 0; i < 12; i++) {
-        char name[8], error[8];
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        CLEANUP(report_done) struct report r = {0};
+        BUF_AUTO(text, 1 << 16);
 
-        (void)snprintf(name, sizeof(name), "s%u", i);
-        (void)snprintf(error, sizeof(error), "e%u", i);
-        assert_true(report_cell_fails(find(&r, name)));
-        assert_string_equal(report_error(&r, find(&r, name)), i < REPORT_MAX_ERRORS ? error : "");
+        put_failing(&text, cases[k].n, cases[k].different);
+        assert_int_equal(report_parse(&r, buf_str(&text)), 0);
+        assert_int_equal(r.n_errors, cases[k].different < 64 ? cases[k].different : 64);
+        for (unsigned i = 0; i < cases[k].n; i++) {
+            char name[16], error[16];
+
+            (void)snprintf(name, sizeof(name), "s%u", i);
+            (void)snprintf(error, sizeof(error), "e%u", i % cases[k].different);
+            assert_true(report_cell_fails(find(&r, name)));
+            assert_string_equal(report_error(&r, find(&r, name)), i % cases[k].different < 64 ? error : "");
+        }
+        assert_string_equal(report_error(&r, find(&r, "good")), "");
     }
-    assert_string_equal(report_error(&r, find(&r, "good")), "");
+}
+
+static void test_last_success(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t seconds;
+    } cases[] = {
+        {"null", 0},
+        {"\"2026-11-21T06:23:01.123Z\"", 1795242181},
+        {"\"2026-11-21T06:23:01Z\"", 1795242181},
+        {"\"1970-01-01T00:00:00Z\"", 0},
+        {"\"1969-01-01T00:00:00Z\"", 0},
+        {"\"2106-02-07T06:28:15Z\"", UINT32_MAX},
+        {"\"2106-02-07T06:28:16Z\"", 0},
+        {"\"2026-11-21T06:23\"", 0},
+        {"\"yesterday, or the day before\"", 0},
+        {"\"\"", 0},
+        {"1795242181", 0},
+    };
+
+    (void)state;
+    assert_int_equal(sizeof(struct report_cell), 16);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        char text[256];
+
+        (void)snprintf(text, sizeof(text),
+                       "{\"scorers\":[{\"scoreName\":\"s\",\"lastSuccess\":%s,\"state\":\"ok\"}]}",
+                       cases[i].text);
+        parse(&r, text);
+        if (find(&r, "s")->succeeded != cases[i].seconds)
+            fail_msg("%s is %u", cases[i].text, find(&r, "s")->succeeded);
+    }
+}
+
+static void test_refused_configuration(void **state)
+{
+    static const struct {
+        const char *text;
+        bool refused;
+    } cases[] = {
+        {"{\"configurationInForce\":false,\"configurationProblems\":\"f:1:2: error: no\"}", true},
+        {"{\"configurationInForce\":true,\"configurationProblems\":\"f:1:2: warning: odd\"}", false},
+        {"{\"configurationInForce\":false,\"hubError\":\"no answer\"}", false}, /* none has been read yet */
+        {"{\"configurationInForce\":false,\"configurationProblems\":\"\"}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+
+        parse(&r, cases[i].text);
+        if (r.refused != cases[i].refused)
+            fail_msg("%s", cases[i].text);
+    }
 }
 
 static void test_long_error(void **state)
@@ -276,7 +347,9 @@ int main(void)
         cmocka_unit_test(test_odd_members),
         cmocka_unit_test(test_escaped_name),
         cmocka_unit_test(test_first_of_one_name),
-        cmocka_unit_test(test_first_errors),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_last_success),
+        cmocka_unit_test(test_refused_configuration),
         cmocka_unit_test(test_long_error),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_memory),

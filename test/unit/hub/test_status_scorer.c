@@ -295,7 +295,8 @@ static void fail_cluster(struct world *w, size_t i, enum report_state state, con
     struct tally *t = &w->scorer.tally;
 
     w->cells[i] = (struct report_cell){.state = (uint8_t)state, .error = *error != '\0'};
-    w->clusters[i].report.errors[0] = (char *)(uintptr_t)error;
+    w->errors[i] = (char *)(uintptr_t)error;
+    w->clusters[i].report.errors = &w->errors[i];
     t->named[t->n_named].cluster = &w->clusters[i];
     t->named[t->n_named++].cell = &w->cells[i];
     t->failing++;

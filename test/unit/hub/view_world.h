@@ -194,6 +194,7 @@ static inline void cluster_free(struct hub_cluster *c)
     free(c->report.trouble);
     for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
         free(c->report.errors[i]);
+    free(c->report.errors);
     free(c->name);
     free(c);
 }
@@ -299,7 +300,9 @@ static inline struct hub_cluster *add_cluster(struct world *w, const char *name,
     c->found =
         (struct work_found){.exists = true, .ours = true, .frame = true, .applied = true, .available = true};
     c->report.cells = calloc(MOST_SCORERS, sizeof(struct report_cell));
+    c->report.errors = calloc(REPORT_MAX_ERRORS, sizeof(char *));
     assert_non_null(c->report.cells);
+    assert_non_null(c->report.errors);
     assert_int_equal(map_set(&w->hub.clusters, c->name, c), 0);
     w->hub.totals.managed++;
     w->hub.totals.up_to_date++;
