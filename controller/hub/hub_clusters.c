@@ -1,9 +1,12 @@
 /* Owns the clusters: those that are managed, and those that still have a ManifestWork of ours. */
-#include "controller/hub/hub_internal.h"
+#include "controller/hub/status_conditions.h"
 
 #include "exporter/base/log.h"
+#include "exporter/score/text.h"
 
 #include <errno.h>
+
+enum { AWAY_BYTES = 256 };
 
 struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
 {
@@ -12,6 +15,7 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
     (void)kube_cancel(c->call);
     c->body = hub_body_unref(c->body);
     report_done(&c->report);
+    free(c->away);
     free(c->name);
     free(c);
     return NULL;
@@ -107,6 +111,28 @@ static struct hub_cluster *find_or_new(struct hub *h, const char *name)
 
 /* ---- ManagedClusters ---- */
 
+/* Whether the cluster is heard of, by the hub's registration controller. One that has just joined has no such condition yet. */
+static void read_availability(struct hub_cluster *c, const json_t *object)
+{
+    const json_t *available =
+        condition_find(kube_get(object, "status", NULL), "ManagedClusterConditionAvailable");
+    const char *status = kube_str(available, "status", NULL);
+    bool away = status && strcmp(status, "True") != 0;
+    char why[AWAY_BYTES] = "";
+
+    if (away)
+        text_line(why, sizeof(why), kube_text(available, "message", NULL));
+    if (away && !*why)
+        text_line(why, sizeof(why), kube_text(available, "reason", NULL));
+    if (away == (c->away != NULL) && strcmp(why, cstr(c->away)) == 0)
+        return;
+    free(c->away);
+    c->away = away ? strdup(why) : NULL;
+    if (away && !c->away)
+        log_error("cluster counts as available: out of memory", L_STR("cluster", c->name));
+    hub_touch(c->hub);
+}
+
 void hub_managed_set(void *hub, json_t *object)
 {
     struct hub *h = hub;
@@ -116,6 +142,7 @@ void hub_managed_set(void *hub, json_t *object)
 
     if (!c)
         return;
+    read_availability(c, object);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
         c->leaving = leaving;

@@ -4,6 +4,7 @@
 
 #include "controller/hub/effective.h"
 #include "controller/hub/hub.h"
+#include "controller/hub/pair.h"
 #include "controller/hub/plan.h"
 #include "controller/hub/work.h"
 #include "controller/kube/event.h"
@@ -35,12 +36,14 @@ struct tally {
     size_t selected;                          /* clusters that are to have it */
     size_t up_to_date;                        /* whose ManifestWork has it as it is now */
     size_t applied;                           /* where the work agent has applied that */
-    size_t scoring, failing, waiting, silent; /* by the agents' reports; silent: no report */
-    size_t no_room;                           /* where the summaries grew past what a ManifestWork may hold */
-    size_t n_named;                           /* of those that fail, in order of their names */
+    size_t scoring, failing, waiting, silent; /* by pair_class(): together all that are selected */
+    size_t unwritten, unapplied; /* of failing: where the newest summary is not, or not in force */
+    size_t no_room;              /* where the summaries grew past what a ManifestWork may hold */
+    size_t n_named; /* those with a trouble: first where it fails, then the others, in order of their names */
     struct {
         const struct hub_cluster *cluster;
-        const struct report_cell *cell; /* NULL: its ManifestWork could not be written */
+        const struct report_cell *cell; /* NULL: the agent does not name it */
+        enum pair pair;
     } named[HUB_NAMED_CLUSTERS];
 };
 
@@ -80,6 +83,7 @@ struct hub_cluster {
     char *name;
     bool managed; /* there is a ManagedCluster, it is accepted, and it is not being deleted */
     bool leaving; /* it is being deleted */
+    char *away;   /* why it is not available, one line; NULL: it is, or no one says */
     struct work_found found;
     struct report report;
     uint64_t unread;                /* report_hash() of the last one that could not be read: told once */
@@ -114,11 +118,13 @@ struct hub_totals {
     size_t managed, up_to_date, behind,
         failing; /* up_to_date + behind = managed; failing: of behind, those whose last write failed */
     size_t works, leaving; /* ManifestWorks there are; those that are still to go */
+    size_t applied,
+        unapplied; /* of up_to_date: what the work agent has done, and what it says that it cannot do */
     size_t reporting, scoring_all, with_failures;
     size_t largest, left_out; /* bytes of the largest summaries; scorers that found no room somewhere */
     double lag_s;             /* how long the longest behind has been so */
     size_t n_named;
-    const struct hub_cluster *named[HUB_NAMED_CLUSTERS]; /* of those whose write failed */
+    const struct hub_cluster *named[HUB_NAMED_CLUSTERS]; /* of those failing or unapplied, by name */
 };
 
 struct hub {
@@ -208,7 +214,7 @@ void hub_plan_done(struct hub *h);
 
 /* ---- hub_tally.c ---- */
 
-/* Counts h->totals and each scorer's tally, if anything has changed since. */
+/* Counts h->totals and each scorer's tally, if hub_touch() was called since: every five minutes it is, for what time alone changes. */
 void hub_tally(struct hub *h);
 /* Names a cluster that is about to be freed nowhere any more. */
 void hub_tally_forget(struct hub *h, const struct hub_cluster *c);

@@ -3,43 +3,39 @@
 
 #include <malloc.h>
 
-/* Keeps the first names in order, so that the same failures read the same each time. */
-static size_t place_of(size_t n, const char *name, const char *(*name_at)(const void *list, size_t i),
-                       const void *list)
+/* Where it fails goes before where there is another trouble; the first names in order, so that the same reads the same each time. */
+static bool goes_before(enum pair p, const struct hub_cluster *c, enum pair than,
+                        const struct hub_cluster *of)
 {
-    size_t i = n;
+    bool fails = pair_class(p) == PAIR_FAILS;
 
-    while (i > 0 && strcmp(name, name_at(list, i - 1)) < 0)
-        i--;
-    return i;
+    if (fails != (pair_class(than) == PAIR_FAILS))
+        return fails;
+    return strcmp(c->name, of->name) < 0;
 }
 
-static const char *tally_name(const void *list, size_t i)
+static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pair p,
+                          const struct report_cell *cell)
 {
-    return ((const struct tally *)list)->named[i].cluster->name;
-}
+    size_t at = t->n_named;
 
-static const char *totals_name(const void *list, size_t i)
-{
-    return ((const struct hub_totals *)list)->named[i]->name;
-}
-
-static void name_in_tally(struct tally *t, const struct hub_cluster *c, const struct report_cell *cell)
-{
-    size_t at = place_of(t->n_named, c->name, tally_name, t);
-
+    while (at > 0 && goes_before(p, c, t->named[at - 1].pair, t->named[at - 1].cluster))
+        at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
     t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
     memmove(&t->named[at + 1], &t->named[at], (t->n_named - 1 - at) * sizeof(t->named[0]));
     t->named[at].cluster = c;
     t->named[at].cell = cell;
+    t->named[at].pair = p;
 }
 
 static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
 {
-    size_t at = place_of(t->n_named, c->name, totals_name, t);
+    size_t at = t->n_named;
 
+    while (at > 0 && strcmp(c->name, t->named[at - 1]->name) < 0)
+        at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
     t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
@@ -48,31 +44,30 @@ static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
 }
 
 /* How one scorer is on one cluster that is to have it. */
-static void count_pair(struct tally *t, const struct hub_cluster *c, bool in_sync,
-                       const struct report_cell *cell)
+static void count_pair(struct hub_scorer *s, const struct hub_cluster *c, bool in_sync,
+                       const struct report_cell *cell, unix_ms now)
 {
-    bool written_badly = c->why[0] || (in_sync && !c->found.applied && c->found.why[0]);
+    struct tally *t = &s->tally;
+    enum pair p = pair_look(c, in_sync, cell, s->effective.interval_ms, now);
+    size_t *const counts[] = {[PAIR_SCORES] = &t->scoring,
+                              [PAIR_FAILS] = &t->failing,
+                              [PAIR_WAITS] = &t->waiting,
+                              [PAIR_IS_SILENT] = &t->silent};
 
     t->selected++;
     t->up_to_date += in_sync;
     t->applied += in_sync && c->found.applied;
-    if (!c->report.there)
-        t->silent++;
-    else if (cell && report_cell_fails(cell))
-        t->failing++;
-    else if (cell && report_cell_scores(cell))
-        t->scoring++;
-    else
-        t->waiting++;
-    if (written_badly)
-        name_in_tally(t, c, NULL);
-    else if (cell && report_cell_fails(cell))
-        name_in_tally(t, c, cell);
+    ++*counts[pair_class(p)];
+    t->unwritten += p == PAIR_NOT_WRITTEN;
+    t->unapplied += p == PAIR_NOT_APPLIED;
+    if (pair_has_why(p))
+        name_in_tally(t, c, p, cell);
 }
 
 /* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
 static void count_scorers(struct hub *h, const struct hub_cluster *c, bool in_sync)
 {
+    unix_ms now = loop_wall(h->o.loop);
     size_t at = 0;
 
     for (size_t k = 0; k < h->n_entries; k++) {
@@ -85,7 +80,7 @@ static void count_scorers(struct hub *h, const struct hub_cluster *c, bool in_sy
         if (at < c->report.n && c->report.cells[at].score == score)
             cell = &c->report.cells[at];
         if (h->entry_scorers[i] && plan_group_has(c->group, i))
-            count_pair(&h->entry_scorers[i]->tally, c, in_sync, cell);
+            count_pair(h->entry_scorers[i], c, in_sync, cell, now);
     }
 }
 
@@ -100,7 +95,7 @@ static void count_cluster(struct hub *h, const struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = hub_cluster_in_sync(h, c) && c->group;
-    bool fails = false;
+    bool fails = false, unapplied = cluster_unapplied(c, in_sync);
 
     t->works += c->found.exists;
     t->leaving += c->leaving && c->found.exists;
@@ -114,15 +109,16 @@ static void count_cluster(struct hub *h, const struct hub_cluster *c)
     t->managed++;
     t->up_to_date += in_sync;
     t->behind += !in_sync;
+    t->applied += in_sync && c->found.applied;
+    t->unapplied += unapplied;
     t->reporting += c->report.there;
-    for (size_t i = 0; i < c->report.n && !fails; i++)
+    for (size_t i = 0; i < c->report.n && !fails && !c->away; i++)
         fails = report_cell_fails(&c->report.cells[i]);
     t->with_failures += fails;
-    t->scoring_all += c->report.there && !fails;
-    if (c->why[0]) {
-        t->failing++;
+    t->scoring_all += c->report.there && !fails && !c->away;
+    t->failing += c->why[0] != '\0';
+    if (c->why[0] || unapplied)
         name_in_totals(t, c);
-    }
     if (!c->group)
         return;
     t->largest = size_max(t->largest, c->group->bytes);

@@ -106,34 +106,51 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
         set_reached(s, c);
 }
 
-/* A cell's error for people. */
-static const char *cell_error(const struct hub_cluster *c, const struct report_cell *cell)
+/* Sets the condition by the first cluster named whose agent says so; without one by the number alone. */
+static void set_failing(const struct hub_scorer *s, struct status_condition *c, size_t n)
 {
-    const char *error = report_error(&c->report, cell);
+    const struct tally *t = &s->tally;
+    char why[PAIR_WHY_BYTES] = "";
+    size_t i = 0;
 
-    if (*error)
-        return error;
-    return cell->placement ? "its AddOnPlacementScore cannot be written" : report_state_word(cell->state);
+    while (i < t->n_named && t->named[i].pair != PAIR_FAILING && t->named[i].pair != PAIR_REFUSED)
+        i++;
+    if (i < t->n_named)
+        pair_why(why, t->named[i].cluster, t->named[i].pair, t->named[i].cell);
+    condition_failing(c, "fails on ", n, t->selected, "", i < t->n_named ? t->named[i].cluster->name : NULL,
+                      why);
+}
+
+static void set_silent(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct tally *t = &s->tally;
+    char why[PAIR_WHY_BYTES];
+    size_t i = 0;
+
+    while (i < t->n_named && pair_class(t->named[i].pair) != PAIR_IS_SILENT)
+        i++;
+    if (i == t->n_named) {
+        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported it");
+        return;
+    }
+    pair_why(why, t->named[i].cluster, t->named[i].pair, t->named[i].cell);
+    condition_set(c, TRUTH_UNKNOWN, "Silent", "nothing is heard of it from %zu of %zu clusters: %s: %s",
+                  t->silent, t->selected, t->named[i].cluster->name, why);
 }
 
 void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
-    size_t i = 0;
+    size_t failing = t->failing - t->unwritten - t->unapplied; /* Distributed tells of the others */
 
-    while (i < t->n_named && !t->named[i].cell)
-        i++;
-    if (t->failing && i < t->n_named)
-        condition_failing(c, "fails on ", t->failing, t->selected, "", t->named[i].cluster->name,
-                          cell_error(t->named[i].cluster, t->named[i].cell));
-    else if (t->failing)
-        condition_failing(c, "fails on ", t->failing, t->selected, "", NULL, NULL);
+    if (failing)
+        set_failing(s, c, failing);
     else if (t->scoring)
         condition_set(c, TRUTH_TRUE, "Scoring", "scores on %zu of %zu clusters", t->scoring, t->selected);
     else if (t->waiting)
         condition_set(c, TRUTH_UNKNOWN, "Waiting", "no agent has scored yet");
     else
-        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported it");
+        set_silent(s, c);
 }
 
 static json_t *clusters_value(const struct tally *t)
@@ -151,11 +168,12 @@ static json_t *failing_value(const struct tally *t)
 
     for (size_t i = 0; i < t->n_named; i++) {
         const struct hub_cluster *c = t->named[i].cluster;
-        const struct report_cell *cell = t->named[i].cell;
-        const char *state = cell ? report_state_word(cell->state) : *c->why ? "notWritten" : "notApplied";
-        const char *error = cell ? cell_error(c, cell) : *c->why ? c->why : c->found.why;
-        json_t *value =
-            json_pack("{s:s, s:s, s:o}", "name", c->name, "state", state, "error", status_line(error));
+        char why[PAIR_WHY_BYTES];
+        json_t *value;
+
+        pair_why(why, c, t->named[i].pair, t->named[i].cell);
+        value = json_pack("{s:s, s:s, s:o}", "name", c->name, "state",
+                          pair_word(t->named[i].pair, t->named[i].cell), "error", status_line(why));
         if (json_array_append_new(list, value) < 0)
             return NULL;
     }

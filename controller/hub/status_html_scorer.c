@@ -98,13 +98,17 @@ static void failing_clusters(struct out *o, const struct tally *t)
     for (size_t i = 0; i < t->n_named; i++) {
         const struct hub_cluster *c = t->named[i].cluster;
         const struct report_cell *cell = t->named[i].cell;
+        enum pair p = t->named[i].pair;
+        char why[PAIR_WHY_BYTES];
 
+        pair_why(why, c, p, cell);
         html(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td>", c->name);
-        html_badge(o, "failing",
-                   !cell             ? "not written"
-                   : cell->placement ? "no placement score"
-                                     : report_state_word(cell->state));
-        html(o, "</td><td><bdi>%s</bdi></td></tr>\n", view_cell_error(c, cell));
+        html_badge(o, pair_class(p) == PAIR_FAILS ? "failing" : "waiting",
+                   p == PAIR_NOT_WRITTEN                  ? "not written"
+                   : p == PAIR_NOT_APPLIED                ? "not applied"
+                   : p == PAIR_FAILING && cell->placement ? "no placement score"
+                                                          : pair_word(p, cell));
+        html(o, "</td><td><bdi>%s</bdi></td></tr>\n", why);
     }
     html(o, "</tbody></table>\n");
 }

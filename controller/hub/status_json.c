@@ -104,12 +104,14 @@ static void scorer_clusters(struct out *o, const struct tally *t)
     out_puts(o, "[");
     for (size_t i = 0; i < t->n_named; i++) {
         const struct report_cell *cell = t->named[i].cell;
+        char why[PAIR_WHY_BYTES];
 
+        pair_why(why, t->named[i].cluster, t->named[i].pair, cell);
         member_item(o);
         out_puts(o, "{");
         member_text(o, "name", t->named[i].cluster->name);
-        member_text(o, "state", cell ? report_state_word(cell->state) : NULL);
-        words(o, "error", view_cell_error(t->named[i].cluster, cell));
+        member_text(o, "state", pair_word(t->named[i].pair, cell));
+        words(o, "error", why);
         out_puts(o, "}");
     }
     out_puts(o, "]");

@@ -1,4 +1,4 @@
-/* A DynamicScorer's status, from what is known of it now. Each condition says one thing; Ready says the first that is in the way. */
+/* A DynamicScorer's status, from what is known of it now. Each condition says one thing; Ready whether it works somewhere. */
 #include "controller/hub/status_conditions.h"
 
 #include <errno.h>
@@ -117,8 +117,8 @@ static void set_unique(const struct hub_scorer *s, struct status_condition *c)
                       s->effective.score_name);
 }
 
-/* The condition that keeps the scorer from being ready; NULL when none does. What is wrong goes before what is not known. */
-static const struct status_condition *in_the_way(const struct status_condition list[])
+/* The condition that keeps the scorer from working anywhere; NULL when none does. What is wrong goes before what is not known. */
+static const struct status_condition *in_the_way(const struct tally *t, const struct status_condition list[])
 {
     if (list[VALID].status == TRUTH_FALSE)
         return &list[VALID];
@@ -128,13 +128,25 @@ static const struct status_condition *in_the_way(const struct status_condition l
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
     if (list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
-    return list[DISTRIBUTED].status == TRUTH_TRUE ? NULL : &list[DISTRIBUTED];
+    if (t->up_to_date <= t->unapplied)
+        return &list[DISTRIBUTED];
+    return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
+}
+
+static void set_ready(const struct tally *t, const struct status_condition list[],
+                      struct status_condition *ready)
+{
+    const struct status_condition *cause = in_the_way(t, list);
+    bool partly = list[DISTRIBUTED].status == TRUTH_TRUE && list[SCORING].status == TRUTH_FALSE;
+
+    if (cause)
+        condition_set(ready, cause->status, cause->reason, "%s", cause->message);
+    else
+        condition_set(ready, TRUTH_TRUE, "Ready", "%s", list[partly ? SCORING : DISTRIBUTED].message);
 }
 
 static void set_conditions(const struct hub_scorer *s, struct status_condition list[CONDITIONS])
 {
-    const struct status_condition *cause;
-
     for (size_t i = 0; i < CONDITIONS; i++)
         list[i].type = types[i];
     set_healthy(s, &list[HEALTHY]);
@@ -143,11 +155,7 @@ static void set_conditions(const struct hub_scorer *s, struct status_condition l
     set_unique(s, &list[UNIQUE]);
     scorer_set_distributed(s, &list[DISTRIBUTED]);
     scorer_set_scoring(s, &list[SCORING]);
-    cause = in_the_way(list);
-    if (cause)
-        condition_set(&list[READY], cause->status, cause->reason, "%s", cause->message);
-    else
-        condition_set(&list[READY], TRUTH_TRUE, "Ready", "%s", list[DISTRIBUTED].message);
+    set_ready(&s->tally, list, &list[READY]);
 }
 
 bool status_scorer_ready(const struct hub_scorer *s)

@@ -121,6 +121,7 @@ enum view_cell view_cell(const struct view *v, const struct hub_cluster *c, cons
                          const struct report_cell **ret_cell)
 {
     size_t entry = s->s->entry;
+    enum pair pair;
 
     *ret_cell = NULL;
     if (!v->h->plan || !c->group || entry >= v->h->n_entries)
@@ -128,6 +129,9 @@ enum view_cell view_cell(const struct view *v, const struct hub_cluster *c, cons
     if (!plan_group_has(c->group, entry))
         return plan_group_lacks(v->h->plan, c->group, entry) ? CELL_NO_ROOM : CELL_NONE;
     *ret_cell = report_find(&c->report, s->score);
+    pair = pair_look(c, !c->behind, *ret_cell, s->s->effective.interval_ms, (unix_ms){v->now_ms});
+    if (pair == PAIR_AWAY || pair == PAIR_OLD)
+        return CELL_SILENT;
     if (*ret_cell && report_cell_fails(*ret_cell))
         return CELL_FAILING;
     if (c->behind)

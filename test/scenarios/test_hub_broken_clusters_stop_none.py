@@ -41,6 +41,9 @@ def test_three_in_three_hundred(hub, fake, start_controller):
     hub.wait_scorer("s", "Distributed", "False")
     assert "3 of 300" in hub.scorer_condition("s", "Distributed")[2]
     assert hub.config()["status"]["clusters"]["failing"] == 3
+    row = hub.kubectl("get", "dynamicscorer", "s", "--no-headers").stdout.split()
+    assert row[:8] == ["s", "Active", "cpu", "True", "300", "297", "0", "3"]  # ready; FAILING is 3
+    assert "3 of 300" in hub.scorer_condition("s", "Ready")[2]
     # A change reaches the others again, as fast.
     begin = time.monotonic()
     fake.on("/config", answer(api_config("memory")))

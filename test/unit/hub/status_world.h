@@ -65,8 +65,8 @@ static inline void set_text(char *into, size_t size, const char *text)
 /* Clears what a test did to the clusters as a whole. */
 static inline void world_clusters_well(struct world *w)
 {
-    w->hub.totals =
-        (struct hub_totals){.managed = 3, .up_to_date = 3, .works = 3, .reporting = 3, .largest = 812};
+    w->hub.totals = (struct hub_totals){
+        .managed = 3, .up_to_date = 3, .applied = 3, .works = 3, .reporting = 3, .largest = 812};
 }
 
 static inline void world_clusters(struct world *w)

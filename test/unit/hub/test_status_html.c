@@ -14,6 +14,7 @@ static void name_failing(struct hub_scorer *s, const struct hub_cluster *c, cons
 {
     s->tally.failing++;
     s->tally.named[s->tally.n_named].cluster = c;
+    s->tally.named[s->tally.n_named].pair = cell ? PAIR_FAILING : PAIR_NOT_WRITTEN;
     s->tally.named[s->tally.n_named++].cell = cell;
 }
 

@@ -180,6 +180,7 @@ static void younger_of_two(struct world *w)
 {
     w->scorer.older = &w->other;
     w->scorer.entry = SIZE_MAX;
+    w->scorer.tally = (struct tally){0};
 }
 
 static void older_of_two(struct world *w)
@@ -218,20 +219,29 @@ static void long_name(struct world *w)
     older_of_two(w);
 }
 
+static void no_plan(struct world *w)
+{
+    w->scorer.entry = SIZE_MAX;
+    w->scorer.tally = (struct tally){0};
+}
+
 static void no_config(struct world *w)
 {
+    no_plan(w);
     json_decref(w->hub.config.object);
     w->hub.config.object = NULL;
 }
 
 static void config_deleted(struct world *w)
 {
+    no_plan(w);
     json_object_set_new(json_object_get(w->hub.config.object, "metadata"), "deletionTimestamp",
                         json_string(NOON));
 }
 
 static void bad_masks(struct world *w)
 {
+    no_plan(w);
     w->hub.config.has_masks = false;
     SET_TEXT(w->hub.config.why, "spec.masks[0]: expected an object");
 }
@@ -255,7 +265,14 @@ static void masked(struct world *w)
 
 static void no_room(struct world *w)
 {
-    w->scorer.tally = (struct tally){.selected = 2, .up_to_date = 2, .applied = 2, .no_room = 1};
+    w->scorer.tally =
+        (struct tally){.selected = 2, .up_to_date = 2, .applied = 2, .waiting = 2, .no_room = 1};
+}
+
+static void no_room_anywhere(struct world *w)
+{
+    w->scorer.tally = (struct tally){.no_room = 3};
+    w->group->set[0] = 0;
 }
 
 static void progressing(struct world *w)
@@ -263,18 +280,25 @@ static void progressing(struct world *w)
     w->scorer.tally = (struct tally){.selected = 3, .up_to_date = 1, .applied = 1, .scoring = 1, .silent = 2};
 }
 
+static void behind_everywhere(struct world *w)
+{
+    w->scorer.tally = (struct tally){.selected = 3, .scoring = 3};
+}
+
 static void unwritten(struct world *w)
 {
     SET_TEXT(w->clusters[2].why, "namespaces \"c3\" not found");
     SET_TEXT(w->clusters[1].why, "forbidden");
     w->clusters[1].found.applied = false;
-    w->scorer.tally = (struct tally){.selected = 3,
-                                     .up_to_date = 1,
-                                     .applied = 1,
-                                     .scoring = 1,
-                                     .silent = 2,
-                                     .n_named = 2,
-                                     .named = {{&w->clusters[1], NULL}, {&w->clusters[2], NULL}}};
+    w->scorer.tally = (struct tally){
+        .selected = 3,
+        .up_to_date = 1,
+        .applied = 1,
+        .scoring = 1,
+        .failing = 2,
+        .unwritten = 2,
+        .n_named = 2,
+        .named = {{&w->clusters[1], NULL, PAIR_NOT_WRITTEN}, {&w->clusters[2], NULL, PAIR_NOT_WRITTEN}}};
 }
 
 static void unapplied(struct world *w)
@@ -285,9 +309,25 @@ static void unapplied(struct world *w)
                                      .up_to_date = 3,
                                      .applied = 2,
                                      .scoring = 2,
-                                     .silent = 1,
+                                     .failing = 1,
+                                     .unapplied = 1,
                                      .n_named = 1,
-                                     .named = {{&w->clusters[2], NULL}}};
+                                     .named = {{&w->clusters[2], NULL, PAIR_NOT_APPLIED}}};
+}
+
+static void unapplied_anywhere(struct world *w)
+{
+    unapplied(w);
+    w->scorer.tally.applied = w->scorer.tally.scoring = 0;
+    w->scorer.tally.failing = w->scorer.tally.unapplied = 3;
+}
+
+/* No agent has reported yet: that some cluster cannot be written makes the rest no worse. */
+static void unwritten_and_waiting(struct world *w)
+{
+    unwritten(w);
+    w->scorer.tally.scoring = 0;
+    w->scorer.tally.waiting = 1;
 }
 
 static void fail_cluster(struct world *w, size_t i, enum report_state state, const char *error)
@@ -309,6 +349,73 @@ static void failing(struct world *w)
     fail_cluster(w, 2, REPORT_STALE, "");
 }
 
+static void failing_everywhere(struct world *w)
+{
+    for (size_t i = 0; i < WORLD_CLUSTERS; i++)
+        fail_cluster(w, i, REPORT_STALE, "HTTP 503 Service Unavailable");
+}
+
+/* One fails, and nothing is heard of the others. */
+static void failing_where_heard_of(struct world *w)
+{
+    fail_cluster(w, 1, REPORT_STALE, "HTTP 503 Service Unavailable");
+    w->scorer.tally.silent = 2;
+    w->scorer.tally.scoring = 0;
+}
+
+static void failing_and_unwritten(struct world *w)
+{
+    unwritten(w);
+    w->clusters[1].why[0] = '\0';
+    w->cells[1] = (struct report_cell){.state = REPORT_FAILING};
+    w->scorer.tally.named[0].cell = &w->cells[1];
+    w->scorer.tally.named[0].pair = PAIR_FAILING;
+    w->scorer.tally.unwritten = 1;
+}
+
+static void refused(struct world *w)
+{
+    w->clusters[1].report.trouble = (char *)(uintptr_t) "f:1:2: error: no such field";
+    w->scorer.tally.scoring = 2;
+    w->scorer.tally.failing = 1;
+    w->scorer.tally.n_named = 1;
+    w->scorer.tally.named[0].cluster = &w->clusters[1];
+    w->scorer.tally.named[0].pair = PAIR_REFUSED;
+}
+
+static void outdated(struct world *w)
+{
+    refused(w);
+    w->scorer.tally.scoring = 3;
+    w->scorer.tally.failing = 0;
+    w->scorer.tally.named[0].pair = PAIR_OUTDATED;
+}
+
+static void name_silent(struct world *w, size_t i, enum pair p)
+{
+    struct tally *t = &w->scorer.tally;
+
+    w->cells[i] = (struct report_cell){.state = REPORT_OK, .succeeded = 1795242181};
+    t->named[t->n_named].cluster = &w->clusters[i];
+    t->named[t->n_named].cell = p == PAIR_OLD ? &w->cells[i] : NULL;
+    t->named[t->n_named++].pair = p;
+    t->silent++;
+    t->scoring--;
+}
+
+static void away(struct world *w)
+{
+    w->clusters[0].away = (char *)(uintptr_t) "no lease";
+    name_silent(w, 0, PAIR_AWAY);
+}
+
+static void silent_everywhere(struct world *w)
+{
+    away(w);
+    name_silent(w, 1, PAIR_OLD);
+    name_silent(w, 2, PAIR_CUT);
+}
+
 static void placement_failing(struct world *w)
 {
     fail_cluster(w, 1, REPORT_OK, "");
@@ -318,8 +425,8 @@ static void placement_failing(struct world *w)
 /* So many cannot be written that there was no room to name one that fails. */
 static void failing_unnamed(struct world *w)
 {
-    w->scorer.tally =
-        (struct tally){.selected = 3, .up_to_date = 3, .applied = 3, .scoring = 1, .failing = 2};
+    w->scorer.tally = (struct tally){
+        .selected = 4, .up_to_date = 3, .applied = 3, .scoring = 1, .failing = 3, .unwritten = 1};
 }
 
 static void no_reports(struct world *w)
@@ -420,19 +527,41 @@ static const struct {
     {no_clusters, "Distributed", "False NoClusters: ", ""},
     {not_planned, "Distributed", "False Progressing: ", ""},
     {masked, "Distributed", "False Masked: ", "masked on all clusters"},
+    {masked, "Ready", "False Masked: ", ""},
+    {no_room, "Ready", "True Ready: ", "summaries of 1 cluster"},
+    {no_room_anywhere, "Ready", "False NoRoom: ", "summaries of 3 clusters"},
     {no_room, "Distributed", "False NoRoom: ", "summaries of 1 cluster: a ManifestWork holds 500 KiB"},
     {progressing, "Distributed", "False Progressing: ", "1 of 3 clusters have it"},
-    {progressing, "Ready", "False Progressing: ", "1 of 3"},
+    {progressing, "Ready", "True Ready: ", "1 of 3 clusters have it"},
+    {behind_everywhere, "Ready", "False Progressing: ", "0 of 3"},
     {unwritten, "Distributed", "False ClustersFailing: ", "2 of 3 clusters cannot be written: c2: forbidden"},
     {unwritten, "Scoring", "True Scoring: ", "scores on 1 of 3 clusters"},
     {unapplied, "Distributed",
      "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c3: no namespace"},
     {failing, "Scoring",
      "False ClustersFailing: ", "fails on 2 of 3 clusters: c1: HTTP 503 Service Unavailable"},
-    {failing, "Ready", "True Ready: ", ""},
+    {failing, "Ready", "True Ready: ", "fails on 2 of 3 clusters: c1: HTTP 503"},
+    {unwritten, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c2: forbidden"},
+    {unwritten_and_waiting, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c2: forbidden"},
+    {unapplied, "Scoring", "True Scoring: ", "scores on 2 of 3 clusters"},
+    {unapplied, "Ready", "True Ready: ", "1 of 3 clusters cannot apply it"},
+    {unapplied_anywhere, "Ready",
+     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c3: no namespace"},
+    {failing_everywhere, "Distributed", "True Distributed: ", ""},
+    {failing_everywhere, "Ready", "False ClustersFailing: ", "fails on 3 of 3 clusters: c1: HTTP 503"},
+    {failing_where_heard_of, "Ready", "False ClustersFailing: ", "fails on 1 of 3 clusters: c2: HTTP 503"},
+    {failing_and_unwritten, "Scoring", "False ClustersFailing: ", "fails on 1 of 3 clusters: c2: failing"},
+    {failing_and_unwritten, "Ready", "True Ready: ", "1 of 3 clusters cannot be written: c3: "},
+    {refused, "Scoring",
+     "False ClustersFailing: ", "on 1 of 3 clusters: c2: the agent refuses its configuration: f:1:2: error"},
+    {outdated, "Scoring", "True Scoring: ", "scores on 3 of 3 clusters"},
+    {away, "Scoring", "True Scoring: ", "scores on 2 of 3 clusters"},
+    {away, "Ready", "True Ready: ", "on all 3 clusters"},
+    {silent_everywhere, "Scoring", "Unknown Silent: ",
+     "nothing is heard of it from 3 of 3 clusters: c1: the cluster is not available: no lease"},
     {placement_failing, "Scoring",
      "False ClustersFailing: ", "c2: its AddOnPlacementScore cannot be written"},
-    {failing_unnamed, "Scoring", "False ClustersFailing: ", "fails on 2 of 3 clusters"},
+    {failing_unnamed, "Scoring", "False ClustersFailing: ", "fails on 2 of 4 clusters"},
     {no_reports, "Scoring", "Unknown NoReports: ", ""},
     {waiting, "Scoring", "Unknown Waiting: ", ""},
     {one_cluster, "Distributed", "True Distributed: ", "on 1 cluster"},
@@ -537,7 +666,7 @@ static const struct {
     {bad_first_spec, "{\"configSource\":null,\"scoreName\":null}"},
     {unhealthy, "{\"healthStatus\":\"Inactive\"}"},
     {no_room,
-     "{\"clusters\":{\"selected\":2,\"upToDate\":2,\"applied\":2,\"scoring\":0,\"failing\":0,\"waiting\":0,"
+     "{\"clusters\":{\"selected\":2,\"upToDate\":2,\"applied\":2,\"scoring\":0,\"failing\":0,\"waiting\":2,"
      "\"silent\":0,\"noRoom\":1}}"},
     {failing, "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"failing\",\"error\":\"HTTP 503 Service "
               "Unavailable\"},"
@@ -546,6 +675,18 @@ static const struct {
                         "\"error\":\"its AddOnPlacementScore cannot be written\"}]}"},
     {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"forbidden\"},"
                 "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"namespaces \\\"c3\\\" not found\"}]}"},
+    {refused, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
+              "\"error\":\"the agent refuses its configuration: f:1:2: error: no such field\"}]}"},
+    {outdated, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
+               "\"error\":\"the agent refuses its configuration, an older one is in force: "
+               "f:1:2: error: no such field\"}]}"},
+    {silent_everywhere,
+     "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"silent\",\"error\":\"the cluster is not available: "
+     "no "
+     "lease\"},{\"name\":\"c2\",\"state\":\"silent\",\"error\":\"its last success was at "
+     "2026-11-21T06:23:01Z\"},"
+     "{\"name\":\"c3\",\"state\":\"silent\",\"error\":\"the agent's report has no room for all of its "
+     "scorers\"}]}"},
     {unapplied, "{\"failingClusters\":[{\"name\":\"c3\",\"state\":\"notApplied\","
                 "\"error\":\"no namespace dynamic-scoring\"}]}"},
 };

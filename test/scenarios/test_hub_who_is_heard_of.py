@@ -1,0 +1,125 @@
+"""What a DynamicScorer's status says of clusters that are away, agents that are dead, and those that refuse their configuration."""
+
+import json
+import time
+
+from lib.hub import CLUSTERS
+from lib.scorers import distributed, wait_status
+from lib.wait import wait_until
+
+
+def report(state="ok", ago=0, in_force=True, **more):
+    """An agent's, whose scorer has had its last success so many seconds ago; state=None: it names no scorer."""
+    last = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - ago))
+    scorer = {"scoreName": "cpu", "state": state, "lastSuccess": last}
+    if state in ("failing", "stale"):
+        scorer["error"] = "no answer"
+    return json.dumps({"configurationInForce": in_force, "scorers": [scorer] if state else [], **more})
+
+
+def set_available(hub, cluster, status, message):
+    condition = {
+        "type": "ManagedClusterConditionAvailable",
+        "status": status,
+        "reason": "Told",
+        "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    hub.patch(f"{CLUSTERS}/{cluster}/status", {"status": {"conditions": [condition]}})
+
+
+def wait_counts(hub, **counts):
+    return wait_status(
+        hub, "s", lambda s: all(s["clusters"][name] == n for name, n in counts.items()), f"s counts {counts}"
+    )
+
+
+def named(status):
+    """{cluster: (state, error)}"""
+    return {c["name"]: (c["state"], c["error"]) for c in status.get("failingClusters", [])}
+
+
+def two_that_score(hub, fake, start_controller):
+    controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
+    for cluster in ("c1", "c2"):
+        hub.set_feedback(cluster, report())
+    assert "failingClusters" not in wait_counts(hub, selected=2, scoring=2, silent=0)
+    return controller
+
+
+def test_a_cluster_that_is_not_available(hub, fake, start_controller):
+    two_that_score(hub, fake, start_controller)
+    set_available(hub, "c1", "True", "Managed cluster is available")
+    set_available(hub, "c2", "Unknown", "Registration agent stopped updating its lease.")
+    status = wait_counts(hub, selected=2, scoring=1, silent=1, failing=0)
+    error = "the cluster is not available: Registration agent stopped updating its lease."
+    assert named(status) == {"c2": ("silent", error)}
+    set_available(hub, "c1", "Unknown", "the same")
+    wait_counts(hub, scoring=0, silent=2)
+    assert "not available" in hub.wait_scorer("s", "Scoring", "Unknown", "Silent")[2]
+    set_available(hub, "c1", "True", "it is back")
+    set_available(hub, "c2", "True", "it is back")
+    assert named(wait_counts(hub, scoring=2, silent=0)) == {}
+
+
+def test_an_agent_that_is_dead(hub, fake, start_controller):
+    """The work agent goes on to feed back the last that it said. The interval is 30 s."""
+    two_that_score(hub, fake, start_controller)
+    hub.set_feedback("c1", report(ago=60))
+    hub.set_feedback("c2", report(ago=3600))
+    ((cluster, (state, error)),) = named(wait_counts(hub, scoring=1, silent=1)).items()
+    assert (cluster, state) == ("c2", "silent") and "its last success was at 20" in error
+    hub.set_feedback("c2", report())
+    wait_counts(hub, scoring=2, silent=0)
+
+
+def test_a_configuration_that_is_refused(hub, fake, start_controller):
+    controller = two_that_score(hub, fake, start_controller)
+    problems = "summaries:1:9: error: no such field\nand more"
+    hub.set_feedback("c1", report(None, in_force=False, configurationProblems=problems))
+    hub.set_feedback("c2", report(in_force=False, configurationProblems=problems))
+    found = named(wait_counts(hub, scoring=1, failing=1))
+    words = "summaries:1:9: error: no such field and more"
+    assert found["c1"] == ("refused", f"the agent refuses its configuration: {words}")
+    assert found["c2"] == ("refused", f"the agent refuses its configuration, an older one is in force: {words}")
+    assert "1 of 2 clusters: c1: the agent refuses" in hub.wait_scorer("s", "Scoring", "False")[2]
+    assert "the agent refuses its configuration" in controller.get("/").text
+    assert {c["state"] for s in controller.status()["scorers"] for c in s["failingClusters"]} == {"refused"}
+
+
+def test_a_report_that_is_cut(hub, fake, start_controller):
+    two_that_score(hub, fake, start_controller)
+    hub.set_feedback("c2", report(None, notShown=7))
+    assert named(wait_counts(hub, scoring=1, silent=1, waiting=0))["c2"][1].startswith("the agent's report has no room")
+
+
+def test_ready_where_it_works_somewhere(hub, fake, start_controller):
+    two_that_score(hub, fake, start_controller)
+    hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
+    wait_counts(hub, scoring=1, failing=1)
+    words = "1 of 2 clusters cannot apply it: c2: namespaces dynamic-scoring not found"
+    assert hub.wait_scorer("s", "Distributed", "False", "ClustersFailing")[2] == words
+    assert hub.wait_scorer("s", "Ready", "True")[2] == words
+    hub.add_cluster("c3")
+    wait_counts(hub, selected=3, upToDate=3, silent=1)
+    assert hub.scorer_condition("s", "Ready")[0] == "True"
+    hub.set_feedback("c1", report("stale"))
+    assert hub.wait_scorer("s", "Ready", "False", "ClustersFailing")[2] == "fails on 1 of 3 clusters: c1: no answer"
+    hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
+    hub.set_feedback("c3", report())
+    assert hub.wait_scorer("s", "Ready", "True")[2] == words.replace("of 2", "of 3")
+
+
+def test_scoring_that_comes_and_goes_is_told(hub, fake, start_controller):
+    two_that_score(hub, fake, start_controller)
+    wait_until(lambda: hub.scorer_condition("s", "Scoring")[0] == "True", "it scores")
+    for n in (1, 2):
+        hub.set_feedback("c2", report("failing"))
+        hub.wait_scorer("s", "Scoring", "False")
+        hub.set_feedback("c2", report())
+        hub.wait_scorer("s", "Scoring", "True")
+        told = ("Warning", "ClustersFailing", "fails on 1 of 2 clusters: c2: no answer")
+        wait_until(lambda: hub.events("s").count(told) == n, "it is told each time")
+        wait_until(
+            lambda: hub.events("s").count(("Normal", "Scoring", "scores on 2 of 2 clusters")) == n, "and that it is over"
+        )
