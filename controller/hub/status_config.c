@@ -54,6 +54,24 @@ static int set_no_room(const struct hub *h, struct status_condition *c)
     return 0;
 }
 
+static const char *trouble_of(const struct hub_cluster *c)
+{
+    return *c->why ? c->why : c->found.why;
+}
+
+/* Those that cannot be written; when all can, those that cannot apply it. */
+static void set_troubled(const struct hub_totals *t, struct status_condition *c)
+{
+    const struct hub_cluster *first = NULL;
+
+    for (size_t i = 0; i < t->n_named && !first; i++)
+        if (!t->failing || *t->named[i]->why)
+            first = t->named[i];
+    condition_failing(c, "", t->failing ? t->failing : t->unapplied, t->managed,
+                      t->failing ? " cannot be written" : " cannot apply it", first ? first->name : NULL,
+                      first ? trouble_of(first) : NULL);
+}
+
 static int set_distributed(const struct hub *h, struct status_condition *c)
 {
     const struct hub_totals *t = &h->totals;
@@ -65,9 +83,8 @@ static int set_distributed(const struct hub *h, struct status_condition *c)
                       "clusters keep what they have until the masks can be read");
     else if (!t->managed)
         condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster has been accepted");
-    else if (t->failing)
-        condition_failing(c, "", t->failing, t->managed, " cannot be written",
-                          t->n_named ? t->named[0]->name : NULL, t->n_named ? t->named[0]->why : NULL);
+    else if (t->failing || t->unapplied)
+        set_troubled(t, c);
     else if (t->left_out)
         return set_no_room(h, c);
     else if (t->behind)
@@ -78,13 +95,19 @@ static int set_distributed(const struct hub *h, struct status_condition *c)
     return 0;
 }
 
-static void set_ready(struct status_condition list[CONDITIONS])
+/* It is ready when it works somewhere; Distributed says where it does not. */
+static void set_ready(const struct hub *h, struct status_condition list[CONDITIONS])
 {
-    const struct status_condition *cause =
-        list[VALID].status != TRUTH_TRUE ? &list[VALID] : &list[DISTRIBUTED];
+    const struct status_condition *cause = NULL;
 
-    condition_set(&list[READY], cause->status, cause->status == TRUTH_TRUE ? "Ready" : cause->reason, "%s",
-                  cause->message);
+    if (list[VALID].status != TRUTH_TRUE)
+        cause = &list[VALID];
+    else if (!hub_wanted(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+        cause = &list[DISTRIBUTED];
+    if (cause)
+        condition_set(&list[READY], cause->status, cause->reason, "%s", cause->message);
+    else
+        condition_set(&list[READY], TRUTH_TRUE, "Ready", "%s", list[DISTRIBUTED].message);
 }
 
 static json_t *failing_value(const struct hub_totals *t)
@@ -93,7 +116,7 @@ static json_t *failing_value(const struct hub_totals *t)
 
     for (size_t i = 0; i < t->n_named; i++) {
         json_t *value =
-            json_pack("{s:s, s:o}", "name", t->named[i]->name, "error", status_line(t->named[i]->why));
+            json_pack("{s:s, s:o}", "name", t->named[i]->name, "error", status_line(trouble_of(t->named[i])));
         if (json_array_append_new(list, value) < 0)
             return NULL;
     }
@@ -104,15 +127,18 @@ static int put_counts(const struct hub *h, json_t *status, const json_t *object)
 {
     const struct hub_totals *t = &h->totals;
     int r = status_put(status, "clusters",
-                       json_pack("{s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed, "upToDate",
-                                 (json_int_t)t->up_to_date, "behind", (json_int_t)t->behind, "failing",
-                                 (json_int_t)t->failing, "reporting", (json_int_t)t->reporting),
+                       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed,
+                                 "upToDate", (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied,
+                                 "behind", (json_int_t)t->behind, "failing", (json_int_t)t->failing,
+                                 "reporting", (json_int_t)t->reporting),
                        object);
 
     if (r == 0)
         r = status_put(status, "scorers",
-                       json_pack("{s:I, s:I, s:I}", "total", (json_int_t)h->n_scorers, "distributed",
-                                 (json_int_t)h->n_entries, "leftOut", (json_int_t)t->left_out),
+                       json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)h->n_scorers, "distributed",
+                                 (json_int_t)h->n_entries, "leftOut",
+                                 (json_int_t)(h->n_scorers - h->n_entries), "noRoom",
+                                 (json_int_t)t->left_out),
                        object);
     if (r == 0)
         r = status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
@@ -142,7 +168,7 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_m
     set_valid(c, &list[VALID]);
     if (set_distributed(h, &list[DISTRIBUTED]) < 0)
         return NULL;
-    set_ready(list);
+    set_ready(h, list);
     status = json_pack("{s:I}", "observedGeneration", status_generation(c->object));
     if (!status || put_counts(h, status, c->object) < 0 ||
         status_put(status, "conditions", conditions_value(list, CONDITIONS, c->object, &c->written, now),

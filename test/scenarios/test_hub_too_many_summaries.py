@@ -33,7 +33,10 @@ def test_the_rest_is_still_sent(hub, fake, start_controller):
     sent, left = hub.score_names("c1"), left_out()
     assert len(sent) >= 6 and left
     assert "cpu" in sent, "a small one finds room where a large one does not"
-    assert hub.config()["status"]["scorers"]["leftOut"] == len(left)
+    hub.apply_scorer("twin", full(fake.url + "/config"))
+    hub.wait_scorer("twin", "UniqueScoreName", "False")
+    counts = {"total": len(names) + 2, "distributed": len(names) + 1, "leftOut": 1, "noRoom": len(left)}
+    wait_until(lambda: hub.config()["status"]["scorers"] == counts, "they are counted")
     controller.wait_metric("dynamic_scoring_hub_scorers_left_out", len(left))
     assert all(hub.scorer_status(n)["clusters"]["noRoom"] == 1 for n in left)
     # Room that is made is used.

@@ -98,8 +98,9 @@ def test_ready_where_it_works_somewhere(hub, fake, start_controller):
     hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
     wait_counts(hub, scoring=1, failing=1)
     words = "1 of 2 clusters cannot apply it: c2: namespaces dynamic-scoring not found"
-    assert hub.wait_scorer("s", "Distributed", "False", "ClustersFailing")[2] == words
-    assert hub.wait_scorer("s", "Ready", "True")[2] == words
+    for wait in (lambda *a: hub.wait_scorer("s", *a), hub.wait_config):
+        assert wait("Distributed", "False", "ClustersFailing")[2] == words
+        assert wait("Ready", "True")[2] == words
     hub.add_cluster("c3")
     wait_counts(hub, selected=3, upToDate=3, silent=1)
     assert hub.scorer_condition("s", "Ready")[0] == "True"

@@ -31,8 +31,32 @@ static void one_cluster(struct world *w)
 
 static void progressing(struct world *w)
 {
-    w->hub.totals.up_to_date = 1;
+    w->hub.totals.up_to_date = w->hub.totals.applied = 1;
     w->hub.totals.behind = 2;
+}
+
+static void behind_everywhere(struct world *w)
+{
+    w->hub.totals.up_to_date = w->hub.totals.applied = 0;
+    w->hub.totals.behind = 3;
+}
+
+static void unapplied(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    SET_TEXT(w->clusters[1].found.why, "no namespace dynamic-scoring");
+    t->applied = 2;
+    t->unapplied = 1;
+    t->n_named = 1;
+    t->named[0] = &w->clusters[1];
+}
+
+static void unapplied_anywhere(struct world *w)
+{
+    unapplied(w);
+    w->hub.totals.applied = 0;
+    w->hub.totals.unapplied = 3;
 }
 
 static void failing(struct world *w)
@@ -45,6 +69,18 @@ static void failing(struct world *w)
     t->n_named = 2;
     t->named[0] = &w->clusters[0];
     t->named[1] = &w->clusters[2];
+}
+
+/* Of both kinds: those that cannot be written are told of. */
+static void failing_and_unapplied(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    failing(w);
+    SET_TEXT(w->clusters[2].why, "forbidden");
+    SET_TEXT(w->clusters[0].why, "");
+    SET_TEXT(w->clusters[0].found.why, "no namespace dynamic-scoring");
+    t->failing = t->unapplied = 1;
 }
 
 static void failing_unnamed(struct world *w)
@@ -116,7 +152,18 @@ static const struct {
     {no_clusters, "Distributed", "False NoClusters: ", ""},
     {one_cluster, "Distributed", "True Distributed: ", "on 1 cluster"},
     {progressing, "Distributed", "False Progressing: ", "1 of 3 clusters are up to date"},
-    {progressing, "Ready", "False Progressing: ", "1 of 3"},
+    {progressing, "Ready", "True Ready: ", "1 of 3 clusters are up to date"},
+    {behind_everywhere, "Ready", "False Progressing: ", "0 of 3"},
+    {unapplied, "Distributed",
+     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c2: no namespace"},
+    {unapplied, "Ready", "True Ready: ", "1 of 3 clusters cannot apply it: c2"},
+    {unapplied_anywhere, "Ready", "False ClustersFailing: ", "3 of 3 clusters cannot apply it: c2"},
+    {failing_and_unapplied, "Distributed",
+     "False ClustersFailing: ", "1 of 3 clusters cannot be written: c3: forbidden"},
+    {no_clusters, "Ready", "False NoClusters: ", ""},
+    {bad_first_masks, "Ready", "False InvalidMasks: ", ""},
+    {left_out, "Ready", "True Ready: ", "leaves no room on some clusters"},
+    {failing, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c1"},
     {failing, "Distributed",
      "False ClustersFailing: ", "2 of 3 clusters cannot be written: c1: namespaces \"c1\" not found"},
     {failing_unnamed, "Distributed", "False ClustersFailing: ", "2 of 3 clusters cannot be written"},
@@ -186,15 +233,17 @@ static void one_write_is_enough(void **state)
 static void members_are_counts(void **state)
 {
     struct world *w = world_new();
-    json_t *status,
-        *wanted = json_of("{\"observedGeneration\":2,\"clusters\":{\"managed\":3,\"upToDate\":1,\"behind\":2,"
-                          "\"failing\":2,\"reporting\":3},"
-                          "\"scorers\":{\"total\":2,\"distributed\":1,\"leftOut\":0},\"summariesBytes\":812,"
-                          "\"failingClusters\":[{\"name\":\"c1\",\"error\":\"namespaces \\\"c1\\\" not "
-                          "found\"},{\"name\":\"c3\",\"error\":\"\"}]}");
+    json_t *status, *wanted = json_of(
+                        "{\"observedGeneration\":2,\"clusters\":{\"managed\":3,\"upToDate\":1,\"applied\":1,"
+                        "\"behind\":2,\"failing\":2,\"reporting\":3},"
+                        "\"scorers\":{\"total\":2,\"distributed\":1,\"leftOut\":1,\"noRoom\":3},"
+                        "\"summariesBytes\":812,"
+                        "\"failingClusters\":[{\"name\":\"c1\",\"error\":\"namespaces \\\"c1\\\" not "
+                        "found\"},{\"name\":\"c3\",\"error\":\"\"}]}");
 
     (void)state;
     failing(w);
+    w->hub.totals.left_out = 3;
     status = status_at(w, 0);
     json_object_del(status, "conditions");
     assert_json_equal(status, wanted);
