@@ -171,38 +171,48 @@ void hub_managed_delete(void *hub, const char *namespace, const char *name)
 
 /* ---- ManifestWorks ---- */
 
-static void read_report(struct hub_cluster *c, const json_t *object)
+/* Whether it tells anything new. */
+static bool read_report(struct hub_cluster *c, const json_t *object)
 {
     struct str text = work_feedback(object);
     struct report report;
+    bool news;
     int r;
 
     if (c->report.there == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
-        return;
+        return false;
     r = report_parse(&report, text);
     if (r < 0) {
         if (c->unread != report_hash(text))
             log_warn("the agent's report cannot be read, the one before stays", L_STR("cluster", c->name),
                      L_ERR(r));
         c->unread = report_hash(text);
-        return;
+        return false;
     }
+    news = !report_same(&c->report, &report);
     report_done(&c->report);
     c->report = report;
+    return news;
 }
 
 void hub_work_set(void *hub, json_t *object)
 {
     struct hub *h = hub;
     struct hub_cluster *c = find_or_new(h, kube_namespace(object));
+    struct hub_cluster before;
+    bool news;
 
     if (!c)
         return;
+    before = *c;
     hub_work_seen(h, c, object);
-    read_report(c, object);
+    news = read_report(c, object);
     c->leaving |= has_left(h, c);
     hub_cluster_settle(h, c);
-    hub_touch(h);
+    /* In a large fleet there is always an agent that reports nothing but new times: counting for each would never end. */
+    if (news || memcmp(&before.found, &c->found, sizeof(c->found)) != 0 || before.leaving != c->leaving ||
+        before.behind != c->behind || before.failures != c->failures)
+        hub_touch(h);
 }
 
 void hub_work_delete(void *hub, const char *namespace, const char *name)

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { TROUBLE_BYTES = 512 };
+enum { TROUBLE_BYTES = 512, MOVES_ON_S = 10 * 60 };
 
 static const char *const words[REPORT_STATES] = {
     [REPORT_WAITING] = "waiting", [REPORT_OK] = "ok",       [REPORT_EMPTY] = "empty",
@@ -183,6 +183,26 @@ void report_done(struct report *r)
         free(r->errors[i]);
     free(r->errors);
     *r = (struct report){0};
+}
+
+static bool same_cell(const struct report_cell *a, const struct report_cell *b)
+{
+    return a->score == b->score && a->state == b->state && a->placement == b->placement &&
+           a->error == b->error && !a->succeeded == !b->succeeded &&
+           b->succeeded - a->succeeded <= MOVES_ON_S;
+}
+
+bool report_same(const struct report *a, const struct report *b)
+{
+    bool same = a->there == b->there && a->config_ok == b->config_ok && a->refused == b->refused &&
+                a->n == b->n && a->not_shown == b->not_shown && a->n_errors == b->n_errors &&
+                strcmp(cstr(a->trouble), cstr(b->trouble)) == 0;
+
+    for (uint32_t i = 0; same && i < a->n_errors; i++)
+        same = strcmp(a->errors[i], b->errors[i]) == 0;
+    for (uint32_t i = 0; same && i < a->n; i++)
+        same = same_cell(&a->cells[i], &b->cells[i]);
+    return same;
 }
 
 static int compare_score(const void *score, const void *at)

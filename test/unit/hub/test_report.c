@@ -256,6 +256,41 @@ static void test_last_success(void **state)
     }
 }
 
+/* A report is news for what it says, not for its times, unless these were old. */
+static void test_same(void **state)
+{
+#define ONE(state, time, more) \
+    "{\"scorers\":[{\"scoreName\":\"cpu\",\"state\":\"" state "\",\"lastSuccess\":" time more "}]}"
+#define AT(time) "\"2026-01-01T" time "Z\""
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } cases[] = {
+        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:00:00"), ""), true},
+        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:10:00"), ""), true},
+        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:10:01"), ""), false},
+        {ONE("ok", AT("00:10:00"), ""), ONE("ok", AT("00:09:00"), ""), false},
+        {ONE("ok", "null", ""), ONE("ok", AT("00:00:00"), ""), false},
+        {ONE("ok", "null", ""), ONE("empty", "null", ""), false},
+        {ONE("failing", "null", ",\"error\":\"x\""), ONE("failing", "null", ",\"error\":\"y\""), false},
+        {ONE("failing", "null", ",\"error\":\"x\""), ONE("failing", "null", ",\"error\":\"x\""), true},
+        {ONE("ok", "null", ""), ONE("ok", "null", ",\"placementError\":\"x\""), false},
+        {ONE("ok", "null", ""), "{\"scorers\":[]}", false},
+        {"{\"scorers\":[]}", "", false},
+        {"{\"scorers\":[]}", "{\"scorers\":[],\"notShown\":1}", false},
+        {"{\"scorers\":[]}", "{\"scorers\":[],\"hubError\":\"x\"}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report a = {0}, b = {0};
+
+        parse(&a, cases[i].a);
+        parse(&b, cases[i].b);
+        assert_int_equal(report_same(&a, &b), cases[i].same);
+    }
+}
+
 static void test_refused_configuration(void **state)
 {
     static const struct {
@@ -349,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_first_of_one_name),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_last_success),
+        cmocka_unit_test(test_same),
         cmocka_unit_test(test_refused_configuration),
         cmocka_unit_test(test_long_error),
         cmocka_unit_test(test_too_many),
