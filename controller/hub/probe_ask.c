@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_HEALTH_BYTES = 64 << 10, MAX_CONFIG_BYTES = 1 << 20 };
+enum { MAX_HEALTH_BYTES = 64 << 10, MAX_CONFIG_BYTES = 128 << 10 };
 
 static const char *const reasons[HTTP_ERRORS] = {
     [HTTP_URL] = "InvalidURL",      [HTTP_DNS] = "DNS",

@@ -175,7 +175,7 @@ def test_the_controllers_rights_are_enough_and_no_more(hub):
     assert may("create", work, "--all-namespaces")
     assert may("patch", f"{work}/dynamic-scoring-config-manifestwork", "--all-namespaces")
     assert may("patch", f"dynamicscorers.{DOMAIN}", "--subresource=status")
-    assert may("get", "secrets")
+    assert may("get", "secrets/api") and not may("get", "secrets/another") and not may("get", "secrets")
     assert not may("get", "secrets", "--namespace=default")
     assert not may("list", "secrets")
     assert not may("patch", f"dynamicscorers.{DOMAIN}")

@@ -18,7 +18,7 @@ FAST = ("--health-check-timeout=1s", "--unhealthy-threshold=2")
         (answer(api_config("cpu", source={"type": "Graphite"})), "InvalidConfig", "Graphite"),
         (answer(api_config("cpu", source=source("prom:9090"))), "InvalidConfig", "source.host in /config: expected"),
         (answer(api_config("cpu", source=source(query=""))), "InvalidConfig", "query: missing"),
-        (answer(api_config("cpu", scoring={"params": {"name": "cpu", "interval": 9999999}})), "InvalidConfig", "9999999"),
+        (answer(api_config("cpu", scoring={"params": {"interval": 9999999}})), "InvalidConfig", "9999999"),
         (hanging, "Timeout", ""),
     ],
     ids=[

@@ -85,7 +85,7 @@ def test_config_is_asked_with_its_own(hub, fake, start_controller):
 
 @pytest.mark.parametrize("mode", ["Full", "None"])
 def test_an_api_that_is_not_for_all_is_healthy(hub, fake, start_controller, mode):
-    """It answers 401 to whoever comes without the token, also on /healthz; so does /config, and that is asked with it."""
+    """It answers 401 to whoever comes without the token; /healthz is asked without, /config with it."""
     good, bad = answer(api_config("cpu")), plain('{"detail": "who are you?"}', 401)
     fake.on("/healthz", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))
     url = fake.on("/config", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))

@@ -192,7 +192,10 @@ static const struct {
          "'scoring':{" NAME "," AUTH "}",
      false},
     {SENT, NULL, URL ",'source':{'host':'http://prom:9090'," AUTH "},'scoring':{" NAME "}", false},
-    {SENT, NULL, "'configURL':'http://api:8000/other','source':{'host':'http://prom:9090'," AUTH "},'scoring':{" NAME "," AUTH "}", true},
+    {SENT, NULL,
+     "'configURL':'http://api:8000/other','source':{'host':'http://prom:9090'," AUTH "},'scoring':{" NAME
+     "," AUTH "}",
+     true},
     {SENT, NULL,
      "'configURL':'http://api:81','source':{'host':'http://prom:9090'," AUTH "},'scoring':{" NAME "," AUTH
      "}",

@@ -130,7 +130,7 @@ static void test_bad_config(void **state)
         {{.body = BAD_CONFIG("http://p", "", "60")}, "InvalidConfig", "spec.source.params.query: missing"},
         {{.body = GOOD_CONFIG("b") "                ", .repeat = 8192},
          "TooLarge",
-         "over the limit of 1048576"},
+         "over the limit of 131072"},
         {{.body = GOOD_CONFIG("b"), .close_after = 100}, "Broken", "/config: "},
         {{.mode = FAKE_HANG}, "Timeout", "/config: no answer within 1.0 s"},
         {{.mode = FAKE_HANG_LATE, .body = GOOD_CONFIG("b")}, "Timeout", "answer not complete"},
