@@ -67,7 +67,7 @@ def test_stopped(hub, fake, replicas):
     assert time.monotonic() - begin < 6
     fake.on("/config", answer(api_config("memory")))
     hub.wait_scores("c1", "memory")
-    leader.launch()  # for the fixture to end
+    leader.start()  # for the fixture to end
 
 
 def test_hand_over_changes_nothing(hub, replicas):
