@@ -53,7 +53,7 @@ static void lease_notes(struct out *o, const struct hub *h)
             "This one shows the scorers as the leader last described them.</p></div>\n");
 }
 
-static void notes(struct out *o, const struct hub *h)
+void view_html_notes(struct out *o, const struct hub *h)
 {
     lease_notes(o, h);
     watch_notes(o, h);
@@ -107,7 +107,7 @@ static void header(struct out *o, const struct view *v)
     html(o, "</div>\n");
     html_links(o, links, ARRAY_SIZE(links), v->now_ms);
     html(o, "</header>\n<main>\n");
-    notes(o, h);
+    view_html_notes(o, h);
 }
 
 static void cluster_tiles(struct out *o, const struct hub_totals *t)

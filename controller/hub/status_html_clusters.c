@@ -8,10 +8,19 @@ enum { SHOWN_MOST = 100, SCORERS_MOST = 3 };
 static const struct look {
     const char *class, *word;
 } looks[] = {
-    [TROUBLE_WRITE] = {"failing", "not written"}, [TROUBLE_APPLY] = {"failing", "not applied"},
-    [TROUBLE_SCORING] = {"failing", "failing"},   [TROUBLE_REPORT] = {"empty", "agent in trouble"},
+    [TROUBLE_WRITE] = {"failing", "not written"},
+    [TROUBLE_APPLY] = {"failing", "not applied"},
+    [TROUBLE_AWAY] = {"empty", "not available"},
+    [TROUBLE_SCORING] = {"failing", "failing"},
+    [TROUBLE_REPORT] = {"empty", "agent in trouble"},
     [TROUBLE_BEHIND] = {"empty", "behind"},
+    [TROUBLE_NONE] = {"ok", "no trouble"},
 };
+
+void view_html_trouble(struct out *o, enum view_trouble t)
+{
+    html_badge(o, looks[t].class, looks[t].word);
+}
 
 /* The clusters in trouble of one kind after the other, each kind by name. */
 struct pick {
@@ -52,19 +61,23 @@ static void failing_scorers(struct out *o, const struct view *v, const struct hu
     size_t failing = 0;
 
     for (size_t i = 0; i < v->n_scorers; i++) {
-        const struct report_cell *cell;
-        const char *error;
+        const struct hub_scorer *s = v->scorers[i].s;
+        const struct report_cell *report = view_report(s, c);
+        char why[PAIR_WHY_BYTES];
 
-        if (view_cell(v, c, &v->scorers[i], &cell) != CELL_FAILING || failing++ >= SCORERS_MOST)
+        if (!report || !report_cell_fails(report) || failing++ >= SCORERS_MOST)
             continue;
-        error = view_cell_error(c, cell);
-        html(o, "<p><a href=\"#s%zu\"><bdi>%s</bdi></a> ", i, v->scorers[i].s->name);
-        html(o, "%s%s<bdi>%s</bdi></p>",
-             cell->placement ? "has no placement score" : report_state_word(cell->state), *error ? ": " : "",
-             error);
+        pair_why(why, c, PAIR_FAILING, report);
+        html(o, "<p>");
+        view_html_link(o, VIEW_SCORER, s->name);
+        html(o, " %s: <bdi>%s</bdi></p>",
+             report->placement ? "has no placement score" : report_state_word(report->state), why);
     }
-    if (failing > SCORERS_MOST)
-        html(o, "<p class=\"soft\">and %zu more</p>", failing - SCORERS_MOST);
+    if (failing <= SCORERS_MOST)
+        return;
+    html(o, "<p class=\"soft\">and <a href=\"");
+    view_put_url(o, VIEW_CLUSTER, c->name);
+    html(o, "\">%zu more</a></p>", failing - SCORERS_MOST);
 }
 
 static void lines(struct out *o, const struct view *v, const struct hub_cluster *c)
@@ -78,6 +91,8 @@ static void lines(struct out *o, const struct view *v, const struct hub_cluster 
              c->why);
     if (*c->found.why)
         line(o, "The work agent cannot apply it", c->found.why);
+    if (c->away)
+        line(o, "The cluster is not available", c->away);
     failing_scorers(o, v, c);
     if (c->report.there && !c->report.config_ok)
         line(o, "The agent refuses its configuration", cstr(c->report.trouble));
@@ -95,8 +110,10 @@ static void lines(struct out *o, const struct view *v, const struct hub_cluster 
 static void row(struct out *o, const struct view *v, const struct hub_cluster *c, enum view_trouble t)
 {
     html(o, "<tr><td class=\"is\">");
-    html_badge(o, looks[t].class, looks[t].word);
-    html(o, "</td><th scope=\"row\"><bdi>%s</bdi></th><td class=\"wide\">", c->name);
+    view_html_trouble(o, t);
+    html(o, "</td><th scope=\"row\">");
+    view_html_link(o, VIEW_CLUSTER, c->name);
+    html(o, "</th><td class=\"wide\">");
     lines(o, v, c);
     html(o, "</td></tr>\n");
 }

@@ -3,47 +3,41 @@
 
 enum { MATRIX_CLUSTERS = 50, MATRIX_SCORERS = 30 };
 
-static const struct look {
-    const char *sign, *class, *words;
-} looks[CELLS] = {
-    [CELL_OK] = {"✓", "ok", "scores"},
-    [CELL_FAILING] = {"✗", "failing", "fails"},
-    [CELL_WAITING] = {"…", "waiting", "waits for its first round"},
-    [CELL_SILENT] = {"?", "waiting", "no report"},
-    [CELL_BEHIND] = {"↻", "empty", "behind"},
-    [CELL_REFUSED] = {"!", "failing", "cannot be written"},
-    [CELL_NO_ROOM] = {"□", "failing", "no room"},
-    [CELL_NONE] = {"–", "none", "not sent there"},
-};
-
 static void legend(struct out *o, const bool seen[CELLS])
 {
     html(o, "<p class=\"legend\">");
     for (size_t i = 0; i < CELLS; i++)
         if (seen[i])
-            html(o, "<span><b class=\"cell %s\">%s</b> %s</span> ", looks[i].class, looks[i].sign,
-                 looks[i].words);
+            html(o, "<span><b class=\"cell %s\">%s</b> %s</span> ", view_looks[i].class, view_looks[i].sign,
+                 view_looks[i].word);
     html(o, "</p>\n");
 }
 
-static void pair(struct out *o, const struct view *v, const struct hub_cluster *c, size_t i, bool seen[CELLS])
+static void one_pair(struct out *o, const struct hub_cluster *c, const struct hub_scorer *s, bool seen[CELLS])
 {
-    const struct report_cell *report;
-    enum view_cell cell = view_cell(v, c, &v->scorers[i], &report);
-    const struct look *look = &looks[cell];
-    const char *error = cell == CELL_FAILING || cell == CELL_REFUSED ? view_cell_error(c, report) : "";
+    struct view_pair pair;
+    const struct view_look *look;
 
-    seen[cell] = true;
-    html(o, "<td><b class=\"cell %s\" title=\"%s: ", look->class, v->scorers[i].s->name);
-    html(o, "%s%s%s\">%s</b></td>", look->words, *error ? ": " : "", error, look->sign);
+    view_pair_of(&pair, s, c);
+    look = &view_looks[pair.cell];
+    seen[pair.cell] = true;
+    html(o, "<td><b class=\"cell %s\" title=\"%s: ", look->class, s->name);
+    html(o, "%s%s%s\">%s</b></td>", look->word, *pair.why ? ": " : "", pair.why, look->sign);
+}
+
+/* There may be no room for all of the name. */
+static void head(struct out *o, const char *scope, const char *path, const char *name)
+{
+    html(o, "<th scope=\"%s\" title=\"%s\">", scope, name);
+    view_html_link(o, path, name);
+    html(o, "</th>");
 }
 
 static void column_heads(struct out *o, const struct view *v)
 {
     html(o, "<thead><tr><th scope=\"col\"><span class=\"unseen\">Cluster</span></th>");
     for (size_t i = 0; i < v->n_scorers; i++)
-        html(o, "<th scope=\"col\"><a href=\"#s%zu\" title=\"%s\"><bdi>%s</bdi></a></th>", i,
-             v->scorers[i].s->name, v->scorers[i].s->name);
+        head(o, "col", VIEW_SCORER, v->scorers[i].s->name);
     html(o, "</tr></thead>");
 }
 
@@ -65,10 +59,10 @@ void view_html_matrix(struct out *o, const struct view *v)
     for (size_t k = 0; k < v->n_clusters; k++) {
         if (!v->clusters[k]->managed)
             continue;
-        html(o, "<tr><th scope=\"row\"><bdi title=\"%s\">%s</bdi></th>", v->clusters[k]->name,
-             v->clusters[k]->name);
+        html(o, "<tr>");
+        head(o, "row", VIEW_CLUSTER, v->clusters[k]->name);
         for (size_t i = 0; i < v->n_scorers; i++)
-            pair(o, v, v->clusters[k], i, seen);
+            one_pair(o, v->clusters[k], v->scorers[i].s, seen);
         html(o, "</tr>\n");
     }
     html(o, "</tbody></table></div>\n");

@@ -24,9 +24,11 @@ static void same_name_note(struct out *o, const struct hub_scorer *s)
 
     if (!other)
         return;
-    html(o, "<div class=\"note%s\"><p><b>Same %s</b> as <bdi>%s</bdi>, which is ", s->older ? " bad" : "",
-         hub_scorer_shares_object(s) ? "AddOnPlacementScore" : "score name", other->name);
-    html(o, "%s</p></div>\n", s->older ? "older: this one is in no summary." : "younger, and in no summary.");
+    html(o, "<div class=\"note%s\"><p><b>Same %s</b> as ", s->older ? " bad" : "",
+         hub_scorer_shares_object(s) ? "AddOnPlacementScore" : "score name");
+    view_html_link(o, VIEW_SCORER, other->name);
+    html(o, ", which is %s</p></div>\n",
+         s->older ? "older: this one is in no summary." : "younger, and in no summary.");
 }
 
 static void summary_note(struct out *o, const struct view_scorer *s)
@@ -85,34 +87,6 @@ static void scorer_notes(struct out *o, const struct view_scorer *s)
         ready_note(o, s);
 }
 
-static void failing_clusters(struct out *o, const struct tally *t)
-{
-    if (t->n_named == 0)
-        return;
-    html(o, "<table class=\"limits\"><caption>Fails on %zu %s", t->failing,
-         t->failing == 1 ? "cluster" : "clusters");
-    if (t->failing > t->n_named)
-        html(o, ", the first %zu", t->n_named);
-    html(o, "</caption><thead class=\"unseen\"><tr><th scope=\"col\">Cluster</th><th "
-            "scope=\"col\">State</th><th scope=\"col\">Error</th></tr></thead><tbody>\n");
-    for (size_t i = 0; i < t->n_named; i++) {
-        const struct hub_cluster *c = t->named[i].cluster;
-        const struct report_cell *cell = t->named[i].cell;
-        enum pair p = t->named[i].pair;
-        char why[PAIR_WHY_BYTES];
-
-        pair_why(why, c, p, cell);
-        html(o, "<tr><th scope=\"row\"><bdi>%s</bdi></th><td>", c->name);
-        html_badge(o, pair_class(p) == PAIR_FAILS ? "failing" : "waiting",
-                   p == PAIR_NOT_WRITTEN                  ? "not written"
-                   : p == PAIR_NOT_APPLIED                ? "not applied"
-                   : p == PAIR_FAILING && cell->placement ? "no placement score"
-                                                          : pair_word(p, cell));
-        html(o, "</td><td><bdi>%s</bdi></td></tr>\n", why);
-    }
-    html(o, "</tbody></table>\n");
-}
-
 static void asked_soft(struct out *o, const struct view *v, const char *what, const struct probe_part *p)
 {
     char when[STATUS_WORD], took[STATUS_WORD];
@@ -150,7 +124,7 @@ static void probe_facts(struct out *o, const struct view *v, const struct view_s
     }
 }
 
-static void cluster_facts(struct out *o, const struct tally *t)
+static void clusters_fact(struct out *o, const struct tally *t)
 {
     html_fact(o, "Clusters");
     html_count(o, t->selected);
@@ -160,6 +134,10 @@ static void cluster_facts(struct out *o, const struct tally *t)
     html_count(o, t->applied);
     html(o, " applied</span>");
     html_fact_end(o);
+}
+
+static void scoring_fact(struct out *o, const struct tally *t)
+{
     if (t->selected == 0)
         return;
     html_fact(o, "Scoring on");
@@ -191,7 +169,7 @@ static int read_summary(struct summaries *ret, const struct buf *text)
     return r == -EINVAL ? 0 : r;
 }
 
-static void destination_facts(struct out *o, const struct summary *s)
+static void destination_fact(struct out *o, const struct summary *s)
 {
     html_fact(o, "Written to");
     html(o, "%s", s->destination == DESTINATION_NONE ? "/metrics only" : "AddOnPlacementScore");
@@ -200,7 +178,8 @@ static void destination_facts(struct out *o, const struct summary *s)
     html_fact_end(o);
 }
 
-static void facts(struct out *o, const struct view *v, const struct view_scorer *s, bool unfolded)
+/* All that is known of it but the notes. On its own page its clusters are told, and counted, by themselves. */
+static void body(struct out *o, const struct view *v, const struct view_scorer *s, bool unfolded, bool own)
 {
     CLEANUP(summaries_done) struct summaries read = {0};
 
@@ -209,29 +188,79 @@ static void facts(struct out *o, const struct view *v, const struct view_scorer 
     html(o, "<dl class=\"facts\">\n");
     probe_facts(o, v, s);
     if (v->h->leading)
-        cluster_facts(o, &s->s->tally);
+        clusters_fact(o, &s->s->tally);
+    if (v->h->leading && !own)
+        scoring_fact(o, &s->s->tally);
     if (read.n)
-        destination_facts(o, &read.list[0]);
+        destination_fact(o, &read.list[0]);
     html(o, "</dl>\n");
-    failing_clusters(o, &s->s->tally);
+    if (!own)
+        view_html_failing(o, v, s);
     if (read.n)
         html_summary(o, &read.list[0], unfolded);
 }
 
-void view_html_scorer(struct out *o, const struct view *v, size_t i, bool unfolded)
+static void score_name(struct out *o, const struct view_scorer *s)
 {
-    const struct view_scorer *s = &v->scorers[i];
-    const char *score_name = s->s->effective.score_name;
+    const char *name = s->s->effective.score_name;
+
+    if (name && strcmp(name, s->s->name) != 0)
+        html(o, "<span class=\"soft\">score <bdi>%s</bdi></span>", name);
+}
+
+void view_html_scorer(struct out *o, const struct view *v, const struct view_scorer *s, bool unfolded)
+{
     bool folded = !unfolded && !s->troubled;
 
-    html(o, "<article class=\"card\" id=\"s%zu\"><div class=\"name\"><h3><bdi>%s</bdi></h3>", i, s->s->name);
+    html(o, "<article class=\"card\"><div class=\"name\"><h3>");
+    view_html_link(o, VIEW_SCORER, s->s->name);
+    html(o, "</h3>");
     view_html_ready(o, s->ready);
-    if (score_name && strcmp(score_name, s->s->name) != 0)
-        html(o, "<span class=\"soft\">score <bdi>%s</bdi></span>", score_name);
+    score_name(o, s);
     html(o, "</div>\n");
     scorer_notes(o, s);
     if (folded)
         html(o, "<details><summary>Health, clusters, query and endpoints</summary>");
-    facts(o, v, s, unfolded || folded);
+    body(o, v, s, unfolded || folded, false);
     html(o, folded ? "</details></article>\n" : "</article>\n");
+}
+
+/* Ready is said by the badge and the notes, and is what one of the others says. */
+static void condition_row(struct out *o, const json_t *c)
+{
+    const char *type = cstr(kube_str(c, "type", NULL)), *status = cstr(kube_str(c, "status", NULL));
+
+    if (strcmp(type, "Ready") == 0)
+        return;
+    html(o, "<tr><td class=\"is\">");
+    html_badge(o,
+               strcmp(status, "True") == 0    ? "ok"
+               : strcmp(status, "False") == 0 ? "failing"
+                                              : "waiting",
+               cstr(kube_str(c, "reason", NULL)));
+    html(o, "</td><th scope=\"row\"><bdi>%s</bdi></th><td class=\"wide\"><bdi>%s</bdi></td></tr>\n", type,
+         cstr(kube_str(c, "message", NULL)));
+}
+
+static void conditions(struct out *o, const struct view_scorer *s)
+{
+    const json_t *list = kube_list(s->status, "conditions", NULL), *c;
+    size_t i;
+
+    html(o, "<h2>Conditions</h2>\n<div class=\"card scorers troubles\"><table><caption class=\"unseen\">The "
+            "conditions of its status</caption><thead><tr><th scope=\"col\">State</th><th "
+            "scope=\"col\">Condition</th><th scope=\"col\">Message</th></tr></thead><tbody>\n");
+    json_array_foreach(list, i, c) condition_row(o, c);
+    html(o, "</tbody></table></div>\n");
+}
+
+void view_html_scorer_in_full(struct out *o, const struct view *v, const struct view_scorer *s)
+{
+    html(o, "<section class=\"card\" aria-label=\"State\">\n");
+    scorer_notes(o, s);
+    body(o, v, s, false, true);
+    html(o, "</section>\n");
+    conditions(o, s);
+    if (v->h->leading)
+        view_html_scorer_pairs(o, v, s);
 }

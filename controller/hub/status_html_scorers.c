@@ -20,11 +20,12 @@ void view_html_ready(struct out *o, enum view_ready ready)
     html_badge(o, classes[ready], words[ready]);
 }
 
-static void name_cell(struct out *o, const struct view_scorer *s, size_t i)
+static void name_cell(struct out *o, const struct view_scorer *s)
 {
     const char *score_name = s->s->effective.score_name;
 
-    html(o, "<th scope=\"row\"><a href=\"#s%zu\"><bdi>%s</bdi></a>", i, s->s->name);
+    html(o, "<th scope=\"row\">");
+    view_html_link(o, VIEW_SCORER, s->s->name);
     if (score_name && strcmp(score_name, s->s->name) != 0)
         html(o, "<span class=\"under\"><bdi>%s</bdi></span>", score_name);
     html(o, "</th>");
@@ -64,15 +65,14 @@ static void probe_cell(struct out *o, const struct view *v, const struct view_sc
     html(o, "</td>");
 }
 
-static void row(struct out *o, const struct view *v, size_t i)
+static void row(struct out *o, const struct view *v, const struct view_scorer *s)
 {
-    const struct view_scorer *s = &v->scorers[i];
     const struct tally *t = &s->s->tally;
 
     html(o, "<tr><td class=\"is\">");
     view_html_ready(o, s->ready);
     html(o, "</td>");
-    name_cell(o, s, i);
+    name_cell(o, s);
     health_cell(o, s);
     html(o, "<td data-what=\"Configuration\">%s</td>", view_source_words(s));
     count_cell(o, v, "Clusters", false, t->selected);
@@ -92,7 +92,7 @@ static void overview(struct out *o, const struct view *v)
             "<th scope=\"col\" class=\"n\">Scoring</th><th scope=\"col\" class=\"n\">Failing</th>"
             "<th scope=\"col\" class=\"n\">Last asked</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < v->n_scorers; i++)
-        row(o, v, i);
+        row(o, v, &v->scorers[i]);
     html(o, "</tbody></table></div>\n");
 }
 
@@ -113,5 +113,5 @@ void view_html_details(struct out *o, const struct view *v)
     if (v->n_scorers)
         html(o, "<h2>In detail</h2>\n");
     for (size_t i = 0; i < v->n_scorers; i++)
-        view_html_scorer(o, v, i, v->n_scorers <= UNFOLDED_MOST);
+        view_html_scorer(o, v, &v->scorers[i], v->n_scorers <= UNFOLDED_MOST);
 }

@@ -88,8 +88,25 @@ static void probe(struct out *o, const char *key, const struct probe_part *p)
     out_puts(o, "}");
 }
 
-static void scorer_clusters(struct out *o, const struct tally *t)
+static void pair(struct out *o, const char *key, const char *name, const struct hub_scorer *s,
+                 const struct hub_cluster *c)
 {
+    struct view_pair p;
+
+    view_pair_of(&p, s, c);
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, key, name);
+    member_text(o, "state", p.word);
+    member_truth(o, "scores", p.scores);
+    words(o, "error", p.why);
+    out_puts(o, "}");
+}
+
+static void scorer_clusters(struct out *o, const struct hub_scorer *s)
+{
+    const struct tally *t = &s->tally;
+
     member_object(o, "clusters");
     member_count(o, "selected", t->selected);
     member_count(o, "upToDate", t->up_to_date);
@@ -102,18 +119,8 @@ static void scorer_clusters(struct out *o, const struct tally *t)
     out_puts(o, "}");
     member(o, "failingClusters");
     out_puts(o, "[");
-    for (size_t i = 0; i < t->n_named; i++) {
-        const struct report_cell *cell = t->named[i].cell;
-        char why[PAIR_WHY_BYTES];
-
-        pair_why(why, t->named[i].cluster, t->named[i].pair, cell);
-        member_item(o);
-        out_puts(o, "{");
-        member_text(o, "name", t->named[i].cluster->name);
-        member_text(o, "state", pair_word(t->named[i].pair, cell));
-        words(o, "error", why);
-        out_puts(o, "}");
-    }
+    for (size_t i = 0; i < t->n_named; i++)
+        pair(o, "name", t->named[i].cluster->name, s, t->named[i].cluster);
     out_puts(o, "]");
 }
 
@@ -129,14 +136,12 @@ static void conditions(struct out *o, const struct view_scorer *s)
         out_puts(o, "[]");
 }
 
-static void scorer(struct out *o, const struct view_scorer *s)
+static void scorer_members(struct out *o, const struct view_scorer *s)
 {
     static const char *const ready[] = {"False", "Unknown", "True"};
     static const char *const health[] = {"Unknown", "Active", "Inactive"};
     const struct hub_scorer *h = s->s;
 
-    member_item(o);
-    out_puts(o, "{");
     member_text(o, "name", h->name);
     member_text(o, "scoreName", h->effective.score_name);
     member_text(o, "ready", ready[s->ready]);
@@ -153,15 +158,12 @@ static void scorer(struct out *o, const struct view_scorer *s)
     probe(o, "probe", &s->probe->probe);
     probe(o, "configProbe", &s->probe->config);
     member_moment(o, "nextProbeAt", s->probe->next_ms);
-    scorer_clusters(o, &h->tally);
+    scorer_clusters(o, h);
     conditions(o, s);
-    out_puts(o, "}");
 }
 
-static void cluster(struct out *o, const struct view *v, const struct hub_cluster *c)
+static void cluster_members(struct out *o, const struct view *v, const struct hub_cluster *c)
 {
-    member_item(o);
-    out_puts(o, "{");
     member_text(o, "name", c->name);
     member_truth(o, "managed", c->managed);
     member_truth(o, "behind", c->behind);
@@ -175,7 +177,7 @@ static void cluster(struct out *o, const struct view *v, const struct hub_cluste
     member_truth(o, "reported", c->report.there);
     member_count(o, "failing", view_cluster_failing(c));
     member_text(o, "agentTrouble", c->report.trouble);
-    out_puts(o, "}");
+    member_text(o, "unavailable", c->away);
 }
 
 static void controller(struct out *o, const struct hub *h)
@@ -205,13 +207,70 @@ int hub_json(struct hub *h, struct buf *into)
     totals(&o, &v);
     member(&o, "scorers");
     out_puts(&o, "[");
-    for (size_t i = 0; i < v.n_scorers; i++)
-        scorer(&o, &v.scorers[i]);
+    for (size_t i = 0; i < v.n_scorers; i++) {
+        member_item(&o);
+        out_puts(&o, "{");
+        scorer_members(&o, &v.scorers[i]);
+        out_puts(&o, "}");
+    }
     out_puts(&o, "]");
     member(&o, "clusters");
     out_puts(&o, "[");
-    for (size_t i = 0; i < v.n_clusters; i++)
-        cluster(&o, &v, v.clusters[i]);
+    for (size_t i = 0; i < v.n_clusters; i++) {
+        member_item(&o);
+        out_puts(&o, "{");
+        cluster_members(&o, &v, v.clusters[i]);
+        out_puts(&o, "}");
+    }
+    out_puts(&o, "]}\n");
+    return out_end(&o);
+}
+
+/* What it has of the list of all, and then its pairs. A standby knows of none. */
+static void begin_one(struct out *o, const struct hub *h)
+{
+    out_puts(o, "{");
+    member_truth(o, "leading", h->leading);
+}
+
+int hub_json_scorer(struct hub *h, const char *name, struct buf *into)
+{
+    CLEANUP(view_done) struct view v = {0};
+    struct out o = out_begin(into);
+    const struct view_scorer *s;
+    int r = view_make(&v, h, false);
+
+    if (r < 0)
+        return r;
+    s = view_scorer_find(&v, name);
+    if (!s)
+        return -ENOENT;
+    begin_one(&o, h);
+    scorer_members(&o, s);
+    member(&o, "pairs");
+    out_puts(&o, "[");
+    for (size_t i = 0; h->leading && i < v.n_clusters; i++)
+        if (v.clusters[i]->managed)
+            pair(&o, "cluster", v.clusters[i]->name, s->s, v.clusters[i]);
+    out_puts(&o, "]}\n");
+    return out_end(&o);
+}
+
+int hub_json_cluster(struct hub *h, const char *name, struct buf *into)
+{
+    CLEANUP(view_done) struct view v = {0};
+    const struct hub_cluster *c = map_get(&h->clusters, name);
+    struct out o = out_begin(into);
+    int r = c ? view_make(&v, h, false) : -ENOENT;
+
+    if (r < 0)
+        return r;
+    begin_one(&o, h);
+    cluster_members(&o, &v, c);
+    member(&o, "pairs");
+    out_puts(&o, "[");
+    for (size_t i = 0; h->leading && c->managed && i < v.n_scorers; i++)
+        pair(&o, "scorer", v.scorers[i].s->name, v.scorers[i].s, c);
     out_puts(&o, "]}\n");
     return out_end(&o);
 }

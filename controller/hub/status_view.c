@@ -35,8 +35,8 @@ static bool is_troubled(const struct view_scorer *s)
     const struct probe_status *p = s->probe;
 
     return s->ready != VIEW_READY || *s->s->spec_why || *s->s->write_why || s->s->older || s->s->younger ||
-           s->s->tally.failing || s->s->tally.no_room || (p->probe.asked && !p->probe.ok) ||
-           (p->config.asked && !p->config.ok);
+           s->s->tally.failing || s->s->tally.n_named || s->s->tally.no_room ||
+           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
 
 static int view_scorer_make(struct view_scorer *ret, const struct view *v, const struct hub_scorer *s)
@@ -46,7 +46,6 @@ static int view_scorer_make(struct view_scorer *ret, const struct view *v, const
     if (v->h->leading && !ret->status)
         return -ENOMEM;
     ret->ready = ready_by(ret->status);
-    ret->score = s->effective.score_name ? report_score(str_of(s->effective.score_name)) : 0;
     ret->troubled = is_troubled(ret);
     return 0;
 }
@@ -108,6 +107,14 @@ int view_make(struct view *ret, struct hub *h, bool troubled_first)
     return 0;
 }
 
+const struct view_scorer *view_scorer_find(const struct view *v, const char *name)
+{
+    for (size_t i = 0; i < v->n_scorers; i++)
+        if (strcmp(v->scorers[i].s->name, name) == 0)
+            return &v->scorers[i];
+    return NULL;
+}
+
 void view_done(struct view *v)
 {
     for (size_t i = 0; i < v->n_scorers; i++)
@@ -115,35 +122,6 @@ void view_done(struct view *v)
     free(v->scorers);
     free(v->clusters);
     *v = (struct view){0};
-}
-
-enum view_cell view_cell(const struct view *v, const struct hub_cluster *c, const struct view_scorer *s,
-                         const struct report_cell **ret_cell)
-{
-    size_t entry = s->s->entry;
-    enum pair pair;
-
-    *ret_cell = NULL;
-    if (!v->h->plan || !c->group || entry >= v->h->n_entries)
-        return CELL_NONE;
-    if (!plan_group_has(c->group, entry))
-        return plan_group_lacks(v->h->plan, c->group, entry) ? CELL_NO_ROOM : CELL_NONE;
-    *ret_cell = report_find(&c->report, s->score);
-    pair = pair_look(c, !c->behind, *ret_cell, s->s->effective.interval_ms, (unix_ms){v->now_ms});
-    if (pair == PAIR_AWAY || pair == PAIR_OLD)
-        return CELL_SILENT;
-    if (*ret_cell && report_cell_fails(*ret_cell))
-        return CELL_FAILING;
-    if (c->behind)
-        return c->failures ? CELL_REFUSED : CELL_BEHIND;
-    if (!*ret_cell)
-        return CELL_SILENT;
-    return report_cell_scores(*ret_cell) ? CELL_OK : CELL_WAITING;
-}
-
-const char *view_cell_error(const struct hub_cluster *c, const struct report_cell *cell)
-{
-    return cell ? report_error(&c->report, cell) : c->why;
 }
 
 size_t view_cluster_failing(const struct hub_cluster *c)
@@ -161,6 +139,8 @@ enum view_trouble view_cluster_trouble(const struct hub_cluster *c)
         return TROUBLE_WRITE;
     if (*c->found.why)
         return TROUBLE_APPLY;
+    if (c->managed && c->away)
+        return TROUBLE_AWAY;
     if (c->managed && view_cluster_failing(c))
         return TROUBLE_SCORING;
     if (c->managed && c->report.there && (c->report.trouble || !c->report.config_ok))

@@ -2,7 +2,7 @@
 #ifndef DS_HUB_STATUS_VIEW_H
 #define DS_HUB_STATUS_VIEW_H
 
-#include "controller/hub/hub_internal.h"
+#include "controller/hub/status_view_pair.h"
 #include "exporter/agent/status_page.h"
 
 enum view_ready { VIEW_NOT_READY, VIEW_UNKNOWN, VIEW_READY };
@@ -12,7 +12,6 @@ struct view_scorer {
     const struct probe_status *probe; /* never NULL */
     json_t *status;                   /* a reference: as it should be; on a standby, as the leader wrote it */
     enum view_ready ready;            /* by its condition Ready */
-    uint64_t score;                   /* report_score() of the score name */
     bool troubled;                    /* not ready, or something about it fails */
 };
 
@@ -29,28 +28,14 @@ struct view {
 MUST_USE int view_make(struct view *ret, struct hub *h, bool troubled_first);
 void view_done(struct view *v);
 
-/* A scorer on a cluster. */
-enum view_cell {
-    CELL_OK,
-    CELL_FAILING,
-    CELL_WAITING, /* for its first round */
-    CELL_SILENT,  /* the cluster's agent says nothing of it */
-    CELL_BEHIND,  /* the newest summary is still on its way */
-    CELL_REFUSED, /* the ManifestWork could not be written */
-    CELL_NO_ROOM,
-    CELL_NONE, /* masked, or in no summary */
-    CELLS
-};
-/* *ret_cell: what the agent says, NULL without. */
-enum view_cell view_cell(const struct view *v, const struct hub_cluster *c, const struct view_scorer *s,
-                         const struct report_cell **ret_cell);
-/* The agent's words for what fails there, one line; "" without. */
-const char *view_cell_error(const struct hub_cluster *c, const struct report_cell *cell);
+/* NULL when there is none of that name. */
+const struct view_scorer *view_scorer_find(const struct view *v, const char *name);
 
 /* What is wrong with a cluster: the worst of it. */
 enum view_trouble {
     TROUBLE_WRITE,
     TROUBLE_APPLY,
+    TROUBLE_AWAY,
     TROUBLE_SCORING,
     TROUBLE_REPORT,
     TROUBLE_BEHIND,
@@ -67,7 +52,20 @@ bool view_watch(const struct hub *h, size_t i, const char **ret_kind, const stru
 /* "healthy", "unhealthy", "unknown". */
 const char *view_health_word(enum probe_health health);
 
-/* Parts of the page. */
+/* ---- Links ---- */
+
+#define VIEW_SCORER  "/scorer"
+#define VIEW_CLUSTER "/cluster"
+
+/* <path>?name=<name>, fit for a URL and for an attribute. */
+void view_put_url(struct out *o, const char *path, const char *name);
+/* The name, as a link to the page of what has it. */
+void view_html_link(struct out *o, const char *path, const char *name);
+
+/* ---- Parts of the pages ---- */
+
+/* What concerns all of the hub. */
+void view_html_notes(struct out *o, const struct hub *h);
 void view_html_note(struct out *o, bool bad, const char *what, const char *text);
 void view_html_scorers(struct out *o, const struct view *v);
 void view_html_details(struct out *o, const struct view *v);
@@ -77,9 +75,26 @@ void view_html_clusters(struct out *o, const struct view *v);
 void view_html_config(struct out *o, const struct view *v);
 /* "ready", "not ready", "unknown", coloured. */
 void view_html_ready(struct out *o, enum view_ready ready);
+/* The worst of what is wrong with a cluster, coloured. */
+void view_html_trouble(struct out *o, enum view_trouble t);
 /* One scorer's card. */
-void view_html_scorer(struct out *o, const struct view *v, size_t i, bool unfolded);
+void view_html_scorer(struct out *o, const struct view *v, const struct view_scorer *s, bool unfolded);
+/* The same on the scorer's own page, with all its clusters and conditions. */
+void view_html_scorer_in_full(struct out *o, const struct view *v, const struct view_scorer *s);
 /* Where its configuration comes from. */
 const char *view_source_words(const struct view_scorer *s);
+
+/* ---- Pairs ---- */
+
+struct view_look {
+    const char *sign, *class, *word;
+};
+extern const struct view_look view_looks[CELLS];
+
+/* Clusters where the scorer has a trouble, the first of them. */
+void view_html_failing(struct out *o, const struct view *v, const struct view_scorer *s);
+/* All clusters of a scorer, all scorers of a cluster; those that do not score first. */
+void view_html_scorer_pairs(struct out *o, const struct view *v, const struct view_scorer *s);
+void view_html_cluster_pairs(struct out *o, const struct view *v, const struct hub_cluster *c);
 
 #endif

@@ -10,15 +10,15 @@
 #include <errno.h>
 
 enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
+enum { METRICS_ROUTES = 7, HEALTH_ROUTES = 2 };
 
 struct hub_web {
     struct hub_web_options o;
     struct page *page;
-    struct httpd_route routes[5]; /* those of the metrics address, then those of health */
+    /* Those of the metrics address, then those of health. */
+    struct httpd_route routes[METRICS_ROUTES + HEALTH_ROUTES];
     struct httpd *metrics, *health;
 };
-
-enum { METRICS_ROUTES = 3, HEALTH_ROUTES = 2 };
 
 static void healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
@@ -86,6 +86,48 @@ static void api_status(void *arg, const struct httpd_request *rq, struct httpd_r
     rendered(arg, reply, "application/json", hub_json);
 }
 
+/* What is about the one thing that the query names. */
+static void rendered_one(void *arg, const struct httpd_request *rq, struct httpd_reply *reply,
+                         const char *content_type, int (*render)(struct hub *, const char *, struct buf *))
+{
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+    const char *name = httpd_query(rq, "name");
+    int r = name && *name ? render(arg, name, &body) : -EINVAL;
+
+    if (r == 0) {
+        httpd_reply_copy(reply, buf_str(&body));
+        reply->content_type = content_type;
+    } else if (r == -EINVAL) {
+        httpd_reply_text(reply, 400, STR("Of which one? Its name goes at the end of the URL: ?name=NAME\n"));
+    } else if (r == -ENOENT) {
+        httpd_reply_text(reply, 404, STR("There is none of that name here.\n"));
+    } else {
+        httpd_reply_text(reply, 500, STR("out of memory\n"));
+    }
+}
+
+static void page_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    rendered_one(arg, rq, reply, "text/html; charset=utf-8", hub_html_scorer);
+    reply->csp = status_html_csp;
+}
+
+static void page_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    rendered_one(arg, rq, reply, "text/html; charset=utf-8", hub_html_cluster);
+    reply->csp = status_html_csp;
+}
+
+static void api_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    rendered_one(arg, rq, reply, "application/json", hub_json_scorer);
+}
+
+static void api_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    rendered_one(arg, rq, reply, "application/json", hub_json_cluster);
+}
+
 static void metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct hub_web *w = arg;
@@ -145,7 +187,11 @@ int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **
            (const struct httpd_route[]){
                {"GET", "/metrics", metrics, w, false},
                {"GET", "/", page_html, o->hub, false},
+               {"GET", "/scorer", page_scorer, o->hub, false},
+               {"GET", "/cluster", page_cluster, o->hub, false},
                {"GET", "/api/v1/status", api_status, o->hub, false},
+               {"GET", "/api/v1/scorer", api_scorer, o->hub, false},
+               {"GET", "/api/v1/cluster", api_cluster, o->hub, false},
                {"GET", "/healthz", healthz, NULL, false},
                {"GET", "/readyz", readyz, o->hub, false},
            },

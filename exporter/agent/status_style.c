@@ -3,7 +3,7 @@
 
 /* Everything is refused but this style sheet, by its hash, and the icon. */
 const char status_html_csp[] = "default-src 'none'; img-src data:; "
-                               "style-src 'sha256-yj2soulEU7KUsUi5V4TZCDc1Q1mJs/KndnJx/3aZudg='; "
+                               "style-src 'sha256-S82JYuOvUyXiyGZpAe+WdQ0eUSl8NYxe3pRSfGvqADY='; "
                                "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /* clang-format off */
@@ -38,7 +38,7 @@ const char status_style[] =
     "white-space:nowrap}\n"
     "nav{display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;margin-top:.6rem;font-size:.93rem}\n"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:1.1rem 1.25rem}\n"
-    ".card+.card{margin-top:1rem}\n"
+    ".card+.card,.note+.card,.tiles+.card,main>.card:first-child{margin-top:1rem}\n"
     ".card:target{border-color:var(--link)}\n"
 
     /* Totals */
@@ -122,7 +122,7 @@ const char status_style[] =
     ".facts{grid-template-columns:1fr 1fr;gap:.8rem 1rem}\n"
     ".scorers.card{padding:0;background:none;border:0}\n"
     ".scorers thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
-    ".scorers table,.scorers tbody{display:block}\n"
+    ".scorers table,.scorers tbody,.scorers caption{display:block}\n"
     ".scorers tr{display:grid;grid-template-columns:repeat(3,1fr);gap:.4rem .75rem;padding:.8rem 1rem;"
     "background:var(--card);"
     "border:1px solid var(--line);border-radius:10px}\n"

@@ -26,7 +26,9 @@ static void page_shows_everything(void **state)
         "<h1><bdi>open-cluster-management</bdi></h1><span class=\"state ok\">leading</span>",
         "<dt>clusters</dt><dd>1</dd>",
         "<dt>lag</dt><dd>none</dd>",
-        "<a href=\"#s0\"><bdi>cpu</bdi></a><span class=\"under\"><bdi>my_score</bdi></span>",
+        "<a href=\"/scorer?name=cpu\"><bdi>cpu</bdi></a><span class=\"under\"><bdi>my_score</bdi></span>",
+        "<h3><a href=\"/scorer?name=cpu\"><bdi>cpu</bdi></a></h3>",
+        "<th scope=\"col\" title=\"cpu\"><a href=\"/scorer?name=cpu\"><bdi>cpu</bdi></a></th>",
         "<span class=\"state ok\">ready</span>",
         "12 s ago<span class=\"under\">3.1 ms</span>",
         "asked 12 s ago, took 3.1 ms",
@@ -39,8 +41,8 @@ static void page_shows_everything(void **state)
         "<pre><bdi>sum by (node) (rate(node_cpu_seconds_total{mode!=&quot;idle&quot;}[5m]))</bdi></pre>",
         "http://prometheus.monitoring:9090/api/v1/query_range",
         "token from Secret <code><bdi>scorer-token</bdi></code>, key <code><bdi>token</bdi></code>",
-        "<th scope=\"row\"><bdi title=\"c1\">c1</bdi></th><td><b class=\"cell ok\" title=\"cpu: "
-        "scores\">✓</b>",
+        "<th scope=\"row\" title=\"c1\"><a href=\"/cluster?name=c1\"><bdi>c1</bdi></a></th>"
+        "<td><b class=\"cell ok\" title=\"cpu: scores\">✓</b>",
         "All clusters are up to date, and no agent reports a failing scorer.",
         "<code>dynamic-scoring-config</code><span class=\"soft\">in force</span>",
         "<dt>Largest summaries</dt><dd>2 KiB<span class=\"soft\">of 500 KiB</span>",
@@ -79,13 +81,21 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
         "<b>Configuration: InvalidConfig</b></p><pre>line 3: no</pre>",
         "<b>The spec cannot be used</b></p><pre>spec.scoring: missing</pre>",
         "<b>No summary can be made: it is sent nowhere</b></p><pre>query: missing</pre>",
-        "<b>Same score name</b> as <bdi>slow</bdi>, which is older: this one is in no summary.",
-        "<b>Same score name</b> as <bdi>late</bdi>, which is younger, and in no summary.",
+        "<b>Same score name</b> as <a href=\"/scorer?name=slow\"><bdi>slow</bdi></a>, which is older: this "
+        "one is "
+        "in no summary.",
+        "<b>Same score name</b> as <a href=\"/scorer?name=late\"><bdi>late</bdi></a>, which is younger, and "
+        "in no "
+        "summary.",
         "<b>No room on 3 of its clusters</b>",
         "<b>Its status cannot be written</b></p><pre>HTTP 409</pre>",
-        "Fails on 12 clusters, the first 2</caption>",
-        "<bdi>c1</bdi></th><td><span class=\"state failing\">stale</span></td><td><bdi>HTTP 502</bdi>",
-        "<bdi>c2</bdi></th><td><span class=\"state failing\">not written</span></td><td><bdi>HTTP 403</bdi>",
+        "Trouble on 3 clusters</caption>",
+        "stale</span></td><th scope=\"row\"><a href=\"/cluster?name=c1\"><bdi>c1</bdi></a></th><td "
+        "class=\"wide\"><p><bdi>HTTP 502</bdi></p></td>",
+        "not written</span></td><th scope=\"row\"><a href=\"/cluster?name=c2\"><bdi>c2</bdi></a></th><td "
+        "class=\"wide\"><p><bdi>HTTP 403</bdi></p>",
+        "not applied</span></td><th scope=\"row\"><a href=\"/cluster?name=c3\"><bdi>c3</bdi></a></th><td "
+        "class=\"wide\"><p><bdi>denied</bdi></p></td>",
     };
     BUF_AUTO(b, OUTPUT_MAX);
     WORLD(w);
@@ -93,6 +103,7 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
     struct hub_scorer *late = add_scorer(w, "late", "same"), *unread = add_scorer(w, "unread", "unread");
     struct hub_scorer *part = add_scorer(w, "part", "part");
     struct hub_cluster *c1 = add_cluster(w, "c1", 1), *c2 = add_cluster(w, "c2", 1);
+    struct hub_cluster *c3 = add_cluster(w, "c3", 1);
 
     (void)state;
     fail_probe(slow, HEALTH_INACTIVE, "Timeout", "no answer <within> 5 s");
@@ -108,7 +119,9 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
     put_behind(c2, 3000, 1, "HTTP 403");
     name_failing(fine, c1, &c1->report.cells[0]);
     name_failing(fine, c2, NULL);
-    fine->tally.failing = 12;
+    not_applied(c3, "denied");
+    name_failing(fine, c3, NULL);
+    fine->tally.failing = 0; /* by the agents' reports: the heading is about all three */
     fine->tally.no_room = 3;
     add_scorer(w, "new", "new")->probe->status = (struct probe_status){.health = HEALTH_UNKNOWN};
     render(w, hub_html, &b);
@@ -121,14 +134,16 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
 static void the_matrix_tells_each_state(void **state)
 {
     static const char *const all[] = {
-        "title=\"s0: fails: &lt;no&gt;\">✗</b>",
-        "title=\"s1: waits for its first round\">…</b>",
+        "title=\"s0: failing: &lt;no&gt;\">✗</b>",
+        "title=\"s1: waiting\">…</b>",
         "title=\"s2: no room\">□</b>",
-        "title=\"s3: no report\">?</b>",
-        "title=\"s4: not sent there\">–</b>",
+        "title=\"s3: waiting\">…</b>",
+        "title=\"s4: masked\">–</b>",
         "title=\"s0: behind\">↻</b>",
-        "title=\"s0: cannot be written: w\">!",
-        "title=\"s0: scores\">✓</b>",
+        "title=\"s0: not written: w\">!",
+        "title=\"s0: nothing to score\">✓</b>",
+        "title=\"s0: no report\">?</b>",
+        "title=\"s0: not applied: denied\">!</b>",
         "<span><b class=\"cell empty\">↻</b> behind</span>",
     };
     struct hub_scorer *s[5];
@@ -150,6 +165,8 @@ static void the_matrix_tells_each_state(void **state)
     put_behind(add_cluster(w, "two", 1), 1000, 0, "");
     put_behind(add_cluster(w, "three", 1), 1000, 2, "w");
     add_report(add_cluster(w, "four", 1), s[0], REPORT_EMPTY, NULL);
+    (void)add_cluster(w, "five", 1);
+    not_applied(add_cluster(w, "six", 1), "denied");
     render(w, hub_html, &b);
     has_all(&b, all, ARRAY_SIZE(all));
 }
@@ -157,18 +174,25 @@ static void the_matrix_tells_each_state(void **state)
 static void clusters_in_trouble_come_worst_first(void **state)
 {
     static const char *const in_order[] = {
-        "<span class=\"state failing\">not written</span></td><th scope=\"row\"><bdi>z-write</bdi></th><td "
+        "<span class=\"state failing\">not written</span></td><th scope=\"row\"><a "
+        "href=\"/cluster?name=z-write\"><bdi>z-write</bdi></a></th><td "
         "class=\"wide\"><p>Its ManifestWork cannot be written: <bdi>HTTP 403</bdi></p><p "
         "class=\"soft\">behind "
         "for 2m 12s, 5 writes failed in a row</p>",
-        "<span class=\"state failing\">not applied</span></td><th scope=\"row\"><bdi>y-apply</bdi></th><td "
+        "<span class=\"state failing\">not applied</span></td><th scope=\"row\"><a "
+        "href=\"/cluster?name=y-apply\"><bdi>y-apply</bdi></a></th><td "
         "class=\"wide\"><p>The work agent cannot apply it: <bdi>denied</bdi></p>",
-        "<span class=\"state failing\">failing</span></td><th scope=\"row\"><bdi>x-score</bdi></th>",
-        "and 1 more",
+        "<span class=\"state empty\">not available</span></td><th scope=\"row\"><a "
+        "href=\"/cluster?name=x-away\"><bdi>x-away</bdi></a></th><td class=\"wide\"><p>The cluster is not "
+        "available: <bdi>&lt;gone&gt;</bdi></p>",
+        "<span class=\"state failing\">failing</span></td><th scope=\"row\"><a "
+        "href=\"/cluster?name=x-score\"><bdi>x-score</bdi></a></th>",
+        "and <a href=\"/cluster?name=x-score\">1 more</a>",
         "<span class=\"state empty\">agent in trouble</span></td><th "
-        "scope=\"row\"><bdi>w-agent</bdi></th><td "
+        "scope=\"row\"><a href=\"/cluster?name=w-agent\"><bdi>w-agent</bdi></a></th><td "
         "class=\"wide\"><p>The agent refuses its configuration: <bdi>bad</bdi></p>",
-        "<span class=\"state empty\">behind</span></td><th scope=\"row\"><bdi>v-behind</bdi></th>",
+        "<span class=\"state empty\">behind</span></td><th scope=\"row\"><a "
+        "href=\"/cluster?name=v-behind\"><bdi>v-behind</bdi></a></th>",
     };
     struct hub_scorer *s[4];
     struct hub_cluster *c;
@@ -189,6 +213,7 @@ static void clusters_in_trouble_come_worst_first(void **state)
     c = add_cluster(w, "x-score", 4);
     for (size_t i = 0; i < ARRAY_SIZE(s); i++)
         add_report(c, s[i], REPORT_FAILING, NULL);
+    add_cluster(w, "x-away", 4)->away = strdup("<gone>");
     (void)strcpy(add_cluster(w, "y-apply", 4)->found.why, "denied");
     put_behind(add_cluster(w, "z-write", 4), 132000, 5, "HTTP 403");
     (void)add_cluster(w, "fine", 4);
@@ -239,7 +264,7 @@ static void many_scorers_are_folded_but_for_those_in_trouble(void **state)
     fail_probe(w->by_age[17], HEALTH_ACTIVE, "DNS", "no such host");
     (void)add_cluster(w, "c1", 31);
     render(w, hub_html, &b);
-    assert_has(&b, "id=\"s0\"><div class=\"name\"><h3><bdi>s17</bdi>");
+    assert_has(&b, "<article class=\"card\"><div class=\"name\"><h3><a href=\"/scorer?name=s17\">");
     assert_has(&b, "no such host</pre></div>\n<dl class=\"facts\">");
     assert_has(&b, "<details><summary>Health, clusters, query and endpoints</summary><dl class=\"facts\">");
     assert_lacks(&b, "class=\"cell"); /* too many columns */

@@ -146,6 +146,45 @@ static void one_address_has_all(void **state)
     }
 }
 
+/* Names come as browsers and people write them. */
+static void one_thing_is_named_in_the_query(void **state)
+{
+    static const struct {
+        const char *path, *status, *has;
+    } cases[] = {
+        {"/scorer?name=cpu", "HTTP/1.1 200", "<h1><bdi>cpu</bdi></h1>"},
+        {"/scorer?name=cpu", "HTTP/1.1 200", "Content-Security-Policy: default-src 'none'"},
+        {"/scorer?name=cpu", "HTTP/1.1 200", "Content-Type: text/html"},
+        {"/scorer?x=1&name=%63pu&name=other", "HTTP/1.1 200", "<h1><bdi>cpu</bdi></h1>"},
+        {"/api/v1/scorer?name=cpu", "HTTP/1.1 200", "\"pairs\":[{\"cluster\":\"a&b +%\","},
+        {"/api/v1/scorer?name=cpu", "HTTP/1.1 200", "Content-Type: application/json"},
+        {"/cluster?name=a%26b%20%2B%25", "HTTP/1.1 200", "<h1><bdi>a&amp;b +%</bdi></h1>"},
+        {"/api/v1/cluster?name=a%26b%20%2B%25", "HTTP/1.1 200", "\"pairs\":[{\"scorer\":\"cpu\","},
+        {"/scorer?name=a%26b%20%2B%25", "HTTP/1.1 404", "\r\n\r\nThere is none of that name here.\n"},
+        {"/cluster?name=%3Cscript%3E", "HTTP/1.1 404", "Content-Type: text/plain"},
+        {"/api/v1/scorer?name=CPU", "HTTP/1.1 404", "There is none"},
+        {"/api/v1/cluster?name=%00%ff", "HTTP/1.1 4", "text/plain"},
+        {"/scorer", "HTTP/1.1 400",
+         "\r\n\r\nOf which one? Its name goes at the end of the URL: ?name=NAME\n"},
+        {"/cluster?name", "HTTP/1.1 400", "?name=NAME"},
+        {"/api/v1/scorer?name=", "HTTP/1.1 400", "?name=NAME"},
+        {"/api/v1/cluster?names=cpu", "HTTP/1.1 400", "?name=NAME"},
+        {"/scorer/cpu", "HTTP/1.1 404", "/scorer"},
+    };
+    CLEANUP(cleanup_served_free) struct served *s = serve(false);
+    BUF_AUTO(b, OUTPUT_MAX);
+
+    (void)state;
+    (void)add_scorer(s->world, "cpu", "cpu");
+    (void)add_cluster(s->world, "a&b +%", 1);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        get(s, s->metrics_port, cases[i].path, &b);
+        assert_has(&b, cases[i].status);
+        assert_has(&b, cases[i].has);
+        assert_lacks(&b, "<script");
+    }
+}
+
 static void not_ready_says_what_is_missing(void **state)
 {
     CLEANUP(cleanup_served_free) struct served *s = serve(true);
@@ -238,13 +277,10 @@ static void memory_may_be_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_address_has_its_own),
-        cmocka_unit_test(one_address_has_all),
-        cmocka_unit_test(not_ready_says_what_is_missing),
-        cmocka_unit_test(metrics_are_those_of_the_moment),
-        cmocka_unit_test(an_address_may_be_left_out),
-        cmocka_unit_test(a_bad_address_is_refused),
-        cmocka_unit_test(memory_may_be_short),
+        cmocka_unit_test(each_address_has_its_own),        cmocka_unit_test(one_address_has_all),
+        cmocka_unit_test(one_thing_is_named_in_the_query), cmocka_unit_test(not_ready_says_what_is_missing),
+        cmocka_unit_test(metrics_are_those_of_the_moment), cmocka_unit_test(an_address_may_be_left_out),
+        cmocka_unit_test(a_bad_address_is_refused),        cmocka_unit_test(memory_may_be_short),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,9 +88,9 @@ json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
                                                                               : "False";
 
     assert_int_equal(now.ms, NOW);
-    return json_pack("{s:[{s:s,s:s},{s:s,s:s,s:s,s:s}]}", "conditions", "type", "Healthy", "status", "True",
-                     "type", "Ready", "status", ready, "reason", well ? "Ready" : "NotReady", "message",
-                     "for a reason");
+    return json_pack("{s:[{s:s,s:s,s:s,s:s},{s:s,s:s,s:s,s:s}]}", "conditions", "type", "Healthy", "status",
+                     "True", "reason", "Answers", "message", "HTTP 200", "type", "Ready", "status", ready,
+                     "reason", well ? "Ready" : "NotReady", "message", "for a reason");
 }
 
 bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
@@ -160,6 +160,7 @@ struct world {
     struct kube_lease lease;
     struct plan plan;
     struct hub_scorer *by_age[MOST_SCORERS];
+    uint64_t entry_scores[MOST_SCORERS];
 };
 
 static inline struct world *world_new(void)
@@ -181,6 +182,7 @@ static inline struct world *world_new(void)
     w->hub.lease = &w->lease;
     w->hub.leading = true;
     w->hub.by_age = w->by_age;
+    w->hub.entry_scores = w->entry_scores;
     w->hub.plan = &w->plan;
     w->hub.started_ms = NOW - 11100000;
     w->hub.config.object = json_pack("{s:{s:s}}", "metadata", "name", HUB_CONFIG);
@@ -195,6 +197,7 @@ static inline void cluster_free(struct hub_cluster *c)
     for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
         free(c->report.errors[i]);
     free(c->report.errors);
+    free(c->away);
     free(c->name);
     free(c);
 }
@@ -254,6 +257,7 @@ static inline struct hub_scorer *add_scorer(struct world *w, const char *name, c
     s->spec.mode = SYNC_FULL;
     s->entry = w->hub.n_entries++;
     s->effective.score_name = strdup(score_name);
+    w->entry_scores[s->entry] = report_score(str_of(score_name));
     s->effective.source = CONFIG_FROM_API;
     s->effective.interval_ms = 60000;
     buf_init(&s->effective.text, 1 << 20);
@@ -334,11 +338,26 @@ static inline void put_behind(struct hub_cluster *c, int64_t ms, unsigned failur
     (void)snprintf(c->why, sizeof(c->why), "%s", why);
 }
 
+static inline void not_applied(struct hub_cluster *c, const char *why)
+{
+    c->found.applied = false;
+    (void)snprintf(c->found.why, sizeof(c->found.why), "%s", why);
+}
+
 /* ---- Looking at what was written ---- */
 
 static inline void render(struct world *w, int (*fn)(struct hub *, struct buf *), struct buf *into)
 {
     assert_int_equal(fn(&w->hub, into), 0);
+    assert_int_equal(buf_putc(into, '\0'), 0);
+    into->n--;
+}
+
+static inline void render_one(struct world *w, int (*fn)(struct hub *, const char *, struct buf *),
+                              const char *name, struct buf *into)
+{
+    buf_truncate(into, 0);
+    assert_int_equal(fn(&w->hub, name, into), 0);
     assert_int_equal(buf_putc(into, '\0'), 0);
     into->n--;
 }
