@@ -1,0 +1,164 @@
+"""Of 60 clusters some cannot be written to, some cannot apply what they get, some fail, some are masked: the scorer's own page and JSON tell
+exactly which, and why."""
+
+import collections
+import html
+import json
+import re
+import urllib.parse
+
+import pytest
+
+from lib.scorers import full, in_parallel, limited_user, serve
+from lib.wait import wait_until
+
+ERROR = "bad_data: <script>alert(1)</script> & unexpected end of input"
+DENIED = 'namespaces "dynamic-scoring" is forbidden'
+STATES = {  # how many, and what is said of each
+    "notWritten": (6, "forbidden"),
+    "notApplied": (5, DENIED),
+    "failing": (7, ERROR),
+    "stale": (2, ERROR),
+    "notPlaced": (1, "403"),
+    "silent": (4, None),
+    "waiting": (3, None),
+    "masked": (5, None),
+    "empty": (2, None),
+    "ok": (25, None),
+}
+TOLD = {"notPlaced": "ok", "empty": "ok"}  # in the JSON, where that is another word
+WORDS = {  # on the page
+    "notWritten": "not written",
+    "notApplied": "not applied",
+    "failing": "failing",
+    "stale": "stale",
+    "notPlaced": "no placement score",
+    "silent": "no report",
+    "waiting": "waiting",
+    "masked": "masked",
+    "empty": "nothing to score",
+    "ok": "scores",
+}
+FAILING = list(STATES)[:5]
+# Spread over the alphabet, so that no order comes by chance.
+CLUSTERS = {
+    f"{'qaxmtcz'[i % 7]}{i}-{state.lower()}": state for state, (n, _) in STATES.items() for i in range(n)
+}
+ROW = re.compile(
+    r'<tr><td class="is"><span class="state \w+">([^<]*)</span></td><th scope="row"><a '
+    r'href="([^"]*)"><bdi>([^<]*)</bdi></a></th><td class="wide">(.*?)</td></tr>'
+)
+
+
+def report(state):
+    said = {"scoreName": "cpu", "state": state}
+    if state in ("failing", "stale"):
+        said["error"] = ERROR
+    if state == "notPlaced":
+        said.update(state="ok", placementError="HTTP 403 Forbidden")
+    return json.dumps({"configurationInForce": True, "scorers": [said]})
+
+
+def play_agent(hub, cluster, state):
+    if state in ("notWritten", "masked"):
+        return
+    hub.wait_scores(cluster, "cpu", "other", deadline=60)
+    if state == "notApplied":
+        hub.set_feedback(cluster, None, applied=False, why=DENIED)
+    else:
+        hub.set_feedback(cluster, None if state == "silent" else report(state))
+
+
+@pytest.fixture(name="controller")
+def fleet(hub, fake, start_controller):
+    assert len(CLUSTERS) == 60
+    in_parallel(hub.add_cluster, CLUSTERS)
+    user = limited_user(hub, [c for c, state in CLUSTERS.items() if state != "notWritten"])
+    hub.configure(masks=[{"clusterName": "*-masked", "scoreName": "cpu"}])
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    hub.apply_scorer("another", full(serve(fake, "/another", "other")))
+    controller = start_controller(kubeconfig=user)
+    in_parallel(lambda c: play_agent(hub, c, CLUSTERS[c]), CLUSTERS)
+    return controller
+
+
+def rows(page):
+    """[(state, link, name, words)] of its one table of pairs."""
+    found = [[html.unescape(part) for part in row] for row in ROW.findall(page)]
+    assert len(found) == page.count('<th scope="row"><a ')
+    return found
+
+
+def pairs_of_scorer(controller):
+    answer = controller.get("/api/v1/scorer?name=s").json
+    assert [p["cluster"] for p in answer["pairs"]] == sorted(CLUSTERS)
+    return {p["cluster"]: (p["state"], p["scores"], p["error"]) for p in answer["pairs"]}
+
+
+def look_at_the_json(controller):
+    expected = {c: (TOLD.get(state, state), state in ("ok", "empty")) for c, state in CLUSTERS.items()}
+    wait_until(
+        lambda: {c: pair[:2] for c, pair in pairs_of_scorer(controller).items()} == expected, "all are told", 60, 0.2
+    )
+    for cluster, (_, _, error) in pairs_of_scorer(controller).items():
+        expected = STATES[CLUSTERS[cluster]][1]
+        assert (expected is None) == (error is None), (cluster, error)
+        assert expected is None or expected in error, (cluster, error)
+
+
+def look_at_the_page(controller):
+    page = controller.get("/scorer?name=s").text
+    found = rows(page)
+    assert "<script" not in page
+    assert {name: word for word, _, name, _ in found} == {c: WORDS[s] for c, s in CLUSTERS.items()}
+    order = [WORDS[state] for state in STATES]
+    assert found == sorted(found, key=lambda row: (order.index(row[0]), row[2]))
+    for word, link, name, words in found:
+        assert link == f"/cluster?name={name}"
+        assert (STATES[CLUSTERS[name]][1] or "") in words
+    assert "6 of 55 clusters cannot be written" in page  # the condition Distributed
+    for word, n in collections.Counter(word for word, *_ in found).items():
+        assert f"<dt>{word}</dt><dd>{n}</dd>" in page
+
+
+def look_at_a_cluster(controller, cluster):
+    state = CLUSTERS[cluster]
+    answer = controller.get(f"/api/v1/cluster?name={cluster}").json
+    other = state if state in ("notWritten", "notApplied", "silent") else "waiting"
+    assert [(p["scorer"], p["state"]) for p in answer["pairs"]] in (
+        [("another", other), ("s", TOLD.get(state, state))],
+        [("another", "silent"), ("s", TOLD.get(state, state))],
+    )
+    found = {name: (word, words) for word, _, name, words in rows(controller.get(f"/cluster?name={cluster}").text)}
+    assert set(found) == {"another", "s"}
+    assert found["s"][0] == WORDS[state] and (STATES[state][1] or "") in found["s"][1]
+
+
+def look_at_the_rest(hub, controller):
+    """The main page leads there, and the status names the first ten in the same words."""
+    page = controller.get("/").text
+    n = sum(STATES[s][0] for s in FAILING)
+    assert f"Trouble on {n} clusters, the first 10; " in page
+    links = set(re.findall(r'href="(/[^"]*)"', page))
+    assert {"/scorer?name=s", "/scorer?name=another"} <= links
+    assert {f"/cluster?name={c}" for c, s in CLUSTERS.items() if s in FAILING} <= links
+    named = {c["name"]: c for c in hub.scorer_status("s")["failingClusters"]}
+    assert list(named) == sorted(c for c, s in CLUSTERS.items() if s in FAILING)[:10]
+    all_of_it = controller.status()["scorers"]
+    (s,) = [s for s in all_of_it if s["name"] == "s"]
+    assert [(c["name"], c["state"]) for c in s["failingClusters"]] == [(c, named[c]["state"]) for c in named]
+    assert [c["error"] for c in s["failingClusters"]] == [named[c]["error"] for c in named]
+    assert {c: TOLD.get(CLUSTERS[c], CLUSTERS[c]) for c in named} == {c: named[c]["state"] for c in named}
+
+
+def test_who_fails_is_told_in_full(hub, controller):
+    look_at_the_json(controller)
+    look_at_the_page(controller)
+    for state in STATES:
+        look_at_a_cluster(controller, next(c for c, s in CLUSTERS.items() if s == state))
+    look_at_the_rest(hub, controller)
+    for path in ("scorer", "cluster", "api/v1/scorer", "api/v1/cluster"):
+        hostile = urllib.parse.quote('"><script>alert(1)</script>')
+        answer = controller.get(f"/{path}?name={hostile}")
+        assert answer.status == 404 and "<" not in answer.text
+        assert controller.get(f"/{path}").status == 400
