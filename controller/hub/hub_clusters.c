@@ -190,6 +190,7 @@ static bool read_report(struct hub_cluster *c, const json_t *object)
         return false;
     }
     news = !report_same(&c->report, &report);
+    c->hub->tallied = false; /* what was counted points into it; whoever looks next counts anew */
     report_done(&c->report);
     c->report = report;
     return news;
