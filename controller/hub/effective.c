@@ -104,22 +104,29 @@ static int say(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_
     return 0;
 }
 
-/* Reads the summary as an agent does. */
-static int check_text(struct effective *e, struct str text, const struct merged *m, size_t source, bool all)
+/* Reads the summary as an agent does: what is wrong with it is in `problems`. -ENOMEM, -EFBIG. */
+static int read_text(struct summaries *ret, struct str text, struct problems *p)
 {
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
-    CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summaries_done) struct summaries s = {0};
     BUF_AUTO(list, SUMMARY_MAX_BYTES + 2);
     int r = buf_putc(&list, '[') ?: buf_put_str(&list, text) ?: buf_putc(&list, ']');
 
-    r = r ?: problems_init(&p, "summary");
-    r = r ?: doc_parse(&doc, buf_str(&list), &p);
-    r = r ?: summaries_parse(&s, doc_root(doc), PROBLEM_WARNING, &p);
+    r = r ?: problems_init(p, "summary");
+    r = r ?: doc_parse(&doc, buf_str(&list), p);
+    r = r ?: summaries_parse(ret, doc_root(doc), PROBLEM_WARNING, p);
     if (r < 0 && r != -EINVAL)
         return r;
-    if (p.out_of_memory)
-        return -ENOMEM;
+    return p->out_of_memory ? -ENOMEM : 0;
+}
+
+static int check_text(struct effective *e, struct str text, const struct merged *m, size_t source, bool all)
+{
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(summaries_done) struct summaries s = {0};
+    int r = read_text(&s, text, &p);
+
+    if (r < 0)
+        return r;
     if (p.errors) {
         e->reason = EFFECTIVE_INCOMPLETE;
         return say(e->why, &p, PROBLEM_ERROR, m, source);
@@ -230,6 +237,29 @@ void effective_keep(struct effective *now, struct effective *last, const struct 
     effective_done(now);
     *now = kept;
     *last = (struct effective){0};
+}
+
+int effective_resume(struct effective *ret, struct str text, enum config_source source)
+{
+    CLEANUP(effective_done)
+    struct effective e = {.reason = EFFECTIVE_INCOMPLETE, .source = source, .kept = true};
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(summaries_done) struct summaries s = {0};
+    int r = text.n <= SUMMARY_MAX_BYTES ? read_text(&s, text, &p) : -EINVAL;
+
+    if (r == 0 && (p.errors || s.n != 1))
+        r = -EINVAL;
+    if (r < 0)
+        return r == -EFBIG ? -EINVAL : r;
+    buf_init(&e.text, SUMMARY_MAX_BYTES);
+    e.mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE;
+    e.interval_ms = s.list[0].interval_ms;
+    e.score_name = strdup(s.list[0].score_name);
+    if (!e.score_name || buf_put_str(&e.text, text) < 0)
+        return -ENOMEM;
+    *ret = e;
+    e = (struct effective){0};
+    return 0;
 }
 
 void effective_done(struct effective *e)

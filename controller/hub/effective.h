@@ -33,7 +33,7 @@ struct effective {
 /* Whether there is a summary to give to clusters. */
 static inline bool effective_usable(const struct effective *e)
 {
-    return e->reason == EFFECTIVE_OK || e->kept;
+    return e->text.n > 0;
 }
 
 /* `name`: metadata.name. `synced`: NULL when nothing has been (or in None mode). 0, -ENOMEM. What is EFFECTIVE_OK here
@@ -41,6 +41,9 @@ static inline bool effective_usable(const struct effective *e)
 MUST_USE int effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                             const struct api_config *synced);
 void effective_done(struct effective *e);
+/* What a controller before this one gave to clusters, by the text that the status kept: in force, as after effective_keep(), until more is
+ * known. -EINVAL for what agents would not take, -ENOMEM; *ret is untouched then. */
+MUST_USE int effective_resume(struct effective *ret, struct str text, enum config_source source);
 /* `now` is what the newest spec comes to, `last` what was in force so far. A spec that is incomplete does not end what was good before it:
  * *last is taken over, and now->kept set. Not so after a change of the mode or to another score name, nor when a token in it would go
  * where the newest spec does not send that token any more. */

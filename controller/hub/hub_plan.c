@@ -46,7 +46,7 @@ static int find_duplicates(struct hub *h)
 
 static bool takes_part(const struct hub_scorer *s)
 {
-    return s->has_spec && !s->older && effective_usable(&s->effective) && hub_scorer_healthy(s);
+    return !s->older && effective_usable(&s->effective) && hub_scorer_healthy(s);
 }
 
 void hub_plan_done(struct hub *h)

@@ -130,6 +130,24 @@ struct hub_scorer *hub_scorer_free(struct hub_scorer *s)
     return NULL;
 }
 
+/* What clusters have stays theirs when the newest spec cannot be used, however this controller came to be. */
+static void resume_summary(struct hub_scorer *s)
+{
+    struct str text = kube_text(s->object, "status", "summary", NULL);
+    const char *source = kube_str(s->object, "status", "configSource", NULL);
+    struct effective e;
+
+    if (effective_usable(&s->effective) || !text.n)
+        return;
+    if (effective_resume(&e, text, strcmp(cstr(source), "API") == 0 ? CONFIG_FROM_API : CONFIG_FROM_SPEC) <
+        0) {
+        log_debug("status.summary not read", L_STR("scorer", s->name));
+        return;
+    }
+    effective_done(&s->effective);
+    s->effective = e;
+}
+
 /* What the status of a former life of the controller, or another maker's, tells. */
 static void resume(struct hub_scorer *s)
 {
@@ -146,6 +164,7 @@ static void resume(struct hub_scorer *s)
         log_debug("lastSyncedConfig not read", L_STR("scorer", s->name), L_STR("err", why));
     probe_resume(s->probe, health, &config);
     s->health = health;
+    resume_summary(s);
 }
 
 static int new_scorer(struct hub_scorer **ret, struct hub *h, json_t *object)

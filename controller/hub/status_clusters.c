@@ -4,7 +4,7 @@
 /* Why the scorer is to be in no cluster's summaries, whatever the clusters are; NULL when it is to. */
 static const char *not_selected(const struct hub_scorer *s)
 {
-    if (!s->has_spec || !effective_usable(&s->effective))
+    if (!effective_usable(&s->effective))
         return "left out: there is nothing valid to give to clusters";
     if (s->older)
         return "left out: an older DynamicScorer has the same score name or AddOnPlacementScore";

@@ -35,7 +35,7 @@ static void summary_note(struct out *o, const struct view_scorer *s)
 {
     const struct effective *e = &s->s->effective;
 
-    if (!s->s->has_spec || e->reason == EFFECTIVE_OK)
+    if (!*e->why || e->reason == EFFECTIVE_OK)
         return;
     view_html_note(o, e->reason != EFFECTIVE_WAITING,
                    e->reason == EFFECTIVE_WAITING ? "Waits for the scoring API's configuration"
@@ -73,8 +73,9 @@ static void scorer_notes(struct out *o, const struct view_scorer *s)
 
     if (*s->s->spec_why)
         view_html_note(o, true,
-                       s->s->has_spec ? "The spec cannot be used; the one before stays in force"
-                                      : "The spec cannot be used",
+                       s->s->has_spec || effective_usable(&s->s->effective)
+                           ? "The spec cannot be used; the one before stays in force"
+                           : "The spec cannot be used",
                        s->s->spec_why);
     probe_note(o, "Health", &s->probe->probe);
     probe_note(o, "Configuration", &s->probe->config);

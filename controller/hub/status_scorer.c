@@ -76,7 +76,9 @@ static void set_valid(const struct hub_scorer *s, struct status_condition *c)
 
     if (*s->spec_why || !s->has_spec)
         condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_why,
-                      s->has_spec ? "; the spec read before stays in force" : "");
+                      s->has_spec                       ? "; the spec read before stays in force"
+                      : effective_usable(&s->effective) ? "; what clusters were given before stays in force"
+                                                        : "");
     else
         condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
                       reason != EFFECTIVE_OK  ? s->effective.why
@@ -179,9 +181,14 @@ static int put_config(const struct hub_scorer *s, json_t *status)
         r = name ? status_put(status, "scoreName", json_string(name), s->object)
                  : status_drop(status, "scoreName", s->object);
     if (r == 0)
-        r = s->has_spec
+        r = s->has_spec || effective_usable(&s->effective)
                 ? status_put(status, "configSource", json_string(sources[s->effective.source]), s->object)
                 : status_drop(status, "configSource", s->object);
+    if (r == 0)
+        r = effective_usable(&s->effective)
+                ? status_put(status, "summary", json_stringn(s->effective.text.p, s->effective.text.n),
+                             s->object)
+                : status_drop(status, "summary", s->object);
     return r;
 }
 

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from lib.fake import plain
 from lib.scorers import distributed, full, own, scoring, serve, source, wait_status
 
@@ -104,6 +105,37 @@ def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
     assert hub.work("c1")["metadata"]["resourceVersion"] == version
     hub.apply_scorer("s", own("other", fake.url))
     hub.wait_scores("c1", "other")
+    hub.wait_scorer("s", "Valid", "True")
+
+
+@pytest.mark.parametrize(
+    "broken, reason, message",
+    [
+        ({"scoring": scoring("cpu", params={"name": "cpu", "interval": 30, "layers": {"n": 3}})}, "InvalidSpec", "layers"),
+        ({"source": source(query=" ; ")}, "Incomplete", "query"),
+    ],
+    ids=["refused", "incomplete"],
+)
+def test_a_restart_does_not_take_it_away(hub, fake, start_controller, broken, reason, message):
+    """Nor does another replica that never saw the spec before."""
+    fake.on("/healthz", plain("ok"))
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", own("cpu", fake.url))
+    controller = start_controller()
+    hub.wait_scorer("s", "Ready", "True")
+    before = hub.work("c1")["metadata"]["resourceVersion"]
+    hub.apply_scorer("s", own("cpu", fake.url, **broken))
+    assert message in hub.wait_scorer("s", "Valid", "False", reason)[2]
+    controller.stop()
+    controller.start()
+    hub.add_cluster("c2")
+    hub.wait_scores("c2", "cpu")
+    _, again, words = hub.scorer_condition("s", "Valid")
+    assert again == reason and message in words and "before stays in force" in words
+    assert hub.score_names("c1") == ["cpu"] and hub.work("c1")["metadata"]["resourceVersion"] == before
+    hub.apply_scorer("s", own("memory", fake.url))
+    hub.wait_scores("c1", "memory")
     hub.wait_scorer("s", "Valid", "True")
 
 

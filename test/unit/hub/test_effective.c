@@ -433,10 +433,39 @@ static void survives_lack_of_memory(void **state)
     }
 }
 
+/* What a status kept is given on as it is, byte for byte, if it is what agents take. */
+static void goes_on_from_a_status(void **state)
+{
+    static const char *const bad[] = {"", "x", "{}", "[]", "{\"scoreName\":\"n\"}", "1,2"};
+    CLEANUP(effective_done) struct effective e = make(GOOD "," URL, NULL), again = {0};
+
+    (void)state;
+    assert_int_equal(effective_resume(&again, buf_str(&e.text), CONFIG_FROM_API), 0);
+    assert_true(again.kept && effective_usable(&again) && again.mode == SYNC_FULL);
+    assert_string_equal(again.score_name, "n");
+    assert_int_equal(again.interval_ms, e.interval_ms);
+    assert_true(str_eq(buf_str(&again.text), buf_str(&e.text)));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct effective none = {.interval_ms = 7};
+
+        assert_int_equal(effective_resume(&none, str_of(bad[i]), CONFIG_FROM_SPEC), -EINVAL);
+        assert_true(none.interval_ms == 7 && !none.kept);
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        CLEANUP(effective_done) struct effective got = {0};
+        int r;
+
+        r = effective_resume(&got, buf_str(&e.text), CONFIG_FROM_SPEC);
+        assert_true((r == 0 && got.mode == SYNC_NONE) || (r == -ENOMEM && oom_happened()));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_the_frameworks_summary),
+        cmocka_unit_test(goes_on_from_a_status),
         cmocka_unit_test(writes_all_that_is_set),
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(knows_whose_word_counts),

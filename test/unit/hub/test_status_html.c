@@ -111,6 +111,7 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
     slow->younger = late;
     late->older = slow;
     unread->has_spec = false;
+    buf_truncate(&unread->effective.text, 0);
     (void)strcpy(unread->spec_why, "spec.scoring: missing");
     (void)strcpy(unread->write_why, "HTTP 409");
     part->effective.reason = EFFECTIVE_INCOMPLETE;

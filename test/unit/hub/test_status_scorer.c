@@ -8,13 +8,19 @@ static void all_well(struct world *w)
     (void)w;
 }
 
+static void no_summary(struct world *w, enum effective_reason reason)
+{
+    w->scorer.effective.reason = reason;
+    w->scorer.effective.text = (struct buf){0};
+}
+
 static void not_asked(struct world *w)
 {
     w->probe.status.health = HEALTH_UNKNOWN;
     w->probe.status.probe = w->probe.status.config = (struct probe_part){0};
     api_config_done(&w->probe.status.synced);
     w->probe.status.synced = (struct api_config){0};
-    w->scorer.effective.reason = EFFECTIVE_WAITING;
+    no_summary(w, EFFECTIVE_WAITING);
     SET_TEXT(w->scorer.effective.why, "scoring.params.name: not known before /config has been read");
     w->scorer.effective.score_name = NULL;
     w->scorer.entry = SIZE_MAX;
@@ -155,7 +161,7 @@ static void bad_first_spec(struct world *w)
 
 static void incomplete(struct world *w)
 {
-    w->scorer.effective.reason = EFFECTIVE_INCOMPLETE;
+    no_summary(w, EFFECTIVE_INCOMPLETE);
     SET_TEXT(w->scorer.effective.why, "spec.source.params.query: missing");
 }
 
@@ -163,6 +169,7 @@ static void incomplete_kept(struct world *w)
 {
     incomplete(w);
     w->scorer.effective.kept = true;
+    w->scorer.effective.text = (struct buf){.p = (char *)"{}", .n = 2};
 }
 
 static void warned(struct world *w)
@@ -172,7 +179,7 @@ static void warned(struct world *w)
 
 static void token_host(struct world *w)
 {
-    w->scorer.effective.reason = EFFECTIVE_TOKEN_HOST;
+    no_summary(w, EFFECTIVE_TOKEN_HOST);
     SET_TEXT(w->scorer.effective.why, "the token would go to http://evil");
 }
 
@@ -662,8 +669,8 @@ static const struct {
      "\"clusters\":{\"selected\":3,\"upToDate\":3,\"applied\":3,\"scoring\":3,\"failing\":0,\"waiting\":0,"
      "\"silent\":0,\"noRoom\":0},\"failingClusters\":null}"},
     {not_asked, "{\"healthStatus\":\"Unknown\",\"scoreName\":null,\"lastSyncedConfig\":null}"},
-    {mode_none, "{\"configSource\":\"Spec\",\"lastSyncedConfig\":null}"},
-    {bad_first_spec, "{\"configSource\":null,\"scoreName\":null}"},
+    {mode_none, "{\"configSource\":\"Spec\",\"lastSyncedConfig\":null,\"summary\":\"{}\"}"},
+    {bad_first_spec, "{\"configSource\":null,\"scoreName\":null,\"summary\":null}"},
     {unhealthy, "{\"healthStatus\":\"Inactive\"}"},
     {no_room,
      "{\"clusters\":{\"selected\":2,\"upToDate\":2,\"applied\":2,\"scoring\":0,\"failing\":0,\"waiting\":2,"
