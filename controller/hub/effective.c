@@ -68,24 +68,43 @@ static int put_field(struct buf *into, const struct field *f, const struct merge
     return r ?: buf_printf(into, "%s%s", f->path, api ? " in /config" : "");
 }
 
-/* "[0].sourceEndpoint: expected ..." in the words of whoever wrote it. */
-static int put_problem(struct buf *into, struct str text, const struct merged *m, size_t source)
+/* Of "[0].sourceEndpoint: expected ..." the member's name; p is NULL where there is none. */
+static struct str key_of(struct str text)
 {
-    struct str rest = text, key;
-    const struct field *f;
-    int r = into->n ? buf_puts(into, "; ") : 0;
+    struct str key = {NULL, 0};
 
     if (!str_starts(text, STR("[0].")))
-        return r ?: buf_put_str(into, text);
-    rest = (struct str){text.p + 4, text.n - 4};
-    key = (struct str){rest.p, 0};
-    while (key.n < rest.n && !strchr(":.[", rest.p[key.n]))
+        return key;
+    key.p = text.p + 4;
+    while (key.n < text.n - 4 && !strchr(":.[", key.p[key.n]))
         key.n++;
-    f = find_field(key);
-    if (!f)
-        return r ?: buf_puts(into, "spec.") ?: buf_put_str(into, rest);
-    r = r ?: put_field(into, f, m, m->n_sources ? m->index[source] : 0);
-    return r ?: buf_put(into, rest.p + key.n, rest.n - key.n);
+    return key;
+}
+
+/* The same in the words of whoever wrote it. */
+static int put_problem(struct buf *into, struct str text, const struct merged *m, size_t source)
+{
+    struct str key = key_of(text);
+    const struct field *f = key.p ? find_field(key) : NULL;
+    int r = into->n ? buf_puts(into, "; ") : 0;
+
+    if (!key.p)
+        return r ?: buf_put_str(into, text);
+    if (f)
+        r = r ?: put_field(into, f, m, m->n_sources ? m->index[source] : 0);
+    else
+        r = r ?: buf_puts(into, "spec.") ?: buf_put_str(into, key);
+    return r ?: buf_put(into, key.p + key.n, text.n - 4 - key.n);
+}
+
+/* Whether the DynamicScorer says what is wrong; what neither it nor /config says is wrong with both. */
+static bool is_of_spec(struct str text, const struct merged *m, size_t source)
+{
+    struct str key = key_of(text);
+    const struct field *f = key.p ? find_field(key) : NULL;
+
+    return f && !is_from_api(f, m, m->n_sources ? m->index[source] : 0) &&
+           !str_starts((struct str){key.p + key.n, text.n - 4 - key.n}, STR(": missing"));
 }
 
 /* Appends the problems of that kind. */
@@ -129,6 +148,10 @@ static int check_text(struct effective *e, struct str text, const struct merged 
         return r;
     if (p.errors) {
         e->reason = EFFECTIVE_INCOMPLETE;
+        e->of_spec = true;
+        for (size_t i = 0; i < p.n; i++)
+            if (p.list[i].kind == PROBLEM_ERROR)
+                e->of_spec &= is_of_spec(str_of(p.list[i].text), m, source);
         return say(e->why, &p, PROBLEM_ERROR, m, source);
     }
     e->interval_ms = s.list[0].interval_ms;
@@ -223,20 +246,21 @@ int effective_make(struct effective *ret, const char *name, const struct scorer_
     return 0;
 }
 
-void effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest)
+bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest)
 {
     struct effective kept = *last;
 
     if (now->reason != EFFECTIVE_INCOMPLETE || !effective_usable(last) || now->mode != last->mode ||
         (now->score_name && strcmp(now->score_name, cstr(last->score_name)) != 0) ||
         !effective_tokens_stay(newest, buf_str(&last->text)))
-        return;
+        return false;
     kept.reason = now->reason;
     memcpy(kept.why, now->why, sizeof(kept.why));
     kept.kept = true;
     effective_done(now);
     *now = kept;
     *last = (struct effective){0};
+    return true;
 }
 
 int effective_resume(struct effective *ret, struct str text, enum config_source source)

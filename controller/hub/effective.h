@@ -27,7 +27,9 @@ struct effective {
     struct buf text;  /* the summary: one JSON object, compact, members in the framework's order. Only on
                          EFFECTIVE_OK, or when it was kept */
     int64_t interval_ms;
-    bool kept; /* all but reason and why is of the last good one, which stays in force */
+    bool
+        of_spec; /* EFFECTIVE_INCOMPLETE: by what the DynamicScorer says itself alone, whatever /config said */
+    bool kept;   /* all but reason and why is of the last good one, which stays in force */
 };
 
 /* Whether there is a summary to give to clusters. */
@@ -46,8 +48,8 @@ void effective_done(struct effective *e);
 MUST_USE int effective_resume(struct effective *ret, struct str text, enum config_source source);
 /* `now` is what the newest spec comes to, `last` what was in force so far. A spec that is incomplete does not end what was good before it:
  * *last is taken over, and now->kept set. Not so after a change of the mode or to another score name, nor when a token in it would go
- * where the newest spec does not send that token any more. */
-void effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
+ * where the newest spec does not send that token any more. Returns whether it is. */
+bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
 
 /* Whether a token of the DynamicScorer would follow what `synced` says to a host that is not allowed: such a /config is not
  * taken over. `why` then names the host and the field that would allow it. */

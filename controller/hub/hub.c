@@ -128,6 +128,7 @@ void hub_look(struct hub *h)
     hub_statuses_cancel(h);
     /* Another leads: what is old by the time that this one leads again must not be written. */
     hub_plan_done(h);
+    h->tallied = false;
 }
 
 static void on_synced(void *arg)

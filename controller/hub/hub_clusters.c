@@ -189,7 +189,7 @@ static bool read_report(struct hub_cluster *c, const json_t *object)
         c->unread = report_hash(text);
         return false;
     }
-    news = !report_same(&c->report, &report);
+    news = c->old || !report_same(&c->report, &report);
     c->hub->tallied = false; /* what was counted points into it; whoever looks next counts anew */
     report_done(&c->report);
     c->report = report;

@@ -38,6 +38,8 @@ struct tally {
     size_t applied;                           /* where the work agent has applied that */
     size_t scoring, failing, waiting, silent; /* by pair_class(): together all that are selected */
     size_t unwritten, unapplied; /* of failing: where the newest summary is not, or not in force */
+    size_t stuck;                /* of up_to_date: where the work agent could not apply it */
+    size_t away;                 /* of silent: the cluster is not available */
     size_t no_room;              /* where the summaries grew past what a ManifestWork may hold */
     size_t n_named; /* those with a trouble: first where it fails, then the others, in order of their names */
     struct {
@@ -84,6 +86,7 @@ struct hub_cluster {
     bool managed; /* there is a ManagedCluster, it is accepted, and it is not being deleted */
     bool leaving; /* it is being deleted */
     char *away;   /* why it is not available, one line; NULL: it is, or no one says */
+    bool old;     /* when counted last, a score of its was too old */
     struct work_found found;
     struct report report;
     uint64_t unread;                /* report_hash() of the last one that could not be read: told once */

@@ -35,8 +35,9 @@ static void refresh(struct hub_scorer *s)
         log_error("scorer not looked at: out of memory", L_STR("scorer", s->name));
         return;
     }
-    effective_keep(&now, &s->effective, &s->spec);
-    if (!same_text(&now, &s->effective))
+    if (effective_keep(&now, &s->effective, &s->spec))
+        hub_status_wanted(s->hub, "scorer", s->name);
+    else if (!same_text(&now, &s->effective))
         hub_replan(s->hub);
     effective_done(&s->effective);
     s->effective = now;
@@ -57,7 +58,8 @@ static void log_health(const struct hub_scorer *s, enum probe_health before)
 static uint64_t outcome(const struct probe_status *st)
 {
     const struct probe_part *parts[] = {&st->probe, &st->config};
-    uint64_t h = (uint64_t)st->health;
+    uint64_t h = hash_bytes((struct str){(const char *)&st->synced.owner, sizeof(st->synced.owner)},
+                            (uint64_t)st->health);
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         h = hash_bytes(str_of(parts[i]->reason), h * 4 + parts[i]->ok * 2 + parts[i]->asked);

@@ -252,6 +252,11 @@ static int start(struct hub *h, const char *key, const struct subject *s, json_t
     (void)snprintf(w->key, sizeof(w->key), "%s", key);
     w->status = json_incref(status);
     w->before = json_incref(json_object_get(s->object, "status"));
+    /* A CRD of another make has no conditions, and all would be news each time. */
+    if (!kube_get(w->before, "conditions", NULL) && s->written->sent) {
+        json_decref(w->before);
+        w->before = json_incref(s->written->sent);
+    }
     r = kube_start(&w->call, h->o.kube, &rq, wrote, w);
     if (r < 0) {
         write_free(w);
@@ -351,10 +356,19 @@ int hub_statuses_new(struct hub *h)
 
 void hub_statuses_cancel(struct hub *h)
 {
+    struct hub_config *c;
+    size_t at = 0;
+
     while (h->writes) {
         kube_queue_done(h->status, h->writes->key, true, -1);
         write_free(h->writes);
     }
+    /* Another writes them from now on. */
+    for (size_t i = 0; i < h->n_scorers; i++)
+        written_done(&h->by_age[i]->written);
+    written_done(&h->config.written);
+    while ((c = map_next(&h->other_configs, &at)))
+        written_done(&c->written);
 }
 
 void hub_statuses_free(struct hub *h)

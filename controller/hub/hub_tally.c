@@ -44,7 +44,7 @@ static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
 }
 
 /* How one scorer is on one cluster that is to have it. */
-static void count_pair(struct hub_scorer *s, const struct hub_cluster *c, bool in_sync,
+static void count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
                        const struct report_cell *cell, unix_ms now)
 {
     struct tally *t = &s->tally;
@@ -60,12 +60,15 @@ static void count_pair(struct hub_scorer *s, const struct hub_cluster *c, bool i
     ++*counts[pair_class(p)];
     t->unwritten += p == PAIR_NOT_WRITTEN;
     t->unapplied += p == PAIR_NOT_APPLIED;
+    t->stuck += cluster_unapplied(c, in_sync);
+    t->away += p == PAIR_AWAY;
+    c->old |= p == PAIR_OLD;
     if (pair_has_why(p))
         name_in_tally(t, c, p, cell);
 }
 
 /* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
-static void count_scorers(struct hub *h, const struct hub_cluster *c, bool in_sync)
+static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
 {
     unix_ms now = loop_wall(h->o.loop);
     size_t at = 0;
@@ -91,12 +94,13 @@ static void count_no_room(struct hub *h, const struct hub_cluster *c)
             h->entry_scorers[i]->tally.no_room++;
 }
 
-static void count_cluster(struct hub *h, const struct hub_cluster *c)
+static void count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = hub_cluster_in_sync(h, c) && c->group;
     bool fails = false, unapplied = cluster_unapplied(c, in_sync);
 
+    c->old = false;
     t->works += c->found.exists;
     t->leaving += c->leaving && c->found.exists;
     if (c->behind) {
@@ -129,7 +133,7 @@ static void count_cluster(struct hub *h, const struct hub_cluster *c)
 
 void hub_tally(struct hub *h)
 {
-    const struct hub_cluster *c;
+    struct hub_cluster *c;
     size_t at = 0;
 
     if (h->tallied)

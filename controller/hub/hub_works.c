@@ -298,6 +298,9 @@ void hub_works_cancel(struct hub *h)
     size_t at = 0;
 
     while ((c = map_next(&h->clusters, &at))) {
+        c->behind = false;
+        c->failures = 0;
+        c->why[0] = '\0';
         if (!c->call)
             continue;
         c->call = kube_cancel(c->call);

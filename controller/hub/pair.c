@@ -13,9 +13,17 @@ bool cluster_unapplied(const struct hub_cluster *c, bool in_sync)
     return in_sync && !c->found.applied && c->found.why[0];
 }
 
-static bool is_old(const struct report_cell *cell, int64_t interval_ms, unix_ms now)
+static bool kept_lately(const struct hub_cluster *c)
 {
-    return cell->succeeded && now.ms - (int64_t)cell->succeeded * 1000 > INTERVALS * interval_ms + LATE_MS;
+    return c->kept_at.ms && mono_diff(c->kept_at, loop_now(c->hub->o.loop)) < LATE_MS;
+}
+
+/* The interval is the newest summary's: an agent that has just got it, or works by an older one, is not judged by it. */
+static bool is_old(const struct hub_cluster *c, bool in_sync, const struct report_cell *cell,
+                   int64_t interval_ms, unix_ms now)
+{
+    return in_sync && !c->report.refused && !kept_lately(c) && cell->succeeded &&
+           now.ms - (int64_t)cell->succeeded * 1000 > INTERVALS * interval_ms + LATE_MS;
 }
 
 enum pair pair_look(const struct hub_cluster *c, bool in_sync, const struct report_cell *cell,
@@ -34,7 +42,9 @@ enum pair pair_look(const struct hub_cluster *c, bool in_sync, const struct repo
     if (cell && report_cell_fails(cell))
         return PAIR_FAILING;
     if (cell && report_cell_scores(cell))
-        return is_old(cell, interval_ms, now) ? PAIR_OLD : r->refused ? PAIR_OUTDATED : PAIR_SCORING;
+        return is_old(c, in_sync, cell, interval_ms, now) ? PAIR_OLD
+               : r->refused                               ? PAIR_OUTDATED
+                                                          : PAIR_SCORING;
     if (r->refused)
         return PAIR_REFUSED;
     return cell || !r->not_shown ? PAIR_WAITING : PAIR_CUT;

@@ -61,6 +61,7 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
     p->status.health = health;
     p->status.probe = p->status.config = (struct probe_part){0};
     p->successes = 0;
+    p->unjudged = false;
     if (!synced)
         return;
     api_config_done(&p->status.synced);
@@ -143,6 +144,7 @@ static void on_timer(struct timer *t)
     if (!p->has_spec)
         return;
     p->answered = false;
+    p->answer = (struct probe_result){0};
     p->health_due = p->health_at.ms <= loop_now(p->env.loop).ms;
     if (p->spec.mode == SYNC_FULL)
         probe_ask_config(p);

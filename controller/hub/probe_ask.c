@@ -128,15 +128,15 @@ void probe_ask_health(struct probe *p)
 void probe_health_by_config(struct probe *p)
 {
     struct probe_result r = {.ok = true, .reason = "Healthy"};
+    bool not_for_all = p->no_healthz == 401 || p->no_healthz == 403;
     char words[64], text[128];
 
-    if (p->answered) {
+    if (p->answered || (not_for_all && p->answer.reason)) {
         r = p->answer;
     } else {
         text_http_status(words, sizeof(words), p->no_healthz, STR(""));
         (void)snprintf(text, sizeof(text), "%s: %s, but the server answers", words,
-                       p->no_healthz == 401 || p->no_healthz == 403 ? "it is not for all"
-                                                                    : "there is no such path");
+                       not_for_all ? "it is not for all" : "there is no such path");
         say(&r, p->health_url, text);
     }
     p->no_healthz = 0;
@@ -160,9 +160,9 @@ static const char *read_config(const struct probe *p, struct str body, struct ap
         return "OutOfMemory";
     }
     memcpy(why, made.why, sizeof(made.why));
-    return made.reason == EFFECTIVE_OK           ? NULL
-           : made.reason == EFFECTIVE_TOKEN_HOST ? "TokenHostNotAllowed"
-                                                 : "InvalidConfig";
+    return made.reason == EFFECTIVE_OK || made.of_spec ? NULL
+           : made.reason == EFFECTIVE_TOKEN_HOST       ? "TokenHostNotAllowed"
+                                                       : "InvalidConfig";
 }
 
 /* Takes over what the API says, or leaves the last good one: what no agent would take must not end what is in force. */
@@ -178,6 +178,9 @@ static void take_config(struct probe *p, const struct http_answer *a, struct pro
         say(r, p->spec.config_url, why);
         return;
     }
+    /* The same is left in place: what is there tells by its address that it is not new. */
+    if (p->status.synced.owner && json_equal(p->status.synced.owner, got.owner))
+        return;
     api_config_done(&p->status.synced);
     p->status.synced = got;
     got = (struct api_config){0};
@@ -205,6 +208,7 @@ void probe_config_fails(struct probe *p, const char *reason, const char *text)
     struct probe_result r;
 
     fails(&r, reason, text);
+    p->answer = r;
     if (p->spec.mode == SYNC_FULL)
         probe_config_ended(p, &r);
 }

@@ -36,7 +36,7 @@ struct probe {
     long
         no_healthz; /* the answer that said so: health waits for what configURL answers; 0: it does not wait */
     bool answered;  /* configURL has, or could not be reached */
-    struct probe_result answer; /* then: what that says of health */
+    struct probe_result answer; /* then, or when it could not be asked: what that says of health */
     bool ended[PROBE_PARTS];    /* not told yet */
     bool telling, dead;         /* a callback runs; it freed the probe */
 };

@@ -36,7 +36,7 @@ struct report {
  * object, -ENOMEM; *ret is untouched then. An empty text is a report that is not there. */
 MUST_USE int report_parse(struct report *ret, struct str text);
 void report_done(struct report *r);
-/* Whether both tell the same of each scorer, but for how far back its last success lies, as long as that moves on by minutes only. */
+/* Whether both tell the same of each scorer, but for when its last success was. */
 bool report_same(const struct report *a, const struct report *b);
 /* NULL when the agent did not name the score. */
 const struct report_cell *report_find(const struct report *r, uint64_t score);

@@ -130,8 +130,10 @@ static const struct status_condition *in_the_way(const struct tally *t, const st
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
     if (list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
-    if (t->up_to_date <= t->unapplied)
+    if (t->up_to_date <= t->stuck)
         return &list[DISTRIBUTED];
+    if (t->away == t->selected)
+        return &list[SCORING];
     return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
 }
 

@@ -55,12 +55,13 @@ static void put(struct view_pair *ret, const struct hub_scorer *s, const struct 
     const struct report_cell *report = view_report(s, c);
     enum pair p = look(s, c, report);
 
-    if (c->behind && !pair_has_why(p)) {
-        *ret = (struct view_pair){.cell = CELL_BEHIND, .word = "behind"};
-        return;
-    }
     *ret = (struct view_pair){
         .cell = cell_of(p, report), .word = pair_word(p, report), .scores = pair_class(p) == PAIR_SCORES};
+    if (c->behind && !pair_has_why(p)) {
+        ret->cell = CELL_BEHIND;
+        ret->word = "behind";
+        return;
+    }
     pair_why(ret->why, c, p, report);
 }
 

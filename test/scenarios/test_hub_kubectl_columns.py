@@ -33,7 +33,7 @@ def test_scorers(hub, fake, start_controller):
 
 def test_configs(hub, fake, start_controller):
     distributed(hub, fake, start_controller, clusters=("c1", "c2"))
-    hub.wait_config("Ready", "True")
+    hub.wait_config("Distributed", "True")
     (row,) = table(hub, "dynamicscoringconfigs")
     assert (row["NAME"], row["READY"]) == ("dynamic-scoring-config", "True")
     assert (row["CLUSTERS"], row["UP-TO-DATE"], row["FAILING"]) == ("2", "2", "0")

@@ -120,10 +120,75 @@ static void test_a_finalizer_waits_for_the_watch(void **state)
     assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
 }
 
+static void tell_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
+{
+    tell(
+        w, hub_scorer_set,
+        fake_kube_text(w->f,
+                       "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":%u,\"creationTimestamp\":"
+                       "\"2026-01-01T00:00:00Z\"},\"spec\":{\"configURL\":\"%s\",\"configSyncMode\":\"Full\","
+                       "\"source\":{\"type\":\"None\"},\"scoring\":%s}}",
+                       generation, fake_url(api, "/config"), scoring));
+}
+
+/* A broken spec leaves what is in force alone, and is no work while nothing changes. */
+static void test_what_is_kept_is_not_planned_again(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *api = fake_new();
+    const struct hub_scorer *s;
+    unsigned plans = 0;
+
+    w->hub->o.probe.interval_ms = 30000;
+    fake_default(api,
+                 (struct fake_answer){
+                     .close = true,
+                     .body = "{\"name\":\"a\",\"source\":{\"type\":\"None\"},\"scoring\":{\"path\":\"/s\","
+                             "\"params\":{\"name\":\"score\",\"interval\":60}}}"});
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_full(w, api, 1, "{\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 3000);
+    tell_full(w, api, 2, "{\"host\":\"ftp://x\",\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 5000);
+    s = hub_scorer_find(w->hub, "s");
+    assert_true(s->effective.kept);
+    assert_true(probe_status(s->probe)->config.ok);
+    for (unsigned i = 0; i < 1800; i++) {
+        const char *texts = w->hub->entry_texts.p;
+
+        pass_time(w, 100);
+        plans += texts != w->hub->entry_texts.p;
+    }
+    assert_in_range(plans, 0, 1);
+    fake_free(api);
+}
+
+/* What was so before another led is not what this one goes on from. */
+static void test_a_leader_again_forgets(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer(w);
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    assert_non_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_true(cluster(w, "c1")->behind);
+    hub_tally(w->hub);
+    lead(w, false);
+    assert_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_false(cluster(w, "c1")->behind || w->hub->tallied);
+    assert_string_equal(cluster(w, "c1")->why, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_standby_takes_over_what_is_known, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_kept_is_not_planned_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_leader_again_forgets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_restart_does_not_say_that_summaries_are_being_made, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_status_of_the_configuration_asks_for_no_plan, setup, teardown),

@@ -177,9 +177,112 @@ static void test_failures_are_named_first(void **state)
         assert_string_equal(tally(w)->named[i].cluster->name, fake_kube_text(w->f, "c%u", 9 + i));
 }
 
+/* A report of new times takes the place of the one that was counted. */
+static void test_what_is_counted_points_into_no_report_that_is_gone(void **state)
+{
+    struct world *w = *state;
+    json_t *status;
+
+    start(w);
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    assert_int_equal(tally(w)->failing, 1);
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:05:00Z"));
+    hub_set_metrics(w->hub);
+    status = status_of_scorer(hub_scorer_find(w->hub, "s"), (unix_ms){0});
+    assert_non_null(status);
+    json_decref(status);
+}
+
+static void assert_ready(struct world *w, const char *is, const char *reason)
+{
+    const json_t *condition;
+    json_t *status;
+    size_t i;
+
+    hub_tally(w->hub);
+    status = status_of_scorer(hub_scorer_find(w->hub, "s"), (unix_ms){0});
+    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    {
+        if (strcmp(json_string_value(json_object_get(condition, "type")), "Ready") != 0)
+            continue;
+        assert_string_equal(json_string_value(json_object_get(condition, "status")), is);
+        assert_string_equal(json_string_value(json_object_get(condition, "reason")), reason);
+    }
+    json_decref(status);
+}
+
+/* What did not work does not count as working because nothing is heard of it any more. */
+static void test_a_fleet_that_goes_down_is_not_ready(void **state)
+{
+    static const char *const names[] = {"c1", "c2"};
+    struct world *w = *state;
+
+    start(w);
+    assert_ready(w, "True", "Ready");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        cluster(w, names[i])->found.applied = false;
+        (void)strcpy(cluster(w, names[i])->found.why, "no namespace");
+        tell_availability(w, names[i], "Unknown", "no lease");
+    }
+    assert_ready(w, "False", "ClustersFailing");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        cluster(w, names[i])->found.applied = true;
+    hub_touch(w->hub);
+    assert_ready(w, "Unknown", "Silent");
+    tell_availability(w, "c1", "True", "");
+    assert_ready(w, "True", "Ready");
+}
+
+/* An agent that works by an older configuration is not judged by the newest one's interval. */
+static void test_an_older_interval(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    tell_report(w, "c2",
+                "{\"configurationInForce\":false,\"configurationProblems\":\"bad query\",\"scorers\":[{"
+                "\"scoreName\":\"score\",\"state\":\"ok\",\"lastSuccess\":\"2026-11-21T05:23:00Z\"}]}");
+    assert_int_equal(tally(w)->scoring, 2);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_OUTDATED);
+}
+
+static size_t count_events(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++)
+        n += strcmp(fake_request(w->f->server, i)->method, "POST") == 0 &&
+             strstr(fake_request(w->f->server, i)->target, "/events");
+    return n;
+}
+
+/* With a CRD that has no conditions each status that is written would be news. */
+static void test_events_where_conditions_are_pruned(void **state)
+{
+    struct world *w = *state;
+    size_t before;
+
+    start(w);
+    tell_cluster(w, "c3");
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    pass_seconds(w, 2 * MINUTE_S);
+    before = count_events(w);
+    assert_true(before > 0);
+    for (unsigned i = 0; i < 5; i++) {
+        tell_availability(w, "c3", i % 2 ? "True" : "Unknown", "no lease");
+        pass_seconds(w, 12);
+    }
+    assert_int_equal(count_events(w), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_counted_points_into_no_report_that_is_gone, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_fleet_that_goes_down_is_not_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_older_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_events_where_conditions_are_pruned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_cluster_that_is_not_available, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_agent_that_is_dead, setup, teardown),

@@ -459,10 +459,29 @@ static void test_memory(void **state)
     }
 }
 
+/* What the leader has judged need not be judged again at once by the one that takes over. */
+static void test_another_judged_it(void **state)
+{
+    struct world *w = *state;
+    struct api_config none = {0};
+
+    set(w);
+    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    push(w, "/healthz", (struct fake_answer){.status = 503});
+    push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
+    begin(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    assert_pause(w, w->settings.interval_ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_first),
+        CASE(test_another_judged_it),
         CASE(test_none_mode_asks_health_only),
         CASE(test_thresholds),
         CASE(test_never_healthy),

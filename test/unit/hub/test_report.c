@@ -256,7 +256,7 @@ static void test_last_success(void **state)
     }
 }
 
-/* A report is news for what it says, not for its times, unless these were old. */
+/* A report is news for what it says, not for its times. */
 static void test_same(void **state)
 {
 #define ONE(state, time, more) \
@@ -268,8 +268,6 @@ static void test_same(void **state)
     } cases[] = {
         {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:00:00"), ""), true},
         {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:10:00"), ""), true},
-        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:10:01"), ""), false},
-        {ONE("ok", AT("00:10:00"), ""), ONE("ok", AT("00:09:00"), ""), false},
         {ONE("ok", "null", ""), ONE("ok", AT("00:00:00"), ""), false},
         {ONE("ok", "null", ""), ONE("empty", "null", ""), false},
         {ONE("failing", "null", ",\"error\":\"x\""), ONE("failing", "null", ",\"error\":\"y\""), false},

@@ -318,6 +318,7 @@ static void unapplied(struct world *w)
                                      .scoring = 2,
                                      .failing = 1,
                                      .unapplied = 1,
+                                     .stuck = 1,
                                      .n_named = 1,
                                      .named = {{&w->clusters[2], NULL, PAIR_NOT_APPLIED}}};
 }
@@ -326,7 +327,7 @@ static void unapplied_anywhere(struct world *w)
 {
     unapplied(w);
     w->scorer.tally.applied = w->scorer.tally.scoring = 0;
-    w->scorer.tally.failing = w->scorer.tally.unapplied = 3;
+    w->scorer.tally.failing = w->scorer.tally.unapplied = w->scorer.tally.stuck = 3;
 }
 
 /* No agent has reported yet: that some cluster cannot be written makes the rest no worse. */

@@ -29,7 +29,7 @@ static void each_has_its_place(void **state)
         {"", "denied", NULL, false, false, true, false, REPORT_OK, "", CELL_NOT_APPLIED, "notApplied",
          "denied", false},
         /* What is wrong is wrong; all else is behind. */
-        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", CELL_BEHIND, "behind", "", false},
+        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", CELL_BEHIND, "behind", "", true},
         {"", "", NULL, true, true, false, false, NOTHING, "", CELL_BEHIND, "behind", "", false},
         {"", "", NULL, true, true, true, false, REPORT_FAILING, "502", CELL_FAILING, "failing", "502", false},
         {"403", "", NULL, true, true, true, false, REPORT_OK, "", CELL_NOT_WRITTEN, "notWritten", "403",
