@@ -64,9 +64,12 @@ def test_a_cluster_that_is_not_available(hub, fake, start_controller):
 
 def test_an_agent_that_is_dead(hub, fake, start_controller):
     """The work agent goes on to feed back the last that it said. The interval is 30 s."""
-    two_that_score(hub, fake, start_controller)
+    controller = two_that_score(hub, fake, start_controller)
     hub.set_feedback("c1", report(ago=60))
     hub.set_feedback("c2", report(ago=3600))
+    wait_counts(hub, scoring=2, silent=0)  # what has just been sent may have another interval
+    controller.stop()
+    controller.start()
     ((cluster, (state, error)),) = named(wait_counts(hub, scoring=1, silent=1)).items()
     assert (cluster, state) == ("c2", "silent") and "its last success was at 20" in error
     hub.set_feedback("c2", report())
