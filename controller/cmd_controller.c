@@ -1,6 +1,6 @@
 /* `dynamic-scoring controller`: the hub's part. */
 #include "controller/commands.h"
-#include "controller/hub/web.h"
+#include "controller/hub/pages/web.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/rand.h"

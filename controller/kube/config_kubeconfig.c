@@ -3,7 +3,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/doc.h"
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -25,7 +25,7 @@ static int put_word(const struct kube_cut *cut, struct str raw, struct buf *scra
     r = buf_room(scratch, raw.n * 3, &plain);
     if (r < 0)
         return r;
-    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, json_unescape(raw, plain)}));
+    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
 }
 
 int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
@@ -38,10 +38,10 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 
     while (r == 0 && text.n && (at = find_value(buf_str(&pattern), from, end))) {
         struct str raw;
-        struct json j;
+        struct jr j;
 
-        json_init(&j, (struct str){at, (size_t)(end - at)}, JSON_STRICT);
-        if (!json_string(&j, &raw))
+        jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
+        if (!jr_string(&j, &raw))
             break; /* the document's reader tells what is wrong */
         r = buf_put(into, from, (size_t)(raw.p - from));
         if (r == 0)

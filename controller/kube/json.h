@@ -3,8 +3,7 @@
  *
  *     const char *name = kube_str(o, "metadata", "name", NULL);
  *     if (kube_int(o, &n, "status", "observedGeneration", NULL)) ...
- *
- * Not to be included beside exporter/base/json.h: both that header and jansson's want the same names. */
+ */
 #ifndef DS_KUBE_JSON_H
 #define DS_KUBE_JSON_H
 

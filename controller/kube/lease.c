@@ -3,7 +3,7 @@
 
 #include "controller/kube/client_internal.h"
 #include "exporter/base/rand.h"
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

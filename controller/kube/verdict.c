@@ -1,7 +1,7 @@
 #include "controller/kube/verdict.h"
 
 #include "exporter/base/rand.h"
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "controller/kube/watch_internal.h"
 
 #include "exporter/base/rand.h"
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

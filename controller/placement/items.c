@@ -164,7 +164,7 @@ static int put_item(struct items *o, struct str name, int value, size_t *room)
     int r = buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
 
     if (r == 0)
-        r = json_put_string(&o->json, name);
+        r = buf_put_json(&o->json, name);
     if (r == 0)
         r = buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":");
     if (r == 0)
@@ -239,21 +239,21 @@ static int unescape(struct buf *into, struct str raw)
     into->n = 0;
     if (buf_room(into, raw.n * 3 + 1, &to) < 0)
         return -ENOMEM;
-    into->n = json_unescape(raw, to);
+    into->n = jr_unescape(raw, to);
     return 0;
 }
 
 /* One {"name": ...} of a list; its name, raw, or an empty one. */
-static struct str read_name(struct json *j)
+static struct str read_name(struct jr *j)
 {
     struct str key, name = STR("");
 
-    (void)json_object(j);
-    while (json_member(j, &key))
-        if (json_key_is(key, "name"))
-            (void)json_string(j, &name);
+    (void)jr_object(j);
+    while (jr_member(j, &key))
+        if (jr_key_is(key, "name"))
+            (void)jr_string(j, &name);
         else
-            (void)json_skip(j, NULL);
+            (void)jr_skip(j, NULL);
     return name;
 }
 
@@ -262,12 +262,12 @@ int items_refill(struct items *ret, struct str like, int value)
     CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
     BUF_AUTO(name, SIZE_MAX / 2);
     size_t room = ITEMS_MAX_BYTES - 2;
-    struct json j;
+    struct jr j;
     int r = buf_putc(&items.json, '[');
 
-    json_init(&j, like, JSON_STRICT);
-    (void)json_array(&j);
-    while (r == 0 && json_item(&j)) {
+    jr_init(&j, like, JR_STRICT);
+    (void)jr_array(&j);
+    while (r == 0 && jr_item(&j)) {
         r = unescape(&name, read_name(&j));
         if (r == 0 && name.n)
             r = put_item(&items, buf_str(&name), value, &room);
@@ -276,7 +276,7 @@ int items_refill(struct items *ret, struct str like, int value)
         r = buf_putc(&items.json, ']');
     if (r < 0)
         return -ENOMEM;
-    if (!json_end(&j))
+    if (!jr_end(&j))
         return -EINVAL;
     *ret = items;
     items = (struct items){0};

@@ -28,7 +28,7 @@ void member_item(struct out *o)
 void value_text(struct out *o, struct str s)
 {
     if (o->error == 0)
-        o->error = json_put_string(o->b, s);
+        o->error = buf_put_json(o->b, s);
 }
 
 void member_text(struct out *o, const char *key, const char *value)

@@ -79,7 +79,7 @@ int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
     room = malloc(raw.n * 3);
     if (!room)
         return -ENOMEM;
-    return build_text(b, (struct str){room, json_unescape(raw, room)}, ret);
+    return build_text(b, (struct str){room, jr_unescape(raw, room)}, ret);
 }
 
 void build_key(struct doc_builder *b, struct str key, struct place at)
@@ -222,7 +222,7 @@ static bool check_utf8(struct str text, struct problems *p)
 
     if (at == text.n)
         return true;
-    json_position(text, at, &line, &column);
+    jr_position(text, at, &line, &column);
     problems_add(p, PROBLEM_ERROR, line, column, "not UTF-8 text: byte 0x%02x", (unsigned char)text.p[at]);
     return false;
 }

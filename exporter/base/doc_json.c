@@ -5,7 +5,7 @@
 #include <errno.h>
 
 struct reader {
-    struct json j;
+    struct jr j;
     struct doc_builder *b;
     /* The last place that was asked for. Places are asked for in order, so counting lines is one pass in
      * all. */
@@ -30,7 +30,7 @@ static int read_text(struct reader *r)
     struct str raw, text;
     int rc;
 
-    if (!json_string(&r->j, &raw))
+    if (!jr_string(&r->j, &raw))
         return 0;
     rc = build_json_text(r->b, raw, &text);
     return rc ?: build_scalar(r->b, NODE_STRING, text, place_of(r, raw.p - 1));
@@ -44,29 +44,29 @@ static enum node_kind number_kind(struct str s)
     return NODE_INT;
 }
 
-static int read_bare(struct reader *r, enum json_type type)
+static int read_bare(struct reader *r, enum jr_type type)
 {
     struct str raw, text;
     enum node_kind kind;
     int rc;
 
-    if (!json_skip(&r->j, &raw))
+    if (!jr_skip(&r->j, &raw))
         return 0;
-    kind = type == JSON_NULL ? NODE_NULL : type == JSON_NUMBER ? number_kind(raw) : NODE_BOOL;
+    kind = type == JR_NULL ? NODE_NULL : type == JR_NUMBER ? number_kind(raw) : NODE_BOOL;
     rc = build_text(r->b, raw, &text);
     return rc ?: build_scalar(r->b, kind, text, place_of(r, raw.p));
 }
 
 static int read_value(struct reader *r)
 {
-    enum json_type type = json_peek(&r->j);
+    enum jr_type type = jr_peek(&r->j);
 
     switch (type) {
-    case JSON_OBJECT:
-        return json_object(&r->j) ? build_open(r->b, NODE_MAP, place_of(r, r->j.p - 1)) : 0;
-    case JSON_ARRAY:
-        return json_array(&r->j) ? build_open(r->b, NODE_LIST, place_of(r, r->j.p - 1)) : 0;
-    case JSON_STRING:
+    case JR_OBJECT:
+        return jr_object(&r->j) ? build_open(r->b, NODE_MAP, place_of(r, r->j.p - 1)) : 0;
+    case JR_ARRAY:
+        return jr_array(&r->j) ? build_open(r->b, NODE_LIST, place_of(r, r->j.p - 1)) : 0;
+    case JR_STRING:
         return read_text(r);
     default:
         return read_bare(r, type);
@@ -82,8 +82,8 @@ static int next_value(struct reader *r, bool *more)
         int rc;
 
         if (r->b->open[r->b->depth - 1].node->kind == NODE_LIST) {
-            *more = json_item(&r->j);
-        } else if (json_member(&r->j, &raw)) {
+            *more = jr_item(&r->j);
+        } else if (jr_member(&r->j, &raw)) {
             rc = build_json_text(r->b, raw, &key);
             if (rc < 0)
                 return rc;
@@ -105,7 +105,7 @@ int doc_read_json(struct doc_builder *b, struct str text)
     bool more = true;
     unsigned line, column;
 
-    json_init(&r.j, text, JSON_STRICT);
+    jr_init(&r.j, text, JR_STRICT);
     while (more && !r.j.error) {
         int rc = read_value(&r);
 
@@ -114,9 +114,9 @@ int doc_read_json(struct doc_builder *b, struct str text)
         if (rc < 0)
             return rc;
     }
-    if (json_end(&r.j))
+    if (jr_end(&r.j))
         return 0;
-    json_position(text, r.j.error_at, &line, &column);
+    jr_position(text, r.j.error_at, &line, &column);
     problems_add(b->p, PROBLEM_ERROR, line, column, "this is read as JSON, as it starts with %c: %s",
                  str_trim(text).p[0], r.j.error);
     return -EINVAL;

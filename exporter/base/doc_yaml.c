@@ -169,7 +169,7 @@ static int syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct st
     if (y->error == YAML_MEMORY_ERROR)
         return -ENOMEM;
     if (y->error == YAML_READER_ERROR)
-        json_position(text, size_min(y->problem_offset, text.n), &at.line, &at.column);
+        jr_position(text, size_min(y->problem_offset, text.n), &at.line, &at.column);
     if (y->context)
         problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "YAML: %s, %s (from line %u, column %u)",
                      problem, y->context, from.line, from.column);

@@ -1,11 +1,11 @@
 /* The pull interface: each call reads one token or one whole value. */
 #include "exporter/base/json_scan.h"
 
-void json_init(struct json *j, struct str text, unsigned flags)
+void jr_init(struct jr *j, struct str text, unsigned flags)
 {
     static const char none[1];
 
-    *j = (struct json){.flags = flags};
+    *j = (struct jr){.flags = flags};
     j->begin = text.n ? text.p : none;
     j->p = j->block = j->begin;
     j->end = j->begin + text.n;
@@ -13,7 +13,7 @@ void json_init(struct json *j, struct str text, unsigned flags)
         j->stops = scan_block(j->begin);
 }
 
-bool json_fail(struct json *j, const char *why)
+bool jr_fail(struct jr *j, const char *why)
 {
     if (!j->error) {
         j->error = why;
@@ -22,50 +22,50 @@ bool json_fail(struct json *j, const char *why)
     return false;
 }
 
-enum json_type json_peek(struct json *j)
+enum jr_type jr_peek(struct jr *j)
 {
-    bool words = j->flags & JSON_NAN_WORDS;
+    bool words = j->flags & JR_NAN_WORDS;
 
     if (j->error)
-        return JSON_NONE;
+        return JR_NONE;
     j->p = scan_space(j, j->p);
     switch (scan_at(j, j->p)) {
     case '{':
-        return JSON_OBJECT;
+        return JR_OBJECT;
     case '[':
-        return JSON_ARRAY;
+        return JR_ARRAY;
     case '"':
-        return JSON_STRING;
+        return JR_STRING;
     case 't':
-        return JSON_TRUE;
+        return JR_TRUE;
     case 'f':
-        return JSON_FALSE;
+        return JR_FALSE;
     case 'n':
-        return JSON_NULL;
+        return JR_NULL;
     case '-':
-        return words && scan_at(j, j->p + 1) == 'I' ? JSON_NONFINITE : JSON_NUMBER;
+        return words && scan_at(j, j->p + 1) == 'I' ? JR_NONFINITE : JR_NUMBER;
     case '0' ... '9':
-        return JSON_NUMBER;
+        return JR_NUMBER;
     case 'N':
     case 'I':
         if (words)
-            return JSON_NONFINITE;
+            return JR_NONFINITE;
         break;
     default:
         break;
     }
-    json_scan_fail(j, j->p, "expected a value");
-    return JSON_NONE;
+    jr_scan_fail(j, j->p, "expected a value");
+    return JR_NONE;
 }
 
-static inline bool enter(struct json *j, char bracket, const char *expected)
+static inline bool enter(struct jr *j, char bracket, const char *expected)
 {
     const char *p;
 
     if (UNLIKELY(j->error != NULL))
         return false;
     p = scan_space(j, j->p);
-    p = LIKELY(scan_at(j, p) == bracket) ? scan_enter(j, p) : json_scan_fail(j, p, expected);
+    p = LIKELY(scan_at(j, p) == bracket) ? scan_enter(j, p) : jr_scan_fail(j, p, expected);
     if (UNLIKELY(!p))
         return false;
     j->p = p;
@@ -73,18 +73,18 @@ static inline bool enter(struct json *j, char bracket, const char *expected)
     return true;
 }
 
-bool json_object(struct json *j)
+bool jr_object(struct jr *j)
 {
     return enter(j, '{', "expected an object");
 }
 
-bool json_array(struct json *j)
+bool jr_array(struct jr *j)
 {
     return enter(j, '[', "expected an array");
 }
 
 /* To the next member or item; NULL at the closing bracket, which is passed over, and on error. */
-static inline const char *next(struct json *j, char bracket, const char *expected)
+static inline const char *next(struct jr *j, char bracket, const char *expected)
 {
     const char *p;
 
@@ -102,11 +102,11 @@ static inline const char *next(struct json *j, char bracket, const char *expecte
         return p;
     }
     if (UNLIKELY(scan_at(j, p) != ','))
-        return json_scan_fail(j, p, expected);
+        return jr_scan_fail(j, p, expected);
     return scan_space(j, p + 1);
 }
 
-bool json_member(struct json *j, struct str *ret_key)
+bool jr_member(struct jr *j, struct str *ret_key)
 {
     const char *p = next(j, '}', "expected ',' or '}'");
 
@@ -118,7 +118,7 @@ bool json_member(struct json *j, struct str *ret_key)
     return true;
 }
 
-bool json_item(struct json *j)
+bool jr_item(struct jr *j)
 {
     const char *p = next(j, ']', "expected ',' or ']'");
 
@@ -128,14 +128,14 @@ bool json_item(struct json *j)
     return true;
 }
 
-bool json_string(struct json *j, struct str *ret)
+bool jr_string(struct jr *j, struct str *ret)
 {
     const char *p, *close;
 
     if (UNLIKELY(j->error != NULL))
         return false;
     p = scan_space(j, j->p);
-    close = LIKELY(scan_at(j, p) == '"') ? scan_string(j, p + 1) : json_scan_fail(j, p, "expected a string");
+    close = LIKELY(scan_at(j, p) == '"') ? scan_string(j, p + 1) : jr_scan_fail(j, p, "expected a string");
     if (UNLIKELY(!close))
         return false;
     if (ret)
@@ -144,7 +144,7 @@ bool json_string(struct json *j, struct str *ret)
     return true;
 }
 
-bool json_number(struct json *j, struct str *ret)
+bool jr_number(struct jr *j, struct str *ret)
 {
     const char *p, *end;
     char c;
@@ -154,11 +154,11 @@ bool json_number(struct json *j, struct str *ret)
     p = scan_space(j, j->p);
     c = scan_at(j, p);
     if (LIKELY((unsigned char)(c - '0') < 10 || c == '-'))
-        end = json_scan_number(j, p);
-    else if ((c == 'N' || c == 'I') && (j->flags & JSON_NAN_WORDS))
-        end = json_scan_word(j, p);
+        end = jr_scan_number(j, p);
+    else if ((c == 'N' || c == 'I') && (j->flags & JR_NAN_WORDS))
+        end = jr_scan_word(j, p);
     else
-        end = json_scan_fail(j, p, "expected a number");
+        end = jr_scan_fail(j, p, "expected a number");
     if (UNLIKELY(!end))
         return false;
     if (ret)
@@ -167,13 +167,13 @@ bool json_number(struct json *j, struct str *ret)
     return true;
 }
 
-bool json_end(struct json *j)
+bool jr_end(struct jr *j)
 {
     if (j->error)
         return false;
     j->p = scan_space(j, j->p);
     if (j->p == j->end && j->depth == 0)
         return true;
-    json_scan_fail(j, j->p, "expected nothing more");
+    jr_scan_fail(j, j->p, "expected nothing more");
     return false;
 }

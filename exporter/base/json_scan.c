@@ -3,7 +3,7 @@
 
 #include "exporter/base/utf8.h"
 
-const char *json_scan_fail(struct json *j, const char *at, const char *why)
+const char *jr_scan_fail(struct jr *j, const char *at, const char *why)
 {
     if (!j->error) {
         j->error = at == j->end ? "unexpected end" : why;
@@ -18,35 +18,35 @@ static bool is_hex(char c)
 }
 
 /* p is at the backslash. */
-static const char *scan_escape(struct json *j, const char *p)
+static const char *scan_escape(struct jr *j, const char *p)
 {
     char c = scan_at(j, ++p);
 
     if (c == '\0' || !strchr("\"\\/bfnrtu", c))
-        return json_scan_fail(j, p, "unknown escape");
+        return jr_scan_fail(j, p, "unknown escape");
     p++;
     if (c == 'u')
         for (int i = 0; i < 4; i++, p++)
             if (!is_hex(scan_at(j, p)))
-                return json_scan_fail(j, p, "expected four hexadecimal digits");
+                return jr_scan_fail(j, p, "expected four hexadecimal digits");
     return p;
 }
 
-static const char *scan_not_ascii(struct json *j, const char *p)
+static const char *scan_not_ascii(struct jr *j, const char *p)
 {
     size_t n;
 
     do {
         n = utf8_char((struct str){p, (size_t)(j->end - p)});
-        if (n == 0 && !(j->flags & JSON_LENIENT_UTF8))
-            return json_scan_fail(j, p, "ill-formed UTF-8");
+        if (n == 0 && !(j->flags & JR_LENIENT_UTF8))
+            return jr_scan_fail(j, p, "ill-formed UTF-8");
         p += size_max(n, 1);
     } while (p < j->end && (unsigned char)*p >= 0x80);
     return p;
 }
 
 /* The next byte that stops a plain run, or the end. */
-static const char *scan_plain(const struct json *j, const char *p)
+static const char *scan_plain(const struct jr *j, const char *p)
 {
     uint32_t stops;
 
@@ -60,12 +60,12 @@ static const char *scan_plain(const struct json *j, const char *p)
     return p;
 }
 
-const char *json_scan_string_rest(struct json *j, const char *p)
+const char *jr_scan_string_rest(struct jr *j, const char *p)
 {
     while (p) {
         p = scan_plain(j, p);
         if (p == j->end)
-            return json_scan_fail(j, p, NULL);
+            return jr_scan_fail(j, p, NULL);
         if (*p == '"')
             return p;
         if (*p == '\\')
@@ -73,13 +73,13 @@ const char *json_scan_string_rest(struct json *j, const char *p)
         else if ((unsigned char)*p >= 0x80)
             p = scan_not_ascii(j, p);
         else
-            return json_scan_fail(j, p, "control character in a string");
+            return jr_scan_fail(j, p, "control character in a string");
     }
     return NULL;
 }
 
 /* One digit or more. */
-static inline const char *scan_digits(struct json *j, const char *p)
+static inline const char *scan_digits(struct jr *j, const char *p)
 {
     const char *from = p;
     uint32_t others;
@@ -88,25 +88,25 @@ static inline const char *scan_digits(struct json *j, const char *p)
         others = scan_not_digits(p);
         if (others) {
             p += __builtin_ctz(others);
-            return LIKELY(p > from) ? p : json_scan_fail(j, p, "expected a digit");
+            return LIKELY(p > from) ? p : jr_scan_fail(j, p, "expected a digit");
         }
     }
     while (p < j->end && (unsigned char)(*p - '0') < 10)
         p++;
-    return p > from ? p : json_scan_fail(j, p, "expected a digit");
+    return p > from ? p : jr_scan_fail(j, p, "expected a digit");
 }
 
-const char *json_scan_number(struct json *j, const char *p)
+const char *jr_scan_number(struct jr *j, const char *p)
 {
     const char *from;
 
     p += *p == '-';
-    if (UNLIKELY(scan_at(j, p) == 'I' && (j->flags & JSON_NAN_WORDS)))
-        return json_scan_word(j, p - 1);
+    if (UNLIKELY(scan_at(j, p) == 'I' && (j->flags & JR_NAN_WORDS)))
+        return jr_scan_word(j, p - 1);
     from = p;
     p = scan_digits(j, p);
     if (p && *from == '0' && p - from > 1)
-        return json_scan_fail(j, from, "number with a leading zero");
+        return jr_scan_fail(j, from, "number with a leading zero");
     if (p && scan_at(j, p) == '.')
         p = scan_digits(j, p + 1);
     if (p && (scan_at(j, p) | 0x20) == 'e') {
@@ -117,14 +117,14 @@ const char *json_scan_number(struct json *j, const char *p)
     return p;
 }
 
-const char *json_scan_word(struct json *j, const char *p)
+const char *jr_scan_word(struct jr *j, const char *p)
 {
     static const struct str words[] = {STR("true"), STR("false"),    STR("null"),
                                        STR("NaN"),  STR("Infinity"), STR("-Infinity")};
-    size_t n = j->flags & JSON_NAN_WORDS ? ARRAY_SIZE(words) : 3, left = (size_t)(j->end - p), i;
+    size_t n = j->flags & JR_NAN_WORDS ? ARRAY_SIZE(words) : 3, left = (size_t)(j->end - p), i;
 
     for (i = 0; i < n; i++)
         if (left >= words[i].n && memcmp(p, words[i].p, words[i].n) == 0)
             return p + words[i].n;
-    return json_scan_fail(j, p, "expected a value");
+    return jr_scan_fail(j, p, "expected a value");
 }

@@ -93,15 +93,15 @@ static inline uint32_t scan_stops(const char *p)
 enum { SCAN_STOPS = 32, SCAN_DIGITS = 16, SCAN_BLOCK = 64 };
 
 /* Sets the error, or "unexpected end" where the text has ended. Returns NULL. */
-const char *json_scan_fail(struct json *j, const char *at, const char *why);
+const char *jr_scan_fail(struct jr *j, const char *at, const char *why);
 /* From a byte that stops a plain run, or from near the end: reads on to the closing quote. */
-const char *json_scan_string_rest(struct json *j, const char *p);
-/* Reads a number, a bare word (true, false, null, and those of JSON_NAN_WORDS), or fails. */
-const char *json_scan_number(struct json *j, const char *p);
-const char *json_scan_word(struct json *j, const char *p);
+const char *jr_scan_string_rest(struct jr *j, const char *p);
+/* Reads a number, a bare word (true, false, null, and those of JR_NAN_WORDS), or fails. */
+const char *jr_scan_number(struct jr *j, const char *p);
+const char *jr_scan_word(struct jr *j, const char *p);
 
 /* The byte at p; NUL, which no grammar rule takes, at the end. */
-static inline char scan_at(const struct json *j, const char *p)
+static inline char scan_at(const struct jr *j, const char *p)
 {
     return p < j->end ? *p : '\0';
 }
@@ -111,7 +111,7 @@ static inline bool scan_is_space(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static inline const char *scan_space(const struct json *j, const char *p)
+static inline const char *scan_space(const struct jr *j, const char *p)
 {
     if (LIKELY(p < j->end && (unsigned char)*p > ' '))
         return p;
@@ -128,55 +128,55 @@ static inline uint64_t scan_block(const char *p)
 /* p is past the opening quote; returns the closing one. Short strings stand several in a block, and finding the next
  * quote among its bits takes a third of the time that looking at bytes again would. A block begins where the last one
  * ended, so the processor can work on it before p is known. */
-static inline __attribute__((always_inline)) const char *scan_string(struct json *j, const char *p)
+static inline __attribute__((always_inline)) const char *scan_string(struct jr *j, const char *p)
 {
     size_t at = (size_t)(p - j->block);
     uint64_t stops = at < SCAN_BLOCK ? j->stops >> at : 0;
 
     if (UNLIKELY(!stops)) {
         if (j->end - p < 2 * SCAN_BLOCK)
-            return json_scan_string_rest(j, p);
+            return jr_scan_string_rest(j, p);
         j->block = at < 2 * SCAN_BLOCK ? j->block + SCAN_BLOCK : p;
         j->stops = scan_block(j->block);
         if (p < j->block)
             p = j->block;
         stops = j->stops >> (p - j->block);
         if (!stops)
-            return json_scan_string_rest(j, p);
+            return jr_scan_string_rest(j, p);
     }
     p += __builtin_ctzll(stops);
-    return LIKELY(*p == '"') ? p : json_scan_string_rest(j, p);
+    return LIKELY(*p == '"') ? p : jr_scan_string_rest(j, p);
 }
 
 /* Reads a member's name and the colon; *ret is the name raw between its quotes. */
-static inline const char *scan_name(struct json *j, const char *p, struct str *ret)
+static inline const char *scan_name(struct jr *j, const char *p, struct str *ret)
 {
     const char *close;
 
     if (UNLIKELY(scan_at(j, p) != '"'))
-        return json_scan_fail(j, p, "expected a name in quotes");
+        return jr_scan_fail(j, p, "expected a name in quotes");
     close = scan_string(j, p + 1);
     if (UNLIKELY(!close))
         return NULL;
     *ret = (struct str){p + 1, (size_t)(close - p - 1)};
     p = scan_space(j, close + 1);
     if (UNLIKELY(scan_at(j, p) != ':'))
-        return json_scan_fail(j, p, "expected ':'");
+        return jr_scan_fail(j, p, "expected ':'");
     return p + 1;
 }
 
-static inline bool scan_in_object(const struct json *j)
+static inline bool scan_in_object(const struct jr *j)
 {
     return j->kinds[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
 /* Notes that an object or array begins at p. */
-static inline const char *scan_enter(struct json *j, const char *p)
+static inline const char *scan_enter(struct jr *j, const char *p)
 {
     uint64_t bit = 1ULL << j->depth % 64, *word;
 
-    if (UNLIKELY(j->depth == JSON_MAX_DEPTH))
-        return json_scan_fail(j, p, "nested deeper than 256");
+    if (UNLIKELY(j->depth == JR_MAX_DEPTH))
+        return jr_scan_fail(j, p, "nested deeper than 256");
     word = &j->kinds[j->depth / 64];
     *word = *p == '{' ? *word | bit : *word & ~bit;
     j->depth++;

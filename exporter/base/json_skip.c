@@ -55,7 +55,7 @@ static const char *skip_samples(const char *p, const char *end)
 }
 
 /* Reads to where the value of the innermost object or array's next member or item begins. */
-static inline const char *skip_to_value(struct json *j, const char *p)
+static inline const char *skip_to_value(struct jr *j, const char *p)
 {
     struct str name;
 
@@ -63,11 +63,11 @@ static inline const char *skip_to_value(struct json *j, const char *p)
         p = scan_name(j, p, &name);
         return p ? scan_space(j, p) : NULL;
     }
-    return j->depth < JSON_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
+    return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
 }
 
 /* p is after a value: leaves what ends there, until the place of the next value, or until `base` is reached. */
-static inline const char *skip_after(struct json *j, const char *p, unsigned base)
+static inline const char *skip_after(struct jr *j, const char *p, unsigned base)
 {
     char c;
 
@@ -77,7 +77,7 @@ static inline const char *skip_after(struct json *j, const char *p, unsigned bas
         if (c == ',')
             return skip_to_value(j, scan_space(j, p + 1));
         if (c != (scan_in_object(j) ? '}' : ']'))
-            return json_scan_fail(j, p, scan_in_object(j) ? "expected ',' or '}'" : "expected ',' or ']'");
+            return jr_scan_fail(j, p, scan_in_object(j) ? "expected ',' or '}'" : "expected ',' or ']'");
         j->depth--;
         p++;
     }
@@ -85,7 +85,7 @@ static inline const char *skip_after(struct json *j, const char *p, unsigned bas
 }
 
 /* p is at a value: reads it, or the beginning of an object or array that holds something. */
-static inline const char *skip_one(struct json *j, const char *p, bool *ret_entered)
+static inline const char *skip_one(struct jr *j, const char *p, bool *ret_entered)
 {
     char c = scan_at(j, p);
 
@@ -95,9 +95,9 @@ static inline const char *skip_one(struct json *j, const char *p, bool *ret_ente
         return p ? p + 1 : NULL;
     }
     if ((unsigned char)(c - '0') < 10 || c == '-')
-        return json_scan_number(j, p);
+        return jr_scan_number(j, p);
     if (c != '{' && c != '[')
-        return json_scan_word(j, p);
+        return jr_scan_word(j, p);
     p = scan_enter(j, p);
     if (!p)
         return NULL;
@@ -106,7 +106,7 @@ static inline const char *skip_one(struct json *j, const char *p, bool *ret_ente
     return *ret_entered ? skip_to_value(j, p) : p;
 }
 
-static const char *skip_value(struct json *j, const char *p)
+static const char *skip_value(struct jr *j, const char *p)
 {
     unsigned base = j->depth;
     bool entered;
@@ -119,7 +119,7 @@ static const char *skip_value(struct json *j, const char *p)
     return p;
 }
 
-bool json_skip(struct json *j, struct str *ret)
+bool jr_skip(struct jr *j, struct str *ret)
 {
     const char *from, *p;
 

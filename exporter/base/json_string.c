@@ -73,7 +73,7 @@ static size_t read_char(struct str s, char out[4], size_t *ret_n)
     return utf8_bad_part(s);
 }
 
-bool json_key_spells(struct str raw, const char *word)
+bool jr_key_spells(struct str raw, const char *word)
 {
     size_t n, took;
     char c[4];
@@ -92,7 +92,7 @@ bool json_key_spells(struct str raw, const char *word)
     return *word == '\0';
 }
 
-size_t json_unescape(struct str raw, char *out)
+size_t jr_unescape(struct str raw, char *out)
 {
     const char *from = out;
     uint32_t stops;
@@ -172,7 +172,7 @@ static int put_inside(struct buf *b, struct str s)
     return 0;
 }
 
-int json_put_string(struct buf *b, struct str s)
+int buf_put_json(struct buf *b, struct str s)
 {
     size_t mark = b->n;
     int r = buf_putc(b, '"');
@@ -186,7 +186,7 @@ int json_put_string(struct buf *b, struct str s)
     return r;
 }
 
-void json_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column)
+void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column)
 {
     size_t line = 1, begin = 0, n = size_min(offset, text.n);
 

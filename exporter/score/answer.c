@@ -2,8 +2,8 @@
 
 #include "exporter/base/json.h"
 #include "exporter/base/num.h"
+#include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
-#include "exporter/score/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 static const struct str REPLACEMENT = {"\xef\xbf\xbd", 3};
 
 struct reader {
-    struct json j;
+    struct jr j;
     struct batch_builder *builder;
     struct answer_stats *stats;
     size_t label_max;
@@ -86,7 +86,7 @@ static void set_mended(struct reader *r, enum ds_label label, struct str raw)
     char *to;
 
     r->plain.n = 0;
-    if (buf_room(&r->plain, raw.n * 3 + 1, &to) < 0 || replace_nul(&r->plain, json_unescape(raw, to)) < 0) {
+    if (buf_room(&r->plain, raw.n * 3 + 1, &to) < 0 || replace_nul(&r->plain, jr_unescape(raw, to)) < 0) {
         r->out_of_memory = true;
         return;
     }
@@ -126,7 +126,7 @@ static enum ds_label label_of(struct str key)
     }
     if (memchr(key.p, '\\', key.n))
         for (size_t i = 0; i < ARRAY_SIZE(brought); i++)
-            if (json_key_is(key, ds_label_sources[brought[i]].p))
+            if (jr_key_is(key, ds_label_sources[brought[i]].p))
                 return brought[i];
     return DS_LABELS;
 }
@@ -134,14 +134,14 @@ static enum ds_label label_of(struct str key)
 /* A value that is no string: numbers and booleans as they are written, null as nothing. Deeper ones are no label. */
 static void take_odd_label(struct reader *r, enum ds_label label)
 {
-    enum json_type type = json_peek(&r->j);
+    enum jr_type type = jr_peek(&r->j);
     struct str span = STR("");
 
-    (void)json_skip(&r->j, &span);
-    if (type == JSON_OBJECT || type == JSON_ARRAY)
+    (void)jr_skip(&r->j, &span);
+    if (type == JR_OBJECT || type == JR_ARRAY)
         r->odd_labels |= 1u << label;
     else
-        set_label(r, label, type == JSON_NULL ? STR("") : span);
+        set_label(r, label, type == JR_NULL ? STR("") : span);
 }
 
 /* Nine empty slices take longer to write than a spelling takes to compare; mostly they are empty already. */
@@ -157,15 +157,15 @@ static void take_labels(struct reader *r)
     struct str key;
 
     r->has_labels = true;
-    (void)json_object(&r->j);
-    while (json_member(&r->j, &key)) {
+    (void)jr_object(&r->j);
+    while (jr_member(&r->j, &key)) {
         enum ds_label label = label_of(key);
         struct str raw;
         if (label == DS_LABELS)
-            (void)json_skip(&r->j, NULL);
-        else if (json_peek(&r->j) != JSON_STRING)
+            (void)jr_skip(&r->j, NULL);
+        else if (jr_peek(&r->j) != JR_STRING)
             take_odd_label(r, label);
-        else if (json_string(&r->j, &raw))
+        else if (jr_string(&r->j, &raw))
             set_label(r, label, raw);
     }
 }
@@ -179,7 +179,7 @@ static void take_object(struct reader *r)
 
     r->spelled = n > 0;
     if (r->spelled) {
-        json_pass(&r->j, n);
+        jr_pass(&r->j, n);
         return;
     }
     take_labels(r);
@@ -189,16 +189,16 @@ static void take_object(struct reader *r)
 
 static void take_metric(struct reader *r)
 {
-    enum json_type type = json_peek(&r->j);
+    enum jr_type type = jr_peek(&r->j);
 
     forget_labels(r);
     r->odd_labels = 0;
-    r->no_metric = type == JSON_OBJECT || type == JSON_NULL ? NULL : ".metric: expected an object";
+    r->no_metric = type == JR_OBJECT || type == JR_NULL ? NULL : ".metric: expected an object";
     r->spelled = false;
-    if (type == JSON_OBJECT)
+    if (type == JR_OBJECT)
         take_object(r);
     else
-        (void)json_skip(&r->j, NULL);
+        (void)jr_skip(&r->j, NULL);
 }
 
 static const char too_large[] = ".score: number too large for a double";
@@ -223,18 +223,18 @@ static const char *score_of_nonfinite(struct str word, double *ret)
 
 static void take_score(struct reader *r)
 {
-    enum json_type type = json_peek(&r->j);
+    enum jr_type type = jr_peek(&r->j);
     struct str raw = STR("");
 
-    if (type == JSON_NUMBER && json_number(&r->j, &raw)) {
+    if (type == JR_NUMBER && jr_number(&r->j, &raw)) {
         r->no_score = num_parse(raw, &r->score) == NUM_RANGE ? too_large : NULL;
-    } else if (type == JSON_NONFINITE && json_number(&r->j, &raw)) {
+    } else if (type == JR_NONFINITE && jr_number(&r->j, &raw)) {
         r->no_score = score_of_nonfinite(raw, &r->score);
-    } else if (type == JSON_STRING && json_string(&r->j, &raw)) {
+    } else if (type == JR_STRING && jr_string(&r->j, &raw)) {
         r->no_score = score_of_word(raw, &r->score);
     } else {
-        (void)json_skip(&r->j, NULL);
-        r->no_score = type == JSON_NULL ? ".score: expected a number, got null" : ".score: expected a number";
+        (void)jr_skip(&r->j, NULL);
+        r->no_score = type == JR_NULL ? ".score: expected a number, got null" : ".score: expected a number";
     }
     /* One bit pattern for all NaNs: remote write keeps others for itself. */
     if (isnan(r->score))
@@ -255,14 +255,14 @@ static void take_members(struct reader *r)
 {
     struct str key;
 
-    (void)json_object(&r->j);
-    while (json_member(&r->j, &key)) {
-        if (json_key_is(key, "metric"))
+    (void)jr_object(&r->j);
+    while (jr_member(&r->j, &key)) {
+        if (jr_key_is(key, "metric"))
             take_metric(r);
-        else if (json_key_is(key, "score"))
+        else if (jr_key_is(key, "score"))
             take_score(r);
         else
-            (void)json_skip(&r->j, NULL);
+            (void)jr_skip(&r->j, NULL);
     }
 }
 
@@ -275,10 +275,10 @@ static int take_result(struct reader *r)
     r->no_metric = NULL;
     r->odd_labels = 0;
     r->spelled = false;
-    if (json_peek(&r->j) == JSON_OBJECT) {
+    if (jr_peek(&r->j) == JR_OBJECT) {
         take_members(r);
     } else {
-        (void)json_skip(&r->j, NULL);
+        (void)jr_skip(&r->j, NULL);
         r->no_score = ": expected an object";
     }
     if (r->j.error)
@@ -294,12 +294,12 @@ static int take_results(struct reader *r)
 {
     int e = 0;
 
-    if (json_peek(&r->j) == JSON_NULL) { /* as Go writes an empty list */
-        (void)json_skip(&r->j, NULL);
+    if (jr_peek(&r->j) == JR_NULL) { /* as Go writes an empty list */
+        (void)jr_skip(&r->j, NULL);
         return 0;
     }
-    (void)json_array(&r->j);
-    while (e == 0 && !r->out_of_memory && json_item(&r->j))
+    (void)jr_array(&r->j);
+    while (e == 0 && !r->out_of_memory && jr_item(&r->j))
         e = take_result(r);
     return r->out_of_memory ? -ENOMEM : e;
 }
@@ -309,35 +309,35 @@ static int take_answer(struct reader *r, bool *ret_has_results)
     struct str key;
     int e = 0;
 
-    (void)json_object(&r->j);
-    while (e == 0 && json_member(&r->j, &key)) {
-        if (json_key_is(key, "results")) {
+    (void)jr_object(&r->j);
+    while (e == 0 && jr_member(&r->j, &key)) {
+        if (jr_key_is(key, "results")) {
             if (*ret_has_results) {
-                (void)json_fail(&r->j, "\"results\" a second time");
+                (void)jr_fail(&r->j, "\"results\" a second time");
                 break;
             }
             *ret_has_results = true;
             e = take_results(r);
         } else {
-            (void)json_skip(&r->j, NULL);
+            (void)jr_skip(&r->j, NULL);
         }
     }
     if (e == 0)
-        (void)json_end(&r->j);
+        (void)jr_end(&r->j);
     return e;
 }
 
 /* Tells an answer that is JSON but of another shape from one that is not JSON at all. */
-static enum round_error refuse(struct str body, const struct json *j, char why[1024])
+static enum round_error refuse(struct str body, const struct jr *j, char why[1024])
 {
-    struct json again;
+    struct jr again;
     unsigned line, column;
     bool is_json;
 
-    json_init(&again, body, JSON_LENIENT_UTF8 | JSON_NAN_WORDS);
-    (void)json_skip(&again, NULL);
-    is_json = json_end(&again);
-    json_position(body, j->error_at, &line, &column);
+    jr_init(&again, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
+    (void)jr_skip(&again, NULL);
+    is_json = jr_end(&again);
+    jr_position(body, j->error_at, &line, &column);
     (void)snprintf(why, 1024, "%s: line %u, column %u: %s",
                    is_json ? "not a scoring answer" : "the answer is not JSON", line, column, j->error);
     return is_json ? ROUND_SHAPE : ROUND_JSON;
@@ -379,7 +379,7 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     *stats = (struct answer_stats){.results = 0};
     batch_builder_set_label_max(b, label_max);
     buf_init(&r.plain, SIZE_MAX / 2);
-    json_init(&r.j, body, JSON_LENIENT_UTF8 | JSON_NAN_WORDS);
+    jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
     e = room ? take_answer(&r, &has_results) : -ENOMEM;
     error = judge(body, &r, e, has_results, why);
     buf_done(&r.plain);

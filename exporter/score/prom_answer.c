@@ -1,7 +1,7 @@
 #include "exporter/score/prom_answer.h"
 
 #include "exporter/base/json.h"
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,31 +10,31 @@
 struct parts {
     struct str status, error_type, error, type;
     struct str result; /* data.result with its brackets */
-    enum json_type result_kind;
+    enum jr_type result_kind;
     size_t items, warnings;
     size_t objects; /* of the items, from the first on: as many as come before one that is none */
     struct str warning;
 };
 
 /* A string is taken, anything else is passed over. */
-static void take_string(struct json *j, struct str *ret)
+static void take_string(struct jr *j, struct str *ret)
 {
-    if (json_peek(j) == JSON_STRING)
-        (void)json_string(j, ret);
+    if (jr_peek(j) == JR_STRING)
+        (void)jr_string(j, ret);
     else
-        (void)json_skip(j, NULL);
+        (void)jr_skip(j, NULL);
 }
 
-static void take_warnings(struct json *j, struct parts *p)
+static void take_warnings(struct jr *j, struct parts *p)
 {
     struct str s;
 
-    if (json_peek(j) != JSON_ARRAY) {
-        (void)json_skip(j, NULL);
+    if (jr_peek(j) != JR_ARRAY) {
+        (void)jr_skip(j, NULL);
         return;
     }
-    (void)json_array(j);
-    while (json_item(j)) {
+    (void)jr_array(j);
+    while (jr_item(j)) {
         s = STR("");
         take_string(j, &s);
         if (s.n && p->warnings++ == 0)
@@ -43,21 +43,21 @@ static void take_warnings(struct json *j, struct parts *p)
 }
 
 /* Passes over data.result, which is checked byte by byte on the way, and remembers its inside. */
-static void take_result(struct json *j, struct parts *p)
+static void take_result(struct jr *j, struct parts *p)
 {
     const char *from;
 
-    p->result_kind = json_peek(j);
-    if (p->result_kind != JSON_ARRAY) {
-        (void)json_skip(j, NULL);
+    p->result_kind = jr_peek(j);
+    if (p->result_kind != JR_ARRAY) {
+        (void)jr_skip(j, NULL);
         return;
     }
     from = j->p;
-    (void)json_array(j);
+    (void)jr_array(j);
     p->items = p->objects = 0;
-    while (json_item(j)) {
-        p->objects += p->objects == p->items && json_peek(j) == JSON_OBJECT;
-        (void)json_skip(j, NULL);
+    while (jr_item(j)) {
+        p->objects += p->objects == p->items && jr_peek(j) == JR_OBJECT;
+        (void)jr_skip(j, NULL);
         p->items++;
     }
     if (!j->error)
@@ -69,47 +69,47 @@ static struct str inside(struct str array)
     return str_trim((struct str){array.p + 1, array.n - 2});
 }
 
-static void take_data(struct json *j, struct parts *p)
+static void take_data(struct jr *j, struct parts *p)
 {
     struct str key;
 
-    if (json_peek(j) != JSON_OBJECT) {
-        (void)json_skip(j, NULL);
+    if (jr_peek(j) != JR_OBJECT) {
+        (void)jr_skip(j, NULL);
         return;
     }
-    (void)json_object(j);
-    while (json_member(j, &key)) {
-        if (json_key_is(key, "result"))
+    (void)jr_object(j);
+    while (jr_member(j, &key)) {
+        if (jr_key_is(key, "result"))
             take_result(j, p);
-        else if (json_key_is(key, "resultType"))
+        else if (jr_key_is(key, "resultType"))
             take_string(j, &p->type);
         else
-            (void)json_skip(j, NULL);
+            (void)jr_skip(j, NULL);
     }
 }
 
 /* True when the body is JSON and an object. */
-static bool take_all(struct json *j, struct parts *p)
+static bool take_all(struct jr *j, struct parts *p)
 {
     struct str key;
 
-    *p = (struct parts){.result_kind = JSON_NONE};
-    (void)json_object(j);
-    while (json_member(j, &key)) {
-        if (json_key_is(key, "data"))
+    *p = (struct parts){.result_kind = JR_NONE};
+    (void)jr_object(j);
+    while (jr_member(j, &key)) {
+        if (jr_key_is(key, "data"))
             take_data(j, p);
-        else if (json_key_is(key, "status"))
+        else if (jr_key_is(key, "status"))
             take_string(j, &p->status);
-        else if (json_key_is(key, "errorType"))
+        else if (jr_key_is(key, "errorType"))
             take_string(j, &p->error_type);
-        else if (json_key_is(key, "error"))
+        else if (jr_key_is(key, "error"))
             take_string(j, &p->error);
-        else if (json_key_is(key, "warnings"))
+        else if (jr_key_is(key, "warnings"))
             take_warnings(j, p);
         else
-            (void)json_skip(j, NULL);
+            (void)jr_skip(j, NULL);
     }
-    return json_end(j);
+    return jr_end(j);
 }
 
 static void put_error(const struct parts *p, char why[1024])
@@ -123,10 +123,10 @@ static void put_error(const struct parts *p, char why[1024])
 
 bool prom_answer_error(struct str body, char why[1024])
 {
-    struct json j;
+    struct jr j;
     struct parts p;
 
-    json_init(&j, body, JSON_LENIENT_UTF8);
+    jr_init(&j, body, JR_LENIENT_UTF8);
     if (!take_all(&j, &p) || !str_eq(p.status, STR("error")) || (p.error.n == 0 && p.error_type.n == 0))
         return false;
     put_error(&p, why);
@@ -135,19 +135,19 @@ bool prom_answer_error(struct str body, char why[1024])
 
 /* `{"metric":M,"values":[V]}` for one element `{"metric":M,"value":V}` of an instant vector, since
  * scoring APIs know series. */
-static int put_vector_item(struct json *j, struct buf *out, size_t *series)
+static int put_vector_item(struct jr *j, struct buf *out, size_t *series)
 {
     struct str key, metric = STR("{}"), value = {0};
     int r;
 
-    (void)json_object(j);
-    while (json_member(j, &key)) {
+    (void)jr_object(j);
+    while (jr_member(j, &key)) {
         struct str span;
-        if (!json_skip(j, &span))
+        if (!jr_skip(j, &span))
             break;
-        if (json_key_is(key, "metric"))
+        if (jr_key_is(key, "metric"))
             metric = span;
-        else if (json_key_is(key, "value"))
+        else if (jr_key_is(key, "value"))
             value = span;
     }
     if (value.n == 0)
@@ -176,13 +176,13 @@ static enum round_error out_of_memory(char why[1024])
 
 static enum round_error from_vector(const struct parts *p, struct prom_answer *a, char why[1024])
 {
-    struct json j;
+    struct jr j;
     size_t i;
     int r = 0;
 
-    json_init(&j, p->result, JSON_STRICT);
-    (void)json_array(&j);
-    for (i = 0; r == 0 && json_item(&j); i++)
+    jr_init(&j, p->result, JR_STRICT);
+    (void)jr_array(&j);
+    for (i = 0; r == 0 && jr_item(&j); i++)
         r = put_vector_item(&j, &a->made, &a->n_series);
     if (r == -EINVAL) {
         (void)snprintf(why, 1024,
@@ -226,9 +226,9 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
 {
     char type[64];
 
-    if (p->result_kind == JSON_NULL)
+    if (p->result_kind == JR_NULL)
         return ROUND_OK; /* as Go writes an empty list */
-    if (p->result_kind != JSON_ARRAY) {
+    if (p->result_kind != JR_ARRAY) {
         (void)snprintf(why, 1024, "not an answer of the query API: it has no list data.result");
         return ROUND_SHAPE;
     }
@@ -248,18 +248,18 @@ static enum round_error from_data(const struct parts *p, struct prom_answer *a, 
 }
 
 /* Tells what is JSON, but no object, from what is not JSON at all. */
-static enum round_error refuse(struct str body, const struct json *j, char why[1024])
+static enum round_error refuse(struct str body, const struct jr *j, char why[1024])
 {
-    struct json again;
+    struct jr again;
     unsigned line, column;
 
-    json_init(&again, body, JSON_STRICT);
-    (void)json_skip(&again, NULL);
-    if (json_end(&again)) {
+    jr_init(&again, body, JR_STRICT);
+    (void)jr_skip(&again, NULL);
+    if (jr_end(&again)) {
         (void)snprintf(why, 1024, "not an answer of the query API: it is no object");
         return ROUND_SHAPE;
     }
-    json_position(body, j->error_at, &line, &column);
+    jr_position(body, j->error_at, &line, &column);
     (void)snprintf(why, 1024, "the answer is not JSON: line %u, column %u: %s", line, column, j->error);
     return ROUND_JSON;
 }
@@ -267,11 +267,11 @@ static enum round_error refuse(struct str body, const struct json *j, char why[1
 enum round_error prom_answer_parse(struct str body, struct prom_answer *ret, char why[1024])
 {
     struct prom_answer a = {.made = {.max = SIZE_MAX / 2}};
-    struct json j;
+    struct jr j;
     struct parts p;
     enum round_error e;
 
-    json_init(&j, body, JSON_STRICT);
+    jr_init(&j, body, JR_STRICT);
     if (!take_all(&j, &p))
         return refuse(body, &j, why);
     if (str_eq(p.status, STR("error"))) {

@@ -1,6 +1,6 @@
 #include "exporter/score/round.h"
 
-#include "exporter/score/text.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Prometheus' query API as a source: one request a query, one after the other, so that a scorer of many queries asks no more
  * of a small Prometheus at a time than one of a single query. The answers' bodies are kept as they came; what goes
  * to the scoring API are slices of them. */
+#include "exporter/base/text.h"
 #include "exporter/score/prom_answer.h"
 #include "exporter/score/source.h"
-#include "exporter/score/text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Several sources as one: each is asked when the one before it has answered, with its own token and range, and their series are put one
  * after the other. The first that fails fails the whole. */
+#include "exporter/base/text.h"
 #include "exporter/score/source.h"
-#include "exporter/score/text.h"
 
 #include <errno.h>
 #include <stdio.h>

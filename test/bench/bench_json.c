@@ -1,4 +1,4 @@
-/* What json_skip() and the pull calls cost, next to the memcpy() of the same bytes. */
+/* What jr_skip() and the pull calls cost, next to the memcpy() of the same bytes. */
 #include "exporter/base/json.h"
 #include "exporter/base/num.h"
 
@@ -76,39 +76,39 @@ static void copy_all(struct str text)
 
 static void skip_all(struct str text)
 {
-    struct json j;
+    struct jr j;
 
-    json_init(&j, text, JSON_STRICT);
-    must(json_skip(&j, NULL) && json_end(&j));
+    jr_init(&j, text, JR_STRICT);
+    must(jr_skip(&j, NULL) && jr_end(&j));
 }
 
-static void pull_labels(struct json *j, size_t *ret)
+static void pull_labels(struct jr *j, size_t *ret)
 {
     struct str key, value;
 
-    json_object(j);
-    while (json_member(j, &key))
-        if (json_string(j, &value) && json_key_is(key, "node"))
+    jr_object(j);
+    while (jr_member(j, &key))
+        if (jr_string(j, &value) && jr_key_is(key, "node"))
             *ret += value.n;
 }
 
 static void pull_all(struct str text)
 {
-    struct json j;
+    struct jr j;
     struct str key, number;
     double sum = 0, v = 0;
     size_t n = 0;
 
-    json_init(&j, text, JSON_STRICT);
-    json_object(&j);
-    while (json_member(&j, &key))
-        for (json_array(&j); json_item(&j);)
-            for (json_object(&j); json_member(&j, &key);)
-                if (json_key_is(key, "metric"))
+    jr_init(&j, text, JR_STRICT);
+    jr_object(&j);
+    while (jr_member(&j, &key))
+        for (jr_array(&j); jr_item(&j);)
+            for (jr_object(&j); jr_member(&j, &key);)
+                if (jr_key_is(key, "metric"))
                     pull_labels(&j, &n);
-                else if (json_number(&j, &number) && num_parse(number, &v) == NUM_OK)
+                else if (jr_number(&j, &number) && num_parse(number, &v) == NUM_OK)
                     sum += v;
-    must(json_end(&j) && n > RESULTS && sum > 0);
+    must(jr_end(&j) && n > RESULTS && sum > 0);
 }
 
 static void time_body(const char *what, void (*fn)(struct str), const struct buf *body)
@@ -135,9 +135,9 @@ int main(void)
     make_range(&millis, ".123");
     make_results(&results);
     time_body("memcpy, range answer", copy_all, &millis);
-    time_body("json_skip, range answer, milliseconds", skip_all, &millis);
-    time_body("json_skip, range answer, whole seconds", skip_all, &whole);
-    time_body("json_skip, 100,000 results", skip_all, &results);
+    time_body("jr_skip, range answer, milliseconds", skip_all, &millis);
+    time_body("jr_skip, range answer, whole seconds", skip_all, &whole);
+    time_body("jr_skip, 100,000 results", skip_all, &results);
     time_body("pull calls, 100,000 results", pull_all, &results);
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef DS_FUZZ_EFFECTIVE_CHECKS_H
 #define DS_FUZZ_EFFECTIVE_CHECKS_H
 
-#include "controller/hub/effective.h"
+#include "controller/hub/rules/effective.h"
 #include "exporter/base/utf8.h"
 #include "exporter/score/summary.h"
 

@@ -18,18 +18,18 @@ static void check_sentence(const char *s)
 static void check_series(const struct prom_answer *a, struct str body)
 {
     BUF_AUTO(text, 1u << 30);
-    struct json j;
+    struct jr j;
     size_t n = 0;
 
     assert(a->made.p || a->series.n == 0 ||
            (a->series.p > body.p && a->series.p + a->series.n < body.p + body.n));
     assert(buf_putc(&text, '[') == 0 && buf_put_str(&text, a->series) == 0 && buf_putc(&text, ']') == 0);
-    json_init(&j, buf_str(&text), JSON_STRICT);
-    for ((void)json_array(&j); json_item(&j); n++) {
-        assert(json_peek(&j) == JSON_OBJECT);
-        (void)json_skip(&j, NULL);
+    jr_init(&j, buf_str(&text), JR_STRICT);
+    for ((void)jr_array(&j); jr_item(&j); n++) {
+        assert(jr_peek(&j) == JR_OBJECT);
+        (void)jr_skip(&j, NULL);
     }
-    assert(json_end(&j) && n == a->n_series);
+    assert(jr_end(&j) && n == a->n_series);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -21,28 +21,28 @@ static char *exact(struct str s)
 }
 
 /* Reads a whole value token by token, with the pull calls alone. */
-static void pull(struct json *j)
+static void pull(struct jr *j)
 {
     struct str key;
 
-    switch (json_peek(j)) {
-    case JSON_OBJECT:
-        for (json_object(j); json_member(j, &key);)
+    switch (jr_peek(j)) {
+    case JR_OBJECT:
+        for (jr_object(j); jr_member(j, &key);)
             pull(j);
         break;
-    case JSON_ARRAY:
-        for (json_array(j); json_item(j);)
+    case JR_ARRAY:
+        for (jr_array(j); jr_item(j);)
             pull(j);
         break;
-    case JSON_STRING:
-        json_string(j, NULL);
+    case JR_STRING:
+        jr_string(j, NULL);
         break;
-    case JSON_NUMBER:
-    case JSON_NONFINITE:
-        json_number(j, NULL);
+    case JR_NUMBER:
+    case JR_NONFINITE:
+        jr_number(j, NULL);
         break;
     default:
-        json_skip(j, NULL);
+        jr_skip(j, NULL);
     }
 }
 
@@ -50,15 +50,15 @@ static void pull(struct json *j)
 static const char *read_both(struct str text, unsigned flags, size_t *ret_at)
 {
     char *copy = exact(text);
-    struct json skipped, pulled;
+    struct jr skipped, pulled;
     bool good;
 
-    json_init(&skipped, (struct str){copy, text.n}, flags);
-    good = json_skip(&skipped, NULL) && json_end(&skipped);
+    jr_init(&skipped, (struct str){copy, text.n}, flags);
+    good = jr_skip(&skipped, NULL) && jr_end(&skipped);
     assert_int_equal(good, skipped.error == NULL);
-    json_init(&pulled, (struct str){copy, text.n}, flags);
+    jr_init(&pulled, (struct str){copy, text.n}, flags);
     pull(&pulled);
-    good = json_end(&pulled);
+    good = jr_end(&pulled);
     assert_int_equal(good, pulled.error == NULL);
     if (!skipped.error != !pulled.error || skipped.error_at != pulled.error_at ||
         (skipped.error && strcmp(skipped.error, pulled.error) != 0))
@@ -121,7 +121,7 @@ static void good_texts(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        check_error(texts[i], JSON_STRICT, NULL, 0);
+        check_error(texts[i], JR_STRICT, NULL, 0);
 }
 
 static const struct {
@@ -230,7 +230,7 @@ static void refused_texts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(bad_texts); i++)
-        check_error(bad_texts[i].text, JSON_STRICT, bad_texts[i].error, bad_texts[i].at);
+        check_error(bad_texts[i].text, JR_STRICT, bad_texts[i].error, bad_texts[i].at);
 }
 
 /* The same far inside a longer text, where blocks of bytes are looked at and not single ones. */
@@ -256,56 +256,56 @@ static void refused_inside(void **state)
                 memcpy(text + n, after.p, after.n);
                 n += after.n;
             }
-            check_error((struct str){text, n}, JSON_STRICT, bad_texts[i].error, before + 2 + bad_texts[i].at);
+            check_error((struct str){text, n}, JR_STRICT, bad_texts[i].error, before + 2 + bad_texts[i].at);
         }
 }
 
 static void flags(void **state)
 {
     (void)state;
-    check_error(STR("\"\xff\xc3\""), JSON_LENIENT_UTF8, NULL, 0);
-    check_error(STR("{\"\xe6\x97\":\"\xed\xa0\x80\"}"), JSON_LENIENT_UTF8, NULL, 0);
-    check_error(STR("\"\xc3"), JSON_LENIENT_UTF8, "unexpected end", 2);
-    check_error(STR("\"\xff\n\""), JSON_LENIENT_UTF8, "control character in a string", 2);
-    check_error(STR("[NaN,Infinity,-Infinity]"), JSON_NAN_WORDS, NULL, 0);
-    check_error(STR("[-Infinit]"), JSON_NAN_WORDS, "expected a value", 1);
-    check_error(STR("[Infinitys]"), JSON_NAN_WORDS, "expected ',' or ']'", 9);
-    check_error(STR("[-NaN]"), JSON_NAN_WORDS, "expected a digit", 2);
-    check_error(STR("[nan]"), JSON_NAN_WORDS, "expected a value", 1);
-    check_error(STR("[NaN]"), JSON_STRICT, "expected a value", 1);
+    check_error(STR("\"\xff\xc3\""), JR_LENIENT_UTF8, NULL, 0);
+    check_error(STR("{\"\xe6\x97\":\"\xed\xa0\x80\"}"), JR_LENIENT_UTF8, NULL, 0);
+    check_error(STR("\"\xc3"), JR_LENIENT_UTF8, "unexpected end", 2);
+    check_error(STR("\"\xff\n\""), JR_LENIENT_UTF8, "control character in a string", 2);
+    check_error(STR("[NaN,Infinity,-Infinity]"), JR_NAN_WORDS, NULL, 0);
+    check_error(STR("[-Infinit]"), JR_NAN_WORDS, "expected a value", 1);
+    check_error(STR("[Infinitys]"), JR_NAN_WORDS, "expected ',' or ']'", 9);
+    check_error(STR("[-NaN]"), JR_NAN_WORDS, "expected a digit", 2);
+    check_error(STR("[nan]"), JR_NAN_WORDS, "expected a value", 1);
+    check_error(STR("[NaN]"), JR_STRICT, "expected a value", 1);
 }
 
 static void depth(void **state)
 {
-    char text[2 * (JSON_MAX_DEPTH + 1)];
+    char text[2 * (JR_MAX_DEPTH + 1)];
     size_t at;
 
     (void)state;
-    for (size_t n = JSON_MAX_DEPTH - 1; n <= JSON_MAX_DEPTH + 1; n++) {
+    for (size_t n = JR_MAX_DEPTH - 1; n <= JR_MAX_DEPTH + 1; n++) {
         memset(text, '[', n);
         memset(text + n, ']', n);
-        check_error((struct str){text, 2 * n}, JSON_STRICT,
-                    n > JSON_MAX_DEPTH ? "nested deeper than 256" : NULL, JSON_MAX_DEPTH);
+        check_error((struct str){text, 2 * n}, JR_STRICT, n > JR_MAX_DEPTH ? "nested deeper than 256" : NULL,
+                    JR_MAX_DEPTH);
     }
     /* Objects and arrays in turn, so that each level's kind counts. */
     BUF_AUTO(b, 4096);
-    for (int i = 0; i < JSON_MAX_DEPTH; i++)
+    for (int i = 0; i < JR_MAX_DEPTH; i++)
         assert_int_equal(buf_puts(&b, i % 3 ? "{\"a\":" : "["), 0);
     assert_int_equal(buf_puts(&b, "1"), 0);
-    for (int i = JSON_MAX_DEPTH - 1; i >= 0; i--)
+    for (int i = JR_MAX_DEPTH - 1; i >= 0; i--)
         assert_int_equal(buf_puts(&b, i % 3 ? "}" : "]"), 0);
-    assert_null(read_both(buf_str(&b), JSON_STRICT, &at));
+    assert_null(read_both(buf_str(&b), JR_STRICT, &at));
     b.p[b.n - 100] = b.p[b.n - 100] == '}' ? ']' : '}';
-    assert_non_null(read_both(buf_str(&b), JSON_STRICT, &at));
+    assert_non_null(read_both(buf_str(&b), JR_STRICT, &at));
     assert_int_equal(at, b.n - 100);
     /* Samples at the limit are too deep by one. */
     buf_truncate(&b, 0);
-    for (int i = 0; i < JSON_MAX_DEPTH; i++)
+    for (int i = 0; i < JR_MAX_DEPTH; i++)
         assert_int_equal(buf_puts(&b, "["), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(buf_puts(&b, "[1718600000,\"1.1\"],"), 0);
-    assert_string_equal(read_both(buf_str(&b), JSON_STRICT, &at), "nested deeper than 256");
-    assert_int_equal(at, JSON_MAX_DEPTH);
+    assert_string_equal(read_both(buf_str(&b), JR_STRICT, &at), "nested deeper than 256");
+    assert_int_equal(at, JR_MAX_DEPTH);
 }
 
 /* Every byte of a range answer, changed, cut or taken away: the loops for samples and blocks against the pull calls. */
@@ -336,7 +336,7 @@ static void each_byte_of_a_range_answer(void **state)
             char was = text[i];
             text[i] = changes[c];
             read_both((struct str){text, n}, 0, &at);
-            read_both((struct str){text, n}, JSON_LENIENT_UTF8, &at);
+            read_both((struct str){text, n}, JR_LENIENT_UTF8, &at);
             text[i] = was;
         }
         assert_null(read_both((struct str){text, n}, 0, &at));
@@ -371,54 +371,53 @@ static void pull_values(void **state)
 {
     struct str text = STR(" {\"a\" : \"x\\ty\", \"b\":[1, -2.5e3 ,{}], \"c\":{\"d\":null},\"e\":[]} ");
     struct str key, s = {0};
-    struct json j;
+    struct jr j;
 
     (void)state;
-    json_init(&j, text, JSON_STRICT);
-    assert_int_equal(json_peek(&j), JSON_OBJECT);
-    assert_true(json_object(&j));
-    assert_true(json_member(&j, &key) && str_eq(key, STR("a")));
-    assert_int_equal(json_peek(&j), JSON_STRING);
-    assert_true(json_string(&j, &s) && str_eq(s, STR("x\\ty")));
-    assert_true(json_member(&j, &key) && str_eq(key, STR("b")));
-    assert_true(json_array(&j));
-    assert_true(json_item(&j) && json_number(&j, &s) && str_eq(s, STR("1")));
-    assert_true(json_item(&j) && json_peek(&j) == JSON_NUMBER && json_number(&j, &s) &&
-                str_eq(s, STR("-2.5e3")));
-    assert_true(json_item(&j) && json_object(&j) && !json_member(&j, &key));
-    assert_false(json_item(&j));
-    assert_true(json_member(&j, &key) && str_eq(key, STR("c")));
-    assert_true(json_skip(&j, &s) && str_eq(s, STR("{\"d\":null}")));
-    assert_true(json_member(&j, &key) && json_array(&j) && !json_item(&j));
-    assert_false(json_member(&j, &key));
-    assert_true(json_end(&j));
+    jr_init(&j, text, JR_STRICT);
+    assert_int_equal(jr_peek(&j), JR_OBJECT);
+    assert_true(jr_object(&j));
+    assert_true(jr_member(&j, &key) && str_eq(key, STR("a")));
+    assert_int_equal(jr_peek(&j), JR_STRING);
+    assert_true(jr_string(&j, &s) && str_eq(s, STR("x\\ty")));
+    assert_true(jr_member(&j, &key) && str_eq(key, STR("b")));
+    assert_true(jr_array(&j));
+    assert_true(jr_item(&j) && jr_number(&j, &s) && str_eq(s, STR("1")));
+    assert_true(jr_item(&j) && jr_peek(&j) == JR_NUMBER && jr_number(&j, &s) && str_eq(s, STR("-2.5e3")));
+    assert_true(jr_item(&j) && jr_object(&j) && !jr_member(&j, &key));
+    assert_false(jr_item(&j));
+    assert_true(jr_member(&j, &key) && str_eq(key, STR("c")));
+    assert_true(jr_skip(&j, &s) && str_eq(s, STR("{\"d\":null}")));
+    assert_true(jr_member(&j, &key) && jr_array(&j) && !jr_item(&j));
+    assert_false(jr_member(&j, &key));
+    assert_true(jr_end(&j));
     assert_null(j.error);
 }
 
 static void pull_wrong_type(void **state)
 {
-    struct json j;
+    struct jr j;
     struct str s;
 
     (void)state;
-    json_init(&j, STR(" [true]"), JSON_STRICT);
-    assert_false(json_object(&j));
+    jr_init(&j, STR(" [true]"), JR_STRICT);
+    assert_false(jr_object(&j));
     assert_string_equal(j.error, "expected an object");
     assert_int_equal(j.error_at, 1);
-    json_init(&j, STR("{}"), JSON_STRICT);
-    assert_false(json_array(&j));
+    jr_init(&j, STR("{}"), JR_STRICT);
+    assert_false(jr_array(&j));
     assert_string_equal(j.error, "expected an array");
-    json_init(&j, STR("1"), JSON_STRICT);
-    assert_false(json_string(&j, &s));
+    jr_init(&j, STR("1"), JR_STRICT);
+    assert_false(jr_string(&j, &s));
     assert_string_equal(j.error, "expected a string");
-    json_init(&j, STR("\"1\""), JSON_STRICT);
-    assert_false(json_number(&j, &s));
+    jr_init(&j, STR("\"1\""), JR_STRICT);
+    assert_false(jr_number(&j, &s));
     assert_string_equal(j.error, "expected a number");
-    json_init(&j, STR("NaN"), JSON_STRICT);
-    assert_false(json_number(&j, &s));
+    jr_init(&j, STR("NaN"), JR_STRICT);
+    assert_false(jr_number(&j, &s));
     assert_string_equal(j.error, "expected a number");
-    json_init(&j, STR(""), JSON_STRICT);
-    assert_false(json_array(&j));
+    jr_init(&j, STR(""), JR_STRICT);
+    assert_false(jr_array(&j));
     assert_string_equal(j.error, "unexpected end");
 }
 
@@ -426,60 +425,50 @@ static void pull_types(void **state)
 {
     static const struct {
         const char *text;
-        enum json_type strict, words;
+        enum jr_type strict, words;
     } cases[] = {
-        {"{", JSON_OBJECT, JSON_OBJECT},
-        {"[", JSON_ARRAY, JSON_ARRAY},
-        {"\"", JSON_STRING, JSON_STRING},
-        {"-1", JSON_NUMBER, JSON_NUMBER},
-        {"7", JSON_NUMBER, JSON_NUMBER},
-        {"true", JSON_TRUE, JSON_TRUE},
-        {"false", JSON_FALSE, JSON_FALSE},
-        {"null", JSON_NULL, JSON_NULL},
-        {"NaN", JSON_NONE, JSON_NONFINITE},
-        {"x", JSON_NONE, JSON_NONE},
-        {"", JSON_NONE, JSON_NONE},
-        {"Infinity", JSON_NONE, JSON_NONFINITE},
-        {"-", JSON_NUMBER, JSON_NUMBER},
-        {" \n1", JSON_NUMBER, JSON_NUMBER},
-        {"-Infinity", JSON_NUMBER, JSON_NONFINITE},
+        {"{", JR_OBJECT, JR_OBJECT},   {"[", JR_ARRAY, JR_ARRAY},      {"\"", JR_STRING, JR_STRING},
+        {"-1", JR_NUMBER, JR_NUMBER},  {"7", JR_NUMBER, JR_NUMBER},    {"true", JR_TRUE, JR_TRUE},
+        {"false", JR_FALSE, JR_FALSE}, {"null", JR_NULL, JR_NULL},     {"NaN", JR_NONE, JR_NONFINITE},
+        {"x", JR_NONE, JR_NONE},       {"", JR_NONE, JR_NONE},         {"Infinity", JR_NONE, JR_NONFINITE},
+        {"-", JR_NUMBER, JR_NUMBER},   {" \n1", JR_NUMBER, JR_NUMBER}, {"-Infinity", JR_NUMBER, JR_NONFINITE},
     };
-    struct json j;
+    struct jr j;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        json_init(&j, str_of(cases[i].text), JSON_STRICT);
-        assert_int_equal(json_peek(&j), cases[i].strict);
-        assert_int_equal(j.error != NULL, cases[i].strict == JSON_NONE);
-        json_init(&j, str_of(cases[i].text), JSON_NAN_WORDS);
-        assert_int_equal(json_peek(&j), cases[i].words);
+        jr_init(&j, str_of(cases[i].text), JR_STRICT);
+        assert_int_equal(jr_peek(&j), cases[i].strict);
+        assert_int_equal(j.error != NULL, cases[i].strict == JR_NONE);
+        jr_init(&j, str_of(cases[i].text), JR_NAN_WORDS);
+        assert_int_equal(jr_peek(&j), cases[i].words);
     }
 }
 
 static void errors_stick(void **state)
 {
-    struct json j;
+    struct jr j;
     struct str s = STR("untouched");
 
     (void)state;
-    json_init(&j, STR("[1,2]"), JSON_STRICT);
-    assert_true(json_array(&j) && json_item(&j));
-    assert_false(json_fail(&j, "score of the wrong kind"));
+    jr_init(&j, STR("[1,2]"), JR_STRICT);
+    assert_true(jr_array(&j) && jr_item(&j));
+    assert_false(jr_fail(&j, "score of the wrong kind"));
     assert_int_equal(j.error_at, 1);
-    assert_false(json_fail(&j, "later"));
-    assert_false(json_number(&j, &s) || json_string(&j, &s) || json_skip(&j, &s) || json_item(&j) ||
-                 json_member(&j, &s));
-    assert_false(json_object(&j) || json_array(&j) || json_end(&j));
-    assert_int_equal(json_peek(&j), JSON_NONE);
+    assert_false(jr_fail(&j, "later"));
+    assert_false(jr_number(&j, &s) || jr_string(&j, &s) || jr_skip(&j, &s) || jr_item(&j) ||
+                 jr_member(&j, &s));
+    assert_false(jr_object(&j) || jr_array(&j) || jr_end(&j));
+    assert_int_equal(jr_peek(&j), JR_NONE);
     assert_string_equal(j.error, "score of the wrong kind");
     assert_true(str_eq(s, STR("untouched")));
-    json_init(&j, STR("["), JSON_STRICT);
-    assert_true(json_array(&j));
-    assert_false(json_end(&j));
+    jr_init(&j, STR("["), JR_STRICT);
+    assert_true(jr_array(&j));
+    assert_false(jr_end(&j));
     assert_string_equal(j.error, "unexpected end");
     /* At the end of the text the caller's words are kept too. */
-    json_init(&j, STR(""), JSON_STRICT);
-    assert_false(json_fail(&j, "mine"));
+    jr_init(&j, STR(""), JR_STRICT);
+    assert_false(jr_fail(&j, "mine"));
     assert_string_equal(j.error, "mine");
 }
 

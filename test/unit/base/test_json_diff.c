@@ -1,32 +1,11 @@
-/* Random documents, whole and damaged, read by json_skip() and by jansson: both must take the same ones, and find the
+/* Random documents, whole and damaged, read by jr_skip() and by jansson: both must take the same ones, and find the
  * same strings and numbers in them. What jansson does otherwise, knowingly: it refuses numbers past a double or an
  * int64, surrogate escapes that stand alone, and NUL in names; it overlooks a NUL byte after a number, so there are none
  * here; its depth limit is not reached. */
-/* Both libraries use some names; jansson's get others here. None of these functions of its is called. */
-#define json_object JANSSON_object
-#define json_array  JANSSON_array
-#define json_string JANSSON_string
-#define JSON_OBJECT JANSSON_OBJECT
-#define JSON_ARRAY  JANSSON_ARRAY
-#define JSON_STRING JANSSON_STRING
-#define JSON_TRUE   JANSSON_TRUE
-#define JSON_FALSE  JANSSON_FALSE
-#define JSON_NULL   JANSSON_NULL
-#include <jansson.h>
-#undef json_object
-#undef json_array
-#undef json_string
-#undef JSON_OBJECT
-#undef JSON_ARRAY
-#undef JSON_STRING
-#undef JSON_TRUE
-#undef JSON_FALSE
-#undef JSON_NULL
-#undef JSON_STRICT
-
 #include "exporter/base/json.h"
 #include "exporter/base/num.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -183,24 +162,24 @@ static void same_text(struct str raw, const char *text, size_t n)
     size_t got;
 
     assert_non_null(out);
-    got = json_unescape(raw, out);
+    got = jr_unescape(raw, out);
     if (got != n || memcmp(out, text, n) != 0)
         fail_msg("`%.*s` became `%.*s`", STR_ARG(raw), (int)got, out);
     free(out);
 }
 
-static void same_value(struct json *j, const json_t *want);
+static void same_value(struct jr *j, const json_t *want);
 
-static void same_members(struct json *j, const json_t *want)
+static void same_members(struct jr *j, const json_t *want)
 {
     struct str key;
     char *name;
 
-    json_object(j);
-    while (json_member(j, &key)) {
+    jr_object(j);
+    while (jr_member(j, &key)) {
         name = malloc(3 * key.n + 1);
         assert_non_null(name);
-        const json_t *value = json_object_getn(want, name, json_unescape(key, name));
+        const json_t *value = json_object_getn(want, name, jr_unescape(key, name));
         assert_non_null(value);
         free(name);
         same_value(j, value);
@@ -208,57 +187,57 @@ static void same_members(struct json *j, const json_t *want)
 }
 
 /* Whether the object at j has a name twice: then jansson keeps the last and there is nothing to compare with. */
-static bool has_duplicates(struct json j, const json_t *want)
+static bool has_duplicates(struct jr j, const json_t *want)
 {
     struct str key;
     size_t n = 0;
 
-    for (json_object(&j); json_member(&j, &key); n++)
-        json_skip(&j, NULL);
+    for (jr_object(&j); jr_member(&j, &key); n++)
+        jr_skip(&j, NULL);
     return n != json_object_size(want);
 }
 
-static void same_value(struct json *j, const json_t *want)
+static void same_value(struct jr *j, const json_t *want)
 {
     struct str s = {0};
     size_t i = 0;
     double v;
 
-    switch (json_peek(j)) {
-    case JSON_OBJECT:
-        assert_int_equal(json_typeof(want), JANSSON_OBJECT);
+    switch (jr_peek(j)) {
+    case JR_OBJECT:
+        assert_int_equal(json_typeof(want), JSON_OBJECT);
         if (has_duplicates(*j, want))
-            json_skip(j, NULL);
+            jr_skip(j, NULL);
         else
             same_members(j, want);
         break;
-    case JSON_ARRAY:
-        assert_int_equal(json_typeof(want), JANSSON_ARRAY);
-        for (json_array(j); json_item(j); i++)
+    case JR_ARRAY:
+        assert_int_equal(json_typeof(want), JSON_ARRAY);
+        for (jr_array(j); jr_item(j); i++)
             same_value(j, json_array_get(want, i));
         assert_int_equal(i, json_array_size(want));
         break;
-    case JSON_STRING:
-        assert_int_equal(json_typeof(want), JANSSON_STRING);
-        assert_true(json_string(j, &s));
+    case JR_STRING:
+        assert_int_equal(json_typeof(want), JSON_STRING);
+        assert_true(jr_string(j, &s));
         same_text(s, json_string_value(want), json_string_length(want));
         break;
-    case JSON_NUMBER:
-        assert_true(json_is_number(want) && json_number(j, &s));
+    case JR_NUMBER:
+        assert_true(json_is_number(want) && jr_number(j, &s));
         assert_int_equal(num_parse(s, &v), NUM_OK);
         assert_true(v == json_number_value(want));
         break;
-    case JSON_TRUE:
-        assert_int_equal(json_typeof(want), JANSSON_TRUE);
-        json_skip(j, NULL);
+    case JR_TRUE:
+        assert_int_equal(json_typeof(want), JSON_TRUE);
+        jr_skip(j, NULL);
         break;
-    case JSON_FALSE:
-        assert_int_equal(json_typeof(want), JANSSON_FALSE);
-        json_skip(j, NULL);
+    case JR_FALSE:
+        assert_int_equal(json_typeof(want), JSON_FALSE);
+        jr_skip(j, NULL);
         break;
-    case JSON_NULL:
-        assert_int_equal(json_typeof(want), JANSSON_NULL);
-        json_skip(j, NULL);
+    case JR_NULL:
+        assert_int_equal(json_typeof(want), JSON_NULL);
+        jr_skip(j, NULL);
         break;
     default:
         fail();
@@ -278,22 +257,22 @@ static bool compare(const struct buf *b)
     char *copy = malloc(b->n ? b->n : 1);
     struct str text = {copy, b->n}, whole;
     json_error_t error;
-    struct json j;
+    struct jr j;
     json_t *want;
     bool good;
 
     assert_non_null(copy);
     memcpy(copy, b->n ? b->p : "", b->n);
-    json_init(&j, text, JSON_STRICT);
-    good = json_skip(&j, &whole) && json_end(&j);
+    jr_init(&j, text, JR_STRICT);
+    good = jr_skip(&j, &whole) && jr_end(&j);
     want = json_loadb(copy, b->n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (good != (want != NULL) && (want || !known_difference(&error)))
         fail_msg("`%.*s`: %s at %zu, jansson: %s", (int)text.n, text.p, cstr(j.error), j.error_at,
                  want ? "good" : error.text);
     if (good && want) {
-        json_init(&j, whole, JSON_STRICT);
+        jr_init(&j, whole, JR_STRICT);
         same_value(&j, want);
-        assert_true(json_end(&j));
+        assert_true(jr_end(&j));
     }
     json_decref(want);
     free(copy);

@@ -23,23 +23,23 @@ static char *exact(struct str s)
 static void keys(void **state)
 {
     (void)state;
-    assert_true(json_key_is(STR("score"), "score"));
-    assert_true(json_key_is(STR("\\u0073core"), "score"));
-    assert_true(json_key_is(STR("sc\\u006Fr\\u0065"), "score"));
-    assert_true(json_key_is(STR(""), ""));
-    assert_true(json_key_is(STR("a\\/b"), "a/b"));
-    assert_true(json_key_is(STR("\\ud83d\\ude00"), "\xf0\x9f\x98\x80"));
-    assert_true(json_key_is(STR("\xc3\xa9t\\u00e9"), "\xc3\xa9t\xc3\xa9"));
-    assert_false(json_key_is(STR("scor"), "score"));
-    assert_false(json_key_is(STR("scores"), "score"));
-    assert_false(json_key_is(STR("scorf"), "score"));
-    assert_false(json_key_is(STR("Score"), "score"));
-    assert_false(json_key_is(STR(""), "score"));
-    assert_false(json_key_is(STR("s"), ""));
-    assert_false(json_key_is(STR("\\u0000"), ""));
-    assert_false(json_key_is(STR("score\\u0000"), "score"));
-    assert_false(json_key_is(STR("sco\\u0072"), "score"));
-    assert_false(json_key_is(STR("\\n"), "n"));
+    assert_true(jr_key_is(STR("score"), "score"));
+    assert_true(jr_key_is(STR("\\u0073core"), "score"));
+    assert_true(jr_key_is(STR("sc\\u006Fr\\u0065"), "score"));
+    assert_true(jr_key_is(STR(""), ""));
+    assert_true(jr_key_is(STR("a\\/b"), "a/b"));
+    assert_true(jr_key_is(STR("\\ud83d\\ude00"), "\xf0\x9f\x98\x80"));
+    assert_true(jr_key_is(STR("\xc3\xa9t\\u00e9"), "\xc3\xa9t\xc3\xa9"));
+    assert_false(jr_key_is(STR("scor"), "score"));
+    assert_false(jr_key_is(STR("scores"), "score"));
+    assert_false(jr_key_is(STR("scorf"), "score"));
+    assert_false(jr_key_is(STR("Score"), "score"));
+    assert_false(jr_key_is(STR(""), "score"));
+    assert_false(jr_key_is(STR("s"), ""));
+    assert_false(jr_key_is(STR("\\u0000"), ""));
+    assert_false(jr_key_is(STR("score\\u0000"), "score"));
+    assert_false(jr_key_is(STR("sco\\u0072"), "score"));
+    assert_false(jr_key_is(STR("\\n"), "n"));
 }
 
 static void unescape(void **state)
@@ -84,7 +84,7 @@ static void unescape(void **state)
             out = exact((struct str){want, 0});
             out = realloc(out, 3 * n + 1);
             assert_non_null(out);
-            assert_int_equal(json_unescape((struct str){in, n}, out), before + cases[i].text.n);
+            assert_int_equal(jr_unescape((struct str){in, n}, out), before + cases[i].text.n);
             assert_memory_equal(out, want, before + cases[i].text.n);
             free(in);
             free(out);
@@ -114,14 +114,14 @@ static void put_string(void **state)
         struct str s = {in, cases[i].text.n};
         BUF_AUTO(b, 64);
         assert_int_equal(buf_puts(&b, "x"), 0);
-        assert_int_equal(json_put_string(&b, s), 0);
+        assert_int_equal(buf_put_json(&b, s), 0);
         assert_int_equal(b.n, 1 + cases[i].json.n);
         assert_memory_equal(b.p + 1, cases[i].json.p, cases[i].json.n);
         /* A ceiling anywhere inside leaves the buffer as it was. */
         for (size_t max = 1; max < 1 + cases[i].json.n; max++) {
             BUF_AUTO(small, max);
             assert_int_equal(buf_puts(&small, "x"), 0);
-            assert_int_equal(json_put_string(&small, s), -EFBIG);
+            assert_int_equal(buf_put_json(&small, s), -EFBIG);
             assert_int_equal(small.n, 1);
         }
         free(in);
@@ -137,7 +137,7 @@ static void put_string_out_of_memory(void **state)
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         BUF_AUTO(b, 256);
-        int r = json_put_string(&b, s);
+        int r = buf_put_json(&b, s);
         assert_true(r == 0 || (r == -ENOMEM && oom_happened() && b.n == 0));
     }
 }
@@ -152,11 +152,11 @@ static void position(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        json_position(STR("ab\n\ncde"), cases[i].offset, &line, &column);
+        jr_position(STR("ab\n\ncde"), cases[i].offset, &line, &column);
         assert_int_equal(line, cases[i].line);
         assert_int_equal(column, cases[i].column);
     }
-    json_position((struct str){NULL, 0}, 0, &line, &column);
+    jr_position((struct str){NULL, 0}, 0, &line, &column);
     assert_int_equal(line, 1);
     assert_int_equal(column, 1);
 }

@@ -1,0 +1,23 @@
+/* The controller's HTTP endpoints: /metrics, the pages and their JSON on one address, /healthz and /readyz on another. */
+#ifndef DS_HUB_WEB_H
+#define DS_HUB_WEB_H
+
+#include "controller/hub/state/hub.h"
+#include "exporter/metric/page.h"
+
+struct hub_web;
+
+struct hub_web_options {
+    struct loop *loop;
+    struct hub *hub;
+    struct metrics *metrics;
+    const char *metrics_address; /* "host:port" or ":port"; "0" or NULL: none */
+    const char *health_address;  /* the same */
+};
+
+/* On failure *ret_why (from malloc) says what is wrong. */
+MUST_USE int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why);
+/* Before the hub is freed. Takes NULL, returns NULL. */
+struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms);
+
+#endif

@@ -1,0 +1,153 @@
+/* URLs: what is the same place, and how one is put together. */
+#include "controller/hub/rules/effective_internal.h"
+#include "exporter/base/num.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <strings.h>
+
+enum { ORIGIN_MAX_BYTES = 4096 };
+
+/* libcurl takes "http:/host" and "http:///host" too. User information has no place where a token goes: what is before the `@`
+ * makes one host look like another. */
+static bool is_plain(struct str url)
+{
+    size_t n = 0;
+
+    if (url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0)
+        n = 7;
+    else if (url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0)
+        n = 8;
+    if (n == 0 || n == url.n || url.p[n] == '/')
+        return false;
+    for (; n < url.n && !strchr("/?#", url.p[n]); n++)
+        if (url.p[n] == '@' || url.p[n] == '\\')
+            return false;
+    return true;
+}
+
+static CURLUcode get_parts(CURLU *u, const char *url, char *parts[3])
+{
+    static const CURLUPart which[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+    CURLUcode c = curl_url_set(u, CURLUPART_URL, url, 0);
+
+    for (size_t i = 0; i < ARRAY_SIZE(which) && c == CURLUE_OK; i++)
+        c = curl_url_get(u, which[i], &parts[i], CURLU_DEFAULT_PORT);
+    return c;
+}
+
+/* The zone of an IPv6 address is a part of its own, and means something only on one machine. */
+static bool has_zone(CURLU *u)
+{
+    char *zone = NULL;
+    bool has = curl_url_get(u, CURLUPART_ZONEID, &zone, 0) == CURLUE_OK;
+
+    curl_free(zone);
+    return has;
+}
+
+static int put_origin(struct buf *into, char *const parts[3])
+{
+    int r = buf_printf(into, "%s://%s:%s", parts[0], parts[1], parts[2]);
+
+    for (size_t i = 0; i < into->n && r == 0; i++)
+        if (into->p[i] >= 'A' && into->p[i] <= 'Z')
+            into->p[i] = (char)(into->p[i] | 0x20);
+    return r;
+}
+
+int url_origin(const char *url, char **ret)
+{
+    struct str trimmed = str_trim(str_of(url));
+    CLEANUP(cleanup_free) char *copy = str_dup(trimmed);
+    BUF_AUTO(origin, ORIGIN_MAX_BYTES);
+    char *parts[3] = {NULL, NULL, NULL}, *whole;
+    CURLU *u = curl_url();
+    CURLUcode c = CURLUE_OUT_OF_MEMORY;
+    int r = 0;
+
+    if (copy && u)
+        c = is_plain(trimmed) ? get_parts(u, copy, parts) : CURLUE_MALFORMED_INPUT;
+    if (c == CURLUE_OK && !has_zone(u))
+        r = put_origin(&origin, parts);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        curl_free(parts[i]);
+    curl_url_cleanup(u);
+    if (c == CURLUE_OUT_OF_MEMORY || r == -ENOMEM)
+        return -ENOMEM;
+    whole = str_dup(r == 0 ? buf_str(&origin) : STR(""));
+    if (!whole)
+        return -ENOMEM;
+    *ret = whole;
+    return 0;
+}
+
+int url_join(struct buf *into, const char *host, const char *path)
+{
+    struct str h = str_trim(str_of(host)), p = str_trim(str_of(path));
+
+    while (h.n && h.p[h.n - 1] == '/')
+        h.n--;
+    while (p.n && *p.p == '/')
+        p = (struct str){p.p + 1, p.n - 1};
+    return buf_put_str(into, h) ?: buf_putc(into, '/') ?: buf_put_str(into, p);
+}
+
+/* Percent-encoding (RFC 3986): all but unreserved characters. */
+static int put_escaped(struct buf *into, struct str s)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < s.n && r == 0; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+        if (letter || (c >= '0' && c <= '9') || (c && strchr("-._~", c)))
+            r = buf_putc(into, (char)c);
+        else
+            r = buf_printf(into, "%%%02X", c);
+    }
+    return r;
+}
+
+static int put_value(struct buf *into, const json_t *v)
+{
+    char number[NUM_MAX];
+
+    if (json_is_string(v))
+        return put_escaped(into, (struct str){json_string_value(v), json_string_length(v)});
+    if (json_is_integer(v))
+        return buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    if (json_is_real(v))
+        return put_escaped(into, (struct str){number, num_put_double(number, json_real_value(v))});
+    return buf_puts(into, json_is_true(v) ? "true" : "false");
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int url_add_params(struct buf *into, const json_t *params)
+{
+    size_t n = json_object_size(params), i = 0;
+    CLEANUP(cleanup_free) const char **names = calloc(n + 1, sizeof(char *));
+    const char *fragment = into->n ? memchr(into->p, '#', into->n) : NULL, *key;
+    bool has_query;
+    json_t *v;
+    int r = 0;
+
+    if (!names)
+        return -ENOMEM;
+    /* A fragment is never sent, and would swallow what follows. */
+    if (n && fragment)
+        buf_truncate(into, (size_t)(fragment - into->p));
+    has_query = into->n && memchr(into->p, '?', into->n);
+    json_object_foreach((json_t *)(uintptr_t)params, key, v) names[i++] = key;
+    qsort(names, n, sizeof(char *), compare_names);
+    for (i = 0; i < n && r == 0; i++) {
+        r = buf_putc(into, i || has_query ? '&' : '?') ?: put_escaped(into, str_of(names[i]));
+        r = r ?: buf_putc(into, '=') ?: put_value(into, json_object_get(params, names[i]));
+    }
+    return r;
+}

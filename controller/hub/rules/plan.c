@@ -1,0 +1,246 @@
+#include "controller/hub/rules/plan.h"
+
+#include "controller/hub/rules/plan_masks.h"
+#include "exporter/base/hash.h"
+
+#include <errno.h>
+
+enum { FIRST_CAP = 16, EMPTY_BYTES = 4 }; /* of "[]" with its quotes */
+
+struct plan {
+    const struct plan_entry *entries;
+    size_t n, words; /* words: of a set */
+    size_t max_bytes;
+    const struct plan_entry **sorted; /* by score name */
+    size_t *escaped;                  /* bytes of each entry's text in a ManifestWork */
+    struct plan_masks *masks;
+    uint64_t *all, *wanted;     /* the set of all entries; of those that the cluster looked at is to have */
+    struct plan_group **groups; /* by what they are to have: a table with open addressing */
+    size_t cap, n_groups;       /* cap: a power of two */
+    struct buf text;            /* for hashing */
+};
+
+/* What API servers and their webhooks count: encoding/json of Go also escapes what HTML and old JavaScript mind. */
+static size_t escaped_bytes(struct str s)
+{
+    size_t n = s.n;
+
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t')
+            n += 1;
+        else if (c < ' ' || c == '<' || c == '>' || c == '&')
+            n += 5;
+        else if (c == 0xe2 && s.n - i >= 3 && s.p[i + 1] == '\x80' && (s.p[i + 2] & '\xfe') == '\xa8')
+            n += 3;
+    }
+    return n;
+}
+
+static int by_score_name(const void *a, const void *b)
+{
+    const struct plan_entry *const *x = a, *const *y = b;
+
+    return strcmp((*x)->score_name, (*y)->score_name);
+}
+
+static bool bit(const uint64_t *set, size_t i)
+{
+    return set[i / 64] >> (i % 64) & 1;
+}
+
+static void set_bit(uint64_t *set, size_t i)
+{
+    set[i / 64] |= 1ull << (i % 64);
+}
+
+static int allocate(struct plan *p)
+{
+    p->sorted = calloc(p->n + 1, sizeof(*p->sorted));
+    p->escaped = calloc(p->n + 1, sizeof(*p->escaped));
+    p->all = calloc(p->words, sizeof(*p->all));
+    p->wanted = calloc(p->words, sizeof(*p->wanted));
+    p->groups = calloc(FIRST_CAP, sizeof(struct plan_group *));
+    p->cap = FIRST_CAP;
+    return p->sorted && p->escaped && p->all && p->wanted && p->groups ? 0 : -ENOMEM;
+}
+
+int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, const struct masks *masks,
+             size_t max_bytes)
+{
+    CLEANUP(cleanup_plan_free) struct plan *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return -ENOMEM;
+    p->entries = entries;
+    p->n = n;
+    p->words = n / 64 + 1;
+    p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
+    buf_init(&p->text, p->max_bytes);
+    if (allocate(p) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        p->sorted[i] = &entries[i];
+        p->escaped[i] = escaped_bytes(entries[i].text);
+        set_bit(p->all, i);
+    }
+    qsort(p->sorted, n, sizeof(*p->sorted), by_score_name);
+    if (plan_masks_new(&p->masks, masks, p->sorted, n, entries, p->words) < 0)
+        return -ENOMEM;
+    *ret = TAKE_PTR(p);
+    return 0;
+}
+
+struct plan *plan_free(struct plan *p)
+{
+    if (!p)
+        return NULL;
+    for (size_t i = 0; p->groups && i < p->cap; i++)
+        free(p->groups[i]);
+    free(p->groups);
+    p->masks = plan_masks_free(p->masks);
+    free(p->sorted);
+    free(p->escaped);
+    free(p->all);
+    free(p->wanted);
+    buf_done(&p->text);
+    free(p);
+    return NULL;
+}
+
+/* What the group's clusters are to have, room or not; it stands behind the set. */
+static uint64_t *wanted_of(const struct plan *p, struct plan_group *g)
+{
+    return &g->set[p->words];
+}
+
+static size_t set_bytes(const struct plan *p)
+{
+    return p->words * sizeof(uint64_t);
+}
+
+/* Where the group with that set is, or the free slot where it would go. There is always a free one. */
+static struct plan_group **slot_of(const struct plan *p, struct plan_group **groups, size_t cap,
+                                   const uint64_t *wanted)
+{
+    size_t i = hash_bytes((struct str){(const char *)wanted, set_bytes(p)}, 0) & (cap - 1);
+
+    while (groups[i] && memcmp(wanted_of(p, groups[i]), wanted, set_bytes(p)) != 0)
+        i = (i + 1) & (cap - 1);
+    return &groups[i];
+}
+
+static int grow(struct plan *p)
+{
+    size_t cap = p->cap * 2;
+    struct plan_group **groups = calloc(cap, sizeof(*groups));
+
+    if (!groups)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->cap; i++)
+        if (p->groups[i])
+            *slot_of(p, groups, cap, wanted_of(p, p->groups[i])) = p->groups[i];
+    free(p->groups);
+    p->groups = groups;
+    p->cap = cap;
+    return 0;
+}
+
+/* Gives the entries room in their order; a large one that finds none does not keep out smaller ones behind it. */
+static void give_room(const struct plan *p, struct plan_group *g)
+{
+    const uint64_t *wanted = wanted_of(p, g);
+    size_t room = p->max_bytes - EMPTY_BYTES;
+
+    for (size_t i = 0; i < p->n; i++) {
+        size_t bytes = p->escaped[i] + (g->scorers > 0); /* and a comma */
+
+        if (!bit(wanted, i))
+            continue;
+        if (bytes > room) {
+            g->left_out++;
+            continue;
+        }
+        set_bit(g->set, i);
+        g->scorers++;
+        room -= bytes;
+    }
+}
+
+static int group_new(struct plan_group **ret, struct plan *p)
+{
+    CLEANUP(cleanup_free) struct plan_group *g = calloc(1, sizeof(*g) + 2 * set_bytes(p));
+
+    if (!g)
+        return -ENOMEM;
+    memcpy(wanted_of(p, g), p->wanted, set_bytes(p));
+    give_room(p, g);
+    buf_truncate(&p->text, 0);
+    if (plan_text(p, g, &p->text) < 0)
+        return -ENOMEM;
+    g->bytes = p->text.n;
+    g->hash = plan_hash(buf_str(&p->text));
+    *ret = TAKE_PTR(g);
+    return 0;
+}
+
+const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
+{
+    struct plan_group **slot;
+
+    memcpy(p->wanted, p->all, set_bytes(p));
+    plan_masks_apply(p->masks, cluster, p->wanted);
+    if (4 * (p->n_groups + 1) > 3 * p->cap && grow(p) < 0)
+        return NULL;
+    slot = slot_of(p, p->groups, p->cap, p->wanted);
+    if (!*slot) {
+        if (group_new(slot, p) < 0)
+            return NULL;
+        p->n_groups++;
+    }
+    (*slot)->clusters++;
+    return *slot;
+}
+
+bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
+{
+    return bit(&g->set[p->words], i) && !plan_group_has(g, i);
+}
+
+static int put_entries(const struct plan *p, const struct plan_group *g, struct buf *into)
+{
+    char before = '[';
+    int r = 0;
+
+    for (size_t i = 0; i < p->n && r == 0; i++) {
+        const struct plan_entry *e = p->sorted[i];
+
+        if (!plan_group_has(g, (size_t)(e - p->entries)))
+            continue;
+        r = buf_putc(into, before);
+        if (r == 0)
+            r = buf_put_str(into, e->text);
+        before = ',';
+    }
+    if (r == 0 && before == '[')
+        r = buf_putc(into, '[');
+    return r == 0 ? buf_putc(into, ']') : r;
+}
+
+int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into)
+{
+    size_t mark = into->n;
+    int r = put_entries(p, g, into);
+
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+uint64_t plan_hash(struct str text)
+{
+    uint64_t h = hash_bytes(text, 0);
+
+    return h ? h : 1;
+}

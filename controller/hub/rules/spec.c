@@ -1,0 +1,68 @@
+/* The spec of a DynamicScorer. */
+#include "controller/hub/rules/spec.h"
+
+#include "controller/hub/rules/spec_internal.h"
+
+static enum sync_mode read_mode(struct spec_reading *rd, const struct spec_place *spec)
+{
+    static const char *const modes[] = {"Full", "None", NULL};
+
+    return spec_word(rd, spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
+}
+
+static void read_config_url(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+{
+    struct spec_place auth = spec_inside(rd, spec, "configAuth"),
+                      ref = spec_inside(rd, &auth, "tokenSecretRef");
+
+    s->config_url = spec_string(rd, spec, "configURL");
+    s->config_token = spec_token(rd, &ref);
+    if (s->mode == SYNC_FULL && !s->config_url)
+        spec_expected(rd, spec, "configURL", "the URL of /config, as configSyncMode is Full",
+                      kube_get(spec->map, "configURL", NULL));
+}
+
+/* What becomes of the scores. The values that are kept as written are judged with the summary. */
+static void read_destination(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+{
+    static const char *const locations[] = {"Internal", "External", NULL};
+    static const char *const destinations[] = {"AddOnPlacementScore", "None", NULL};
+    static const char *const aggregations[] = {"last", "avg", "max", "min", "sum", NULL};
+
+    s->location = spec_word(rd, spec, "location", locations);
+    s->destination = spec_word(rd, spec, "scoreDestination", destinations);
+    s->dimension_format = spec_string(rd, spec, "scoreDimensionFormat");
+    s->aggregation = spec_word(rd, spec, "scoreAggregation", aggregations);
+    s->score_range = kube_get(spec->map, "scoreRange", NULL);
+    s->fallback_score = kube_get(spec->map, "fallbackScore", NULL);
+    s->timeout = kube_get(spec->map, "timeout", NULL);
+}
+
+int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES])
+{
+    struct spec_reading rd = {.said.max = SPEC_SAID_BYTES};
+    CLEANUP(scorer_spec_done) struct scorer_spec s = {0};
+    const struct spec_place top = {.map = object};
+    struct spec_place spec = spec_inside(&rd, &top, "spec");
+    int r;
+
+    if (!spec.map && rd.said.n == 0)
+        spec_expected(&rd, &top, "spec", "an object", NULL);
+    s.mode = read_mode(&rd, &spec);
+    read_config_url(&rd, &spec, &s);
+    spec_read_config(&rd, &s.own, object, &spec, DOCUMENT_SCORER);
+    read_destination(&rd, &spec, &s);
+    r = spec_verdict(&rd, why);
+    buf_done(&rd.said);
+    if (r < 0)
+        return r;
+    *ret = s;
+    s = (struct scorer_spec){0};
+    return 0;
+}
+
+void scorer_spec_done(struct scorer_spec *s)
+{
+    api_config_done(&s->own);
+    *s = (struct scorer_spec){0};
+}

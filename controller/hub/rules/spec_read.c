@@ -1,0 +1,161 @@
+#include "controller/hub/rules/spec_internal.h"
+#include "exporter/base/problems.h"
+#include "exporter/base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void spec_note(struct spec_reading *rd, const char *fmt, ...)
+{
+    size_t mark = rd->said.n;
+    char text[SPEC_WHY_BYTES];
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    r = mark ? buf_puts(&rd->said, "; ") : 0;
+    r = r ?: buf_puts(&rd->said, text);
+    /* Past the ceiling there is enough to read. */
+    if (r < 0)
+        buf_truncate(&rd->said, mark);
+    if (r == -ENOMEM)
+        rd->no_memory = true;
+}
+
+static void describe(const json_t *v, char out[64])
+{
+    switch (v ? json_typeof(v) : JSON_NULL) {
+    case JSON_OBJECT:
+        (void)snprintf(out, 64, "an object");
+        break;
+    case JSON_ARRAY:
+        (void)snprintf(out, 64, "a list");
+        break;
+    case JSON_STRING:
+        (void)snprintf(out, 64, *json_string_value(v) ? "a string" : "an empty string");
+        break;
+    case JSON_INTEGER:
+        (void)snprintf(out, 64, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+        break;
+    case JSON_REAL:
+        (void)snprintf(out, 64, "%g", json_real_value(v));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        (void)snprintf(out, 64, json_is_true(v) ? "true" : "false");
+        break;
+    default:
+        (void)snprintf(out, 64, v ? "null" : "nothing");
+    }
+}
+
+static const char *dot(const struct spec_place *at, const char *key)
+{
+    return *at->path && *key ? "." : "";
+}
+
+void spec_expected(struct spec_reading *rd, const struct spec_place *at, const char *key, const char *what,
+                   const json_t *got)
+{
+    char there[64];
+
+    describe(got, there);
+    spec_note(rd, "%s%s%.100s: expected %s, got %s", at->path, dot(at, key), key, what, there);
+}
+
+int spec_verdict(const struct spec_reading *rd, char why[SPEC_WHY_BYTES])
+{
+    if (rd->no_memory)
+        return -ENOMEM;
+    if (rd->said.n == 0)
+        return 0;
+    text_line(why, SPEC_WHY_BYTES, buf_str(&rd->said));
+    return -EINVAL;
+}
+
+struct spec_place spec_inside(struct spec_reading *rd, const struct spec_place *at, const char *key)
+{
+    struct spec_place in = {.map = kube_get(at->map, key, NULL)};
+
+    (void)snprintf(in.path, sizeof(in.path), "%.100s%s%.50s", at->path, dot(at, key), key);
+    if (in.map && !json_is_object(in.map)) {
+        spec_expected(rd, at, key, "an object", in.map);
+        in.map = NULL;
+    }
+    return in;
+}
+
+const char *spec_string(struct spec_reading *rd, const struct spec_place *at, const char *key)
+{
+    const json_t *v = kube_get(at->map, key, NULL);
+    const char *s = json_string_value(v);
+
+    if (!v)
+        return NULL;
+    if (!s)
+        spec_expected(rd, at, key, "a string", v);
+    else if (strlen(s) != json_string_length(v))
+        spec_note(rd, "%s%s%s: expected a string without a NUL in it", at->path, dot(at, key), key);
+    else if (*s)
+        return s;
+    return NULL;
+}
+
+int64_t spec_seconds(struct spec_reading *rd, const struct spec_place *at, const char *key)
+{
+    const json_t *v = kube_get(at->map, key, NULL);
+    int64_t n;
+
+    if (!v)
+        return 0;
+    if (kube_int(v, &n, NULL) && n >= 0)
+        return n;
+    spec_expected(rd, at, key, "a whole number of seconds", v);
+    return 0;
+}
+
+static void note_word(struct spec_reading *rd, const struct spec_place *at, const char *key, const char *got,
+                      const char *const *words)
+{
+    BUF_AUTO(list, 256);
+    BUF_AUTO(quoted, 512);
+    int r = 0;
+
+    for (size_t i = 0; words[i] && r == 0; i++)
+        r = buf_printf(&list, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    r = r ?: problem_quote(str_of(got), &quoted);
+    if (r < 0)
+        rd->no_memory = true;
+    else
+        spec_note(rd, "%s%s%s: expected %.*s, got %.*s", at->path, dot(at, key), key, STR_ARG(buf_str(&list)),
+                  STR_ARG(buf_str(&quoted)));
+}
+
+const char *spec_word(struct spec_reading *rd, const struct spec_place *at, const char *key,
+                      const char *const *words)
+{
+    const char *s = spec_string(rd, at, key);
+
+    for (size_t i = 0; s && words[i]; i++)
+        if (str_eq_nocase(str_of(s), str_of(words[i])))
+            return words[i];
+    if (s)
+        note_word(rd, at, key, s, words);
+    return NULL;
+}
+
+struct token_ref spec_token(struct spec_reading *rd, const struct spec_place *at)
+{
+    static const char what[] = "name and key together";
+    size_t before = rd->said.n;
+    struct token_ref ref = {.name = spec_string(rd, at, "name"), .key = spec_string(rd, at, "key")};
+
+    if (rd->said.n == before && !ref.name != !ref.key)
+        spec_expected(rd, at, ref.name ? "key" : "name", what,
+                      kube_get(at->map, ref.name ? "key" : "name", NULL));
+    return ref;
+}

@@ -1,0 +1,195 @@
+/* Owns the plan, and copies of all that it points into. */
+#include "controller/hub/state/hub_internal.h"
+
+#include <errno.h>
+
+/* What no two scorers may have: a score name, and the AddOnPlacementScore that it leads to. */
+struct owners {
+    struct map names, objects;
+};
+
+static int claim(struct owners *owners, struct hub_scorer *s)
+{
+    struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
+
+    s->object_name[0] = '\0';
+    if (strcmp(cstr(s->spec.destination), "None") != 0)
+        (void)object_name(str_of(s->effective.score_name), s->object_name);
+    s->same_object = !owner;
+    if (!owner && *s->object_name)
+        owner = map_get(&owners->objects, s->object_name);
+    if (owner) {
+        s->older = owner;
+        owner->younger = s;
+        return 0;
+    }
+    return map_set(&owners->names, s->effective.score_name, s)
+               ?: (*s->object_name ? map_set(&owners->objects, s->object_name, s) : 0);
+}
+
+/* Of two scorers with one score name the older has it, healthy or not: a name that changed hands with each failed probe would mix
+ * two scorers' scores. */
+static int find_duplicates(struct hub *h)
+{
+    struct owners owners = {0};
+    int r = 0;
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->older = h->by_age[i]->younger = NULL;
+    for (size_t i = 0; i < h->n_scorers && r == 0; i++)
+        if (h->by_age[i]->effective.score_name)
+            r = claim(&owners, h->by_age[i]);
+    map_done(&owners.names);
+    map_done(&owners.objects);
+    return r;
+}
+
+static bool takes_part(const struct hub_scorer *s)
+{
+    return !s->older && effective_usable(&s->effective) && hub_scorer_healthy(s);
+}
+
+void hub_plan_done(struct hub *h)
+{
+    struct hub_cluster *c;
+    size_t at = 0;
+
+    h->body = hub_body_unref(h->body);
+    while ((c = map_next(&h->clusters, &at)))
+        c->group = NULL;
+    for (size_t i = 0; i < h->n_entries; i++)
+        if (h->entry_scorers[i])
+            h->entry_scorers[i]->entry = SIZE_MAX;
+    h->plan = plan_free(h->plan);
+    free(h->entries);
+    free(h->entry_scorers);
+    free(h->entry_scores);
+    free(h->entries_by_score);
+    h->entries = NULL;
+    h->entry_scorers = NULL;
+    h->entry_scores = NULL;
+    h->entries_by_score = NULL;
+    h->n_entries = 0;
+    buf_done(&h->entry_texts);
+    free(h->plan_masks.list);
+    json_decref(h->plan_masks.owner);
+    h->plan_masks = (struct masks){0};
+}
+
+static int copy_masks(struct hub *h)
+{
+    const struct masks *m = &h->config.masks;
+
+    h->plan_masks.list = malloc((m->n + 1) * sizeof(struct mask));
+    if (!h->plan_masks.list)
+        return -ENOMEM;
+    if (m->n)
+        memcpy(h->plan_masks.list, m->list, m->n * sizeof(struct mask));
+    h->plan_masks.n = m->n;
+    h->plan_masks.owner = json_incref(m->owner);
+    return 0;
+}
+
+static int copy_text(struct buf *into, struct str text)
+{
+    return buf_put_str(into, text) ?: buf_putc(into, '\0');
+}
+
+static int copy_texts(struct hub *h)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < h->n_entries && r == 0; i++) {
+        const struct effective *e = &h->entry_scorers[i]->effective;
+
+        r = copy_text(&h->entry_texts, str_of(e->score_name))
+                ?: copy_text(&h->entry_texts, buf_str(&e->text));
+    }
+    return r;
+}
+
+/* Once the buffer does not move any more. */
+static void point_into_texts(struct hub *h)
+{
+    const char *at = h->entry_texts.p;
+
+    for (size_t i = 0; i < h->n_entries; i++) {
+        struct plan_entry *e = &h->entries[i];
+
+        e->score_name = at;
+        at += strlen(at) + 1;
+        e->text = (struct str){at, h->entry_scorers[i]->effective.text.n};
+        at += e->text.n + 1;
+        h->entry_scores[i] = report_score(str_of(e->score_name));
+    }
+}
+
+static int compare_score(const void *pa, const void *pb, void *arg)
+{
+    const uint64_t *scores = arg;
+    uint64_t a = scores[*(const size_t *)pa], b = scores[*(const size_t *)pb];
+
+    return a < b ? -1 : a > b;
+}
+
+static int make_entries(struct hub *h)
+{
+    h->entries = calloc(h->n_scorers + 1, sizeof(struct plan_entry));
+    h->entry_scorers = calloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
+    h->entry_scores = calloc(h->n_scorers + 1, sizeof(uint64_t));
+    h->entries_by_score = calloc(h->n_scorers + 1, sizeof(size_t));
+    if (!h->entries || !h->entry_scorers || !h->entry_scores || !h->entries_by_score)
+        return -ENOMEM;
+    for (size_t i = 0; i < h->n_scorers; i++)
+        if (takes_part(h->by_age[i])) {
+            h->entries_by_score[h->n_entries] = h->n_entries;
+            h->entry_scorers[h->n_entries++] = h->by_age[i];
+        }
+    if (copy_texts(h) < 0)
+        return -ENOMEM;
+    point_into_texts(h);
+    for (size_t i = 0; i < h->n_entries; i++)
+        h->entry_scorers[i]->entry = i;
+    qsort_r(h->entries_by_score, h->n_entries, sizeof(size_t), compare_score, h->entry_scores);
+    return 0;
+}
+
+static int assign(struct hub *h, struct hub_cluster *c)
+{
+    bool gets = hub_cluster_wants(h, c) == HUB_WANT_WORK;
+
+    c->group = gets ? plan_group_of(h->plan, c->name) : NULL;
+    if (gets && !c->group)
+        return -ENOMEM;
+    c->wanted = c->group ? c->group->hash : 0;
+    hub_cluster_settle(h, c);
+    return 0;
+}
+
+/* Without masks that can be read nothing is known of who is to have what: all stays as it is. */
+static bool can_plan(const struct hub *h)
+{
+    return hub_wanted(h) && hub_config_held(h) && h->config.has_masks;
+}
+
+int hub_plan_now(struct hub *h)
+{
+    struct hub_cluster *c;
+    size_t at = 0;
+    int r = find_duplicates(h);
+
+    hub_plan_done(h);
+    if (r == 0 && can_plan(h)) {
+        r = copy_masks(h);
+        if (r == 0)
+            r = make_entries(h);
+        if (r == 0)
+            r = plan_new(&h->plan, h->entries, h->n_entries, &h->plan_masks,
+                         WORK_MAX_BYTES - WORK_FRAME_BYTES);
+    }
+    while (r == 0 && (c = map_next(&h->clusters, &at)))
+        r = assign(h, c);
+    if (r < 0)
+        hub_plan_done(h);
+    return r;
+}

@@ -1,0 +1,173 @@
+/* Counts clusters, in all and for each scorer: one pass over the fleet, however much has changed. */
+#include "controller/hub/state/hub_internal.h"
+
+#include <malloc.h>
+
+/* Where it fails goes before where there is another trouble; the first names in order, so that the same reads the same each time. */
+static bool goes_before(enum pair p, const struct hub_cluster *c, enum pair than,
+                        const struct hub_cluster *of)
+{
+    bool fails = pair_class(p) == PAIR_FAILS;
+
+    if (fails != (pair_class(than) == PAIR_FAILS))
+        return fails;
+    return strcmp(c->name, of->name) < 0;
+}
+
+static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pair p,
+                          const struct report_cell *cell)
+{
+    size_t at = t->n_named;
+
+    while (at > 0 && goes_before(p, c, t->named[at - 1].pair, t->named[at - 1].cluster))
+        at--;
+    if (at == HUB_NAMED_CLUSTERS)
+        return;
+    t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
+    memmove(&t->named[at + 1], &t->named[at], (t->n_named - 1 - at) * sizeof(t->named[0]));
+    t->named[at].cluster = c;
+    t->named[at].cell = cell;
+    t->named[at].pair = p;
+}
+
+static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
+{
+    size_t at = t->n_named;
+
+    while (at > 0 && strcmp(c->name, t->named[at - 1]->name) < 0)
+        at--;
+    if (at == HUB_NAMED_CLUSTERS)
+        return;
+    t->n_named = size_min(t->n_named + 1, HUB_NAMED_CLUSTERS);
+    memmove(&t->named[at + 1], &t->named[at], (t->n_named - 1 - at) * sizeof(t->named[0]));
+    t->named[at] = c;
+}
+
+/* How one scorer is on one cluster that is to have it. */
+static void count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
+                       const struct report_cell *cell, unix_ms now)
+{
+    struct tally *t = &s->tally;
+    enum pair p = pair_look(c, in_sync, cell, s->effective.interval_ms, now);
+    size_t *const counts[] = {[PAIR_SCORES] = &t->scoring,
+                              [PAIR_FAILS] = &t->failing,
+                              [PAIR_WAITS] = &t->waiting,
+                              [PAIR_IS_SILENT] = &t->silent};
+
+    t->selected++;
+    t->up_to_date += in_sync;
+    t->applied += in_sync && c->found.applied;
+    ++*counts[pair_class(p)];
+    t->unwritten += p == PAIR_NOT_WRITTEN;
+    t->unapplied += p == PAIR_NOT_APPLIED;
+    t->stuck += cluster_unapplied(c, in_sync);
+    t->away += p == PAIR_AWAY;
+    c->old |= p == PAIR_OLD;
+    if (pair_has_why(p))
+        name_in_tally(t, c, p, cell);
+}
+
+/* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
+static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
+{
+    unix_ms now = loop_wall(h->o.loop);
+    size_t at = 0;
+
+    for (size_t k = 0; k < h->n_entries; k++) {
+        size_t i = h->entries_by_score[k];
+        uint64_t score = h->entry_scores[i];
+        const struct report_cell *cell = NULL;
+
+        while (at < c->report.n && c->report.cells[at].score < score)
+            at++;
+        if (at < c->report.n && c->report.cells[at].score == score)
+            cell = &c->report.cells[at];
+        if (h->entry_scorers[i] && plan_group_has(c->group, i))
+            count_pair(h->entry_scorers[i], c, in_sync, cell, now);
+    }
+}
+
+static void count_no_room(struct hub *h, const struct hub_cluster *c)
+{
+    for (size_t i = 0; i < h->n_entries; i++)
+        if (h->entry_scorers[i] && plan_group_lacks(h->plan, c->group, i))
+            h->entry_scorers[i]->tally.no_room++;
+}
+
+static void count_cluster(struct hub *h, struct hub_cluster *c)
+{
+    struct hub_totals *t = &h->totals;
+    bool in_sync = hub_cluster_in_sync(h, c) && c->group;
+    bool fails = false, unapplied = cluster_unapplied(c, in_sync);
+
+    c->old = false;
+    t->works += c->found.exists;
+    t->leaving += c->leaving && c->found.exists;
+    if (c->behind) {
+        double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
+
+        t->lag_s = lag > t->lag_s ? lag : t->lag_s;
+    }
+    if (!c->managed)
+        return;
+    t->managed++;
+    t->up_to_date += in_sync;
+    t->behind += !in_sync;
+    t->applied += in_sync && c->found.applied;
+    t->unapplied += unapplied;
+    t->reporting += c->report.there;
+    for (size_t i = 0; i < c->report.n && !fails && !c->away; i++)
+        fails = report_cell_fails(&c->report.cells[i]);
+    t->with_failures += fails;
+    t->scoring_all += c->report.there && !fails && !c->away;
+    t->failing += c->why[0] != '\0';
+    if (c->why[0] || unapplied)
+        name_in_totals(t, c);
+    if (!c->group)
+        return;
+    t->largest = size_max(t->largest, c->group->bytes);
+    count_scorers(h, c, in_sync);
+    if (c->group->left_out)
+        count_no_room(h, c);
+}
+
+void hub_tally(struct hub *h)
+{
+    struct hub_cluster *c;
+    size_t at = 0;
+
+    if (h->tallied)
+        return;
+    h->tallied = true;
+    h->totals = (struct hub_totals){0};
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->by_age[i]->tally = (struct tally){0};
+    while ((c = map_next(&h->clusters, &at)))
+        count_cluster(h, c);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        h->totals.left_out += h->by_age[i]->tally.no_room > 0;
+    /* What a roll-out took, bodies and connections by the dozen, is not needed until the next. */
+    if (h->was_behind && h->totals.behind == 0)
+        (void)malloc_trim(0);
+    h->was_behind = h->totals.behind > 0;
+}
+
+void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->totals.n_named; i++)
+        if (h->totals.named[i] != c)
+            h->totals.named[n++] = h->totals.named[i];
+    h->totals.n_named = n;
+    for (size_t k = 0; k < h->n_scorers; k++) {
+        struct tally *t = &h->by_age[k]->tally;
+
+        n = 0;
+        for (size_t i = 0; i < t->n_named; i++)
+            if (t->named[i].cluster != c)
+                t->named[n++] = t->named[i];
+        t->n_named = n;
+    }
+    hub_touch(h);
+}

@@ -1,0 +1,178 @@
+/* A DynamicScoringConfig's status: how far the fleet is. Only the one named HUB_CONFIG counts; another is told so. */
+#include "controller/hub/state/status_conditions.h"
+
+#include <errno.h>
+
+enum { VALID, DISTRIBUTED, READY, CONDITIONS };
+enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
+
+static void set_valid(const struct hub_config *c, struct status_condition *valid)
+{
+    if (*c->why)
+        condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->why,
+                      c->has_masks ? "the masks read before stay in force"
+                                   : "clusters keep what they have until the masks can be read");
+    else
+        condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural(c->masks.n));
+}
+
+static void set_deleting(const struct hub *h, struct status_condition *c)
+{
+    const struct hub_totals *t = &h->totals;
+    const struct hub_cluster *first = t->n_named ? t->named[0] : NULL;
+
+    condition_set(c, TRUTH_FALSE, "Deleting", "%zu ManifestWork%s still there%s%s%s%s", t->works,
+                  t->works == 1 ? " is" : "s are", first ? "; it cannot be deleted from " : "",
+                  first ? first->name : "", first && *first->why ? ": " : "", first ? first->why : "");
+}
+
+/* "a, b, c, d, e and 3 more" of the scorers that found no room. */
+static int put_left_out(const struct hub *h, struct buf *names)
+{
+    size_t n = 0;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < h->n_scorers; i++)
+        if (h->by_age[i]->tally.no_room && n++ < NAMED_SCORERS)
+            r = buf_printf(names, "%s%s", n > 1 ? ", " : "", h->by_age[i]->name);
+    if (r == 0 && n > NAMED_SCORERS)
+        r = buf_printf(names, " and %zu more", n - NAMED_SCORERS);
+    return r == 0 ? buf_putc(names, '\0') : r;
+}
+
+static int set_no_room(const struct hub *h, struct status_condition *c)
+{
+    BUF_AUTO(names, NAMES_BYTES);
+    int r = put_left_out(h, &names);
+
+    if (r < 0)
+        return r;
+    condition_set(
+        c, TRUTH_FALSE, "NoRoom",
+        "a ManifestWork holds %d KiB, which leaves no room on some clusters for %zu DynamicScorer%s: %s",
+        WORK_MAX_BYTES / 1024, h->totals.left_out, plural(h->totals.left_out), names.p);
+    return 0;
+}
+
+static const char *trouble_of(const struct hub_cluster *c)
+{
+    return *c->why ? c->why : c->found.why;
+}
+
+/* Those that cannot be written; when all can, those that cannot apply it. */
+static void set_troubled(const struct hub_totals *t, struct status_condition *c)
+{
+    const struct hub_cluster *first = NULL;
+
+    for (size_t i = 0; i < t->n_named && !first; i++)
+        if (!t->failing || *t->named[i]->why)
+            first = t->named[i];
+    condition_failing(c, "", t->failing ? t->failing : t->unapplied, t->managed,
+                      t->failing ? " cannot be written" : " cannot apply it", first ? first->name : NULL,
+                      first ? trouble_of(first) : NULL);
+}
+
+static int set_distributed(const struct hub *h, struct status_condition *c)
+{
+    const struct hub_totals *t = &h->totals;
+
+    if (!hub_wanted(h))
+        set_deleting(h, c);
+    else if (!h->config.has_masks)
+        condition_set(c, TRUTH_FALSE, "InvalidMasks",
+                      "clusters keep what they have until the masks can be read");
+    else if (!t->managed)
+        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster has been accepted");
+    else if (t->failing || t->unapplied)
+        set_troubled(t, c);
+    else if (t->left_out)
+        return set_no_room(h, c);
+    else if (t->behind)
+        condition_set(c, TRUTH_FALSE, "Progressing", "%zu of %zu clusters are up to date", t->up_to_date,
+                      t->managed);
+    else
+        condition_distributed(c, t->managed);
+    return 0;
+}
+
+/* It is ready when it works somewhere; Distributed says where it does not. */
+static void set_ready(const struct hub *h, struct status_condition list[CONDITIONS])
+{
+    const struct status_condition *cause = NULL;
+
+    if (list[VALID].status != TRUTH_TRUE)
+        cause = &list[VALID];
+    else if (!hub_wanted(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+        cause = &list[DISTRIBUTED];
+    if (cause)
+        condition_set(&list[READY], cause->status, cause->reason, "%s", cause->message);
+    else
+        condition_set(&list[READY], TRUTH_TRUE, "Ready", "%s", list[DISTRIBUTED].message);
+}
+
+static json_t *failing_value(const struct hub_totals *t)
+{
+    json_auto_t *list = json_array();
+
+    for (size_t i = 0; i < t->n_named; i++) {
+        json_t *value =
+            json_pack("{s:s, s:o}", "name", t->named[i]->name, "error", status_line(trouble_of(t->named[i])));
+        if (json_array_append_new(list, value) < 0)
+            return NULL;
+    }
+    return TAKE_PTR(list);
+}
+
+static int put_counts(const struct hub *h, json_t *status, const json_t *object)
+{
+    const struct hub_totals *t = &h->totals;
+    int r = status_put(status, "clusters",
+                       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "managed", (json_int_t)t->managed,
+                                 "upToDate", (json_int_t)t->up_to_date, "applied", (json_int_t)t->applied,
+                                 "behind", (json_int_t)t->behind, "failing", (json_int_t)t->failing,
+                                 "reporting", (json_int_t)t->reporting),
+                       object);
+
+    if (r == 0)
+        r = status_put(status, "scorers",
+                       json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)h->n_scorers, "distributed",
+                                 (json_int_t)h->n_entries, "leftOut",
+                                 (json_int_t)(h->n_scorers - h->n_entries), "noRoom",
+                                 (json_int_t)t->left_out),
+                       object);
+    if (r == 0)
+        r = status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
+    if (r == 0)
+        r = t->n_named ? status_put(status, "failingClusters", failing_value(t), object)
+                       : status_drop(status, "failingClusters", object);
+    return r;
+}
+
+static json_t *status_of_other(const struct hub_config *c, unix_ms now)
+{
+    struct status_condition ready = {.type = "Ready"};
+
+    condition_set(&ready, TRUTH_FALSE, "NotUsed", "only the one named %s counts", HUB_CONFIG);
+    return json_pack("{s:I, s:o}", "observedGeneration", status_generation(c->object), "conditions",
+                     conditions_value(&ready, 1, c->object, &c->written, now));
+}
+
+json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
+{
+    struct status_condition list[CONDITIONS] = {
+        [VALID] = {.type = "Valid"}, [DISTRIBUTED] = {.type = "Distributed"}, [READY] = {.type = "Ready"}};
+    json_auto_t *status = NULL;
+
+    if (c != &h->config)
+        return status_of_other(c, now);
+    set_valid(c, &list[VALID]);
+    if (set_distributed(h, &list[DISTRIBUTED]) < 0)
+        return NULL;
+    set_ready(h, list);
+    status = json_pack("{s:I}", "observedGeneration", status_generation(c->object));
+    if (!status || put_counts(h, status, c->object) < 0 ||
+        status_put(status, "conditions", conditions_value(list, CONDITIONS, c->object, &c->written, now),
+                   c->object) < 0)
+        return NULL;
+    return TAKE_PTR(status);
+}

@@ -1,0 +1,211 @@
+/* A DynamicScorer's status, from what is known of it now. Each condition says one thing; Ready whether it works somewhere. */
+#include "controller/hub/state/status_conditions.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
+
+static const char *const types[CONDITIONS] = {
+    [HEALTHY] = "Healthy", [SYNCED] = "ConfigSynced",     [VALID] = "Valid", [UNIQUE] = "UniqueScoreName",
+    [SCORING] = "Scoring", [DISTRIBUTED] = "Distributed", [READY] = "Ready",
+};
+
+static void set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct status_condition *c)
+{
+    const char *kept = s->hub->o.keep_unhealthy ? "; clusters keep it all the same" : "";
+
+    if (p->asked && p->ok)
+        condition_set(c, TRUTH_FALSE, "Recovering",
+                      "the scoring API answers again; it takes %u successes in a row%s",
+                      s->hub->o.probe.healthy_after, kept);
+    else if (p->asked)
+        condition_set(c, TRUTH_FALSE, p->reason, "%s%s", p->message, kept);
+    else if (!condition_resume(c, s->object) || c->status != TRUTH_FALSE)
+        condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was not healthy when it was asked last%s",
+                      kept);
+}
+
+static void set_healthy(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct probe_status *p = scorer_probe(s);
+
+    if (p->health == HEALTH_INACTIVE)
+        set_inactive(s, &p->probe, c);
+    else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
+        condition_set(c, TRUTH_TRUE, "Healthy",
+                      "the scoring API did not answer well; %u failures in a row count: %s",
+                      s->hub->o.probe.unhealthy_after, p->probe.message);
+    else if (p->health == HEALTH_ACTIVE)
+        condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API answers");
+    else if (p->probe.asked)
+        condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been asked yet");
+}
+
+static void set_synced(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct probe_status *p = scorer_probe(s);
+
+    if (s->has_spec && s->spec.mode == SYNC_NONE)
+        condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
+    else if (p->config.asked && p->config.ok)
+        condition_set(c, TRUTH_TRUE, "Synced", "the configuration is the scoring API's own");
+    else if (p->config.asked)
+        condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
+                      p->synced.owner ? "the configuration read before stays in force"
+                                      : "none has been read yet");
+    else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
+        condition_set(c, TRUTH_UNKNOWN, "NotAsked",
+                      "the scoring API has not been asked for its configuration yet");
+}
+
+static void set_valid(const struct hub_scorer *s, struct status_condition *c)
+{
+    static const struct {
+        const char *reason;
+        enum truth status;
+    } reasons[] = {
+        [EFFECTIVE_OK] = {"Valid", TRUTH_TRUE},
+        [EFFECTIVE_INCOMPLETE] = {"Incomplete", TRUTH_FALSE},
+        [EFFECTIVE_TOKEN_HOST] = {"TokenHostNotAllowed", TRUTH_FALSE},
+        [EFFECTIVE_WAITING] = {"Waiting", TRUTH_UNKNOWN},
+    };
+    enum effective_reason reason = s->effective.reason;
+
+    if (*s->spec_why || !s->has_spec)
+        condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_why,
+                      s->has_spec                       ? "; the spec read before stays in force"
+                      : effective_usable(&s->effective) ? "; what clusters were given before stays in force"
+                                                        : "");
+    else
+        condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
+                      reason != EFFECTIVE_OK  ? s->effective.why
+                      : *s->effective.warning ? "clusters can be given it, but will fail with it: "
+                                              : "clusters can be given it",
+                      reason == EFFECTIVE_OK ? s->effective.warning : "",
+                      s->effective.kept ? "; the one before stays in force" : "");
+}
+
+/* Two score names that lead to one object. */
+static void set_same_object(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct hub_scorer *other = s->older ?: s->younger;
+
+    condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                  "score name %.256s leads to AddOnPlacementScore %s, as does %.256s of DynamicScorer %s, %s",
+                  cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
+                  other->name,
+                  s->older ? "which is older: this one is left out" : "which is younger and left out");
+}
+
+static void set_unique(const struct hub_scorer *s, struct status_condition *c)
+{
+    if (hub_scorer_shares_object(s))
+        set_same_object(s, c);
+    else if (s->older)
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "score name %s belongs to DynamicScorer %s, which is older: this one is left out",
+                      cstr(s->effective.score_name), s->older->name);
+    else if (s->younger)
+        condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
+                      "DynamicScorer %s has the same score name, %s, and is left out", s->younger->name,
+                      cstr(s->effective.score_name));
+    else if (!s->effective.score_name)
+        condition_set(c, TRUTH_UNKNOWN, "NoScoreName", "the score name is not known yet");
+    else
+        condition_set(c, TRUTH_TRUE, "Unique", "no other DynamicScorer has score name %s",
+                      s->effective.score_name);
+}
+
+/* The condition that keeps the scorer from working anywhere; NULL when none does. What is wrong goes before what is not known. */
+static const struct status_condition *in_the_way(const struct tally *t, const struct status_condition list[])
+{
+    if (list[VALID].status == TRUTH_FALSE)
+        return &list[VALID];
+    if (list[HEALTHY].status == TRUTH_FALSE)
+        return &list[HEALTHY];
+    if (list[VALID].status == TRUTH_UNKNOWN)
+        return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
+    if (list[HEALTHY].status == TRUTH_UNKNOWN)
+        return &list[HEALTHY];
+    if (t->up_to_date <= t->stuck)
+        return &list[DISTRIBUTED];
+    if (t->away == t->selected)
+        return &list[SCORING];
+    return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
+}
+
+static void set_ready(const struct tally *t, const struct status_condition list[],
+                      struct status_condition *ready)
+{
+    const struct status_condition *cause = in_the_way(t, list);
+    bool partly = list[DISTRIBUTED].status == TRUTH_TRUE && list[SCORING].status == TRUTH_FALSE;
+
+    if (cause)
+        condition_set(ready, cause->status, cause->reason, "%s", cause->message);
+    else
+        condition_set(ready, TRUTH_TRUE, "Ready", "%s", list[partly ? SCORING : DISTRIBUTED].message);
+}
+
+static void set_conditions(const struct hub_scorer *s, struct status_condition list[CONDITIONS])
+{
+    for (size_t i = 0; i < CONDITIONS; i++)
+        list[i].type = types[i];
+    set_healthy(s, &list[HEALTHY]);
+    set_synced(s, &list[SYNCED]);
+    set_valid(s, &list[VALID]);
+    set_unique(s, &list[UNIQUE]);
+    scorer_set_distributed(s, &list[DISTRIBUTED]);
+    scorer_set_scoring(s, &list[SCORING]);
+    set_ready(&s->tally, list, &list[READY]);
+}
+
+bool status_scorer_ready(const struct hub_scorer *s)
+{
+    struct status_condition list[CONDITIONS];
+
+    set_conditions(s, list);
+    return list[READY].status == TRUTH_TRUE;
+}
+
+/* Members that tell what is in force. */
+static int put_config(const struct hub_scorer *s, json_t *status)
+{
+    static const char *const sources[] = {[CONFIG_FROM_SPEC] = "Spec", [CONFIG_FROM_API] = "API"};
+    const struct probe_status *p = scorer_probe(s);
+    const char *name = s->effective.score_name;
+    int r = p->synced.owner ? status_put(status, "lastSyncedConfig", api_config_value(&p->synced), s->object)
+                            : status_drop(status, "lastSyncedConfig", s->object);
+
+    if (r == 0)
+        r = name ? status_put(status, "scoreName", json_string(name), s->object)
+                 : status_drop(status, "scoreName", s->object);
+    if (r == 0)
+        r = s->has_spec || effective_usable(&s->effective)
+                ? status_put(status, "configSource", json_string(sources[s->effective.source]), s->object)
+                : status_drop(status, "configSource", s->object);
+    if (r == 0)
+        r = effective_usable(&s->effective)
+                ? status_put(status, "summary", json_stringn(s->effective.text.p, s->effective.text.n),
+                             s->object)
+                : status_drop(status, "summary", s->object);
+    return r;
+}
+
+json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
+{
+    static const char *const health[] = {
+        [HEALTH_UNKNOWN] = "Unknown", [HEALTH_ACTIVE] = "Active", [HEALTH_INACTIVE] = "Inactive"};
+    struct status_condition list[CONDITIONS];
+    json_auto_t *status = json_pack("{s:s, s:I}", "healthStatus", health[scorer_probe(s)->health],
+                                    "observedGeneration", status_generation(s->object));
+
+    set_conditions(s, list);
+    if (!status || put_config(s, status) < 0 || scorer_put_clusters(s, status) < 0 ||
+        status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->written, now),
+                   s->object) < 0)
+        return NULL;
+    return TAKE_PTR(status);
+}

@@ -1,0 +1,107 @@
+#include "controller/hub/pages/status_view_pair.h"
+#include "test/unit/hub/pages/view_world.h"
+
+enum { NOTHING = -1 }; /* the agent says nothing of it */
+
+/* What is said of a cluster that is to have the scorer is pair.c's; here it gets its place among all others. */
+static void each_has_its_place(void **state)
+{
+    static const struct {
+        const char *why, *unapplied, *away;
+        bool behind, applied, reports, placement;
+        int says;
+        const char *said;
+        enum view_cell cell;
+        const char *word, *error;
+        bool scores;
+    } cases[] = {
+        {"", "", NULL, false, true, true, false, REPORT_OK, "", CELL_OK, "ok", "", true},
+        {"", "", NULL, false, true, true, false, REPORT_EMPTY, "", CELL_EMPTY, "ok", "", true},
+        {"", "", NULL, false, true, true, false, REPORT_WAITING, "", CELL_WAITING, "waiting", "", false},
+        {"", "", NULL, false, true, true, false, REPORT_FAILING, "502", CELL_FAILING, "failing", "502",
+         false},
+        {"", "", NULL, false, true, true, false, REPORT_STALE, "502", CELL_STALE, "stale", "502", false},
+        {"", "", NULL, false, true, true, true, REPORT_OK, "403", CELL_NOT_PLACED, "ok", "403", false},
+        {"", "", NULL, false, true, true, false, NOTHING, "", CELL_WAITING, "waiting", "", false},
+        {"", "", NULL, false, true, false, false, NOTHING, "", CELL_SILENT, "silent", "", false},
+        {"", "", "gone", false, true, true, false, REPORT_OK, "", CELL_AWAY, "silent", "gone", false},
+        {"", "", "gone", true, true, true, false, REPORT_OK, "", CELL_AWAY, "silent", "gone", false},
+        {"", "denied", NULL, false, false, true, false, REPORT_OK, "", CELL_NOT_APPLIED, "notApplied",
+         "denied", false},
+        /* What is wrong is wrong; all else is behind. */
+        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", CELL_BEHIND, "behind", "", true},
+        {"", "", NULL, true, true, false, false, NOTHING, "", CELL_BEHIND, "behind", "", false},
+        {"", "", NULL, true, true, true, false, REPORT_FAILING, "502", CELL_FAILING, "failing", "502", false},
+        {"403", "", NULL, true, true, true, false, REPORT_OK, "", CELL_NOT_WRITTEN, "notWritten", "403",
+         false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        WORLD(w);
+        struct hub_scorer *s = add_scorer(w, "s", "s");
+        struct hub_cluster *c = add_cluster(w, "c", 1);
+        struct view_pair pair;
+
+        if (cases[i].says != NOTHING) {
+            add_report(c, s, (enum report_state)cases[i].says, *cases[i].said ? cases[i].said : NULL);
+            c->report.cells[0].placement = cases[i].placement;
+        }
+        c->report.there = cases[i].reports;
+        c->away = cases[i].away ? strdup(cases[i].away) : NULL;
+        c->found.applied = cases[i].applied;
+        (void)strcpy(c->found.why, cases[i].unapplied);
+        (void)strcpy(c->why, cases[i].why);
+        c->behind = cases[i].behind;
+        view_pair_of(&pair, s, c);
+        if (pair.cell != cases[i].cell || strcmp(pair.word, cases[i].word) != 0 ||
+            pair.scores != cases[i].scores || !strstr(pair.why, cases[i].error) ||
+            !*pair.why != !*cases[i].error)
+            fail_msg("case %zu: %s: %s", i, pair.word, pair.why);
+        assert_int_equal(view_pair_troubled(s, c), *pair.why != '\0');
+    }
+}
+
+static void has_cell(const struct hub_scorer *s, const struct hub_cluster *c, enum view_cell cell)
+{
+    struct view_pair pair;
+
+    view_pair_of(&pair, s, c);
+    assert_int_equal(pair.cell, cell);
+    assert_string_equal(pair.why, "");
+    assert_false(pair.scores);
+    assert_false(view_pair_troubled(s, c));
+    assert_null(view_report(s, c));
+}
+
+static void who_is_not_to_have_it(void **state)
+{
+    WORLD(w);
+    struct hub_scorer *s = add_scorer(w, "s", "s"), *masked = add_scorer(w, "masked", "masked");
+    struct hub_scorer *large = add_scorer(w, "large", "large"), *out = add_scorer(w, "out", "out");
+    struct hub_cluster *c = add_cluster(w, "c", 1), *new = add_cluster(w, "new", 0);
+
+    (void)state;
+    add_report(c, masked, REPORT_FAILING, "of before");
+    (void)strcpy(c->why, "HTTP 403");
+    ((struct plan_group *)(uintptr_t)c->group)->left_out = 1;
+    out->entry = SIZE_MAX;
+    has_cell(masked, c, CELL_MASKED);
+    has_cell(large, c, CELL_NO_ROOM);
+    has_cell(out, c, CELL_NOT_SENT);
+    free((void *)(uintptr_t) new->group);
+    new->group = NULL;
+    has_cell(s, new, CELL_NOT_SENT);
+    c->managed = false;
+    has_cell(s, c, CELL_NOT_SENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_has_its_place),
+        cmocka_unit_test(who_is_not_to_have_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,507 @@
+/* The schedule of a probe, what it judges, and what it forgets. */
+#include "test/oom.h"
+#include "test/unit/hub/probe/probe_world.h"
+
+static const struct fake_answer bad = {.status = 503, .body = "warming up"};
+
+static void test_first(void **state)
+{
+    struct world *w = *state;
+    const struct probe_status *s = status(w);
+
+    set(w);
+    fake_kube_advance(w->f, 100000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->api), 0);
+    assert_int_equal(s->health, HEALTH_UNKNOWN);
+    assert_int_equal(probe_start(w->p), 0);
+    assert_int_equal(probe_start(w->p), 0);
+    probe_once(w);
+    assert_int_equal(fake_requests(w->api), 2);
+    assert_int_equal(w->n[PROBE_HEALTH], 1);
+    assert_int_equal(w->n[PROBE_CONFIG], 1);
+    assert_int_equal(s->health, HEALTH_ACTIVE);
+    assert_part(&s->probe, true, "Healthy", "/healthz: HTTP 200 OK");
+    assert_part(&s->config, true, "Synced", "/config: HTTP 200 OK");
+    assert_int_equal(s->probe.at_ms, w->f->clock.wall.ms);
+    assert_true(s->probe.seconds > 0);
+    assert_string_equal(synced_name(w), "a");
+    assert_pause(w, INTERVAL_MS);
+}
+
+static void test_none_mode_asks_health_only(void **state)
+{
+    struct world *w = *state;
+
+    w->spec.mode = SYNC_NONE;
+    begin(w);
+    assert_int_equal(fake_requests(w->api), 1);
+    assert_string_equal(fake_request(w->api, 0)->target, "/healthz");
+    assert_int_equal(w->n[PROBE_CONFIG], 0);
+    assert_false(status(w)->config.asked);
+    assert_string_equal(synced_name(w), "(nothing)");
+}
+
+/* Inactive after three failures in a row, Active after two successes. */
+static void test_thresholds(void **state)
+{
+    static const struct {
+        bool good;
+        enum probe_health want;
+        int64_t pause;
+    } steps[] = {
+        {true, HEALTH_ACTIVE, INTERVAL_MS},    {false, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},   {true, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},   {false, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_INACTIVE, INTERVAL_MS}, {false, HEALTH_INACTIVE, INTERVAL_MS},
+        {true, HEALTH_INACTIVE, 1000},         {false, HEALTH_INACTIVE, INTERVAL_MS},
+        {true, HEALTH_INACTIVE, 1000},         {true, HEALTH_ACTIVE, INTERVAL_MS},
+        {false, HEALTH_ACTIVE, INTERVAL_MS},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        if (!steps[i].good)
+            push(w, "/healthz", bad);
+        if (i == 0)
+            begin(w);
+        else
+            probe_once(w);
+        assert_int_equal(status(w)->health, steps[i].want);
+        assert_int_equal(status(w)->probe.ok, steps[i].good);
+        assert_pause(w, steps[i].pause);
+    }
+}
+
+/* One that has never answered is Inactive after the same number, and its first success is not enough then. */
+static void test_never_healthy(void **state)
+{
+    struct world *w = *state;
+
+    for (unsigned i = 0; i < 3; i++)
+        push(w, "/healthz", bad);
+    begin(w);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    assert_int_equal(status(w)->probe.failures, 1);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_INACTIVE);
+    assert_int_equal(status(w)->probe.failures, 3);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_INACTIVE);
+    assert_int_equal(status(w)->probe.failures, 0);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+}
+
+static void test_first_success_after_failures_decides(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "/healthz", bad);
+    begin(w);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+}
+
+/* Of an API that has not been judged: 1, 2, 4, ... seconds, never more than the interval. */
+static void test_back_off(void **state)
+{
+    static const int64_t want[] = {1000, 2000, 4000, 8000, 16000, INTERVAL_MS, INTERVAL_MS, INTERVAL_MS};
+    struct world *w = *state;
+
+    w->spec.mode = SYNC_NONE;
+    w->settings.unhealthy_after = 100;
+    for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+        push(w, "/healthz", bad);
+        if (i == 0)
+            begin(w);
+        else
+            probe_once(w);
+        assert_pause(w, want[i]);
+    }
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    w->settings.interval_ms = 500;
+    push(w, "/healthz", bad);
+    probe_once(w);
+    assert_pause(w, 500);
+}
+
+/* A configuration is asked for again before health is, and health at its own pace: the threshold is a time, whatever else fails. */
+static void test_back_off_of_the_configuration(void **state)
+{
+    struct world *w = *state;
+    int64_t begun, failed_at[3];
+
+    fake_default(w->api, (struct fake_answer){.status = 503, .close = true});
+    probe_resume(w->p, HEALTH_ACTIVE, NULL);
+    begin(w);
+    begun = w->f->clock.mono.ms;
+    assert_pause(w, 1000);
+    for (unsigned i = 0; i < 3; i++) {
+        while (w->n[PROBE_HEALTH] < i + 1)
+            probe_once(w);
+        failed_at[i] = w->f->clock.mono.ms - begun;
+        assert_int_equal(status(w)->health, i < 2 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
+    }
+    assert_int_equal(failed_at[0], 0);
+    assert_in_range(failed_at[1], INTERVAL_MS * 9 / 10, INTERVAL_MS * 11 / 10);
+    assert_in_range(failed_at[2], INTERVAL_MS * 18 / 10, INTERVAL_MS * 22 / 10);
+    assert_in_range(w->n[PROBE_CONFIG], 7, 9);
+}
+
+/* Once it is good, the next is when health is due. */
+static void test_a_configuration_comes_back(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    push(w, "/config", bad);
+    probe_once(w);
+    assert_pause(w, 1000);
+    assert_int_equal(w->n[PROBE_HEALTH], 2);
+    probe_once(w);
+    assert_int_equal(w->n[PROBE_HEALTH], 2);
+    assert_true(status(w)->config.ok);
+    assert_in_range(pause_of(w), INTERVAL_MS * 9 / 10 - 1100, INTERVAL_MS * 11 / 10 - 900);
+    probe_once(w);
+    assert_int_equal(w->n[PROBE_HEALTH], 3);
+    assert_int_equal(w->n[PROBE_CONFIG], 4);
+}
+
+static void test_jitter(void **state)
+{
+    struct world *w = *state;
+    int64_t least = INTERVAL_MS * 2, most = 0;
+
+    w->spec.mode = SYNC_NONE;
+    begin(w);
+    for (unsigned i = 0; i < 40; i++) {
+        probe_once(w);
+        least = pause_of(w) < least ? pause_of(w) : least;
+        most = pause_of(w) > most ? pause_of(w) : most;
+        assert_pause(w, INTERVAL_MS);
+    }
+    assert_true(most - least > INTERVAL_MS / 20);
+}
+
+static void test_resume(void **state)
+{
+    struct world *w = *state;
+    json_t *o = json_pack("{s:s}", "name", "kept");
+    struct api_config synced = {.owner = o, .name = json_string_value(json_object_get(o, "name"))};
+
+    probe_resume(w->p, HEALTH_ACTIVE, &synced);
+    assert_null(synced.owner);
+    push(w, "/healthz", bad);
+    push(w, "/config", bad);
+    set(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    begin(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    assert_string_equal(synced_name(w), "kept");
+    probe_once(w);
+    assert_string_equal(synced_name(w), "a");
+    probe_resume(w->p, HEALTH_INACTIVE, NULL);
+    assert_int_equal(status(w)->health, HEALTH_INACTIVE);
+    assert_string_equal(synced_name(w), "a");
+}
+
+static void test_none_forgets(void **state)
+{
+    struct world *w = *state;
+    struct api_config synced = {.owner = json_object()};
+
+    begin(w);
+    assert_string_equal(synced_name(w), "a");
+    w->spec.mode = SYNC_NONE;
+    set(w);
+    assert_string_equal(synced_name(w), "(nothing)");
+    assert_false(status(w)->config.asked);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    probe_resume(w->p, HEALTH_ACTIVE, &synced);
+    assert_string_equal(synced_name(w), "(nothing)");
+    w->spec.mode = SYNC_FULL;
+    set(w);
+    probe_once(w);
+    assert_string_equal(synced_name(w), "a");
+}
+
+/* What matters makes a probe at once; what does not, does not. */
+static void test_set(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *hosts = json_pack("[s]", "https://a.example"), *same = json_pack("[s]", "https://a.example"),
+                *others = json_pack("[s]", "*");
+    const json_t *const lists[] = {hosts, same, others, NULL};
+
+    begin(w);
+    w->spec.location = "Internal";
+    w->spec.own.scoring.score_name = "x";
+    set(w);
+    assert_true(pause_of(w) > 1000);
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        w->spec.own.n_sources = 1;
+        w->spec.own.sources[0].auth.allowed_hosts = lists[i];
+        set(w);
+        assert_int_equal(pause_of(w) == 0, i != 1);
+        probe_once(w);
+    }
+    w->spec.own.sources[0].host = "https://prom.example:9090";
+    set(w);
+    assert_int_equal(pause_of(w), 0);
+    probe_once(w);
+    w->spec.own.sources[0].auth.token = (struct token_ref){"s", "k"};
+    set(w);
+    assert_int_equal(pause_of(w), 0);
+    probe_once(w);
+    assert_part(&status(w)->config, true, "Synced", "");
+    w->spec.own.scoring.host = "https://elsewhere.example";
+    set(w);
+    assert_int_equal(pause_of(w), 0);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+}
+
+/* Another API: health and the last good configuration stay until it has been judged, at the pace of one that is not known. */
+static void test_other_url(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    push(w, "/healthz", (struct fake_answer){.mode = FAKE_HANG});
+    push(w, "/other", (struct fake_answer){.mode = FAKE_HANG});
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    assert_false(status(w)->probe.asked || status(w)->config.asked);
+    assert_string_equal(synced_name(w), "a");
+    assert_int_equal(pause_of(w), 0);
+    while (fake_requests(w->api) < 4)
+        fake_kube_idle(w->f);
+    assert_int_equal(status(w)->next_ms, 0);
+    /* Changed again in the middle: that probe is given up. */
+    push(w, "/third", (struct fake_answer){.body = GOOD_CONFIG("third")});
+    w->spec.config_url = fake_url(w->api, "/third");
+    set(w);
+    probe_once(w);
+    assert_int_equal(w->n[PROBE_HEALTH], 2);
+    assert_int_equal(w->n[PROBE_CONFIG], 2);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    assert_string_equal(synced_name(w), "third");
+}
+
+static void test_other_url_that_fails(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+    for (unsigned n = 1; n <= 3; n++) {
+        push(w, "/healthz", (struct fake_answer){.status = 503});
+        push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
+        probe_once(w);
+        assert_int_equal(status(w)->health, n < 3 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
+        assert_true(n == 3 || pause_of(w) < 3000);
+    }
+    assert_true(pause_of(w) > 3000);
+}
+
+static void test_stop(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "/healthz", (struct fake_answer){.delay_ms = 500});
+    push(w, "/config", (struct fake_answer){.delay_ms = 500, .body = GOOD_CONFIG("b")});
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    while (fake_requests(w->api) < 2)
+        assert_int_equal(loop_turn(w->f->loop, 1), 0);
+    probe_stop(w->p);
+    assert_int_equal(status(w)->next_ms, 0);
+    for (unsigned i = 0; i < 35; i++) { /* longer than the answers take */
+        fake_kube_advance(w->f, INTERVAL_MS);
+        assert_int_equal(usleep(20000), 0);
+    }
+    assert_int_equal(w->n[PROBE_HEALTH] + w->n[PROBE_CONFIG], 0);
+    assert_int_equal(fake_requests(w->api), 2);
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    probe_once(w);
+    assert_string_equal(synced_name(w), "a");
+}
+
+static void test_started_before_set(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(probe_start(w->p), 0);
+    fake_kube_advance(w->f, 1000);
+    assert_int_equal(w->n[PROBE_HEALTH], 0);
+    set(w);
+    probe_once(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+}
+
+static void free_it(struct world *w)
+{
+    w->p = probe_free(w->p);
+}
+
+static void test_freed_from_inside(void **state)
+{
+    struct world *w = *state;
+    const struct probe_callbacks cb = {on_ended, w};
+    const char *const urls[] = {w->spec.config_url, "ftp://x", NULL};
+
+    w->then = free_it;
+    for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+        for (unsigned k = 0; k < 2; k++) { /* either part first, or both in one turn */
+            unsigned before = w->n[0] + w->n[1], ended = 0;
+            if (!w->p)
+                assert_int_equal(probe_new(&w->p, &w->env, &cb), 0);
+            push(w, k ? "/config" : "/healthz", (struct fake_answer){.delay_ms = 30});
+            w->spec.config_url = urls[i];
+            set(w);
+            assert_int_equal(probe_start(w->p), 0);
+            while (!ended) {
+                fake_kube_idle(w->f);
+                ended = w->n[0] + w->n[1] - before;
+            }
+            fake_kube_idle(w->f);
+            assert_int_equal(ended, 1);
+            assert_null(w->p);
+        }
+    }
+}
+
+static void stop_it(struct world *w)
+{
+    probe_stop(w->p);
+}
+
+static void set_it(struct world *w)
+{
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+}
+
+static void test_changed_from_inside(void **state)
+{
+    struct world *w = *state;
+
+    w->then = stop_it;
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    while (w->n[0] + w->n[1] == 0)
+        fake_kube_idle(w->f);
+    assert_int_equal(status(w)->next_ms, 0);
+    w->then = set_it;
+    assert_int_equal(probe_start(w->p), 0);
+    probe_once(w);
+    assert_part(&status(w)->config, true, "Synced", "/other");
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+}
+
+/* One that hangs holds up none of the others. */
+static void test_fifty(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *hung = fake_new();
+    struct probe *many[50] = {0};
+    unsigned active = 0;
+
+    fake_default(hung, (struct fake_answer){.mode = FAKE_HANG});
+    for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+        w->spec.config_url = fake_url(i == 20 ? hung : w->api, "/config");
+        assert_int_equal(probe_new(&many[i], &w->env, &(struct probe_callbacks){on_ended, w}), 0);
+        assert_int_equal(probe_set(many[i], &w->spec), 0);
+        assert_int_equal(probe_start(many[i]), 0);
+    }
+    fake_kube_turn(w->f, &w->n[PROBE_HEALTH], 49);
+    fake_kube_turn(w->f, &w->n[PROBE_CONFIG], 49);
+    for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+        active += probe_status(many[i])->health == HEALTH_ACTIVE;
+        assert_int_equal(probe_status(many[i])->next_ms == 0, i == 20);
+        many[i] = probe_free(many[i]);
+    }
+    assert_int_equal(active, 49);
+    assert_int_equal(w->n[PROBE_HEALTH], 49);
+    (void)fake_free(hung);
+}
+
+static void test_memory(void **state)
+{
+    struct world *w = *state;
+
+    json_set_alloc_funcs(malloc, free);
+    free_it(w);
+    fake_default(w->f->server,
+                 (struct fake_answer){.body = "{\"kind\":\"Secret\",\"data\":{\"k\":\"dG9rZW4=\"}}"});
+    w->spec.config_token = (struct token_ref){"s", "k"};
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        const struct probe_callbacks cb = {on_ended, w};
+        int r = probe_new(&w->p, &w->env, &cb);
+
+        w->n[0] = w->n[1] = 0;
+        if (r == 0)
+            r = probe_set(w->p, &w->spec);
+        if (r == 0)
+            r = probe_start(w->p);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        /* What fails is tried again. */
+        for (unsigned i = 0; r == 0 && i < 4 && !(i && status(w)->config.ok && status(w)->probe.ok); i++)
+            probe_once(w);
+        assert_true(r < 0 || (status(w)->config.ok && status(w)->health == HEALTH_ACTIVE));
+        free_it(w);
+    }
+}
+
+/* What the leader has judged need not be judged again at once by the one that takes over. */
+static void test_another_judged_it(void **state)
+{
+    struct world *w = *state;
+    struct api_config none = {0};
+
+    set(w);
+    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    w->spec.config_url = fake_url(w->api, "/other");
+    set(w);
+    probe_resume(w->p, HEALTH_ACTIVE, &none);
+    push(w, "/healthz", (struct fake_answer){.status = 503});
+    push(w, "/other", (struct fake_answer){.body = GOOD_CONFIG("b")});
+    begin(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    assert_pause(w, w->settings.interval_ms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_first),
+        CASE(test_another_judged_it),
+        CASE(test_none_mode_asks_health_only),
+        CASE(test_thresholds),
+        CASE(test_never_healthy),
+        CASE(test_first_success_after_failures_decides),
+        CASE(test_back_off),
+        CASE(test_back_off_of_the_configuration),
+        CASE(test_a_configuration_comes_back),
+        CASE(test_jitter),
+        CASE(test_resume),
+        CASE(test_none_forgets),
+        CASE(test_set),
+        CASE(test_other_url),
+        CASE(test_other_url_that_fails),
+        CASE(test_stop),
+        CASE(test_started_before_set),
+        CASE(test_freed_from_inside),
+        CASE(test_changed_from_inside),
+        CASE(test_fifty),
+        CASE(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

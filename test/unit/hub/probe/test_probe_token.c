@@ -1,0 +1,239 @@
+/* The token for configURL. */
+#include "test/unit/hub/probe/probe_world.h"
+
+#define SECRETS "/api/v1/namespaces/ocm/secrets/"
+
+static int setup_token(void **state)
+{
+    int r = setup(state);
+    struct world *w = *state;
+
+    w->spec.config_token = (struct token_ref){"api", "token"};
+    return r;
+}
+
+/* The value in base64. */
+static void push_secret(struct world *w, const char *value)
+{
+    fake_push(w->f->server,
+              (struct fake_answer){.body = fake_kube_text(w->f,
+                                                          "{\"kind\":\"Secret\",\"type\":\"Opaque\","
+                                                          "\"data\":{\"token\":\"%s\",\"other\":\"eA==\"}}",
+                                                          value)});
+}
+
+/* Of the last request for the path. */
+static const char *authorization(struct world *w, const char *path)
+{
+    static char value[128];
+
+    for (size_t i = fake_requests(w->api); i-- > 0;)
+        if (strcmp(fake_request(w->api, i)->target, path) == 0)
+            return fake_header(fake_request(w->api, i), "Authorization", value, sizeof(value)) ? value
+                                                                                               : "(absent)";
+    return "(not asked)";
+}
+
+static size_t asked(struct world *w, const char *path)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->api); i++)
+        n += strcmp(fake_request(w->api, i)->target, path) == 0;
+    return n;
+}
+
+static void test_token(void **state)
+{
+    struct world *w = *state;
+
+    push_secret(w, "Zmlyc3QtdG9rZW4K"); /* "first-token\n" */
+    begin(w);
+    assert_string_equal(fake_kube_asked(w->f, 0), "GET " SECRETS "api");
+    assert_string_equal(authorization(w, "/config"), "Bearer first-token");
+    assert_string_equal(authorization(w, "/healthz"), "(absent)");
+    assert_part(&status(w)->config, true, "Synced", "");
+    /* Read again for each probe. */
+    push_secret(w, "c2Vjb25k");
+    probe_once(w);
+    assert_string_equal(authorization(w, "/config"), "Bearer second");
+    assert_int_equal(fake_requests(w->f->server), 2);
+    w->spec.config_token = (struct token_ref){0};
+    set(w);
+    probe_once(w);
+    assert_string_equal(authorization(w, "/config"), "(absent)");
+    assert_int_equal(fake_requests(w->f->server), 2);
+}
+
+static void test_token_stays_with_its_host(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *other = fake_new();
+    char value[64];
+
+    push_secret(w, "Zmlyc3QtdG9rZW4K");
+    push(w, "/config", (struct fake_answer){.status = 307, .location = fake_url(other, "/x")});
+    begin(w);
+    assert_int_equal(fake_requests(other), 1);
+    assert_false(fake_header(fake_request(other, 0), "Authorization", value, sizeof(value)));
+    (void)fake_free(other);
+}
+
+#define TYPED(type)                                                       \
+    {                                                                     \
+        200, "{\"type\":\"" type "\",\"data\":{\"token\":\"c2VjcmV0\"}}", \
+            "refused: its type is " type ", only Opaque ones are sent"    \
+    }
+
+static void test_missing(void **state)
+{
+    static const struct {
+        int code;
+        const char *body, *message;
+    } cases[] = {
+        {404,
+         "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"secrets api not found\",\"code\":404}",
+         "there is no such Secret in namespace ocm"},
+        {403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"may not get\",\"code\":403}",
+         "may not get"},
+        {200, "{\"kind\":\"Secret\"}", "the Secret has no such key"},
+        {200, "{\"data\":{\"tok\":\"c2VjcmV0\"}}", "the Secret has no such key"},
+        {200, "{\"data\":{\"token\":7}}", "the Secret has no such key"},
+        {200, "{\"data\":{\"token\":\"c2VjcmV0!\"}}", "not base64"},
+        {200, "{\"data\":{\"token\":\"\"}}", "empty"},
+        {200, "{\"data\":{\"token\":\"Cg==\"}}", "empty"},
+        {200, "{\"data\":{\"token\":\"c2VjcmV0IHNlY3JldA==\"}}", "not a token"},
+        {200, "{\"data\":{\"token\":\"c2VjcmV0DQpYLUE6IGI=\"}}", "not a token"},
+        TYPED("kubernetes.io/service-account-token"),
+        TYPED("bootstrap.kubernetes.io/token"),
+        TYPED("kubernetes.io/dockerconfigjson"),
+        TYPED("kubernetes.io/dockercfg"),
+        TYPED("kubernetes.io/basic-auth"),
+        TYPED("kubernetes.io/ssh-auth"),
+        TYPED("kubernetes.io/tls"),
+        TYPED("helm.sh/release.v1"),
+        TYPED("opaque"),
+        {200, "{\"type\":\"a\\nb\",\"data\":{\"token\":\"c2VjcmV0\"}}", "its type is a b, only"},
+        {200, "{\"type\":\"Opaque\",\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
+         "refused: it holds credentials of a cluster"},
+        {200, "{\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
+         "refused: it holds credentials of a cluster"},
+        {500, "boom", "boom"},
+    };
+    struct world *w = *state;
+
+    push_secret(w, "Zmlyc3QtdG9rZW4K");
+    begin(w);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fake_push(w->f->server, (struct fake_answer){.status = cases[i].code, .body = cases[i].body});
+        probe_once(w);
+        assert_part(&status(w)->config, false, "TokenMissing", cases[i].message);
+        assert_part(&status(w)->config, false, "TokenMissing", "Secret \"api\", key \"token\": ");
+        assert_null(strstr(status(w)->config.message, "c2VjcmV0"));
+        assert_null(strstr(status(w)->config.message, "secret secret"));
+        assert_string_equal(synced_name(w), "a");
+        assert_true(status(w)->probe.ok);
+    }
+    assert_int_equal(asked(w, "/config"), 1);
+    w->spec.config_token.name = "a/b";
+    set(w);
+    probe_once(w);
+    assert_part(&status(w)->config, false, "TokenMissing", "not a name that a Secret can have");
+    /* Of no type, as the API server takes for Opaque. */
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"data\":{\"token\":\"c2Vjb25k\"}}"});
+    w->spec.config_token.name = "api";
+    set(w);
+    probe_once(w);
+    assert_part(&status(w)->config, true, "Synced", "");
+}
+
+/* Too large a token, and one just right. */
+static void test_large(void **state)
+{
+    struct world *w = *state;
+    size_t n = 88000; /* 66000 bytes */
+    char *text = malloc(n + 1);
+
+    memset(text, 'Y', n);
+    text[n] = '\0';
+    push_secret(w, text);
+    begin(w);
+    assert_part(&status(w)->config, false, "TokenMissing", "over the limit of 65536 bytes");
+    free(text);
+}
+
+/* An API without /healthz: configURL is asked for health, with its token; when there is none, the server's answer must do. */
+static void test_without_healthz(void **state)
+{
+    struct world *w = *state;
+    const struct fake_answer none = {.status = 404};
+
+    w->spec.mode = SYNC_NONE;
+    push(w, "/healthz", none);
+    push_secret(w, "c2Vjb25k");
+    begin(w);
+    assert_string_equal(authorization(w, "/config"), "Bearer second");
+    assert_part(&status(w)->probe, true, "Healthy", "/config: HTTP 200 OK");
+    for (unsigned i = 0; i < 2; i++) {
+        w->spec.mode = i ? SYNC_FULL : SYNC_NONE;
+        set(w);
+        push(w, "/healthz", none);
+        fake_push(w->f->server, (struct fake_answer){.status = 404, .body = "{}"});
+        probe_once(w);
+        assert_part(&status(w)->probe, true, "Healthy", "there is no such path, but the server answers");
+        assert_int_equal(status(w)->config.asked, i);
+        if (i)
+            assert_part(&status(w)->config, false, "TokenMissing", "no such Secret");
+    }
+}
+
+static void test_stopped_while_reading(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG});
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    fake_kube_requests(w->f, 1);
+    fake_kube_turn(w->f, &w->n[PROBE_HEALTH], 1);
+    assert_int_equal(status(w)->next_ms, 0);
+    probe_stop(w->p);
+    fake_kube_idle(w->f);
+    assert_int_equal(w->n[PROBE_CONFIG], 0);
+}
+
+static void free_it(struct world *w)
+{
+    w->p = probe_free(w->p);
+}
+
+static void test_freed_from_inside(void **state)
+{
+    struct world *w = *state;
+
+    push(w, "/healthz", (struct fake_answer){.mode = FAKE_HANG});
+    fake_push(w->f->server, (struct fake_answer){.status = 404, .body = "{}"});
+    w->then = free_it;
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    fake_kube_turn(w->f, &w->n[PROBE_CONFIG], 1);
+    assert_null(w->p);
+    assert_int_equal(w->n[PROBE_HEALTH], 0);
+}
+
+#define TOKEN_CASE(fn) cmocka_unit_test_setup_teardown(fn, setup_token, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TOKEN_CASE(test_token),
+        TOKEN_CASE(test_token_stays_with_its_host),
+        TOKEN_CASE(test_missing),
+        TOKEN_CASE(test_large),
+        TOKEN_CASE(test_without_healthz),
+        TOKEN_CASE(test_stopped_while_reading),
+        TOKEN_CASE(test_freed_from_inside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

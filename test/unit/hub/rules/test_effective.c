@@ -1,0 +1,482 @@
+/* A scorer's summary: whose word counts, the defaults, and what is said when it does not suffice. */
+#include "controller/hub/rules/effective_internal.h"
+#include "exporter/score/summary.h"
+#include "test/oom.h"
+#include "test/unit/hub/rules/spec_world.h"
+
+#include <errno.h>
+
+#define URL  "'configURL':'http://api:8000/config'"
+#define FULL "'configSyncMode':'Full'," URL
+#define GOOD "'source':{'host':'http://p','query':'up'},'scoring':{'host':'http://s','params':{'name':'n'}}"
+
+/* config may be NULL: nothing synced. */
+static struct effective make(const char *spec, const char *config)
+{
+    CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(spec);
+    CLEANUP(api_config_done)
+    struct api_config c = config ? good_config(config) : (struct api_config){0};
+    struct effective e;
+
+    assert_int_equal(effective_make(&e, "meta", &s, config ? &c : NULL), 0);
+    assert_int_equal(e.text.n > 0, e.reason == EFFECTIVE_OK);
+    assert_int_equal(*e.why == '\0', e.reason == EFFECTIVE_OK);
+    return e;
+}
+
+/* The summary's member as text; NULL when absent. */
+static char *member(const struct effective *e, const char *key)
+{
+    json_auto_t *o = NULL;
+    BUF_AUTO(text, 4096);
+    const json_t *v;
+
+    if (e->reason != EFFECTIVE_OK)
+        print_error("%s\n", e->why);
+    assert_int_equal(e->reason, EFFECTIVE_OK);
+    assert_int_equal(kube_json_parse(&o, buf_str(&e->text), NULL), 0);
+    v = kube_get(o, key, NULL);
+    if (!v)
+        return NULL;
+    if (json_is_string(v))
+        return strdup(json_string_value(v));
+    assert_int_equal(kube_json_print(v, &text) ?: buf_putc(&text, '\0'), 0);
+    return strdup(text.p);
+}
+
+static void assert_text(const struct effective *e, const char *want)
+{
+    CLEANUP(cleanup_free) char *json = quoted(want);
+    CLEANUP(cleanup_free) char *got = str_dup(buf_str(&e->text));
+
+    if (e->reason != EFFECTIVE_OK)
+        print_error("%s\n", e->why);
+    assert_string_equal(got, json);
+}
+
+static void writes_the_frameworks_summary(void **state)
+{
+    static const char *const config =
+        "{'name':'sample-scorer','description':'A sample score for time series data','source':{"
+        "'type':'prometheus','host':'http://prom.monitoring.svc:9090','path':'/api/v1/query_range',"
+        "'params':{'query':'sum by (node) (x)','range':3600,'step':60}},"
+        "'scoring':{'path':'/scoring','params':{'name':'sample_my_score','interval':30}}}";
+    CLEANUP(effective_done)
+    struct effective e = make(FULL ",'description':'d','scoreDimensionFormat':'${node};${pod}'", config);
+
+    (void)state;
+    assert_int_equal(e.source, CONFIG_FROM_API);
+    assert_string_equal(e.score_name, "sample_my_score");
+    assert_int_equal(e.interval_ms, 30000);
+    assert_text(&e, "{'name':'sample-scorer','scoreName':'sample_my_score','sourceType':'Prometheus',"
+                    "'sourceEndpoint':'http://prom.monitoring.svc:9090/api/v1/query_range',"
+                    "'sourceEndpointAuthName':'','sourceEndpointAuthKey':'',"
+                    "'sourceQuery':'sum by (node) (x)','sourceRange':3600,'sourceStep':60,"
+                    "'scoringEndpoint':'http://api:8000/scoring','scoringInterval':30,"
+                    "'scoringEndpointAuthName':'','scoringEndpointAuthKey':'','location':'Internal',"
+                    "'scoreDestination':'AddOnPlacementScore','scoreDimensionFormat':'${node};${pod}'}");
+}
+
+static void writes_all_that_is_set(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e = make(
+        "'name':'own','location':'external','scoreDestination':'none','scoreAggregation':'MAX',"
+        "'scoreRange':{'min':0,'max':1.5},'fallbackScore':-50,'timeout':'10s','source':{'type':'prometheus',"
+        "'host':'https://p/prefix/','params':{'query':'a;b','range':60,'step':5},"
+        "'auth':{'tokenSecretRef':{'name':'ps','key':'pk'}}},'scoring':{'host':'https://s:1/',"
+        "'path':'x?y=1','params':{'name':'N','interval':7,'model':'l r','h':3},"
+        "'auth':{'tokenSecretRef':{'name':'ss','key':'sk'}}}",
+        NULL);
+
+    (void)state;
+    assert_int_equal(e.source, CONFIG_FROM_SPEC);
+    assert_int_equal(e.interval_ms, 7000);
+    assert_text(&e, "{'name':'own','scoreName':'N','sourceType':'Prometheus',"
+                    "'sourceEndpoint':'https://p/prefix/api/v1/query_range','sourceEndpointAuthName':'ps',"
+                    "'sourceEndpointAuthKey':'pk','sourceQuery':'a;b','sourceRange':60,'sourceStep':5,"
+                    "'scoringEndpoint':'https://s:1/x?y=1&h=3&model=l%20r','scoringInterval':7,"
+                    "'scoringEndpointAuthName':'ss','scoringEndpointAuthKey':'sk','location':'External',"
+                    "'scoreDestination':'None','scoreDimensionFormat':'${scoreName}',"
+                    "'scoreAggregation':'max','scoreRange':{'min':0,'max':1.5},'fallbackScore':-50,"
+                    "'timeout':'10s'}");
+}
+
+static void fills_in_defaults(void **state)
+{
+    CLEANUP(effective_done) struct effective e = make(URL, NULL);
+
+    (void)state;
+    assert_int_equal(e.interval_ms, 60000);
+    assert_text(&e, "{'name':'meta','scoreName':'meta','sourceType':'None','sourceEndpoint':'',"
+                    "'sourceEndpointAuthName':'','sourceEndpointAuthKey':'','sourceQuery':'','sourceRange':0,"
+                    "'sourceStep':0,'scoringEndpoint':'http://api:8000/scoring','scoringInterval':60,"
+                    "'scoringEndpointAuthName':'','scoringEndpointAuthKey':'','location':'Internal',"
+                    "'scoreDestination':'AddOnPlacementScore','scoreDimensionFormat':'${scoreName}'}");
+}
+
+/* One field of the summary in each of the ways in which it can be said. */
+static void knows_whose_word_counts(void **state)
+{
+    static const struct {
+        const char *spec, *config, *key, *want;
+    } rows[] = {
+        /* None mode passes over /config. */
+        {GOOD, "{'scoring':{'host':'http://no','params':{'name':'no'}}}", "scoreName", "n"},
+        {GOOD, "{'scoring':{'host':'http://no'}}", "scoringEndpoint", "http://s/scoring"},
+        {GOOD, "{'name':'no','scoring':{}}", "name", "meta"},
+        {"'name':'own'," GOOD, NULL, "name", "own"},
+        /* Full: /config, the spec, the default. */
+        {FULL ",'name':'own'," GOOD, "{'name':'api','scoring':{}}", "name", "api"},
+        {FULL ",'name':'own'," GOOD, "{'scoring':{}}", "name", "own"},
+        {FULL "," GOOD, "{'scoring':{}}", "name", "meta"},
+        {FULL "," GOOD, "{'scoring':{'params':{'name':'api'}}}", "scoreName", "api"},
+        {FULL "," GOOD, "{'name':'no','scoring':{}}", "scoreName", "n"},
+        {FULL ",'name':'own','source':{'type':'none'}", "{'name':'no','scoring':{}}", "scoreName", "own"},
+        {FULL ",'name':'own','source':{'type':'none'}", "{'name':'api','scoring':{}}", "name", "api"},
+        {FULL ",'name':'no','source':{'type':'none'}", "{'scoring':{'params':{'name':'api'}}}", "scoreName",
+         "api"},
+        {FULL ",'source':{'type':'none'}", "{'name':'api','scoring':{}}", "scoreName", "api"},
+        {FULL ",'name':'own','source':{'type':'none'}", "{'scoring':{}}", "scoreName", "own"},
+        {"'name':'own','source':{'type':'none'}," URL, NULL, "scoreName", "own"},
+        {FULL "," GOOD, "{'source':{'host':'http://api'}}", "sourceEndpoint",
+         "http://api/api/v1/query_range"},
+        {FULL "," GOOD, "{'source':{'path':'q'}}", "sourceEndpoint", "http://p/q"},
+        {FULL "," GOOD, "{'source':{'query':'api'}}", "sourceQuery", "api"},
+        {FULL "," GOOD, "{'source':{'params':{'range':5}}}", "sourceQuery", "up"},
+        {FULL "," GOOD, "{'source':{'params':{'range':5}}}", "sourceRange", "5"},
+        {FULL "," GOOD, "{'source':{'params':{'step':5}}}", "sourceRange", "3600"},
+        {FULL "," GOOD, "{'source':{'params':{'step':5}}}", "sourceStep", "5"},
+        {FULL "," GOOD, "{'source':{'type':'NONE'}}", "sourceType", "None"},
+        {FULL "," GOOD, "{'source':{'type':'NONE','host':'x','query':'y'}}", "sourceEndpoint", ""},
+        {FULL "," GOOD, "{'source':{'type':'NONE'}}", "sourceRange", "0"},
+        {FULL ",'source':{'type':'none'},'scoring':{'params':{'name':'n'}}", "{'scoring':{}}", "sourceType",
+         "None"},
+        {FULL ",'scoring':{'params':{'name':'n'}}", "{'scoring':{}}", "sourceType", "None"},
+        {FULL "," GOOD, "{'scoring':{'host':'http://api'}}", "scoringEndpoint", "http://api/scoring"},
+        {FULL "," GOOD, "{'scoring':{'path':'/x'}}", "scoringEndpoint", "http://s/x"},
+        {FULL ",'scoring':{'path':'/own'}", "{'name':'n','source':{'host':'http://prom','query':'q'}}",
+         "scoringEndpoint", "http://api:8000/own"},
+        {FULL "," GOOD, "{'scoring':{'params':{'interval':5}}}", "scoringInterval", "5"},
+        {FULL ",'scoring':{'params':{'name':'n','interval':9}}", "{'source':{'type':'none'}}",
+         "scoringInterval", "9"},
+        {FULL ",'scoring':{'params':{'name':'n','a':1,'b':2}}",
+         "{'source':{'type':'none'},'scoring':{'params':{'b':3,'c':4}}}", "scoringEndpoint",
+         "http://api:8000/scoring?a=1&b=3&c=4"},
+        /* Before the first /config the spec will do when it suffices. */
+        {FULL "," GOOD, NULL, "scoreName", "n"},
+        /* Numbers as users may write them. */
+        {GOOD ",'fallbackScore':5.0", NULL, "fallbackScore", "5"},
+        {GOOD ",'timeout':30", NULL, "timeout", "30"},
+        {GOOD ",'timeout':2.5", NULL, "timeout", "2.5"},
+        {GOOD ",'scoreAggregation':'Last'", NULL, "scoreAggregation", "last"},
+        {GOOD, NULL, "scoreAggregation", NULL},
+        {GOOD, NULL, "sources", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(effective_done) struct effective e = make(rows[i].spec, rows[i].config);
+        CLEANUP(cleanup_free) char *got = member(&e, rows[i].key);
+
+        if (!same_str(got, rows[i].want))
+            print_error("%s with %s: %s is %s\n", rows[i].spec, cstr(rows[i].config), rows[i].key, cstr(got));
+        assert_true(same_str(got, rows[i].want));
+    }
+}
+
+static void says_what_does_not_suffice(void **state)
+{
+#define URL_WANTED "expected an absolute http or https URL with a host"
+#define WAITING    "no configuration has been read from spec.configURL yet, and "
+    static const struct {
+        const char *spec, *config;
+        enum effective_reason reason;
+        const char *why, *score_name;
+    } rows[] = {
+        {"'source':{'host':'http://p','query':'q'}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoring.host: missing, " URL_WANTED, "meta"},
+        {URL ",'source':{'query':'q'}", NULL, EFFECTIVE_INCOMPLETE, "spec.source.host: missing, " URL_WANTED,
+         "meta"},
+        {URL ",'source':{'host':'http://p'}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.source.params.query: missing, expected a PromQL query", "meta"},
+        {URL ",'source':{'host':'p:9090','query':'q'}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.source.host: " URL_WANTED ", got the string \"p:9090/api/v1/query_range\"", "meta"},
+        {URL ",'source':{'host':'http://p','query':' ; '}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.source.params.query: expected a PromQL query, got the string \" ; \"", "meta"},
+        {URL ",'source':{'host':'http://p','query':'q','params':{'range':99999999}}", NULL,
+         EFFECTIVE_INCOMPLETE,
+         "spec.source.params.range: expected a whole number of seconds from 1 to 31622400, got 99999999",
+         "meta"},
+        {URL ",'source':{'host':'http://p','query':'q','params':{'step':99999999}}", NULL,
+         EFFECTIVE_INCOMPLETE,
+         "spec.source.params.step: expected a whole number of seconds from 1 to 86400, got 99999999", "meta"},
+        {URL
+         ",'source':{'host':'http://p','query':'q','auth':{'tokenSecretRef':{'name':'../x','key':'a/b'}}}",
+         NULL, EFFECTIVE_INCOMPLETE,
+         "spec.source.auth.tokenSecretRef.name: expected at most 253 letters, digits, '-', '_' and '.', not "
+         "starting with '.', got the string \"../x\"; spec.source.auth.tokenSecretRef.key: expected at most "
+         "253 letters, digits, '-', '_' and '.', not starting with '.', got the string \"a/b\"",
+         "meta"},
+        {URL ",'scoring':{'params':{'interval':9999999}}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoring.params.interval: expected a whole number of seconds from 1 to 604800, got 9999999",
+         "meta"},
+        {URL ",'scoring':{'params':{'name':'  '}}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoring.params.name: expected a name of 1 to 1024 bytes that is not blank, got the string "
+         "\"  \"",
+         "  "},
+        {URL ",'scoring':{'auth':{'tokenSecretRef':{'name':'a b','key':'k'}}}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoring.auth.tokenSecretRef.name: expected at most 253 letters, digits, '-', '_' and '.', not "
+         "starting with '.', got the string \"a b\"",
+         "meta"},
+        {URL ",'fallbackScore':101", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.fallbackScore: expected a whole number from -100 to 100, got 101", "meta"},
+        {URL ",'scoreRange':{'min':1}", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoreRange.max: missing, expected a finite number", "meta"},
+        {URL ",'scoreRange':7", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.scoreRange: expected an object with min and max, got 7", "meta"},
+        {URL ",'sources':[{'host':'http://p','query':'q'},{'host':'http://p'}]", NULL, EFFECTIVE_INCOMPLETE,
+         "spec.sources[1].params.query: missing, expected a PromQL query", "meta"},
+        {URL ",'sources':[{'type':'none'},{'query':'q'},{'host':'http://p','query':'q'}]", NULL,
+         EFFECTIVE_INCOMPLETE, "spec.sources[1].host: missing, " URL_WANTED, "meta"},
+        /* In the words of whoever wrote it. */
+        {FULL "," GOOD, "{'source':{'host':'p:9090'}}", EFFECTIVE_INCOMPLETE,
+         "source.host in /config: " URL_WANTED ", got the string \"p:9090/api/v1/query_range\"", "n"},
+        {FULL "," GOOD, "{'sources':[{},{'query':' '}]}", EFFECTIVE_INCOMPLETE,
+         "sources[1].params.query in /config: expected a PromQL query, got the string \" \"", "n"},
+        {FULL "," GOOD, "{'scoring':{'host':'x','params':{'interval':9999999,'name':' '}}}",
+         EFFECTIVE_INCOMPLETE,
+         "scoring.params.name in /config: expected a name of 1 to 1024 bytes that is not blank, got the "
+         "string \" \"; scoring.host in /config: " URL_WANTED ", got the string \"x/scoring\"; "
+         "scoring.params.interval in /config: expected a whole number of seconds from 1 to 604800, got "
+         "9999999",
+         " "},
+        {FULL, "{'source':{'type':'none'}}", EFFECTIVE_INCOMPLETE,
+         "spec.scoring.params.name: missing, expected a name of 1 to 1024 bytes that is not blank", NULL},
+        {FULL ",'scoring':{'params':{'name':'n'}}", "{'source':{'query':'q'}}", EFFECTIVE_INCOMPLETE,
+         "spec.source.host: missing, " URL_WANTED, "n"},
+        {"'configSyncMode':'Full','configURL':'http://u:p@api/config','scoring':{'params':{'name':'n'}}",
+         "{'source':{'type':'none'}}", EFFECTIVE_INCOMPLETE, "spec.scoring.host: missing, " URL_WANTED, "n"},
+        /* Nothing synced yet. */
+        {FULL, NULL, EFFECTIVE_WAITING, WAITING "spec.source: missing", NULL},
+        {FULL ",'scoring':{'params':{'name':'n'}}", NULL, EFFECTIVE_WAITING, WAITING "spec.source: missing",
+         "n"},
+        {FULL ",'source':{'type':'none'}", NULL, EFFECTIVE_WAITING,
+         WAITING "spec.scoring.params.name: missing, expected a name of 1 to 1024 bytes that is not blank",
+         NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(effective_done) struct effective e = make(rows[i].spec, rows[i].config);
+
+        assert_string_equal(e.why, rows[i].why);
+        assert_int_equal(e.reason, rows[i].reason);
+        assert_true(same_str(e.score_name, rows[i].score_name));
+        assert_int_equal(e.source, rows[i].config ? CONFIG_FROM_API : CONFIG_FROM_SPEC);
+    }
+}
+
+/* What agents take, and Prometheus does not. */
+static void warns(void **state)
+{
+#define POINTS(range, points) \
+    range " seconds in steps of 1 are " points " points a series, and Prometheus refuses more than 11,000"
+    static const struct {
+        const char *spec, *config, *warning;
+    } rows[] = {
+        {URL ",'source':{'host':'http://p','query':{'query':'q','range':11000,'step':1}}", NULL, ""},
+        {URL ",'source':{'host':'http://p','query':{'query':'q','range':11001,'step':1}}", NULL,
+         "spec.source.params.step: " POINTS("11001", "11002")},
+        {FULL "," GOOD, "{'source':{'params':{'range':86400,'step':1}}}",
+         "source.params.step in /config: " POINTS("86400", "86401")},
+        {URL
+         ",'sources':[{'host':'http://p','query':{'query':'q','range':20000,'step':1}},"
+         "{'host':'http://p','query':'q'},{'host':'http://q','query':{'query':'q','range':30000,'step':1}}]",
+         NULL,
+         "spec.sources[0].params.step: " POINTS("20000", "20001") "; spec.sources[2].params.step: " POINTS(
+             "30000", "30001")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(effective_done) struct effective e = make(rows[i].spec, rows[i].config);
+
+        assert_int_equal(e.reason, EFFECTIVE_OK);
+        assert_string_equal(e.warning, rows[i].warning);
+    }
+}
+
+static void sends_one_agents_query_for_one_place(void **state)
+{
+    static const struct {
+        const char *sources, *query; /* NULL: a list is needed */
+    } rows[] = {
+        {"[{'host':'http://p','query':'a'},{'host':'http://p','query':'b;c'}]", "a;b;c"},
+        {"[{'host':'http://p','query':' a; '},{'host':'http://p','query':' b'}]", "a;;b"},
+        {"[{'host':'http://p','query':'a'},{'type':'none'},{'host':'http://p','query':'b'}]", "a;b"},
+        {"[{'type':'none'},{'host':'http://p','query':'b'}]", "b"},
+        {"[{'host':'http://p','query':'a'},{'host':'http://q','query':'b'}]", NULL},
+        {"[{'host':'http://p','query':'a'},{'host':'http://p','path':'/x','query':'b'}]", NULL},
+        {"[{'host':'http://p','query':'a'},{'host':'http://p','query':{'query':'b','range':5}}]", NULL},
+        {"[{'host':'http://p','query':'a'},{'host':'http://p','query':{'query':'b','step':5}}]", NULL},
+        {"[{'host':'http://p','query':'a','auth':{'tokenSecretRef':{'name':'a','key':'b'}}},"
+         "{'host':'http://p','query':'b'}]",
+         NULL},
+        /* What the first leaves open would swallow the second. */
+        {"[{'host':'http://p','query':'a # note'},{'host':'http://p','query':'b'}]", NULL},
+        {"[{'host':'http://p','query':'a{x=`'},{'host':'http://p','query':'b'}]", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(cleanup_free) char *spec = NULL, *list = NULL, *query = NULL;
+
+        assert_true(asprintf(&spec, URL ",'sources':%s", rows[i].sources) > 0);
+        {
+            CLEANUP(effective_done) struct effective e = make(spec, NULL);
+
+            list = member(&e, "sources");
+            query = member(&e, "sourceQuery");
+        }
+        assert_int_equal(list == NULL, rows[i].query != NULL);
+        if (rows[i].query)
+            assert_string_equal(query, rows[i].query);
+    }
+}
+
+static void lists_several_places(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e = make(FULL ",'sources':[{'auth':{'tokenSecretRef':{'name':'a','key':'b'},"
+                                   "'allowedHosts':['*']}},{'step':1,'query':{'step':7}}],"
+                                   "'scoring':{'params':{'name':'n'}}",
+                              "{'sources':[{'host':'http://p','query':'a'},{'host':'http://q','query':'b'},"
+                              "{'host':'http://r','query':'c'}]}");
+    CLEANUP(cleanup_free) char *list = member(&e, "sources");
+    CLEANUP(cleanup_free) char *top = member(&e, "sourceEndpoint"), *query = member(&e, "sourceQuery");
+    CLEANUP(cleanup_free)
+    char *want = quoted(
+        "[{'sourceType':'Prometheus','sourceEndpoint':'http://p/api/v1/query_range',"
+        "'sourceEndpointAuthName':'a','sourceEndpointAuthKey':'b','sourceQuery':'a','sourceRange':3600,"
+        "'sourceStep':60},{'sourceType':'Prometheus','sourceEndpoint':'http://q/api/v1/query_range',"
+        "'sourceEndpointAuthName':'','sourceEndpointAuthKey':'','sourceQuery':'b','sourceRange':3600,"
+        "'sourceStep':7},{'sourceType':'Prometheus','sourceEndpoint':'http://r/api/v1/query_range',"
+        "'sourceEndpointAuthName':'a','sourceEndpointAuthKey':'b','sourceQuery':'c','sourceRange':3600,"
+        "'sourceStep':60}]");
+
+    (void)state;
+    assert_string_equal(list, want);
+    assert_string_equal(top, "http://p/api/v1/query_range");
+    assert_string_equal(query, "a");
+}
+
+static void takes_one_source_for_all(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e = make(FULL ",'source':{'host':'http://p','path':'/x','query':'own','auth':"
+                                   "{'tokenSecretRef':{'name':'a','key':'b'}}}",
+                              "{'name':'n','sources':[{'query':'a'},{},{'query':'c'}]}");
+    CLEANUP(cleanup_free) char *query = member(&e, "sourceQuery"), *list = member(&e, "sources");
+    CLEANUP(cleanup_free) char *secret = member(&e, "sourceEndpointAuthName");
+
+    (void)state;
+    assert_string_equal(query, "a;own;c");
+    assert_string_equal(secret, "a");
+    assert_null(list);
+}
+
+static void bounds_the_summary(void **state)
+{
+    CLEANUP(cleanup_free) char *spec = malloc(300000);
+    size_t n;
+
+    (void)state;
+    assert_non_null(spec);
+    n = (size_t)sprintf(spec, URL ",'source':{'host':'http://p','query':'");
+    memset(spec + n, 'q', 270000);
+    (void)strcpy(spec + n + 270000, "'}");
+    {
+        CLEANUP(effective_done) struct effective e = make(spec, NULL);
+
+        assert_int_equal(e.reason, EFFECTIVE_INCOMPLETE);
+        assert_string_equal(e.why, "spec: the summary would be longer than 256 KiB");
+    }
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    static const char *const specs[] = {
+        FULL "," GOOD,
+        FULL ",'sources':[{'host':'http://p','query':'a'},{'host':'http://q','query':'b'}],'scoring':{"
+             "'params':{'name':'n','x':1}}",
+        URL ",'source':{'host':'p','query':'q'}",
+        FULL ",'source':{'host':'p','query':'q'}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+        CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(specs[i]);
+
+        FOR_EACH_ALLOCATION_FAILURE(n)
+        {
+            CLEANUP(effective_done) struct effective e = {0};
+            int r = effective_make(&e, "meta", &s, NULL);
+
+            /* A buffer that could not be given back in part is as good as before. */
+            assert_true(r == -ENOMEM || r == 0);
+            assert_true(r == 0 || (oom_happened() && !e.text.p && !e.score_name));
+            assert_true(r < 0 || e.reason == (i < 2   ? EFFECTIVE_OK
+                                              : i < 3 ? EFFECTIVE_INCOMPLETE
+                                                      : EFFECTIVE_WAITING));
+        }
+    }
+}
+
+/* What a status kept is given on as it is, byte for byte, if it is what agents take. */
+static void goes_on_from_a_status(void **state)
+{
+    static const char *const bad[] = {"", "x", "{}", "[]", "{\"scoreName\":\"n\"}", "1,2"};
+    CLEANUP(effective_done) struct effective e = make(GOOD "," URL, NULL), again = {0};
+
+    (void)state;
+    assert_int_equal(effective_resume(&again, buf_str(&e.text), CONFIG_FROM_API), 0);
+    assert_true(again.kept && effective_usable(&again) && again.mode == SYNC_FULL);
+    assert_string_equal(again.score_name, "n");
+    assert_int_equal(again.interval_ms, e.interval_ms);
+    assert_true(str_eq(buf_str(&again.text), buf_str(&e.text)));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct effective none = {.interval_ms = 7};
+
+        assert_int_equal(effective_resume(&none, str_of(bad[i]), CONFIG_FROM_SPEC), -EINVAL);
+        assert_true(none.interval_ms == 7 && !none.kept);
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        CLEANUP(effective_done) struct effective got = {0};
+        int r;
+
+        r = effective_resume(&got, buf_str(&e.text), CONFIG_FROM_SPEC);
+        assert_true((r == 0 && got.mode == SYNC_NONE) || (r == -ENOMEM && oom_happened()));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_the_frameworks_summary),
+        cmocka_unit_test(goes_on_from_a_status),
+        cmocka_unit_test(writes_all_that_is_set),
+        cmocka_unit_test(fills_in_defaults),
+        cmocka_unit_test(knows_whose_word_counts),
+        cmocka_unit_test(says_what_does_not_suffice),
+        cmocka_unit_test(warns),
+        cmocka_unit_test(sends_one_agents_query_for_one_place),
+        cmocka_unit_test(lists_several_places),
+        cmocka_unit_test(takes_one_source_for_all),
+        cmocka_unit_test(bounds_the_summary),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

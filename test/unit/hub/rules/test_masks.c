@@ -1,0 +1,177 @@
+/* Masks: both of their names, what is refused and with which words, and what a pattern matches. */
+#include "controller/hub/rules/masks.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static json_t *parse(const char *text)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(kube_json_parse(&o, str_of(text), NULL), 0);
+    return o;
+}
+
+static void test_globs(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool match;
+    } cases[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"a", "", false},
+        {"abc", "abc", true},
+        {"abc", "abd", false},
+        {"abc", "ab", false},
+        {"ab", "abc", false},
+        {"ABC", "abc", false},
+        {"*", "", true},
+        {"*", "anything", true},
+        {"**", "x", true},
+        {"prod-*", "prod-", true},
+        {"prod-*", "prod-eu-1", true},
+        {"prod-*", "preprod-1", false},
+        {"*-eu", "prod-eu", true},
+        {"*-eu", "prod-eu-1", false},
+        {"*eu*", "prod-eu-1", true},
+        {"a*b*c", "aXbYbZc", true},
+        {"a*b*c", "aXcYb", false},
+        {"*a*a*", "a", false},
+        {"?", "", false},
+        {"?", "a", true},
+        {"?", "ab", false},
+        {"c?", "c1", true},
+        {"c??", "c1", false},
+        {"?", "\xc3\xa4", true},
+        {"?", "\xf0\x9f\x98\x80", true},
+        {"??", "\xc3\xa4", false},
+        {"*?", "\xc3\xa4", true},
+        {"a?c",
+         "a\xc3\xa4"
+         "c",
+         true},
+        {"\xc3\xa4", "\xc3\xa4", true},
+        {"[ab]", "a", false},
+        {"[ab]", "[ab]", true},
+        {"\\*", "*", false},
+        {"a.c", "abc", false},
+        {"*?*?*", "ab", true},
+        {"*?*?*", "a", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        if (glob_match(cases[i].pattern, cases[i].text) != cases[i].match)
+            fail_msg("`%s` and `%s`", cases[i].pattern, cases[i].text);
+}
+
+/* What would take a careless matcher longer than the universe has. */
+static void test_many_stars(void **state)
+{
+    char pattern[202], text[2001];
+
+    (void)state;
+    for (size_t i = 0; i < 200; i += 2) {
+        pattern[i] = '*';
+        pattern[i + 1] = 'a';
+    }
+    pattern[200] = 'b';
+    pattern[201] = '\0';
+    memset(text, 'a', 2000);
+    text[2000] = '\0';
+    assert_false(glob_match(pattern, text));
+    text[1999] = 'b';
+    assert_true(glob_match(pattern, text));
+}
+
+static void test_read(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *why; /* NULL: taken */
+    } cases[] = {
+        {"{}", 0, NULL},
+        {"{\"spec\":{}}", 0, NULL},
+        {"{\"spec\":{\"masks\":null,\"mask\":null}}", 0, NULL},
+        {"{\"spec\":{\"masks\":[]}}", 0, NULL},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}]}}", 1, NULL},
+        {"{\"spec\":{\"mask\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}]}}", 1, NULL},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}],"
+         "\"mask\":[{\"clusterName\":\"b\",\"scoreName\":\"*\",\"more\":1}]}}",
+         2, NULL},
+        {"{\"spec\":{\"masks\":{}}}", 0, "spec.masks: expected a list"},
+        {"{\"spec\":{\"mask\":\"a\"}}", 0, "spec.mask: expected a list"},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"},7]}}", 0,
+         "spec.masks[1].clusterName: expected a name"},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"a\"}]}}", 0, "spec.masks[0].scoreName: expected a name"},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"\",\"scoreName\":\"s\"}]}}", 0,
+         "spec.masks[0].clusterName: expected a name"},
+        {"{\"spec\":{\"mask\":[{\"clusterName\":\"a\",\"scoreName\":5}]}}", 0,
+         "spec.mask[0].scoreName: expected a name"},
+        {"{\"spec\":{\"masks\":[{\"clusterName\":\"a\\u0000b\",\"scoreName\":\"s\"}]}}", 0,
+         "spec.masks[0].clusterName: expected a name"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = parse(cases[i].text);
+        CLEANUP(masks_done) struct masks m = {0};
+        char why[256] = "";
+        int r = masks_read(&m, o, why);
+
+        assert_int_equal(r, cases[i].why ? -EINVAL : 0);
+        assert_int_equal(m.n, cases[i].n);
+        if (cases[i].why && strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
+            fail_msg("%s: %s", cases[i].text, why);
+    }
+}
+
+static void test_match(void **state)
+{
+    json_t *o = parse("{\"spec\":{\"masks\":[{\"clusterName\":\"edge-*\",\"scoreName\":\"gpu\"},"
+                      "{\"clusterName\":\"c?\",\"scoreName\":\"*\"}]}}");
+    CLEANUP(masks_done) struct masks m = {0};
+    char why[256];
+
+    (void)state;
+    assert_int_equal(masks_read(&m, o, why), 0);
+    /* The document stays as long as the masks do. */
+    json_decref(o);
+    assert_true(masks_match(&m, "edge-1", "gpu"));
+    assert_false(masks_match(&m, "edge-1", "cpu"));
+    assert_false(masks_match(&m, "core-1", "gpu"));
+    assert_true(masks_match(&m, "c1", "cpu"));
+    assert_false(masks_match(&m, "c10", "cpu"));
+    assert_false(masks_match(&(struct masks){0}, "c1", "cpu"));
+}
+
+static void test_memory(void **state)
+{
+    json_auto_t *o = parse("{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}]}}");
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        CLEANUP(masks_done) struct masks m = {0};
+        char why[256];
+        int r = masks_read(&m, o, why);
+
+        assert_true(r == 0 ? m.n == 1 : r == -ENOMEM && oom_happened());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_globs), cmocka_unit_test(test_many_stars), cmocka_unit_test(test_read),
+        cmocka_unit_test(test_match), cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

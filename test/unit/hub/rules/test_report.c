@@ -1,0 +1,393 @@
+/* Agents' reports: what is kept of them, and that what is no report changes nothing. */
+#include "controller/hub/rules/report.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void parse(struct report *r, const char *text)
+{
+    assert_int_equal(report_parse(r, str_of(text)), 0);
+}
+
+static const struct report_cell *find(const struct report *r, const char *name)
+{
+    return report_find(r, report_score(str_of(name)));
+}
+
+/* As agent_report.c writes it. */
+static const char sample[] =
+    "{\"configurationInForce\":true,\"scorers\":["
+    "{\"scoreName\":\"cpu\",\"state\":\"ok\",\"lastSuccess\":\"2026-01-01T00:00:00Z\"},"
+    "{\"scoreName\":\"gpu\",\"state\":\"failing\",\"lastSuccess\":null,\"error\":\"connection refused\"},"
+    "{\"scoreName\":\"ä\",\"state\":\"waiting\",\"lastSuccess\":null},"
+    "{\"scoreName\":\"old\",\"state\":\"stale\",\"lastSuccess\":null,\"error\":\"HTTP "
+    "500\",\"placementError\":\"403\"},"
+    "{\"scoreName\":\"none\",\"state\":\"empty\",\"lastSuccess\":null},"
+    "{\"scoreName\":\"place\",\"state\":\"ok\",\"lastSuccess\":null,\"placementError\":\"forbidden\"}],"
+    "\"notShown\":3}";
+
+static void test_sample(void **state)
+{
+    static const struct {
+        const char *name;
+        enum report_state state;
+        bool scores, fails;
+        const char *error;
+    } cases[] = {
+        {"cpu", REPORT_OK, true, false, ""},     {"gpu", REPORT_FAILING, false, true, "connection refused"},
+        {"ä", REPORT_WAITING, false, false, ""}, {"old", REPORT_STALE, false, true, "HTTP 500"},
+        {"none", REPORT_EMPTY, true, false, ""}, {"place", REPORT_OK, false, true, "forbidden"},
+    };
+    CLEANUP(report_done) struct report r = {0};
+
+    (void)state;
+    parse(&r, sample);
+    assert_true(r.there && r.config_ok);
+    assert_null(r.trouble);
+    assert_int_equal(r.n, ARRAY_SIZE(cases));
+    assert_int_equal(r.not_shown, 3);
+    assert_true(r.hash == report_hash(str_of(sample)));
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct report_cell *c = find(&r, cases[i].name);
+
+        assert_non_null(c);
+        assert_int_equal(c->state, cases[i].state);
+        assert_int_equal(report_cell_scores(c), cases[i].scores);
+        assert_int_equal(report_cell_fails(c), cases[i].fails);
+        assert_string_equal(report_error(&r, c), cases[i].error);
+    }
+    assert_null(find(&r, "other"));
+    assert_null(find(&(struct report){0}, "cpu"));
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REPORT_STATES; i++) {
+        CLEANUP(report_done) struct report r = {0};
+        char text[128];
+
+        (void)snprintf(text, sizeof(text), "{\"scorers\":[{\"scoreName\":\"s\",\"state\":\"%s\"}]}",
+                       report_state_word((enum report_state)i));
+        parse(&r, text);
+        assert_int_equal(find(&r, "s")->state, i);
+    }
+}
+
+static void test_refused(void **state)
+{
+    static const char *const cases[] = {
+        " ",
+        "[]",
+        "\"x\"",
+        "null",
+        "{}",
+        "{\"other\":1}",
+        "{\"scorers\":{}}",
+        "{\"configurationInForce\":\"yes\"}",
+        "{\"scorers\":[]",
+        "{\"scorers\":[]} x",
+        "{\"scorers\":[{\"scoreName\":\"a\",\"state\":\"ok\"},]}",
+        "{\"scorers\":[{\"scoreName\":\"\xff\",\"state\":\"ok\"}]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct report r = {.n = 5};
+
+        if (report_parse(&r, str_of(cases[i])) != -EINVAL || r.n != 5)
+            fail_msg("%s", cases[i]);
+    }
+}
+
+static void test_not_there(void **state)
+{
+    CLEANUP(report_done) struct report r = {.n = 5, .there = true};
+
+    (void)state;
+    parse(&r, "");
+    assert_false(r.there);
+    assert_int_equal(r.n, 0);
+    assert_int_equal(report_parse(&r, (struct str){0}), 0);
+    assert_false(r.there);
+}
+
+/* What another version of the agent may say. */
+static void test_odd_members(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t n, not_shown;
+        bool config_ok;
+        const char *trouble;
+    } cases[] = {
+        {"{\"configurationInForce\":true}", 0, 0, true, NULL},
+        {"{\"configurationInForce\":false,\"new\":{\"a\":[1]}}", 0, 0, false, NULL},
+        {"{\"configurationInForce\":1,\"scorers\":[]}", 0, 0, false, NULL},
+        {"{\"scorers\":[1,null,\"a\",[],{},{\"scoreName\":\"a\",\"state\":\"ok\",\"more\":{}}]}", 1, 0, false,
+         NULL},
+        {"{\"scorers\":[{\"scoreName\":\"\",\"state\":\"ok\"},{\"state\":\"ok\"},{\"scoreName\":3,\"state\":"
+         "\"ok\"}]}",
+         0, 0, false, NULL},
+        {"{\"scorers\":[{\"scoreName\":\"a\"},{\"scoreName\":\"b\",\"state\":\"OK\"},{\"scoreName\":\"c\","
+         "\"state\":1}]}",
+         0, 0, false, NULL},
+        {"{\"scorers\":[],\"notShown\":999999999}", 0, 999999999, false, NULL},
+        {"{\"scorers\":[],\"notShown\":1e3}", 0, 0, false, NULL},
+        {"{\"scorers\":[],\"notShown\":-4}", 0, 0, false, NULL},
+        {"{\"scorers\":[],\"notShown\":\"4\"}", 0, 0, false, NULL},
+        {"{\"scorers\":[],\"notShown\":99999999999999999999}", 0, 0, false, NULL},
+        {"{\"scorers\":[],\"hubError\":\"no answer\"}", 0, 0, false, "no answer"},
+        {"{\"scorers\":[],\"hubError\":\"no answer\",\"configurationProblems\":\"1:2: a\\n3:4: \\u001b[b\"}",
+         0, 0, false, "1:2: a 3:4:  [b"},
+        {"{\"scorers\":[],\"hubError\":\"no answer\",\"configurationProblems\":\" \\n\"}", 0, 0, false,
+         "no answer"},
+        {"{\"scorers\":[],\"hubError\":null,\"configurationProblems\":7}", 0, 0, false, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+
+        parse(&r, cases[i].text);
+        if (!r.there || r.n != cases[i].n || r.not_shown != cases[i].not_shown ||
+            r.config_ok != cases[i].config_ok || strcmp(cstr(r.trouble), cstr(cases[i].trouble)) != 0)
+            fail_msg("%s: %u cells, trouble `%s`", cases[i].text, r.n, cstr(r.trouble));
+    }
+}
+
+static void test_escaped_name(void **state)
+{
+    CLEANUP(report_done) struct report r = {0};
+
+    (void)state;
+    parse(&r, "{\"scorers\":[{\"scoreName\":\"a\\/\\u00e4\\\"\",\"st\\u0061te\":\"o\\u006b\"}]}");
+    assert_non_null(find(&r, "a/\xc3\xa4\""));
+}
+
+static void test_first_of_one_name(void **state)
+{
+    CLEANUP(report_done) struct report r = {0};
+
+    (void)state;
+    parse(&r,
+          "{\"scorers\":[{\"scoreName\":\"a\",\"state\":\"ok\"},{\"scoreName\":\"b\",\"state\":\"empty\"},"
+          "{\"scoreName\":\"a\",\"state\":\"failing\",\"error\":\"x\"}]}");
+    assert_int_equal(r.n, 2);
+    assert_int_equal(find(&r, "a")->state, REPORT_OK);
+    assert_int_equal(r.n_errors, 0);
+}
+
+/* n failing scorers, with `different` errors in turn. */
+static void put_failing(struct buf *text, unsigned n, unsigned different)
+{
+    assert_int_equal(
+        buf_puts(text, "{\"scorers\":[{\"scoreName\":\"good\",\"state\":\"ok\",\"error\":\"not told\"}"), 0);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(buf_printf(text, ",{\"scoreName\":\"s%u\",\"state\":\"failing\",\"error\":\"e%u\"}",
+                                    i, i % different),
+                         0);
+    assert_int_equal(buf_puts(text, "]}"), 0);
+}
+
+/* With Prometheus down all scorers say the same, and each of them is to say it. */
+static void test_errors(void **state)
+{
+    static const struct {
+        unsigned n, different;
+    } cases[] = {{12, 12}, {300, 1}, {300, 64}, {300, 65}, {70, 70}};
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        CLEANUP(report_done) struct report r = {0};
+        BUF_AUTO(text, 1 << 16);
+
+        put_failing(&text, cases[k].n, cases[k].different);
+        assert_int_equal(report_parse(&r, buf_str(&text)), 0);
+        assert_int_equal(r.n_errors, cases[k].different < 64 ? cases[k].different : 64);
+        for (unsigned i = 0; i < cases[k].n; i++) {
+            char name[16], error[16];
+
+            (void)snprintf(name, sizeof(name), "s%u", i);
+            (void)snprintf(error, sizeof(error), "e%u", i % cases[k].different);
+            assert_true(report_cell_fails(find(&r, name)));
+            assert_string_equal(report_error(&r, find(&r, name)), i % cases[k].different < 64 ? error : "");
+        }
+        assert_string_equal(report_error(&r, find(&r, "good")), "");
+    }
+}
+
+static void test_last_success(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t seconds;
+    } cases[] = {
+        {"null", 0},
+        {"\"2026-11-21T06:23:01.123Z\"", 1795242181},
+        {"\"2026-11-21T06:23:01Z\"", 1795242181},
+        {"\"1970-01-01T00:00:00Z\"", 0},
+        {"\"1969-01-01T00:00:00Z\"", 0},
+        {"\"2106-02-07T06:28:15Z\"", UINT32_MAX},
+        {"\"2106-02-07T06:28:16Z\"", 0},
+        {"\"2026-11-21T06:23\"", 0},
+        {"\"yesterday, or the day before\"", 0},
+        {"\"\"", 0},
+        {"1795242181", 0},
+    };
+
+    (void)state;
+    assert_int_equal(sizeof(struct report_cell), 16);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        char text[256];
+
+        (void)snprintf(text, sizeof(text),
+                       "{\"scorers\":[{\"scoreName\":\"s\",\"lastSuccess\":%s,\"state\":\"ok\"}]}",
+                       cases[i].text);
+        parse(&r, text);
+        if (find(&r, "s")->succeeded != cases[i].seconds)
+            fail_msg("%s is %u", cases[i].text, find(&r, "s")->succeeded);
+    }
+}
+
+/* A report is news for what it says, not for its times. */
+static void test_same(void **state)
+{
+#define ONE(state, time, more) \
+    "{\"scorers\":[{\"scoreName\":\"cpu\",\"state\":\"" state "\",\"lastSuccess\":" time more "}]}"
+#define AT(time) "\"2026-01-01T" time "Z\""
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } cases[] = {
+        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:00:00"), ""), true},
+        {ONE("ok", AT("00:00:00"), ""), ONE("ok", AT("00:10:00"), ""), true},
+        {ONE("ok", "null", ""), ONE("ok", AT("00:00:00"), ""), false},
+        {ONE("ok", "null", ""), ONE("empty", "null", ""), false},
+        {ONE("failing", "null", ",\"error\":\"x\""), ONE("failing", "null", ",\"error\":\"y\""), false},
+        {ONE("failing", "null", ",\"error\":\"x\""), ONE("failing", "null", ",\"error\":\"x\""), true},
+        {ONE("ok", "null", ""), ONE("ok", "null", ",\"placementError\":\"x\""), false},
+        {ONE("ok", "null", ""), "{\"scorers\":[]}", false},
+        {"{\"scorers\":[]}", "", false},
+        {"{\"scorers\":[]}", "{\"scorers\":[],\"notShown\":1}", false},
+        {"{\"scorers\":[]}", "{\"scorers\":[],\"hubError\":\"x\"}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report a = {0}, b = {0};
+
+        parse(&a, cases[i].a);
+        parse(&b, cases[i].b);
+        assert_int_equal(report_same(&a, &b), cases[i].same);
+    }
+}
+
+static void test_refused_configuration(void **state)
+{
+    static const struct {
+        const char *text;
+        bool refused;
+    } cases[] = {
+        {"{\"configurationInForce\":false,\"configurationProblems\":\"f:1:2: error: no\"}", true},
+        {"{\"configurationInForce\":true,\"configurationProblems\":\"f:1:2: warning: odd\"}", false},
+        {"{\"configurationInForce\":false,\"hubError\":\"no answer\"}", false}, /* none has been read yet */
+        {"{\"configurationInForce\":false,\"configurationProblems\":\"\"}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+
+        parse(&r, cases[i].text);
+        if (r.refused != cases[i].refused)
+            fail_msg("%s", cases[i].text);
+    }
+}
+
+static void test_long_error(void **state)
+{
+    CLEANUP(report_done) struct report r = {0};
+    BUF_AUTO(text, 1 << 16);
+    const char *error;
+
+    (void)state;
+    assert_int_equal(
+        buf_puts(&text, "{\"scorers\":[{\"scoreName\":\"s\",\"state\":\"failing\",\"error\":\"\\n"), 0);
+    for (unsigned i = 0; i < 300; i++)
+        assert_int_equal(buf_puts(&text, "ä\\t"), 0);
+    assert_int_equal(buf_puts(&text, "\"}]}"), 0);
+    assert_int_equal(report_parse(&r, buf_str(&text)), 0);
+    error = report_error(&r, find(&r, "s"));
+    assert_in_range(strlen(error), REPORT_ERROR_BYTES - 6, REPORT_ERROR_BYTES - 1);
+    assert_memory_equal(error, "ä ä ", 6);
+    assert_string_equal(error + strlen(error) - 3, "...");
+}
+
+static void test_too_many(void **state)
+{
+    CLEANUP(report_done) struct report r = {0};
+    BUF_AUTO(text, 1 << 20);
+
+    (void)state;
+    assert_int_equal(buf_puts(&text, "{\"notShown\":2,\"scorers\":[0"), 0);
+    for (unsigned i = 0; i < REPORT_MAX_CELLS + 5; i++)
+        assert_int_equal(buf_printf(&text, ",{\"scoreName\":\"s%u\",\"state\":\"ok\"}", i), 0);
+    assert_int_equal(buf_puts(&text, "]}"), 0);
+    assert_int_equal(report_parse(&r, buf_str(&text)), 0);
+    assert_int_equal(r.n, REPORT_MAX_CELLS);
+    assert_int_equal(r.not_shown, 7);
+    assert_non_null(find(&r, "s0"));
+    assert_non_null(find(&r, "s4095"));
+    assert_null(find(&r, "s4096"));
+}
+
+static void test_memory(void **state)
+{
+    static const char text[] = "{\"configurationInForce\":false,\"configurationProblems\":\"p\",\"scorers\":["
+                               "{\"scoreName\":\"a\\/"
+                               "b\",\"state\":\"failing\",\"error\":\"e\"},{\"scoreName\":\"b\",\"state\":"
+                               "\"stale\",\"error\":\"f\"}]}";
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct report r = {.n = 5};
+        int e = report_parse(&r, str_of(text));
+
+        if (e == 0) {
+            assert_int_equal(r.n, 2);
+            report_done(&r);
+        } else {
+            assert_true(e == -ENOMEM && oom_happened() && r.n == 5);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_there),
+        cmocka_unit_test(test_odd_members),
+        cmocka_unit_test(test_escaped_name),
+        cmocka_unit_test(test_first_of_one_name),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_last_success),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_refused_configuration),
+        cmocka_unit_test(test_long_error),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

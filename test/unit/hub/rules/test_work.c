@@ -1,0 +1,347 @@
+/* ManifestWorks: what is written, and what is seen in one that others have written to as well. */
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const char summaries[] = "[{\"name\":\"a\",\"sourceQuery\":\"up{job=\\\"x\\\"} > 1\"}]";
+
+static json_t *parse(struct str text)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(kube_json_parse(&o, text, NULL), 0);
+    return o;
+}
+
+/* A work as the API server has it some time after its creation. */
+static json_t *sample(void)
+{
+    BUF_AUTO(text, 1 << 16);
+    json_t *o, *metadata;
+
+    assert_int_equal(work_object(&text, "c1", "dynamic-scoring", str_of(summaries)), 0);
+    o = parse(buf_str(&text));
+    metadata = kube_get(o, "metadata", NULL);
+    assert_int_equal(json_object_update_new(metadata, json_pack("{s:i, s:[s], s:s}", "generation", 2,
+                                                                "finalizers", "work-agent", "uid", "u")),
+                     0);
+    assert_int_equal(json_object_set_new(kube_get(o, "metadata", "labels", NULL), "others", json_string("x")),
+                     0);
+    assert_int_equal(json_object_set_new(json_array_get(kube_list(o, "spec", "manifestConfigs", NULL), 0),
+                                         "feedbackScrapeType", json_string("Poll")),
+                     0);
+    assert_int_equal(
+        json_object_update_new(kube_get(o, "spec", NULL),
+                               json_pack("{s:{s:s}}", "deleteOption", "propagationPolicy", "Orphan")),
+        0);
+    return o;
+}
+
+static struct work_found look(const json_t *o)
+{
+    struct work_found f;
+
+    memset(&f, 0x55, sizeof(f));
+    work_look(&f, o, "dynamic-scoring");
+    return f;
+}
+
+static void test_object(void **state)
+{
+    static const char want[] =
+        "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\",\"metadata\":{"
+        "\"name\":\"dynamic-scoring-config-manifestwork\",\"namespace\":\"c1\",\"labels\":{"
+        "\"dynamic-scoring.open-cluster-management.io/managed-by\":\"controller\","
+        "\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"spec\":{\"workload\":{\"manifests\":["
+        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"dynamic-scoring-config\","
+        "\"namespace\":\"agents\",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},"
+        "\"data\":{\"summaries\":\"[{\\\"a\\\":\\\"\\\\n\\\"}]\"}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"dynamic-scoring-status\","
+        "\"namespace\":\"agents\"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\","
+        "\"resource\":\"configmaps\",\"name\":\"dynamic-scoring-status\",\"namespace\":\"agents\"},"
+        "\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\",\"jsonPaths\":"
+        "["
+        "{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}";
+    BUF_AUTO(text, 1 << 16);
+
+    (void)state;
+    assert_int_equal(work_object(&text, "c1", "agents", STR("[{\"a\":\"\\n\"}]")), 0);
+    assert_int_equal(buf_putc(&text, '\0'), 0);
+    assert_string_equal(text.p, want);
+}
+
+/* A patch names what is ours, and nothing else: null would take away, an absent member stays. */
+static void test_patch(void **state)
+{
+    BUF_AUTO(object_text, 1 << 16);
+    BUF_AUTO(patch_text, 1 << 16);
+    json_auto_t *object = NULL, *patch = NULL;
+
+    (void)state;
+    assert_int_equal(work_object(&object_text, "c1", "agents", str_of(summaries)), 0);
+    assert_int_equal(work_patch(&patch_text, "agents", str_of(summaries)), 0);
+    object = parse(buf_str(&object_text));
+    patch = parse(buf_str(&patch_text));
+    assert_int_equal(json_object_size(patch), 2);
+    assert_true(json_equal(kube_get(patch, "spec", NULL), kube_get(object, "spec", NULL)));
+    assert_true(json_equal(kube_get(patch, "metadata", "labels", NULL),
+                           kube_get(object, "metadata", "labels", NULL)));
+    assert_int_equal(json_object_size(kube_get(patch, "metadata", NULL)), 1);
+    assert_int_equal(json_object_size(kube_get(patch, "spec", NULL)), 2);
+}
+
+static void test_names_are_escaped(void **state)
+{
+    BUF_AUTO(text, 1 << 16);
+    json_auto_t *o = NULL;
+    struct work_found f;
+
+    (void)state;
+    assert_int_equal(work_object(&text, "c\"1", "a\\\"b", (struct str){0}), 0);
+    o = parse(buf_str(&text));
+    assert_string_equal(kube_namespace(o), "c\"1");
+    work_look(&f, o, "a\\\"b");
+    assert_true(f.frame && f.hash == plan_hash(STR("")));
+}
+
+/* The frame is what WORK_FRAME_BYTES is for. */
+static void test_size(void **state)
+{
+    BUF_AUTO(text, 1 << 16);
+    BUF_AUTO(small, 100);
+
+    (void)state;
+    assert_int_equal(work_object(&text, "c1", "dynamic-scoring", STR("")), 0);
+    assert_true(text.n < WORK_FRAME_BYTES / 2);
+    assert_int_equal(buf_putc(&small, 'x'), 0);
+    assert_int_equal(work_object(&small, "c1", "dynamic-scoring", STR("")), -EFBIG);
+    assert_int_equal(work_patch(&small, "dynamic-scoring", STR("")), -EFBIG);
+    assert_int_equal(small.n, 1);
+}
+
+static void test_look(void **state)
+{
+    json_auto_t *o = sample();
+    struct work_found f = look(o);
+
+    (void)state;
+    assert_true(f.exists && f.ours && f.frame && !f.deleting && !f.applied && !f.available);
+    assert_true(f.hash == plan_hash(str_of(summaries)));
+    assert_string_equal(f.why, "");
+    f = look(NULL);
+    assert_false(f.exists || f.ours || f.frame || f.deleting || f.applied || f.available || f.hash ||
+                 f.why[0]);
+}
+
+/* Each is merged into the sample; labels replace its labels. */
+static void test_frame(void **state)
+{
+    static const struct {
+        const char *patch;
+        bool frame, ours, has_hash, deleting;
+    } cases[] = {
+        {"{\"metadata\":{\"annotations\":{\"a\":\"b\"}}}", true, true, true, false},
+        {"{\"spec\":{\"executor\":{\"subject\":{}}}}", true, true, true, false},
+        {"{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}", true, true, true, true},
+        {"{\"metadata\":{\"deletionTimestamp\":null}}", true, true, true, false},
+        {"{\"metadata\":{\"labels\":{}}}", false, false, true, false},
+        {"{\"metadata\":{\"labels\":{\"dynamic-scoring.open-cluster-management.io/"
+         "managed-by\":\"controller\"}}}",
+         false, true, true, false},
+        {"{\"metadata\":{\"labels\":{\"dynamic-scoring.open-cluster-management.io/managed-by\":\"you\"}}}",
+         false, false, true, false},
+        {"{\"spec\":{\"manifestConfigs\":[]}}", false, true, true, false},
+        {"{\"spec\":{\"manifestConfigs\":null}}", false, true, true, false},
+        {"{\"spec\":{\"manifestConfigs\":[{},{}]}}", false, true, true, false},
+        {"{\"spec\":{\"workload\":{\"manifests\":[]}}}", false, true, false, false},
+        {"{\"spec\":{\"workload\":{\"manifests\":[{\"data\":{\"summaries\":\"[]\"}}]}}}", false, true, true,
+         false},
+        {"{\"spec\":{\"workload\":{\"manifests\":[{\"data\":{\"summaries\":1}}]}}}", false, true, false,
+         false},
+        {"{\"spec\":null}", false, true, false, false},
+        {"{\"spec\":[]}", false, true, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = sample(), *patch = parse(str_of(cases[i].patch));
+        json_t *labels = kube_get(patch, "metadata", "labels", NULL);
+        struct work_found f;
+
+        assert_int_equal(json_object_update_recursive(o, patch), 0);
+        if (labels)
+            assert_int_equal(json_object_set(kube_get(o, "metadata", NULL), "labels", labels), 0);
+        f = look(o);
+        if (f.frame != cases[i].frame || f.ours != cases[i].ours || !f.hash == cases[i].has_hash ||
+            f.deleting != cases[i].deleting)
+            fail_msg("%s: frame %d, ours %d", cases[i].patch, f.frame, f.ours);
+    }
+}
+
+static void test_frame_manifests(void **state)
+{
+    json_auto_t *o = sample();
+    json_t *list = kube_list(o, "spec", "workload", "manifests", NULL), *first = json_array_get(list, 0);
+    json_t *data = kube_get(first, "data", NULL), *metadata = kube_get(first, "metadata", NULL);
+    struct work_found f;
+
+    (void)state;
+    assert_int_equal(json_object_set_new(data, "summaries", json_string("[]")), 0);
+    f = look(o);
+    assert_true(f.frame && f.hash == plan_hash(STR("[]")));
+    assert_int_equal(json_object_set_new(metadata, "creationTimestamp", json_null()), 0);
+    assert_true(look(o).frame);
+    assert_int_equal(json_object_set_new(data, "more", json_string("x")), 0);
+    assert_false(look(o).frame);
+    assert_int_equal(json_object_del(data, "more"), 0);
+    assert_true(look(o).frame);
+    work_look(&f, o, "elsewhere");
+    assert_false(f.frame);
+    assert_int_equal(json_array_append_new(list, json_object()), 0);
+    assert_false(look(o).frame);
+    assert_int_equal(json_array_remove(list, 2), 0);
+    assert_true(look(o).frame);
+    assert_int_equal(json_object_set_new(kube_get(metadata, "labels", NULL), "app.kubernetes.io/managed-by",
+                                         json_string("you")),
+                     0);
+    assert_false(look(o).frame);
+}
+
+#define APPLIED(status, generation, message)                                                             \
+    "{\"type\":\"Applied\",\"status\":\"" status "\",\"observedGeneration\":" #generation ",\"reason\":" \
+    "\"R\",\"message\":\"" message "\"}"
+#define CONDITIONS(list) "{\"conditions\":[" list "],\"resourceStatus\":{\"manifests\":["
+#define CONFIGMAP(list)                                                                                    \
+    "{\"resourceMeta\":{\"kind\":\"ConfigMap\",\"name\":\"dynamic-scoring-config\"},\"conditions\":[" list \
+    "]}"
+#define ONE(status, message) "{\"type\":\"Applied\",\"status\":\"" status "\",\"message\":\"" message "\"}"
+
+/* The sample is of generation 2. */
+static void test_conditions(void **state)
+{
+    static const struct {
+        const char *status;
+        bool applied, available;
+        const char *why;
+    } cases[] = {
+        {"{}", false, false, ""},
+        {"[]", false, false, ""},
+        {CONDITIONS(APPLIED("True", 2, "done")) "]}}", true, false, ""},
+        {CONDITIONS(APPLIED("True", 3, "done")) "]}}", true, false, ""},
+        {CONDITIONS(APPLIED("True", 1, "done")) "]}}", false, false, ""},
+        {CONDITIONS("{\"type\":\"Applied\",\"status\":\"True\"}") "]}}", false, false, ""},
+        {CONDITIONS(
+             "1,{\"type\":3},{\"type\":\"Available\",\"status\":\"True\",\"observedGeneration\":2}") "]}}",
+         false, true, ""},
+        {CONDITIONS("{\"type\":\"Available\",\"status\":\"False\",\"observedGeneration\":2}") "]}}", false,
+         false, ""},
+        {CONDITIONS(APPLIED("False", 2, "not\\nall")) "]}}", false, false, "not all"},
+        {CONDITIONS(APPLIED("False", 1, "before")) "]}}", false, false, ""},
+        {CONDITIONS(APPLIED("False", 2, "")) "]}}", false, false, "R"},
+        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", false, false, "this"},
+        {CONDITIONS(APPLIED("False", 2, "all")) CONFIGMAP(ONE("True", "this")) "]}}", false, false, "all"},
+        {CONDITIONS(APPLIED("True", 2, "all")) CONFIGMAP(ONE("False", "this")) "]}}", true, false, ""},
+        {CONDITIONS("") "1," CONFIGMAP(APPLIED("False", 1, "before")) "]}}", false, false, ""},
+        {CONDITIONS("") "{}," CONFIGMAP(APPLIED("False", 2, "now")) "]}}", false, false, "now"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = sample();
+        struct work_found f;
+
+        assert_int_equal(json_object_set_new(o, "status", parse(str_of(cases[i].status))), 0);
+        f = look(o);
+        if (f.applied != cases[i].applied || f.available != cases[i].available ||
+            strcmp(f.why, cases[i].why) != 0)
+            fail_msg("%s: %s", cases[i].status, f.why);
+    }
+}
+
+#define FEEDBACK(meta, values)                                                                    \
+    "{\"status\":{\"resourceStatus\":{\"manifests\":[7,{\"resourceMeta\":{\"name\":\"other\"}},{" \
+    "\"resourceMeta\":{" meta "},\"statusFeedback\":{\"values\":" values "}}]}}}"
+#define VALUE(name, type, value) "{\"name\":\"" name "\",\"fieldValue\":{\"type\":\"" type "\"," value "}}"
+#define STATUS_MAP               "\"kind\":\"ConfigMap\",\"name\":\"dynamic-scoring-status\""
+
+static void test_feedback(void **state)
+{
+    static const struct {
+        const char *object, *text; /* NULL: none */
+    } cases[] = {
+        {FEEDBACK(STATUS_MAP, "[" VALUE("status", "String", "\"string\":\"{}\"") "]"), "{}"},
+        {FEEDBACK(STATUS_MAP, "[" VALUE("a", "String", "\"string\":\"x\"") "," VALUE("status", "String",
+                                                                                     "\"string\":\"\"") "]"),
+         ""},
+        {FEEDBACK("\"resource\":\"configmaps\",\"name\":\"dynamic-scoring-status\"",
+                  "[" VALUE("status", "String", "\"string\":\"{}\"") "]"),
+         "{}"},
+        {FEEDBACK("\"kind\":\"Secret\",\"name\":\"dynamic-scoring-status\"",
+                  "[" VALUE("status", "String", "\"string\":\"{}\"") "]"),
+         NULL},
+        {FEEDBACK("\"kind\":\"ConfigMap\",\"name\":\"else\"",
+                  "[" VALUE("status", "String", "\"string\":\"{}\"") "]"),
+         NULL},
+        {FEEDBACK(STATUS_MAP, "[" VALUE("status", "Integer", "\"integer\":1") "]"), NULL},
+        {FEEDBACK(STATUS_MAP, "[" VALUE("status", "JsonRaw", "\"string\":\"{}\"") "]"), NULL},
+        {FEEDBACK(STATUS_MAP, "[" VALUE("status", "String", "\"string\":1") "]"), NULL},
+        {FEEDBACK(STATUS_MAP, "[1,{}]"), NULL},
+        {FEEDBACK(STATUS_MAP, "{}"), NULL},
+        {"{}", NULL},
+        {"[]", NULL},
+    };
+
+    (void)state;
+    assert_null(work_feedback(NULL).p);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = parse(str_of(cases[i].object));
+        struct str text = work_feedback(o);
+
+        if (!text.p != !cases[i].text || !str_eq(text, str_of(cases[i].text)))
+            fail_msg("%s", cases[i].object);
+    }
+}
+
+static void test_memory(void **state)
+{
+    json_auto_t *o = sample();
+
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        BUF_AUTO(text, 1 << 16);
+        int r = work_object(&text, "c1", "dynamic-scoring", str_of(summaries));
+        struct work_found f;
+
+        if (r == 0)
+            r = work_patch(&text, "dynamic-scoring", str_of(summaries));
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        /* A work that looks unlike ours is written once more than need be, no worse. */
+        f = look(o);
+        assert_true(f.exists && f.hash == plan_hash(str_of(summaries)) && (f.frame || oom_happened()));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_object),
+        cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_names_are_escaped),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_frame),
+        cmocka_unit_test(test_frame_manifests),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_feedback),
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* A hub at work, with an API server that lies, refuses and hangs; objects are handed in as the watches would. */
+#ifndef DS_TEST_HUB_WORLD_H
+#define DS_TEST_HUB_WORLD_H
+
+#include "controller/hub/state/hub_internal.h"
+#include "test/fakes/fake_kube.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define HELD  ",\"finalizers\":[\"" HUB_FINALIZER "\"]"
+#define OURS  "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/namespaces/hub-ns/"
+#define WORKS "/apis/work.open-cluster-management.io/v1/namespaces/"
+
+struct world {
+    struct fake_kube *f;
+    struct metrics *metrics;
+    struct hub *hub;
+};
+
+static inline void push_empty_list(struct world *w, const char *path)
+{
+    static const char list[] = "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}";
+    static const char stays[] = "                                        ";
+
+    fake_push(w->f->server, (struct fake_answer){.body = list, .only_path = path});
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG_LATE, .body = stays, .only_path = path});
+}
+
+static inline void turn_until(struct world *w, bool (*ready)(struct world *w))
+{
+    for (unsigned i = 0; i < 4000 && !ready(w); i++)
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    assert_true(ready(w));
+}
+
+static inline bool is_active(struct world *w)
+{
+    return w->hub->active;
+}
+
+static inline int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    struct hub_options o = {
+        .namespace = "hub-ns",
+        .agent_namespace = "agents",
+        .identity = "me",
+        .probe = {.interval_ms = 600000, .timeout_ms = 5000, .unhealthy_after = 3, .healthy_after = 1},
+        .api_qps = 100,
+        .api_burst = 100,
+    };
+
+    assert_non_null(w);
+    w->f = fake_kube_new();
+    fake_default(w->f->server, (struct fake_answer){.body = "{}"});
+    push_empty_list(w, OURS "dynamicscorers");
+    push_empty_list(w, OURS "dynamicscoringconfigs");
+    push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
+    push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
+    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    o.loop = w->f->loop;
+    o.http = w->f->http;
+    o.kube = w->f->kube;
+    o.metrics = w->metrics;
+    assert_int_equal(hub_new(&w->hub, &o), 0);
+    turn_until(w, is_active);
+    *state = w;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct world *w = *state;
+
+    w->hub = hub_free(w->hub);
+    w->metrics = metrics_free(w->metrics);
+    w->f = fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+/* ---- What the watches would say ---- */
+
+static inline void tell(struct world *w, void (*set)(void *hub, json_t *object), const char *text)
+{
+    json_t *o = json_loads(text, 0, NULL);
+
+    assert_non_null(o);
+    set(w->hub, o);
+    json_decref(o);
+}
+
+static inline void tell_cluster(struct world *w, const char *name)
+{
+    tell(w, hub_managed_set,
+         fake_kube_text(w->f, "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"hubAcceptsClient\":true}}", name));
+}
+
+static inline void tell_config(struct world *w, const char *more)
+{
+    tell(w, hub_config_set,
+         fake_kube_text(w->f, "{\"metadata\":{\"name\":\"" HUB_CONFIG "\",\"uid\":\"u\"%s},\"spec\":{}}",
+                        more));
+}
+
+static inline void tell_scorer(struct world *w)
+{
+    tell(w, hub_scorer_set,
+         fake_kube_text(
+             w->f,
+             "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
+             "\"2026-01-01T00:00:00Z\"},\"spec\":{\"configURL\":\"%s\",\"source\":{\"type\":\"None\"},"
+             "\"scoring\":{\"params\":{\"name\":\"score\",\"interval\":60}}}}",
+             fake_url(w->f->server, "/config")));
+}
+
+/* The newest write of a cluster's work; NULL without. */
+static inline const struct fake_request *written(struct world *w, const char *method, const char *cluster)
+{
+    const char *path = fake_kube_text(w->f, WORKS "%s/manifestworks", cluster);
+
+    for (size_t i = fake_requests(w->f->server); i-- > 0;) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        if (strcmp(rq->method, method) == 0 && strncmp(rq->target, path, strlen(path)) == 0)
+            return rq;
+    }
+    return NULL;
+}
+
+/* The clock is the test's: time passes until it is so. */
+static inline const struct fake_request *wait_written(struct world *w, const char *method,
+                                                      const char *cluster)
+{
+    for (unsigned i = 0; i < 500 && !written(w, method, cluster); i++) {
+        fake_kube_advance(w->f, 20);
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    }
+    assert_non_null(written(w, method, cluster));
+    return written(w, method, cluster);
+}
+
+static inline void pass_time(struct world *w, int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i += 100) {
+        fake_kube_advance(w->f, 100);
+        assert_int_equal(loop_turn(w->f->loop, 2), 0);
+    }
+}
+
+static inline struct hub_cluster *cluster(struct world *w, const char *name)
+{
+    struct hub_cluster *c = map_get(&w->hub->clusters, name);
+
+    assert_non_null(c);
+    return c;
+}
+
+/* As the API server would tell of what was written. */
+static inline void tell_work(struct world *w, const char *body, const char *name)
+{
+    json_t *o = json_loads(body, 0, NULL);
+
+    assert_non_null(o);
+    assert_int_equal(json_object_set_new(json_object_get(o, "metadata"), "namespace", json_string(name)), 0);
+    hub_work_set(w->hub, o);
+    json_decref(o);
+}
+
+#endif

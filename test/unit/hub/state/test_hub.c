@@ -1,0 +1,242 @@
+/* The controller's core with an API server that lies, refuses and hangs; what a good one does is for the scenarios. Objects are handed in
+ * as the watches would. */
+#include "test/unit/hub/state/hub_world.h"
+
+/* ---- Tests ---- */
+
+static void test_a_lie_is_told_and_tried_again(void **state)
+{
+    struct world *w = *state;
+    const struct fake_request *rq;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer(w);
+    rq = wait_written(w, "POST", "c1");
+    pass_time(w, 300);
+    assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
+    assert_non_null(strstr(cluster(w, "c1")->why, "names no version"));
+    assert_true(cluster(w, "c1")->behind);
+    tell_work(w, rq->body, "c1");
+    assert_false(cluster(w, "c1")->behind);
+    assert_string_equal(cluster(w, "c1")->why, "");
+}
+
+static size_t count_writes(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++)
+        n += strncmp(fake_request(w->f->server, i)->target, WORKS, strlen(WORKS)) == 0;
+    return n;
+}
+
+/* A webhook that changes what is written would otherwise be fought with at the network's speed. */
+static void test_what_is_not_kept_is_not_written_without_end(void **state)
+{
+    static const char answer[] = "{\"metadata\":{\"resourceVersion\":\"%u\"}}";
+    static const char work[] =
+        "{\"metadata\":{\"resourceVersion\":\"%u\"},\"spec\":{\"workload\":{\"manifests\":[]}}}";
+    struct world *w = *state;
+    size_t n = 0;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_work(w, fake_kube_text(w->f, work, 10), "c1");
+    for (unsigned i = 11; i < 16; i++) {
+        fake_push(w->f->server,
+                  (struct fake_answer){.body = fake_kube_text(w->f, answer, i), .only_path = WORKS "c1/"});
+        for (unsigned k = 0; k < 2000 && count_writes(w) == n; k++)
+            pass_time(w, 100);
+        pass_time(w, 300);
+        assert_int_equal(count_writes(w), ++n);
+        assert_false(cluster(w, "c1")->behind);            /* what was sent is believed ... */
+        tell_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
+        assert_int_equal(cluster(w, "c1")->lies, i - 10);
+        assert_non_null(strstr(cluster(w, "c1")->why, "does not keep"));
+    }
+    pass_time(w, 2000);
+    assert_int_equal(count_writes(w), n);
+}
+
+/* Events of before a write, told after it, do not undo it; an answer does not bring back what is gone. */
+static void test_older_news_do_not_count(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"}}", "c1");
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"20\"}}",
+                                                 .only_path = WORKS "c1/"});
+    (void)wait_written(w, "PATCH", "c1");
+    pass_time(w, 200);
+    assert_true(cluster(w, "c1")->found.frame);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"15\"}}", "c1");
+    assert_true(cluster(w, "c1")->found.frame);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"21\"}}", "c1");
+    assert_false(cluster(w, "c1")->found.frame);
+}
+
+static void test_nothing_is_written_twice(void **state)
+{
+    struct world *w = *state;
+    size_t n;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer(w);
+    tell_work(w, wait_written(w, "POST", "c1")->body, "c1");
+    pass_time(w, 3000);
+    n = count_writes(w);
+    tell_config(w, HELD);
+    tell_scorer(w);
+    hub_replan(w->hub);
+    pass_time(w, 3000);
+    assert_int_equal(count_writes(w), n);
+}
+
+/* What another changed is set right, and only that patch is sent. */
+static void test_a_change_of_others_is_undone(void **state)
+{
+    struct world *w = *state;
+    const struct fake_request *rq;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_work(w, "{\"metadata\":{},\"spec\":{\"workload\":{\"manifests\":[]}}}", "c1");
+    rq = wait_written(w, "PATCH", "c1");
+    assert_null(strstr(rq->body, "finalizers"));
+    assert_null(written(w, "POST", "c1"));
+}
+
+static void test_a_refused_cluster_delays_no_other(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->f->server, (struct fake_answer){.status = 403, .body = "no", .only_path = WORKS "c1/"});
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c2/"});
+    tell_config(w, HELD);
+    for (unsigned i = 1; i <= 6; i++)
+        tell_cluster(w, fake_kube_text(w->f, "c%u", i));
+    for (unsigned i = 1; i <= 6; i++)
+        (void)wait_written(w, "POST", fake_kube_text(w->f, "c%u", i));
+    pass_time(w, 200);
+    assert_non_null(strstr(cluster(w, "c1")->why, "403"));
+    assert_non_null(cluster(w, "c2")->call);
+    hub_tally(w->hub);
+    assert_int_equal(w->hub->totals.managed, 6);
+    assert_true(w->hub->totals.failing >= 1);
+}
+
+static bool stopped;
+
+static void on_stopped(void *arg)
+{
+    (void)arg;
+    stopped = true;
+}
+
+static void test_a_stop_ends_what_is_under_way(void **state)
+{
+    struct world *w = *state;
+    size_t n;
+
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c1/"});
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    (void)wait_written(w, "POST", "c1");
+    stopped = false;
+    hub_stop(w->hub, on_stopped, NULL);
+    assert_true(stopped);
+    assert_null(cluster(w, "c1")->call);
+    n = fake_requests(w->f->server);
+    tell_cluster(w, "c2");
+    tell_scorer(w);
+    pass_time(w, 2000);
+    assert_int_equal(fake_requests(w->f->server), n);
+}
+
+static const struct fake_request *finalizer_patch(struct world *w)
+{
+    for (size_t i = fake_requests(w->f->server); i-- > 0;) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->body, "finalizers"))
+            return rq;
+    }
+    return NULL;
+}
+
+static void test_the_finalizer_waits_for_the_last_work(void **state)
+{
+    struct world *w = *state;
+    const char *body;
+
+    tell_config(w, "");
+    tell_cluster(w, "c1");
+    pass_time(w, 1500);
+    assert_non_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
+    assert_null(written(w, "POST", "c1"));
+    tell_config(w, HELD);
+    body = wait_written(w, "POST", "c1")->body;
+    tell_work(w, body, "c1");
+    tell_config(w, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\",\"" HUB_FINALIZER
+                   "\"]");
+    (void)wait_written(w, "DELETE", "c1");
+    pass_time(w, 1500);
+    assert_non_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
+    hub_work_delete(w->hub, "c1", WORK_NAME);
+    pass_time(w, 1500);
+    assert_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
+    assert_non_null(strstr(finalizer_patch(w)->body, "a/b"));
+}
+
+/* Of a cluster that left while no controller ran; and none that someone else made. */
+static void test_works_left_behind_are_deleted(void **state)
+{
+    static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
+    struct world *w = *state;
+
+    tell_work(w, label, "gone");
+    tell_work(w, "{\"metadata\":{}}", "other");
+    (void)wait_written(w, "DELETE", "gone");
+    pass_time(w, 1000);
+    assert_null(written(w, "DELETE", "other"));
+    hub_work_delete(w->hub, "gone", WORK_NAME);
+    pass_time(w, 100);
+    assert_null(map_get(&w->hub->clusters, "gone"));
+}
+
+/* With another --namespace, or one whose config was taken away by force: the fleet keeps its scorers. */
+static void test_without_a_config_nothing_is_deleted(void **state)
+{
+    static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
+    struct world *w = *state;
+
+    tell_cluster(w, "c1");
+    tell_work(w, label, "c1");
+    hub_replan(w->hub);
+    pass_time(w, 3000);
+    assert_null(written(w, "DELETE", "c1"));
+    tell_config(w, HELD);
+    hub_config_delete(w->hub, "hub-ns", HUB_CONFIG);
+    (void)wait_written(w, "DELETE", "c1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_lie_is_told_and_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_written_without_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_older_news_do_not_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_written_twice, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_change_of_others_is_undone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_refused_cluster_delays_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stop_ends_what_is_under_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_finalizer_waits_for_the_last_work, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_works_left_behind_are_deleted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_without_a_config_nothing_is_deleted, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* ManifestWorks when answers and the watch's news cross, and when someone else writes them too. */
+#include "test/unit/hub/state/hub_world.h"
+
+enum { STUCK_MS = 5000 };
+
+/* Waits until the cluster's call is under way, or has ended. */
+static void wait_call(struct world *w, const char *name, bool under_way)
+{
+    for (unsigned i = 0; i < 500 && (cluster(w, name)->call != NULL) != under_way; i++) {
+        fake_kube_advance(w->f, 20);
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    }
+    assert_int_equal(cluster(w, name)->call != NULL, under_way);
+}
+
+static const char *with_version(struct world *w, const char *work, const char *version)
+{
+    json_t *o = json_loads(work, 0, NULL);
+    char *text;
+    const char *kept;
+
+    assert_non_null(o);
+    assert_int_equal(
+        json_object_set_new(json_object_get(o, "metadata"), "resourceVersion", json_string(version)), 0);
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    kept = fake_kube_text(w->f, "%s", text);
+    free(text);
+    return kept;
+}
+
+/* One cluster with its work as version 5, and what was sent for it. */
+static const char *settle_one(struct world *w)
+{
+    const char *body;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    body = wait_written(w, "POST", "c1")->body;
+    pass_time(w, 200);
+    tell_work(w, with_version(w, body, "5"), "c1");
+    assert_false(cluster(w, "c1")->behind);
+    return body;
+}
+
+static size_t count_of(struct world *w, const char *method)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        n += strcmp(rq->method, method) == 0 && strncmp(rq->target, WORKS, strlen(WORKS)) == 0;
+    }
+    return n;
+}
+
+static void answer_slowly(struct world *w, const char *body)
+{
+    fake_push(w->f->server, (struct fake_answer){.body = body, .delay_ms = 100, .only_path = WORKS "c1/"});
+}
+
+/* The watch is often faster than the answer. */
+static void test_a_work_that_is_gone_before_its_deletion_is_answered(void **state)
+{
+    struct world *w = *state;
+    size_t n;
+
+    (void)settle_one(w);
+    n = count_of(w, "POST");
+    fake_push(w->f->server, (struct fake_answer){.body = "{}", .delay_ms = 100, .only_path = WORKS "c1/"});
+    hub_config_delete(w->hub, "hub-ns", HUB_CONFIG);
+    wait_call(w, "c1", true);
+    hub_work_delete(w->hub, "c1", WORK_NAME);
+    wait_call(w, "c1", false);
+    assert_int_equal(count_of(w, "DELETE"), 1);
+    tell_config(w, HELD);
+    pass_time(w, STUCK_MS);
+    assert_true(count_of(w, "POST") > n);
+}
+
+/* Deleted by hand while the patch is under way. */
+static void test_an_answer_older_than_the_deletion(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+
+    answer_slowly(w, with_version(w, body, "6"));
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", true);
+    hub_work_delete(w->hub, "c1", WORK_NAME);
+    wait_call(w, "c1", false);
+    answer_slowly(w, with_version(w, body, "9"));
+    pass_time(w, STUCK_MS);
+    assert_int_equal(count_of(w, "POST"), 2);
+    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_false(cluster(w, "c1")->behind);
+}
+
+/* The watch shows what was written before the patch that is under way. */
+static void test_news_of_the_write_before(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+
+    answer_slowly(w, with_version(w, body, "20"));
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", true);
+    wait_call(w, "c1", false);
+    answer_slowly(w, with_version(w, body, "21"));
+    tell_scorer(w);
+    wait_call(w, "c1", true);
+    tell_work(w, with_version(w, body, "20"), "c1");
+    assert_int_equal(cluster(w, "c1")->lies, 0);
+    assert_string_equal(cluster(w, "c1")->why, "");
+}
+
+/* Changed by another right after the patch. */
+static void test_an_answer_older_than_a_change(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+    size_t n = count_of(w, "PATCH");
+
+    fake_push(
+        w->f->server,
+        (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c1/"});
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", true);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", false);
+    pass_time(w, STUCK_MS);
+    assert_true(count_of(w, "PATCH") >= n + 2);
+}
+
+/* The work agent's status of the version before, told late. */
+static void test_news_older_than_the_answer(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+    size_t n = count_of(w, "PATCH");
+
+    fake_push(
+        w->f->server,
+        (struct fake_answer){.body = with_version(w, body, "7"), .delay_ms = 100, .only_path = WORKS "c1/"});
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    wait_call(w, "c1", true);
+    wait_call(w, "c1", false);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
+    pass_time(w, STUCK_MS);
+    assert_int_equal(count_of(w, "PATCH"), n + 1);
+    assert_false(cluster(w, "c1")->behind);
+    /* After a restore from a backup all versions are older. */
+    fake_kube_advance(w->f, 60000);
+    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
+    assert_true(cluster(w, "c1")->behind);
+}
+
+/* Another controller that wants it otherwise is not written against without end. */
+static void test_a_quarrel_calms_down(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+    unsigned version = 10;
+
+    for (unsigned i = 0; i < 600; i++) {
+        fake_push(w->f->server,
+                  (struct fake_answer){.body = with_version(w, body, fake_kube_text(w->f, "%u", version)),
+                                       .only_path = WORKS "c1/"});
+        if (!cluster(w, "c1")->behind) {
+            tell_work(
+                w,
+                fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"%u\"},\"spec\":{}}", version + 1),
+                "c1");
+            version += 2;
+        }
+        fake_kube_advance(w->f, 100);
+        assert_int_equal(loop_turn(w->f->loop, 2), 0);
+    }
+    assert_in_range(count_of(w, "PATCH"), 3, 12);
+}
+
+/* A ManagedCluster that goes while its work is being made leaves none behind. */
+static void test_a_cluster_that_leaves_while_its_work_is_made(void **state)
+{
+    struct world *w = *state;
+    const char *body = settle_one(w);
+
+    fake_push(
+        w->f->server,
+        (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c2/"});
+    tell_cluster(w, "c2");
+    wait_call(w, "c2", true);
+    hub_managed_delete(w->hub, "", "c2");
+    (void)wait_written(w, "DELETE", "c2");
+    hub_work_delete(w->hub, "c2", WORK_NAME);
+    pass_time(w, 200);
+    assert_null(map_get(&w->hub->clusters, "c2"));
+}
+
+static void lead(struct world *w, bool leads)
+{
+    w->hub->leading = leads;
+    hub_look(w->hub);
+}
+
+/* Another has led meanwhile and taken the scorer out of the work: what was planned before is not written. */
+static void test_a_leader_again_waits_for_its_plan(void **state)
+{
+    struct world *w = *state;
+    BUF_AUTO(text, 1 << 20);
+    const char *emptied;
+
+    tell_scorer(w);
+    (void)settle_one(w);
+    assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
+    lead(w, false);
+    hub_scorer_delete(w->hub, "hub-ns", "s");
+    assert_int_equal(work_object(&text, "c1", "agents", STR("[]")), 0);
+    emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
+    tell_work(w, with_version(w, emptied, "20"), "c1");
+    pass_time(w, 70000);
+    lead(w, true);
+    tell_work(w, with_version(w, emptied, "21"), "c1"); /* the work agent's status */
+    for (unsigned i = 0; i < 50; i++)
+        assert_int_equal(loop_turn(w->f->loop, 2), 0);
+    pass_time(w, 2000);
+    assert_int_equal(count_of(w, "PATCH"), 0);
+}
+
+static bool has_failed(struct world *w)
+{
+    return cluster(w, "c1")->failures > 0;
+}
+
+/* The answer is lost, but the watch shows the work: nothing is wrong any more. */
+static void test_a_write_that_was_done_all_the_same(void **state)
+{
+    struct world *w = *state;
+    const char *body;
+
+    fake_push(w->f->server, (struct fake_answer){.status = 504,
+                                                 .body = "upstream timeout",
+                                                 .only_path = WORKS "c1/manifestworks"});
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    body = wait_written(w, "POST", "c1")->body;
+    turn_until(w, has_failed);
+    tell_work(w, with_version(w, body, "5"), "c1");
+    pass_time(w, STUCK_MS);
+    assert_false(cluster(w, "c1")->behind);
+    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_int_equal(cluster(w, "c1")->failures, 0);
+    assert_int_equal(count_of(w, "POST"), 1);
+}
+
+/* A fleet that gets its first works is not held to the rate of those that join. */
+static void test_the_first_roll_out_takes_both_queues(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    for (unsigned i = 0; i < 300; i++)
+        tell_cluster(w, fake_kube_text(w->f, "c%u", i));
+    for (unsigned i = 0; i < 400 && count_of(w, "POST") < 200; i++) {
+        fake_kube_advance(w->f, 10);
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    }
+    assert_in_range(count_of(w, "POST"), 200, 300);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_work_that_is_gone_before_its_deletion_is_answered, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_an_answer_older_than_the_deletion, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_answer_older_than_a_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_news_of_the_write_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_news_older_than_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_quarrel_calms_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_cluster_that_leaves_while_its_work_is_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_leader_again_waits_for_its_plan, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_that_was_done_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_first_roll_out_takes_both_queues, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

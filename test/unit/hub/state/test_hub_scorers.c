@@ -1,0 +1,199 @@
+/* What a controller knows when it starts, stands by and takes over; and that none of it is written anew. */
+#include "test/unit/hub/state/hub_world.h"
+
+#define STATUS(health, distributed)                                                     \
+    "{\"healthStatus\":\"" health                                                       \
+    "\",\"observedGeneration\":1,\"conditions\":[{\"type\":\"Distributed\",\"status\":" \
+    "\"True\",\"reason\":\"" distributed "\",\"message\":\"on 1 cluster\",\"observedGeneration\":1}]}"
+
+static void tell_scorer_with(struct world *w, const char *status)
+{
+    tell(w, hub_scorer_set,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
+                        "\"2026-01-01T00:00:00Z\"},\"status\":%s,\"spec\":{\"configURL\":\"%s\","
+                        "\"configSyncMode\":\"None\",\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"score\",\"interval\":60}}}}",
+                        status, fake_url(w->f->server, "/config")));
+}
+
+static void lead(struct world *w, bool leads)
+{
+    w->hub->leading = leads;
+    hub_look(w->hub);
+}
+
+static const struct fake_request *status_patch(struct world *w, const char *of, size_t nth)
+{
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->target, of) && nth-- == 0)
+            return rq;
+    }
+    return NULL;
+}
+
+/* What the leader found out is what a standby begins with. */
+static void test_a_standby_takes_over_what_is_known(void **state)
+{
+    struct world *w = *state;
+
+    lead(w, false);
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer_with(w, STATUS("Inactive", "Distributed"));
+    assert_false(hub_scorer_healthy(hub_scorer_find(w->hub, "s")));
+    tell_scorer_with(w, STATUS("Active", "Distributed"));
+    assert_true(hub_scorer_healthy(hub_scorer_find(w->hub, "s")));
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
+    lead(w, true);
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
+}
+
+/* A restart is no news: before the first plan nothing is told of clusters. */
+static void test_a_restart_does_not_say_that_summaries_are_being_made(void **state)
+{
+    struct world *w = *state;
+    const struct fake_request *rq;
+
+    lead(w, false);
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer_with(w, STATUS("Active", "Distributed"));
+    /* Another one, that has not been judged and hangs, delays the first plan. */
+    tell(w, hub_scorer_set,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"new\",\"uid\":\"n\",\"generation\":1,"
+                        "\"creationTimestamp\":\"2025-01-01T00:00:00Z\"},\"spec\":{\"configURL\":"
+                        "\"%s\",\"configSyncMode\":\"None\",\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"new\",\"interval\":60}}}}",
+                        fake_url(w->f->server, "/config")));
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
+    lead(w, true);
+    pass_time(w, 3000);
+    assert_non_null(status_patch(w, "dynamicscorers/s/status", 0));
+    for (size_t i = 0; (rq = status_patch(w, "dynamicscorers/s/status", i)); i++)
+        assert_null(strstr(rq->body, "the summaries are being made"));
+}
+
+/* The status that was just written, told by the watch, asks for nothing. */
+static void test_a_status_of_the_configuration_asks_for_no_plan(void **state)
+{
+    struct world *w = *state;
+    const struct plan *plan;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer(w);
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    plan = w->hub->plan;
+    assert_non_null(plan);
+    tell_config(w, HELD ",\"resourceVersion\":\"9\"");
+    pass_time(w, 1000);
+    assert_ptr_equal(w->hub->plan, plan);
+}
+
+static size_t count_finalizers(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < fake_requests(w->f->server); k++)
+        n += strstr(fake_request(w->f->server, k)->body, "finalizers") != NULL;
+    return n;
+}
+
+/* With the version from before it the next write would be a conflict. */
+static void test_a_finalizer_waits_for_the_watch(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"6\"}}",
+                                                 .only_path = OURS "dynamicscoringconfigs/" HUB_CONFIG});
+    tell_config(w, ",\"resourceVersion\":\"5\"");
+    pass_time(w, 4000);
+    assert_int_equal(count_finalizers(w), 1);
+    assert_null(status_patch(w, HUB_CONFIG "/status", 0));
+    tell_config(w, ",\"resourceVersion\":\"6\",\"finalizers\":[\"" HUB_FINALIZER "\"]");
+    pass_time(w, 400);
+    assert_int_equal(count_finalizers(w), 1);
+    assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
+}
+
+static void tell_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
+{
+    tell(
+        w, hub_scorer_set,
+        fake_kube_text(w->f,
+                       "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":%u,\"creationTimestamp\":"
+                       "\"2026-01-01T00:00:00Z\"},\"spec\":{\"configURL\":\"%s\",\"configSyncMode\":\"Full\","
+                       "\"source\":{\"type\":\"None\"},\"scoring\":%s}}",
+                       generation, fake_url(api, "/config"), scoring));
+}
+
+/* A broken spec leaves what is in force alone, and is no work while nothing changes. */
+static void test_what_is_kept_is_not_planned_again(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *api = fake_new();
+    const struct hub_scorer *s;
+    unsigned plans = 0;
+
+    w->hub->o.probe.interval_ms = 30000;
+    fake_default(api,
+                 (struct fake_answer){
+                     .close = true,
+                     .body = "{\"name\":\"a\",\"source\":{\"type\":\"None\"},\"scoring\":{\"path\":\"/s\","
+                             "\"params\":{\"name\":\"score\",\"interval\":60}}}"});
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_full(w, api, 1, "{\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 3000);
+    tell_full(w, api, 2, "{\"host\":\"ftp://x\",\"params\":{\"name\":\"score\",\"interval\":60}}");
+    pass_time(w, 5000);
+    s = hub_scorer_find(w->hub, "s");
+    assert_true(s->effective.kept);
+    assert_true(probe_status(s->probe)->config.ok);
+    for (unsigned i = 0; i < 1800; i++) {
+        const char *texts = w->hub->entry_texts.p;
+
+        pass_time(w, 100);
+        plans += texts != w->hub->entry_texts.p;
+    }
+    assert_in_range(plans, 0, 1);
+    fake_free(api);
+}
+
+/* What was so before another led is not what this one goes on from. */
+static void test_a_leader_again_forgets(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_scorer(w);
+    (void)wait_written(w, "POST", "c1");
+    pass_time(w, 2000);
+    assert_non_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_true(cluster(w, "c1")->behind);
+    hub_tally(w->hub);
+    lead(w, false);
+    assert_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_false(cluster(w, "c1")->behind || w->hub->tallied);
+    assert_string_equal(cluster(w, "c1")->why, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_standby_takes_over_what_is_known, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_kept_is_not_planned_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_leader_again_forgets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_restart_does_not_say_that_summaries_are_being_made, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_status_of_the_configuration_asks_for_no_plan, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_finalizer_waits_for_the_watch, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

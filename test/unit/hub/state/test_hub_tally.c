@@ -1,0 +1,294 @@
+/* What clusters and their agents say, counted: also that time alone changes what counts. */
+#include "test/oom.h"
+#include "test/unit/hub/state/hub_world.h"
+
+enum { MINUTE_S = 60 };
+
+/* A cluster's work as it was written, with the agent's report in it. */
+static void tell_report(struct world *w, const char *name, const char *report)
+{
+    json_t *o = json_loads(wait_written(w, "POST", name)->body, 0, NULL);
+    json_t *status =
+        json_pack("{s:[{s:s,s:s}],s:{s:[{s:{s:s,s:s},s:{s:[{s:s,s:{s:s,s:s}}]}}]}}", "conditions", "type",
+                  "Applied", "status", "True", "resourceStatus", "manifests", "resourceMeta", "kind",
+                  "ConfigMap", "name", WORK_STATUS, "statusFeedback", "values", "name", "status",
+                  "fieldValue", "type", "String", "string", report);
+    char *text;
+
+    assert_non_null(o);
+    assert_int_equal(json_object_set_new(o, "status", status), 0);
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    tell_work(w, text, name);
+    free(text);
+}
+
+static const char *report_of(struct world *w, const char *state, const char *last_success)
+{
+    return fake_kube_text(w->f,
+                          "{\"configurationInForce\":true,\"scorers\":[{\"scoreName\":\"score\","
+                          "\"state\":\"%s\",\"lastSuccess\":\"%s\",\"error\":\"no answer\"}]}",
+                          state, last_success);
+}
+
+static void tell_availability(struct world *w, const char *name, const char *status, const char *message)
+{
+    tell(w, hub_managed_set,
+         fake_kube_text(
+             w->f,
+             "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"hubAcceptsClient\":true},\"status\":{"
+             "\"conditions\":[{\"type\":\"HubAcceptedManagedCluster\",\"status\":\"True\"},{"
+             "\"type\":\"ManagedClusterConditionAvailable\",\"status\":\"%s\",\"message\":\"%s\"}]}}",
+             name, status, message));
+}
+
+static void pass_seconds(struct world *w, unsigned seconds)
+{
+    for (unsigned i = 0; i < seconds; i++) {
+        fake_kube_advance(w->f, 1000);
+        assert_int_equal(loop_turn(w->f->loop, 2), 0);
+    }
+}
+
+static const struct tally *tally(struct world *w)
+{
+    hub_tally(w->hub);
+    return &hub_scorer_find(w->hub, "s")->tally;
+}
+
+/* One scorer on c1 and c2, whose agents say that it scored a moment ago. */
+static void start(struct world *w)
+{
+    tell_config(w, HELD);
+    tell_cluster(w, "c1");
+    tell_cluster(w, "c2");
+    tell_scorer(w);
+    tell_report(w, "c1", report_of(w, "ok", "2026-11-21T06:23:00.000Z"));
+    tell_report(w, "c2", report_of(w, "ok", "2026-11-21T06:23:00Z"));
+    assert_int_equal(tally(w)->selected, 2);
+    assert_int_equal(tally(w)->scoring, 2);
+    assert_int_equal(tally(w)->n_named, 0);
+}
+
+static void test_a_cluster_that_is_not_available(void **state)
+{
+    static const char *const statuses[] = {"Unknown", "False"};
+    struct world *w = *state;
+
+    start(w);
+    for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+        tell_availability(w, "c2", statuses[i], "Registration agent\\nstopped");
+        assert_int_equal(tally(w)->scoring, 1);
+        assert_int_equal(tally(w)->silent, 1);
+        assert_int_equal(tally(w)->named[0].pair, PAIR_AWAY);
+        assert_string_equal(tally(w)->named[0].cluster->away, "Registration agent stopped");
+        assert_int_equal(w->hub->totals.scoring_all, 1);
+        assert_int_equal(w->hub->totals.up_to_date, 2);
+        tell_availability(w, "c2", "True", "Managed cluster is available");
+        assert_int_equal(tally(w)->scoring, 2);
+        assert_int_equal(tally(w)->n_named, 0);
+    }
+    tell_availability(w, "c2", "Unknown", "");
+    assert_int_equal(tally(w)->silent, 1);
+    tell_cluster(w, "c2"); /* without the condition */
+    assert_int_equal(tally(w)->silent, 0);
+}
+
+static void test_memory(void **state)
+{
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"c1\"},\"spec\":{\"hubAcceptsClient\":true},\"status\":{\"conditions\":[{"
+        "\"type\":\"ManagedClusterConditionAvailable\",\"status\":\"Unknown\",\"message\":\"no lease\"}]}}";
+    struct world *w = *state;
+    json_t *o = json_loads(text, 0, NULL);
+
+    start(w);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        hub_managed_set(w->hub, o);
+        assert_true(cluster(w, "c1")->away || oom_happened());
+        tell_cluster(w, "c1");
+    }
+    hub_managed_set(w->hub, o);
+    assert_string_equal(cluster(w, "c1")->away, "no lease");
+    json_decref(o);
+}
+
+/* The work agent goes on to feed back what the last agent said. */
+static void test_an_agent_that_is_dead(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    pass_seconds(w, 17 * MINUTE_S);
+    assert_int_equal(tally(w)->scoring, 2);
+    tell_report(w, "c2", report_of(w, "ok", "2026-11-21T06:40:00Z"));
+    pass_seconds(w, 7 * MINUTE_S);
+    /* No one has said anything for seven minutes. */
+    assert_int_equal(tally(w)->scoring, 1);
+    assert_int_equal(tally(w)->silent, 1);
+    assert_int_equal(tally(w)->n_named, 1);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_OLD);
+    assert_string_equal(tally(w)->named[0].cluster->name, "c1");
+}
+
+static void test_what_cannot_be_written_or_applied_fails(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    (void)snprintf(cluster(w, "c1")->why, sizeof(cluster(w, "c1")->why), "forbidden");
+    cluster(w, "c2")->found.applied = false;
+    (void)snprintf(cluster(w, "c2")->found.why, sizeof(cluster(w, "c2")->found.why), "no namespace");
+    hub_touch(w->hub);
+    assert_int_equal(tally(w)->failing, 2);
+    assert_int_equal(tally(w)->unwritten, 1);
+    assert_int_equal(tally(w)->unapplied, 1);
+    assert_int_equal(tally(w)->scoring, 0);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_NOT_WRITTEN);
+    assert_int_equal(tally(w)->named[1].pair, PAIR_NOT_APPLIED);
+    assert_int_equal(w->hub->totals.failing, 1);
+    assert_int_equal(w->hub->totals.unapplied, 1);
+    assert_int_equal(w->hub->totals.applied, 1);
+    assert_int_equal(w->hub->totals.n_named, 2);
+    assert_string_equal(w->hub->totals.named[1]->name, "c2");
+}
+
+/* Twelve that are not available do not hide the one that fails. */
+static void test_failures_are_named_first(void **state)
+{
+    struct world *w = *state;
+
+    tell_config(w, HELD);
+    tell_scorer(w);
+    for (unsigned i = 10; i < 23; i++) {
+        const char *name = fake_kube_text(w->f, "c%u", i);
+
+        tell_cluster(w, name);
+        tell_report(w, name, report_of(w, i == 20 ? "failing" : "ok", "2026-11-21T06:23:00Z"));
+        if (i != 20)
+            tell_availability(w, name, "Unknown", "no lease");
+    }
+    assert_int_equal(tally(w)->failing, 1);
+    assert_int_equal(tally(w)->silent, 12);
+    assert_int_equal(tally(w)->n_named, HUB_NAMED_CLUSTERS);
+    assert_string_equal(tally(w)->named[0].cluster->name, "c20");
+    for (unsigned i = 1; i < HUB_NAMED_CLUSTERS; i++)
+        assert_string_equal(tally(w)->named[i].cluster->name, fake_kube_text(w->f, "c%u", 9 + i));
+}
+
+/* A report of new times takes the place of the one that was counted. */
+static void test_what_is_counted_points_into_no_report_that_is_gone(void **state)
+{
+    struct world *w = *state;
+    json_t *status;
+
+    start(w);
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    assert_int_equal(tally(w)->failing, 1);
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:05:00Z"));
+    hub_set_metrics(w->hub);
+    status = status_of_scorer(hub_scorer_find(w->hub, "s"), (unix_ms){0});
+    assert_non_null(status);
+    json_decref(status);
+}
+
+static void assert_ready(struct world *w, const char *is, const char *reason)
+{
+    const json_t *condition;
+    json_t *status;
+    size_t i;
+
+    hub_tally(w->hub);
+    status = status_of_scorer(hub_scorer_find(w->hub, "s"), (unix_ms){0});
+    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    {
+        if (strcmp(json_string_value(json_object_get(condition, "type")), "Ready") != 0)
+            continue;
+        assert_string_equal(json_string_value(json_object_get(condition, "status")), is);
+        assert_string_equal(json_string_value(json_object_get(condition, "reason")), reason);
+    }
+    json_decref(status);
+}
+
+/* What did not work does not count as working because nothing is heard of it any more. */
+static void test_a_fleet_that_goes_down_is_not_ready(void **state)
+{
+    static const char *const names[] = {"c1", "c2"};
+    struct world *w = *state;
+
+    start(w);
+    assert_ready(w, "True", "Ready");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        cluster(w, names[i])->found.applied = false;
+        (void)strcpy(cluster(w, names[i])->found.why, "no namespace");
+        tell_availability(w, names[i], "Unknown", "no lease");
+    }
+    assert_ready(w, "False", "ClustersFailing");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        cluster(w, names[i])->found.applied = true;
+    hub_touch(w->hub);
+    assert_ready(w, "Unknown", "Silent");
+    tell_availability(w, "c1", "True", "");
+    assert_ready(w, "True", "Ready");
+}
+
+/* An agent that works by an older configuration is not judged by the newest one's interval. */
+static void test_an_older_interval(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    tell_report(w, "c2",
+                "{\"configurationInForce\":false,\"configurationProblems\":\"bad query\",\"scorers\":[{"
+                "\"scoreName\":\"score\",\"state\":\"ok\",\"lastSuccess\":\"2026-11-21T05:23:00Z\"}]}");
+    assert_int_equal(tally(w)->scoring, 2);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_OUTDATED);
+}
+
+static size_t count_events(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++)
+        n += strcmp(fake_request(w->f->server, i)->method, "POST") == 0 &&
+             strstr(fake_request(w->f->server, i)->target, "/events");
+    return n;
+}
+
+/* With a CRD that has no conditions each status that is written would be news. */
+static void test_events_where_conditions_are_pruned(void **state)
+{
+    struct world *w = *state;
+    size_t before;
+
+    start(w);
+    tell_cluster(w, "c3");
+    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    pass_seconds(w, 2 * MINUTE_S);
+    before = count_events(w);
+    assert_true(before > 0);
+    for (unsigned i = 0; i < 5; i++) {
+        tell_availability(w, "c3", i % 2 ? "True" : "Unknown", "no lease");
+        pass_seconds(w, 12);
+    }
+    assert_int_equal(count_events(w), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_counted_points_into_no_report_that_is_gone, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_fleet_that_goes_down_is_not_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_older_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_events_where_conditions_are_pruned, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_cluster_that_is_not_available, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_agent_that_is_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_written_or_applied_fails, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failures_are_named_first, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

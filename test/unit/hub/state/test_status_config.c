@@ -1,0 +1,320 @@
+/* A DynamicScoringConfig's status: how far the fleet is, and who found no room. */
+#include "test/unit/hub/state/status_world.h"
+
+static void all_well(struct world *w)
+{
+    (void)w;
+}
+
+static void bad_masks(struct world *w)
+{
+    SET_TEXT(w->hub.config.why, "spec.masks[2].scoreName: expected a string");
+}
+
+static void bad_first_masks(struct world *w)
+{
+    bad_masks(w);
+    w->hub.config.has_masks = false;
+    w->hub.totals.up_to_date = 0;
+    w->hub.totals.behind = 3;
+}
+
+static void no_clusters(struct world *w)
+{
+    w->hub.totals = (struct hub_totals){0};
+}
+
+static void one_cluster(struct world *w)
+{
+    w->hub.totals = (struct hub_totals){.managed = 1, .up_to_date = 1};
+}
+
+static void progressing(struct world *w)
+{
+    w->hub.totals.up_to_date = w->hub.totals.applied = 1;
+    w->hub.totals.behind = 2;
+}
+
+static void behind_everywhere(struct world *w)
+{
+    w->hub.totals.up_to_date = w->hub.totals.applied = 0;
+    w->hub.totals.behind = 3;
+}
+
+static void unapplied(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    SET_TEXT(w->clusters[1].found.why, "no namespace dynamic-scoring");
+    t->applied = 2;
+    t->unapplied = 1;
+    t->n_named = 1;
+    t->named[0] = &w->clusters[1];
+}
+
+static void unapplied_anywhere(struct world *w)
+{
+    unapplied(w);
+    w->hub.totals.applied = 0;
+    w->hub.totals.unapplied = 3;
+}
+
+static void failing(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    progressing(w);
+    SET_TEXT(w->clusters[0].why, "namespaces \"c1\" not found");
+    t->failing = 2;
+    t->n_named = 2;
+    t->named[0] = &w->clusters[0];
+    t->named[1] = &w->clusters[2];
+}
+
+/* Of both kinds: those that cannot be written are told of. */
+static void failing_and_unapplied(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    failing(w);
+    SET_TEXT(w->clusters[2].why, "forbidden");
+    SET_TEXT(w->clusters[0].why, "");
+    SET_TEXT(w->clusters[0].found.why, "no namespace dynamic-scoring");
+    t->failing = t->unapplied = 1;
+}
+
+static void failing_unnamed(struct world *w)
+{
+    failing(w);
+    w->hub.totals.n_named = 0;
+}
+
+static void left_out(struct world *w)
+{
+    w->hub.totals.left_out = 1;
+    w->other.tally.no_room = 3;
+}
+
+static void many_left_out(struct world *w)
+{
+    static struct hub_scorer scorers[7];
+    static struct hub_scorer *by_age[8];
+    static char names[7][8];
+
+    for (size_t i = 0; i < 7; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "s%zu", i);
+        scorers[i] = (struct hub_scorer){.name = names[i], .tally.no_room = 1};
+        by_age[i + 1] = &scorers[i];
+    }
+    by_age[0] = &w->scorer;
+    w->hub.by_age = by_age;
+    w->hub.n_scorers = 8;
+    w->hub.totals.left_out = 7;
+}
+
+/* Names of 253 bytes, which a Kubernetes object may have. */
+static void long_names_left_out(struct world *w)
+{
+    static char name[254];
+
+    memset(name, 'n', sizeof(name) - 1);
+    many_left_out(w);
+    for (size_t i = 1; i < w->hub.n_scorers; i++)
+        w->hub.by_age[i]->name = name;
+}
+
+static void deleting(struct world *w)
+{
+    json_object_set_new(json_object_get(w->hub.config.object, "metadata"), "deletionTimestamp",
+                        json_string(NOON));
+}
+
+static void deleting_one_left(struct world *w)
+{
+    deleting(w);
+    failing(w);
+    w->hub.totals.works = 1;
+}
+
+static const struct {
+    void (*arrange)(struct world *w);
+    const char *type, *told, *piece;
+} states[] = {
+    {all_well, "Valid", "True Valid: ", "0 masks"},
+    {all_well, "Distributed", "True Distributed: ", "on all 3 clusters"},
+    {all_well, "Ready", "True Ready: ", "on all 3 clusters"},
+    {bad_masks, "Valid", "False InvalidMasks: ",
+     "spec.masks[2].scoreName: expected a string; the masks read before stay in force"},
+    {bad_masks, "Distributed", "True Distributed: ", ""},
+    {bad_masks, "Ready", "False InvalidMasks: ", "spec.masks[2]"},
+    {bad_first_masks, "Valid", "False InvalidMasks: ", "a string; clusters keep what they have"},
+    {bad_first_masks, "Distributed", "False InvalidMasks: ", "clusters keep what they have"},
+    {no_clusters, "Distributed", "False NoClusters: ", ""},
+    {one_cluster, "Distributed", "True Distributed: ", "on 1 cluster"},
+    {progressing, "Distributed", "False Progressing: ", "1 of 3 clusters are up to date"},
+    {progressing, "Ready", "True Ready: ", "1 of 3 clusters are up to date"},
+    {behind_everywhere, "Ready", "False Progressing: ", "0 of 3"},
+    {unapplied, "Distributed",
+     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c2: no namespace"},
+    {unapplied, "Ready", "True Ready: ", "1 of 3 clusters cannot apply it: c2"},
+    {unapplied_anywhere, "Ready", "False ClustersFailing: ", "3 of 3 clusters cannot apply it: c2"},
+    {failing_and_unapplied, "Distributed",
+     "False ClustersFailing: ", "1 of 3 clusters cannot be written: c3: forbidden"},
+    {no_clusters, "Ready", "False NoClusters: ", ""},
+    {bad_first_masks, "Ready", "False InvalidMasks: ", ""},
+    {left_out, "Ready", "True Ready: ", "leaves no room on some clusters"},
+    {failing, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c1"},
+    {failing, "Distributed",
+     "False ClustersFailing: ", "2 of 3 clusters cannot be written: c1: namespaces \"c1\" not found"},
+    {failing_unnamed, "Distributed", "False ClustersFailing: ", "2 of 3 clusters cannot be written"},
+    {left_out, "Distributed",
+     "False NoRoom: ", "holds 500 KiB, which leaves no room on some clusters for 1 DynamicScorer: other"},
+    {many_left_out, "Distributed", "False NoRoom: ", "7 DynamicScorers: s0, s1, s2, s3, s4 and 2 more"},
+    {long_names_left_out, "Distributed", "False NoRoom: ", "..."},
+    {deleting, "Distributed", "False Deleting: ", "3 ManifestWorks are still there"},
+    {deleting_one_left, "Distributed",
+     "False Deleting: ", "1 ManifestWork is still there; it cannot be deleted from c1: namespaces"},
+    {deleting, "Ready", "False Deleting: ", "3 ManifestWorks"},
+};
+
+static json_t *status_at(struct world *w, int64_t seconds_later)
+{
+    json_t *status = status_of_config(&w->hub, &w->hub.config, (unix_ms){noon.ms + seconds_later * 1000});
+
+    assert_non_null(status);
+    return status;
+}
+
+static void states_give_conditions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        static const char *const order[] = {"Valid", "Distributed", "Ready"};
+        struct world *w = world_new();
+        json_t *status, *list;
+
+        states[i].arrange(w);
+        status = status_at(w, 0);
+        assert_told(status, states[i].type, states[i].told, states[i].piece);
+        list = kube_list(status, "conditions", NULL);
+        assert_int_equal(json_array_size(list), ARRAY_SIZE(order));
+        for (size_t k = 0; k < ARRAY_SIZE(order); k++)
+            assert_string_equal(kube_str(json_array_get(list, k), "type", NULL), order[k]);
+        json_decref(status);
+        world_free(w);
+    }
+}
+
+static void one_write_is_enough(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        struct world *w = world_new();
+        json_t *status, *written;
+
+        failing(w);
+        status = status_at(w, -5000);
+        merge_status(w->hub.config.object, status);
+        json_decref(status);
+        world_clusters_well(w);
+        states[i].arrange(w);
+        status = status_at(w, 0);
+        merge_status(w->hub.config.object, status);
+        json_decref(status);
+        written = json_deep_copy(w->hub.config.object);
+        status = status_at(w, 3600);
+        assert_json_equal(status, json_object_get(written, "status"));
+        json_decref(status);
+        json_decref(written);
+        world_free(w);
+    }
+}
+
+static void members_are_counts(void **state)
+{
+    struct world *w = world_new();
+    json_t *status, *wanted = json_of(
+                        "{\"observedGeneration\":2,\"clusters\":{\"managed\":3,\"upToDate\":1,\"applied\":1,"
+                        "\"behind\":2,\"failing\":2,\"reporting\":3},"
+                        "\"scorers\":{\"total\":2,\"distributed\":1,\"leftOut\":1,\"noRoom\":3},"
+                        "\"summariesBytes\":812,"
+                        "\"failingClusters\":[{\"name\":\"c1\",\"error\":\"namespaces \\\"c1\\\" not "
+                        "found\"},{\"name\":\"c3\",\"error\":\"\"}]}");
+
+    (void)state;
+    failing(w);
+    w->hub.totals.left_out = 3;
+    status = status_at(w, 0);
+    json_object_del(status, "conditions");
+    assert_json_equal(status, wanted);
+    merge_status(w->hub.config.object, status);
+    json_decref(status);
+
+    world_clusters_well(w);
+    status = status_at(w, 0);
+    assert_true(json_is_null(json_object_get(status, "failingClusters")));
+    merge_status(w->hub.config.object, status);
+    json_decref(status);
+    status = status_at(w, 0);
+    assert_null(json_object_get(status, "failingClusters"));
+    json_decref(status);
+    json_decref(wanted);
+    world_free(w);
+}
+
+static void another_name_is_told_so(void **state)
+{
+    struct world *w = world_new();
+    struct hub_config other = {.object = json_of("{\"metadata\":{\"name\":\"mine\",\"generation\":5}}")};
+    json_t *status = status_of_config(&w->hub, &other, noon),
+           *wanted =
+               json_of("{\"observedGeneration\":5,\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
+                       "\"reason\":\"NotUsed\",\"message\":"
+                       "\"only the one named dynamic-scoring-config counts\",\"lastTransitionTime\":\"" NOON
+                       "\",\"observedGeneration\":5}]}");
+
+    (void)state;
+    assert_json_equal(status, wanted);
+    merge_status(other.object, status);
+    json_decref(status);
+    status = status_of_config(&w->hub, &other, (unix_ms){noon.ms + 60 * 1000});
+    assert_json_equal(status, wanted);
+    json_decref(status);
+    json_decref(wanted);
+    json_decref(other.object);
+    world_free(w);
+}
+
+static json_t *make(struct world *w)
+{
+    return status_of_config(&w->hub, &w->hub.config, noon);
+}
+
+static void memory_runs_out(void **state)
+{
+    struct world *w = world_new();
+
+    (void)state;
+    many_left_out(w);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        json_t *status = make(w);
+
+        assert_true(status || oom_happened());
+        json_decref(status);
+    }
+    failing(w);
+    assert_survives_json_failures(make, w);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_give_conditions), cmocka_unit_test(one_write_is_enough),
+        cmocka_unit_test(members_are_counts),     cmocka_unit_test(another_name_is_told_so),
+        cmocka_unit_test(memory_runs_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

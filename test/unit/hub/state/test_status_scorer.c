@@ -1,0 +1,208 @@
+/* A DynamicScorer's conditions: which states give which, and that what is written once is not written again. */
+#include "test/unit/hub/state/scorer_states.h"
+
+static const struct {
+    void (*arrange)(struct world *w);
+    const char *type, *told, *piece;
+} states[] = {
+    {all_well, "Healthy", "True Healthy: ", "the scoring API answers"},
+    {all_well, "ConfigSynced", "True Synced: ", ""},
+    {all_well, "Valid", "True Valid: ", ""},
+    {all_well, "UniqueScoreName", "True Unique: ", "energy-score"},
+    {all_well, "Distributed", "True Distributed: ", "on all 3 clusters"},
+    {all_well, "Scoring", "True Scoring: ", "scores on 3 of 3 clusters"},
+    {all_well, "Ready", "True Ready: ", "on all 3 clusters"},
+    {not_asked, "Healthy", "Unknown NotProbed: ", "has not been asked"},
+    {not_asked, "ConfigSynced", "Unknown NotAsked: ", "has not been asked"},
+    {not_asked, "Valid", "Unknown Waiting: ", "scoring.params.name: not known"},
+    {not_asked, "UniqueScoreName", "Unknown NoScoreName: ", "not known"},
+    {not_asked, "Distributed", "False NotSelected: ", "nothing valid"},
+    {not_asked, "Scoring", "Unknown NoReports: ", ""},
+    {not_asked, "Ready", "Unknown Waiting: ", "scoring.params.name"},
+    {no_probe, "Healthy", "Unknown NotProbed: ", ""},
+    {failed_once, "Healthy", "True Healthy: ", "3 failures in a row count: no answer within 5 s"},
+    {failed_once, "Ready", "True Ready: ", ""},
+    {never_judged, "Healthy", "Unknown Timeout: ", "no answer within 5 s"},
+    {never_judged, "Distributed", "False NotSelected: ", "not known yet"},
+    {never_judged, "Ready", "Unknown Timeout: ", "no answer within 5 s"},
+    {unhealthy, "Healthy", "False Timeout: ", "no answer within 5 s"},
+    {unhealthy, "Distributed", "False NotSelected: ", "not healthy"},
+    {unhealthy, "Ready", "False Timeout: ", "no answer within 5 s"},
+    {unhealthy_kept, "Healthy", "False Timeout: ", "clusters keep it"},
+    {unhealthy_kept, "Distributed", "True Distributed: ", ""},
+    {unhealthy_kept, "Ready", "False Timeout: ", "no answer within 5 s"},
+    {no_reason, "Healthy", "False Failing: ", ""},
+    {recovering, "Healthy", "False Recovering: ", "2 successes in a row"},
+    {resumed_unhealthy, "Healthy", "False NotProbed: ", "was not healthy"},
+    {resumed_unhealthy_told, "Healthy", "False DNS: ", "said before"},
+    {resumed_of_older_spec, "Healthy", "False NotProbed: ", "was not healthy"},
+    {resumed_synced, "ConfigSynced", "False HTTPStatus: ", "said before"},
+    {resumed_lost, "ConfigSynced", "Unknown NotAsked: ", ""},
+    {resumed_broken, "ConfigSynced", "Unknown NotAsked: ", ""},
+    {mode_none, "ConfigSynced", "True NotNeeded: ", "None"},
+    {fail_config, "ConfigSynced", "False HTTPStatus: ", "boom; the configuration read before stays in force"},
+    {fail_config, "Ready", "True Ready: ", ""},
+    {config_never_read, "ConfigSynced", "False HTTPStatus: ", "boom; none has been read yet"},
+    {config_never_read, "Ready", "False HTTPStatus: ", "boom"},
+    {bad_spec, "Valid",
+     "False InvalidSpec: ", "spec.configURL: expected an http or https URL; the spec read before"},
+    {bad_spec, "Distributed", "True Distributed: ", ""},
+    {bad_spec, "Ready", "False InvalidSpec: ", "spec.configURL"},
+    {bad_first_spec, "Valid", "False InvalidSpec: ", "https URL"},
+    {bad_first_spec, "Ready", "False InvalidSpec: ", "https URL"},
+    {incomplete, "Valid", "False Incomplete: ", "spec.source.params.query: missing"},
+    {incomplete, "Ready", "False Incomplete: ", "missing"},
+    {incomplete, "Distributed", "False NotSelected: ", "nothing valid"},
+    {incomplete_kept, "Valid",
+     "False Incomplete: ", "spec.source.params.query: missing; the one before stays in force"},
+    {incomplete_kept, "Distributed", "True Distributed: ", ""},
+    {incomplete_kept, "Ready", "False Incomplete: ", "missing"},
+    {warned, "Valid", "True Valid: ", "clusters can be given it, but will fail with it: too many points"},
+    {warned, "Ready", "True Ready: ", ""},
+    {token_host, "Valid", "False TokenHostNotAllowed: ", "http://evil"},
+    {younger_of_two, "UniqueScoreName",
+     "False DuplicateScoreName: ", "belongs to DynamicScorer other, which is older"},
+    {younger_of_two, "Distributed", "False NotSelected: ", "same score name"},
+    {younger_of_two, "Ready", "False NotSelected: ", "same score name"},
+    {older_of_two, "UniqueScoreName",
+     "False DuplicateScoreName: ", "DynamicScorer other has the same score name"},
+    {older_of_two, "Ready", "True Ready: ", ""},
+    {younger_of_object, "UniqueScoreName", "False DuplicateScoreName: ",
+     "leads to AddOnPlacementScore other-name, as does other_name of DynamicScorer other, which is older: "
+     "this one is left out"},
+    {older_of_object, "UniqueScoreName", "False DuplicateScoreName: ",
+     "leads to AddOnPlacementScore other-name, as does other_name of DynamicScorer other, which is younger "
+     "and left out"},
+    {long_name, "UniqueScoreName", "False DuplicateScoreName: ", "..."},
+    {no_config, "Distributed", "False NoConfig: ", "dynamic-scoring-config in namespace ocm"},
+    {no_config, "Ready", "False NoConfig: ", ""},
+    {config_deleted, "Distributed", "False ConfigDeleting: ", "being deleted"},
+    {bad_masks, "Distributed", "False InvalidMasks: ", "spec.masks[0]: expected an object"},
+    {no_clusters, "Distributed", "False NoClusters: ", ""},
+    {not_planned, "Distributed", "False Progressing: ", ""},
+    {masked, "Distributed", "False Masked: ", "masked on all clusters"},
+    {masked, "Ready", "False Masked: ", ""},
+    {no_room, "Ready", "True Ready: ", "summaries of 1 cluster"},
+    {no_room_anywhere, "Ready", "False NoRoom: ", "summaries of 3 clusters"},
+    {no_room, "Distributed", "False NoRoom: ", "summaries of 1 cluster: a ManifestWork holds 500 KiB"},
+    {progressing, "Distributed", "False Progressing: ", "1 of 3 clusters have it"},
+    {progressing, "Ready", "True Ready: ", "1 of 3 clusters have it"},
+    {behind_everywhere, "Ready", "False Progressing: ", "0 of 3"},
+    {unwritten, "Distributed", "False ClustersFailing: ", "2 of 3 clusters cannot be written: c2: forbidden"},
+    {unwritten, "Scoring", "True Scoring: ", "scores on 1 of 3 clusters"},
+    {unapplied, "Distributed",
+     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c3: no namespace"},
+    {failing, "Scoring",
+     "False ClustersFailing: ", "fails on 2 of 3 clusters: c1: HTTP 503 Service Unavailable"},
+    {failing, "Ready", "True Ready: ", "fails on 2 of 3 clusters: c1: HTTP 503"},
+    {unwritten, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c2: forbidden"},
+    {unwritten_and_waiting, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c2: forbidden"},
+    {unapplied, "Scoring", "True Scoring: ", "scores on 2 of 3 clusters"},
+    {unapplied, "Ready", "True Ready: ", "1 of 3 clusters cannot apply it"},
+    {unapplied_anywhere, "Ready",
+     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c3: no namespace"},
+    {failing_everywhere, "Distributed", "True Distributed: ", ""},
+    {failing_everywhere, "Ready", "False ClustersFailing: ", "fails on 3 of 3 clusters: c1: HTTP 503"},
+    {failing_where_heard_of, "Ready", "False ClustersFailing: ", "fails on 1 of 3 clusters: c2: HTTP 503"},
+    {failing_and_unwritten, "Scoring", "False ClustersFailing: ", "fails on 1 of 3 clusters: c2: failing"},
+    {failing_and_unwritten, "Ready", "True Ready: ", "1 of 3 clusters cannot be written: c3: "},
+    {refused, "Scoring",
+     "False ClustersFailing: ", "on 1 of 3 clusters: c2: the agent refuses its configuration: f:1:2: error"},
+    {outdated, "Scoring", "True Scoring: ", "scores on 3 of 3 clusters"},
+    {away, "Scoring", "True Scoring: ", "scores on 2 of 3 clusters"},
+    {away, "Ready", "True Ready: ", "on all 3 clusters"},
+    {silent_everywhere, "Scoring", "Unknown Silent: ",
+     "nothing is heard of it from 3 of 3 clusters: c1: the cluster is not available: no lease"},
+    {placement_failing, "Scoring",
+     "False ClustersFailing: ", "c2: its AddOnPlacementScore cannot be written"},
+    {failing_unnamed, "Scoring", "False ClustersFailing: ", "fails on 2 of 4 clusters"},
+    {no_reports, "Scoring", "Unknown NoReports: ", ""},
+    {waiting, "Scoring", "Unknown Waiting: ", ""},
+    {one_cluster, "Distributed", "True Distributed: ", "on 1 cluster"},
+};
+
+static void states_give_conditions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        struct world *w = world_new();
+        json_t *status;
+
+        states[i].arrange(w);
+        status = status_at(w, 0);
+        assert_told(status, states[i].type, states[i].told, states[i].piece);
+        assert_true(status_scorer_ready(&w->scorer) == (strncmp(told(status, "Ready"), "True", 4) == 0));
+        json_decref(status);
+        world_free(w);
+    }
+}
+
+static void conditions_are_whole_and_in_order(void **state)
+{
+    static const char *const order[] = {"Healthy",     "ConfigSynced", "Valid", "UniqueScoreName",
+                                        "Distributed", "Scoring",      "Ready"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        struct world *w = world_new();
+        json_t *status, *list;
+
+        states[i].arrange(w);
+        status = status_at(w, 0);
+        list = kube_list(status, "conditions", NULL);
+        assert_int_equal(json_array_size(list), ARRAY_SIZE(order));
+        for (size_t k = 0; k < ARRAY_SIZE(order); k++) {
+            const json_t *c = json_array_get(list, k);
+            int64_t generation = 0;
+
+            assert_int_equal(json_object_size(c), 6);
+            assert_string_equal(kube_str(c, "type", NULL), order[k]);
+            assert_true(*kube_str(c, "reason", NULL) != '\0');
+            assert_non_null(kube_str(c, "message", NULL));
+            assert_true(kube_int(c, &generation, "observedGeneration", NULL) && generation == 7);
+        }
+        json_decref(status);
+        world_free(w);
+    }
+}
+
+/* Whatever was there before, after one write there is nothing to write, an hour later neither. */
+static void one_write_is_enough(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(states) * 2; i++) {
+        struct world *w = world_new();
+        json_t *status, *written;
+
+        if (i % 2) {
+            failing(w);
+            status = status_at(w, -5000);
+            merge_status(w->scorer.object, status);
+            json_decref(status);
+            w->scorer.tally = (struct tally){.selected = 3, .up_to_date = 3, .applied = 3, .scoring = 3};
+        }
+        states[i / 2].arrange(w);
+        status = status_at(w, 0);
+        merge_status(w->scorer.object, status);
+        json_decref(status);
+        written = json_deep_copy(w->scorer.object);
+        status = status_at(w, 3600);
+        assert_json_equal(status, json_object_get(written, "status"));
+        merge_status(w->scorer.object, status);
+        assert_json_equal(w->scorer.object, written);
+        json_decref(status);
+        json_decref(written);
+        world_free(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_give_conditions),
+        cmocka_unit_test(conditions_are_whole_and_in_order),
+        cmocka_unit_test(one_write_is_enough),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

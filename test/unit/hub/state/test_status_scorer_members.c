@@ -1,0 +1,194 @@
+/* The other members of a DynamicScorer's status, and the times of its conditions. */
+#include "test/unit/hub/state/scorer_states.h"
+
+/* ---- Members ---- */
+
+static const struct {
+    void (*arrange)(struct world *w);
+    const char *members; /* of a status; null: it has none such */
+} members[] = {
+    {all_well,
+     "{\"healthStatus\":\"Active\",\"observedGeneration\":7,\"scoreName\":\"energy-score\",\"configSource\":"
+     "\"API\","
+     "\"clusters\":{\"selected\":3,\"upToDate\":3,\"applied\":3,\"scoring\":3,\"failing\":0,\"waiting\":0,"
+     "\"silent\":0,\"noRoom\":0},\"failingClusters\":null}"},
+    {not_asked, "{\"healthStatus\":\"Unknown\",\"scoreName\":null,\"lastSyncedConfig\":null}"},
+    {mode_none, "{\"configSource\":\"Spec\",\"lastSyncedConfig\":null,\"summary\":\"{}\"}"},
+    {bad_first_spec, "{\"configSource\":null,\"scoreName\":null,\"summary\":null}"},
+    {unhealthy, "{\"healthStatus\":\"Inactive\"}"},
+    {no_room,
+     "{\"clusters\":{\"selected\":2,\"upToDate\":2,\"applied\":2,\"scoring\":0,\"failing\":0,\"waiting\":2,"
+     "\"silent\":0,\"noRoom\":1}}"},
+    {failing, "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"failing\",\"error\":\"HTTP 503 Service "
+              "Unavailable\"},"
+              "{\"name\":\"c3\",\"state\":\"stale\",\"error\":\"stale\"}]}"},
+    {placement_failing, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"ok\","
+                        "\"error\":\"its AddOnPlacementScore cannot be written\"}]}"},
+    {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"forbidden\"},"
+                "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"namespaces \\\"c3\\\" not found\"}]}"},
+    {refused, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
+              "\"error\":\"the agent refuses its configuration: f:1:2: error: no such field\"}]}"},
+    {outdated, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
+               "\"error\":\"the agent refuses its configuration, an older one is in force: "
+               "f:1:2: error: no such field\"}]}"},
+    {silent_everywhere,
+     "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"silent\",\"error\":\"the cluster is not available: "
+     "no "
+     "lease\"},{\"name\":\"c2\",\"state\":\"silent\",\"error\":\"its last success was at "
+     "2026-11-21T06:23:01Z\"},"
+     "{\"name\":\"c3\",\"state\":\"silent\",\"error\":\"the agent's report has no room for all of its "
+     "scorers\"}]}"},
+    {unapplied, "{\"failingClusters\":[{\"name\":\"c3\",\"state\":\"notApplied\","
+                "\"error\":\"no namespace dynamic-scoring\"}]}"},
+};
+
+static void states_give_members(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+        struct world *w = world_new();
+        json_t *wanted = json_of(members[i].members), *status, *value;
+        const char *name;
+
+        members[i].arrange(w);
+        status = status_at(w, 0);
+        json_object_foreach(wanted, name, value)
+        {
+            if (json_is_null(value))
+                assert_null(json_object_get(status, name));
+            else
+                assert_json_equal(json_object_get(status, name), value);
+        }
+        json_decref(wanted);
+        json_decref(status);
+        world_free(w);
+    }
+}
+
+/* What the object has and nobody means any more goes: as null in the patch, which is how a merge takes things away. */
+static void what_went_is_taken_away(void **state)
+{
+    struct world *w = world_new();
+    json_t *status;
+
+    (void)state;
+    failing(w);
+    status = status_at(w, 0);
+    merge_status(w->scorer.object, status);
+    json_decref(status);
+    not_asked(w);
+    status = status_at(w, 1);
+    assert_true(json_is_null(json_object_get(status, "lastSyncedConfig")));
+    assert_true(json_is_null(json_object_get(status, "failingClusters")));
+    assert_true(json_is_null(json_object_get(status, "scoreName")));
+    merge_status(w->scorer.object, status);
+    assert_null(kube_get(w->scorer.object, "status", "lastSyncedConfig", NULL));
+    json_decref(status);
+    world_free(w);
+}
+
+/* A synced configuration replaces the one before; a merge alone would mix them. */
+static void synced_config_replaces_the_one_before(void **state)
+{
+    struct world *w = world_new();
+    json_t *status, *wanted = api_config_value(&w->probe.status.synced);
+
+    (void)state;
+    assert_non_null(wanted);
+    json_object_set_new(w->scorer.object, "status",
+                        json_of("{\"lastSyncedConfig\":{\"old\":1,\"none\":null,\"source\":{\"old\":{\"x\":1}"
+                                ",\"params\":{\"old\":\"y\"}},"
+                                "\"scoring\":\"no object\"}}"));
+    status = status_at(w, 0);
+    assert_true(json_is_null(json_object_get(kube_map(status, "lastSyncedConfig", NULL), "old")));
+    json_object_del(kube_map(w->scorer.object, "status", "lastSyncedConfig", NULL), "none");
+    merge_status(w->scorer.object, status);
+    assert_json_equal(kube_get(w->scorer.object, "status", "lastSyncedConfig", NULL), wanted);
+    json_decref(status);
+    json_decref(wanted);
+    world_free(w);
+}
+
+/* ---- Times ---- */
+
+static const char *since(const json_t *status, const char *type)
+{
+    return cstr(kube_str(condition_find(status, type), "lastTransitionTime", NULL));
+}
+
+static void time_moves_with_the_status_alone(void **state)
+{
+    struct world *w = world_new();
+    json_t *status = status_at(w, 0);
+
+    (void)state;
+    assert_string_equal(since(status, "Healthy"), NOON);
+    merge_status(w->scorer.object, status);
+    json_decref(status);
+
+    failed_once(w);
+    status = status_at(w, 30);
+    assert_string_equal(since(status, "Healthy"), NOON);
+    json_decref(status);
+
+    unhealthy(w);
+    status = status_at(w, 60);
+    assert_string_equal(since(status, "Healthy"), "2026-11-21T12:01:00Z");
+    assert_string_equal(since(status, "Ready"), "2026-11-21T12:01:00Z");
+    assert_string_equal(since(status, "ConfigSynced"), NOON);
+    json_decref(status);
+    world_free(w);
+}
+
+/* With a CRD that has no conditions they are pruned: what was sent is all that is known of them. Also while the watch has not told yet. */
+static void time_is_kept_where_conditions_are_pruned(void **state)
+{
+    struct world *w = world_new();
+
+    (void)state;
+    w->scorer.written.sent = status_at(w, 0);
+    json_object_set_new(w->scorer.object, "status", json_of("{\"healthStatus\":\"Active\"}"));
+    json_t *status = status_at(w, 3600);
+    assert_json_equal(status, w->scorer.written.sent);
+    json_decref(status);
+    world_free(w);
+}
+
+static json_t *make(struct world *w)
+{
+    return status_of_scorer(&w->scorer, noon);
+}
+
+static void memory_runs_out(void **state)
+{
+    struct world *w = world_new();
+    json_t *status;
+
+    (void)state;
+    failing(w);
+    status = status_at(w, 0);
+    merge_status(w->scorer.object, status);
+    json_decref(status);
+    json_object_set_new(kube_map(w->scorer.object, "status", "lastSyncedConfig", NULL), "old",
+                        json_integer(1));
+    assert_survives_json_failures(make, w);
+    w->scorer.tally.n_named = 0;
+    w->scorer.effective.score_name = NULL;
+    w->scorer.has_spec = false;
+    assert_survives_json_failures(make, w);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_give_members),
+        cmocka_unit_test(what_went_is_taken_away),
+        cmocka_unit_test(synced_config_replaces_the_one_before),
+        cmocka_unit_test(time_moves_with_the_status_alone),
+        cmocka_unit_test(time_is_kept_where_conditions_are_pruned),
+        cmocka_unit_test(memory_runs_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
