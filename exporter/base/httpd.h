@@ -20,6 +20,7 @@ struct httpd_request {
     const char *path;
     const char *accept; /* header values, "" when absent; several of one name are joined by ", " */
     const char *accept_encoding;
+    const char *if_none_match;
     void *connection; /* libmicrohttpd's own, for httpd_query() */
 };
 
@@ -29,8 +30,9 @@ struct httpd_reply {
     const char *content_type;     /* a literal */
     const char *content_encoding; /* a literal or NULL */
     const char *vary;             /* a literal or NULL */
-    bool cache;                   /* false: Cache-Control: no-store */
-    const char *csp;              /* Content-Security-Policy, a literal or NULL */
+    const char *cache_control;    /* a literal; "no-store" unless set */
+    const char *csp;  /* Content-Security-Policy, a literal or NULL; sent with Referrer-Policy: no-referrer */
+    const char *etag; /* quoted, NULL for none; lives as long as the server */
     /* The body: the array and the bytes stay valid until release(arg) is called, once, from any thread.
      * release may be NULL. */
     struct iovec *parts;

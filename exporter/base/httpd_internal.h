@@ -43,7 +43,7 @@ struct exchange {
     bool head, crowded, close;
     uint64_t body_bytes; /* of the request, thrown away */
     struct httpd_request request;
-    char *joined[2]; /* header values that came in several fields */
+    char *joined[3]; /* header values that came in several fields */
     char allow[32];
     unsigned status;
     uint64_t answer_bytes;

@@ -115,8 +115,9 @@ static bool add_headers(struct MHD_Response *r, const struct exchange *x)
     return add_header(r, "Content-Type",
                       reply->content_type ? reply->content_type : "text/plain; charset=utf-8") &&
            add_header(r, "Content-Encoding", reply->content_encoding) && add_header(r, "Vary", reply->vary) &&
-           add_header(r, "Cache-Control", reply->cache ? NULL : "no-store") &&
-           add_header(r, "Content-Security-Policy", reply->csp) &&
+           add_header(r, "Cache-Control", reply->cache_control ? reply->cache_control : "no-store") &&
+           add_header(r, "ETag", reply->etag) && add_header(r, "Content-Security-Policy", reply->csp) &&
+           add_header(r, "Referrer-Policy", reply->csp ? "no-referrer" : NULL) &&
            add_header(r, "X-Content-Type-Options", "nosniff") && add_header(r, "Allow", x->allow) &&
            add_header(r, "Connection", x->close ? "close" : NULL);
 }

@@ -78,8 +78,8 @@ static void exchange_free(struct exchange *x)
     struct httpd *h = x->server;
 
     httpd_release(&x->reply);
-    free(x->joined[0]);
-    free(x->joined[1]);
+    for (size_t i = 0; i < ARRAY_SIZE(x->joined); i++)
+        free(x->joined[i]);
     free(x);
     (void)pthread_mutex_lock(&h->lock);
     if (--h->under_way == 0)
@@ -145,6 +145,7 @@ static enum MHD_Result route(struct exchange *x)
     } else {
         x->request.accept = header(x, "Accept", &x->joined[0]);
         x->request.accept_encoding = header(x, "Accept-Encoding", &x->joined[1]);
+        x->request.if_none_match = header(x, "If-None-Match", &x->joined[2]);
         if (x->route->direct)
             x->route->fn(x->route->arg, &x->request, &x->reply);
         else if (hand_to_loop(x))

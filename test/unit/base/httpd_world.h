@@ -23,7 +23,7 @@ struct env {
     struct loop *loop;
     struct httpd *server;
     /* What handlers and `served` saw */
-    char accept[256], accept_encoding[64], method[16], path[64], query[64];
+    char accept[256], accept_encoding[64], if_none_match[64], method[16], path[64], query[64];
     atomic_int handled, released, served;
     char served_route[64];
     unsigned served_status;
@@ -42,6 +42,7 @@ static inline void note_request(struct env *e, const struct httpd_request *rq)
 
     (void)snprintf(e->accept, sizeof(e->accept), "%s", rq->accept);
     (void)snprintf(e->accept_encoding, sizeof(e->accept_encoding), "%s", rq->accept_encoding);
+    (void)snprintf(e->if_none_match, sizeof(e->if_none_match), "%s", rq->if_none_match);
     (void)snprintf(e->method, sizeof(e->method), "%s", rq->method);
     (void)snprintf(e->path, sizeof(e->path), "%s", rq->path);
     (void)snprintf(e->query, sizeof(e->query), "%s", x ? x : "(null)");
@@ -63,7 +64,8 @@ static inline void on_page(void *arg, const struct httpd_request *rq, struct htt
     reply->content_encoding = "identity";
     reply->vary = "Accept";
     reply->csp = "default-src 'none'";
-    reply->cache = true;
+    reply->cache_control = "no-cache";
+    reply->etag = "\"abc\"";
 }
 
 static inline void on_released(void *arg)

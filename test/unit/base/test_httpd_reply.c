@@ -13,7 +13,9 @@ static void test_headers_of_a_reply(void **state)
     assert_non_null(strstr(b.p, "\r\nContent-Encoding: identity\r\n"));
     assert_non_null(strstr(b.p, "\r\nVary: Accept\r\n"));
     assert_non_null(strstr(b.p, "\r\nContent-Security-Policy: default-src 'none'\r\n"));
-    assert_null(strstr(b.p, "\r\nCache-Control:"));
+    assert_non_null(strstr(b.p, "\r\nCache-Control: no-cache\r\n"));
+    assert_non_null(strstr(b.p, "\r\nETag: \"abc\"\r\n"));
+    assert_non_null(strstr(b.p, "\r\nReferrer-Policy: no-referrer\r\n"));
 }
 
 static void check_large(struct env *e, const struct buf *b)

@@ -75,18 +75,21 @@ static void test_what_a_handler_reads(void **state)
 
     ask(e,
         "GET /loop?x=a%20b&y=2 HTTP/1.1\r\nHost: h\r\nAccept: text/plain;q=0.5\r\nConnection: close\r\n"
-        "accept: application/json\r\nAccept-Encoding: gzip\r\nACCEPT: */*\r\n\r\n",
+        "accept: application/json\r\nAccept-Encoding: gzip\r\nACCEPT: */*\r\nIf-None-Match: "
+        "\"a\"\r\nif-none-match: \"b\"\r\n\r\n",
         &b);
     assert_string_equal(e->method, "GET");
     assert_string_equal(e->path, "/loop");
     assert_string_equal(e->query, "a b");
     assert_string_equal(e->accept, "text/plain;q=0.5, application/json, */*");
     assert_string_equal(e->accept_encoding, "gzip");
+    assert_string_equal(e->if_none_match, "\"a\", \"b\"");
     ask(e, REQUEST("HEAD /direct"), &b);
     assert_string_equal(e->method, "GET");
     assert_string_equal(e->query, "(null)");
     assert_string_equal(e->accept, "");
     assert_string_equal(e->accept_encoding, "");
+    assert_string_equal(e->if_none_match, "");
 }
 
 static void test_bad_requests(void **state)

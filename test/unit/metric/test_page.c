@@ -164,7 +164,7 @@ static void answers_with_the_right_headers(void **state)
         assert_string_equal(reply.content_type, cases[i].type);
         assert_string_equal(cstr(reply.content_encoding), cstr(cases[i].gzip));
         assert_string_equal(reply.vary, "Accept, Accept-Encoding");
-        assert_false(reply.cache);
+        assert_null(reply.cache_control);
         release(&reply);
     }
 }
