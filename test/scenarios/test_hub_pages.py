@@ -26,7 +26,7 @@ STATES = {  # how many, and what is said of each
     "empty": (2, None),
     "ok": (25, None),
 }
-TOLD = {"notPlaced": "ok", "empty": "ok"}  # in the JSON, where that is another word
+TOLD = {"empty": "ok"}  # in the JSON, where that is another word
 WORDS = {  # on the page
     "notWritten": "not written",
     "notApplied": "not applied",

@@ -71,7 +71,7 @@ def test_an_agent_that_is_dead(hub, fake, start_controller):
     controller.stop()
     controller.start()
     ((cluster, (state, error)),) = named(wait_counts(hub, scoring=1, silent=1)).items()
-    assert (cluster, state) == ("c2", "silent") and "its last success was at 20" in error
+    assert (cluster, state) == ("c2", "silent") and "the last success was at 20" in error
     hub.set_feedback("c2", report())
     wait_counts(hub, scoring=2, silent=0)
 
@@ -83,10 +83,10 @@ def test_a_configuration_that_is_refused(hub, fake, start_controller):
     hub.set_feedback("c2", report(in_force=False, configurationProblems=problems))
     found = named(wait_counts(hub, scoring=1, failing=1))
     words = "summaries:1:9: error: no such field and more"
-    assert found["c1"] == ("refused", f"the agent refuses its configuration: {words}")
-    assert found["c2"] == ("refused", f"the agent refuses its configuration, an older one is in force: {words}")
+    assert found["c1"] == ("refused", f"the agent rejected its configuration: {words}")
+    assert found["c2"] == ("refused", f"the agent rejected its configuration, an older one stays active: {words}")
     assert "1 of 2 clusters: c1: the agent refuses" in hub.wait_scorer("s", "Scoring", "False")[2]
-    assert "the agent refuses its configuration" in controller.get("/").text
+    assert "the agent rejected its configuration" in controller.get("/").text
     assert {c["state"] for s in controller.status()["scorers"] for c in s["failingClusters"]} == {"refused"}
 
 

@@ -63,11 +63,11 @@ static void failing_scorers(struct out *o, const struct view *v, const struct hu
     for (size_t i = 0; i < v->n_scorers; i++) {
         const struct hub_scorer *s = v->scorers[i].s;
         const struct report_cell *report = view_report(s, c);
-        char why[PAIR_WHY_BYTES];
+        char why[PAIR_REASON_BYTES];
 
         if (!report || !report_cell_fails(report) || failing++ >= SCORERS_MOST)
             continue;
-        pair_why(why, c, PAIR_FAILING, report);
+        hub_pair_reason(why, report->placement ? PAIR_NOT_PLACED : PAIR_FAILING, c, report);
         html(o, "<p>");
         view_html_link(o, VIEW_SCORER, s->name);
         html(o, " %s: <bdi>%s</bdi></p>",

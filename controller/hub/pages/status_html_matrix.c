@@ -3,17 +3,18 @@
 
 enum { MATRIX_CLUSTERS = 50, MATRIX_SCORERS = 30 };
 
-static void legend(struct out *o, const bool seen[CELLS])
+static void legend(struct out *o, const bool seen[PAIR_STATES])
 {
     html(o, "<p class=\"legend\">");
-    for (size_t i = 0; i < CELLS; i++)
+    for (size_t i = 0; i < PAIR_STATES; i++)
         if (seen[i])
             html(o, "<span><b class=\"cell %s\">%s</b> %s</span> ", view_looks[i].class, view_looks[i].sign,
                  view_looks[i].word);
     html(o, "</p>\n");
 }
 
-static void one_pair(struct out *o, const struct hub_cluster *c, const struct hub_scorer *s, bool seen[CELLS])
+static void one_pair(struct out *o, const struct hub_cluster *c, const struct hub_scorer *s,
+                     bool seen[PAIR_STATES])
 {
     struct view_pair pair;
     const struct view_look *look;
@@ -49,7 +50,7 @@ bool view_matrix_fits(const struct view *v)
 
 void view_html_matrix(struct out *o, const struct view *v)
 {
-    bool seen[CELLS] = {false};
+    bool seen[PAIR_STATES] = {false};
 
     html(o, "<section class=\"card matrix\" aria-label=\"Scorers × clusters\"><div class=\"scroll\" "
             "tabindex=\"0\"><table><caption class=\"unseen\">What each scorer does on each "

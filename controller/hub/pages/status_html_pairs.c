@@ -5,25 +5,25 @@
 
 enum { ROWS_MOST = 1000 };
 
-const struct view_look view_looks[CELLS] = {
-    [CELL_NOT_WRITTEN] = {"!", "failing", "not written"},
-    [CELL_NOT_APPLIED] = {"!", "failing", "not applied"},
-    [CELL_REFUSED] = {"!", "failing", "refused"},
-    [CELL_FAILING] = {"✗", "failing", "failing"},
-    [CELL_STALE] = {"✗", "failing", "stale"},
-    [CELL_NOT_PLACED] = {"✗", "failing", "no placement score"},
-    [CELL_AWAY] = {"?", "empty", "not available"},
-    [CELL_OLD] = {"?", "empty", "too old"},
-    [CELL_CUT] = {"?", "empty", "not in the report"},
-    [CELL_SILENT] = {"?", "waiting", "no report"},
-    [CELL_BEHIND] = {"↻", "empty", "behind"},
-    [CELL_WAITING] = {"…", "waiting", "waiting"},
-    [CELL_NO_ROOM] = {"□", "failing", "no room"},
-    [CELL_MASKED] = {"–", "none", "masked"},
-    [CELL_NOT_SENT] = {"–", "none", "not sent"},
-    [CELL_OUTDATED] = {"✓", "empty", "outdated"},
-    [CELL_EMPTY] = {"✓", "ok", "nothing to score"},
-    [CELL_OK] = {"✓", "ok", "scores"},
+const struct view_look view_looks[PAIR_STATES] = {
+    [PAIR_NOT_WRITTEN] = {"!", "failing", "not written"},
+    [PAIR_NOT_APPLIED] = {"!", "failing", "not applied"},
+    [PAIR_REFUSED] = {"!", "failing", "refused"},
+    [PAIR_FAILING] = {"✗", "failing", "failing"},
+    [PAIR_STALE] = {"✗", "failing", "stale"},
+    [PAIR_NOT_PLACED] = {"✗", "failing", "no placement score"},
+    [PAIR_UNAVAILABLE] = {"?", "empty", "not available"},
+    [PAIR_EXPIRED] = {"?", "empty", "too old"},
+    [PAIR_REPORT_FULL] = {"?", "empty", "not in the report"},
+    [PAIR_NO_REPORT] = {"?", "waiting", "no report"},
+    [PAIR_BEHIND] = {"↻", "empty", "behind"},
+    [PAIR_WAITING] = {"…", "waiting", "waiting"},
+    [PAIR_NO_ROOM] = {"□", "failing", "no room"},
+    [PAIR_MASKED] = {"–", "none", "masked"},
+    [PAIR_NOT_SENT] = {"–", "none", "not sent"},
+    [PAIR_OLD_CONFIG] = {"✓", "empty", "outdated"},
+    [PAIR_EMPTY] = {"✓", "ok", "nothing to score"},
+    [PAIR_OK] = {"✓", "ok", "scores"},
 };
 
 static void put_row(struct out *o, const struct view *v, const struct hub_scorer *s,
@@ -85,12 +85,12 @@ void view_html_failing(struct out *o, const struct view *v, const struct view_sc
 struct row {
     const struct hub_scorer *scorer;
     const struct hub_cluster *cluster;
-    enum view_cell cell;
+    enum pair_state cell;
 };
 
 struct rows {
     struct row *list;
-    size_t n, by_cell[CELLS];
+    size_t n, by_cell[PAIR_STATES];
 };
 
 static void rows_done(struct rows *r)
@@ -110,7 +110,7 @@ static void add(struct rows *r, const struct hub_scorer *s, const struct hub_clu
 
     view_pair_of(&pair, s, c);
     r->by_cell[pair.cell]++;
-    if (pair.cell != CELL_NOT_SENT)
+    if (pair.cell != PAIR_NOT_SENT)
         r->list[r->n++] = (struct row){s, c, pair.cell};
 }
 
@@ -128,9 +128,9 @@ static void tiles(struct out *o, const char *what, const struct rows *r)
 {
     html(o, "<dl class=\"tiles many\">\n");
     html_tile(o, what, "all", r->n);
-    html_tile(o, view_looks[CELL_OK].word, view_looks[CELL_OK].class, r->by_cell[CELL_OK]);
-    for (size_t i = 0; i < CELL_OK; i++)
-        if (r->by_cell[i] && i != CELL_NOT_SENT)
+    html_tile(o, view_looks[PAIR_OK].word, view_looks[PAIR_OK].class, r->by_cell[PAIR_OK]);
+    for (size_t i = 0; i < PAIR_OK; i++)
+        if (r->by_cell[i] && i != PAIR_NOT_SENT)
             html_tile(o, view_looks[i].word, view_looks[i].class, r->by_cell[i]);
     html(o, "</dl>\n");
 }
@@ -194,11 +194,11 @@ void view_html_cluster_pairs(struct out *o, const struct view *v, const struct h
     if (!c->managed)
         html(o, "<div class=\"card\"><p>It gets none: the hub has not accepted it, or it is being "
                 "deleted.</p></div>\n");
-    else if (r.by_cell[CELL_NOT_SENT])
+    else if (r.by_cell[PAIR_NOT_SENT])
         html(o,
              "<div class=\"card\"><p>Not sent here now: %zu of <a href=\"/\">all scorers</a>; the condition "
              "Distributed of each says why.</p></div>\n",
-             r.by_cell[CELL_NOT_SENT]);
+             r.by_cell[PAIR_NOT_SENT]);
     else if (r.n == 0)
         html(o, "<div class=\"card\"><p>There are no scorers yet.</p></div>\n");
 }

@@ -97,7 +97,7 @@ static void pair(struct out *o, const char *key, const char *name, const struct 
     member_item(o);
     out_puts(o, "{");
     member_text(o, key, name);
-    member_text(o, "state", p.word);
+    member_text(o, "state", pair_info[p.cell].word);
     member_truth(o, "scores", p.scores);
     words(o, "error", p.why);
     out_puts(o, "}");

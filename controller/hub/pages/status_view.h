@@ -89,7 +89,7 @@ const char *view_source_words(const struct view_scorer *s);
 struct view_look {
     const char *sign, *class, *word;
 };
-extern const struct view_look view_looks[CELLS];
+extern const struct view_look view_looks[PAIR_STATES];
 
 /* Clusters where the scorer has a trouble, the first of them. */
 void view_html_failing(struct out *o, const struct view *v, const struct view_scorer *s);

@@ -3,10 +3,10 @@
 #define DS_HUB_INTERNAL_H
 
 #include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
-#include "controller/hub/state/pair.h"
 #include "controller/kube/event.h"
 #include "controller/kube/lease.h"
 #include "controller/kube/queue.h"
@@ -36,7 +36,7 @@ struct tally {
     size_t selected;                          /* clusters that are to have it */
     size_t up_to_date;                        /* whose ManifestWork has it as it is now */
     size_t applied;                           /* where the work agent has applied that */
-    size_t scoring, failing, waiting, silent; /* by pair_class(): together all that are selected */
+    size_t scoring, failing, waiting, silent; /* by class of pair_state: together all that are selected */
     size_t unwritten, unapplied; /* of failing: where the newest summary is not, or not in force */
     size_t stuck;                /* of up_to_date: where the work agent could not apply it */
     size_t away;                 /* of silent: the cluster is not available */
@@ -45,7 +45,7 @@ struct tally {
     struct {
         const struct hub_cluster *cluster;
         const struct report_cell *cell; /* NULL: the agent does not name it */
-        enum pair pair;
+        enum pair_state pair;
     } named[HUB_NAMED_CLUSTERS];
 };
 
@@ -214,6 +214,17 @@ static inline bool hub_scorer_shares_object(const struct hub_scorer *s)
 /* Who has a score name, what goes into the plan, and what each cluster is to have. */
 int hub_plan_now(struct hub *h);
 void hub_plan_done(struct hub *h);
+
+/* ---- hub_pair.c ---- */
+
+/* Whether the cluster's summaries are to contain the scorer. */
+bool hub_pair_is_selected(const struct hub_scorer *s, const struct hub_cluster *c);
+/* cell: of the cluster's report, NULL when it does not name the scorer. in_sync: the ManifestWork is up to date. */
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               const struct report_cell *cell, bool in_sync);
+/* One line; empty for states without a reason. */
+void hub_pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state state, const struct hub_cluster *c,
+                     const struct report_cell *cell);
 
 /* ---- hub_tally.c ---- */
 

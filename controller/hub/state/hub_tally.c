@@ -4,17 +4,17 @@
 #include <malloc.h>
 
 /* Where it fails goes before where there is another trouble; the first names in order, so that the same reads the same each time. */
-static bool goes_before(enum pair p, const struct hub_cluster *c, enum pair than,
+static bool goes_before(enum pair_state p, const struct hub_cluster *c, enum pair_state than,
                         const struct hub_cluster *of)
 {
-    bool fails = pair_class(p) == PAIR_FAILS;
+    bool fails = pair_info[p].class == PAIR_CLASS_FAILING;
 
-    if (fails != (pair_class(than) == PAIR_FAILS))
+    if (fails != (pair_info[than].class == PAIR_CLASS_FAILING))
         return fails;
     return strcmp(c->name, of->name) < 0;
 }
 
-static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pair p,
+static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pair_state p,
                           const struct report_cell *cell)
 {
     size_t at = t->n_named;
@@ -43,34 +43,38 @@ static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
     t->named[at] = c;
 }
 
+static bool is_unapplied(const struct hub_cluster *c, bool in_sync)
+{
+    return in_sync && !c->found.applied && c->found.why[0];
+}
+
 /* How one scorer is on one cluster that is to have it. */
 static void count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
-                       const struct report_cell *cell, unix_ms now)
+                       const struct report_cell *cell)
 {
     struct tally *t = &s->tally;
-    enum pair p = pair_look(c, in_sync, cell, s->effective.interval_ms, now);
-    size_t *const counts[] = {[PAIR_SCORES] = &t->scoring,
-                              [PAIR_FAILS] = &t->failing,
-                              [PAIR_WAITS] = &t->waiting,
-                              [PAIR_IS_SILENT] = &t->silent};
+    enum pair_state p = hub_pair_state(s, c, cell, in_sync);
+    size_t *const counts[PAIR_CLASSES] = {[PAIR_CLASS_SCORING] = &t->scoring,
+                                          [PAIR_CLASS_FAILING] = &t->failing,
+                                          [PAIR_CLASS_WAITING] = &t->waiting,
+                                          [PAIR_CLASS_SILENT] = &t->silent};
 
     t->selected++;
     t->up_to_date += in_sync;
     t->applied += in_sync && c->found.applied;
-    ++*counts[pair_class(p)];
+    ++*counts[pair_info[p].class];
     t->unwritten += p == PAIR_NOT_WRITTEN;
     t->unapplied += p == PAIR_NOT_APPLIED;
-    t->stuck += cluster_unapplied(c, in_sync);
-    t->away += p == PAIR_AWAY;
-    c->old |= p == PAIR_OLD;
-    if (pair_has_why(p))
+    t->stuck += is_unapplied(c, in_sync);
+    t->away += p == PAIR_UNAVAILABLE;
+    c->old |= p == PAIR_EXPIRED;
+    if (pair_info[p].has_reason)
         name_in_tally(t, c, p, cell);
 }
 
 /* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
 static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
 {
-    unix_ms now = loop_wall(h->o.loop);
     size_t at = 0;
 
     for (size_t k = 0; k < h->n_entries; k++) {
@@ -83,7 +87,7 @@ static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
         if (at < c->report.n && c->report.cells[at].score == score)
             cell = &c->report.cells[at];
         if (h->entry_scorers[i] && plan_group_has(c->group, i))
-            count_pair(h->entry_scorers[i], c, in_sync, cell, now);
+            count_pair(h->entry_scorers[i], c, in_sync, cell);
     }
 }
 
@@ -98,7 +102,7 @@ static void count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = hub_cluster_in_sync(h, c) && c->group;
-    bool fails = false, unapplied = cluster_unapplied(c, in_sync);
+    bool fails = false, unapplied = is_unapplied(c, in_sync);
 
     c->old = false;
     t->works += c->found.exists;

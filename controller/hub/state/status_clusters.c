@@ -106,17 +106,23 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
         set_reached(s, c);
 }
 
+/* Whether it fails, and its agent says so. */
+static bool is_by_agent(enum pair_state s)
+{
+    return pair_info[s].class == PAIR_CLASS_FAILING && s != PAIR_NOT_WRITTEN && s != PAIR_NOT_APPLIED;
+}
+
 /* Sets the condition by the first cluster named whose agent says so; without one by the number alone. */
 static void set_failing(const struct hub_scorer *s, struct status_condition *c, size_t n)
 {
     const struct tally *t = &s->tally;
-    char why[PAIR_WHY_BYTES] = "";
+    char why[PAIR_REASON_BYTES] = "";
     size_t i = 0;
 
-    while (i < t->n_named && t->named[i].pair != PAIR_FAILING && t->named[i].pair != PAIR_REFUSED)
+    while (i < t->n_named && !is_by_agent(t->named[i].pair))
         i++;
     if (i < t->n_named)
-        pair_why(why, t->named[i].cluster, t->named[i].pair, t->named[i].cell);
+        hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
     condition_failing(c, "fails on ", n, t->selected, "", i < t->n_named ? t->named[i].cluster->name : NULL,
                       why);
 }
@@ -124,16 +130,16 @@ static void set_failing(const struct hub_scorer *s, struct status_condition *c, 
 static void set_silent(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
-    char why[PAIR_WHY_BYTES];
+    char why[PAIR_REASON_BYTES];
     size_t i = 0;
 
-    while (i < t->n_named && pair_class(t->named[i].pair) != PAIR_IS_SILENT)
+    while (i < t->n_named && pair_info[t->named[i].pair].class != PAIR_CLASS_SILENT)
         i++;
     if (i == t->n_named) {
         condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported it");
         return;
     }
-    pair_why(why, t->named[i].cluster, t->named[i].pair, t->named[i].cell);
+    hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
     condition_set(c, TRUTH_UNKNOWN, "Silent", "nothing is heard of it from %zu of %zu clusters: %s: %s",
                   t->silent, t->selected, t->named[i].cluster->name, why);
 }
@@ -168,12 +174,12 @@ static json_t *failing_value(const struct tally *t)
 
     for (size_t i = 0; i < t->n_named; i++) {
         const struct hub_cluster *c = t->named[i].cluster;
-        char why[PAIR_WHY_BYTES];
+        char why[PAIR_REASON_BYTES];
         json_t *value;
 
-        pair_why(why, c, t->named[i].pair, t->named[i].cell);
-        value = json_pack("{s:s, s:s, s:o}", "name", c->name, "state",
-                          pair_word(t->named[i].pair, t->named[i].cell), "error", status_line(why));
+        hub_pair_reason(why, t->named[i].pair, c, t->named[i].cell);
+        value = json_pack("{s:s, s:s, s:o}", "name", c->name, "state", pair_info[t->named[i].pair].word,
+                          "error", status_line(why));
         if (json_array_append_new(list, value) < 0)
             return NULL;
     }

@@ -227,7 +227,7 @@ static void one_cluster_has_all_its_scorers(void **state)
     assert_int_equal(json_array_size(list), 4);
     is_pair(list, 0, "scorer", "a", "ok", NULL);
     is_bool(json_array_get(list, 0), "scores", true);
-    is_pair(list, 1, "scorer", "b", "ok", "AddOnPlacementScore: HTTP 403");
+    is_pair(list, 1, "scorer", "b", "notPlaced", "AddOnPlacementScore: HTTP 403");
     is_bool(json_array_get(list, 1), "scores", false);
     is_pair(list, 2, "scorer", "masked", "masked", NULL);
     is_pair(list, 3, "scorer", "out", "notSent", NULL);

@@ -11,28 +11,28 @@ static void each_has_its_place(void **state)
         bool behind, applied, reports, placement;
         int says;
         const char *said;
-        enum view_cell cell;
+        enum pair_state cell;
         const char *word, *error;
         bool scores;
     } cases[] = {
-        {"", "", NULL, false, true, true, false, REPORT_OK, "", CELL_OK, "ok", "", true},
-        {"", "", NULL, false, true, true, false, REPORT_EMPTY, "", CELL_EMPTY, "ok", "", true},
-        {"", "", NULL, false, true, true, false, REPORT_WAITING, "", CELL_WAITING, "waiting", "", false},
-        {"", "", NULL, false, true, true, false, REPORT_FAILING, "502", CELL_FAILING, "failing", "502",
+        {"", "", NULL, false, true, true, false, REPORT_OK, "", PAIR_OK, "ok", "", true},
+        {"", "", NULL, false, true, true, false, REPORT_EMPTY, "", PAIR_EMPTY, "ok", "", true},
+        {"", "", NULL, false, true, true, false, REPORT_WAITING, "", PAIR_WAITING, "waiting", "", false},
+        {"", "", NULL, false, true, true, false, REPORT_FAILING, "502", PAIR_FAILING, "failing", "502",
          false},
-        {"", "", NULL, false, true, true, false, REPORT_STALE, "502", CELL_STALE, "stale", "502", false},
-        {"", "", NULL, false, true, true, true, REPORT_OK, "403", CELL_NOT_PLACED, "ok", "403", false},
-        {"", "", NULL, false, true, true, false, NOTHING, "", CELL_WAITING, "waiting", "", false},
-        {"", "", NULL, false, true, false, false, NOTHING, "", CELL_SILENT, "silent", "", false},
-        {"", "", "gone", false, true, true, false, REPORT_OK, "", CELL_AWAY, "silent", "gone", false},
-        {"", "", "gone", true, true, true, false, REPORT_OK, "", CELL_AWAY, "silent", "gone", false},
-        {"", "denied", NULL, false, false, true, false, REPORT_OK, "", CELL_NOT_APPLIED, "notApplied",
+        {"", "", NULL, false, true, true, false, REPORT_STALE, "502", PAIR_STALE, "stale", "502", false},
+        {"", "", NULL, false, true, true, true, REPORT_OK, "403", PAIR_NOT_PLACED, "notPlaced", "403", false},
+        {"", "", NULL, false, true, true, false, NOTHING, "", PAIR_WAITING, "waiting", "", false},
+        {"", "", NULL, false, true, false, false, NOTHING, "", PAIR_NO_REPORT, "silent", "", false},
+        {"", "", "gone", false, true, true, false, REPORT_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
+        {"", "", "gone", true, true, true, false, REPORT_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
+        {"", "denied", NULL, false, false, true, false, REPORT_OK, "", PAIR_NOT_APPLIED, "notApplied",
          "denied", false},
         /* What is wrong is wrong; all else is behind. */
-        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", CELL_BEHIND, "behind", "", true},
-        {"", "", NULL, true, true, false, false, NOTHING, "", CELL_BEHIND, "behind", "", false},
-        {"", "", NULL, true, true, true, false, REPORT_FAILING, "502", CELL_FAILING, "failing", "502", false},
-        {"403", "", NULL, true, true, true, false, REPORT_OK, "", CELL_NOT_WRITTEN, "notWritten", "403",
+        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", PAIR_BEHIND, "behind", "", true},
+        {"", "", NULL, true, true, false, false, NOTHING, "", PAIR_BEHIND, "behind", "", false},
+        {"", "", NULL, true, true, true, false, REPORT_FAILING, "502", PAIR_FAILING, "failing", "502", false},
+        {"403", "", NULL, true, true, true, false, REPORT_OK, "", PAIR_NOT_WRITTEN, "notWritten", "403",
          false},
     };
 
@@ -54,15 +54,15 @@ static void each_has_its_place(void **state)
         (void)strcpy(c->why, cases[i].why);
         c->behind = cases[i].behind;
         view_pair_of(&pair, s, c);
-        if (pair.cell != cases[i].cell || strcmp(pair.word, cases[i].word) != 0 ||
+        if (pair.cell != cases[i].cell || strcmp(pair_info[pair.cell].word, cases[i].word) != 0 ||
             pair.scores != cases[i].scores || !strstr(pair.why, cases[i].error) ||
             !*pair.why != !*cases[i].error)
-            fail_msg("case %zu: %s: %s", i, pair.word, pair.why);
+            fail_msg("case %zu: %s: %s", i, pair_info[pair.cell].word, pair.why);
         assert_int_equal(view_pair_troubled(s, c), *pair.why != '\0');
     }
 }
 
-static void has_cell(const struct hub_scorer *s, const struct hub_cluster *c, enum view_cell cell)
+static void has_cell(const struct hub_scorer *s, const struct hub_cluster *c, enum pair_state cell)
 {
     struct view_pair pair;
 
@@ -86,14 +86,14 @@ static void who_is_not_to_have_it(void **state)
     (void)strcpy(c->why, "HTTP 403");
     ((struct plan_group *)(uintptr_t)c->group)->left_out = 1;
     out->entry = SIZE_MAX;
-    has_cell(masked, c, CELL_MASKED);
-    has_cell(large, c, CELL_NO_ROOM);
-    has_cell(out, c, CELL_NOT_SENT);
+    has_cell(masked, c, PAIR_MASKED);
+    has_cell(large, c, PAIR_NO_ROOM);
+    has_cell(out, c, PAIR_NOT_SENT);
     free((void *)(uintptr_t) new->group);
     new->group = NULL;
-    has_cell(s, new, CELL_NOT_SENT);
+    has_cell(s, new, PAIR_NOT_SENT);
     c->managed = false;
-    has_cell(s, c, CELL_NOT_SENT);
+    has_cell(s, c, PAIR_NOT_SENT);
 }
 
 int main(void)

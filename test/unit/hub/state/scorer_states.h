@@ -347,7 +347,10 @@ static inline void fail_cluster(struct world *w, size_t i, enum report_state sta
     w->errors[i] = (char *)(uintptr_t)error;
     w->clusters[i].report.errors = &w->errors[i];
     t->named[t->n_named].cluster = &w->clusters[i];
-    t->named[t->n_named++].cell = &w->cells[i];
+    t->named[t->n_named].cell = &w->cells[i];
+    t->named[t->n_named++].pair = state == REPORT_FAILING ? PAIR_FAILING
+                                  : state == REPORT_STALE ? PAIR_STALE
+                                                          : PAIR_NOT_PLACED;
     t->failing++;
     t->scoring--;
 }
@@ -397,16 +400,16 @@ static inline void outdated(struct world *w)
     refused(w);
     w->scorer.tally.scoring = 3;
     w->scorer.tally.failing = 0;
-    w->scorer.tally.named[0].pair = PAIR_OUTDATED;
+    w->scorer.tally.named[0].pair = PAIR_OLD_CONFIG;
 }
 
-static inline void name_silent(struct world *w, size_t i, enum pair p)
+static inline void name_silent(struct world *w, size_t i, enum pair_state p)
 {
     struct tally *t = &w->scorer.tally;
 
     w->cells[i] = (struct report_cell){.state = REPORT_OK, .succeeded = 1795242181};
     t->named[t->n_named].cluster = &w->clusters[i];
-    t->named[t->n_named].cell = p == PAIR_OLD ? &w->cells[i] : NULL;
+    t->named[t->n_named].cell = p == PAIR_EXPIRED ? &w->cells[i] : NULL;
     t->named[t->n_named++].pair = p;
     t->silent++;
     t->scoring--;
@@ -415,14 +418,14 @@ static inline void name_silent(struct world *w, size_t i, enum pair p)
 static inline void away(struct world *w)
 {
     w->clusters[0].away = (char *)(uintptr_t) "no lease";
-    name_silent(w, 0, PAIR_AWAY);
+    name_silent(w, 0, PAIR_UNAVAILABLE);
 }
 
 static inline void silent_everywhere(struct world *w)
 {
     away(w);
-    name_silent(w, 1, PAIR_OLD);
-    name_silent(w, 2, PAIR_CUT);
+    name_silent(w, 1, PAIR_EXPIRED);
+    name_silent(w, 2, PAIR_REPORT_FULL);
 }
 
 static inline void placement_failing(struct world *w)

@@ -80,7 +80,7 @@ static void test_a_cluster_that_is_not_available(void **state)
         tell_availability(w, "c2", statuses[i], "Registration agent\\nstopped");
         assert_int_equal(tally(w)->scoring, 1);
         assert_int_equal(tally(w)->silent, 1);
-        assert_int_equal(tally(w)->named[0].pair, PAIR_AWAY);
+        assert_int_equal(tally(w)->named[0].pair, PAIR_UNAVAILABLE);
         assert_string_equal(tally(w)->named[0].cluster->away, "Registration agent stopped");
         assert_int_equal(w->hub->totals.scoring_all, 1);
         assert_int_equal(w->hub->totals.up_to_date, 2);
@@ -128,7 +128,7 @@ static void test_an_agent_that_is_dead(void **state)
     assert_int_equal(tally(w)->scoring, 1);
     assert_int_equal(tally(w)->silent, 1);
     assert_int_equal(tally(w)->n_named, 1);
-    assert_int_equal(tally(w)->named[0].pair, PAIR_OLD);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_EXPIRED);
     assert_string_equal(tally(w)->named[0].cluster->name, "c1");
 }
 
@@ -243,7 +243,7 @@ static void test_an_older_interval(void **state)
                 "{\"configurationInForce\":false,\"configurationProblems\":\"bad query\",\"scorers\":[{"
                 "\"scoreName\":\"score\",\"state\":\"ok\",\"lastSuccess\":\"2026-11-21T05:23:00Z\"}]}");
     assert_int_equal(tally(w)->scoring, 2);
-    assert_int_equal(tally(w)->named[0].pair, PAIR_OUTDATED);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_OLD_CONFIG);
 }
 
 static size_t count_events(struct world *w)

@@ -107,7 +107,7 @@ static const struct {
     {failing_and_unwritten, "Scoring", "False ClustersFailing: ", "fails on 1 of 3 clusters: c2: failing"},
     {failing_and_unwritten, "Ready", "True Ready: ", "1 of 3 clusters cannot be written: c3: "},
     {refused, "Scoring",
-     "False ClustersFailing: ", "on 1 of 3 clusters: c2: the agent refuses its configuration: f:1:2: error"},
+     "False ClustersFailing: ", "on 1 of 3 clusters: c2: the agent rejected its configuration: f:1:2: error"},
     {outdated, "Scoring", "True Scoring: ", "scores on 3 of 3 clusters"},
     {away, "Scoring", "True Scoring: ", "scores on 2 of 3 clusters"},
     {away, "Ready", "True Ready: ", "on all 3 clusters"},

@@ -22,19 +22,19 @@ static const struct {
     {failing, "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"failing\",\"error\":\"HTTP 503 Service "
               "Unavailable\"},"
               "{\"name\":\"c3\",\"state\":\"stale\",\"error\":\"stale\"}]}"},
-    {placement_failing, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"ok\","
+    {placement_failing, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notPlaced\","
                         "\"error\":\"its AddOnPlacementScore cannot be written\"}]}"},
     {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"forbidden\"},"
                 "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"namespaces \\\"c3\\\" not found\"}]}"},
     {refused, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
-              "\"error\":\"the agent refuses its configuration: f:1:2: error: no such field\"}]}"},
+              "\"error\":\"the agent rejected its configuration: f:1:2: error: no such field\"}]}"},
     {outdated, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
-               "\"error\":\"the agent refuses its configuration, an older one is in force: "
+               "\"error\":\"the agent rejected its configuration, an older one stays active: "
                "f:1:2: error: no such field\"}]}"},
     {silent_everywhere,
      "{\"failingClusters\":[{\"name\":\"c1\",\"state\":\"silent\",\"error\":\"the cluster is not available: "
      "no "
-     "lease\"},{\"name\":\"c2\",\"state\":\"silent\",\"error\":\"its last success was at "
+     "lease\"},{\"name\":\"c2\",\"state\":\"silent\",\"error\":\"the last success was at "
      "2026-11-21T06:23:01Z\"},"
      "{\"name\":\"c3\",\"state\":\"silent\",\"error\":\"the agent's report has no room for all of its "
      "scorers\"}]}"},

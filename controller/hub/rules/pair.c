@@ -1,0 +1,115 @@
+#include "controller/hub/rules/pair.h"
+
+#include <stdio.h>
+
+enum {
+    INTERVALS = 3,            /* as long as an agent keeps a score without a success */
+    GRACE_MS = 15 * 60 * 1000 /* clocks differ, and a report in which only times change is sent every 5 min */
+};
+
+const struct pair_info pair_info[PAIR_STATES] = {
+    [PAIR_NOT_WRITTEN] = {"notWritten", "not written", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_NOT_APPLIED] = {"notApplied", "not applied", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_REFUSED] = {"refused", "configuration rejected", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_FAILING] = {"failing", "failing", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_STALE] = {"stale", "stale", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_NOT_PLACED] = {"notPlaced", "no placement score", PAIR_CLASS_FAILING, "error", true},
+    [PAIR_UNAVAILABLE] = {"silent", "unavailable", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_EXPIRED] = {"silent", "no recent score", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_REPORT_FULL] = {"silent", "report full", PAIR_CLASS_SILENT, "warning", true},
+    [PAIR_NO_REPORT] = {"silent", "no report", PAIR_CLASS_SILENT, "pending", false},
+    [PAIR_BEHIND] = {"behind", "behind", PAIR_CLASS_WAITING, "warning", false},
+    [PAIR_WAITING] = {"waiting", "waiting", PAIR_CLASS_WAITING, "pending", false},
+    [PAIR_NO_ROOM] = {"noRoom", "no room", PAIR_CLASS_UNSELECTED, "error", false},
+    [PAIR_MASKED] = {"masked", "masked", PAIR_CLASS_UNSELECTED, "none", false},
+    [PAIR_NOT_SENT] = {"notSent", "not sent", PAIR_CLASS_UNSELECTED, "none", false},
+    [PAIR_OLD_CONFIG] = {"refused", "old configuration", PAIR_CLASS_SCORING, "warning", true},
+    [PAIR_EMPTY] = {"ok", "nothing to score", PAIR_CLASS_SCORING, "ok", false},
+    [PAIR_OK] = {"ok", "scoring", PAIR_CLASS_SCORING, "ok", false},
+};
+
+/* An agent that has just received the interval, or still works by an older one, is not held to it. */
+static bool is_expired(const struct pair_facts *f)
+{
+    return f->in_sync && !f->report->refused && f->sent_ms_ago >= GRACE_MS && f->cell->succeeded &&
+           f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + GRACE_MS;
+}
+
+static enum pair_state cell_state(const struct pair_facts *f)
+{
+    if (report_cell_fails(f->cell))
+        return f->cell->state == REPORT_FAILING ? PAIR_FAILING
+               : f->cell->state == REPORT_STALE ? PAIR_STALE
+                                                : PAIR_NOT_PLACED;
+    if (report_cell_scores(f->cell))
+        return is_expired(f)                    ? PAIR_EXPIRED
+               : f->report->refused             ? PAIR_OLD_CONFIG
+               : f->cell->state == REPORT_EMPTY ? PAIR_EMPTY
+                                                : PAIR_OK;
+    return f->report->refused ? PAIR_REFUSED : PAIR_WAITING;
+}
+
+enum pair_state pair_state(const struct pair_facts *f)
+{
+    if (f->not_sent)
+        return PAIR_NOT_SENT;
+    if (f->no_room)
+        return PAIR_NO_ROOM;
+    if (f->masked)
+        return PAIR_MASKED;
+    if (f->unavailable_because)
+        return PAIR_UNAVAILABLE;
+    if (*cstr(f->write_error))
+        return PAIR_NOT_WRITTEN;
+    if (f->in_sync && *cstr(f->apply_error))
+        return PAIR_NOT_APPLIED;
+    if (!f->report->there)
+        return PAIR_NO_REPORT;
+    if (f->cell)
+        return cell_state(f);
+    return f->report->refused ? PAIR_REFUSED : f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
+}
+
+enum pair_state pair_state_shown(enum pair_state s, bool behind)
+{
+    return behind && !pair_info[s].has_reason && pair_info[s].class != PAIR_CLASS_UNSELECTED ? PAIR_BEHIND
+                                                                                             : s;
+}
+
+static const char *cell_error(enum pair_state s, const struct pair_facts *f)
+{
+    const char *error = report_error(f->report, f->cell);
+
+    if (*error)
+        return error;
+    return s == PAIR_NOT_PLACED ? "its AddOnPlacementScore cannot be written" : pair_info[s].word;
+}
+
+void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f)
+{
+    const char *prefix = "", *text = "";
+    char at[32];
+
+    if (s == PAIR_NOT_WRITTEN) {
+        text = cstr(f->write_error);
+    } else if (s == PAIR_NOT_APPLIED) {
+        text = cstr(f->apply_error);
+    } else if (s == PAIR_FAILING || s == PAIR_STALE || s == PAIR_NOT_PLACED) {
+        text = cell_error(s, f);
+    } else if (s == PAIR_REFUSED || s == PAIR_OLD_CONFIG) {
+        prefix = s == PAIR_REFUSED ? "the agent rejected its configuration: "
+                                   : "the agent rejected its configuration, an older one stays active: ";
+        text = cstr(f->report->trouble);
+    } else if (s == PAIR_UNAVAILABLE) {
+        prefix = "the cluster is not available: ";
+        text = cstr(f->unavailable_because);
+    } else if (s == PAIR_EXPIRED) {
+        unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
+        (void)strcpy(at + 19, "Z");
+        prefix = "the last success was at ";
+        text = at;
+    } else if (s == PAIR_REPORT_FULL) {
+        text = "the agent's report has no room for all of its scorers";
+    }
+    (void)snprintf(ret, PAIR_REASON_BYTES, "%s%s", prefix, text);
+}

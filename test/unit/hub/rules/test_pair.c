@@ -1,0 +1,303 @@
+/* Which of several facts decides a pair's state, and the words for it. */
+#include "controller/hub/rules/pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { INTERVAL_MS = 60000, GRACE_S = 3 * 60 + 15 * 60 };
+
+static const unix_ms now = {1795242181000}; /* 2026-11-21T06:23:01Z */
+
+struct world {
+    struct pair_facts f;
+    struct report report;
+    struct report_cell cell;
+    char *error;
+    bool unnamed, behind;
+};
+
+/* An available cluster that is in sync, and whose agent reports "ok". */
+static void all_well(struct world *w)
+{
+    static char trouble[] = "f:1:2: error: no";
+
+    *w = (struct world){.cell = {.state = REPORT_OK, .succeeded = 1795242181}};
+    w->f = (struct pair_facts){
+        .in_sync = true, .sent_ms_ago = INT64_MAX, .interval_ms = INTERVAL_MS, .now = now};
+    w->report = (struct report){.there = true, .config_ok = true, .trouble = trouble, .errors = &w->error};
+}
+
+static void away(struct world *w)
+{
+    w->f.unavailable_because = "no lease";
+}
+
+static void away_and_unwritten(struct world *w)
+{
+    away(w);
+    w->f.write_error = "forbidden";
+}
+
+static void unwritten(struct world *w)
+{
+    w->f.write_error = "forbidden";
+    w->f.in_sync = false;
+}
+
+static void unapplied(struct world *w)
+{
+    w->f.apply_error = "no namespace";
+}
+
+/* The error is about a ManifestWork that has been replaced since. */
+static void unapplied_before(struct world *w)
+{
+    unapplied(w);
+    w->f.in_sync = false;
+}
+
+static void no_report(struct world *w)
+{
+    w->report = (struct report){0};
+    w->unnamed = true;
+}
+
+static void failing(struct world *w)
+{
+    static char error[] = "no answer";
+
+    w->error = error;
+    w->cell = (struct report_cell){.state = REPORT_FAILING, .error = 1};
+}
+
+static void stale(struct world *w)
+{
+    w->cell = (struct report_cell){.state = REPORT_STALE};
+}
+
+static void unplaced(struct world *w)
+{
+    w->cell.placement = true;
+}
+
+static void empty(struct world *w)
+{
+    w->cell.state = REPORT_EMPTY;
+}
+
+static void just_young_enough(struct world *w)
+{
+    w->cell.succeeded -= GRACE_S;
+}
+
+static void too_old(struct world *w)
+{
+    w->cell.succeeded -= GRACE_S + 1;
+}
+
+static void too_old_and_empty(struct world *w)
+{
+    too_old(w);
+    empty(w);
+}
+
+static void too_old_but_new_to_the_agent(struct world *w)
+{
+    too_old(w);
+    w->f.sent_ms_ago = 15 * 60 * 1000 - 1;
+}
+
+static void too_old_and_out_of_sync(struct world *w)
+{
+    too_old(w);
+    w->f.in_sync = false;
+}
+
+static void of_no_known_time(struct world *w)
+{
+    w->cell.succeeded = 0;
+}
+
+static void from_the_future(struct world *w)
+{
+    w->cell.succeeded += 100000;
+}
+
+static void failing_for_long(struct world *w)
+{
+    failing(w);
+    too_old(w);
+}
+
+static void refused(struct world *w)
+{
+    w->report.refused = true;
+    w->report.config_ok = false;
+    w->unnamed = true;
+}
+
+static void refused_and_scoring(struct world *w)
+{
+    refused(w);
+    w->unnamed = false;
+}
+
+static void refused_and_failing(struct world *w)
+{
+    refused_and_scoring(w);
+    failing(w);
+}
+
+static void waiting(struct world *w)
+{
+    w->cell = (struct report_cell){.state = REPORT_WAITING};
+}
+
+static void not_named(struct world *w)
+{
+    w->unnamed = true;
+}
+
+static void cut(struct world *w)
+{
+    w->unnamed = true;
+    w->report.not_shown = 3;
+}
+
+static void cut_but_named(struct world *w)
+{
+    waiting(w);
+    w->report.not_shown = 3;
+}
+
+static void refused_and_waiting(struct world *w)
+{
+    refused_and_scoring(w);
+    waiting(w);
+}
+
+static void behind(struct world *w)
+{
+    w->f.in_sync = false;
+    w->behind = true;
+}
+
+static void behind_and_failing(struct world *w)
+{
+    behind(w);
+    failing(w);
+}
+
+static void not_sent(struct world *w)
+{
+    away(w);
+    w->f.not_sent = w->behind = true;
+}
+
+static void no_room(struct world *w)
+{
+    away(w);
+    w->f.no_room = w->behind = true;
+}
+
+static void masked(struct world *w)
+{
+    away(w);
+    w->f.masked = w->behind = true;
+}
+
+static const struct {
+    void (*arrange)(struct world *w);
+    enum pair_state state, shown;
+    enum pair_class class;
+    const char *word, *reason;
+} cases[] = {
+#define SAME(s)   s, s
+#define SCORING   PAIR_CLASS_SCORING
+#define FAILING   PAIR_CLASS_FAILING
+#define WAITING   PAIR_CLASS_WAITING
+#define SILENT    PAIR_CLASS_SILENT
+#define NOT_THERE PAIR_CLASS_UNSELECTED
+    {all_well, SAME(PAIR_OK), SCORING, "ok", ""},
+    {empty, SAME(PAIR_EMPTY), SCORING, "ok", ""},
+    {unapplied_before, SAME(PAIR_OK), SCORING, "ok", ""},
+    {just_young_enough, SAME(PAIR_OK), SCORING, "ok", ""},
+    {of_no_known_time, SAME(PAIR_OK), SCORING, "ok", ""},
+    {from_the_future, SAME(PAIR_OK), SCORING, "ok", ""},
+    {too_old_but_new_to_the_agent, SAME(PAIR_OK), SCORING, "ok", ""},
+    {too_old_and_out_of_sync, SAME(PAIR_OK), SCORING, "ok", ""},
+    {away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
+    {away_and_unwritten, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
+    {unwritten, SAME(PAIR_NOT_WRITTEN), FAILING, "notWritten", "forbidden"},
+    {unapplied, SAME(PAIR_NOT_APPLIED), FAILING, "notApplied", "no namespace"},
+    {no_report, SAME(PAIR_NO_REPORT), SILENT, "silent", ""},
+    {failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
+    {failing_for_long, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
+    {stale, SAME(PAIR_STALE), FAILING, "stale", "stale"},
+    {unplaced, SAME(PAIR_NOT_PLACED), FAILING, "notPlaced", "its AddOnPlacementScore cannot be written"},
+    {too_old, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
+    {too_old_and_empty, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
+    {refused, SAME(PAIR_REFUSED), FAILING, "refused",
+     "the agent rejected its configuration: f:1:2: error: no"},
+    {refused_and_waiting, SAME(PAIR_REFUSED), FAILING, "refused",
+     "the agent rejected its configuration: f:1:2: error: no"},
+    {refused_and_scoring, SAME(PAIR_OLD_CONFIG), SCORING, "refused",
+     "the agent rejected its configuration, an older one stays active: f:1:2: error: no"},
+    {refused_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
+    {waiting, SAME(PAIR_WAITING), WAITING, "waiting", ""},
+    {not_named, SAME(PAIR_WAITING), WAITING, "waiting", ""},
+    {cut, SAME(PAIR_REPORT_FULL), SILENT, "silent", "the agent's report has no room for all of its scorers"},
+    {cut_but_named, SAME(PAIR_WAITING), WAITING, "waiting", ""},
+    {behind, PAIR_OK, PAIR_BEHIND, WAITING, "behind", ""},
+    {behind_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
+    {not_sent, SAME(PAIR_NOT_SENT), NOT_THERE, "notSent", ""},
+    {no_room, SAME(PAIR_NO_ROOM), NOT_THERE, "noRoom", ""},
+    {masked, SAME(PAIR_MASKED), NOT_THERE, "masked", ""},
+};
+
+static void decides_by_the_fact_that_matters_most(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct world w;
+        char reason[PAIR_REASON_BYTES];
+        enum pair_state s, shown;
+
+        all_well(&w);
+        cases[i].arrange(&w);
+        w.f.report = &w.report;
+        w.f.cell = w.unnamed ? NULL : &w.cell;
+        s = pair_state(&w.f);
+        shown = pair_state_shown(s, w.behind);
+        pair_reason(reason, shown, &w.f);
+        if (s != cases[i].state || shown != cases[i].shown || pair_info[shown].class != cases[i].class ||
+            strcmp(pair_info[shown].word, cases[i].word) != 0 || strcmp(reason, cases[i].reason) != 0 ||
+            pair_info[shown].has_reason != (*reason != '\0'))
+            fail_msg("case %zu: state %d, shown %d, %s, \"%s\"", i, (int)s, (int)shown, pair_info[shown].word,
+                     reason);
+    }
+}
+
+static void has_words_for_every_state(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PAIR_STATES; i++) {
+        assert_non_null(pair_info[i].word);
+        assert_non_null(pair_info[i].severity);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(pair_info[i].label, pair_info[k].label);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decides_by_the_fact_that_matters_most),
+        cmocka_unit_test(has_words_for_every_state),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
