@@ -26,16 +26,6 @@ struct scorer {
     struct scorer_status status;
 };
 
-const char *scorer_state_word(enum scorer_state state)
-{
-    static const char *const words[] = {
-        [SCORER_WAITING] = "waiting", [SCORER_OK] = "ok",       [SCORER_EMPTY] = "empty",
-        [SCORER_FAILING] = "failing", [SCORER_STALE] = "stale",
-    };
-
-    return words[state];
-}
-
 enum scorer_state scorer_state(const struct scorer *s)
 {
     if (s->status.rounds == 0)
@@ -96,7 +86,7 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
         s->status.next_ms = 0;
         return;
     }
-    if (s->status.error != ROUND_OK && round_error_verdict(s->status.error) == VERDICT_SOON) {
+    if (s->status.error != ROUND_OK && round_error_retry(s->status.error) == ROUND_RETRY_SOON) {
         soon = mono_add(now, backoff_ms(s));
         if (mono_before(soon, at)) {
             at = soon;

@@ -6,6 +6,7 @@
 #include "exporter/agent/config.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/score/round.h"
+#include "exporter/score/state.h"
 
 struct scorer;
 
@@ -60,12 +61,6 @@ const struct scorer_status *scorer_status(const struct scorer *s);
 /* The scores exposed now, NULL for none. */
 struct batch *scorer_batch(const struct scorer *s);
 
-enum scorer_state { SCORER_WAITING, SCORER_OK, SCORER_EMPTY, SCORER_FAILING, SCORER_STALE };
-
-/* WAITING: no round has ended. EMPTY: the last one was good, but the source had no series. FAILING: the last one failed, older scores are
- * exposed. STALE: it failed and there are no scores to expose. */
 enum scorer_state scorer_state(const struct scorer *s);
-/* "waiting", "ok", "empty", "failing", "stale". */
-const char *scorer_state_word(enum scorer_state state);
 
 #endif

@@ -231,7 +231,7 @@ static void totals(struct out *o, const struct agent *a)
     member_count(o, "scorers", agent_scorers(a));
     member_count(o, "series", t.series);
     member_object(o, "states");
-    for (enum scorer_state s = SCORER_WAITING; s <= SCORER_STALE; s++)
+    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
         member_count(o, scorer_state_word(s), t.by_state[s]);
     out_puts(o, "}}");
 }

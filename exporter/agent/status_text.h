@@ -53,7 +53,7 @@ bool status_scorer_asked(const struct scorer_status *st);
 size_t status_series(const struct scorer *s);
 
 struct totals {
-    size_t by_state[SCORER_STALE + 1];
+    size_t by_state[SCORER_STATES];
     size_t series;
 };
 struct totals status_totals(const struct agent *a);

@@ -2,25 +2,25 @@
 
 static const struct {
     const char *word;
-    enum verdict verdict;
+    enum round_retry retry;
 } table[ROUND_ERRORS] = {
-    [ROUND_OK] = {"ok", VERDICT_WAIT},
-    [ROUND_URL] = {"url", VERDICT_WAIT},
-    [ROUND_DNS] = {"dns", VERDICT_SOON},
-    [ROUND_CONNECT] = {"connect", VERDICT_SOON},
-    [ROUND_TLS] = {"tls", VERDICT_SOON}, /* certificates are renewed */
-    [ROUND_TIMEOUT] = {"timeout", VERDICT_SOON},
-    [ROUND_TOO_LARGE] = {"too_large", VERDICT_WAIT},
-    [ROUND_BROKEN] = {"broken", VERDICT_SOON},
-    [ROUND_MEMORY] = {"memory", VERDICT_SOON},
-    [ROUND_HTTP_4XX] = {"http_4xx", VERDICT_WAIT},
-    [ROUND_HTTP_5XX] = {"http_5xx", VERDICT_SOON}, /* 429 too: round_error_of_answer() puts it here */
-    [ROUND_HTTP_OTHER] = {"http_other", VERDICT_WAIT},
-    [ROUND_QUERY] = {"query", VERDICT_WAIT},
-    [ROUND_JSON] = {"json", VERDICT_WAIT},
-    [ROUND_SHAPE] = {"shape", VERDICT_WAIT},
-    [ROUND_SECRET] = {"secret", VERDICT_SOON}, /* a Secret often comes after what names it */
-    [ROUND_SERIES] = {"series_limit", VERDICT_WAIT},
+    [ROUND_OK] = {"ok", ROUND_RETRY_NEXT},
+    [ROUND_URL] = {"url", ROUND_RETRY_NEXT},
+    [ROUND_DNS] = {"dns", ROUND_RETRY_SOON},
+    [ROUND_CONNECT] = {"connect", ROUND_RETRY_SOON},
+    [ROUND_TLS] = {"tls", ROUND_RETRY_SOON}, /* certificates are renewed */
+    [ROUND_TIMEOUT] = {"timeout", ROUND_RETRY_SOON},
+    [ROUND_TOO_LARGE] = {"too_large", ROUND_RETRY_NEXT},
+    [ROUND_BROKEN] = {"broken", ROUND_RETRY_SOON},
+    [ROUND_MEMORY] = {"memory", ROUND_RETRY_SOON},
+    [ROUND_HTTP_4XX] = {"http_4xx", ROUND_RETRY_NEXT},
+    [ROUND_HTTP_5XX] = {"http_5xx", ROUND_RETRY_SOON}, /* 429 too: round_error_of_answer() puts it here */
+    [ROUND_HTTP_OTHER] = {"http_other", ROUND_RETRY_NEXT},
+    [ROUND_QUERY] = {"query", ROUND_RETRY_NEXT},
+    [ROUND_JSON] = {"json", ROUND_RETRY_NEXT},
+    [ROUND_SHAPE] = {"shape", ROUND_RETRY_NEXT},
+    [ROUND_SECRET] = {"secret", ROUND_RETRY_SOON}, /* a Secret often comes after what names it */
+    [ROUND_SERIES] = {"series_limit", ROUND_RETRY_NEXT},
 };
 
 const char *round_error_word(enum round_error e)
@@ -28,9 +28,9 @@ const char *round_error_word(enum round_error e)
     return table[e].word;
 }
 
-enum verdict round_error_verdict(enum round_error e)
+enum round_retry round_error_retry(enum round_error e)
 {
-    return table[e].verdict;
+    return table[e].retry;
 }
 
 enum round_error round_error_of_answer(const struct http_answer *a)

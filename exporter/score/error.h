@@ -1,4 +1,4 @@
-/* What can go wrong in a round, as one table: a word for labels and whether to try again soon. */
+/* The classes of a round's errors: one table gives the label value and when to retry. */
 #ifndef DS_SCORE_ERROR_H
 #define DS_SCORE_ERROR_H
 
@@ -25,13 +25,14 @@ enum round_error {
     ROUND_ERRORS
 };
 
-/* VERDICT_SOON: may pass by itself; the next round comes after a back-off. VERDICT_WAIT: the same would happen again;
- * the next round comes at its time. */
-enum verdict { VERDICT_SOON, VERDICT_WAIT };
+enum round_retry {
+    ROUND_RETRY_SOON, /* after a back-off: the cause may pass by itself */
+    ROUND_RETRY_NEXT, /* at the next scheduled round: the same request would fail again */
+};
 
 /* "timeout", "http_5xx", ...: for labels. */
 const char *round_error_word(enum round_error e);
-enum verdict round_error_verdict(enum round_error e);
+enum round_retry round_error_retry(enum round_error e);
 /* The class of a transfer that brought no answer, or of a status that is not 2xx; ROUND_OK for a 2xx. */
 enum round_error round_error_of_answer(const struct http_answer *a);
 

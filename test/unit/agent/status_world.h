@@ -109,13 +109,6 @@ enum scorer_state scorer_state(const struct scorer *s)
     return s->state;
 }
 
-const char *scorer_state_word(enum scorer_state state)
-{
-    static const char *const words[] = {"waiting", "ok", "empty", "failing", "stale"};
-
-    return words[state];
-}
-
 static inline mono_ms no_time(const struct clock *c)
 {
     (void)c;

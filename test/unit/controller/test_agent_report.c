@@ -50,11 +50,6 @@ enum scorer_state scorer_state(const struct scorer *s)
     return s->state;
 }
 
-const char *scorer_state_word(enum scorer_state state)
-{
-    return state == SCORER_OK ? "ok" : "failing";
-}
-
 const char *placement_trouble(const struct placement *p, const struct scorer *s)
 {
     (void)p;

@@ -27,41 +27,41 @@ static void classes_of_answers(void **state)
         enum http_error error;
         long status;
         enum round_error want;
-        enum verdict verdict;
+        enum round_retry retry;
     } cases[] = {
-        {HTTP_URL, 0, ROUND_URL, VERDICT_WAIT},
-        {HTTP_DNS, 0, ROUND_DNS, VERDICT_SOON},
-        {HTTP_CONNECT, 0, ROUND_CONNECT, VERDICT_SOON},
-        {HTTP_TLS, 0, ROUND_TLS, VERDICT_SOON},
-        {HTTP_TIMEOUT, 0, ROUND_TIMEOUT, VERDICT_SOON},
-        {HTTP_TIMEOUT, 200, ROUND_TIMEOUT, VERDICT_SOON}, /* the headers came, the body did not */
-        {HTTP_TOO_LARGE, 200, ROUND_TOO_LARGE, VERDICT_WAIT},
-        {HTTP_BROKEN, 0, ROUND_BROKEN, VERDICT_SOON},
-        {HTTP_MEMORY, 0, ROUND_MEMORY, VERDICT_SOON},
-        {HTTP_OK, 200, ROUND_OK, VERDICT_WAIT},
-        {HTTP_OK, 204, ROUND_OK, VERDICT_WAIT},
-        {HTTP_OK, 299, ROUND_OK, VERDICT_WAIT},
-        {HTTP_OK, 300, ROUND_HTTP_OTHER, VERDICT_WAIT},
-        {HTTP_OK, 304, ROUND_HTTP_OTHER, VERDICT_WAIT},
-        {HTTP_OK, 199, ROUND_HTTP_OTHER, VERDICT_WAIT},
-        {HTTP_OK, 0, ROUND_HTTP_OTHER, VERDICT_WAIT},
-        {HTTP_OK, 400, ROUND_HTTP_4XX, VERDICT_WAIT},
-        {HTTP_OK, 401, ROUND_HTTP_4XX, VERDICT_WAIT},
-        {HTTP_OK, 404, ROUND_HTTP_4XX, VERDICT_WAIT},
-        {HTTP_OK, 429, ROUND_HTTP_5XX, VERDICT_SOON}, /* too many requests: passes by itself */
-        {HTTP_OK, 499, ROUND_HTTP_4XX, VERDICT_WAIT},
-        {HTTP_OK, 500, ROUND_HTTP_5XX, VERDICT_SOON},
-        {HTTP_OK, 503, ROUND_HTTP_5XX, VERDICT_SOON},
-        {HTTP_OK, 599, ROUND_HTTP_5XX, VERDICT_SOON},
-        {HTTP_OK, 600, ROUND_HTTP_OTHER, VERDICT_WAIT},
-        {HTTP_OK, 999, ROUND_HTTP_OTHER, VERDICT_WAIT},
+        {HTTP_URL, 0, ROUND_URL, ROUND_RETRY_NEXT},
+        {HTTP_DNS, 0, ROUND_DNS, ROUND_RETRY_SOON},
+        {HTTP_CONNECT, 0, ROUND_CONNECT, ROUND_RETRY_SOON},
+        {HTTP_TLS, 0, ROUND_TLS, ROUND_RETRY_SOON},
+        {HTTP_TIMEOUT, 0, ROUND_TIMEOUT, ROUND_RETRY_SOON},
+        {HTTP_TIMEOUT, 200, ROUND_TIMEOUT, ROUND_RETRY_SOON}, /* the headers came, the body did not */
+        {HTTP_TOO_LARGE, 200, ROUND_TOO_LARGE, ROUND_RETRY_NEXT},
+        {HTTP_BROKEN, 0, ROUND_BROKEN, ROUND_RETRY_SOON},
+        {HTTP_MEMORY, 0, ROUND_MEMORY, ROUND_RETRY_SOON},
+        {HTTP_OK, 200, ROUND_OK, ROUND_RETRY_NEXT},
+        {HTTP_OK, 204, ROUND_OK, ROUND_RETRY_NEXT},
+        {HTTP_OK, 299, ROUND_OK, ROUND_RETRY_NEXT},
+        {HTTP_OK, 300, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
+        {HTTP_OK, 304, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
+        {HTTP_OK, 199, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
+        {HTTP_OK, 0, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
+        {HTTP_OK, 400, ROUND_HTTP_4XX, ROUND_RETRY_NEXT},
+        {HTTP_OK, 401, ROUND_HTTP_4XX, ROUND_RETRY_NEXT},
+        {HTTP_OK, 404, ROUND_HTTP_4XX, ROUND_RETRY_NEXT},
+        {HTTP_OK, 429, ROUND_HTTP_5XX, ROUND_RETRY_SOON}, /* too many requests: passes by itself */
+        {HTTP_OK, 499, ROUND_HTTP_4XX, ROUND_RETRY_NEXT},
+        {HTTP_OK, 500, ROUND_HTTP_5XX, ROUND_RETRY_SOON},
+        {HTTP_OK, 503, ROUND_HTTP_5XX, ROUND_RETRY_SOON},
+        {HTTP_OK, 599, ROUND_HTTP_5XX, ROUND_RETRY_SOON},
+        {HTTP_OK, 600, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
+        {HTTP_OK, 999, ROUND_HTTP_OTHER, ROUND_RETRY_NEXT},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct http_answer a = {.error = cases[i].error, .status = cases[i].status};
         assert_string_equal(round_error_word(round_error_of_answer(&a)), round_error_word(cases[i].want));
-        assert_int_equal(round_error_verdict(cases[i].want), cases[i].verdict);
+        assert_int_equal(round_error_retry(cases[i].want), cases[i].retry);
     }
 }
 
