@@ -18,11 +18,11 @@ static void check_line(const char *line, size_t size)
 
 static void check_cell(const struct report *r, const struct report_cell *c)
 {
-    assert(c->state < REPORT_STATES && c->error <= r->n_errors);
+    assert(c->state < SCORER_STATES && c->error <= r->n_errors);
     assert(report_find(r, c->score) == c);
     assert(!(report_cell_scores(c) && report_cell_fails(c)));
     assert(!c->error || (report_cell_fails(c) && *report_error(r, c)));
-    assert(*report_state_word(c->state));
+    assert(*scorer_state_word(c->state));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -71,7 +71,7 @@ static void failing_scorers(struct out *o, const struct view *v, const struct hu
         html(o, "<p>");
         view_html_link(o, VIEW_SCORER, s->name);
         html(o, " %s: <bdi>%s</bdi></p>",
-             report->placement ? "has no placement score" : report_state_word(report->state), why);
+             report->placement ? "has no placement score" : scorer_state_word(report->state), why);
     }
     if (failing <= SCORERS_MOST)
         return;

@@ -38,13 +38,13 @@ static bool is_expired(const struct pair_facts *f)
 static enum pair_state cell_state(const struct pair_facts *f)
 {
     if (report_cell_fails(f->cell))
-        return f->cell->state == REPORT_FAILING ? PAIR_FAILING
-               : f->cell->state == REPORT_STALE ? PAIR_STALE
+        return f->cell->state == SCORER_FAILING ? PAIR_FAILING
+               : f->cell->state == SCORER_STALE ? PAIR_STALE
                                                 : PAIR_NOT_PLACED;
     if (report_cell_scores(f->cell))
         return is_expired(f)                    ? PAIR_EXPIRED
                : f->report->refused             ? PAIR_OLD_CONFIG
-               : f->cell->state == REPORT_EMPTY ? PAIR_EMPTY
+               : f->cell->state == SCORER_EMPTY ? PAIR_EMPTY
                                                 : PAIR_OK;
     return f->report->refused ? PAIR_REFUSED : PAIR_WAITING;
 }

@@ -7,16 +7,6 @@
 
 enum { TROUBLE_BYTES = 512 };
 
-static const char *const words[REPORT_STATES] = {
-    [REPORT_WAITING] = "waiting", [REPORT_OK] = "ok",       [REPORT_EMPTY] = "empty",
-    [REPORT_FAILING] = "failing", [REPORT_STALE] = "stale",
-};
-
-const char *report_state_word(enum report_state s)
-{
-    return words[s];
-}
-
 uint64_t report_score(struct str score_name)
 {
     return hash_bytes(score_name, 0);
@@ -29,7 +19,7 @@ uint64_t report_hash(struct str text)
 
 bool report_state_fails(uint8_t state)
 {
-    return state == REPORT_FAILING || state == REPORT_STALE;
+    return state == SCORER_FAILING || state == SCORER_STALE;
 }
 
 bool report_cell_fails(const struct report_cell *c)
@@ -39,7 +29,7 @@ bool report_cell_fails(const struct report_cell *c)
 
 bool report_cell_scores(const struct report_cell *c)
 {
-    return !report_cell_fails(c) && (c->state == REPORT_OK || c->state == REPORT_EMPTY);
+    return !report_cell_fails(c) && (c->state == SCORER_OK || c->state == SCORER_EMPTY);
 }
 
 static int by_score(const void *a, const void *b)

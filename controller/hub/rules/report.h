@@ -4,16 +4,14 @@
 #define DS_HUB_REPORT_H
 
 #include "exporter/base/buf.h"
+#include "exporter/score/state.h"
 
 struct loop;
-
-/* As the agent's own words: "waiting", "ok", "empty", "failing", "stale". */
-enum report_state { REPORT_WAITING, REPORT_OK, REPORT_EMPTY, REPORT_FAILING, REPORT_STALE, REPORT_STATES };
 
 struct report_cell {
     uint64_t score;     /* report_score() of the score name */
     uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never, or not said */
-    uint8_t state;      /* enum report_state */
+    uint8_t state;      /* enum scorer_state */
     bool placement;     /* the AddOnPlacementScore cannot be written: state may be ok all the same */
     uint16_t error;     /* 1 + place in errors; 0: none kept */
 };
@@ -47,6 +45,5 @@ uint64_t report_hash(struct str text);
 /* Whether the cell counts as scoring (ok, empty) or failing (failing, stale, or its placement score cannot be written); else it waits. */
 bool report_cell_scores(const struct report_cell *c);
 bool report_cell_fails(const struct report_cell *c);
-const char *report_state_word(enum report_state s);
 
 #endif

@@ -54,16 +54,6 @@ static uint32_t time_of(struct str raw)
     return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
 }
 
-/* One of the enum, REPORT_STATES for no known word. */
-static uint8_t state_of(struct str raw)
-{
-    uint8_t i = 0;
-
-    while (i < REPORT_STATES && !jr_key_is(raw, report_state_word(i)))
-        i++;
-    return i;
-}
-
 static int add(struct reading *r, const struct found *f)
 {
     if (r->n == REPORT_MAX_CELLS) {
@@ -106,8 +96,8 @@ static int read_cell(struct jr *j, struct reading *r)
             jr_skip(j, NULL);
     }
     f.cell.succeeded = time_of(success);
-    f.cell.state = state_of(state);
-    if (j->error || name.n == 0 || f.cell.state == REPORT_STATES)
+    f.cell.state = (uint8_t)scorer_state_of_word(state);
+    if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
         return 0;
     f.cell.placement = placement.n > 0;
     f.error = error.n > 0 && report_state_fails(f.cell.state) ? error : placement;

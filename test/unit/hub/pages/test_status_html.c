@@ -57,7 +57,7 @@ static void page_shows_everything(void **state)
     struct hub_scorer *s = add_scorer(w, "cpu", "my_score");
 
     (void)state;
-    add_report(add_cluster(w, "c1", 1), s, REPORT_OK, NULL);
+    add_report(add_cluster(w, "c1", 1), s, SCORER_OK, NULL);
     s->tally = (struct tally){.selected = 1, .up_to_date = 1, .scoring = 1};
     w->hub.config.masks = (struct masks){.list = &mask, .n = 1};
     w->hub.totals.largest = 2048;
@@ -116,7 +116,7 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
     (void)strcpy(unread->write_why, "HTTP 409");
     part->effective.reason = EFFECTIVE_INCOMPLETE;
     (void)strcpy(part->effective.why, "query: missing");
-    add_report(c1, fine, REPORT_STALE, "HTTP 502");
+    add_report(c1, fine, SCORER_STALE, "HTTP 502");
     put_behind(c2, 3000, 1, "HTTP 403");
     name_failing(fine, c1, &c1->report.cells[0]);
     name_failing(fine, c2, NULL);
@@ -161,11 +161,11 @@ static void the_matrix_tells_each_state(void **state)
     c = add_cluster(w, "one", 4);
     ((struct plan_group *)(uintptr_t)c->group)->set[0] = 0xb;
     ((struct plan_group *)(uintptr_t)c->group)->left_out = 1;
-    add_report(c, s[0], REPORT_FAILING, "<no>");
-    add_report(c, s[1], REPORT_WAITING, NULL);
+    add_report(c, s[0], SCORER_FAILING, "<no>");
+    add_report(c, s[1], SCORER_WAITING, NULL);
     put_behind(add_cluster(w, "two", 1), 1000, 0, "");
     put_behind(add_cluster(w, "three", 1), 1000, 2, "w");
-    add_report(add_cluster(w, "four", 1), s[0], REPORT_EMPTY, NULL);
+    add_report(add_cluster(w, "four", 1), s[0], SCORER_EMPTY, NULL);
     (void)add_cluster(w, "five", 1);
     not_applied(add_cluster(w, "six", 1), "denied");
     render(w, hub_html, &b);
@@ -213,7 +213,7 @@ static void clusters_in_trouble_come_worst_first(void **state)
     c->report.trouble = strdup("bad");
     c = add_cluster(w, "x-score", 4);
     for (size_t i = 0; i < ARRAY_SIZE(s); i++)
-        add_report(c, s[i], REPORT_FAILING, NULL);
+        add_report(c, s[i], SCORER_FAILING, NULL);
     add_cluster(w, "x-away", 4)->away = strdup("<gone>");
     (void)strcpy(add_cluster(w, "y-apply", 4)->found.why, "denied");
     put_behind(add_cluster(w, "z-write", 4), 132000, 5, "HTTP 403");
@@ -355,7 +355,7 @@ static void nothing_hostile_gets_out(void **state)
     (void)strcpy(s->effective.why, evil);
     twin->older = s;
     c = add_cluster(w, evil, 1);
-    add_report(c, s, REPORT_FAILING, evil);
+    add_report(c, s, SCORER_FAILING, evil);
     c->report.trouble = strdup(evil);
     (void)strcpy(c->found.why, evil);
     put_behind(c, 1, 1, evil);
@@ -380,7 +380,7 @@ static void a_page_is_whole_or_not_at_all(void **state)
     struct hub_scorer *s = add_scorer(w, "cpu", "cpu");
 
     (void)state;
-    add_report(add_cluster(w, "c1", 1), s, REPORT_FAILING, "no");
+    add_report(add_cluster(w, "c1", 1), s, SCORER_FAILING, "no");
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         BUF_AUTO(b, OUTPUT_MAX);

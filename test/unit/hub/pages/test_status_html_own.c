@@ -62,13 +62,13 @@ static void a_scorer_shows_all_its_clusters_the_worst_first(void **state)
     (void)add_scorer(w, "first", "first");
     (void)add_scorer(w, "second", "second");
     s = add_scorer(w, "s", "s"); /* the entry that may lack room */
-    add_report(add_cluster(w, "k1", 3), s, REPORT_OK, NULL);
+    add_report(add_cluster(w, "k1", 3), s, SCORER_OK, NULL);
     mask(add_cluster(w, "k2", 3), 2, false);
     mask(add_cluster(w, "k3", 3), 2, true);
-    add_report(add_cluster(w, "k4", 3), s, REPORT_WAITING, NULL);
+    add_report(add_cluster(w, "k4", 3), s, SCORER_WAITING, NULL);
     (void)add_cluster(w, "k5", 3);
-    add_report(add_cluster(w, "k6", 3), s, REPORT_FAILING, "HTTP 502");
-    add_report(add_cluster(w, "k7", 3), s, REPORT_FAILING, NULL);
+    add_report(add_cluster(w, "k6", 3), s, SCORER_FAILING, "HTTP 502");
+    add_report(add_cluster(w, "k7", 3), s, SCORER_FAILING, NULL);
     not_applied(k = add_cluster(w, "k8", 3), "denied");
     put_behind(add_cluster(w, "k9", 3), 3000, 1, "HTTP 403");
     add_cluster(w, "leaving", 3)->managed = false;
@@ -97,7 +97,7 @@ static void a_large_fleet_is_cut_and_says_so(void **state)
 
         (void)snprintf(name, sizeof(name), "cluster-%05zu", i);
         c = add_cluster(w, name, 1);
-        add_report(c, s, i == 9999 ? REPORT_STALE : REPORT_OK, i == 9999 ? "the last one" : NULL);
+        add_report(c, s, i == 9999 ? SCORER_STALE : SCORER_OK, i == 9999 ? "the last one" : NULL);
     }
     render_one(w, hub_html_scorer, "s", &b);
     assert_has(&b, "<dt>clusters</dt><dd>10,000</dd>");
@@ -158,7 +158,7 @@ static void a_cluster_shows_all_its_scorers(void **state)
     add_scorer(w, "out", "out")->entry = SIZE_MAX;
     c = add_cluster(w, "c", 3);
     mask(c, 2, true);
-    add_report(c, s, REPORT_FAILING, "HTTP 502");
+    add_report(c, s, SCORER_FAILING, "HTTP 502");
     c->report.config_ok = false;
     c->report.trouble = strdup("summaries[0]: no");
     c->away = strdup("<gone>");
@@ -225,7 +225,7 @@ static void nothing_hostile_gets_out(void **state)
     fail_probe(s, HEALTH_INACTIVE, "<script>", evil);
     (void)strcpy(s->spec_why, evil);
     c = add_cluster(w, evil, 1);
-    add_report(c, s, REPORT_FAILING, evil);
+    add_report(c, s, SCORER_FAILING, evil);
     c->report.trouble = strdup(evil);
     c->away = strdup(evil);
     not_applied(c, evil);
@@ -266,7 +266,7 @@ static void a_page_is_whole_or_not_at_all(void **state)
     struct hub_scorer *s = add_scorer(w, "s", "s");
 
     (void)state;
-    add_report(add_cluster(w, "c", 1), s, REPORT_FAILING, "no");
+    add_report(add_cluster(w, "c", 1), s, SCORER_FAILING, "no");
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         BUF_AUTO(b, OUTPUT_MAX);

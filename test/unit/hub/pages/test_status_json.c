@@ -88,7 +88,7 @@ static void json_says_everything_of_scorers(void **state)
     a->younger = b;
     a->spec.mode = SYNC_NONE;
     a->probe->status.config.asked = false;
-    add_report(c, b, REPORT_STALE, "HTTP 502");
+    add_report(c, b, SCORER_STALE, "HTTP 502");
     b->tally = (struct tally){
         .selected = 5, .up_to_date = 4, .applied = 3, .scoring = 2, .failing = 1, .n_named = 3};
     b->tally.named[0].cluster = c;
@@ -180,12 +180,12 @@ static void one_scorer_has_all_its_clusters(void **state)
     json_t *o;
 
     (void)state;
-    add_report(add_cluster(w, "d", 2), b, REPORT_OK, NULL);
+    add_report(add_cluster(w, "d", 2), b, SCORER_OK, NULL);
     put_behind(add_cluster(w, "c", 2), 1, 1, "\"no\"\n<b>");
     (void)add_cluster(w, "b", 1);
-    add_report(add_cluster(w, "a", 2), b, REPORT_FAILING, "bad \xff");
+    add_report(add_cluster(w, "a", 2), b, SCORER_FAILING, "bad \xff");
     add_cluster(w, "leaving", 2)->managed = false;
-    add_report(map_get(&w->hub.clusters, "d"), a, REPORT_WAITING, NULL);
+    add_report(map_get(&w->hub.clusters, "d"), a, SCORER_WAITING, NULL);
     o = read_one(w, hub_json_scorer, "b");
     is_str(o, "name", "b");
     is_bool(o, "leading", true);
@@ -216,8 +216,8 @@ static void one_cluster_has_all_its_scorers(void **state)
     (void)state;
     (void)add_scorer(w, "masked", "masked");
     add_scorer(w, "out", "out")->entry = SIZE_MAX;
-    add_report(c, a, REPORT_EMPTY, NULL);
-    add_report(c, b, REPORT_OK, "AddOnPlacementScore: HTTP 403");
+    add_report(c, a, SCORER_EMPTY, NULL);
+    add_report(c, b, SCORER_OK, "AddOnPlacementScore: HTTP 403");
     c->report.cells[1].placement = true;
     o = read_one(w, hub_json_cluster, "c");
     is_str(o, "name", "c");
@@ -315,7 +315,7 @@ static void json_is_whole_or_not_at_all(void **state)
     struct hub_scorer *s = add_scorer(w, "cpu", "cpu");
 
     (void)state;
-    add_report(add_cluster(w, "c1", 1), s, REPORT_FAILING, "no");
+    add_report(add_cluster(w, "c1", 1), s, SCORER_FAILING, "no");
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         BUF_AUTO(b, OUTPUT_MAX);

@@ -15,24 +15,24 @@ static void each_has_its_place(void **state)
         const char *word, *error;
         bool scores;
     } cases[] = {
-        {"", "", NULL, false, true, true, false, REPORT_OK, "", PAIR_OK, "ok", "", true},
-        {"", "", NULL, false, true, true, false, REPORT_EMPTY, "", PAIR_EMPTY, "ok", "", true},
-        {"", "", NULL, false, true, true, false, REPORT_WAITING, "", PAIR_WAITING, "waiting", "", false},
-        {"", "", NULL, false, true, true, false, REPORT_FAILING, "502", PAIR_FAILING, "failing", "502",
+        {"", "", NULL, false, true, true, false, SCORER_OK, "", PAIR_OK, "ok", "", true},
+        {"", "", NULL, false, true, true, false, SCORER_EMPTY, "", PAIR_EMPTY, "ok", "", true},
+        {"", "", NULL, false, true, true, false, SCORER_WAITING, "", PAIR_WAITING, "waiting", "", false},
+        {"", "", NULL, false, true, true, false, SCORER_FAILING, "502", PAIR_FAILING, "failing", "502",
          false},
-        {"", "", NULL, false, true, true, false, REPORT_STALE, "502", PAIR_STALE, "stale", "502", false},
-        {"", "", NULL, false, true, true, true, REPORT_OK, "403", PAIR_NOT_PLACED, "notPlaced", "403", false},
+        {"", "", NULL, false, true, true, false, SCORER_STALE, "502", PAIR_STALE, "stale", "502", false},
+        {"", "", NULL, false, true, true, true, SCORER_OK, "403", PAIR_NOT_PLACED, "notPlaced", "403", false},
         {"", "", NULL, false, true, true, false, NOTHING, "", PAIR_WAITING, "waiting", "", false},
         {"", "", NULL, false, true, false, false, NOTHING, "", PAIR_NO_REPORT, "silent", "", false},
-        {"", "", "gone", false, true, true, false, REPORT_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
-        {"", "", "gone", true, true, true, false, REPORT_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
-        {"", "denied", NULL, false, false, true, false, REPORT_OK, "", PAIR_NOT_APPLIED, "notApplied",
+        {"", "", "gone", false, true, true, false, SCORER_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
+        {"", "", "gone", true, true, true, false, SCORER_OK, "", PAIR_UNAVAILABLE, "silent", "gone", false},
+        {"", "denied", NULL, false, false, true, false, SCORER_OK, "", PAIR_NOT_APPLIED, "notApplied",
          "denied", false},
         /* What is wrong is wrong; all else is behind. */
-        {"", "denied", NULL, true, false, true, false, REPORT_OK, "", PAIR_BEHIND, "behind", "", true},
+        {"", "denied", NULL, true, false, true, false, SCORER_OK, "", PAIR_BEHIND, "behind", "", true},
         {"", "", NULL, true, true, false, false, NOTHING, "", PAIR_BEHIND, "behind", "", false},
-        {"", "", NULL, true, true, true, false, REPORT_FAILING, "502", PAIR_FAILING, "failing", "502", false},
-        {"403", "", NULL, true, true, true, false, REPORT_OK, "", PAIR_NOT_WRITTEN, "notWritten", "403",
+        {"", "", NULL, true, true, true, false, SCORER_FAILING, "502", PAIR_FAILING, "failing", "502", false},
+        {"403", "", NULL, true, true, true, false, SCORER_OK, "", PAIR_NOT_WRITTEN, "notWritten", "403",
          false},
     };
 
@@ -44,7 +44,7 @@ static void each_has_its_place(void **state)
         struct view_pair pair;
 
         if (cases[i].says != NOTHING) {
-            add_report(c, s, (enum report_state)cases[i].says, *cases[i].said ? cases[i].said : NULL);
+            add_report(c, s, (enum scorer_state)cases[i].says, *cases[i].said ? cases[i].said : NULL);
             c->report.cells[0].placement = cases[i].placement;
         }
         c->report.there = cases[i].reports;
@@ -82,7 +82,7 @@ static void who_is_not_to_have_it(void **state)
     struct hub_cluster *c = add_cluster(w, "c", 1), *new = add_cluster(w, "new", 0);
 
     (void)state;
-    add_report(c, masked, REPORT_FAILING, "of before");
+    add_report(c, masked, SCORER_FAILING, "of before");
     (void)strcpy(c->why, "HTTP 403");
     ((struct plan_group *)(uintptr_t)c->group)->left_out = 1;
     out->entry = SIZE_MAX;

@@ -123,19 +123,12 @@ const char *report_error(const struct report *r, const struct report_cell *c)
 
 bool report_cell_fails(const struct report_cell *c)
 {
-    return c->state == REPORT_FAILING || c->state == REPORT_STALE || c->placement;
+    return c->state == SCORER_FAILING || c->state == SCORER_STALE || c->placement;
 }
 
 bool report_cell_scores(const struct report_cell *c)
 {
-    return !report_cell_fails(c) && (c->state == REPORT_OK || c->state == REPORT_EMPTY);
-}
-
-const char *report_state_word(enum report_state s)
-{
-    static const char *const words[] = {"waiting", "ok", "empty", "failing", "stale"};
-
-    return words[s];
+    return !report_cell_fails(c) && (c->state == SCORER_OK || c->state == SCORER_EMPTY);
 }
 
 static inline mono_ms fixed_mono(const struct clock *c)
@@ -315,7 +308,7 @@ static inline struct hub_cluster *add_cluster(struct world *w, const char *name,
 }
 
 /* What the cluster's agent says of the scorer. */
-static inline void add_report(struct hub_cluster *c, const struct hub_scorer *s, enum report_state state,
+static inline void add_report(struct hub_cluster *c, const struct hub_scorer *s, enum scorer_state state,
                               const char *error)
 {
     struct report_cell *cell = &c->report.cells[c->report.n++];

@@ -24,7 +24,7 @@ static void all_well(struct world *w)
 {
     static char trouble[] = "f:1:2: error: no";
 
-    *w = (struct world){.cell = {.state = REPORT_OK, .succeeded = 1795242181}};
+    *w = (struct world){.cell = {.state = SCORER_OK, .succeeded = 1795242181}};
     w->f = (struct pair_facts){
         .in_sync = true, .sent_ms_ago = INT64_MAX, .interval_ms = INTERVAL_MS, .now = now};
     w->report = (struct report){.there = true, .config_ok = true, .trouble = trouble, .errors = &w->error};
@@ -70,12 +70,12 @@ static void failing(struct world *w)
     static char error[] = "no answer";
 
     w->error = error;
-    w->cell = (struct report_cell){.state = REPORT_FAILING, .error = 1};
+    w->cell = (struct report_cell){.state = SCORER_FAILING, .error = 1};
 }
 
 static void stale(struct world *w)
 {
-    w->cell = (struct report_cell){.state = REPORT_STALE};
+    w->cell = (struct report_cell){.state = SCORER_STALE};
 }
 
 static void unplaced(struct world *w)
@@ -85,7 +85,7 @@ static void unplaced(struct world *w)
 
 static void empty(struct world *w)
 {
-    w->cell.state = REPORT_EMPTY;
+    w->cell.state = SCORER_EMPTY;
 }
 
 static void just_young_enough(struct world *w)
@@ -153,7 +153,7 @@ static void refused_and_failing(struct world *w)
 
 static void waiting(struct world *w)
 {
-    w->cell = (struct report_cell){.state = REPORT_WAITING};
+    w->cell = (struct report_cell){.state = SCORER_WAITING};
 }
 
 static void not_named(struct world *w)

@@ -35,13 +35,13 @@ static void test_sample(void **state)
 {
     static const struct {
         const char *name;
-        enum report_state state;
+        enum scorer_state state;
         bool scores, fails;
         const char *error;
     } cases[] = {
-        {"cpu", REPORT_OK, true, false, ""},     {"gpu", REPORT_FAILING, false, true, "connection refused"},
-        {"ä", REPORT_WAITING, false, false, ""}, {"old", REPORT_STALE, false, true, "HTTP 500"},
-        {"none", REPORT_EMPTY, true, false, ""}, {"place", REPORT_OK, false, true, "forbidden"},
+        {"cpu", SCORER_OK, true, false, ""},     {"gpu", SCORER_FAILING, false, true, "connection refused"},
+        {"ä", SCORER_WAITING, false, false, ""}, {"old", SCORER_STALE, false, true, "HTTP 500"},
+        {"none", SCORER_EMPTY, true, false, ""}, {"place", SCORER_OK, false, true, "forbidden"},
     };
     CLEANUP(report_done) struct report r = {0};
 
@@ -68,12 +68,12 @@ static void test_sample(void **state)
 static void test_states(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < REPORT_STATES; i++) {
+    for (size_t i = 0; i < SCORER_STATES; i++) {
         CLEANUP(report_done) struct report r = {0};
         char text[128];
 
         (void)snprintf(text, sizeof(text), "{\"scorers\":[{\"scoreName\":\"s\",\"state\":\"%s\"}]}",
-                       report_state_word((enum report_state)i));
+                       scorer_state_word((enum scorer_state)i));
         parse(&r, text);
         assert_int_equal(find(&r, "s")->state, i);
     }
@@ -179,7 +179,7 @@ static void test_first_of_one_name(void **state)
           "{\"scorers\":[{\"scoreName\":\"a\",\"state\":\"ok\"},{\"scoreName\":\"b\",\"state\":\"empty\"},"
           "{\"scoreName\":\"a\",\"state\":\"failing\",\"error\":\"x\"}]}");
     assert_int_equal(r.n, 2);
-    assert_int_equal(find(&r, "a")->state, REPORT_OK);
+    assert_int_equal(find(&r, "a")->state, SCORER_OK);
     assert_int_equal(r.n_errors, 0);
 }
 

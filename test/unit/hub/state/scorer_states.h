@@ -339,7 +339,7 @@ static inline void unwritten_and_waiting(struct world *w)
     w->scorer.tally.waiting = 1;
 }
 
-static inline void fail_cluster(struct world *w, size_t i, enum report_state state, const char *error)
+static inline void fail_cluster(struct world *w, size_t i, enum scorer_state state, const char *error)
 {
     struct tally *t = &w->scorer.tally;
 
@@ -348,8 +348,8 @@ static inline void fail_cluster(struct world *w, size_t i, enum report_state sta
     w->clusters[i].report.errors = &w->errors[i];
     t->named[t->n_named].cluster = &w->clusters[i];
     t->named[t->n_named].cell = &w->cells[i];
-    t->named[t->n_named++].pair = state == REPORT_FAILING ? PAIR_FAILING
-                                  : state == REPORT_STALE ? PAIR_STALE
+    t->named[t->n_named++].pair = state == SCORER_FAILING ? PAIR_FAILING
+                                  : state == SCORER_STALE ? PAIR_STALE
                                                           : PAIR_NOT_PLACED;
     t->failing++;
     t->scoring--;
@@ -357,20 +357,20 @@ static inline void fail_cluster(struct world *w, size_t i, enum report_state sta
 
 static inline void failing(struct world *w)
 {
-    fail_cluster(w, 0, REPORT_FAILING, "HTTP 503 Service Unavailable");
-    fail_cluster(w, 2, REPORT_STALE, "");
+    fail_cluster(w, 0, SCORER_FAILING, "HTTP 503 Service Unavailable");
+    fail_cluster(w, 2, SCORER_STALE, "");
 }
 
 static inline void failing_everywhere(struct world *w)
 {
     for (size_t i = 0; i < WORLD_CLUSTERS; i++)
-        fail_cluster(w, i, REPORT_STALE, "HTTP 503 Service Unavailable");
+        fail_cluster(w, i, SCORER_STALE, "HTTP 503 Service Unavailable");
 }
 
 /* One fails, and nothing is heard of the others. */
 static inline void failing_where_heard_of(struct world *w)
 {
-    fail_cluster(w, 1, REPORT_STALE, "HTTP 503 Service Unavailable");
+    fail_cluster(w, 1, SCORER_STALE, "HTTP 503 Service Unavailable");
     w->scorer.tally.silent = 2;
     w->scorer.tally.scoring = 0;
 }
@@ -379,7 +379,7 @@ static inline void failing_and_unwritten(struct world *w)
 {
     unwritten(w);
     w->clusters[1].why[0] = '\0';
-    w->cells[1] = (struct report_cell){.state = REPORT_FAILING};
+    w->cells[1] = (struct report_cell){.state = SCORER_FAILING};
     w->scorer.tally.named[0].cell = &w->cells[1];
     w->scorer.tally.named[0].pair = PAIR_FAILING;
     w->scorer.tally.unwritten = 1;
@@ -407,7 +407,7 @@ static inline void name_silent(struct world *w, size_t i, enum pair_state p)
 {
     struct tally *t = &w->scorer.tally;
 
-    w->cells[i] = (struct report_cell){.state = REPORT_OK, .succeeded = 1795242181};
+    w->cells[i] = (struct report_cell){.state = SCORER_OK, .succeeded = 1795242181};
     t->named[t->n_named].cluster = &w->clusters[i];
     t->named[t->n_named].cell = p == PAIR_EXPIRED ? &w->cells[i] : NULL;
     t->named[t->n_named++].pair = p;
@@ -430,7 +430,7 @@ static inline void silent_everywhere(struct world *w)
 
 static inline void placement_failing(struct world *w)
 {
-    fail_cluster(w, 1, REPORT_OK, "");
+    fail_cluster(w, 1, SCORER_OK, "");
     w->cells[1].placement = true;
 }
 
