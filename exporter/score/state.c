@@ -9,12 +9,3 @@ const char *scorer_state_word(enum scorer_state state)
 {
     return state_words[state];
 }
-
-enum scorer_state scorer_state_of_word(struct str word)
-{
-    enum scorer_state state = SCORER_WAITING;
-
-    while (state < SCORER_STATES && !str_eq(word, str_of(state_words[state])))
-        state++;
-    return state;
-}

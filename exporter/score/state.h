@@ -2,8 +2,6 @@
 #ifndef DS_SCORE_STATE_H
 #define DS_SCORE_STATE_H
 
-#include "exporter/base/str.h"
-
 enum scorer_state {
     SCORER_WAITING, /* no round has ended yet */
     SCORER_OK,
@@ -15,7 +13,5 @@ enum scorer_state {
 
 /* "waiting", "ok", "empty", "failing", "stale". */
 const char *scorer_state_word(enum scorer_state state);
-/* The reverse; SCORER_STATES for an unknown word. */
-enum scorer_state scorer_state_of_word(struct str word);
 
 #endif

@@ -54,6 +54,16 @@ static uint32_t time_of(struct str raw)
     return t > 0 && t <= UINT32_MAX ? (uint32_t)t : 0;
 }
 
+/* SCORER_STATES for an unknown word. */
+static uint8_t read_state(struct str raw)
+{
+    uint8_t i = 0;
+
+    while (i < SCORER_STATES && !jr_key_is(raw, scorer_state_word(i)))
+        i++;
+    return i;
+}
+
 static int add(struct reading *r, const struct found *f)
 {
     if (r->n == REPORT_MAX_CELLS) {
@@ -96,7 +106,7 @@ static int read_cell(struct jr *j, struct reading *r)
             jr_skip(j, NULL);
     }
     f.cell.succeeded = time_of(success);
-    f.cell.state = (uint8_t)scorer_state_of_word(state);
+    f.cell.state = read_state(state);
     if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
         return 0;
     f.cell.placement = placement.n > 0;
