@@ -100,19 +100,17 @@ static int put_format(struct buf *into, const char *fmt, va_list ap)
     return r;
 }
 
-/* The path and a colon; nothing for the root. */
-static int put_place(const struct node *n, struct buf *into)
+/* `text` holds a path of path_n bytes and then the message. r: how filling it went. */
+static void add_problem(struct problems *p, const struct problem *at, int r, const struct buf *text,
+                        size_t path_n)
 {
-    return !n->parent ? 0 : node_path(n, into) ?: buf_puts(into, ": ");
-}
+    static const char no_memory[] = "not enough memory to describe the problem";
 
-static void add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, int r,
-                struct buf *text)
-{
     if (r == 0)
-        problems_add(p, kind, line, column, "%.*s", (int)text->n, text->p);
+        problems_add_field(p, at, (struct str){text->p, path_n},
+                           (struct str){text->p + path_n, text->n - path_n});
     else
-        problems_add(p, kind, line, column, "not enough memory to say what is wrong here");
+        problems_add_field(p, at, STR(""), str_of(no_memory));
     if (r < 0)
         p->out_of_memory = true;
 }
@@ -120,25 +118,28 @@ static void add(struct problems *p, enum problem_kind kind, unsigned line, unsig
 void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
 {
     BUF_AUTO(text, MESSAGE_MAX);
+    int r = node_path(n, &text);
+    size_t path_n = text.n;
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
-    r = put_place(n, &text) ?: put_format(&text, fmt, ap);
+    r = r ?: put_format(&text, fmt, ap);
     va_end(ap);
-    add(p, kind, n->line, n->column, r, &text);
+    add_problem(p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, r, &text, path_n);
 }
 
 void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
 {
     BUF_AUTO(text, MESSAGE_MAX);
+    int r = node_path(n, &text);
+    size_t path_n = text.n;
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
-    r = put_place(n, &text) ?: put_format(&text, fmt, ap);
+    r = r ?: put_format(&text, fmt, ap);
     va_end(ap);
-    add(p, kind, n->key_line, n->key_column, r, &text);
+    add_problem(p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, r, &text,
+                path_n);
 }
 
 /* The text of a root scalar is not shown: then the file is no configuration at all, and may be a secret. */
@@ -166,25 +167,33 @@ static int put_got(const struct node *n, struct buf *into)
 void node_expected(const struct node *n, struct problems *p, const char *fmt, ...)
 {
     BUF_AUTO(text, MESSAGE_MAX);
+    size_t path_n;
     va_list ap;
     int r;
 
     if (n->kind == NODE_BROKEN)
         return;
+    r = node_path(n, &text);
+    path_n = text.n;
     va_start(ap, fmt);
-    r = put_place(n, &text) ?: buf_puts(&text, "expected ") ?: put_format(&text, fmt, ap);
+    r = r ?: buf_puts(&text, "expected ") ?: put_format(&text, fmt, ap);
     va_end(ap);
     r = r ?: buf_puts(&text, ", got ") ?: put_got(n, &text);
-    add(p, PROBLEM_ERROR, n->line, n->column, r, &text);
+    add_problem(p, &(struct problem){.kind = PROBLEM_ERROR, .line = n->line, .column = n->column}, r, &text,
+                path_n);
 }
 
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
 {
+    struct problem at = {.kind = PROBLEM_ERROR, .missing = true, .line = map->line, .column = map->column};
     BUF_AUTO(text, MESSAGE_MAX);
     int r = node_path(map, &text);
+    size_t path_n;
 
-    r = r ?: buf_printf(&text, "%s%s: missing, expected %s", map->parent ? "." : "", key, what);
-    add(p, PROBLEM_ERROR, map->line, map->column, r, &text);
+    r = r ?: buf_printf(&text, "%s%s", map->parent ? "." : "", key);
+    path_n = text.n;
+    r = r ?: buf_printf(&text, "missing, expected %s", what);
+    add_problem(p, &at, r, &text, path_n);
 }
 
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret)

@@ -55,27 +55,55 @@ static char *format(const char *fmt, va_list ap)
     return text;
 }
 
-void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
-                  ...)
+/* Counts a problem; true when the list has room for its text. */
+static bool count_problem(struct problems *p, enum problem_kind kind)
 {
-    va_list ap;
-    char *text;
-
     if (kind == PROBLEM_ERROR)
         p->errors++;
-    if (p->n == PROBLEMS_MAX) {
+    if (p->n == PROBLEMS_MAX)
         p->left_out++;
-        return;
-    }
-    va_start(ap, fmt);
-    text = format(fmt, ap);
-    va_end(ap);
+    return p->n < PROBLEMS_MAX;
+}
+
+/* Takes text, which begins with path_n bytes of path. */
+static void push_problem(struct problems *p, const struct problem *at, char *text, size_t path_n)
+{
+    struct problem *x;
+    size_t skip = path_n ? path_n + strlen(": ") : 0;
+
     if (!text || !make_room(p)) {
         free(text);
         p->out_of_memory = true;
         return;
     }
-    p->list[p->n++] = (struct problem){.kind = kind, .line = line, .column = column, .text = text};
+    x = &p->list[p->n++];
+    *x = *at;
+    x->text = text;
+    x->path = (struct str){text, path_n};
+    x->message = str_of(text + skip);
+}
+
+void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
+                  ...)
+{
+    va_list ap;
+
+    if (!count_problem(p, kind))
+        return;
+    va_start(ap, fmt);
+    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, format(fmt, ap), 0);
+    va_end(ap);
+}
+
+void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message)
+{
+    char *text;
+
+    if (!count_problem(p, at->kind))
+        return;
+    if (asprintf(&text, "%.*s%s%.*s", (int)path.n, path.p, path.n ? ": " : "", (int)message.n, message.p) < 0)
+        text = NULL;
+    push_problem(p, at, text, path.n);
 }
 
 static int compare(const void *pa, const void *pb)

@@ -12,8 +12,11 @@ enum { PROBLEMS_MAX = 10000 };
 
 struct problem {
     enum problem_kind kind;
+    bool missing;          /* the field at `path` is required and absent */
     unsigned line, column; /* from 1; 0 where there is none (flags, whole file) */
     char *text;            /* "summaries[2].scoringInterval: expected ..., got ..." */
+    struct str path;       /* part of text: "summaries[2].scoringInterval"; empty for the whole document */
+    struct str message;    /* part of text: "expected ..., got ..." */
 };
 
 struct problems {
@@ -30,6 +33,8 @@ MUST_USE int problems_init(struct problems *p, const char *file);
 void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...) PRINTF_LIKE(5, 6);
+/* Adds a problem of one field: *at without its strings, which are copied from path and message. */
+void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message);
 /* In order of line and column. */
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */

@@ -1,4 +1,4 @@
-/* Summaries in memory: freeing, copying, comparing, and reading a whole list. */
+/* Summaries in memory: freeing, copying, comparing, and reading one or a list. */
 #include "exporter/score/summary.h"
 
 #include "exporter/score/summary_read.h"
@@ -243,4 +243,28 @@ int summaries_parse(struct summaries *ret, const struct node *node, enum problem
     *ret = s;
     s = (struct summaries){0};
     return 0;
+}
+
+int summary_parse(struct summary *ret, struct str text, struct problems *ret_problems)
+{
+    CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
+    struct problems *p = ret_problems;
+    int r;
+
+    *ret = (struct summary){0};
+    *p = (struct problems){0};
+    r = problems_init(p, "summary");
+    if (r == 0 && !str_starts(str_trim(text), STR("{"))) { /* doc_parse() would read it as YAML */
+        problems_add(p, PROBLEM_ERROR, 0, 0, "expected a JSON object");
+        return 0;
+    }
+    if (r == 0)
+        r = doc_parse(&doc, text, p);
+    if (r == 0)
+        r = summary_read(ret, doc_root(doc), PROBLEM_WARNING, p);
+    if (r == 0 && p->out_of_memory)
+        r = -ENOMEM;
+    if (r < 0 || p->errors)
+        summary_done(ret);
+    return r == -EINVAL ? 0 : r;
 }

@@ -63,6 +63,10 @@ struct summaries {
 MUST_USE int summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
                              struct problems *p);
 void summaries_done(struct summaries *s);
+/* Reads one summary, a JSON object, as an agent does. 0 also when it is invalid: *ret_problems then has
+ * errors, each with the path of its field ("sourceQuery", "sources[1].sourceStep"), and *ret is empty.
+ * -ENOMEM. The caller frees *ret and *ret_problems in any case. */
+MUST_USE int summary_parse(struct summary *ret, struct str text, struct problems *ret_problems);
 /* Whether both would run the same rounds: all fields but the position. */
 bool summary_same(const struct summary *a, const struct summary *b);
 /* A deep copy. -ENOMEM. */

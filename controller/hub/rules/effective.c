@@ -68,43 +68,38 @@ static int put_field(struct buf *into, const struct field *f, const struct merge
     return r ?: buf_printf(into, "%s%s", f->path, api ? " in /config" : "");
 }
 
-/* Of "[0].sourceEndpoint: expected ..." the member's name; p is NULL where there is none. */
-static struct str key_of(struct str text)
+/* The summary's member that the problem is in; empty for the summary as a whole. */
+static struct str problem_member(const struct problem *x)
 {
-    struct str key = {NULL, 0};
+    struct str key = {x->path.p, 0};
 
-    if (!str_starts(text, STR("[0].")))
-        return key;
-    key.p = text.p + 4;
-    while (key.n < text.n - 4 && !strchr(":.[", key.p[key.n]))
+    while (key.n < x->path.n && !strchr(".[", key.p[key.n]))
         key.n++;
     return key;
 }
 
-/* The same in the words of whoever wrote it. */
-static int put_problem(struct buf *into, struct str text, const struct merged *m, size_t source)
+/* With the field as the DynamicScorer or /config spells it. */
+static int put_problem(struct buf *into, const struct problem *x, const struct merged *m, size_t source)
 {
-    struct str key = key_of(text);
-    const struct field *f = key.p ? find_field(key) : NULL;
+    struct str key = problem_member(x);
+    const struct field *f = find_field(key);
     int r = into->n ? buf_puts(into, "; ") : 0;
 
-    if (!key.p)
-        return r ?: buf_put_str(into, text);
+    if (key.n == 0)
+        return r ?: buf_puts(into, x->text);
     if (f)
         r = r ?: put_field(into, f, m, m->n_sources ? m->index[source] : 0);
     else
         r = r ?: buf_puts(into, "spec.") ?: buf_put_str(into, key);
-    return r ?: buf_put(into, key.p + key.n, text.n - 4 - key.n);
+    return r ?: buf_puts(into, x->text + key.n);
 }
 
 /* Whether the DynamicScorer says what is wrong; what neither it nor /config says is wrong with both. */
-static bool is_of_spec(struct str text, const struct merged *m, size_t source)
+static bool is_of_spec(const struct problem *x, const struct merged *m, size_t source)
 {
-    struct str key = key_of(text);
-    const struct field *f = key.p ? find_field(key) : NULL;
+    const struct field *f = find_field(problem_member(x));
 
-    return f && !is_from_api(f, m, m->n_sources ? m->index[source] : 0) &&
-           !str_starts((struct str){key.p + key.n, text.n - 4 - key.n}, STR(": missing"));
+    return f && !x->missing && !is_from_api(f, m, m->n_sources ? m->index[source] : 0);
 }
 
 /* Appends the problems of that kind. */
@@ -116,33 +111,18 @@ static int say(char out[SPEC_WHY_BYTES], const struct problems *p, enum problem_
 
     for (size_t i = 0; i < p->n && r == 0; i++)
         if (p->list[i].kind == kind)
-            r = put_problem(&said, str_of(p->list[i].text), m, source);
+            r = put_problem(&said, &p->list[i], m, source);
     if (r == -ENOMEM)
         return r;
     text_line(out, SPEC_WHY_BYTES, buf_str(&said));
     return 0;
 }
 
-/* Reads the summary as an agent does: what is wrong with it is in `problems`. -ENOMEM, -EFBIG. */
-static int read_text(struct summaries *ret, struct str text, struct problems *p)
-{
-    CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
-    BUF_AUTO(list, SUMMARY_MAX_BYTES + 2);
-    int r = buf_putc(&list, '[') ?: buf_put_str(&list, text) ?: buf_putc(&list, ']');
-
-    r = r ?: problems_init(p, "summary");
-    r = r ?: doc_parse(&doc, buf_str(&list), p);
-    r = r ?: summaries_parse(ret, doc_root(doc), PROBLEM_WARNING, p);
-    if (r < 0 && r != -EINVAL)
-        return r;
-    return p->out_of_memory ? -ENOMEM : 0;
-}
-
 static int check_text(struct effective *e, struct str text, const struct merged *m, size_t source, bool all)
 {
     CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summaries_done) struct summaries s = {0};
-    int r = read_text(&s, text, &p);
+    CLEANUP(summary_done) struct summary s = {0};
+    int r = summary_parse(&s, text, &p);
 
     if (r < 0)
         return r;
@@ -151,10 +131,10 @@ static int check_text(struct effective *e, struct str text, const struct merged 
         e->of_spec = true;
         for (size_t i = 0; i < p.n; i++)
             if (p.list[i].kind == PROBLEM_ERROR)
-                e->of_spec &= is_of_spec(str_of(p.list[i].text), m, source);
+                e->of_spec &= is_of_spec(&p.list[i], m, source);
         return say(e->why, &p, PROBLEM_ERROR, m, source);
     }
-    e->interval_ms = s.list[0].interval_ms;
+    e->interval_ms = s.interval_ms;
     /* Of several sources each has told its own. */
     return all && m->n_sources > 1 ? 0 : say(e->warning, &p, PROBLEM_WARNING, m, source);
 }
@@ -268,17 +248,17 @@ int effective_resume(struct effective *ret, struct str text, enum config_source 
     CLEANUP(effective_done)
     struct effective e = {.reason = EFFECTIVE_INCOMPLETE, .source = source, .kept = true};
     CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(summaries_done) struct summaries s = {0};
-    int r = text.n <= SUMMARY_MAX_BYTES ? read_text(&s, text, &p) : -EINVAL;
+    CLEANUP(summary_done) struct summary s = {0};
+    int r = text.n <= SUMMARY_MAX_BYTES ? summary_parse(&s, text, &p) : -EINVAL;
 
-    if (r == 0 && (p.errors || s.n != 1))
+    if (r == 0 && p.errors)
         r = -EINVAL;
     if (r < 0)
-        return r == -EFBIG ? -EINVAL : r;
+        return r;
     buf_init(&e.text, SUMMARY_MAX_BYTES);
     e.mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE;
-    e.interval_ms = s.list[0].interval_ms;
-    e.score_name = strdup(s.list[0].score_name);
+    e.interval_ms = s.interval_ms;
+    e.score_name = strdup(s.score_name);
     if (!e.score_name || buf_put_str(&e.text, text) < 0)
         return -ENOMEM;
     *ret = e;

@@ -142,12 +142,39 @@ static void survives_each_failed_allocation(void **state)
     }
 }
 
+static void holds_the_field_apart_from_the_message(void **state)
+{
+    static const struct problem at = {.kind = PROBLEM_ERROR, .missing = true, .line = 2, .column = 1};
+    BUF_AUTO(out, 4096);
+    struct problems p;
+
+    (void)state;
+    assert_int_equal(problems_init(&p, "f"), 0);
+    problems_add_field(&p, &at, STR("a[1].b"), STR("missing: c"));
+    problems_add_field(&p, &at, STR(""), STR("nothing at all"));
+    problems_add(&p, PROBLEM_WARNING, 3, 1, "x: y");
+    assert_true(str_eq(p.list[0].path, STR("a[1].b")) && str_eq(p.list[0].message, STR("missing: c")));
+    assert_true(p.list[0].missing);
+    assert_true(p.list[1].path.n == 0 && str_eq(p.list[1].message, STR("nothing at all")));
+    assert_true(p.list[2].path.n == 0 && str_eq(p.list[2].message, STR("x: y")));
+    assert_int_equal(problems_print(&p, &out), 0);
+    assert_text(&out, "f:2:1: error: a[1].b: missing: c\n"
+                      "f:2:1: error: nothing at all\n"
+                      "f:3:1: warning: x: y\n");
+    assert_int_equal(p.errors, 2);
+    problems_done(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_in_order_of_place),       cmocka_unit_test(counts_what_is_past_the_ceiling),
-        cmocka_unit_test(prints_all_or_nothing),          cmocka_unit_test(quotes_for_people),
-        cmocka_unit_test(cuts_quotes_between_characters), cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(prints_in_order_of_place),
+        cmocka_unit_test(counts_what_is_past_the_ceiling),
+        cmocka_unit_test(prints_all_or_nothing),
+        cmocka_unit_test(quotes_for_people),
+        cmocka_unit_test(cuts_quotes_between_characters),
+        cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(holds_the_field_apart_from_the_message),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -499,6 +499,49 @@ static void compares_and_copies(void **state)
     summaries_done(&a);
 }
 
+static void reads_one_summary_and_names_the_field_of_each_problem(void **state)
+{
+    static const struct {
+        const char *text, *path;
+        bool missing;
+    } cases[] = {
+        {"{\"sourceType\":\"None\",\"scoringEndpoint\":\"http://a\"}", "scoreName", true},
+        {"{\"scoreName\":1,\"sourceType\":\"None\",\"scoringEndpoint\":\"http://a\"}", "scoreName", false},
+        {"{\"scoreName\":\"a\",\"scoringEndpoint\":\"http://a\",\"sources\":[{\"sourceType\":\"None\"},"
+         "{\"sourceEndpoint\":\"http://a\"}]}",
+         "sources[1].sourceQuery", true},
+        {"{\"scoreName\":\"a\",\"scoringEndpoint\":\"http://"
+         "a\",\"sourceType\":\"None\",\"scoreRange\":{\"min\":1}}",
+         "scoreRange.max", true},
+        {"[]", "", false},
+        {"scoreName: a", "", false},
+        {"{\"scoreName\":", "", false},
+        {"", "", false},
+    };
+    struct problems p;
+    struct summary s;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(summary_parse(&s, str_of(cases[i].text), &p), 0);
+        if (p.errors != 1 || !str_eq(p.list[0].path, str_of(cases[i].path)) ||
+            p.list[0].missing != cases[i].missing || s.score_name)
+            fail_msg("%s: %s", cases[i].text, p.n ? p.list[0].text : "no problem");
+        summary_done(&s);
+        problems_done(&p);
+    }
+    assert_int_equal(summary_parse(&s,
+                                   STR(" {\"scoreName\":\"a\",\"x\":1,\"sourceType\":\"None\","
+                                       "\"scoringEndpoint\":\"http://a\"}"),
+                                   &p),
+                     0);
+    assert_int_equal(p.errors, 0);
+    assert_true(p.n == 1 && p.list[0].kind == PROBLEM_WARNING && str_eq(p.list[0].path, STR("x")));
+    assert_string_equal(s.score_name, "a");
+    summary_done(&s);
+    problems_done(&p);
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     static const char *const texts[] = {
@@ -527,6 +570,17 @@ static void survives_each_failed_allocation(void **state)
         }
         doc_free(d);
     }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct problems p;
+        struct summary s;
+        int r = summary_parse(&s, STR("{\"scoreName\":\"a\",\"sourceType\":\"None\"}"), &p);
+
+        assert_true(r == 0 || r == -ENOMEM);
+        assert_int_equal(oom_happened(), r < 0);
+        summary_done(&s);
+        problems_done(&p);
+    }
 }
 
 int main(void)
@@ -544,6 +598,7 @@ int main(void)
         cmocka_unit_test(never_shows_a_password),
         cmocka_unit_test(cuts_queries),
         cmocka_unit_test(compares_and_copies),
+        cmocka_unit_test(reads_one_summary_and_names_the_field_of_each_problem),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 
