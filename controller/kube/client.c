@@ -137,11 +137,6 @@ const char *kube_default_namespace(const struct kube *k)
     return k->config ? k->config->namespace : NULL;
 }
 
-const char *kube_server(const struct kube *k)
-{
-    return k->config ? k->config->server : "";
-}
-
 const char *kube_label_of(const struct kube *k)
 {
     return k->label;

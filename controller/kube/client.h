@@ -84,8 +84,6 @@ DEFINE_CLEANUP(struct kube, kube_free)
 const char *kube_trouble(const struct kube *k);
 /* The namespace of the context, or the pod's own; NULL without. Until the next turn of the loop. */
 const char *kube_default_namespace(const struct kube *k);
-/* "https://host:port" of the server for people; "" while not known. Until the next turn of the loop. */
-const char *kube_server(const struct kube *k);
 const char *kube_label_of(const struct kube *k);
 struct loop *kube_loop(const struct kube *k);
 /* Reads the credentials now. */

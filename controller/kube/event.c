@@ -2,6 +2,7 @@
 #include "controller/kube/event.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/time.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/utf8.h"
@@ -199,16 +200,15 @@ static json_t *regarding(const struct kube_event *ev)
 
 static json_t *build(const struct kube_events *e, const struct kube_event *ev)
 {
-    char now[32];
+    char now[KUBE_TIME_BYTES];
 
-    unix_ms_format(loop_wall(kube_loop(e->kube)), now);
-    now[strlen(now) - 1] = '\0';
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:s, s:s}", "apiVersion",
+    kube_micro_time_format(loop_wall(kube_loop(e->kube)), now);
+    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:s, s:s}", "apiVersion",
                      "events.k8s.io/v1", "kind", "Event", "metadata", metadata(ev), "regarding",
-                     regarding(ev), "eventTime", json_sprintf("%s000Z", now), "type",
-                     ev->warning ? "Warning" : "Normal", "reason", cut(ev->reason, WORD_BYTES), "action",
-                     cut(ev->action, WORD_BYTES), "note", cut(ev->note, NOTE_BYTES), "reportingController",
-                     e->controller, "reportingInstance", e->instance);
+                     regarding(ev), "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
+                     cut(ev->reason, WORD_BYTES), "action", cut(ev->action, WORD_BYTES), "note",
+                     cut(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
+                     e->instance);
 }
 
 void kube_events_add(struct kube_events *e, const struct kube_event *ev)

@@ -74,17 +74,6 @@ bool kube_int(const json_t *o, int64_t *ret, ...)
     return true;
 }
 
-bool kube_number(const json_t *o, double *ret, ...)
-{
-    json_t *v;
-
-    WALK(v, o, ret);
-    if (!json_is_number(v))
-        return false;
-    *ret = json_number_value(v);
-    return true;
-}
-
 bool kube_bool(const json_t *o, bool *ret, ...)
 {
     json_t *v;

@@ -21,8 +21,6 @@ const char *kube_str(const json_t *o, ...) KUBE_PATH;
 struct str kube_text(const json_t *o, ...) KUBE_PATH;
 /* True with *ret set when there is an integer (12.0 counts). */
 bool kube_int(const json_t *o, int64_t *ret, ...) KUBE_PATH;
-/* Any finite number. */
-bool kube_number(const json_t *o, double *ret, ...) KUBE_PATH;
 bool kube_bool(const json_t *o, bool *ret, ...) KUBE_PATH;
 /* An array; NULL when there is none. For json_array_foreach(). */
 json_t *kube_list(const json_t *o, ...) KUBE_PATH;

@@ -2,6 +2,7 @@
 #include "controller/kube/lease.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/time.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
@@ -134,28 +135,20 @@ static void finish_release(struct kube_lease *l)
         released(l->o.arg);
 }
 
-/* metav1.MicroTime of now. */
-static json_t *micro_time(const struct kube_lease *l)
-{
-    char text[32];
-
-    unix_ms_format(loop_wall(kube_loop(l->kube)), text);
-    text[strlen(text) - 1] = '\0';
-    return json_sprintf("%s000Z", text);
-}
-
 /* The spec that says that we hold it, or no one does. NULL when memory is out. */
 static json_t *new_spec(const struct kube_lease *l)
 {
-    json_t *now = micro_time(l), *acquired = kube_get(l->seen, "spec", "acquireTime", NULL);
+    const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
+    char now[KUBE_TIME_BYTES];
     int64_t transitions = 0;
 
+    kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
     (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
     if (!is_ours(l)) {
         transitions += l->seen != NULL;
         acquired = now;
     }
-    return json_pack("{s:s, s:I, s:O?, s:o, s:I}", "holderIdentity", l->releasing ? "" : l->identity,
+    return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->identity,
                      "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : l->o.duration_ms / 1000),
                      "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
 }

@@ -1,5 +1,5 @@
-/* Owns its items: one for each key that waits or is under way. Their timers, and the queue's own, are set as long as they
- * live, so that kube_queue_done() cannot fail for want of memory. */
+/* Owns its items, one for each key that waits or is active. Their timers, and the queue's own, stay set for as long as they live, so
+ * that kube_queue_done() cannot run out of memory. */
 #include "controller/kube/queue.h"
 
 #include "controller/kube/client_internal.h"
@@ -15,18 +15,25 @@ enum {
     DEFAULT_MAX_RETRY_MS = 5 * 60 * 1000,
     DEFAULT_PER_SECOND = 20,
     DEFAULT_BURST = 50,
-    TOKEN = 1000, /* tokens are counted in thousandths */
+    TOKEN = 1000,    /* tokens are counted in thousandths */
+    HIGH_STREAK = 3, /* KUBE_HIGH starts in a row while a KUBE_NORMAL key is ready */
 };
 
 enum state { WAITING, READY, ACTIVE };
 
+struct ready_list {
+    struct item *first, *last;
+};
+
 struct item {
     struct kube_queue *queue;
     struct item *next_in_bucket;
-    struct item *prev, *next; /* READY: in the order of work */
+    struct item *prev, *next; /* READY: in the order of the starts */
     struct timer timer;       /* WAITING: until when */
     enum state state;
-    bool again; /* ACTIVE: wanted once more, at again_at */
+    enum kube_priority priority;
+    enum kube_priority started_as; /* ACTIVE: counted in queue->active[] */
+    bool again;                    /* ACTIVE: wanted once more, at again_at */
     mono_ms again_at;
     bool forgotten;
     unsigned failures;
@@ -38,15 +45,16 @@ struct kube_queue {
     struct kube_queue_options o;
     uint64_t seed;
     struct item *buckets[BUCKETS];
-    struct item *first, *last; /* READY */
-    size_t n, active;
+    struct ready_list ready[KUBE_PRIORITIES];
+    size_t n, active[KUBE_PRIORITIES];
+    unsigned high_streak;
     int64_t tokens;
     mono_ms filled_at;
     struct timer pump;
     bool *gone; /* while `work` runs: set when it freed the queue */
 };
 
-static struct item **slot_of(const struct kube_queue *q, const char *key)
+static struct item **queue_slot(const struct kube_queue *q, const char *key)
 {
     struct item *const *at = &q->buckets[hash_bytes(str_of(key), q->seed) % BUCKETS];
 
@@ -55,61 +63,77 @@ static struct item **slot_of(const struct kube_queue *q, const char *key)
     return (struct item **)(uintptr_t)at;
 }
 
-static void pump_soon(struct kube_queue *q)
+static void queue_pump_soon(struct kube_queue *q)
 {
     kube_timer_move(q->loop, &q->pump, 0);
 }
 
-static void leave_ready(struct item *it)
+static void item_unlink(struct item *it)
 {
-    struct kube_queue *q = it->queue;
+    struct ready_list *list = &it->queue->ready[it->priority];
 
-    *(it->prev ? &it->prev->next : &q->first) = it->next;
-    *(it->next ? &it->next->prev : &q->last) = it->prev;
+    *(it->prev ? &it->prev->next : &list->first) = it->next;
+    *(it->next ? &it->next->prev : &list->last) = it->prev;
     it->prev = it->next = NULL;
 }
 
-static void make_ready(struct item *it)
+static void item_append(struct item *it)
 {
-    struct kube_queue *q = it->queue;
+    struct ready_list *list = &it->queue->ready[it->priority];
 
-    it->state = READY;
-    kube_timer_move(q->loop, &it->timer, KUBE_FAR_MS);
-    it->prev = q->last;
-    *(q->last ? &q->last->next : &q->first) = it;
-    q->last = it;
-    pump_soon(q);
+    it->prev = list->last;
+    *(list->last ? &list->last->next : &list->first) = it;
+    list->last = it;
+    queue_pump_soon(it->queue);
 }
 
-static void make_waiting(struct item *it, int64_t ms)
+static void item_make_ready(struct item *it)
+{
+    it->state = READY;
+    kube_timer_move(it->queue->loop, &it->timer, KUBE_FAR_MS);
+    item_append(it);
+}
+
+static void item_set_priority(struct item *it, enum kube_priority priority)
+{
+    if (it->priority == priority)
+        return;
+    if (it->state == READY)
+        item_unlink(it);
+    it->priority = priority;
+    if (it->state == READY)
+        item_append(it);
+}
+
+static void item_make_waiting(struct item *it, int64_t ms)
 {
     it->state = WAITING;
     kube_timer_move(it->queue->loop, &it->timer, ms > 0 ? ms : 0);
 }
 
-static void remove_item(struct item *it)
+static void item_remove(struct item *it)
 {
     struct kube_queue *q = it->queue;
 
     if (it->state == READY)
-        leave_ready(it);
-    *slot_of(q, it->key) = it->next_in_bucket;
+        item_unlink(it);
+    *queue_slot(q, it->key) = it->next_in_bucket;
     loop_timer_clear(q->loop, &it->timer);
     q->n--;
     free(it);
 }
 
-static void on_item_timer(struct timer *t)
+static void item_on_timer(struct timer *t)
 {
     struct item *it = CONTAINER_OF(t, struct item, timer);
 
     if (it->state == WAITING)
-        make_ready(it);
+        item_make_ready(it);
     else
         kube_timer_move(it->queue->loop, t, KUBE_FAR_MS);
 }
 
-static void fill_tokens(struct kube_queue *q)
+static void queue_fill_tokens(struct kube_queue *q)
 {
     mono_ms now = loop_now(q->loop);
     int64_t most = (int64_t)q->o.burst * TOKEN;
@@ -120,14 +144,16 @@ static void fill_tokens(struct kube_queue *q)
 }
 
 /* False when `work` freed the queue. */
-static bool start_work(struct kube_queue *q, struct item *it)
+static bool queue_start(struct kube_queue *q, struct item *it)
 {
     bool gone = false;
 
-    leave_ready(it);
+    item_unlink(it);
     it->state = ACTIVE;
+    it->started_as = it->priority;
     it->again = false;
-    q->active++;
+    q->active[it->priority]++;
+    q->high_streak = it->priority == KUBE_HIGH && q->ready[KUBE_NORMAL].first ? q->high_streak + 1 : 0;
     q->tokens -= TOKEN;
     q->gone = &gone;
     q->o.work(q->o.arg, it->key);
@@ -136,16 +162,30 @@ static bool start_work(struct kube_queue *q, struct item *it)
     return !gone;
 }
 
-static void on_pump(struct timer *t)
+/* The key to start next, tokens apart; NULL when none is ready or too many are active. */
+static struct item *queue_next(const struct kube_queue *q)
+{
+    size_t active = q->active[KUBE_NORMAL] + q->active[KUBE_HIGH];
+    struct item *high = q->ready[KUBE_HIGH].first, *normal = q->ready[KUBE_NORMAL].first;
+
+    if (active >= q->o.max_active)
+        return NULL;
+    if (q->active[KUBE_NORMAL] + q->o.reserved_active >= q->o.max_active)
+        normal = NULL;
+    return high && (!normal || q->high_streak < HIGH_STREAK) ? high : normal;
+}
+
+static void queue_on_pump(struct timer *t)
 {
     struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
+    struct item *next;
 
     kube_timer_move(q->loop, t, KUBE_FAR_MS);
-    fill_tokens(q);
-    while (q->first && q->active < q->o.max_active && q->tokens >= TOKEN)
-        if (!start_work(q, q->first))
+    queue_fill_tokens(q);
+    while ((next = queue_next(q)) && q->tokens >= TOKEN)
+        if (!queue_start(q, next))
             return;
-    if (q->first && q->active < q->o.max_active)
+    if (next)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
 }
 
@@ -165,7 +205,7 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
     q->seed = rand_u64();
     q->tokens = (int64_t)q->o.burst * TOKEN;
     q->filled_at = loop_now(loop);
-    q->pump.fn = on_pump;
+    q->pump.fn = queue_on_pump;
     if (loop_timer_set(loop, &q->pump, mono_add(loop_now(loop), KUBE_FAR_MS)) < 0) {
         free(q);
         return -ENOMEM;
@@ -182,13 +222,14 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
         *q->gone = true;
     for (size_t i = 0; i < BUCKETS; i++)
         while (q->buckets[i])
-            remove_item(q->buckets[i]);
+            item_remove(q->buckets[i]);
     loop_timer_clear(q->loop, &q->pump);
     free(q);
     return NULL;
 }
 
-static int item_new(struct kube_queue *q, struct item **slot, const char *key, int64_t ms)
+static int item_new(struct kube_queue *q, struct item **slot, const char *key, enum kube_priority priority,
+                    int64_t ms)
 {
     size_t n = strlen(key);
     struct item *it = calloc(1, sizeof(*it) + n + 1);
@@ -197,7 +238,8 @@ static int item_new(struct kube_queue *q, struct item **slot, const char *key, i
         return -ENOMEM;
     memcpy(it->key, key, n);
     it->queue = q;
-    it->timer.fn = on_item_timer;
+    it->priority = priority;
+    it->timer.fn = item_on_timer;
     if (loop_timer_set(q->loop, &it->timer, mono_add(loop_now(q->loop), ms)) < 0) {
         free(it);
         return -ENOMEM;
@@ -205,11 +247,11 @@ static int item_new(struct kube_queue *q, struct item **slot, const char *key, i
     *slot = it;
     q->n++;
     if (ms <= 0)
-        make_ready(it);
+        item_make_ready(it);
     return 0;
 }
 
-static void want_again(struct item *it, int64_t ms)
+static void item_want_again(struct item *it, int64_t ms)
 {
     mono_ms at = mono_add(loop_now(it->queue->loop), ms);
 
@@ -219,53 +261,66 @@ static void want_again(struct item *it, int64_t ms)
     it->forgotten = false;
 }
 
-int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
+static int queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
 {
-    struct item **slot = slot_of(q, key), *it = *slot;
+    struct item **slot = queue_slot(q, key), *it = *slot;
 
     if (!it)
-        return item_new(q, slot, key, ms);
+        return item_new(q, slot, key, priority ? *priority : KUBE_NORMAL, ms);
+    if (priority)
+        item_set_priority(it, *priority);
     if (it->state == ACTIVE)
-        want_again(it, ms);
+        item_want_again(it, ms);
     else if (it->state == WAITING && it->failures == 0 && ms <= 0)
-        make_ready(it);
+        item_make_ready(it);
     else if (it->state == WAITING && it->failures == 0 && mono_diff(loop_now(q->loop), it->timer.at) > ms)
-        make_waiting(it, ms);
+        item_make_waiting(it, ms);
     return 0;
 }
 
 int kube_queue_add(struct kube_queue *q, const char *key)
 {
-    return kube_queue_add_after(q, key, 0);
+    return queue_add(q, key, NULL, 0);
+}
+
+int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
+{
+    return queue_add(q, key, NULL, ms);
+}
+
+int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+{
+    return queue_add(q, key, &priority, ms);
 }
 
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)
 {
-    struct item *it = *slot_of(q, key);
+    struct item *it = *queue_slot(q, key);
 
     if (!it || it->state != ACTIVE)
         return;
-    q->active--;
-    pump_soon(q);
+    q->active[it->started_as]--;
+    queue_pump_soon(q);
     if (it->forgotten || (ok && !it->again)) {
-        remove_item(it);
+        item_remove(it);
     } else if (ok) {
         it->failures = 0;
-        make_waiting(it, mono_diff(loop_now(q->loop), it->again_at));
+        item_make_waiting(it, mono_diff(loop_now(q->loop), it->again_at));
     } else {
         it->failures++;
-        make_waiting(it, kube_backoff_ms(it->failures, q->o.min_retry_ms, q->o.max_retry_ms, retry_after_ms));
+        item_make_waiting(
+            it, kube_backoff_ms(it->failures, q->o.min_retry_ms, q->o.max_retry_ms, retry_after_ms));
     }
 }
 
 void kube_queue_forget(struct kube_queue *q, const char *key)
 {
-    struct item *it = *slot_of(q, key);
+    struct item *it = *queue_slot(q, key);
 
     if (!it)
         return;
     if (it->state != ACTIVE) {
-        remove_item(it);
+        item_remove(it);
         return;
     }
     it->forgotten = true;
@@ -279,7 +334,7 @@ size_t kube_queue_length(const struct kube_queue *q)
 
 unsigned kube_queue_failures(const struct kube_queue *q, const char *key)
 {
-    const struct item *it = *slot_of(q, key);
+    const struct item *it = *queue_slot(q, key);
 
     return it ? it->failures : 0;
 }

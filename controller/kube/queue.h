@@ -1,6 +1,6 @@
-/* A work queue of keys: each is worked on by one at a time, however often it is added; what is added while it is being worked
- * on comes once more after; a failed one comes again after a growing back-off of its own. Keys say what to look at, not what to
- * do, so the newest state always wins. */
+/* A work queue of keys. A key is worked on by one at a time, however often it is added; a key added during its work is worked on
+ * once more afterwards; a failed key is retried after a back-off of its own. A key says what to look at, not what to do, so the
+ * newest state always wins. */
 #ifndef DS_KUBE_QUEUE_H
 #define DS_KUBE_QUEUE_H
 
@@ -10,36 +10,45 @@
 
 struct kube_queue;
 
+/* KUBE_HIGH keys start before KUBE_NORMAL ones, but every fourth start is a normal key while one is ready, so that neither
+ * starves. Both draw on the one rate. */
+enum kube_priority { KUBE_NORMAL, KUBE_HIGH, KUBE_PRIORITIES };
+
 struct kube_queue_options {
-    /* Begins work on a key, which is copied where it is needed longer. It is under way until kube_queue_done(), which may also be called
-     * from inside. */
+    /* Starts the work on a key; copies the key if it is needed longer. The key is active until kube_queue_done(), which `work` may
+     * call itself. */
     void (*work)(void *arg, const char *key);
     void *arg;
-    size_t max_active;          /* keys under way at a time; 0: 8 */
+    size_t max_active;          /* active keys; 0: 8 */
+    size_t reserved_active;     /* of these, kept free for KUBE_HIGH keys */
     int64_t min_retry_ms;       /* 0: 1 s */
     int64_t max_retry_ms;       /* 0: 5 min */
-    unsigned per_second, burst; /* starts of work, all keys together; 0: 20 and 50 */
+    unsigned per_second, burst; /* starts of all keys together; 0: 20 and 50 */
 };
 
 /* -ENOMEM. */
 MUST_USE int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube_queue_options *o);
-/* Work under way is forgotten. Also from inside `work`, when nothing of the queue is touched after. */
+/* Forgets active keys too. May be called from `work`, which must not touch the queue afterwards. */
 struct kube_queue *kube_queue_free(struct kube_queue *q);
 DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
-/* Wants the key worked on as soon as may be. A back-off after a failure is not cut short by it, else a source of changes
- * would defeat it. -ENOMEM. */
+/* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends, or a source of changes
+ * would defeat the back-off. -ENOMEM. */
 MUST_USE int kube_queue_add(struct kube_queue *q, const char *key);
-/* Wants it worked on in so long, unless it comes sooner anyway. -ENOMEM. */
+/* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. -ENOMEM. */
 MUST_USE int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
-/* Work on the key has ended: well, or to be tried again after its back-off, no sooner than retry_after_ms (-1: none). The
- * key may be unknown. Never fails. */
+/* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and leave the priority of a
+ * known key. -ENOMEM. */
+MUST_USE int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority,
+                               int64_t ms);
+/* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms (-1: none). Ignores an
+ * unknown key. Never fails. */
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);
-/* Forgets the key: what waits is dropped, what is under way is not repeated. */
+/* Forgets the key: a waiting key is dropped, an active one is not repeated. */
 void kube_queue_forget(struct kube_queue *q, const char *key);
-/* Keys that wait or are under way. */
+/* Keys that wait or are active. */
 size_t kube_queue_length(const struct kube_queue *q);
-/* Failures of the key in a row. */
+/* The key's consecutive failures. */
 unsigned kube_queue_failures(const struct kube_queue *q, const char *key);
 
 #endif

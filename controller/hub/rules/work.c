@@ -1,6 +1,7 @@
 #include "controller/hub/rules/work.h"
 
 #include "controller/hub/rules/plan.h"
+#include "controller/kube/condition.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -62,29 +63,13 @@ static bool frame_is(const json_t *object, const char *agent_namespace)
            kube_text(data, "summaries", NULL).p;
 }
 
-static const json_t *condition(const json_t *conditions, const char *type)
-{
-    const json_t *c;
-    size_t i;
-
-    json_array_foreach(conditions, i, c)
-    {
-        const char *is = kube_str(c, "type", NULL);
-
-        if (is && strcmp(is, type) == 0)
-            return c;
-    }
-    return NULL;
-}
-
 /* Whether the condition has the status, and that of this generation; `unsaid`: when it names none. */
 static bool condition_is(const json_t *c, const char *status, int64_t generation, int64_t unsaid)
 {
-    const char *is = kube_str(c, "status", NULL);
     int64_t observed = unsaid;
 
     (void)kube_int(c, &observed, "observedGeneration", NULL);
-    return is && strcmp(is, status) == 0 && observed >= generation;
+    return kube_condition_is(c, status) && observed >= generation;
 }
 
 /* What the work agent says of the ConfigMap of that name. */
@@ -114,15 +99,14 @@ static void say_why(struct work_found *f, const json_t *c)
 
 static void look_at_status(struct work_found *f, const json_t *object)
 {
-    const json_t *conditions = kube_list(object, "status", "conditions", NULL);
-    const json_t *applied = condition(conditions, "Applied");
-    const json_t *one =
-        condition(kube_list(manifest_status(object, WORK_CONFIGMAP), "conditions", NULL), "Applied");
+    const json_t *status = kube_get(object, "status", NULL);
+    const json_t *applied = kube_condition(status, "Applied");
+    const json_t *one = kube_condition(manifest_status(object, WORK_CONFIGMAP), "Applied");
     int64_t generation = 0;
 
     (void)kube_int(object, &generation, "metadata", "generation", NULL);
     f->applied = condition_is(applied, "True", generation, 0);
-    f->available = condition_is(condition(conditions, "Available"), "True", generation, 0);
+    f->available = condition_is(kube_condition(status, "Available"), "True", generation, 0);
     if (f->applied)
         return;
     /* A manifest's condition need not name a generation. */

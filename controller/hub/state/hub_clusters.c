@@ -1,6 +1,7 @@
 /* Owns the clusters: those that are managed, and those that still have a ManifestWork of ours. */
 #include "controller/hub/state/status_conditions.h"
 
+#include "controller/kube/condition.h"
 #include "exporter/base/log.h"
 #include "exporter/base/text.h"
 
@@ -115,7 +116,7 @@ static struct hub_cluster *find_or_new(struct hub *h, const char *name)
 static void read_availability(struct hub_cluster *c, const json_t *object)
 {
     const json_t *available =
-        condition_find(kube_get(object, "status", NULL), "ManagedClusterConditionAvailable");
+        kube_condition(kube_get(object, "status", NULL), "ManagedClusterConditionAvailable");
     const char *status = kube_str(available, "status", NULL);
     bool away = status && strcmp(status, "True") != 0;
     char why[AWAY_BYTES] = "";

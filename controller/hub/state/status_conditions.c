@@ -1,5 +1,6 @@
 #include "controller/hub/state/status_conditions.h"
 
+#include "controller/kube/condition.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -24,16 +25,6 @@ void condition_set(struct status_condition *c, enum truth status, const char *re
     text_line(c->message, sizeof(c->message), n < 0 ? STR("") : str_of(text));
 }
 
-const json_t *condition_find(const json_t *status, const char *type)
-{
-    const json_t *value;
-    size_t i;
-
-    json_array_foreach(kube_list(status, "conditions", NULL), i,
-                       value) if (strcmp(cstr(kube_str(value, "type", NULL)), type) == 0) return value;
-    return NULL;
-}
-
 json_int_t status_generation(const json_t *object)
 {
     int64_t n = 0;
@@ -54,7 +45,7 @@ static bool truth_read(const char *word, enum truth *ret)
 
 bool condition_resume(struct status_condition *c, const json_t *object)
 {
-    const json_t *value = condition_find(kube_get(object, "status", NULL), c->type);
+    const json_t *value = kube_condition(kube_get(object, "status", NULL), c->type);
     const char *reason = kube_str(value, "reason", NULL), *message = kube_str(value, "message", NULL);
     int64_t generation;
     enum truth status;
@@ -66,37 +57,21 @@ bool condition_resume(struct status_condition *c, const json_t *object)
     return true;
 }
 
-/* Since when the condition has had its status, by one account; NULL when that does not say. */
-static const char *since(const struct status_condition *c, const json_t *status)
-{
-    const json_t *value = condition_find(status, c->type);
-    enum truth was;
-
-    if (!truth_read(kube_str(value, "status", NULL), &was) || was != c->status)
-        return NULL;
-    return kube_str(value, "lastTransitionTime", NULL);
-}
-
-static json_t *condition_value(const struct status_condition *c, const char *since_when,
-                               json_int_t generation)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "type", c->type, "status", truth_words[c->status],
-                     "reason", c->reason, "message", c->message, "lastTransitionTime", since_when,
-                     "observedGeneration", generation);
-}
-
 json_t *conditions_value(const struct status_condition *list, size_t n, const json_t *object,
                          const struct written *written, unix_ms now)
 {
+    const json_t *status = kube_get(object, "status", NULL);
     json_auto_t *values = json_array();
-    char time[32];
 
-    unix_ms_format(now, time);
-    memcpy(time + strlen("2026-11-21T06:23:01"), "Z", sizeof("Z"));
     for (size_t i = 0; i < n; i++) {
-        const struct status_condition *c = &list[i];
-        const char *when = since(c, kube_get(object, "status", NULL)) ?: since(c, written->sent) ?: time;
-        if (json_array_append_new(values, condition_value(c, when, status_generation(object))) < 0)
+        const struct kube_condition c = {.type = list[i].type,
+                                         .status = truth_words[list[i].status],
+                                         .reason = list[i].reason,
+                                         .message = list[i].message,
+                                         .generation = status_generation(object)};
+        const char *since = kube_condition_since(status, &c) ?: kube_condition_since(written->sent, &c);
+
+        if (json_array_append_new(values, kube_condition_value(&c, since, now)) < 0)
             return NULL;
     }
     return TAKE_PTR(values);

@@ -18,8 +18,6 @@ void condition_set(struct status_condition *c, enum truth status, const char *re
     PRINTF_LIKE(4, 5);
 /* Sets the condition as the object's status has it, when that was said of the same generation; else false. */
 bool condition_resume(struct status_condition *c, const json_t *object);
-/* The condition of that type in a status; NULL when there is none. */
-const json_t *condition_find(const json_t *status, const char *type);
 /* The list as JSON. lastTransitionTime stays what the object's status says while the condition's status stays; where a CRD of another
  * make has pruned that, what was sent last counts. A new reference, NULL when memory is out. */
 json_t *conditions_value(const struct status_condition *list, size_t n, const json_t *object,

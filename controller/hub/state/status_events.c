@@ -2,6 +2,8 @@
  * restart. */
 #include "controller/hub/state/status_conditions.h"
 
+#include "controller/kube/condition.h"
+
 static const struct {
     const char *type;
     bool from_unknown; /* that it has turned out well is worth telling even when nothing was wrong before */
@@ -22,20 +24,15 @@ static bool passing(const json_t *condition)
     return false;
 }
 
-static bool has_status(const json_t *condition, const char *status)
-{
-    return strcmp(cstr(kube_str(condition, "status", NULL)), status) == 0;
-}
-
 static bool worth_telling(const json_t *was, const json_t *is, bool from_unknown)
 {
     if (passing(is))
         return false;
-    if (has_status(is, "False"))
-        return !has_status(was, "False");
-    if (!has_status(is, "True") || passing(was))
+    if (kube_condition_is(is, "False"))
+        return !kube_condition_is(was, "False");
+    if (!kube_condition_is(is, "True") || passing(was))
         return false;
-    return has_status(was, "False") || (from_unknown && has_status(was, "Unknown"));
+    return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
 }
 
 static bool same_words(const json_t *a, const json_t *b)
@@ -49,7 +46,7 @@ static void tell(struct kube_events *e, const json_t *object, const char *kind, 
     kube_events_add(e, &(const struct kube_event){.about = object,
                                                   .api_version = HUB_API,
                                                   .kind = kind,
-                                                  .warning = has_status(condition, "False"),
+                                                  .warning = kube_condition_is(condition, "False"),
                                                   .reason = cstr(kube_str(condition, "reason", NULL)),
                                                   .action = "Reconcile",
                                                   .note = cstr(kube_str(condition, "message", NULL))});
@@ -62,10 +59,10 @@ void status_events(struct kube_events *e, const json_t *object, const char *kind
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-        const json_t *is = condition_find(after, told[i].type);
+        const json_t *is = kube_condition(after, told[i].type);
         size_t k = 0;
 
-        if (!worth_telling(condition_find(before, told[i].type), is, told[i].from_unknown))
+        if (!worth_telling(kube_condition(before, told[i].type), is, told[i].from_unknown))
             continue;
         while (k < n && !same_words(news[k], is)) /* Ready often says what another one says */
             k++;

@@ -90,7 +90,7 @@ static void expect(struct world *w, const char *keys)
     assert_memory_equal(w->worked, keys, w->n);
 }
 
-static void test_once_however_often_added(void **state)
+static void works_on_a_key_once_however_often_it_is_added(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){0});
 
@@ -119,7 +119,7 @@ static void test_once_however_often_added(void **state)
     world_free(w);
 }
 
-static void test_failures_back_off_alone(void **state)
+static void backs_off_each_failing_key_alone(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.min_retry_ms = 1000, .max_retry_ms = 8000});
     int64_t before = 0;
@@ -148,7 +148,7 @@ static void test_failures_back_off_alone(void **state)
     world_free(w);
 }
 
-static void test_retry_after(void **state)
+static void waits_for_retry_after(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){0});
 
@@ -163,7 +163,7 @@ static void test_retry_after(void **state)
     world_free(w);
 }
 
-static void test_later(void **state)
+static void starts_at_the_earliest_time_asked_for(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){0});
 
@@ -188,7 +188,7 @@ static void test_later(void **state)
     world_free(w);
 }
 
-static void test_so_many_at_a_time(void **state)
+static void limits_active_keys(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.max_active = 2});
 
@@ -204,7 +204,7 @@ static void test_so_many_at_a_time(void **state)
     world_free(w);
 }
 
-static void test_so_many_a_second(void **state)
+static void limits_starts_per_second(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.per_second = 2, .burst = 3});
 
@@ -229,7 +229,79 @@ static void test_so_many_a_second(void **state)
     world_free(w);
 }
 
-static void test_forget(void **state)
+static void add_high(struct world *w, const char *key)
+{
+    assert_int_equal(kube_queue_add_as(w->queue, key, KUBE_HIGH, 0), 0);
+}
+
+static void starts_high_priority_keys_first(void **state)
+{
+    struct world *w = world_new((struct kube_queue_options){.max_active = 1});
+
+    (void)state;
+    w->end_at_once = true;
+    for (char key[2] = "a"; *key < 'd'; ++*key)
+        add(w, key);
+    for (char key[2] = "A"; *key < 'I'; ++*key)
+        add_high(w, key);
+    pass(w, 0);
+    /* Each fourth start is a normal key's. */
+    expect(w, "ABCaDEFbGHc");
+    world_free(w);
+}
+
+static void moves_a_key_to_its_newest_priority(void **state)
+{
+    struct world *w = world_new((struct kube_queue_options){.max_active = 2});
+
+    (void)state;
+    add(w, "a");
+    pass(w, 0);
+    add(w, "b");
+    add(w, "c");
+    add_high(w, "c");
+    add(w, "c"); /* leaves its priority */
+    add_high(w, "a");
+    kube_queue_done(w->queue, "a", true, -1);
+    pass(w, 0);
+    expect(w, "acb");
+    kube_queue_done(w->queue, "b", true, -1);
+    kube_queue_done(w->queue, "c", true, -1);
+    pass(w, 0);
+    expect(w, "acba");
+    add_high(w, "x");
+    add(w, "y");
+    add(w, "z");
+    assert_int_equal(kube_queue_add_as(w->queue, "x", KUBE_NORMAL, 0), 0);
+    pass(w, 0);
+    expect(w, "acbay");
+    world_free(w);
+}
+
+static void reserves_active_keys_for_high_priority(void **state)
+{
+    struct world *w = world_new((struct kube_queue_options){.max_active = 4, .reserved_active = 1});
+
+    (void)state;
+    for (char key[2] = "a"; *key < 'f'; ++*key)
+        add(w, key);
+    pass(w, 0);
+    expect(w, "abc");
+    add_high(w, "A");
+    add_high(w, "B");
+    pass(w, 0);
+    expect(w, "abcA");
+    /* High ones do not take what normal ones are due. */
+    kube_queue_done(w->queue, "a", true, -1);
+    pass(w, 0);
+    expect(w, "abcAB");
+    kube_queue_done(w->queue, "b", true, -1);
+    pass(w, 0);
+    expect(w, "abcABd");
+    world_free(w);
+}
+
+static void forgets_waiting_and_active_keys(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.max_active = 1});
 
@@ -254,7 +326,7 @@ static void test_forget(void **state)
     world_free(w);
 }
 
-static void test_freed_from_inside(void **state)
+static void may_be_freed_by_its_work(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){0});
 
@@ -267,7 +339,7 @@ static void test_freed_from_inside(void **state)
     world_free(w);
 }
 
-static void test_many_keys(void **state)
+static void holds_thousands_of_keys(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.max_active = 10000, .burst = 1});
     char key[32];
@@ -286,7 +358,7 @@ static void test_many_keys(void **state)
     world_free(w);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){0});
 
@@ -307,16 +379,19 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once_however_often_added),
-        cmocka_unit_test(test_failures_back_off_alone),
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_later),
-        cmocka_unit_test(test_so_many_at_a_time),
-        cmocka_unit_test(test_so_many_a_second),
-        cmocka_unit_test(test_forget),
-        cmocka_unit_test(test_freed_from_inside),
-        cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(works_on_a_key_once_however_often_it_is_added),
+        cmocka_unit_test(backs_off_each_failing_key_alone),
+        cmocka_unit_test(waits_for_retry_after),
+        cmocka_unit_test(starts_at_the_earliest_time_asked_for),
+        cmocka_unit_test(limits_active_keys),
+        cmocka_unit_test(limits_starts_per_second),
+        cmocka_unit_test(starts_high_priority_keys_first),
+        cmocka_unit_test(moves_a_key_to_its_newest_priority),
+        cmocka_unit_test(reserves_active_keys_for_high_priority),
+        cmocka_unit_test(forgets_waiting_and_active_keys),
+        cmocka_unit_test(may_be_freed_by_its_work),
+        cmocka_unit_test(holds_thousands_of_keys),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

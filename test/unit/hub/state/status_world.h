@@ -4,6 +4,7 @@
 #define DS_TEST_STATUS_WORLD_H
 
 #include "controller/hub/state/status_conditions.h"
+#include "controller/kube/condition.h"
 #include "test/oom.h"
 
 #include <errno.h>
@@ -189,7 +190,7 @@ static inline void assert_json_equal(const json_t *a, const json_t *b)
 static inline const char *told(const json_t *status, const char *type)
 {
     static char text[2048];
-    const json_t *c = condition_find(status, type);
+    const json_t *c = kube_condition(status, type);
 
     (void)snprintf(text, sizeof(text), "%s %s: %s", cstr(kube_str(c, "status", NULL)),
                    cstr(kube_str(c, "reason", NULL)), cstr(kube_str(c, "message", NULL)));

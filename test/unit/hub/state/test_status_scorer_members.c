@@ -1,4 +1,5 @@
 /* The other members of a DynamicScorer's status, and the times of its conditions. */
+#include "controller/kube/condition.h"
 #include "test/unit/hub/state/scorer_states.h"
 
 /* ---- Members ---- */
@@ -113,7 +114,7 @@ static void synced_config_replaces_the_one_before(void **state)
 
 static const char *since(const json_t *status, const char *type)
 {
-    return cstr(kube_str(condition_find(status, type), "lastTransitionTime", NULL));
+    return cstr(kube_str(kube_condition(status, type), "lastTransitionTime", NULL));
 }
 
 static void time_moves_with_the_status_alone(void **state)
