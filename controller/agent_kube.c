@@ -106,10 +106,8 @@ static void on_configmap_trouble(void *arg, const char *text)
     agent_touch(k->agent);
 }
 
-static void on_round(void *arg, const struct scorer *s)
+void agent_kube_round(struct agent_kube *k, const struct scorer *s)
 {
-    struct agent_kube *k = arg;
-
     if (k->placement)
         placement_round(k->placement, s);
     if (k->report)
@@ -127,10 +125,8 @@ static void sync_placement(struct agent_kube *k)
         log_error("placement scores not all written: out of memory");
 }
 
-static void on_applied(void *arg)
+void agent_kube_applied(struct agent_kube *k)
 {
-    struct agent_kube *k = arg;
-
     if (k->secrets)
         agent_secrets_sync(k->secrets);
     if (k->placement && (k->scorers_known || !k->cluster))
@@ -180,8 +176,6 @@ static int start_cluster(struct agent_kube *k, bool secrets)
         r = agent_report_new(&k->report, &report);
     if (r == 0)
         r = kube_watch_new(&k->configmap, k->cluster, &watch);
-    if (r == 0 && k->secrets)
-        agent_set_secrets(k->agent, agent_secrets_reader(k->secrets));
     return r;
 }
 
@@ -218,8 +212,6 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
         r = start_cluster(k, secrets);
     if (r < 0)
         return r;
-    agent_on_round(a, on_round, k);
-    agent_on_applied(a, on_applied, k);
     *ret = TAKE_PTR(k);
     return 0;
 }
@@ -228,9 +220,6 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
 {
     if (!k)
         return NULL;
-    agent_on_round(k->agent, NULL, NULL);
-    agent_on_applied(k->agent, NULL, NULL);
-    agent_set_secrets(k->agent, NULL);
     k->configmap = kube_watch_free(k->configmap);
     k->report = agent_report_free(k->report);
     k->secrets = agent_secrets_free(k->secrets);
@@ -244,6 +233,11 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     free(k->what);
     free(k);
     return NULL;
+}
+
+struct secrets *agent_kube_secrets(struct agent_kube *k)
+{
+    return k->secrets ? agent_secrets_reader(k->secrets) : NULL;
 }
 
 int agent_kube_start(struct agent_kube *k)

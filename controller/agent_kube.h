@@ -29,6 +29,10 @@ MUST_USE int agent_kube_new(struct agent_kube **ret, struct agent *a, const stru
 /* Before the agent is freed. Takes NULL, returns NULL. */
 struct agent_kube *agent_kube_free(struct agent_kube *k);
 DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
+/* For the agent's hooks. agent_kube_secrets(): NULL when tokens come from files. */
+void agent_kube_applied(struct agent_kube *k);
+void agent_kube_round(struct agent_kube *k, const struct scorer *s);
+struct secrets *agent_kube_secrets(struct agent_kube *k);
 /* Applies the first configuration: no scorers until the ConfigMap has been read, or the file. */
 MUST_USE int agent_kube_start(struct agent_kube *k);
 

@@ -261,27 +261,79 @@ static int serve(struct agent *a)
     return r < 0;
 }
 
-static void on_config(void *arg, const struct config *c)
+/* The agent with what it works for; either may be NULL. */
+struct running {
+    struct rw_sink *remote_write;
+    struct agent_kube *kube;
+};
+
+static void hook_config(void *arg, const struct config *c)
 {
-    rw_sink_apply(arg, c->sections[0], c->storage_path);
+    const struct running *running = arg;
+
+    if (running->remote_write)
+        rw_sink_apply(running->remote_write, c->sections[0], c->storage_path);
 }
 
-/* With --once nothing is sent: a single round is for looking at, and its series would at once get stale markers. */
-static int add_remote_write(struct rw_sink **ret, struct agent *a, bool once)
+static void hook_applied(void *arg)
 {
-    int r = once ? 0 : rw_sink_new(ret, a);
+    const struct running *running = arg;
 
-    if (r == 0 && !once)
-        agent_on_config(a, on_config, *ret);
-    return r;
+    if (running->kube)
+        agent_kube_applied(running->kube);
+}
+
+static void hook_round(void *arg, const struct scorer *s)
+{
+    const struct running *running = arg;
+
+    if (running->kube)
+        agent_kube_round(running->kube, s);
+}
+
+static void hook_render(void *arg)
+{
+    const struct running *running = arg;
+
+    if (running->remote_write)
+        rw_sink_refresh(running->remote_write);
+}
+
+static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
+{
+    const struct running *running = arg;
+
+    return running->remote_write ? rw_sink_endpoints(running->remote_write, ret_n) : NULL;
+}
+
+static void set_hooks(struct agent *a, struct running *running)
+{
+    const struct agent_hooks hooks = {
+        .config = hook_config,
+        .applied = hook_applied,
+        .round = hook_round,
+        .render = hook_render,
+        .endpoints = hook_endpoints,
+        .arg = running,
+        .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
+    };
+
+    agent_set_hooks(a, &hooks);
+}
+
+static void stop(struct agent *a, struct running *running)
+{
+    if (a)
+        agent_set_hooks(a, NULL);
+    running->kube = agent_kube_free(running->kube);
+    running->remote_write = rw_sink_stop(running->remote_write, FLUSH_MS);
 }
 
 static int run_agent(struct flagged *f)
 {
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
     CLEANUP(cleanup_agent_free) struct agent *a = NULL;
-    CLEANUP(cleanup_rw_sink_free) struct rw_sink *remote_write = NULL;
-    CLEANUP(cleanup_agent_kube_free) struct agent_kube *kube = NULL;
+    struct running running = {0};
     struct signals signals;
     int status = 1, r = loop_new(&loop, &clock_system);
 
@@ -291,18 +343,20 @@ static int run_agent(struct flagged *f)
         r = agent_new(&a, loop, &f->options);
     if (r == 0)
         r = watch_signals(&signals, a);
-    if (r == 0)
-        r = add_remote_write(&remote_write, a, f->options.once);
+    /* With --once nothing is sent: the series of a single round would end at once with stale markers. */
+    if (r == 0 && !f->options.once)
+        r = rw_sink_new(&running.remote_write, a);
     if (r == 0 && f->on_kubernetes)
-        r = agent_kube_new(&kube, a, &f->kube, !f->options.secrets_dir);
+        r = agent_kube_new(&running.kube, a, &f->kube, !f->options.secrets_dir);
     if (r < 0) {
         log_error("cannot start", L_ERR(r));
+        stop(a, &running);
         return 1;
     }
-    if ((kube ? agent_kube_start(kube) : agent_reload(a, NULL)) == 0)
+    set_hooks(a, &running);
+    if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
         status = f->options.once ? run_once(a, f->output) : serve(a);
-    kube = agent_kube_free(kube);
-    remote_write = rw_sink_stop(TAKE_PTR(remote_write), FLUSH_MS);
+    stop(a, &running);
     unwatch_signals(&signals);
     return status;
 }

@@ -124,10 +124,8 @@ static void set_status(struct endpoint_status *to, const struct endpoint_state *
                        strerror(-st->queue.disk_error));
 }
 
-/* Brings the metrics and the status page up to date. */
-static void on_render(void *arg)
+void rw_sink_refresh(struct rw_sink *s)
 {
-    struct rw_sink *s = arg;
     struct metrics *m = agent_metrics(s->agent);
 
     for (size_t i = 0; i < s->n; i++) {
@@ -141,11 +139,9 @@ static void on_render(void *arg)
     }
 }
 
-static const struct endpoint_status *get_endpoints(void *arg, size_t *ret_n)
+const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n)
 {
-    struct rw_sink *s = arg;
-
-    on_render(s);
+    rw_sink_refresh(s);
     *ret_n = s->n;
     return s->list;
 }
@@ -187,19 +183,16 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
         free(s);
         return r;
     }
-    agent_on_render(a, on_render, s);
-    agent_set_endpoints(a, get_endpoints, s);
     *ret = s;
     return 0;
 }
 
 /* All that are in `stop` at once, so that the slowest alone decides how long it takes. */
-static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms,
-                           bool markers)
+static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
 {
     for (size_t i = 0; i < n; i++)
         if (stop[i])
-            endpoint_stop(stop[i], flush_ms, markers);
+            endpoint_stop(stop[i], flush_ms, true);
     for (size_t i = 0; i < n; i++) {
         if (!stop[i])
             continue;
@@ -208,24 +201,14 @@ static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, 
     }
 }
 
-static struct rw_sink *stop_and_free(struct rw_sink *s, int64_t flush_ms, bool markers)
+struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
 {
     if (!s)
         return NULL;
     loop_timer_clear(agent_loop(s->agent), &s->health);
-    stop_endpoints(s, s->endpoints, s->n, flush_ms, markers);
+    stop_endpoints(s, s->endpoints, s->n, flush_ms);
     free(s);
     return NULL;
-}
-
-struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
-{
-    return stop_and_free(s, flush_ms, true);
-}
-
-struct rw_sink *rw_sink_free(struct rw_sink *s)
-{
-    return stop_and_free(s, 0, false);
 }
 
 /* The running endpoint of this name. */
@@ -258,7 +241,7 @@ static void stop_changed(struct rw_sink *s, const struct rw_config *c)
         log_info(now ? "endpoint changed" : "endpoint removed", L_STR("remote_name", was->name));
         stop[i] = TAKE_PTR(s->endpoints[i]);
     }
-    stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS, true);
+    stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
 }
 
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)

@@ -12,11 +12,12 @@ MUST_USE int rw_sink_new(struct rw_sink **ret, struct agent *a);
 /* Stops every endpoint at once, and waits: stale markers, and what can be sent within flush_ms; the rest stays in the
  * spool. Then frees. Takes NULL, returns NULL. */
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms);
-/* The same without markers and without another try to send. */
-struct rw_sink *rw_sink_free(struct rw_sink *s);
-DEFINE_CLEANUP(struct rw_sink, rw_sink_free)
 /* Takes a configuration over: endpoints are known by name; those that have not changed go on, the others stop and start
  * anew with their spool. c may be NULL: none. */
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path);
+/* Brings the endpoints' metrics up to date. */
+void rw_sink_refresh(struct rw_sink *s);
+/* The endpoints for the status page; valid until the next call. */
+const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n);
 
 #endif

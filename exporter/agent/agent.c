@@ -31,8 +31,8 @@ static size_t series_left(void *arg, const struct scorer *s)
 void agent_render_own(struct agent *a)
 {
     loop_timer_clear(a->loop, &a->own_timer);
-    if (a->render_fn)
-        a->render_fn(a->render_arg);
+    if (a->hooks.render)
+        a->hooks.render(a->hooks.arg);
     metric_set(a->metrics, METRIC_SCORERS, LV_NONE, (double)a->n_scorers);
     metric_set(a->metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
     if (page_set_own(a->page, a->metrics) < 0)
@@ -85,8 +85,8 @@ static void round_ended(void *arg, struct scorer *s)
 {
     struct agent *a = arg;
 
-    if (a->round_fn)
-        a->round_fn(a->round_arg, s);
+    if (a->hooks.round)
+        a->hooks.round(a->hooks.arg, s);
     own_changed(a);
     if (!a->options->once)
         return;
@@ -170,27 +170,10 @@ const struct config *agent_config(const struct agent *a)
     return a->config;
 }
 
-void agent_on_config(struct agent *a, void (*fn)(void *arg, const struct config *c), void *arg)
+void agent_set_hooks(struct agent *a, const struct agent_hooks *hooks)
 {
-    a->config_fn = fn;
-    a->config_arg = arg;
-}
-
-void agent_on_applied(struct agent *a, void (*fn)(void *arg), void *arg)
-{
-    a->applied_fn = fn;
-    a->applied_arg = arg;
-}
-
-void agent_on_round(struct agent *a, void (*fn)(void *arg, const struct scorer *s), void *arg)
-{
-    a->round_fn = fn;
-    a->round_arg = arg;
-}
-
-void agent_set_secrets(struct agent *a, struct secrets *s)
-{
-    a->source_env.secrets = s ? s : &a->secrets.secrets;
+    a->hooks = hooks ? *hooks : (struct agent_hooks){0};
+    a->source_env.secrets = a->hooks.secrets ? a->hooks.secrets : &a->secrets.secrets;
 }
 
 void agent_wake(struct agent *a, const struct scorer *s)
@@ -200,28 +183,15 @@ void agent_wake(struct agent *a, const struct scorer *s)
             scorer_wake(a->scorers[i]);
 }
 
-void agent_on_render(struct agent *a, void (*fn)(void *arg), void *arg)
-{
-    a->render_fn = fn;
-    a->render_arg = arg;
-}
-
 void agent_touch(struct agent *a)
 {
     own_changed(a);
 }
 
-void agent_set_endpoints(struct agent *a, const struct endpoint_status *(*get)(void *arg, size_t *ret_n),
-                         void *arg)
-{
-    a->endpoints_fn = get;
-    a->endpoints_arg = arg;
-}
-
 const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n)
 {
     *ret_n = 0;
-    return a->endpoints_fn ? a->endpoints_fn(a->endpoints_arg, ret_n) : NULL;
+    return a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, ret_n) : NULL;
 }
 
 struct page *agent_page(struct agent *a)

@@ -36,19 +36,9 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
-/* Called with each configuration as it is applied, before its scorers start. One; it must not keep what it is given. */
-void agent_on_config(struct agent *a, void (*fn)(void *arg, const struct config *c), void *arg);
-/* Called when a configuration has been applied: agent_scorer() gives its scorers, and those before are gone. One. */
-void agent_on_applied(struct agent *a, void (*fn)(void *arg), void *arg);
-/* Called when a scorer's round has ended, well or not, or its scores have grown too old. One. */
-void agent_on_round(struct agent *a, void (*fn)(void *arg, const struct scorer *s), void *arg);
-/* Secrets come from there instead of files; NULL: from files again. Not owned. */
-void agent_set_secrets(struct agent *a, struct secrets *s);
-/* What the scorer's last round failed for may have passed, a missing token for one: if it was refused, the next starts at once. */
+/* Starts the scorer's next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void agent_wake(struct agent *a, const struct scorer *s);
-/* Called before the program's own metrics are rendered, to bring some of them up to date. One. */
-void agent_on_render(struct agent *a, void (*fn)(void *arg), void *arg);
-/* Something outside of the agent has changed what the own metrics show: soon they are rendered. */
+/* Something that the own metrics show has changed outside of the agent: renders them soon. */
 void agent_touch(struct agent *a);
 
 /* Where scores are sent to, for the status page. Strings live as long as the configuration. */
@@ -63,9 +53,25 @@ struct endpoint_status {
     int64_t sent_at_ms, retry_at_ms, error_at_ms; /* Unix time; 0: never, or not now */
     char error[512]; /* the last, in the receiver's words; empty when all is well */
 };
-/* get() makes the list anew; it stays until the next call. */
-void agent_set_endpoints(struct agent *a, const struct endpoint_status *(*get)(void *arg, size_t *ret_n),
-                         void *arg);
+
+/* What the program that runs the agent adds to it. Each function may be NULL. */
+struct agent_hooks {
+    /* A configuration is being applied; its scorers start next. Must not keep c. */
+    void (*config)(void *arg, const struct config *c);
+    /* A configuration has been applied: agent_scorer() gives its scorers, and earlier ones are freed. */
+    void (*applied)(void *arg);
+    /* A round of the scorer has ended, or its scores have expired. */
+    void (*round)(void *arg, const struct scorer *s);
+    /* The program's own metrics are about to be rendered. */
+    void (*render)(void *arg);
+    /* Where scores are sent to, for the status page. The list is valid until the next call. */
+    const struct endpoint_status *(*endpoints)(void *arg, size_t *ret_n);
+    void *arg;
+    struct secrets *secrets; /* where tokens are read, not owned; NULL: files under secretsDir */
+};
+
+/* Copies the hooks. Once, before the first configuration is applied; NULL removes them. */
+void agent_set_hooks(struct agent *a, const struct agent_hooks *hooks);
 const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n);
 
 /* NULL until the first configuration is applied. */

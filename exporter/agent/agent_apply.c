@@ -133,11 +133,11 @@ static int apply(struct agent *a, struct config **config)
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
-    if (a->config_fn)
-        a->config_fn(a->config_arg, c);
+    if (a->hooks.config)
+        a->hooks.config(a->hooks.arg, c);
     apply_summaries(a, &c->summaries, list);
-    if (a->applied_fn)
-        a->applied_fn(a->applied_arg);
+    if (a->hooks.applied)
+        a->hooks.applied(a->hooks.arg);
     (void)config_free(was);
     return 0;
 }

@@ -26,16 +26,7 @@ struct agent {
     struct reload_status reload;
     int64_t started_ms;
     char *what; /* where the summaries come from, if not from the file */
-    void (*applied_fn)(void *arg);
-    void *applied_arg;
-    void (*round_fn)(void *arg, const struct scorer *s);
-    void *round_arg;
-    void (*config_fn)(void *arg, const struct config *c);
-    void *config_arg;
-    void (*render_fn)(void *arg);
-    void *render_arg;
-    const struct endpoint_status *(*endpoints_fn)(void *arg, size_t *ret_n);
-    void *endpoints_arg;
+    struct agent_hooks hooks;
 };
 
 /* Renders the program's own metrics into the page, now. */

@@ -39,6 +39,13 @@ static int read_token(struct secrets *s, const char *name, const char *key, stru
     return w->token ? buf_puts(into, w->token) : -ENOENT;
 }
 
+static void set_hooks(struct world *w, struct secrets *secrets)
+{
+    const struct agent_hooks hooks = {.applied = on_applied, .round = on_round, .arg = w, .secrets = secrets};
+
+    agent_set_hooks(w->agent, &hooks);
+}
+
 static int set_up(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
@@ -49,8 +56,7 @@ static int set_up(void **state)
     w->secrets.read = read_token;
     assert_int_equal(loop_new(&w->loop, &clock_system), 0);
     assert_int_equal(agent_new(&w->agent, w->loop, &w->options), 0);
-    agent_on_applied(w->agent, on_applied, w);
-    agent_on_round(w->agent, on_round, w);
+    set_hooks(w, NULL);
     *state = w;
     return 0;
 }
@@ -153,7 +159,7 @@ static void a_token_that_comes_wakes_its_scorer(void **state)
 {
     struct world *w = *state;
 
-    agent_set_secrets(w->agent, &w->secrets);
+    set_hooks(w, &w->secrets);
     assert_int_equal(
         apply(w, "a", ",\"scoringEndpointAuthName\":\"n\",\"scoringEndpointAuthKey\":\"k\"", NULL), 0);
     turn_until(w, &w->rounds, 1);
