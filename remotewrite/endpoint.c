@@ -1,335 +1,28 @@
-/* Owns the thread, its loop, and everything that only the thread touches; the inbox and the copy of the state are behind
- * `lock`. */
+/* Owns the thread. What the agent's loop calls is here, what the thread runs in endpoint_thread.c. */
 #include "remotewrite/endpoint.h"
 
 #include "exporter/metric/version.h"
+#include "remotewrite/endpoint_internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 
 enum {
     INBOX_MAX_BYTES = 64 << 20,
     INBOX_MAX_ITEMS = 4096,
-    TICK_MS = 1000,
+    METRICS_BYTES = 1 << 20, /* what a copy of the own metrics counts as */
     FLUSH_DEFAULT_MS = 1000,
-    MEMORY_BYTES = 8 << 20,
-    SEGMENT_MAX = 16 << 20,
-    SEGMENT_MIN = 64 << 10,
-    NO_SPOOL_BYTES = 64 << 20,
-    DROP_LOG_MS = 60 * 1000,
 };
 
-/* What the agent's loop hands over: a batch, a name to withdraw, or text. */
-struct item {
-    struct item *next;
-    struct batch *batch;
-    char *withdraw;
-    struct buf text;
-    unix_ms at;
-    size_t bytes;
-};
-
-struct endpoint {
-    struct rw_endpoint_config *config;
-    char *dir; /* of the spool; NULL: memory only */
-    void (*changed)(void *arg);
-    void *arg;
-    pthread_t thread;
-    bool started;
-    pthread_mutex_t lock;
-    /* Behind the lock. */
-    struct item *inbox, **inbox_end;
-    size_t inbox_bytes, inbox_items;
-    uint64_t busy; /* samples refused because the inbox was full */
-    uint64_t samples_in;
-    int64_t newest_in_ms;
-    bool woken, stop, markers;
-    int64_t flush_ms;
-    struct endpoint_state state;
-    /* The thread's own; the loop's post queue apart. */
-    struct loop *loop;
-    struct http *http;
-    struct transport *transport;
-    struct spool *spool;
-    struct queue *queue;
-    struct intake *intake;
-    struct sender *sender;
-    struct spool_found found;
-    struct post wake;
-    struct timer tick, flush;
-    bool stopping;
-    uint64_t dropped_logged;
-    mono_ms drop_logged_at;
-    bool disk_complained;
-};
-
-static void item_free(struct item *i)
+void endpoint_item_free(struct endpoint_item *i)
 {
     (void)batch_unref(i->batch);
     free(i->withdraw);
-    buf_done(&i->text);
+    (void)metrics_free(i->metrics);
     free(i);
 }
 
-/* Lock held. Durations that nobody has fetched yet stay in front of the new ones, as many as there is room for. */
-static void copy_sender_stats(struct sender_stats *to, struct sender_stats *from)
-{
-    struct sender_stats copy = *from;
-    size_t old = to->n_durations, more = size_min(from->n_durations, SENDER_DURATIONS - old);
-
-    memcpy(copy.durations, to->durations, old * sizeof(copy.durations[0]));
-    memcpy(copy.durations + old, from->durations, more * sizeof(copy.durations[0]));
-    copy.n_durations = old + more;
-    from->n_durations = 0;
-    *to = copy;
-}
-
-/* Sender thread. */
-static void publish_state(struct endpoint *e)
-{
-    struct endpoint_state *to = &e->state;
-    struct queue_stats queue;
-    bool news;
-
-    (void)pthread_mutex_lock(&e->lock);
-    queue_count_drop(e->queue, DROP_BUSY, e->busy);
-    e->busy = 0;
-    queue_stats(e->queue, &queue);
-    news = !to->ready || memcmp(&queue, &to->queue, sizeof(queue)) != 0 ||
-           memcmp(&to->sender, sender_stats(e->sender), offsetof(struct sender_stats, durations)) != 0;
-    copy_sender_stats(&to->sender, sender_stats(e->sender));
-    to->queue = queue;
-    to->found = e->found;
-    to->spool_bytes = e->spool ? spool_bytes(e->spool) : 0;
-    to->series = intake_series(e->intake);
-    to->has_spool = e->spool != NULL;
-    to->ready = true;
-    (void)pthread_mutex_unlock(&e->lock);
-    if (news && e->changed)
-        e->changed(e->arg);
-}
-
-/* A burst of drops is one line, and a long one a line a minute. */
-static void log_drops(struct endpoint *e)
-{
-    struct queue_stats s;
-    uint64_t total = 0;
-    mono_ms now = loop_now(e->loop);
-    const char *why = "";
-
-    queue_stats(e->queue, &s);
-    for (unsigned i = 0; i < DROPS; i++) {
-        if (i == DROP_REJECTED || i == DROP_INVALID) /* these have lines of their own */
-            continue;
-        total += s.dropped[i];
-        why = s.dropped[i] ? queue_drop_words[i] : why;
-    }
-    if (total == e->dropped_logged ||
-        (e->dropped_logged && mono_before(now, mono_add(e->drop_logged_at, DROP_LOG_MS))))
-        return;
-    log_error("samples dropped", L_STR("remote_name", e->config->name), L_STR("reason", why),
-              L_INT("samples", total - e->dropped_logged));
-    e->dropped_logged = total;
-    e->drop_logged_at = now;
-}
-
-static void log_disk(struct endpoint *e)
-{
-    struct queue_stats s;
-
-    queue_stats(e->queue, &s);
-    if (s.disk_error < 0 && !e->disk_complained)
-        log_error("the spool cannot be written, samples stay in memory only",
-                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(s.disk_error));
-    else if (s.disk_error == 0 && e->disk_complained)
-        log_info("the spool can be written again", L_STR("remote_name", e->config->name),
-                 L_STR("dir", e->dir));
-    e->disk_complained = s.disk_error < 0;
-}
-
-static void on_sender_changed(void *arg)
-{
-    struct endpoint *e = arg;
-
-    publish_state(e);
-    if (e->stopping && sender_done(e->sender))
-        loop_stop(e->loop);
-}
-
-static void take_item(struct endpoint *e, struct item *i)
-{
-    int64_t now = loop_wall(e->loop).ms;
-    int r;
-
-    if (i->batch)
-        r = intake_publish(e->intake, i->batch, now);
-    else if (i->withdraw)
-        r = intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms, now);
-    else
-        r = intake_text(e->intake, buf_str(&i->text), i->at.ms, now);
-    if (r < 0)
-        log_error("samples not queued", L_STR("remote_name", e->config->name), L_ERR(r));
-}
-
-static void on_flush_over(struct timer *t)
-{
-    loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
-}
-
-static void begin_stop(struct endpoint *e, int64_t flush_ms, bool markers)
-{
-    e->stopping = true;
-    if (markers)
-        intake_stop(e->intake, loop_wall(e->loop).ms);
-    if (loop_timer_set(e->loop, &e->flush, mono_add(loop_now(e->loop), flush_ms)) < 0)
-        loop_stop(e->loop);
-    sender_hurry(e->sender);
-}
-
-/* Everything that came since the last time. */
-static void on_wake(struct post *p)
-{
-    struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
-    struct item *list, *next;
-    bool stop, markers;
-    int64_t flush_ms;
-
-    (void)pthread_mutex_lock(&e->lock);
-    list = e->inbox;
-    e->inbox = NULL;
-    e->inbox_end = &e->inbox;
-    e->inbox_bytes = e->inbox_items = 0;
-    e->woken = false;
-    stop = e->stop;
-    markers = e->markers;
-    flush_ms = e->flush_ms;
-    (void)pthread_mutex_unlock(&e->lock);
-    for (; list; list = next) {
-        next = list->next;
-        take_item(e, list);
-        item_free(list);
-    }
-    if (stop && !e->stopping)
-        begin_stop(e, flush_ms, markers);
-    log_disk(e);
-    log_drops(e);
-    sender_kick(e->sender);
-}
-
-static void on_tick(struct timer *t)
-{
-    struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
-    int64_t now = loop_wall(e->loop).ms;
-
-    intake_grace(e->intake, now);
-    queue_expire(e->queue, now);
-    queue_save_position(e->queue, true);
-    log_drops(e);
-    sender_kick(e->sender);
-    if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), TICK_MS)) < 0)
-        log_error("out of memory for a timer", L_STR("remote_name", e->config->name));
-}
-
-static size_t segment_bytes(uint64_t max_bytes)
-{
-    uint64_t n = max_bytes / 8;
-
-    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
-}
-
-static void open_spool(struct endpoint *e)
-{
-    int r = e->dir ? spool_new(&e->spool, e->dir, segment_bytes(e->config->max_spool_bytes)) : 0;
-
-    if (!e->dir)
-        log_warn("no storage path: what waits for this endpoint is kept in memory only and lost at a restart",
-                 L_STR("remote_name", e->config->name));
-    else if (r < 0)
-        log_error(r == -EBUSY ? "the spool is in use by another process, going on in memory only"
-                              : "the spool cannot be opened, going on in memory only",
-                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(r));
-}
-
-static int open_queue(struct endpoint *e)
-{
-    const struct rw_endpoint_config *c = e->config;
-    struct queue_options o = {
-        .spool = e->spool,
-        .max_bytes = !e->spool && !c->max_spool_given ? NO_SPOOL_BYTES : c->max_spool_bytes,
-        .policy = c->full_policy,
-        .age_limit_ms = c->sample_age_limit_ms,
-        .memory_bytes = MEMORY_BYTES,
-    };
-    struct queue_stats s;
-    int r = queue_new(&e->queue, &o, &e->found);
-
-    if (r < 0)
-        return r;
-    queue_stats(e->queue, &s);
-    if (s.records || e->found.damaged_places || e->found.torn_bytes)
-        log_info("spool read", L_STR("remote_name", c->name), L_INT("samples", s.samples),
-                 L_INT("records", s.records), L_INT("damaged_bytes", e->found.damaged_bytes),
-                 L_INT("torn_bytes", e->found.torn_bytes));
-    return intake_new(&e->intake, c, e->queue, e->spool);
-}
-
-static int open_all(struct endpoint *e)
-{
-    struct sender_options o = {.config = e->config,
-                               .loop = e->loop,
-                               .transport = e->transport,
-                               .changed = on_sender_changed,
-                               .arg = e};
-    int r;
-
-    open_spool(e);
-    r = open_queue(e);
-    if (r < 0 && e->spool && r != -ENOMEM) {
-        log_error("the spool cannot be read, going on in memory only", L_STR("remote_name", e->config->name),
-                  L_STR("dir", e->dir), L_ERR(r));
-        e->spool = spool_free(e->spool);
-        r = open_queue(e);
-    }
-    o.queue = e->queue;
-    return r < 0 ? r : sender_new(&e->sender, &o);
-}
-
-static void close_all(struct endpoint *e)
-{
-    struct queue_stats s;
-
-    e->sender = sender_free(e->sender);
-    if (e->queue) {
-        queue_stats(e->queue, &s);
-        queue_save_position(e->queue, true);
-        if (s.samples)
-            LOG_AT(e->spool ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
-                   e->spool ? "samples wait in the spool for the next start"
-                            : "samples lost: there is no spool",
-                   L_STR("remote_name", e->config->name), L_INT("samples", s.samples));
-    }
-    e->intake = intake_free(e->intake);
-    e->queue = queue_free(e->queue);
-    e->spool = spool_free(e->spool);
-}
-
-static void *run(void *arg)
-{
-    struct endpoint *e = arg;
-    int r = open_all(e);
-
-    if (r == 0) {
-        on_tick(&e->tick);
-        r = loop_run(e->loop);
-    }
-    if (r < 0)
-        log_error("endpoint cannot work", L_STR("remote_name", e->config->name), L_ERR(r));
-    close_all(e);
-    return NULL;
-}
-
-static int make_parts(struct endpoint *e, const struct endpoint_options *o)
+static int endpoint_make_parts(struct endpoint *e, const struct endpoint_options *o)
 {
     int r;
 
@@ -355,14 +48,12 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->changed = o->changed;
     e->arg = o->arg;
     e->inbox_end = &e->inbox;
-    e->wake.fn = on_wake;
-    e->tick.fn = on_tick;
-    e->flush.fn = on_flush_over;
     e->flush_ms = FLUSH_DEFAULT_MS;
-    r = make_parts(e, o);
+    endpoint_thread_init(e);
+    r = endpoint_make_parts(e, o);
     if (r < 0)
         return r;
-    r = -pthread_create(&e->thread, NULL, run, e);
+    r = -pthread_create(&e->thread, NULL, endpoint_thread_run, e);
     if (r < 0)
         return r;
     e->started = true;
@@ -370,8 +61,8 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     return 0;
 }
 
-/* Any thread, lock held. */
-static bool must_wake(struct endpoint *e)
+/* Lock held. True if the caller must post the wake-up. */
+static bool inbox_must_wake(struct endpoint *e)
 {
     bool wake = !e->woken;
 
@@ -384,7 +75,7 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers)
     bool wake;
 
     (void)pthread_mutex_lock(&e->lock);
-    wake = !e->stop && must_wake(e);
+    wake = !e->stop && inbox_must_wake(e);
     e->stop = true;
     e->markers = markers;
     e->flush_ms = flush_ms;
@@ -395,7 +86,7 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers)
 
 struct endpoint *endpoint_free(struct endpoint *e)
 {
-    struct item *next;
+    struct endpoint_item *next;
 
     if (!e)
         return NULL;
@@ -412,9 +103,9 @@ struct endpoint *endpoint_free(struct endpoint *e)
     (void)transport_http_free(e->transport);
     (void)http_free(e->http);
     (void)loop_free(e->loop);
-    for (struct item *i = e->inbox; i; i = next) {
+    for (struct endpoint_item *i = e->inbox; i; i = next) {
         next = i->next;
-        item_free(i);
+        endpoint_item_free(i);
     }
     (void)pthread_mutex_destroy(&e->lock);
     (void)rw_endpoint_config_unref(e->config);
@@ -423,15 +114,15 @@ struct endpoint *endpoint_free(struct endpoint *e)
     return NULL;
 }
 
-/* Agent's loop. Takes the item over. */
-static void put_item(struct endpoint *e, struct item *i)
+/* Agent's loop. Takes ownership of the item. */
+static void inbox_put(struct endpoint *e, struct endpoint_item *i)
 {
     size_t samples = i->batch ? series_count(i->batch->set) : 0;
     bool full, wake = false;
 
     (void)pthread_mutex_lock(&e->lock);
-    /* What is withdrawn is always let in: it is small, and the series would otherwise live on. */
-    full = (i->batch || i->text.n) &&
+    /* A withdrawal is always accepted: it is small, and without it the series would stay active. */
+    full = !i->withdraw &&
            (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES) &&
            e->inbox_items;
     if (full) {
@@ -444,11 +135,11 @@ static void put_item(struct endpoint *e, struct item *i)
         e->samples_in += samples;
         if (i->batch && i->at.ms > e->newest_in_ms)
             e->newest_in_ms = i->at.ms;
-        wake = must_wake(e);
+        wake = inbox_must_wake(e);
     }
     (void)pthread_mutex_unlock(&e->lock);
     if (full)
-        item_free(i);
+        endpoint_item_free(i);
     if (wake)
         loop_post(e->loop, &e->wake);
 }
@@ -462,7 +153,7 @@ static void count_busy(struct endpoint *e, uint64_t samples)
 
 void endpoint_publish(struct endpoint *e, struct batch *b)
 {
-    struct item *i = calloc(1, sizeof(*i));
+    struct endpoint_item *i = calloc(1, sizeof(*i));
 
     if (!i) {
         count_busy(e, series_count(b->set));
@@ -471,12 +162,12 @@ void endpoint_publish(struct endpoint *e, struct batch *b)
     i->batch = batch_ref(b);
     i->at = b->at;
     i->bytes = sizeof(*i) + series_count(b->set) * sizeof(double);
-    put_item(e, i);
+    inbox_put(e, i);
 }
 
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
 {
-    struct item *i = calloc(1, sizeof(*i));
+    struct endpoint_item *i = calloc(1, sizeof(*i));
 
     if (i)
         i->withdraw = strdup(score_name);
@@ -486,23 +177,21 @@ void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
         return;
     }
     i->at = at;
-    put_item(e, i);
+    inbox_put(e, i);
 }
 
-void endpoint_text(struct endpoint *e, struct str text, unix_ms at)
+void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 {
-    struct item *i = calloc(1, sizeof(*i));
+    struct endpoint_item *i = calloc(1, sizeof(*i));
 
-    if (!i)
-        return;
-    buf_init(&i->text, text.n);
-    if (buf_put_str(&i->text, text) < 0) {
-        item_free(i);
+    if (!i || metrics_copy(&i->metrics, m) < 0) {
+        free(i);
+        log_warn("own metrics not queued: out of memory", L_STR("remote_name", e->config->name));
         return;
     }
     i->at = at;
-    i->bytes = sizeof(*i) + text.n;
-    put_item(e, i);
+    i->bytes = METRICS_BYTES;
+    inbox_put(e, i);
 }
 
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret)

@@ -1,5 +1,5 @@
-/* One endpoint at work: a thread with a loop of its own, its queue and its sender. The agent's loop only puts batches into
- * an inbox and reads a copy of the state; one lock guards both, and no holder of it blocks. */
+/* One endpoint: a thread with its own loop, queue and sender. The agent's loop puts items into an inbox and reads a copy of
+ * the state; one lock guards both, and its holder never blocks. */
 #ifndef DS_REMOTEWRITE_ENDPOINT_H
 #define DS_REMOTEWRITE_ENDPOINT_H
 
@@ -11,7 +11,7 @@ struct endpoint;
 struct endpoint_options {
     struct rw_endpoint_config *config; /* a reference is taken */
     const char *storage_path;          /* NULL: memory only */
-    /* Called by the sender thread when there is news for the status page and the metrics. */
+    /* Called by the thread when the state has changed. */
     void (*changed)(void *arg);
     void *arg;
 };
@@ -21,7 +21,7 @@ struct endpoint_state {
     struct sender_stats sender;
     struct spool_found found;
     uint64_t spool_bytes;
-    uint64_t samples_in; /* accepted from the loop, ever */
+    uint64_t samples_in; /* total accepted from the agent's loop */
     int64_t newest_in_ms;
     size_t series;
     bool has_spool, ready;
@@ -29,17 +29,18 @@ struct endpoint_state {
 
 /* Starts the thread. -ENOMEM, -EAGAIN. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
-/* Asks for a stop: markers, then what can still be sent within flush_ms. Does not wait. `markers` false: series live on. */
+/* Asks the thread to stop: it queues stale markers if `markers` is set, sends what it can within flush_ms, and ends. Does
+ * not wait. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers);
-/* Waits for the thread; it ends within the flush time (1 s if endpoint_stop() was not called) and a little. */
+/* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);
 DEFINE_CLEANUP(struct endpoint, endpoint_free)
 
 void endpoint_publish(struct endpoint *e, struct batch *b);
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at);
-/* The agent's own metrics as text; copied. */
-void endpoint_text(struct endpoint *e, struct str text, unix_ms at);
-/* A copy of how it is doing; durations are handed over and start anew. */
+/* Sends a copy of the program's own metrics. */
+void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at);
+/* A copy of the state; request durations are returned once. */
 void endpoint_state(struct endpoint *e, struct endpoint_state *ret);
 const struct rw_endpoint_config *endpoint_config(const struct endpoint *e);
 

@@ -1,24 +1,34 @@
-/* Owns, for each scorer, its set of series and the frames made from it. */
+/* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
 #include "remotewrite/active.h"
-#include "remotewrite/frame.h"
 #include "remotewrite/intake_internal.h"
 
 #include <errno.h>
+
+enum { CLOCK_BACK_MS = 3600 * 1000 };
+
+static void lane_drop_frames(struct intake_lane *l)
+{
+    for (size_t i = 0; i < l->n_frames; i++)
+        (void)frame_free(l->frames[i]);
+    free(l->frames);
+    l->frames = NULL;
+    l->n_frames = 0;
+}
 
 static struct intake_lane *lane_free(struct intake_lane *l)
 {
     if (!l)
         return NULL;
-    intake_drop_frames(l);
+    lane_drop_frames(l);
     (void)series_set_unref(l->set);
     (void)label_bytes_free(l->labels);
     free(l);
     return NULL;
 }
 
-static struct intake_lane *find_lane(struct intake *in, struct str name, bool make)
+static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
 {
     struct intake_lane **at = &in->lanes, *l;
 
@@ -36,9 +46,9 @@ static struct intake_lane *find_lane(struct intake *in, struct str name, bool ma
     return l;
 }
 
-static int take_remembered(void *arg, struct str name, struct label_bytes *labels)
+static int lane_restore(void *arg, struct str name, struct label_bytes *labels)
 {
-    struct intake_lane *l = find_lane(arg, name, true);
+    struct intake_lane *l = lane_get(arg, name, true);
 
     if (!l || l->labels) {
         (void)label_bytes_free(labels);
@@ -59,7 +69,7 @@ int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct q
     in->config = c;
     in->queue = q;
     in->spool = spool;
-    r = spool ? active_load(spool, take_remembered, in) : 0;
+    r = spool ? active_load(spool, lane_restore, in) : 0;
     if (r == -ENOMEM)
         return r;
     *ret = TAKE_PTR(in);
@@ -78,18 +88,18 @@ struct intake *intake_free(struct intake *in)
     return NULL;
 }
 
-/* Later than all that this lane ever sent, even if the clock was set back: order within a series is what receivers insist
- * on. After a step back of more than an hour it was the earlier time that was wrong. */
-static int64_t next_time(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
+/* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the lane plus 1 ms.
+ * After a step back of more than an hour the earlier time must have been wrong. */
+static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
     int64_t last = queue_last_ms(in->queue, (struct str){l->name, l->name_n});
 
     return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
 }
 
-/* Queues a frame filled with values, or with stale markers when there are none. */
-static int append(struct intake *in, const struct intake_lane *l, const struct frame *f, const double *values,
-                  int64_t at_ms, int64_t now_ms)
+/* Queues a frame with values, or with stale markers if values is NULL. */
+static int lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
+                       const double *values, int64_t at_ms, int64_t now_ms)
 {
     char *payload = malloc(f->block_n);
     struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
@@ -109,8 +119,9 @@ static int append(struct intake *in, const struct intake_lane *l, const struct f
     return queue_append(in->queue, &h, payload, f->block_n, now_ms);
 }
 
-static int append_markers(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels,
-                          const uint32_t *pick, size_t n, int64_t at_ms, int64_t now_ms)
+static int lane_append_markers(struct intake *in, const struct intake_lane *l,
+                               const struct label_bytes *labels, const uint32_t *pick, size_t n,
+                               int64_t at_ms, int64_t now_ms)
 {
     size_t most = (size_t)in->config->max_samples_per_send;
     int r = 0;
@@ -120,14 +131,14 @@ static int append_markers(struct intake *in, const struct intake_lane *l, const 
 
         r = frame_new(&f, labels, pick + i, 0, size_min(most, n - i), at_ms);
         if (r == 0)
-            r = append(in, l, f, NULL, at_ms, now_ms);
+            r = lane_append(in, l, f, NULL, at_ms, now_ms);
     }
     return r;
 }
 
-/* Markers for what the lane had and `now` has not; `now` may be NULL. */
-static int end_series(struct intake *in, struct intake_lane *l, const struct label_bytes *now, int64_t at_ms,
-                      int64_t now_ms)
+/* Queues stale markers for active series that are not in `now`, which may be NULL. */
+static int lane_end_missing(struct intake *in, struct intake_lane *l, const struct label_bytes *now,
+                            int64_t at_ms, int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *was = NULL;
     CLEANUP(cleanup_free) uint32_t *gone = NULL;
@@ -142,25 +153,16 @@ static int end_series(struct intake *in, struct intake_lane *l, const struct lab
     if (r < 0 || !before)
         return r;
     r = label_bytes_missing(before, now, &gone, &n);
-    return r < 0 ? r : append_markers(in, l, before, gone, n, at_ms, now_ms);
+    return r < 0 ? r : lane_append_markers(in, l, before, gone, n, at_ms, now_ms);
 }
 
-void intake_drop_frames(struct intake_lane *l)
-{
-    for (size_t i = 0; i < l->n_frames; i++)
-        (void)frame_free(l->frames[i]);
-    free(l->frames);
-    l->frames = NULL;
-    l->n_frames = 0;
-}
-
-static int make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
-                       int64_t at_ms)
+static int lane_make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
+                            int64_t at_ms)
 {
     size_t most = (size_t)in->config->max_samples_per_send;
     int r = 0;
 
-    intake_drop_frames(l);
+    lane_drop_frames(l);
     l->frames = calloc(labels->n / most + 1, sizeof(struct frame *));
     if (!l->frames)
         return -ENOMEM;
@@ -169,44 +171,44 @@ static int make_frames(struct intake *in, struct intake_lane *l, const struct la
         l->n_frames += r == 0;
     }
     if (r < 0)
-        intake_drop_frames(l);
+        lane_drop_frames(l);
     return r;
 }
 
-/* The order matters for a crash in between: markers for what is gone first, then the memory of what is alive, then its
- * samples. The worst that can happen is a marker twice. */
-static int remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
+/* Stores the active series on disk. A crash may come in between, hence the order: stale markers first, then the active
+ * series, then their samples. At worst a marker is sent twice. */
+static int lane_remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
 {
     int r;
 
     queue_sync(in->queue);
     r = in->spool ? active_save(in->spool, (struct str){l->name, l->name_n}, labels) : 0;
     if (r < 0 && r != -ENOMEM) {
-        log_warn("series alive cannot be noted on disk: after a crash they end without stale markers",
+        log_warn("cannot store the active series: after a crash they get no stale markers",
                  L_STR("remote_name", in->config->name), L_ERR(r));
         r = 0;
     }
     return r;
 }
 
-/* The scorer has other series than in its last round, or it is its first. */
-static int take_set(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
-                    int64_t now_ms)
+/* The scorer's first batch, or one with other series than the last. */
+static int lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
+                           int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
     int r = label_bytes_new(&labels, set, in->config);
 
     if (r == 0)
-        r = end_series(in, l, labels, at_ms, now_ms);
+        r = lane_end_missing(in, l, labels, at_ms, now_ms);
     if (r == 0)
-        r = remember(in, l, labels);
+        r = lane_remember(in, l, labels);
     if (r == 0)
-        r = make_frames(in, l, labels, at_ms);
+        r = lane_make_frames(in, l, labels, at_ms);
     if (r < 0)
         return r;
     if (labels->invalid) {
         queue_count_drop(in->queue, DROP_INVALID, labels->invalid);
-        log_warn("series with labels that are not valid are left out", L_STR("remote_name", in->config->name),
+        log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
                  L_STR("score_name", l->name), L_INT("series", labels->invalid));
     }
     l->labels = label_bytes_free(l->labels);
@@ -216,7 +218,7 @@ static int take_set(struct intake *in, struct intake_lane *l, struct series_set 
     return 0;
 }
 
-static bool frames_serve(const struct intake_lane *l, const struct series_set *set, int64_t at_ms)
+static bool lane_frames_fit(const struct intake_lane *l, const struct series_set *set, int64_t at_ms)
 {
     return l->set == set && l->frames &&
            (l->n_frames == 0 || l->frames[0]->time_n == frame_time_bytes(at_ms));
@@ -224,32 +226,32 @@ static bool frames_serve(const struct intake_lane *l, const struct series_set *s
 
 int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
 {
-    struct intake_lane *l = find_lane(in, str_of(b->score_name), true);
-    int64_t at_ms = l ? next_time(in, l, b->at.ms) : 0;
+    struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
+    int64_t at_ms = l ? lane_next_ms(in, l, b->at.ms) : 0;
     int r = l ? 0 : -ENOMEM;
 
-    if (r == 0 && !frames_serve(l, b->set, at_ms))
-        r = take_set(in, l, b->set, at_ms, now_ms);
+    if (r == 0 && !lane_frames_fit(l, b->set, at_ms))
+        r = lane_set_series(in, l, b->set, at_ms, now_ms);
     if (r < 0) {
         queue_count_drop(in->queue, DROP_MEMORY, series_count(b->set));
         return r;
     }
     for (size_t i = 0; i < l->n_frames; i++)
-        r = append(in, l, l->frames[i], b->values, at_ms, now_ms) ?: r;
+        r = lane_append(in, l, l->frames[i], b->values, at_ms, now_ms) ?: r;
     queue_sync(in->queue);
     return r;
 }
 
-/* All series of the lane end. */
-static int end_lane(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
+/* Ends every series of the lane. */
+static int lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
 {
-    int r = end_series(in, l, NULL, next_time(in, l, at_ms), now_ms);
+    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms);
 
     if (r == 0)
-        r = remember(in, l, NULL);
+        r = lane_remember(in, l, NULL);
     if (r < 0)
         return r;
-    intake_drop_frames(l);
+    lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
     l->n = 0;
@@ -258,9 +260,9 @@ static int end_lane(struct intake *in, struct intake_lane *l, int64_t at_ms, int
 
 int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms)
 {
-    struct intake_lane *l = find_lane(in, score_name, false);
+    struct intake_lane *l = lane_get(in, score_name, false);
 
-    return l ? end_lane(in, l, at_ms, now_ms) : 0;
+    return l ? lane_end(in, l, at_ms, now_ms) : 0;
 }
 
 void intake_grace(struct intake *in, int64_t now_ms)
@@ -272,9 +274,9 @@ void intake_grace(struct intake *in, int64_t now_ms)
             l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
         if (now_ms < l->grace_until_ms)
             continue;
-        log_info("scorer has not come back after the restart, its series end",
+        log_info("scorer missing since the restart, ending its series",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name), L_INT("series", l->n));
-        if (end_lane(in, l, now_ms, now_ms) < 0)
+        if (lane_end(in, l, now_ms, now_ms) < 0)
             l->grace_until_ms = now_ms + INTAKE_GRACE_MS;
     }
 }
@@ -282,8 +284,8 @@ void intake_grace(struct intake *in, int64_t now_ms)
 void intake_stop(struct intake *in, int64_t now_ms)
 {
     for (struct intake_lane *l = in->lanes; l; l = l->next)
-        if (end_lane(in, l, now_ms, now_ms) < 0)
-            log_error("no memory for stale markers", L_STR("remote_name", in->config->name),
+        if (lane_end(in, l, now_ms, now_ms) < 0)
+            log_error("stale markers not queued: out of memory", L_STR("remote_name", in->config->name),
                       L_STR("score_name", l->name));
 }
 
@@ -296,43 +298,30 @@ size_t intake_series(const struct intake *in)
     return n;
 }
 
-size_t intake_memory(const struct intake *in)
-{
-    size_t n = sizeof(*in);
-
-    for (const struct intake_lane *l = in->lanes; l; l = l->next)
-        for (size_t i = 0; i < l->n_frames; i++)
-            n += frame_memory(l->frames[i]);
-    return n;
-}
-
-/* The agent's own metrics: few, and other series may come at any time, so nothing is kept but the labels. */
-static int take_text(struct intake *in, struct intake_lane *l, struct label_bytes *labels,
-                     const double *values, int64_t at_ms, int64_t now_ms)
+/* The own metrics are few and their series change often: only the labels are kept, not the frames. */
+static int publish_metrics(struct intake *in, struct intake_lane *l, struct label_bytes *labels,
+                           const double *values, int64_t at_ms, int64_t now_ms)
 {
     bool same = l->labels && l->labels->n == labels->n && l->labels->bytes_n == labels->bytes_n &&
                 memcmp(l->labels->bytes, labels->bytes, labels->bytes_n) == 0;
-    int r = same ? 0 : end_series(in, l, labels, at_ms, now_ms) ?: remember(in, l, labels);
+    int r = same ? 0 : lane_end_missing(in, l, labels, at_ms, now_ms) ?: lane_remember(in, l, labels);
 
-    if (r == 0)
-        r = make_frames(in, l, labels, at_ms);
+    r = r ?: lane_make_frames(in, l, labels, at_ms);
     for (size_t i = 0; r == 0 && i < l->n_frames; i++)
-        r = append(in, l, l->frames[i], values, at_ms, now_ms);
-    intake_drop_frames(l);
+        r = lane_append(in, l, l->frames[i], values, at_ms, now_ms);
+    lane_drop_frames(l);
     queue_sync(in->queue);
     return r;
 }
 
-int intake_text(struct intake *in, struct str text, int64_t at_ms, int64_t now_ms)
+int intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms, int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
     CLEANUP(cleanup_free) double *values = NULL;
-    struct intake_lane *l = find_lane(in, STR(""), true);
-    int r = l ? intake_parse_text(in->config, text, &labels, &values) : -ENOMEM;
+    struct intake_lane *l = lane_get(in, STR(""), true);
+    int r = l ? intake_collect_metrics(in->config, m, &labels, &values) : -ENOMEM;
 
-    if (r < 0)
-        return r;
-    r = take_text(in, l, labels, values, next_time(in, l, at_ms), now_ms);
+    r = r ?: publish_metrics(in, l, labels, values, lane_next_ms(in, l, at_ms), now_ms);
     if (r < 0)
         return r;
     (void)label_bytes_free(l->labels);

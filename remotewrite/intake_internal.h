@@ -1,20 +1,19 @@
-/* What the files of the intake share; nothing else includes it. */
+/* Private to intake*.c. */
 #ifndef DS_REMOTEWRITE_INTAKE_INTERNAL_H
 #define DS_REMOTEWRITE_INTAKE_INTERNAL_H
 
+#include "remotewrite/frame.h"
 #include "remotewrite/intake.h"
 
-enum { CLOCK_BACK_MS = 3600 * 1000 };
-
+/* The series of one scorer; without a name, the program's own metrics. */
 struct intake_lane {
     struct intake_lane *next;
     struct series_set *set; /* of the last batch; NULL: none yet in this run */
     struct frame **frames;  /* of that set */
     size_t n_frames;
-    struct label_bytes
-        *labels; /* what is alive where there is no set: of the run before, or the own metrics */
+    struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
     int64_t grace_until_ms;
-    size_t n; /* series alive */
+    size_t n; /* active series */
     size_t name_n;
     char name[];
 };
@@ -26,9 +25,8 @@ struct intake {
     struct intake_lane *lanes;
 };
 
-void intake_drop_frames(struct intake_lane *l);
-/* Text 0.0.4: labels and values of the lines that can be read. -ENOMEM. */
-MUST_USE int intake_parse_text(const struct rw_endpoint_config *c, struct str text, struct label_bytes **ret,
-                               double **ret_values);
+/* Labels and values of every sample, in the order of metrics_each(). -ENOMEM. */
+MUST_USE int intake_collect_metrics(const struct rw_endpoint_config *config, const struct metrics *m,
+                                    struct label_bytes **ret, double **ret_values);
 
 #endif

@@ -1,11 +1,13 @@
 #include "remotewrite/labels.h"
 
 #include "exporter/base/hash.h"
-#include "remote_v1.pb-c.h"
+#include "remotewrite/bytes.h"
 
 #include <errno.h>
 
 enum { BYTES_MAX = 1 << 30 };
+/* Fields of prometheus.TimeSeries and prometheus.Label. */
+enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
 int label_list_init(struct label_list *l)
 {
@@ -20,7 +22,12 @@ void label_list_done(struct label_list *l)
     l->room = NULL;
 }
 
-static int add(struct label_list *l, struct str name, struct str value)
+void label_list_reset(struct label_list *l)
+{
+    l->n = l->used = 0;
+}
+
+int label_list_add(struct label_list *l, struct str name, struct str value)
 {
     if (l->n == LABELS_MAX)
         return -EFBIG;
@@ -28,44 +35,18 @@ static int add(struct label_list *l, struct str name, struct str value)
     return 0;
 }
 
-/* Reads `name="value"` at *at and moves past it. Values without escapes stay where they are. */
-static int take_label(struct label_list *l, const char **at, const char *end)
+struct str label_list_join(struct label_list *l, struct str a, struct str b)
 {
-    const char *equals = memchr(*at, '=', (size_t)(end - *at)), *p;
-    struct str name, value;
+    char *to = l->room + l->used;
 
-    if (!equals || equals + 1 >= end || equals[1] != '"')
-        return -EINVAL;
-    name = (struct str){*at, (size_t)(equals - *at)};
-    for (p = equals + 2; p < end && *p != '"'; p++)
-        p += *p == '\\';
-    if (p >= end)
-        return -EINVAL;
-    value = (struct str){equals + 2, (size_t)(p - equals - 2)};
-    if (value.n && memchr(value.p, '\\', value.n)) {
-        if (LABEL_ROOM - l->used < value.n)
-            return -EFBIG;
-        value = (struct str){l->room + l->used, series_unescape(value, l->room + l->used)};
-        l->used += value.n;
-    }
-    *at = p + 1;
-    return add(l, name, value);
+    if (LABEL_ROOM - l->used < a.n + b.n)
+        return STR("");
+    (void)mempcpy(mempcpy(to, a.p, a.n), b.p, b.n);
+    l->used += a.n + b.n;
+    return (struct str){to, a.n + b.n};
 }
 
-/* `metric{a="b",c="d"}`, or the bare metric. */
-static int parse(struct label_list *l, struct str name)
-{
-    const char *brace = name.n ? memchr(name.p, '{', name.n) : NULL, *end = name.p + name.n, *p;
-    int r = add(l, STR("__name__"), (struct str){name.p, brace ? (size_t)(brace - name.p) : name.n});
-
-    if (!brace)
-        return r;
-    for (p = brace + 1; r == 0 && p < end && *p != '}'; p += p < end && *p == ',')
-        r = take_label(l, &p, end);
-    return r == 0 && !(p + 1 == end && *p == '}') ? -EINVAL : r;
-}
-
-static bool has(const struct label_list *l, struct str name)
+static bool labels_have(const struct label_list *l, struct str name)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->list[i].name, name))
@@ -73,24 +54,24 @@ static bool has(const struct label_list *l, struct str name)
     return false;
 }
 
-/* A series' own labels win. */
-static int add_external(struct label_list *l, const struct rw_pairs *external)
+/* A label of the series overrides an external one of the same name. */
+static int labels_add_external(struct label_list *l, const struct rw_pairs *external)
 {
     int r = 0;
 
     for (size_t i = 0; i < external->n && r == 0; i++)
-        if (!has(l, str_of(external->list[i].name)))
-            r = add(l, str_of(external->list[i].name), str_of(external->list[i].value));
+        if (!labels_have(l, str_of(external->list[i].name)))
+            r = label_list_add(l, str_of(external->list[i].name), str_of(external->list[i].value));
     return r;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_label_names(const void *a, const void *b)
 {
     return str_cmp(((const struct label *)a)->name, ((const struct label *)b)->name);
 }
 
-/* Without empty values, in order of names. -EINVAL when a name repeats or is empty, or the metric has none. */
-static int put_in_order(struct label_list *l)
+/* Sorts by name and removes empty values. -EINVAL for a repeated or empty name, or without a metric name. */
+static int labels_normalize(struct label_list *l)
 {
     size_t n = 0;
     bool named = false;
@@ -99,7 +80,7 @@ static int put_in_order(struct label_list *l)
         if (l->list[i].value.n)
             l->list[n++] = l->list[i];
     l->n = n;
-    qsort(l->list, n, sizeof(l->list[0]), by_name);
+    qsort(l->list, n, sizeof(l->list[0]), compare_label_names);
     for (size_t i = 0; i < n; i++) {
         named = named || str_eq(l->list[i].name, STR("__name__"));
         if (l->list[i].name.n == 0 || (i && str_eq(l->list[i].name, l->list[i - 1].name)))
@@ -108,60 +89,54 @@ static int put_in_order(struct label_list *l)
     return named ? 0 : -EINVAL;
 }
 
-/* protobuf-c takes terminated strings. */
-static char *terminated(struct label_list *l, struct str s)
+static size_t string_size(struct str s)
 {
-    char *copy = l->room + l->used;
-
-    if (LABEL_ROOM - l->used <= s.n)
-        return NULL;
-    if (s.n)
-        memcpy(copy, s.p, s.n);
-    copy[s.n] = '\0';
-    l->used += s.n + 1;
-    return copy;
+    return 1 + varint_size(s.n) + s.n;
 }
 
-static int pack(struct label_list *l, struct buf *into)
+static char *put_string(char *p, unsigned field, struct str s)
 {
-    Rw__V1__Label labels[LABELS_MAX], *places[LABELS_MAX];
-    Rw__V1__TimeSeries series = RW__V1__TIME_SERIES__INIT;
-    char *room;
-    size_t n;
+    *p++ = (char)(field << 3 | 2);
+    p = put_varint(p, s.n);
+    return s.n ? mempcpy(p, s.p, s.n) : p;
+}
+
+static int labels_encode(const struct label_list *l, struct buf *into)
+{
+    size_t room = 0;
+    char *to, *p;
     int r;
 
-    for (size_t i = 0; i < l->n; i++) {
-        rw__v1__label__init(&labels[i]);
-        labels[i].name = terminated(l, l->list[i].name);
-        labels[i].value = terminated(l, l->list[i].value);
-        if (!labels[i].name || !labels[i].value)
-            return -EFBIG;
-        places[i] = &labels[i];
-    }
-    series.labels = places;
-    series.n_labels = l->n;
-    n = rw__v1__time_series__get_packed_size(&series);
-    r = buf_room(into, n, &room);
+    for (size_t i = 0; i < l->n; i++)
+        room += 1 + VARINT_MAX + string_size(l->list[i].name) + string_size(l->list[i].value);
+    r = buf_room(into, room, &to);
     if (r < 0)
         return r;
-    into->n += rw__v1__time_series__pack(&series, (uint8_t *)room);
+    p = to;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct label *label = &l->list[i];
+
+        *p++ = TIMESERIES_LABELS << 3 | 2;
+        p = put_varint(p, string_size(label->name) + string_size(label->value));
+        p = put_string(p, LABEL_NAME, label->name);
+        p = put_string(p, LABEL_VALUE, label->value);
+    }
+    into->n += (size_t)(p - to);
     return 1;
 }
 
-int labels_pack(struct label_list *l, struct str name, const struct rw_endpoint_config *c, struct buf *into)
+int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into)
 {
-    int r;
+    int r = labels_add_external(l, &c->external_labels);
 
-    l->n = l->used = 0;
-    r = parse(l, name) ?: add_external(l, &c->external_labels);
     if (r == 0 && c->relabel.n) {
         r = relabel_apply(&c->relabel, l);
         if (r <= 0)
             return r;
         r = 0;
     }
-    r = r ?: put_in_order(l);
-    return r < 0 ? r : pack(l, into);
+    r = r ?: labels_normalize(l);
+    return r < 0 ? r : labels_encode(l, into);
 }
 
 struct label_bytes *label_bytes_free(struct label_bytes *l)
@@ -175,13 +150,13 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
     return NULL;
 }
 
-/* Places of series + 1 by the hash of their labels. */
-struct index {
+/* Open hash table of packed labels: index of the series + 1. */
+struct label_index {
     uint32_t *slots;
     size_t mask;
 };
 
-static int index_init(struct index *x, size_t n)
+static int label_index_init(struct label_index *x, size_t n)
 {
     size_t size = 16;
 
@@ -192,8 +167,8 @@ static int index_init(struct index *x, size_t n)
     return x->slots ? 0 : -ENOMEM;
 }
 
-/* Where the labels are, or the free slot where they would go. */
-static uint32_t *index_find(const struct index *x, const struct label_bytes *l, struct str labels)
+/* The slot of these labels, or the free slot for them. */
+static uint32_t *label_index_find(const struct label_index *x, const struct label_bytes *l, struct str labels)
 {
     size_t i = hash_bytes(labels, 0) & x->mask;
 
@@ -202,17 +177,17 @@ static uint32_t *index_find(const struct index *x, const struct label_bytes *l, 
     return &x->slots[i];
 }
 
-/* Rules may have made one series of several: the first stays, since two samples at one time would be a contradiction. */
-static int leave_out_repeated(struct label_bytes *l)
+/* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each other. */
+static int label_bytes_deduplicate(struct label_bytes *l)
 {
-    struct index x = {0};
+    struct label_index x = {0};
     size_t n = 0;
 
-    if (index_init(&x, l->n) < 0)
+    if (label_index_init(&x, l->n) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < l->n; i++) {
         struct str labels = label_bytes_at(l, i);
-        uint32_t *slot = index_find(&x, l, labels);
+        uint32_t *slot = label_index_find(&x, l, labels);
         size_t to = l->at[n];
 
         if (*slot)
@@ -227,6 +202,20 @@ static int leave_out_repeated(struct label_bytes *l)
     l->n = n;
     l->bytes_n = l->at[n];
     return 0;
+}
+
+/* Fills the list with the labels of series i. */
+static int labels_of_series(struct label_list *l, const struct series_set *set, size_t i)
+{
+    struct str values[DS_LABELS];
+    int r;
+
+    series_labels(set, i, values);
+    label_list_reset(l);
+    r = label_list_add(l, STR("__name__"), STR(SCORE_METRIC));
+    for (size_t k = 0; k < DS_LABELS && r == 0; k++)
+        r = label_list_add(l, ds_label_names[k], values[k]);
+    return r;
 }
 
 int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
@@ -244,7 +233,7 @@ int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
     if (!l->at || !l->series)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        int r = labels_pack(&list, series_name(set, i), c, &bytes);
+        int r = labels_of_series(&list, set, i) ?: labels_pack(&list, c, &bytes);
 
         if (r == -ENOMEM)
             return r;
@@ -258,7 +247,7 @@ int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
     buf_shrink(&bytes);
     l->bytes_n = bytes.n;
     l->bytes = buf_take(&bytes).p;
-    if (c->relabel.n && leave_out_repeated(l) < 0)
+    if (c->relabel.n && label_bytes_deduplicate(l) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(l);
     return 0;
@@ -268,15 +257,15 @@ int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *
                         size_t *ret_n)
 {
     CLEANUP(cleanup_free) uint32_t *missing = malloc((in->n + 1) * sizeof(*missing));
-    struct index x = {0};
+    struct label_index x = {0};
     size_t n = 0;
 
-    if (!missing || index_init(&x, not_in ? not_in->n : 0) < 0)
+    if (!missing || label_index_init(&x, not_in ? not_in->n : 0) < 0)
         return -ENOMEM;
     for (size_t i = 0; not_in && i < not_in->n; i++)
-        *index_find(&x, not_in, label_bytes_at(not_in, i)) = (uint32_t)i + 1;
+        *label_index_find(&x, not_in, label_bytes_at(not_in, i)) = (uint32_t)i + 1;
     for (size_t i = 0; i < in->n; i++)
-        if (!not_in || !*index_find(&x, not_in, label_bytes_at(in, i)))
+        if (!not_in || !*label_index_find(&x, not_in, label_bytes_at(in, i)))
             missing[n++] = (uint32_t)i;
     free(x.slots);
     *ret = TAKE_PTR(missing);

@@ -1,22 +1,22 @@
-/* From exposition names to the label bytes of remote write 1.0.
+/* Label sets as remote write 1.0 encodes them.
  *
- * The labels of a series are parsed, joined by the endpoint's external labels, relabelled, sorted, rid of empty values and
- * packed once, when its set is new. */
+ * When a set of series is new, each series' labels get the endpoint's external labels, are relabelled, sorted, rid of empty
+ * values and encoded, once. */
 #ifndef DS_REMOTEWRITE_LABELS_H
 #define DS_REMOTEWRITE_LABELS_H
 
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"
 
-/* The packed labels of many series, back to back: each the fields 1 of a TimeSeries. */
+/* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
     size_t n;
     char *bytes;
     size_t bytes_n;
     size_t *at;       /* n + 1 offsets into bytes */
-    uint32_t *series; /* of each, its place in the set that it came from */
-    size_t left_out;  /* series that relabelling dropped */
-    size_t invalid;   /* series left out for repeated, missing or ill-formed labels */
+    uint32_t *series; /* index of each in the set it comes from; NULL: the same index */
+    size_t left_out;  /* series dropped by relabelling */
+    size_t invalid;   /* series with repeated, missing or too many labels */
 };
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
@@ -26,17 +26,21 @@ static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
 DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
-/* Of a whole set. -ENOMEM, -EFBIG. */
+/* The labels of a whole set. -ENOMEM. */
 MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
                              const struct rw_endpoint_config *c);
-/* Room for the labels of one series after the other. -ENOMEM. */
+/* -ENOMEM. The list serves one series after another, each after label_list_reset(). */
 MUST_USE int label_list_init(struct label_list *l);
 void label_list_done(struct label_list *l);
-/* Of one name: 1 when packed labels were appended to `into`, 0 when the series is left out by a rule, -EINVAL when its
- * labels are not valid, -ENOMEM, -EFBIG. */
-MUST_USE int labels_pack(struct label_list *l, struct str name, const struct rw_endpoint_config *c,
-                         struct buf *into);
-/* An index of those in `in` that are not in `not_in` (which may be NULL: all). *ret from malloc. -ENOMEM. */
+void label_list_reset(struct label_list *l);
+/* Name and value must outlive the list's use. -EFBIG. */
+MUST_USE int label_list_add(struct label_list *l, struct str name, struct str value);
+/* Both strings as one, stored in the list; empty if there is no room. */
+struct str label_list_join(struct label_list *l, struct str a, struct str b);
+/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops the series.
+ * -EINVAL for invalid labels, -ENOMEM, -EFBIG. */
+MUST_USE int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into);
+/* Indices of the series of `in` that `not_in` lacks; `not_in` may be NULL. *ret from malloc. -ENOMEM. */
 MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in,
                                  uint32_t **ret, size_t *ret_n);
 

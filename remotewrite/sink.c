@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { HEALTH_MS = 15 * 1000, HEALTH_MAX_BYTES = 8 << 20, REPLACED_FLUSH_MS = 3000 };
+enum { HEALTH_MS = 15 * 1000, REPLACED_FLUSH_MS = 3000 };
 
 struct rw_sink {
     struct sink sink;
@@ -146,23 +146,16 @@ const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n
     return s->list;
 }
 
-/* The program's own metrics, for the endpoints that want them. */
-static void on_health(struct timer *t)
+static void sink_send_metrics(struct timer *t)
 {
     struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
     struct loop *loop = agent_loop(s->agent);
-    BUF_AUTO(text, HEALTH_MAX_BYTES);
-    bool wanted = false;
 
     for (size_t i = 0; i < s->n; i++)
-        wanted = wanted || endpoint_config(s->endpoints[i])->send_health_metrics;
-    if (wanted && metrics_render(agent_metrics(s->agent), false, &text) < 0)
-        log_warn("own metrics not sent: out of memory");
-    for (size_t i = 0; i < s->n && text.n; i++)
         if (endpoint_config(s->endpoints[i])->send_health_metrics)
-            endpoint_text(s->endpoints[i], buf_str(&text), loop_wall(loop));
+            endpoint_metrics(s->endpoints[i], agent_metrics(s->agent), loop_wall(loop));
     if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
-        log_error("own metrics are not sent any more: out of memory");
+        log_error("own metrics no longer sent: out of memory");
 }
 
 int rw_sink_new(struct rw_sink **ret, struct agent *a)
@@ -175,7 +168,7 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     s->sink.ops = &ops;
     s->agent = a;
     s->post.fn = on_post;
-    s->health.fn = on_health;
+    s->health.fn = sink_send_metrics;
     r = agent_add_sink(a, &s->sink);
     if (r == 0)
         r = loop_timer_set(agent_loop(a), &s->health, mono_add(loop_now(agent_loop(a)), HEALTH_MS));

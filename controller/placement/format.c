@@ -78,29 +78,15 @@ void dimension_format_done(struct dimension_format *f)
     *f = (struct dimension_format){0};
 }
 
-static int put_label(struct buf *into, struct str escaped)
+int dimension_format_render(const struct dimension_format *f, const struct str labels[DS_LABELS],
+                            struct buf *into)
 {
-    char *to;
-    int r;
-
-    if (!memchr(escaped.p, '\\', escaped.n))
-        return buf_put_str(into, escaped);
-    r = buf_room(into, escaped.n, &to);
-    if (r == 0)
-        into->n += series_unescape(escaped, to);
-    return r;
-}
-
-int dimension_format_render(const struct dimension_format *f, struct str series, struct buf *into)
-{
-    struct str labels[DS_LABELS];
     int r = 0;
 
-    series_name_labels(series, labels);
     for (size_t i = 0; r == 0 && i < f->n; i++) {
         const struct dimension_part *part = &f->parts[i];
 
-        r = part->text.n ? buf_put_str(into, part->text) : put_label(into, labels[part->label]);
+        r = buf_put_str(into, part->text.n ? part->text : labels[part->label]);
     }
     return r;
 }

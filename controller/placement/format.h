@@ -18,7 +18,8 @@ struct dimension_format {
  * is, as does one without its end. `format` must outlive *ret. -ENOMEM. */
 MUST_USE int dimension_format_parse(struct dimension_format *ret, struct str format);
 void dimension_format_done(struct dimension_format *f);
-/* Appends the name for a series of this exposition name. What a label holds is never expanded again. -ENOMEM, -EFBIG. */
-MUST_USE int dimension_format_render(const struct dimension_format *f, struct str series, struct buf *into);
+/* Appends the name for a series with these label values, which are not expanded again. -ENOMEM, -EFBIG. */
+MUST_USE int dimension_format_render(const struct dimension_format *f, const struct str labels[DS_LABELS],
+                                     struct buf *into);
 
 #endif

@@ -107,6 +107,7 @@ static int take_series(struct maker *m, size_t i)
 {
     double v = m->batch->values[i];
     size_t at = m->names.n;
+    struct str labels[DS_LABELS];
     struct item *item;
     int r;
 
@@ -114,7 +115,8 @@ static int take_series(struct maker *m, size_t i)
         m->items->left_out++;
         return 0;
     }
-    r = dimension_format_render(&m->format, series_name(m->batch->set, i), &m->names);
+    series_labels(m->batch->set, i, labels);
+    r = dimension_format_render(&m->format, labels, &m->names);
     if (r < 0)
         return -ENOMEM;
     if (m->names.n == at) {

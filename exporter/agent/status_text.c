@@ -241,23 +241,15 @@ size_t status_labels(struct out *o, const struct batch *b, size_t series, struct
 {
     static const enum ds_label order[SHOWN_LABELS] = {DS_NODE,      DS_NAMESPACE, DS_APP, DS_POD,
                                                       DS_CONTAINER, DS_DEVICE,    DS_META};
-    struct str name = series_name(b->set, series), raw[DS_LABELS];
+    struct str values[DS_LABELS];
     size_t n = 0;
-    char *p;
 
-    buf_truncate(scratch, 0);
-    if (o->error == 0)
-        o->error = buf_room(scratch, name.n, &p);
+    (void)scratch;
     if (o->error)
         return 0;
-    series_name_labels(name, raw);
-    for (unsigned i = 0; i < SHOWN_LABELS; i++) {
-        if (raw[order[i]].n == 0)
-            continue;
-        ret[n].place = i;
-        ret[n].name = ds_label_sources[order[i]].p;
-        ret[n].value = (struct str){p, series_unescape(raw[order[i]], p)};
-        p += ret[n++].value.n;
-    }
+    series_labels(b->set, series, values);
+    for (unsigned i = 0; i < SHOWN_LABELS; i++)
+        if (values[order[i]].n)
+            ret[n++] = (struct shown_label){i, ds_label_sources[order[i]].p, values[order[i]]};
     return n;
 }

@@ -1,47 +1,10 @@
-/* Turns a round's results into a batch.
+/* Turns the results of a round into a batch.
  *
- * Most rounds bring the series of the round before. So each result is looked up in the last set first, by its spelling,
- * then by its name, and the set is used again when nothing came and nothing went; only otherwise is a new one made,
- * by merging what stayed (already in order) with what is new (sorted). */
-#include "exporter/metric/series_set.h"
-#include "exporter/metric/spellings.h"
+ * Most rounds return the series of the previous round. Each result is looked up in the last set, by its spelling and then
+ * by its name; batch_seal() reuses that set if no series came or went. */
+#include "exporter/metric/batch_builder.h"
 
 #include <errno.h>
-
-enum { PIECES = DS_LABELS - 2 }; /* label values that results bring */
-
-struct fresh {
-    uint64_t hash;
-    size_t at, n; /* in fresh_text */
-    double value;
-    uint32_t result;
-    uint32_t id; /* as they came; until the batch is sealed their places are those after the last set's */
-};
-
-struct batch_builder {
-    char *score_name;
-    size_t max_series;
-    struct buf constants;
-    /* What stands before the i-th value that a result brings, and (last) after all of them: slices of constants. */
-    struct str piece[PIECES + 1];
-    enum ds_label label[PIECES];
-
-    struct series_set *last;    /* of the batch before */
-    struct spellings spellings; /* of last's series */
-    size_t label_max;
-
-    /* While a batch is begun. */
-    struct buf name;
-    double *values;    /* for last's series */
-    uint32_t *results; /* which result brought each value */
-    uint8_t *seen;
-    size_t n_seen, n_results, duplicates;
-    struct buf fresh_text;
-    struct fresh *fresh;
-    size_t n_fresh, fresh_cap;
-    uint32_t *fresh_slots;
-    size_t fresh_mask;
-};
 
 static int put_escaped(struct buf *b, struct str s)
 {
@@ -60,7 +23,7 @@ static int put_escaped(struct buf *b, struct str s)
     return 0;
 }
 
-/* Writes the parts of a name that never change once, so that a name is fifteen copies and no formatting. */
+/* Renders the constant parts of a name once: rendering a name is then only copying. */
 static int make_pieces(struct batch_builder *b, const struct batch_options *o)
 {
     size_t start[PIECES + 2], k = 0;
@@ -97,10 +60,11 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
         return -ENOMEM;
     buf_init(&b->constants, 1u << 20);
     buf_init(&b->name, 64u << 20);
-    buf_init(&b->fresh_text, SIZE_MAX / 2);
+    buf_init(&b->fresh_text, UINT32_MAX);
     b->max_series = o->max_series;
+    b->cluster_name = str_dup(str_of(o->cluster_name));
     b->score_name = str_dup(str_of(o->score_name));
-    if (!b->score_name)
+    if (!b->cluster_name || !b->score_name)
         return -ENOMEM;
     r = make_pieces(b, o);
     if (r < 0)
@@ -136,6 +100,7 @@ struct batch_builder *batch_builder_free(struct batch_builder *b)
     buf_done(&b->constants);
     buf_done(&b->name);
     spellings_done(&b->spellings);
+    free(b->cluster_name);
     free(b->score_name);
     free(b);
     return NULL;
@@ -153,14 +118,9 @@ void batch_builder_set_label_max(struct batch_builder *b, size_t label_max)
     b->label_max = label_max;
 }
 
-static size_t last_count(const struct batch_builder *b)
-{
-    return b->last ? series_count(b->last) : 0;
-}
-
 int batch_begin(struct batch_builder *b)
 {
-    size_t n = last_count(b);
+    size_t n = batch_last_count(b);
 
     batch_abandon(b);
     b->values = calloc(size_max(n, 1), sizeof(*b->values));
@@ -169,7 +129,6 @@ int batch_begin(struct batch_builder *b)
     return b->values && b->results && b->seen ? 0 : -ENOMEM;
 }
 
-/* memcpy() of a length not known beforehand costs a call; label values are short. */
 static inline char *append(char *o, struct str s)
 {
     memcpy(o, s.p, s.n);
@@ -235,43 +194,75 @@ static int fresh_grow(struct batch_builder *b)
     return 0;
 }
 
-/* A name that the last set does not have. *ret is its place until the batch is sealed. */
-static int add_fresh(struct batch_builder *b, uint64_t hash, double value, size_t *ret)
+/* Appends the record of the name just rendered to fresh_text. */
+static int put_record(struct batch_builder *b, const struct batch_labels *labels)
 {
-    struct str name = buf_str(&b->name);
-    size_t at;
+    unsigned own = 1u << DS_CLUSTER | 1u << DS_SCORE_NAME;
+    struct str name = buf_str(&b->name), values[DS_LABELS];
+    char *to, *end;
     int r;
 
-    if (b->n_fresh == b->fresh_cap) {
-        r = fresh_grow(b);
-        if (r < 0)
-            return r;
+    memcpy(values, labels->value, sizeof(values));
+    values[DS_CLUSTER] = str_of(b->cluster_name);
+    values[DS_SCORE_NAME] = str_of(b->score_name);
+    r = buf_room(&b->fresh_text, name.n + series_labels_room(values), &to);
+    if (r < 0)
+        return r;
+    end = series_put_labels(mempcpy(to, name.p, name.n), values, labels->escapes | own);
+    b->fresh_text.n += (size_t)(end - to);
+    return 0;
+}
+
+/* The fresh series with the name just rendered, or the free slot for it. */
+static uint32_t *find_fresh(struct batch_builder *b, uint64_t hash)
+{
+    size_t at = hash & b->fresh_mask;
+
+    for (; b->fresh_slots[at]; at = (at + 1) & b->fresh_mask) {
+        const struct fresh *f = &b->fresh[b->fresh_slots[at] - 1];
+
+        if (f->hash == hash && str_eq((struct str){b->fresh_text.p + f->at, f->name_n}, buf_str(&b->name)))
+            break;
     }
-    for (at = hash & b->fresh_mask; b->fresh_slots[at]; at = (at + 1) & b->fresh_mask) {
-        struct fresh *f = &b->fresh[b->fresh_slots[at] - 1];
-        if (f->hash == hash && str_eq((struct str){b->fresh_text.p + f->at, f->n}, name)) {
-            f->value = value;
-            f->result = (uint32_t)b->n_results;
-            b->duplicates++;
-            *ret = last_count(b) + f->id;
-            return 0;
-        }
+    return &b->fresh_slots[at];
+}
+
+/* *ret is the place of the series until the batch is sealed. */
+static int add_fresh(struct batch_builder *b, const struct batch_labels *labels, uint64_t hash, double value,
+                     size_t *ret)
+{
+    size_t at = b->fresh_text.n;
+    uint32_t *slot;
+    int r = b->n_fresh == b->fresh_cap ? fresh_grow(b) : 0;
+
+    if (r < 0)
+        return r;
+    slot = find_fresh(b, hash);
+    if (*slot) {
+        struct fresh *f = &b->fresh[*slot - 1];
+
+        f->value = value;
+        f->result = (uint32_t)b->n_results;
+        b->duplicates++;
+        *ret = batch_last_count(b) + f->id;
+        return 0;
     }
     if (b->n_seen + b->n_fresh >= b->max_series)
         return -ENOSPC;
-    r = buf_put_str(&b->fresh_text, name);
+    r = put_record(b, labels);
     if (r < 0)
-        return r == -EFBIG ? -ENOMEM : r;
-    *ret = last_count(b) + b->n_fresh;
+        return r;
+    *ret = batch_last_count(b) + b->n_fresh;
     b->fresh[b->n_fresh] = (struct fresh){
         .hash = hash,
-        .at = b->fresh_text.n - name.n,
-        .n = name.n,
+        .at = at,
+        .n = b->fresh_text.n - at,
+        .name_n = b->name.n,
         .value = value,
         .result = (uint32_t)b->n_results,
         .id = (uint32_t)b->n_fresh,
     };
-    b->fresh_slots[at] = (uint32_t)++b->n_fresh;
+    *slot = (uint32_t)++b->n_fresh;
     return 0;
 }
 
@@ -291,15 +282,14 @@ static int add_known(struct batch_builder *b, size_t place, double value)
 }
 
 /* Adds the name just rendered; *ret is its place. */
-static int add_name(struct batch_builder *b, double value, size_t *ret)
+static int add_name(struct batch_builder *b, const struct batch_labels *labels, double value, size_t *ret)
 {
-    struct str name = buf_str(&b->name);
-    uint64_t hash = series_hash(name);
-    ssize_t place = b->last ? series_set_lookup(b->last, name, hash) : -1;
+    uint64_t hash = series_hash(buf_str(&b->name));
+    ssize_t place = b->last ? series_set_lookup(b->last, buf_str(&b->name), hash) : -1;
     int r;
 
     if (place < 0)
-        return add_fresh(b, hash, value, ret);
+        return add_fresh(b, labels, hash, value, ret);
     *ret = (size_t)place;
     r = add_known(b, *ret, value);
     return r == 0 ? spellings_follow(&b->spellings, *ret, series_count(b->last)) : r;
@@ -311,7 +301,7 @@ int batch_add(struct batch_builder *b, const struct batch_labels *labels, double
     int r = render_name(b, labels);
 
     if (r == 0)
-        r = add_name(b, value, &place);
+        r = add_name(b, labels, value, &place);
     if (r == 0)
         r = spellings_note(&b->spellings, labels->spelling, place);
     if (r == 0)
@@ -334,116 +324,4 @@ int batch_add_spelled(struct batch_builder *b, double value)
     if (r == 0)
         b->n_results++;
     return r;
-}
-
-static int by_name(const void *x, const void *y, void *text)
-{
-    const struct fresh *a = x, *b = y;
-
-    return str_cmp((struct str){(const char *)text + a->at, a->n},
-                   (struct str){(const char *)text + b->at, b->n});
-}
-
-static size_t kept_bytes(const struct batch_builder *b)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < last_count(b); i++)
-        if (b->seen[i])
-            bytes += series_name(b->last, i).n;
-    return bytes;
-}
-
-/* Makes the batch's set, values and order from the series of the last set that were seen again and the fresh ones. moved[]
- * gets, by the place that each had until now, the place that it has there. */
-static int merge(struct batch_builder *b, struct batch *batch, uint32_t *moved)
-{
-    size_t n = b->n_seen + b->n_fresh, old_n = last_count(b);
-    CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
-    CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
-    CLEANUP(cleanup_free) uint32_t *order = calloc(size_max(n, 1), sizeof(*order));
-    size_t i = 0, k = 0;
-    int r;
-
-    if (!values || !order)
-        return -ENOMEM;
-    r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
-    if (r < 0)
-        return r;
-    if (b->n_fresh)
-        qsort_r(b->fresh, b->n_fresh, sizeof(*b->fresh), by_name, b->fresh_text.p);
-    while (set->n < n) {
-        const struct fresh *f = k < b->n_fresh ? &b->fresh[k] : NULL;
-        struct str fresh_name = f ? (struct str){b->fresh_text.p + f->at, f->n} : (struct str){NULL, 0};
-        while (i < old_n && !b->seen[i])
-            i++;
-        if (!f || (i < old_n && str_cmp(series_name(b->last, i), fresh_name) < 0)) {
-            struct str name = series_name(b->last, i);
-            moved[i] = (uint32_t)set->n;
-            values[set->n] = b->values[i];
-            order[set->n] = b->results[i++];
-            series_set_append(set, name, series_hash(name));
-        } else {
-            moved[old_n + f->id] = (uint32_t)set->n;
-            values[set->n] = f->value;
-            order[set->n] = f->result;
-            series_set_append(set, fresh_name, f->hash);
-            k++;
-        }
-    }
-    batch->set = TAKE_PTR(set);
-    batch->values = TAKE_PTR(values);
-    batch->order = TAKE_PTR(order);
-    return 0;
-}
-
-static int new_batch(struct batch **ret, const struct batch_builder *b, unix_ms at)
-{
-    struct batch *batch = calloc(1, sizeof(*batch));
-
-    if (!batch)
-        return -ENOMEM;
-    batch->refs = 1;
-    batch->at = at;
-    batch->score_name = str_dup(str_of(b->score_name));
-    *ret = batch;
-    return batch->score_name ? 0 : -ENOMEM;
-}
-
-/* With other series than the last batch had. */
-static int seal_new_set(struct batch_builder *b, struct batch *batch)
-{
-    CLEANUP(cleanup_free) uint32_t *moved = calloc(last_count(b) + b->n_fresh + 1, sizeof(*moved));
-    int r = moved ? merge(b, batch, moved) : -ENOMEM;
-
-    if (r < 0)
-        return r;
-    (void)series_set_unref(b->last);
-    b->last = series_set_ref(batch->set);
-    spellings_keep(&b->spellings, moved);
-    return 0;
-}
-
-int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
-{
-    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
-    int r = new_batch(&batch, b, at);
-
-    if (r < 0)
-        return r;
-    if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
-        batch->set = series_set_ref(b->last);
-        batch->values = TAKE_PTR(b->values);
-        batch->order = TAKE_PTR(b->results);
-        spellings_keep(&b->spellings, NULL);
-    } else {
-        r = seal_new_set(b, batch);
-        if (r < 0)
-            return r;
-    }
-    if (ret_duplicates)
-        *ret_duplicates = b->duplicates;
-    batch_abandon(b);
-    *ret = TAKE_PTR(batch);
-    return 0;
 }

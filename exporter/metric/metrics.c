@@ -1,18 +1,17 @@
+/* The registry: for each metric of metrics.def, its series by label values. */
 #include "exporter/metric/metrics.h"
-
-#include "exporter/base/num.h"
 
 #include <errno.h>
 
-/* The text of each bound stands in the `le` label the same way in both formats, so that a series does not change its name
- * with the format. */
+/* Both text formats get the same `le`, so that a series keeps its name in either. */
 static const struct {
     double bound;
-    const char *text;
+    struct str text;
 } buckets[] = {
-    {0.001, "0.001"}, {0.0025, "0.0025"}, {0.005, "0.005"}, {0.01, "0.01"}, {0.025, "0.025"}, {0.05, "0.05"},
-    {0.1, "0.1"},     {0.25, "0.25"},     {0.5, "0.5"},     {1, "1.0"},     {2.5, "2.5"},     {5, "5.0"},
-    {10, "10.0"},     {30, "30.0"},       {60, "60.0"},     {300, "300.0"},
+    {0.001, STR("0.001")}, {0.0025, STR("0.0025")}, {0.005, STR("0.005")}, {0.01, STR("0.01")},
+    {0.025, STR("0.025")}, {0.05, STR("0.05")},     {0.1, STR("0.1")},     {0.25, STR("0.25")},
+    {0.5, STR("0.5")},     {1, STR("1.0")},         {2.5, STR("2.5")},     {5, STR("5.0")},
+    {10, STR("10.0")},     {30, STR("30.0")},       {60, STR("60.0")},     {300, STR("300.0")},
 };
 enum { BUCKETS = ARRAY_SIZE(buckets) };
 
@@ -23,16 +22,16 @@ const struct metric_info metric_infos[METRICS] = {
 #undef METRIC
 };
 
-/* One series of a family; its labels as they are written, without braces. */
+/* One series of a family. */
 struct child {
-    char *labels;
+    char *values; /* of its labels, each terminated */
     double value; /* a histogram's sum */
     uint64_t count;
-    uint64_t *in_bucket; /* histograms only: not cumulative */
+    uint64_t *in_bucket; /* histograms only; not cumulative */
 };
 
 struct family {
-    struct child *list; /* sorted by labels */
+    struct child *list; /* sorted by label values */
     size_t n, cap;
 };
 
@@ -54,7 +53,7 @@ int metrics_new(struct metrics **ret, enum metric_owner owner)
 
 static void child_done(struct child *c)
 {
-    free(c->labels);
+    free(c->values);
     free(c->in_bucket);
 }
 
@@ -71,41 +70,48 @@ struct metrics *metrics_free(struct metrics *m)
     return NULL;
 }
 
-static int put_label(struct buf *b, struct str name, struct str value)
+/* The next name of a list separated by commas; moves past it. Empty at the end. */
+static struct str next_label_name(const char **names)
 {
-    int r = buf_printf(b, "%s%.*s=\"", b->n ? "," : "", STR_ARG(name));
+    struct str name = {*names, strcspn(*names, ",")};
 
-    for (size_t i = 0; r == 0 && i < value.n; i++) {
-        char c = value.p[i];
-        if (c == '\\' || c == '"' || c == '\n')
-            r = buf_putc(b, '\\');
-        if (r == 0)
-            r = buf_putc(b, c == '\n' ? 'n' : c);
-    }
-    return r == 0 ? buf_putc(b, '"') : r;
+    *names += name.n + ((*names)[name.n] == ',');
+    return name;
 }
 
-/* `a="x",b="y"` and a NUL. */
-static int render_labels(const char *names, const char *const *values, struct buf *b)
+static size_t count_labels(enum metric id)
 {
-    int r = 0;
+    const char *names = metric_infos[id].labels;
+    size_t n = 0;
 
-    while (r == 0 && *names) {
-        size_t n = strcspn(names, ",");
-        r = put_label(b, (struct str){names, n}, str_of(*values++));
-        names += n + (names[n] == ',');
-    }
-    return r == 0 ? buf_putc(b, '\0') : r;
+    while (next_label_name(&names).n)
+        n++;
+    return n;
 }
 
-/* The place of the labels, or where they would go. */
-static bool find(const struct family *f, const char *labels, size_t *ret)
+static const char *next_value(const char *value)
+{
+    return value + strlen(value) + 1;
+}
+
+static int compare_values(const char *values, const char *const *labels, size_t n)
+{
+    int d = 0;
+
+    for (size_t i = 0; i < n && d == 0; i++, values = next_value(values))
+        d = strcmp(values, labels[i]);
+    return d;
+}
+
+/* The index of the child with these labels, or where to insert it. */
+static bool family_find(const struct family *f, const char *const *labels, size_t n_labels, size_t *ret)
 {
     size_t lo = 0, hi = f->n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        int d = strcmp(f->list[mid].labels, labels);
+        int d = compare_values(f->list[mid].values, labels, n_labels);
+
         if (d == 0) {
             *ret = mid;
             return true;
@@ -119,22 +125,37 @@ static bool find(const struct family *f, const char *labels, size_t *ret)
     return false;
 }
 
-static struct child *insert(struct family *f, size_t at, struct str labels, bool histogram)
+static char *join_values(const char *const *labels, size_t n)
+{
+    size_t bytes = 1;
+    char *values, *p;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(labels[i]) + 1;
+    values = p = calloc(bytes, 1);
+    for (size_t i = 0; i < n && values; i++)
+        p = stpcpy(p, labels[i]) + 1;
+    return values;
+}
+
+static struct child *family_insert(struct family *f, size_t at, const char *const *labels, size_t n_labels,
+                                   bool histogram)
 {
     struct child c = {0};
 
     if (f->n == f->cap) {
         size_t cap = size_max(4, f->cap * 2);
         struct child *list = realloc(f->list, cap * sizeof(*list));
+
         if (!list)
             return NULL;
         f->list = list;
         f->cap = cap;
     }
-    c.labels = str_dup(labels);
+    c.values = join_values(labels, n_labels);
     if (histogram)
         c.in_bucket = calloc(BUCKETS, sizeof(*c.in_bucket));
-    if (!c.labels || (histogram && !c.in_bucket)) {
+    if (!c.values || (histogram && !c.in_bucket)) {
         child_done(&c);
         return NULL;
     }
@@ -144,24 +165,19 @@ static struct child *insert(struct family *f, size_t at, struct str labels, bool
     return &f->list[at];
 }
 
-static struct child *get(struct metrics *m, enum metric id, const char *const *labels, bool create)
+static struct child *get_child(struct metrics *m, enum metric id, const char *const *labels)
 {
-    BUF_AUTO(text, 64u << 10);
     struct family *f = &m->families[id];
-    size_t at;
+    size_t n_labels = count_labels(id), at;
 
-    if (render_labels(metric_infos[id].labels, labels, &text) < 0)
-        return NULL;
-    if (find(f, text.p, &at))
+    if (family_find(f, labels, n_labels, &at))
         return &f->list[at];
-    if (!create)
-        return NULL;
-    return insert(f, at, (struct str){text.p, text.n - 1}, metric_infos[id].type == METRIC_TYPE_HISTOGRAM);
+    return family_insert(f, at, labels, n_labels, metric_infos[id].type == METRIC_TYPE_HISTOGRAM);
 }
 
 void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v)
 {
-    struct child *c = get(m, id, labels, true);
+    struct child *c = get_child(m, id, labels);
 
     if (c)
         c->value += v;
@@ -169,7 +185,7 @@ void metric_add(struct metrics *m, enum metric id, const char *const *labels, do
 
 void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v)
 {
-    struct child *c = get(m, id, labels, true);
+    struct child *c = get_child(m, id, labels);
 
     if (c)
         c->value = v;
@@ -177,7 +193,7 @@ void metric_set(struct metrics *m, enum metric id, const char *const *labels, do
 
 void metric_observe(struct metrics *m, enum metric id, const char *const *labels, double seconds)
 {
-    struct child *c = get(m, id, labels, true);
+    struct child *c = get_child(m, id, labels);
     size_t i = 0;
 
     if (!c)
@@ -190,7 +206,7 @@ void metric_observe(struct metrics *m, enum metric id, const char *const *labels
     c->value += seconds;
 }
 
-static void remove_at(struct family *f, size_t at)
+static void family_remove(struct family *f, size_t at)
 {
     child_done(&f->list[at]);
     f->n--;
@@ -199,118 +215,128 @@ static void remove_at(struct family *f, size_t at)
 
 void metric_remove(struct metrics *m, enum metric id, const char *const *labels)
 {
-    struct child *c = get(m, id, labels, false);
+    size_t at;
 
-    if (!c)
-        return;
-    remove_at(&m->families[id], (size_t)(c - m->families[id].list));
+    if (family_find(&m->families[id], labels, count_labels(id), &at))
+        family_remove(&m->families[id], at);
 }
 
-/* Whether `name="value"` is one of the labels: values are escaped, so a quote always ends one. */
-static bool has_label(const char *labels, const char *pair)
+static bool child_has(enum metric id, const struct child *c, const char *label, const char *value)
 {
-    for (const char *p = labels; (p = strstr(p, pair)); p++)
-        if (p == labels || p[-1] == ',')
-            return true;
+    const char *names = metric_infos[id].labels, *v = c->values;
+    struct str name;
+
+    for (; (name = next_label_name(&names)).n; v = next_value(v))
+        if (str_eq(name, str_of(label)))
+            return strcmp(v, value) == 0;
     return false;
 }
 
 void metrics_forget(struct metrics *m, const char *label, const char *value)
 {
-    BUF_AUTO(pair, 64u << 10);
-
-    if (put_label(&pair, str_of(label), str_of(value)) < 0 || buf_putc(&pair, '\0') < 0)
-        return;
-    for (size_t i = 0; i < METRICS; i++)
-        for (size_t k = m->families[i].n; k-- > 0;)
-            if (has_label(m->families[i].list[k].labels, pair.p))
-                remove_at(&m->families[i], k);
+    for (enum metric id = 0; id < METRICS; id++)
+        for (size_t k = m->families[id].n; k-- > 0;)
+            if (child_has(id, &m->families[id].list[k], label, value))
+                family_remove(&m->families[id], k);
 }
 
 double metric_get(const struct metrics *m, enum metric id, const char *const *labels)
 {
-    BUF_AUTO(text, 64u << 10);
     size_t at;
 
-    if (render_labels(metric_infos[id].labels, labels, &text) < 0 || !find(&m->families[id], text.p, &at))
-        return 0;
-    return m->families[id].list[at].value;
+    return family_find(&m->families[id], labels, count_labels(id), &at) ? m->families[id].list[at].value : 0;
 }
 
-static int put_sample(struct buf *b, const char *name, const char *suffix, const char *labels,
-                      const char *more, double v)
+static int child_copy(struct child *to, const struct child *from, size_t n_labels)
 {
-    char number[NUM_MAX];
-    bool braces = *labels || *more;
-    int r = buf_puts(b, name);
+    const char *end = from->values;
 
-    if (r == 0)
-        r = buf_puts(b, suffix);
-    if (r == 0 && braces)
-        r = buf_printf(b, "{%s%s%s}", labels, *labels && *more ? "," : "", more);
-    if (r == 0)
-        r = buf_putc(b, ' ');
-    if (r == 0)
-        r = buf_put(b, number, num_put_double(number, v));
-    return r == 0 ? buf_putc(b, '\n') : r;
-}
-
-static int put_histogram(struct buf *b, const char *name, const struct child *c)
-{
-    uint64_t seen = 0;
-    char le[32] = "le=\"+Inf\"";
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < BUCKETS; i++) {
-        BUF_AUTO(text, 32);
-        seen += c->in_bucket[i];
-        r = buf_printf(&text, "le=\"%s\"", buckets[i].text);
-        if (r == 0)
-            r = buf_putc(&text, '\0');
-        if (r == 0)
-            r = put_sample(b, name, "_bucket", c->labels, text.p, (double)seen);
+    for (size_t i = 0; i < n_labels; i++)
+        end = next_value(end);
+    *to = (struct child){.value = from->value, .count = from->count};
+    to->values = malloc((size_t)(end - from->values) + 1);
+    if (to->values)
+        memcpy(to->values, from->values, (size_t)(end - from->values));
+    if (from->in_bucket)
+        to->in_bucket = malloc(BUCKETS * sizeof(*to->in_bucket));
+    if (!to->values || (from->in_bucket && !to->in_bucket)) {
+        child_done(to);
+        return -ENOMEM;
     }
-    if (r == 0)
-        r = put_sample(b, name, "_bucket", c->labels, le, (double)c->count);
-    if (r == 0)
-        r = put_sample(b, name, "_sum", c->labels, "", c->value);
-    return r == 0 ? put_sample(b, name, "_count", c->labels, "", (double)c->count) : r;
+    if (from->in_bucket)
+        memcpy(to->in_bucket, from->in_bucket, BUCKETS * sizeof(*to->in_bucket));
+    return 0;
 }
 
-static int put_head(struct buf *b, const struct metric_info *info, bool openmetrics)
+int metrics_copy(struct metrics **ret, const struct metrics *m)
 {
-    static const char *const types[] = {"counter", "gauge", "histogram"};
-    size_t n = strlen(info->name);
+    CLEANUP(cleanup_metrics_free) struct metrics *copy = NULL;
+    int r = metrics_new(&copy, m->owner);
 
-    /* OpenMetrics names the family without the suffix that its samples carry. */
-    if (openmetrics && info->type == METRIC_TYPE_COUNTER)
-        n -= sizeof("_total") - 1;
-    return buf_printf(b, "# TYPE %.*s %s\n# HELP %.*s %s\n", (int)n, info->name, types[info->type], (int)n,
-                      info->name, info->help);
+    for (enum metric id = 0; r == 0 && id < METRICS; id++) {
+        const struct family *from = &m->families[id];
+        struct family *to = &copy->families[id];
+
+        if (from->n == 0)
+            continue;
+        to->list = calloc(from->n, sizeof(*to->list));
+        to->cap = from->n;
+        r = to->list ? 0 : -ENOMEM;
+        for (; r == 0 && to->n < from->n; to->n += r == 0)
+            r = child_copy(&to->list[to->n], &from->list[to->n], count_labels(id));
+    }
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(copy);
+    return 0;
 }
 
-static int render_family(const struct metrics *m, enum metric id, bool openmetrics, struct buf *b)
+static size_t sample_labels(enum metric id, const struct child *c, struct metric_label *ret)
 {
-    const struct metric_info *info = &metric_infos[id];
-    const struct family *f = &m->families[id];
-    int r = put_head(b, info, openmetrics);
+    const char *names = metric_infos[id].labels, *v = c->values;
+    struct str name;
+    size_t n = 0;
 
-    for (size_t i = 0; r == 0 && i < f->n; i++)
-        r = info->type == METRIC_TYPE_HISTOGRAM
-                ? put_histogram(b, info->name, &f->list[i])
-                : put_sample(b, info->name, "", f->list[i].labels, "", f->list[i].value);
-    return r;
+    for (; (name = next_label_name(&names)).n; v = next_value(v))
+        ret[n++] = (struct metric_label){name, str_of(v)};
+    return n;
 }
 
-int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
+static int each_of_histogram(const struct child *c, struct metric_sample *s,
+                             int (*fn)(void *arg, const struct metric_sample *s), void *arg)
 {
-    size_t mark = into->n;
+    struct metric_label *le = &s->labels[s->n_labels];
+    uint64_t seen = 0;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < METRICS; i++)
-        if (metric_infos[i].owner == m->owner && m->families[i].n)
-            r = render_family(m, (enum metric)i, openmetrics, into);
-    if (r < 0)
-        buf_truncate(into, mark);
+    s->suffix = "_bucket";
+    s->n_labels++;
+    for (size_t i = 0; r == 0 && i <= BUCKETS; i++) {
+        seen = i < BUCKETS ? seen + c->in_bucket[i] : c->count;
+        *le = (struct metric_label){STR("le"), i < BUCKETS ? buckets[i].text : STR("+Inf")};
+        s->value = (double)seen;
+        r = fn(arg, s);
+    }
+    s->n_labels--;
+    s->suffix = "_sum";
+    s->value = c->value;
+    r = r ?: fn(arg, s);
+    s->suffix = "_count";
+    s->value = (double)c->count;
+    return r ?: fn(arg, s);
+}
+
+int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg)
+{
+    int r = 0;
+
+    for (enum metric id = 0; id < METRICS; id++)
+        for (size_t i = 0; r == 0 && metric_infos[id].owner == m->owner && i < m->families[id].n; i++) {
+            const struct child *c = &m->families[id].list[i];
+            struct metric_sample s = {.info = &metric_infos[id], .suffix = "", .value = c->value};
+
+            s.n_labels = sample_labels(id, c, s.labels);
+            r = c->in_bucket ? each_of_histogram(c, &s, fn, arg) : fn(arg, &s);
+        }
     return r;
 }

@@ -35,19 +35,38 @@ DEFINE_CLEANUP(struct metrics, metrics_free)
 #define LV(...) ((const char *const[]){__VA_ARGS__})
 #define LV_NONE NULL
 
-/* Counters and gauges; a counter's v is not negative. When memory is out the change is lost, and nothing else. */
+/* Counters and gauges; a counter's v is not negative. Out of memory, the change is lost and nothing else. */
 void metric_add(struct metrics *m, enum metric id, const char *const *labels, double v);
 void metric_set(struct metrics *m, enum metric id, const char *const *labels, double v);
-/* Histograms of seconds: 1 ms to 5 minutes. */
+/* Histograms of seconds, with buckets from 1 ms to 5 minutes. */
 void metric_observe(struct metrics *m, enum metric id, const char *const *labels, double seconds);
-/* Takes one series away. */
+/* Removes one series. */
 void metric_remove(struct metrics *m, enum metric id, const char *const *labels);
-/* Takes away all series whose label `label` has this value: of a scorer that is gone. */
+/* Removes all series with this label value, for example of a scorer that was removed. */
 void metrics_forget(struct metrics *m, const char *label, const char *value);
-/* The value of a counter or gauge; 0 when there is none. */
+/* The value of a counter or gauge; 0 without such a series. */
 double metric_get(const struct metrics *m, enum metric id, const char *const *labels);
 
-/* Appends all families that have series, as text 0.0.4 or OpenMetrics 1.0. Order is stable. -ENOMEM, -EFBIG. */
+enum { METRIC_MAX_LABELS = 4 }; /* `le` included */
+
+struct metric_label {
+    struct str name, value;
+};
+
+/* One sample. A histogram has one for each bucket, cumulative, then its sum and its count. */
+struct metric_sample {
+    const struct metric_info *info;
+    const char *suffix; /* of the name: "_bucket", "_sum", "_count" of a histogram, else "" */
+    struct metric_label labels[METRIC_MAX_LABELS]; /* `le` is the last */
+    size_t n_labels;
+    double value;
+};
+
+/* Calls fn for every sample, family by family, in a stable order, until it returns other than 0. */
+int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg);
+/* A registry with the same values. -ENOMEM. */
+MUST_USE int metrics_copy(struct metrics **ret, const struct metrics *m);
+/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -ENOMEM, -EFBIG. */
 MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
 
 /* Sets the process_* metrics from /proc/self. */

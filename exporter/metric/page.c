@@ -152,9 +152,8 @@ static void swap_row(struct page *p, struct row *row)
 int batch_render(const struct batch *b, struct buf *into)
 {
     size_t n = series_count(b->set);
-    struct str names = series_names(b->set);
     char *to, *o;
-    int r = buf_room(into, names.n + n * (NUM_MAX + 2), &to);
+    int r = buf_room(into, series_names_bytes(b->set) + n * (NUM_MAX + 2), &to);
 
     if (r < 0)
         return r;

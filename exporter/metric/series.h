@@ -1,9 +1,9 @@
 /* Series and batches: what a round produces and what sinks consume.
  *
- * A series is known by its exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`, escaped as the text formats
- * want it. A set of series is sorted by name, immutable and shared: while a scorer answers for the same series
- * from round to round, each round only brings new values, and sinks that keep something for each
- * series (rendered text, encoded labels) may keep it for as long as they see the same set. */
+ * A series has an exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`, escaped for the text formats, and its
+ * label values unescaped. A set of series is sorted by name, immutable and shared. As long as a scorer returns the same
+ * series, each round only adds values, and a sink can reuse what it derived from the set (rendered text, encoded
+ * labels). */
 #ifndef DS_METRIC_SERIES_H
 #define DS_METRIC_SERIES_H
 
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The labels, in the order in which they stand in a name (which is byte order). */
+/* The labels, in the order of a name, which is byte order. */
 enum ds_label {
     DS_APP,
     DS_CLUSTER,
@@ -32,42 +32,38 @@ enum ds_label {
 
 /* "ds_app", ... */
 extern const struct str ds_label_names[DS_LABELS];
-/* The label of a result's metric that each comes from: "app", ...; empty for ds_cluster and ds_score_name. */
+/* The label of a result's metric that each is copied from: "app", ...; empty for ds_cluster and ds_score_name. */
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
 
-/* References may be taken and dropped by any thread. series_set_unref() takes NULL and returns NULL. */
+/* Any thread may take and drop references. series_set_unref() accepts NULL and returns NULL. */
 struct series_set *series_set_ref(struct series_set *s);
 struct series_set *series_set_unref(struct series_set *s);
 DEFINE_CLEANUP(struct series_set, series_set_unref)
 size_t series_count(const struct series_set *s);
 /* The exposition name of series i. */
 struct str series_name(const struct series_set *s, size_t i);
-/* All names, one after the other without anything between. */
-struct str series_names(const struct series_set *s);
-/* The label values of a name as they stand in it: still escaped. */
-void series_name_labels(struct str name, struct str ret[DS_LABELS]);
-/* Replaces \\ \" \n in an escaped value; out has room for escaped.n bytes. Returns the length. */
-size_t series_unescape(struct str escaped, char *out);
-/* The place of the series with this name, or -1. */
-ssize_t series_find(const struct series_set *s, struct str name);
+/* Bytes of all names. */
+size_t series_names_bytes(const struct series_set *s);
+/* The label values of series i, unescaped. They point into the set. */
+void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS]);
 
-/* One round's whole result. Immutable once sealed. */
+/* The result of one round. Immutable once sealed. */
 struct batch {
     unsigned refs; /* atomic */
     char *score_name;
     struct series_set *set;
-    double *values;  /* of set's series, in its order */
-    uint32_t *order; /* of each series: which result of the answer, counted from 0, gave its value */
-    unix_ms at;      /* one timestamp for all */
+    double *values;  /* by series */
+    uint32_t *order; /* by series: index of the result in the answer that the value comes from */
+    unix_ms at;      /* timestamp of every value */
 };
 
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)
 
-/* Makes batches for one scorer, round after round. Belongs to the loop. */
+/* Builds the batches of one scorer, round after round. Loop thread only. */
 struct batch_builder;
 
 struct batch_options {
@@ -76,13 +72,12 @@ struct batch_options {
     size_t max_series;
 };
 
-/* A result's labels: values for all but DS_CLUSTER and DS_SCORE_NAME, which are the builder's own. Each is well-formed
- * UTF-8 without NUL; `escapes` has bit 1<<i set where value i may hold a backslash, a quote or a line end. */
+/* The labels of a result. DS_CLUSTER and DS_SCORE_NAME are ignored: the builder sets them. */
 struct batch_labels {
-    struct str value[DS_LABELS];
-    unsigned escapes;
+    struct str value[DS_LABELS]; /* well-formed UTF-8 without NUL */
+    unsigned escapes;            /* bit 1 << i: value i may contain a backslash, a quote or a line feed */
     struct str
-        spelling; /* the bytes of the answer that all this was read from, for batch_spelled(); may be empty */
+        spelling; /* the bytes of the answer that spell the labels, for batch_spelled(); may be empty */
 };
 
 /* The strings are copied. -ENOMEM. */
@@ -90,22 +85,21 @@ MUST_USE int batch_builder_new(struct batch_builder **ret, const struct batch_op
 struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
-/* Starts a batch, dropping one that was begun. -ENOMEM. */
+/* Starts a batch; an unfinished one is discarded. -ENOMEM. */
 MUST_USE int batch_begin(struct batch_builder *b);
-/* Adds a result; one with the same labels as an earlier one replaces its value and is counted.
- * -ENOSPC past max_series, -ENOMEM; the batch is then lost. */
+/* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
+ * -ENOSPC past max_series, -ENOMEM; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
-/* Answers mostly spell the same labels in the same order as the last one. Where text begins with the bytes that spelled the
- * result which should come next, returns their number: batch_add_spelled() then adds to that series, and the labels need not
- * be read again. Otherwise 0. */
+/* Most answers spell the same labels in the same order as the previous one. If text starts with the spelling expected
+ * next, returns its length: batch_add_spelled() then adds to that series without reading the labels again. Else 0. */
 size_t batch_spelled(const struct batch_builder *b, struct str text);
-/* After batch_spelled() found something. Otherwise as batch_add(). */
+/* Only after a match of batch_spelled(). Otherwise like batch_add(). */
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
-/* What longer label values are cut to, by who reads them: spellings that were read under another limit are forgotten. */
+/* The length that the caller truncates label values to. A change invalidates the remembered spellings. */
 void batch_builder_set_label_max(struct batch_builder *b, size_t label_max);
-/* Ends the batch. *ret_duplicates (may be NULL) says how many results replaced an earlier one. -ENOMEM. */
+/* Ends the batch. *ret_duplicates (may be NULL) is the number of results that replaced an earlier one. -ENOMEM. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
-/* Gives up a batch that was begun; the next one is unaffected. */
+/* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);
 
 #endif

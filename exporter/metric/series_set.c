@@ -35,7 +35,7 @@ struct series_set *series_set_unref(struct series_set *s)
 {
     if (s && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0) {
         free(s->text);
-        free(s->at);
+        free(s->place);
         free(s->slots);
         free(s);
     }
@@ -47,28 +47,30 @@ int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
     CLEANUP(cleanup_series_set_unref) struct series_set *s = calloc(1, sizeof(*s));
     size_t slots = 8;
 
-    if (!s)
+    if (!s || text_bytes > UINT32_MAX)
         return -ENOMEM;
     s->refs = 1;
     while (slots < n + n / 2)
         slots *= 2;
     s->mask = slots - 1;
     s->text = malloc(size_max(text_bytes, 1));
-    s->at = calloc(n + 1, sizeof(*s->at));
+    s->place = calloc(n + 1, sizeof(*s->place));
     s->slots = calloc(slots, sizeof(*s->slots));
-    if (!s->text || !s->at || !s->slots)
+    if (!s->text || !s->place || !s->slots)
         return -ENOMEM;
     huge_pages(s->text, text_bytes);
     *ret = TAKE_PTR(s);
     return 0;
 }
 
-void series_set_append(struct series_set *s, struct str name, uint64_t hash)
+void series_set_append(struct series_set *s, struct str record, size_t name_n, uint64_t hash)
 {
-    size_t at = s->at[s->n];
+    struct series_place *place = &s->place[s->n++];
 
-    memcpy(s->text + at, name.p, name.n);
-    s->at[++s->n] = at + name.n;
+    memcpy(s->text + place->name, record.p, record.n);
+    place->labels = place->name + (uint32_t)name_n;
+    place[1].name = place->name + (uint32_t)record.n;
+    s->names_bytes += name_n;
     for (size_t i = hash & s->mask;; i = (i + 1) & s->mask)
         if (s->slots[i].series == 0) {
             s->slots[i].series = (uint32_t)s->n;
@@ -94,58 +96,93 @@ ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t 
     return -1;
 }
 
-ssize_t series_find(const struct series_set *s, struct str name)
-{
-    return series_set_lookup(s, name, series_hash(name));
-}
-
 size_t series_count(const struct series_set *s)
 {
     return s->n;
 }
 
+struct str series_record(const struct series_set *s, size_t i)
+{
+    return (struct str){s->text + s->place[i].name, s->place[i + 1].name - s->place[i].name};
+}
+
 struct str series_name(const struct series_set *s, size_t i)
 {
-    return (struct str){s->text + s->at[i], s->at[i + 1] - s->at[i]};
+    return (struct str){s->text + s->place[i].name, s->place[i].labels - s->place[i].name};
 }
 
-struct str series_names(const struct series_set *s)
+size_t series_names_bytes(const struct series_set *s)
 {
-    return (struct str){s->text, s->at[s->n]};
+    return s->names_bytes;
 }
 
-/* Where the label value that starts at p ends: at the quote that no backslash precedes. */
-static const char *value_end(const char *p)
+enum { LENGTH_MAX_BYTES = 5 };
+
+static char *put_length(char *p, size_t v)
 {
-    while (*p != '"')
-        p += *p == '\\' ? 2 : 1;
+    for (; v >= 0x80; v >>= 7)
+        *p++ = (char)(v | 0x80);
+    *p++ = (char)v;
     return p;
 }
 
-void series_name_labels(struct str name, struct str ret[DS_LABELS])
+static const char *get_length(const char *p, size_t *ret)
 {
-    const char *p = name.p + sizeof(SCORE_METRIC "{") - 1;
+    size_t v = 0;
 
-    for (size_t i = 0; i < DS_LABELS; i++) {
-        p += ds_label_names[i].n + 2; /* name="  */
-        ret[i].p = p;
-        p = value_end(p);
-        ret[i].n = (size_t)(p - ret[i].p);
-        p += 2; /* ", or "} */
+    for (unsigned shift = 0;; shift += 7) {
+        unsigned char c = (unsigned char)*p++;
+
+        v |= (size_t)(c & 0x7f) << shift;
+        if (c < 0x80)
+            break;
     }
+    *ret = v;
+    return p;
 }
 
-size_t series_unescape(struct str escaped, char *out)
+size_t series_labels_room(const struct str values[DS_LABELS])
 {
-    char *o = out;
+    size_t room = 0;
 
-    for (size_t i = 0; i < escaped.n; i++) {
-        char c = escaped.p[i];
-        if (c == '\\' && i + 1 < escaped.n)
-            c = escaped.p[++i] == 'n' ? '\n' : escaped.p[i];
-        *o++ = c;
+    for (size_t i = 0; i < DS_LABELS; i++)
+        room += 2 * LENGTH_MAX_BYTES + values[i].n;
+    return room;
+}
+
+char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes)
+{
+    for (size_t i = 0; i < DS_LABELS; i++) {
+        struct str v = values[i];
+        size_t added = 0;
+
+        for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
+            added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
+        to = put_length(to, (v.n + added) << 1 | (added > 0));
+        if (added)
+            to = mempcpy(put_length(to, v.n), v.p, v.n);
     }
-    return (size_t)(o - out);
+    return to;
+}
+
+void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
+{
+    const char *name = s->text + s->place[i].name + sizeof(SCORE_METRIC "{") - 1;
+    const char *p = s->text + s->place[i].labels;
+
+    for (size_t k = 0; k < DS_LABELS; k++) {
+        size_t length;
+
+        p = get_length(p, &length);
+        name += ds_label_names[k].n + 2; /* name="  */
+        ret[k] = (struct str){name, length >> 1};
+        name += (length >> 1) + 2; /* ", or "} */
+        if (length & 1) {
+            p = get_length(p, &length);
+            ret[k] = (struct str){p, length};
+            p += length;
+        }
+    }
 }
 
 struct batch *batch_ref(struct batch *b)

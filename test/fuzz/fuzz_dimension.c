@@ -8,10 +8,11 @@ static void require(bool good)
         abort();
 }
 
-static const char series[] =
-    "dynamic_score{ds_app=\"${node}\",ds_cluster=\"c1\",ds_container=\"\",ds_device=\"\","
-    "ds_meta=\"\\\\\\\"\\n\",ds_namespace=\"ns\",ds_node=\"${app}\",ds_pod=\"p\","
-    "ds_score_name=\"cpu\"}";
+static const struct str labels_of_series[DS_LABELS] = {
+    [DS_APP] = STR("${node}"), [DS_CLUSTER] = STR("c1"),  [DS_CONTAINER] = STR(""),
+    [DS_DEVICE] = STR(""),     [DS_META] = STR("\\\"\n"), [DS_NAMESPACE] = STR("ns"),
+    [DS_NODE] = STR("${app}"), [DS_POD] = STR("p"),       [DS_SCORE_NAME] = STR("cpu"),
+};
 
 static void check_name(struct str text)
 {
@@ -37,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_name(text);
     require(dimension_format_parse(&f, text) == 0);
-    require(dimension_format_render(&f, str_of(series), &got) == 0);
+    require(dimension_format_render(&f, labels_of_series, &got) == 0);
     for (size_t i = 0; i < f.n; i++) {
         still += f.parts[i].text.n;
         labels += f.parts[i].text.n == 0;

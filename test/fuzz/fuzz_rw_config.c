@@ -8,10 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(const struct rw_endpoint_config *c)
 {
-    static const char name[] = "dynamic_score{ds_app=\"a\\\"b\",ds_node=\"n\",ds_score_name=\"s\"}";
     struct label_list l;
     BUF_AUTO(bytes, 1 << 20);
-
     const char *host = strstr(c->url_shown, "://");
 
     assert(*c->url && *c->name && !strchr(c->name, '/') && c->name[0] != '.');
@@ -22,7 +20,11 @@ static void use(const struct rw_endpoint_config *c)
         assert(!strpbrk(c->headers.list[i].value, "\r\n") && !strpbrk(c->headers.list[i].name, ":\r\n "));
     if (label_list_init(&l) < 0)
         return;
-    assert(labels_pack(&l, str_of(name), c, &bytes) <= 1);
+    label_list_reset(&l);
+    assert(label_list_add(&l, STR("__name__"), STR("dynamic_score")) == 0);
+    assert(label_list_add(&l, STR("ds_app"), STR("a\"b")) == 0);
+    assert(label_list_add(&l, STR("ds_node"), STR("n")) == 0);
+    assert(labels_pack(&l, c, &bytes) <= 1);
     label_list_done(&l);
 }
 

@@ -30,7 +30,7 @@ static void assert_text(const struct metrics *m, bool openmetrics, const char *w
     assert_string_equal(b.p, want);
 }
 
-static void counters_and_gauges(void **state)
+static void renders_counters_and_gauges(void **state)
 {
     struct metrics *m = *state;
 
@@ -81,7 +81,7 @@ static double sample(const struct metrics *m, const char *name)
     return strtod(at + line.n - 1, NULL);
 }
 
-static void histograms_are_cumulative(void **state)
+static void renders_cumulative_histograms(void **state)
 {
 #define FETCH "dynamic_scoring_fetch_duration_seconds"
     static const double seconds[] = {0.001, 0.0011, 0.003, 0.25, 0.2500001, 59, 300, 301, 0};
@@ -105,7 +105,39 @@ static void histograms_are_cumulative(void **state)
     assert_true(fabs(sample(m, FETCH "_sum{score_name=\"cpu\"}") - sum) < 1e-9);
 }
 
-static void labels_are_escaped(void **state)
+static int count_sample(void *arg, const struct metric_sample *s)
+{
+    size_t *n = arg;
+
+    assert_true(s->n_labels <= METRIC_MAX_LABELS);
+    if (s->info == &metric_infos[METRIC_ROUND_ERRORS]) {
+        assert_int_equal(s->n_labels, 3);
+        assert_true(str_eq(s->labels[0].name, STR("class")) && str_eq(s->labels[0].value, STR("a\"b")));
+        assert_true(str_eq(s->labels[2].name, STR("stage")) && str_eq(s->labels[2].value, STR("")));
+        assert_string_equal(s->suffix, "");
+        assert_true(s->value == 4);
+    } else {
+        assert_ptr_equal(s->info, &metric_infos[METRIC_FETCH_DURATION]);
+        assert_true(*s->suffix == '_');
+    }
+    return ++*n == 5 ? 17 : 0;
+}
+
+static void iterates_until_the_callback_stops_it(void **state)
+{
+    struct metrics *m = *state;
+    size_t n = 0;
+
+    assert_int_equal(metrics_each(m, count_sample, &n), 0);
+    metric_set(m, METRIC_ROUND_ERRORS, LV("a\"b", "s", ""), 4);
+    assert_int_equal(metrics_each(m, count_sample, &n), 0);
+    assert_int_equal(n, 1);
+    metric_observe(m, METRIC_FETCH_DURATION, LV("x"), 1);
+    assert_int_equal(metrics_each(m, count_sample, &n), 17);
+    assert_int_equal(n, 5);
+}
+
+static void escapes_label_values(void **state)
 {
     struct metrics *m = *state;
 
@@ -123,7 +155,7 @@ static void labels_are_escaped(void **state)
 }
 
 /* Whatever the order in which series come and go, the text is the same. */
-static void order_is_stable(void **state)
+static void renders_in_a_stable_order(void **state)
 {
     static const char *const names[] = {"b", "a", "ab", "Z", "\xc3\xa4", "aa", "a b", "a\"", ""};
     struct metrics *m = *state, *other = NULL;
@@ -149,7 +181,7 @@ static void order_is_stable(void **state)
     assert_null(metrics_free(NULL));
 }
 
-static void forgets_a_scorer_and_no_other(void **state)
+static void forgets_one_scorer_only(void **state)
 {
     static const char *const names[] = {
         "a", "ab", "b", "a\",score_name=\"b", ",score_name=", "x,score_name=\"b\""};
@@ -194,8 +226,24 @@ static void fill(struct metrics *m, enum metric_owner owner)
     }
 }
 
+static void copies_every_value(void **state)
+{
+    struct metrics *m = *state;
+    CLEANUP(cleanup_metrics_free) struct metrics *copy = NULL;
+    BUF_AUTO(want, 1u << 20);
+    BUF_AUTO(got, 1u << 20);
+
+    fill(m, METRIC_OWNER_LOOP);
+    assert_int_equal(metrics_render(m, true, &want), 0);
+    assert_int_equal(metrics_copy(&copy, m), 0);
+    metric_add(m, METRIC_SCORERS, LV_NONE, 1);
+    metrics_forget(m, "score_name", "first");
+    assert_int_equal(metrics_render(copy, true, &got), 0);
+    assert_true(str_eq(buf_str(&got), buf_str(&want)));
+}
+
 /* The rules of naming that promtool and OpenMetrics check, and those of metrics.def itself. */
-static void declarations_keep_the_rules(void **state)
+static void declares_only_well_formed_metrics(void **state)
 {
     (void)state;
     for (enum metric id = 0; id < METRICS; id++) {
@@ -218,7 +266,7 @@ static void declarations_keep_the_rules(void **state)
     }
 }
 
-static void promtool_finds_nothing(void **state)
+static void passes_promtool(void **state)
 {
     FILE *to;
 
@@ -239,7 +287,7 @@ static void promtool_finds_nothing(void **state)
     }
 }
 
-static void process_metrics_are_sane(void **state)
+static void reads_plausible_process_metrics(void **state)
 {
     CLEANUP(cleanup_metrics_free) struct metrics *m = NULL;
     double now = (double)time(NULL), fds;
@@ -261,7 +309,7 @@ static void process_metrics_are_sane(void **state)
 }
 
 /* A failed allocation loses one change; a failed rendering leaves the buffer as it was. */
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     FOR_EACH_ALLOCATION_FAILURE(n)
@@ -276,6 +324,9 @@ static void survives_lack_of_memory(void **state)
         fill(m, METRIC_OWNER_LOOP);
         metric_remove(m, METRIC_UP, LV("first"));
         metrics_forget(m, "score_name", "first");
+        CLEANUP(cleanup_metrics_free) struct metrics *copy = NULL;
+        r = metrics_copy(&copy, m);
+        assert_true(r == 0 || (r == -ENOMEM && !copy && oom_happened()));
         r = buf_puts(&b, "kept");
         assert_true(r == 0 || oom_happened());
         size_t kept = b.n;
@@ -288,7 +339,7 @@ static void survives_lack_of_memory(void **state)
     }
 }
 
-static void keeps_to_the_ceiling(void **state)
+static void leaves_a_full_buffer_unchanged(void **state)
 {
     struct metrics *m = *state;
     BUF_AUTO(b, 300);
@@ -304,16 +355,18 @@ static void keeps_to_the_ceiling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(counters_and_gauges),
-        TEST(histograms_are_cumulative),
-        TEST(labels_are_escaped),
-        TEST(order_is_stable),
-        TEST(forgets_a_scorer_and_no_other),
-        cmocka_unit_test(declarations_keep_the_rules),
-        cmocka_unit_test(promtool_finds_nothing),
-        cmocka_unit_test(process_metrics_are_sane),
-        cmocka_unit_test(survives_lack_of_memory),
-        TEST(keeps_to_the_ceiling),
+        TEST(renders_counters_and_gauges),
+        TEST(renders_cumulative_histograms),
+        TEST(iterates_until_the_callback_stops_it),
+        TEST(copies_every_value),
+        TEST(escapes_label_values),
+        TEST(renders_in_a_stable_order),
+        TEST(forgets_one_scorer_only),
+        cmocka_unit_test(declares_only_well_formed_metrics),
+        cmocka_unit_test(passes_promtool),
+        cmocka_unit_test(reads_plausible_process_metrics),
+        cmocka_unit_test(survives_each_failed_allocation),
+        TEST(leaves_a_full_buffer_unchanged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Thousands of rounds against a model that keeps a plain list; many series; every allocation failing. */
-#include "exporter/metric/series.h"
+#include "exporter/metric/series_set.h"
 #include "test/oom.h"
 
 #include <errno.h>
@@ -78,6 +78,25 @@ static int by_name(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
+static ssize_t find(const struct series_set *s, struct str name)
+{
+    return series_set_lookup(s, name, series_hash(name));
+}
+
+static void assert_labels(const struct series_set *s, size_t i, size_t key)
+{
+    struct batch_labels want;
+    struct str got[DS_LABELS];
+    char room[2][32];
+
+    labels_of(key, room, &want);
+    want.value[DS_CLUSTER] = STR("c1");
+    want.value[DS_SCORE_NAME] = STR("cpu");
+    series_labels(s, i, got);
+    for (size_t k = 0; k < DS_LABELS; k++)
+        assert_true(str_eq(got[k], want.value[k]));
+}
+
 static void compare(const struct model *m, const struct batch *b)
 {
     const char *names[KEYS];
@@ -93,11 +112,12 @@ static void compare(const struct model *m, const struct batch *b)
         assert_true(str_eq(series_name(b->set, i), str_of(names[i])));
         assert_true(b->values[i] == m->value[key]);
         assert_int_equal(b->order[i], m->result[key]);
-        assert_int_equal(series_find(b->set, str_of(names[i])), i);
+        assert_int_equal(find(b->set, str_of(names[i])), i);
+        assert_labels(b->set, i, key);
     }
     for (size_t i = 0; i < KEYS; i++)
         if (!m->has[i])
-            assert_int_equal(series_find(b->set, str_of(m->name[i])), -1);
+            assert_int_equal(find(b->set, str_of(m->name[i])), -1);
 }
 
 /* The keys of the next round: mostly those of the last, in the same order, shuffled, or with some changes. */
@@ -190,7 +210,7 @@ static double time_rounds(size_t n)
 }
 
 /* Five times the series may take five times the time and somewhat more, not twenty-five times. */
-static void cost_grows_with_the_series(void **state)
+static void costs_in_proportion_to_the_series(void **state)
 {
     double some = time_rounds(20000), many = time_rounds(100000);
 
@@ -232,7 +252,7 @@ static struct batch *seal_many(struct batch_builder *b, size_t from, size_t n)
 }
 
 /* After a round that ended for lack of memory the next one is as if it had not been. */
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     FOR_EACH_ALLOCATION_FAILURE(n)
@@ -259,8 +279,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_a_plain_list),
-        cmocka_unit_test(cost_grows_with_the_series),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(costs_in_proportion_to_the_series),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

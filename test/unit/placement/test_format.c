@@ -10,6 +10,14 @@ static struct batch *one_series(const char *node, const char *pod)
     return batch_of("cpu", &(struct result){node, pod, 1}, 1);
 }
 
+static int render(const struct dimension_format *f, const struct batch *b, struct buf *into)
+{
+    struct str labels[DS_LABELS];
+
+    series_labels(b->set, 0, labels);
+    return dimension_format_render(f, labels, into);
+}
+
 static void renders(void **state)
 {
     static const struct {
@@ -41,7 +49,7 @@ static void renders(void **state)
         BUF_AUTO(got, 4096);
 
         assert_int_equal(dimension_format_parse(&f, str_of(cases[i].format)), 0);
-        assert_int_equal(dimension_format_render(&f, series_name(b->set, 0), &got), 0);
+        assert_int_equal(render(&f, b, &got), 0);
         assert_int_equal(buf_putc(&got, '\0'), 0);
         assert_string_equal(got.p, cases[i].want);
         assert_int_equal(f.per_series, cases[i].per_series);
@@ -58,7 +66,7 @@ static void a_value_is_never_expanded_again(void **state)
 
     (void)state;
     assert_int_equal(dimension_format_parse(&f, STR("${node}|${pod}")), 0);
-    assert_int_equal(dimension_format_render(&f, series_name(b->set, 0), &got), 0);
+    assert_int_equal(render(&f, b, &got), 0);
     assert_true(str_eq(buf_str(&got), STR("${pod}|${node}${scoreName}")));
     dimension_format_done(&f);
     (void)batch_unref(b);
@@ -76,7 +84,7 @@ static void survives_lack_of_memory(void **state)
         int r = dimension_format_parse(&f, STR("a${node}b${pod}c"));
 
         if (r == 0)
-            r = dimension_format_render(&f, series_name(b->set, 0), &got);
+            r = render(&f, b, &got);
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
         dimension_format_done(&f);
     }

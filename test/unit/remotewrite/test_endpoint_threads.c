@@ -187,14 +187,17 @@ static void all_at_once(void **state)
     struct fake_server *s = fake_new();
     struct endpoint *e = open_endpoint(s, NULL, ", send_health_metrics: true");
     struct endpoint_state st;
+    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
 
     (void)state;
+    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});
     for (int i = 0; i < 200; i++) {
         publish(e, 50 + (size_t)i % 3, START + i);
         if (i % 10 == 0)
             endpoint_withdraw(e, "a", (unix_ms){START + i});
-        endpoint_text(e, STR("up 1\n"), (unix_ms){START + i});
+        metric_set(own, METRIC_SCORERS, LV_NONE, i);
+        endpoint_metrics(e, own, (unix_ms){START + i});
         endpoint_state(e, &st);
     }
     (void)wait_sent(e, 200 * 50);

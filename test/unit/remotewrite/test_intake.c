@@ -4,6 +4,7 @@
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
+#include <math.h>
 
 static const int64_t START = 1760000000000;
 
@@ -66,7 +67,7 @@ static void assert_drained(struct run *r, size_t values, size_t markers)
     assert_int_equal(m, markers);
 }
 
-static void after_a_crash_what_does_not_come_back_ends(void **state)
+static void ends_series_that_do_not_come_back_after_a_crash(void **state)
 {
     char *dir = rw_folder();
     struct run r;
@@ -93,7 +94,7 @@ static void after_a_crash_what_does_not_come_back_ends(void **state)
     rw_folder_done(dir);
 }
 
-static void after_a_crash_other_labels_end_too(void **state)
+static void ends_series_whose_labels_changed_over_a_crash(void **state)
 {
     char *dir = rw_folder();
     struct run r;
@@ -110,7 +111,7 @@ static void after_a_crash_other_labels_end_too(void **state)
     rw_folder_done(dir);
 }
 
-static void a_clean_stop_ends_all_and_forgets(void **state)
+static void ends_every_series_at_a_clean_stop(void **state)
 {
     char *dir = rw_folder();
     struct run r;
@@ -128,7 +129,7 @@ static void a_clean_stop_ends_all_and_forgets(void **state)
     rw_folder_done(dir);
 }
 
-static void the_same_set_writes_no_markers(void **state)
+static void writes_no_markers_for_an_unchanged_set(void **state)
 {
     char *dir = rw_folder();
     struct batch_builder *builder = rw_builder("a");
@@ -148,26 +149,64 @@ static void the_same_set_writes_no_markers(void **state)
     rw_folder_done(dir);
 }
 
-static void own_metrics_as_text(void **state)
+static void sends_own_metrics_and_ends_those_that_disappear(void **state)
 {
-    static const char first[] =
-        "# HELP a b\n# TYPE a gauge\na 1\nb{x=\"with space\"} NaN\nc{y=\"1\"} +Inf\nbroken{ 1\nnonsense\n";
+    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
     char *dir = rw_folder();
     struct run r;
 
     (void)state;
     begin(&r, dir, "");
-    assert_int_equal(intake_text(r.intake, str_of(first), START, START), 0);
-    assert_drained(&r, 3, 0);
-    assert_int_equal(intake_text(r.intake, str_of(first), START + 1, START), 0);
-    assert_drained(&r, 3, 0);
-    assert_int_equal(intake_text(r.intake, STR("a 2\n"), START + 2, START), 0);
-    assert_drained(&r, 1, 2);
+    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
+    metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+    metric_set(own, METRIC_UP, LV("with \"quotes\" and space"), NAN);
+    assert_int_equal(intake_metrics(r.intake, own, START, START), 0);
+    assert_drained(&r, 2, 0);
+    metric_observe(own, METRIC_FETCH_DURATION, LV("a"), 0.3);
+    assert_int_equal(intake_metrics(r.intake, own, START + 1, START), 0);
+    assert_drained(&r, 2 + 19, 0); /* 16 buckets and +Inf, sum, count */
+    metrics_forget(own, "score_name", "a");
+    metric_set(own, METRIC_SCORERS, LV_NONE, 2);
+    assert_int_equal(intake_metrics(r.intake, own, START + 2, START), 0);
+    assert_drained(&r, 2, 19);
     end(&r);
     rw_folder_done(dir);
 }
 
-static void active_file_cut_or_flipped_is_refused(void **state)
+/* The samples that a receiver gets, as `name{label="value",...} value timestamp`. */
+static void sends_own_metrics_with_names_labels_and_values(void **state)
+{
+    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
+    BUF_AUTO(text, 1 << 16);
+    char *dir = rw_folder();
+    struct record *record;
+    struct str payload;
+    struct run r;
+
+    (void)state;
+    begin(&r, dir, "");
+    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
+    metric_add(own, METRIC_REQUESTS, LV("a\\b", "success"), 3);
+    metric_observe(own, METRIC_FETCH_DURATION, LV("a"), 0.3);
+    assert_int_equal(intake_metrics(r.intake, own, 7, 7), 0);
+    record = queue_pick(r.queue, START);
+    assert_non_null(record);
+    assert_int_equal(queue_payload(r.queue, record, &payload), 0);
+    assert_int_equal(body_print(payload, &text), 0);
+    assert_int_equal(buf_putc(&text, '\0'), 0);
+    assert_non_null(
+        strstr(text.p, "dynamic_scoring_requests_total{score_name=\"a\\\\b\",status=\"success\"} 3 7\n"));
+    assert_non_null(strstr(text.p, "fetch_duration_seconds_bucket{le=\"0.25\",score_name=\"a\"} 0 7\n"));
+    assert_non_null(strstr(text.p, "fetch_duration_seconds_bucket{le=\"0.5\",score_name=\"a\"} 1 7\n"));
+    assert_non_null(strstr(text.p, "fetch_duration_seconds_bucket{le=\"+Inf\",score_name=\"a\"} 1 7\n"));
+    assert_non_null(strstr(text.p, "fetch_duration_seconds_count{score_name=\"a\"} 1 7\n"));
+    assert_non_null(strstr(text.p, "fetch_duration_seconds_sum{score_name=\"a\"} 0.2"));
+    queue_put_back(r.queue, record);
+    end(&r);
+    rw_folder_done(dir);
+}
+
+static void refuses_a_damaged_active_file(void **state)
 {
     struct batch *b = rw_batch("a", 3, START);
     struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
@@ -195,23 +234,28 @@ static void active_file_cut_or_flipped_is_refused(void **state)
     (void)batch_unref(b);
 }
 
-static void without_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct batch *first = rw_batch("a", 5, START), *second = rw_batch("a", 4, START + 1);
+    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
     char *dir = rw_folder();
     struct run r;
 
     (void)state;
+    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
+    metric_observe(own, METRIC_FETCH_DURATION, LV("a"), 0.3);
     begin(&r, dir, "");
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         int a = intake_publish(r.intake, first, START), b = intake_publish(r.intake, second, START + 1);
         int c = intake_withdraw(r.intake, STR("a"), START + 2, START + 2);
+        int d = intake_metrics(r.intake, own, START + 3, START + 3);
 
         assert_true(a == 0 || a == -ENOMEM);
         assert_true(b == 0 || b == -ENOMEM);
         assert_true(c == 0 || c == -ENOMEM);
-        assert_true((a == 0 && b == 0 && c == 0) || oom_happened());
+        assert_true(d == 0 || d == -ENOMEM);
+        assert_true((a == 0 && b == 0 && c == 0 && d == 0) || oom_happened());
     }
     end(&r);
     (void)batch_unref(first);
@@ -222,13 +266,14 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_a_crash_what_does_not_come_back_ends),
-        cmocka_unit_test(after_a_crash_other_labels_end_too),
-        cmocka_unit_test(a_clean_stop_ends_all_and_forgets),
-        cmocka_unit_test(the_same_set_writes_no_markers),
-        cmocka_unit_test(own_metrics_as_text),
-        cmocka_unit_test(active_file_cut_or_flipped_is_refused),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(ends_series_that_do_not_come_back_after_a_crash),
+        cmocka_unit_test(ends_series_whose_labels_changed_over_a_crash),
+        cmocka_unit_test(ends_every_series_at_a_clean_stop),
+        cmocka_unit_test(writes_no_markers_for_an_unchanged_set),
+        cmocka_unit_test(sends_own_metrics_and_ends_those_that_disappear),
+        cmocka_unit_test(sends_own_metrics_with_names_labels_and_values),
+        cmocka_unit_test(refuses_a_damaged_active_file),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);

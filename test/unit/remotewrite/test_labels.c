@@ -4,50 +4,56 @@
 
 #include <errno.h>
 
-/* Name, what the endpoint says beside its URL, and the labels as they are sent; NULL: left out; "!": not valid. */
+/* Labels, the endpoint's configuration apart from its URL, and the labels sent; NULL: dropped; "!": invalid. */
 static const struct {
-    const char *name, *config, *labels;
+    const char *given, *config, *labels;
 } cases[] = {
     {"up", "", "__name__=up;"},
-    {"up{}", "", "__name__=up;"},
-    {"m{b=\"2\",a=\"1\"}", "", "__name__=m;a=1;b=2;"},
-    {"m{a=\"\",b=\"2\"}", "", "__name__=m;b=2;"},
-    {"m{a=\"x\\\"y\\\\z\\nq\"}", "", "__name__=m;a=x\"y\\z\nq;"},
-    {"m{a=\"1\",}", "", "__name__=m;a=1;"},
-    {"m{A=\"1\",_=\"2\",a=\"3\"}", "", "A=1;_=2;__name__=m;a=3;"},
-    {"m{a=\"1\",a=\"2\"}", "", "!"},
-    {"{a=\"1\"}", "", "!"},
-    {"m{a=\"1\"", "", "!"},
-    {"m{a=\"1\"}x", "", "!"},
-    {"m{a=1}", "", "!"},
-    {"m{a=\"1}", "", "!"},
-    {"m{=\"1\"}", "", "!"},
+    {"m;b=2;a=1", "", "__name__=m;a=1;b=2;"},
+    {"m;a=;b=2", "", "__name__=m;b=2;"},
+    {"m;a=x\"y\\z\nq", "", "__name__=m;a=x\"y\\z\nq;"},
+    {"m;A=1;_=2;a=3", "", "A=1;_=2;__name__=m;a=3;"},
+    {"m;a=1;a=2", "", "!"},
+    {";a=1", "", "!"},
+    {"m;=1", "", "!"},
     /* a series' own labels win, and an empty one of its own counts as there */
-    {"m{a=\"1\"}", ", external_labels: {a: \"9\", b: \"8\"}", "__name__=m;a=1;b=8;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{action: labeldrop, regex: a}]", "__name__=m;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{action: labeldrop, regex: __name__}]", "!"},
-    {"m{ab=\"1\",b=\"2\"}", ", write_relabel_configs: [{action: labelkeep, regex: '__name__|b'}]",
-     "__name__=m;b=2;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{action: drop, source_labels: [__name__, a], regex: 'm;1'}]",
-     NULL},
-    {"m{a=\"12\"}", ", write_relabel_configs: [{action: drop, source_labels: [a], regex: '1'}]",
+    {"m;a=1", ", external_labels: {a: \"9\", b: \"8\"}", "__name__=m;a=1;b=8;"},
+    {"m;a=1", ", write_relabel_configs: [{action: labeldrop, regex: a}]", "__name__=m;"},
+    {"m;a=1", ", write_relabel_configs: [{action: labeldrop, regex: __name__}]", "!"},
+    {"m;ab=1;b=2", ", write_relabel_configs: [{action: labelkeep, regex: '__name__|b'}]", "__name__=m;b=2;"},
+    {"m;a=1", ", write_relabel_configs: [{action: drop, source_labels: [__name__, a], regex: 'm;1'}]", NULL},
+    {"m;a=12", ", write_relabel_configs: [{action: drop, source_labels: [a], regex: '1'}]",
      "__name__=m;a=12;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '2|3'}]", NULL},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '1|3'}]",
+    {"m;a=1", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '2|3'}]", NULL},
+    {"m;a=1", ", write_relabel_configs: [{action: keep, source_labels: [a], regex: '1|3'}]",
      "__name__=m;a=1;"},
-    {"m{a=\"1-2\"}",
+    {"m;a=1-2",
      ", write_relabel_configs: [{source_labels: [a], regex: '(.)-(.)', target_label: 'n$1', replacement: "
      "'${2}x$1$$$3'}]",
      "__name__=m;a=1-2;n1=2x1$;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{source_labels: [a], target_label: b}]", "__name__=m;a=1;b=1;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{source_labels: [a], regex: '2', target_label: b}]",
+    {"m;a=1", ", write_relabel_configs: [{source_labels: [a], target_label: b}]", "__name__=m;a=1;b=1;"},
+    {"m;a=1", ", write_relabel_configs: [{source_labels: [a], regex: '2', target_label: b}]",
      "__name__=m;a=1;"},
-    {"m{a=\"1\"}", ", write_relabel_configs: [{target_label: a, replacement: ''}]", "__name__=m;"},
-    {"m{ds_a=\"1\"}", ", write_relabel_configs: [{action: labelmap, regex: 'ds_(.*)'}]",
-     "__name__=m;a=1;ds_a=1;"},
+    {"m;a=1", ", write_relabel_configs: [{target_label: a, replacement: ''}]", "__name__=m;"},
+    {"m;ds_a=1", ", write_relabel_configs: [{action: labelmap, regex: 'ds_(.*)'}]", "__name__=m;a=1;ds_a=1;"},
 };
 
-static int pack(const char *name, const char *config, struct buf *into)
+/* Adds the metric's name and labels of `name;a=1;b=2`, which must outlive the list. */
+static int add_labels(struct label_list *l, const char *text)
+{
+    const char *p = text + strcspn(text, ";");
+    int r = label_list_add(l, STR("__name__"), (struct str){text, (size_t)(p - text)});
+
+    while (r == 0 && *p++) {
+        size_t name = strcspn(p, "="), end = strcspn(p, ";");
+
+        r = label_list_add(l, (struct str){p, name}, (struct str){p + name + 1, end - name - 1});
+        p += end;
+    }
+    return r;
+}
+
+static int pack(const char *labels, const char *config, struct buf *into)
 {
     char yaml[1024];
     struct rw_endpoint_config *c;
@@ -57,24 +63,25 @@ static int pack(const char *name, const char *config, struct buf *into)
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
     c = rw_endpoint(yaml);
     assert_int_equal(label_list_init(&l), 0);
-    r = labels_pack(&l, str_of(name), c, into);
+    label_list_reset(&l);
+    r = add_labels(&l, labels) ?: labels_pack(&l, c, into);
     label_list_done(&l);
     (void)rw_endpoint_config_unref(c);
     return r;
 }
 
-static void table(void **state)
+static void packs_sorted_labels_after_the_rules(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         BUF_AUTO(bytes, 1 << 20);
         BUF_AUTO(text, 1 << 20);
-        int r = pack(cases[i].name, cases[i].config, &bytes);
+        int r = pack(cases[i].given, cases[i].config, &bytes);
         Rw__V1__TimeSeries *s;
 
         if (!cases[i].labels || *cases[i].labels == '!') {
             if (r != (cases[i].labels ? -EINVAL : 0))
-                fail_msg("%s %s: %d", cases[i].name, cases[i].config, r);
+                fail_msg("%s %s: %d", cases[i].given, cases[i].config, r);
             continue;
         }
         assert_int_equal(r, 1);
@@ -87,20 +94,20 @@ static void table(void **state)
     }
 }
 
-static void too_many(void **state)
+static void refuses_too_many_labels(void **state)
 {
     BUF_AUTO(name, 1 << 20);
     BUF_AUTO(bytes, 1 << 20);
 
     (void)state;
-    assert_int_equal(buf_puts(&name, "m{"), 0);
+    assert_int_equal(buf_puts(&name, "m"), 0);
     for (int i = 0; i < LABELS_MAX; i++)
-        assert_int_equal(buf_printf(&name, "l%d=\"v\",", i), 0);
-    assert_int_equal(buf_put(&name, "}", 2), 0);
+        assert_int_equal(buf_printf(&name, ";l%d=v", i), 0);
+    assert_int_equal(buf_putc(&name, '\0'), 0);
     assert_int_equal(pack(name.p, "", &bytes), -EFBIG);
 }
 
-static void series_made_alike_by_rules_are_sent_once(void **state)
+static void keeps_the_first_of_series_that_rules_merge(void **state)
 {
     struct batch *b = rw_batch("score", 10, 1);
     struct rw_endpoint_config *c = rw_endpoint(
@@ -120,7 +127,7 @@ static void series_made_alike_by_rules_are_sent_once(void **state)
     (void)batch_unref(b);
 }
 
-static void missing(void **state)
+static void finds_the_series_that_are_missing(void **state)
 {
     struct batch *a = rw_batch("score", 10, 1), *b = rw_batch("score", 7, 1),
                  *other = rw_batch("other", 3, 1);
@@ -159,10 +166,10 @@ static void missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(series_made_alike_by_rules_are_sent_once),
-        cmocka_unit_test(missing),
+        cmocka_unit_test(packs_sorted_labels_after_the_rules),
+        cmocka_unit_test(refuses_too_many_labels),
+        cmocka_unit_test(keeps_the_first_of_series_that_rules_merge),
+        cmocka_unit_test(finds_the_series_that_are_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

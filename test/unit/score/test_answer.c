@@ -24,16 +24,14 @@ static void describe(const struct batch *b, struct buf *into)
         struct str labels[DS_LABELS];
         bool first = true;
         char number[NUM_MAX];
-        series_name_labels(series_name(b->set, i), labels);
+        series_labels(b->set, i, labels);
         if (i)
             assert_int_equal(buf_putc(into, ' '), 0);
         for (size_t k = 0; k < DS_LABELS; k++) {
-            char *to;
             if (labels[k].n == 0 || ds_label_sources[k].n == 0)
                 continue;
             assert_int_equal(buf_printf(into, "%s%s:", first ? "" : ",", ds_label_sources[k].p), 0);
-            assert_int_equal(buf_room(into, labels[k].n, &to), 0);
-            into->n += series_unescape(labels[k], to);
+            assert_int_equal(buf_put_str(into, labels[k]), 0);
             first = false;
         }
         assert_int_equal(buf_printf(into, "=%.*s", (int)num_put_double(number, b->values[i]), number), 0);

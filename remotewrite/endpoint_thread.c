@@ -1,0 +1,273 @@
+/* The thread of an endpoint: takes items from the inbox into the queue and runs the sender. */
+#include "remotewrite/endpoint_internal.h"
+
+#include <errno.h>
+
+enum {
+    TICK_MS = 1000,
+    MEMORY_BYTES = 8 << 20,
+    SEGMENT_MAX = 16 << 20,
+    SEGMENT_MIN = 64 << 10,
+    NO_SPOOL_BYTES = 64 << 20,
+    DROP_LOG_MS = 60 * 1000,
+};
+
+/* Lock held. Durations not yet fetched stay in front of the new ones; those that do not fit are lost. */
+static void copy_sender_stats(struct sender_stats *to, struct sender_stats *from)
+{
+    struct sender_stats copy = *from;
+    size_t old = to->n_durations, more = size_min(from->n_durations, SENDER_DURATIONS - old);
+
+    memcpy(copy.durations, to->durations, old * sizeof(copy.durations[0]));
+    memcpy(copy.durations + old, from->durations, more * sizeof(copy.durations[0]));
+    copy.n_durations = old + more;
+    from->n_durations = 0;
+    *to = copy;
+}
+
+static void thread_publish_state(struct endpoint *e)
+{
+    struct endpoint_state *to = &e->state;
+    struct queue_stats queue;
+    bool news;
+
+    (void)pthread_mutex_lock(&e->lock);
+    queue_count_drop(e->queue, DROP_BUSY, e->busy);
+    e->busy = 0;
+    queue_stats(e->queue, &queue);
+    news = !to->ready || memcmp(&queue, &to->queue, sizeof(queue)) != 0 ||
+           memcmp(&to->sender, sender_stats(e->sender), offsetof(struct sender_stats, durations)) != 0;
+    copy_sender_stats(&to->sender, sender_stats(e->sender));
+    to->queue = queue;
+    to->found = e->found;
+    to->spool_bytes = e->spool ? spool_bytes(e->spool) : 0;
+    to->series = intake_series(e->intake);
+    to->has_spool = e->spool != NULL;
+    to->ready = true;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (news && e->changed)
+        e->changed(e->arg);
+}
+
+/* One line for a burst of drops, and one a minute while they continue. */
+static void log_drops(struct endpoint *e)
+{
+    struct queue_stats s;
+    uint64_t total = 0;
+    mono_ms now = loop_now(e->loop);
+    const char *why = "";
+
+    queue_stats(e->queue, &s);
+    for (unsigned i = 0; i < DROPS; i++) {
+        if (i == DROP_REJECTED || i == DROP_INVALID) /* logged where they happen */
+            continue;
+        total += s.dropped[i];
+        why = s.dropped[i] ? queue_drop_words[i] : why;
+    }
+    if (total == e->drops_logged ||
+        (e->drops_logged && mono_before(now, mono_add(e->drops_logged_at, DROP_LOG_MS))))
+        return;
+    log_error("samples dropped", L_STR("remote_name", e->config->name), L_STR("reason", why),
+              L_INT("samples", total - e->drops_logged));
+    e->drops_logged = total;
+    e->drops_logged_at = now;
+}
+
+static void log_disk(struct endpoint *e)
+{
+    struct queue_stats s;
+
+    queue_stats(e->queue, &s);
+    if (s.disk_error < 0 && !e->disk_failing)
+        log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
+                  L_STR("dir", e->dir), L_ERR(s.disk_error));
+    else if (s.disk_error == 0 && e->disk_failing)
+        log_info("spool is writable again", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+    e->disk_failing = s.disk_error < 0;
+}
+
+static void thread_on_sender_changed(void *arg)
+{
+    struct endpoint *e = arg;
+
+    thread_publish_state(e);
+    if (e->stopping && sender_done(e->sender))
+        loop_stop(e->loop);
+}
+
+static void thread_take_item(struct endpoint *e, struct endpoint_item *i)
+{
+    int64_t now = loop_wall(e->loop).ms;
+    int r;
+
+    if (i->batch)
+        r = intake_publish(e->intake, i->batch, now);
+    else if (i->withdraw)
+        r = intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms, now);
+    else
+        r = intake_metrics(e->intake, i->metrics, i->at.ms, now);
+    if (r < 0)
+        log_error("samples not queued", L_STR("remote_name", e->config->name), L_ERR(r));
+}
+
+static void thread_on_flush_end(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
+}
+
+static void thread_begin_stop(struct endpoint *e, int64_t flush_ms, bool markers)
+{
+    e->stopping = true;
+    if (markers)
+        intake_stop(e->intake, loop_wall(e->loop).ms);
+    if (loop_timer_set(e->loop, &e->flush, mono_add(loop_now(e->loop), flush_ms)) < 0)
+        loop_stop(e->loop);
+    sender_hurry(e->sender);
+}
+
+static void thread_on_wake(struct post *p)
+{
+    struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
+    struct endpoint_item *list, *next;
+    bool stop, markers;
+    int64_t flush_ms;
+
+    (void)pthread_mutex_lock(&e->lock);
+    list = e->inbox;
+    e->inbox = NULL;
+    e->inbox_end = &e->inbox;
+    e->inbox_bytes = e->inbox_items = 0;
+    e->woken = false;
+    stop = e->stop;
+    markers = e->markers;
+    flush_ms = e->flush_ms;
+    (void)pthread_mutex_unlock(&e->lock);
+    for (; list; list = next) {
+        next = list->next;
+        thread_take_item(e, list);
+        endpoint_item_free(list);
+    }
+    if (stop && !e->stopping)
+        thread_begin_stop(e, flush_ms, markers);
+    log_disk(e);
+    log_drops(e);
+    sender_kick(e->sender);
+}
+
+static void thread_on_tick(struct timer *t)
+{
+    struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
+    int64_t now = loop_wall(e->loop).ms;
+
+    intake_grace(e->intake, now);
+    queue_expire(e->queue, now);
+    queue_save_position(e->queue, true);
+    log_drops(e);
+    sender_kick(e->sender);
+    if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), TICK_MS)) < 0)
+        log_error("endpoint timer not set: out of memory", L_STR("remote_name", e->config->name));
+}
+
+static size_t segment_bytes(uint64_t max_bytes)
+{
+    uint64_t n = max_bytes / 8;
+
+    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
+}
+
+static void thread_open_spool(struct endpoint *e)
+{
+    int r = e->dir ? spool_new(&e->spool, e->dir, segment_bytes(e->config->max_spool_bytes)) : 0;
+
+    if (!e->dir)
+        log_warn("no storage path: pending samples are kept in memory and lost at a restart",
+                 L_STR("remote_name", e->config->name));
+    else if (r < 0)
+        log_error(r == -EBUSY ? "spool is in use by another process, keeping samples in memory"
+                              : "cannot open the spool, keeping samples in memory",
+                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(r));
+}
+
+static int thread_open_queue(struct endpoint *e)
+{
+    const struct rw_endpoint_config *c = e->config;
+    struct queue_options o = {
+        .spool = e->spool,
+        .max_bytes = !e->spool && !c->max_spool_given ? NO_SPOOL_BYTES : c->max_spool_bytes,
+        .policy = c->full_policy,
+        .age_limit_ms = c->sample_age_limit_ms,
+        .memory_bytes = MEMORY_BYTES,
+    };
+    struct queue_stats s;
+    int r = queue_new(&e->queue, &o, &e->found);
+
+    if (r < 0)
+        return r;
+    queue_stats(e->queue, &s);
+    if (s.records || e->found.damaged_places || e->found.torn_bytes)
+        log_info("spool read", L_STR("remote_name", c->name), L_INT("samples", s.samples),
+                 L_INT("records", s.records), L_INT("damaged_bytes", e->found.damaged_bytes),
+                 L_INT("torn_bytes", e->found.torn_bytes));
+    return intake_new(&e->intake, c, e->queue, e->spool);
+}
+
+static int thread_open(struct endpoint *e)
+{
+    struct sender_options o = {.config = e->config,
+                               .loop = e->loop,
+                               .transport = e->transport,
+                               .changed = thread_on_sender_changed,
+                               .arg = e};
+    int r;
+
+    thread_open_spool(e);
+    r = thread_open_queue(e);
+    if (r < 0 && e->spool && r != -ENOMEM) {
+        log_error("cannot read the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
+                  L_STR("dir", e->dir), L_ERR(r));
+        e->spool = spool_free(e->spool);
+        r = thread_open_queue(e);
+    }
+    o.queue = e->queue;
+    return r < 0 ? r : sender_new(&e->sender, &o);
+}
+
+static void thread_close(struct endpoint *e)
+{
+    struct queue_stats s;
+
+    e->sender = sender_free(e->sender);
+    if (e->queue) {
+        queue_stats(e->queue, &s);
+        queue_save_position(e->queue, true);
+        if (s.samples)
+            LOG_AT(e->spool ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+                   e->spool ? "samples remain in the spool for the next start" : "samples lost: no spool",
+                   L_STR("remote_name", e->config->name), L_INT("samples", s.samples));
+    }
+    e->intake = intake_free(e->intake);
+    e->queue = queue_free(e->queue);
+    e->spool = spool_free(e->spool);
+}
+
+void *endpoint_thread_run(void *arg)
+{
+    struct endpoint *e = arg;
+    int r = thread_open(e);
+
+    if (r == 0) {
+        thread_on_tick(&e->tick);
+        r = loop_run(e->loop);
+    }
+    if (r < 0)
+        log_error("endpoint failed", L_STR("remote_name", e->config->name), L_ERR(r));
+    thread_close(e);
+    return NULL;
+}
+
+void endpoint_thread_init(struct endpoint *e)
+{
+    e->wake.fn = thread_on_wake;
+    e->tick.fn = thread_on_tick;
+    e->flush.fn = thread_on_flush_end;
+}
