@@ -160,7 +160,7 @@ static const char *read_config(const struct probe *p, struct str body, struct ap
         return "OutOfMemory";
     }
     memcpy(why, made.why, sizeof(made.why));
-    return made.reason == EFFECTIVE_OK || made.of_spec ? NULL
+    return made.reason == EFFECTIVE_OK || made.only_spec_is_wrong ? NULL
            : made.reason == EFFECTIVE_TOKEN_HOST       ? "TokenHostNotAllowed"
                                                        : "InvalidConfig";
 }

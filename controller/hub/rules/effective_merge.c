@@ -1,4 +1,4 @@
-/* Whose word counts for each field. */
+/* Which document wins for each field. */
 #include "controller/hub/rules/effective_internal.h"
 
 #include <errno.h>
@@ -43,11 +43,10 @@ static void merge_sources(struct merged *m)
 {
     size_t n = m->api && m->api->n_sources ? m->api->n_sources : m->spec->own.n_sources;
 
-    m->sources_said = n > 0;
+    m->has_sources = n > 0;
     for (size_t i = 0; i < n; i++) {
         struct source_spec s = merge_source(m, i);
 
-        /* One of type None adds nothing to the data. */
         if (s.kind == SOURCE_KIND_NONE)
             continue;
         m->index[m->n_sources] = i;
@@ -71,11 +70,10 @@ static void merge_scoring(struct merged *m)
 static void merge_names(struct merged *m, const char *name)
 {
     const struct api_config *own = &m->spec->own, *api = m->api;
-
     const char *api_name = api ? api->name : NULL;
 
     m->name = api_name ?: own->name ?: name;
-    /* spec.name is another spelling of the score's name. What /config calls itself is one for want of any. */
+    /* spec.name is an alias of the score's name; the name of /config is the last resort. */
     m->score_name = (api ? api->scoring.score_name : NULL) ?: own->scoring.score_name ?: own->name ?: api_name;
     if (!m->score_name && m->spec->mode == SYNC_NONE)
         m->score_name = name;

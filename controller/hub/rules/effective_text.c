@@ -1,36 +1,37 @@
-/* The summary as agents read it. */
+/* Writes the summary as agents read it. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
 
-/* An object in the making: the first failure stays. */
-struct making {
+/* An object under construction, and the first error. */
+struct text_object {
     json_t *o;
     int r;
 };
 
-static void set(struct making *m, const char *key, json_t *value)
+static void text_set(struct text_object *m, const char *key, json_t *value)
 {
     if (json_object_set_new(m->o, key, value) < 0)
         m->r = m->r ?: -ENOMEM;
 }
 
-/* What is missing is left out, so that the summary's reader says so. */
-static void set_text(struct making *m, const char *key, const char *s)
+/* A missing value is left out, for effective_check() to report. */
+static void text_set_string(struct text_object *m, const char *key, const char *s)
 {
     if (s)
-        set(m, key, json_string(s));
+        text_set(m, key, json_string(s));
 }
 
-static void set_secret(struct making *m, const char *name_key, const char *key_key, struct token_ref ref)
+static void text_set_secret(struct text_object *m, const char *name_key, const char *key_key,
+                            struct token_ref ref)
 {
-    set_text(m, name_key, cstr(ref.name));
-    set_text(m, key_key, cstr(ref.key));
+    text_set_string(m, name_key, cstr(ref.name));
+    text_set_string(m, key_key, cstr(ref.key));
 }
 
-static void set_endpoint(struct making *m, const char *key, const char *host, const char *path,
-                         const json_t *params)
+static void text_set_endpoint(struct text_object *m, const char *key, const char *host, const char *path,
+                              const json_t *params)
 {
     BUF_AUTO(url, SUMMARY_MAX_BYTES);
     int r;
@@ -41,28 +42,28 @@ static void set_endpoint(struct making *m, const char *key, const char *host, co
     if (r == 0 && params)
         r = url_add_params(&url, params);
     if (r == 0)
-        set(m, key, json_stringn(url.p, url.n));
+        text_set(m, key, json_stringn(url.p, url.n));
     m->r = m->r ?: r;
 }
 
-static void set_source(struct making *m, const struct source_spec *s, const char *query)
+static void text_set_source(struct text_object *m, const struct source_spec *s, const char *query)
 {
-    set_text(m, "sourceType", "Prometheus");
-    set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
-    set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
-    set_text(m, "sourceQuery", query);
-    set(m, "sourceRange", json_integer(s->range_s));
-    set(m, "sourceStep", json_integer(s->step_s));
+    text_set_string(m, "sourceType", "Prometheus");
+    text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
+    text_set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
+    text_set_string(m, "sourceQuery", query);
+    text_set(m, "sourceRange", json_integer(s->range_s));
+    text_set(m, "sourceStep", json_integer(s->step_s));
 }
 
-static void set_no_source(struct making *m)
+static void text_set_no_source(struct text_object *m)
 {
-    set_text(m, "sourceType", "None");
-    set_text(m, "sourceEndpoint", "");
-    set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", (struct token_ref){0});
-    set_text(m, "sourceQuery", "");
-    set(m, "sourceRange", json_integer(0));
-    set(m, "sourceStep", json_integer(0));
+    text_set_string(m, "sourceType", "None");
+    text_set_string(m, "sourceEndpoint", "");
+    text_set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", (struct token_ref){0});
+    text_set_string(m, "sourceQuery", "");
+    text_set(m, "sourceRange", json_integer(0));
+    text_set(m, "sourceStep", json_integer(0));
 }
 
 static bool same_text(const char *a, const char *b)
@@ -70,7 +71,7 @@ static bool same_text(const char *a, const char *b)
     return strcmp(cstr(a), cstr(b)) == 0;
 }
 
-/* Whether one request form fits both: then agents that know of one source only get both queries. */
+/* Whether both differ in the query alone: joined by `;`, they are one source, which older agents understand, too. */
 static bool same_place(const struct source_spec *a, const struct source_spec *b)
 {
     return same_text(a->host, b->host) && same_text(a->path, b->path) && a->range_s == b->range_s &&
@@ -78,8 +79,8 @@ static bool same_place(const struct source_spec *a, const struct source_spec *b)
            same_text(a->auth.token.key, b->auth.token.key);
 }
 
-/* Whether agents would find the same queries in it, whatever quotes or comments the parts leave open. */
-static bool reads_back(const struct merged *m, struct str joined)
+/* Whether agents split it into the same queries, whatever quotes or comments the parts leave open. */
+static bool splits_back(const struct merged *m, struct str joined)
 {
     size_t at = 0;
 
@@ -94,12 +95,12 @@ static bool reads_back(const struct merged *m, struct str joined)
     return summary_next_query(joined, &at).n == 0;
 }
 
-/* Sets *can and, when it is true, appends the queries of all sources as one. */
-static int join_queries(const struct merged *m, struct buf *into, bool *can)
+/* Appends the queries of all sources as one, if *ret_joined becomes true. */
+static int join_queries(const struct merged *m, struct buf *into, bool *ret_joined)
 {
     int r = 0;
 
-    *can = false;
+    *ret_joined = false;
     for (size_t i = 1; i < m->n_sources; i++)
         if (!same_place(&m->sources[0], &m->sources[i]))
             return 0;
@@ -108,18 +109,18 @@ static int join_queries(const struct merged *m, struct buf *into, bool *can)
 
         r = (i ? buf_putc(into, ';') : 0) ?: buf_put_str(into, query);
     }
-    *can = r == 0 && reads_back(m, buf_str(into));
+    *ret_joined = r == 0 && splits_back(m, buf_str(into));
     return r ?: buf_putc(into, '\0');
 }
 
-static json_t *list_of_sources(const struct merged *m, int *r)
+static json_t *text_sources(const struct merged *m, int *r)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < m->n_sources; i++) {
-        struct making each = {.o = json_object()};
+        struct text_object each = {.o = json_object()};
 
-        set_source(&each, &m->sources[i], m->sources[i].query);
+        text_set_source(&each, &m->sources[i], m->sources[i].query);
         if (json_array_append_new(list, each.o) < 0)
             each.r = each.r ?: -ENOMEM;
         *r = *r ?: each.r;
@@ -127,59 +128,60 @@ static json_t *list_of_sources(const struct merged *m, int *r)
     return list;
 }
 
-/* Sets *list when `sources` is needed too. */
-static void set_sources(struct making *m, const struct merged *from, size_t source, bool all, json_t **list)
+/* Sets *ret_list when `sources` is needed, too. */
+static void text_set_sources(struct text_object *m, const struct merged *from, size_t source, bool all,
+                             json_t **ret_list)
 {
     const struct source_spec *s = &from->sources[source];
     BUF_AUTO(joined, SUMMARY_MAX_BYTES);
-    bool can = false;
+    bool is_joined = false;
 
     if (from->n_sources == 0) {
-        set_no_source(m);
+        text_set_no_source(m);
         return;
     }
     if (all && from->n_sources > 1)
-        m->r = m->r ?: join_queries(from, &joined, &can);
-    set_source(m, s, can ? joined.p : s->query);
-    if (all && from->n_sources > 1 && !can)
-        *list = list_of_sources(from, &m->r);
+        m->r = m->r ?: join_queries(from, &joined, &is_joined);
+    text_set_source(m, s, is_joined ? joined.p : s->query);
+    if (all && from->n_sources > 1 && !is_joined)
+        *ret_list = text_sources(from, &m->r);
 }
 
-static void set_as_written(struct making *m, const char *key, const json_t *v)
+static void text_set_value(struct text_object *m, const char *key, const json_t *v)
 {
     int64_t n;
 
     if (v && kube_int(v, &n, NULL))
-        set(m, key, json_integer(n));
+        text_set(m, key, json_integer(n));
     else if (v)
-        set(m, key, json_incref((json_t *)(uintptr_t)v));
+        text_set(m, key, json_incref((json_t *)(uintptr_t)v));
 }
 
-static void set_destination(struct making *m, const struct scorer_spec *spec)
+static void text_set_destination(struct text_object *m, const struct scorer_spec *spec)
 {
-    set_text(m, "location", spec->location ?: "Internal");
-    set_text(m, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
-    set_text(m, "scoreDimensionFormat", spec->dimension_format ?: "${scoreName}");
-    set_text(m, "scoreAggregation", spec->aggregation);
-    set_as_written(m, "scoreRange", spec->score_range);
-    set_as_written(m, "fallbackScore", spec->fallback_score);
-    set_as_written(m, "timeout", spec->timeout);
+    text_set_string(m, "location", spec->location ?: "Internal");
+    text_set_string(m, "scoreDestination", spec->destination ?: "AddOnPlacementScore");
+    text_set_string(m, "scoreDimensionFormat", spec->dimension_format ?: "${scoreName}");
+    text_set_string(m, "scoreAggregation", spec->aggregation);
+    text_set_value(m, "scoreRange", spec->score_range);
+    text_set_value(m, "fallbackScore", spec->fallback_score);
+    text_set_value(m, "timeout", spec->timeout);
 }
 
 int merged_summary(json_t **ret, const struct merged *m, size_t source, bool all)
 {
     json_auto_t *o = json_object(), *sources = NULL;
-    struct making to = {.o = o};
+    struct text_object to = {.o = o};
 
-    set_text(&to, "name", m->name);
-    set_text(&to, "scoreName", m->score_name);
-    set_sources(&to, m, source, all, &sources);
-    set_endpoint(&to, "scoringEndpoint", m->scoring.host, m->scoring.path, m->params);
-    set(&to, "scoringInterval", json_integer(m->scoring.interval_s));
-    set_secret(&to, "scoringEndpointAuthName", "scoringEndpointAuthKey", m->scoring.auth.token);
-    set_destination(&to, m->spec);
+    text_set_string(&to, "name", m->name);
+    text_set_string(&to, "scoreName", m->score_name);
+    text_set_sources(&to, m, source, all, &sources);
+    text_set_endpoint(&to, "scoringEndpoint", m->scoring.host, m->scoring.path, m->params);
+    text_set(&to, "scoringInterval", json_integer(m->scoring.interval_s));
+    text_set_secret(&to, "scoringEndpointAuthName", "scoringEndpointAuthKey", m->scoring.auth.token);
+    text_set_destination(&to, m->spec);
     if (sources)
-        set(&to, "sources", json_incref(sources));
+        text_set(&to, "sources", json_incref(sources));
     if (to.r < 0)
         return to.r;
     *ret = json_incref(o);

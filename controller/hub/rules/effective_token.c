@@ -1,4 +1,4 @@
-/* A token goes where the DynamicScorer says, not where a scoring API would like to have it. */
+/* Where tokens may go: the DynamicScorer decides, not the scoring API. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* One token, and where it may go. */
-struct gate {
+/* A token, and the hosts that it may be sent to. */
+struct token_gate {
     const struct auth *auth;
-    const char *hosts[2]; /* that the DynamicScorer names; NULL for none */
+    const char *hosts[2]; /* in the DynamicScorer; NULL for none */
 };
 
-/* 1 when both are one place; 0; -ENOMEM. */
+/* 1 for the same origin, else 0; -ENOMEM. */
 static int same_origin(const char *origin, const char *url)
 {
     CLEANUP(cleanup_free) char *other = NULL;
@@ -21,7 +21,8 @@ static int same_origin(const char *origin, const char *url)
     return r < 0 ? r : *other && strcmp(origin, other) == 0;
 }
 
-static int is_allowed(const struct gate *g, const char *origin)
+/* 1 or 0; -ENOMEM. */
+static int gate_allows(const struct token_gate *g, const char *origin)
 {
     const json_t *entry;
     int r = 0;
@@ -41,29 +42,21 @@ static int is_allowed(const struct gate *g, const char *origin)
     return r;
 }
 
-static int put_host(struct buf *into, const char *host, const char *origin)
-{
-    return *origin ? buf_puts(into, origin) : problem_quote(str_of(host), into);
-}
-
-static int say(char why[SPEC_WHY_BYTES], const char *host, const char *origin, const char *what,
-               const struct gate *g, const char *fields)
+static int gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, const char *host,
+                        const char *origin, const char *field)
 {
     BUF_AUTO(text, 16384);
-    int r = buf_printf(&text, "/config sends %s to ", what) ?: put_host(&text, host, origin);
+    int r = buf_printf(&text, "the token of Secret %.253s may not be sent to ", g->auth->token.name);
 
-    r = r
-            ?: buf_printf(
-                   &text,
-                   ", but the token of Secret %.253s may only go to hosts that %s.auth.allowedHosts name",
-                   g->auth->token.name, fields);
+    r = r ?: *origin ? buf_puts(&text, origin) : problem_quote(str_of(host), &text);
+    r = r ?: buf_printf(&text, ", which /config names; allow it in %s.auth.allowedHosts", field);
     if (r == 0)
         text_line(why, SPEC_WHY_BYTES, buf_str(&text));
     return r;
 }
 
-/* 1 with the sentence when the token may not go to the host that /config names; 0; or an error. */
-static int gate_refuses(const struct gate *g, const char *host, const char *what, const char *fields,
+/* 1 with the reason when the token may not be sent to the host in /config; 0; -ENOMEM, -EFBIG. field: where the gate is set. */
+static int gate_refuses(const struct token_gate *g, const char *host, const char *field,
                         char why[SPEC_WHY_BYTES])
 {
     CLEANUP(cleanup_free) char *origin = NULL;
@@ -73,10 +66,10 @@ static int gate_refuses(const struct gate *g, const char *host, const char *what
         return 0;
     r = url_origin(host, &origin);
     if (r == 0)
-        r = is_allowed(g, origin);
+        r = gate_allows(g, origin);
     if (r != 0)
         return r < 0 ? r : 0;
-    return say(why, host, origin, what, g, fields) ?: 1;
+    return gate_explain(why, g, host, origin, field) ?: 1;
 }
 
 static int source_refuses(const struct scorer_spec *spec, const struct api_config *synced, size_t i,
@@ -85,16 +78,15 @@ static int source_refuses(const struct scorer_spec *spec, const struct api_confi
     const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                              *fallback = merged_fallback(spec, i);
     enum source_kind kind = api->kind ?: (fallback ? fallback->kind : SOURCE_KIND_UNSAID);
-    char fields[96], at[32];
+    char field[32];
 
     if (!own || kind == SOURCE_KIND_NONE)
         return 0;
-    (void)snprintf(at, sizeof(at), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
+    (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
     if (spec->own.n_sources == 1)
-        (void)snprintf(at, sizeof(at), "spec.source");
-    (void)snprintf(fields, sizeof(fields), "%s.host or %s", at, at);
-    return gate_refuses(&(struct gate){.auth = &own->auth, .hosts = {own->host}}, api->host,
-                        "the source's queries", fields, why);
+        (void)snprintf(field, sizeof(field), "spec.source");
+    return gate_refuses(&(struct token_gate){.auth = &own->auth, .hosts = {own->host}}, api->host, field,
+                        why);
 }
 
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
@@ -108,41 +100,40 @@ bool effective_refuses(const struct scorer_spec *spec, const struct api_config *
     for (size_t i = 0; i < synced->n_sources && r == 0; i++)
         r = source_refuses(spec, synced, i, why);
     if (r == 0)
-        r = gate_refuses(&(struct gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}},
-                         synced->scoring.host, "the scoring requests",
-                         "spec.scoring.host, spec.configURL or spec.scoring", why);
-    /* What could not be judged is not let through. */
+        r = gate_refuses(&(struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}},
+                         synced->scoring.host, "spec.scoring", why);
+    /* Refused when in doubt. */
     if (r < 0)
-        (void)snprintf(why, SPEC_WHY_BYTES, "there is not enough memory to judge where /config sends tokens");
+        (void)snprintf(why, SPEC_WHY_BYTES, "out of memory");
     return r != 0;
 }
 
-/* ---- A summary that is in force ---- */
+/* ---- A summary that is active ---- */
 
-/* What cannot be judged is not let through. */
-static bool lets_through(const struct gate *g, struct token_ref token, const char *endpoint)
+/* False when in doubt. */
+static bool gate_permits(const struct token_gate *g, struct token_ref token, const char *endpoint)
 {
     CLEANUP(cleanup_free) char *origin = NULL;
 
     return strcmp(cstr(g->auth->token.name), token.name) == 0 &&
            strcmp(cstr(g->auth->token.key), token.key) == 0 && url_origin(cstr(endpoint), &origin) == 0 &&
-           is_allowed(g, origin) == 1;
+           gate_allows(g, origin) == 1;
 }
 
-static struct token_ref token_of(const json_t *place, const char *name, const char *key)
+static struct token_ref token_of(const json_t *source, const char *name, const char *key)
 {
-    return (struct token_ref){cstr(kube_str(place, name, NULL)), cstr(kube_str(place, key, NULL))};
+    return (struct token_ref){cstr(kube_str(source, name, NULL)), cstr(kube_str(source, key, NULL))};
 }
 
-static bool source_stays(const struct scorer_spec *spec, const json_t *place)
+static bool source_stays(const struct scorer_spec *spec, const json_t *source)
 {
-    struct token_ref token = token_of(place, "sourceEndpointAuthName", "sourceEndpointAuthKey");
+    struct token_ref token = token_of(source, "sourceEndpointAuthName", "sourceEndpointAuthKey");
     bool stays = !*token.name;
 
     for (size_t i = 0; i < spec->own.n_sources && !stays; i++) {
         const struct source_spec *own = &spec->own.sources[i];
-        stays = lets_through(&(struct gate){.auth = &own->auth, .hosts = {own->host}}, token,
-                             kube_str(place, "sourceEndpoint", NULL));
+        stays = gate_permits(&(struct token_gate){.auth = &own->auth, .hosts = {own->host}}, token,
+                             kube_str(source, "sourceEndpoint", NULL));
     }
     return stays;
 }
@@ -153,18 +144,19 @@ static bool scoring_stays(const struct scorer_spec *spec, const json_t *summary)
     const struct scoring_spec *own = &spec->own.scoring;
 
     return !*token.name ||
-           lets_through(&(struct gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}}, token,
-                        kube_str(summary, "scoringEndpoint", NULL));
+           gate_permits(&(struct token_gate){.auth = &own->auth, .hosts = {own->host, spec->config_url}},
+                        token, kube_str(summary, "scoringEndpoint", NULL));
 }
 
 bool effective_tokens_stay(const struct scorer_spec *spec, struct str summary)
 {
     json_auto_t *o = NULL;
-    const json_t *place;
+    const json_t *source;
     size_t i;
 
     if (kube_json_parse(&o, summary, NULL) < 0 || !source_stays(spec, o) || !scoring_stays(spec, o))
         return false;
-    json_array_foreach(kube_list(o, "sources", NULL), i, place) if (!source_stays(spec, place)) return false;
+    json_array_foreach(kube_list(o, "sources", NULL), i,
+                       source) if (!source_stays(spec, source)) return false;
     return true;
 }

@@ -1,4 +1,4 @@
-/* URLs: what is the same place, and how one is put together. */
+/* URLs: their origin, and how they are built. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/num.h"
 
@@ -8,9 +8,9 @@
 
 enum { ORIGIN_MAX_BYTES = 4096 };
 
-/* libcurl takes "http:/host" and "http:///host" too. User information has no place where a token goes: what is before the `@`
- * makes one host look like another. */
-static bool is_plain(struct str url)
+/* libcurl also accepts "http:/host" and "http:///host". User information is refused, as what precedes the `@` makes one host look like
+ * another. */
+static bool is_plain_url(struct str url)
 {
     size_t n = 0;
 
@@ -26,7 +26,7 @@ static bool is_plain(struct str url)
     return true;
 }
 
-static CURLUcode get_parts(CURLU *u, const char *url, char *parts[3])
+static CURLUcode url_parts(CURLU *u, const char *url, char *parts[3])
 {
     static const CURLUPart which[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
     CURLUcode c = curl_url_set(u, CURLUPART_URL, url, 0);
@@ -36,7 +36,7 @@ static CURLUcode get_parts(CURLU *u, const char *url, char *parts[3])
     return c;
 }
 
-/* The zone of an IPv6 address is a part of its own, and means something only on one machine. */
+/* libcurl keeps the zone of an IPv6 address apart from the host; it is meaningful on one machine only. */
 static bool has_zone(CURLU *u)
 {
     char *zone = NULL;
@@ -46,7 +46,7 @@ static bool has_zone(CURLU *u)
     return has;
 }
 
-static int put_origin(struct buf *into, char *const parts[3])
+static int url_put_origin(struct buf *into, char *const parts[3])
 {
     int r = buf_printf(into, "%s://%s:%s", parts[0], parts[1], parts[2]);
 
@@ -67,9 +67,9 @@ int url_origin(const char *url, char **ret)
     int r = 0;
 
     if (copy && u)
-        c = is_plain(trimmed) ? get_parts(u, copy, parts) : CURLUE_MALFORMED_INPUT;
+        c = is_plain_url(trimmed) ? url_parts(u, copy, parts) : CURLUE_MALFORMED_INPUT;
     if (c == CURLUE_OK && !has_zone(u))
-        r = put_origin(&origin, parts);
+        r = url_put_origin(&origin, parts);
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         curl_free(parts[i]);
     curl_url_cleanup(u);
@@ -110,7 +110,7 @@ static int put_escaped(struct buf *into, struct str s)
     return r;
 }
 
-static int put_value(struct buf *into, const json_t *v)
+static int url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
 
@@ -139,7 +139,7 @@ int url_add_params(struct buf *into, const json_t *params)
 
     if (!names)
         return -ENOMEM;
-    /* A fragment is never sent, and would swallow what follows. */
+    /* A fragment is never sent, and would hide what follows. */
     if (n && fragment)
         buf_truncate(into, (size_t)(fragment - into->p));
     has_query = into->n && memchr(into->p, '?', into->n);
@@ -147,7 +147,7 @@ int url_add_params(struct buf *into, const json_t *params)
     qsort(names, n, sizeof(char *), compare_names);
     for (i = 0; i < n && r == 0; i++) {
         r = buf_putc(into, i || has_query ? '&' : '?') ?: put_escaped(into, str_of(names[i]));
-        r = r ?: buf_putc(into, '=') ?: put_value(into, json_object_get(params, names[i]));
+        r = r ?: buf_putc(into, '=') ?: url_put_value(into, json_object_get(params, names[i]));
     }
     return r;
 }

@@ -188,7 +188,7 @@ static void knows_whose_word_counts(void **state)
 static void says_what_does_not_suffice(void **state)
 {
 #define URL_WANTED "expected an absolute http or https URL with a host"
-#define WAITING    "no configuration has been read from spec.configURL yet, and "
+#define WAITING    "no configuration received from spec.configURL yet: "
     static const struct {
         const char *spec, *config;
         enum effective_reason reason;
@@ -400,7 +400,7 @@ static void bounds_the_summary(void **state)
         CLEANUP(effective_done) struct effective e = make(spec, NULL);
 
         assert_int_equal(e.reason, EFFECTIVE_INCOMPLETE);
-        assert_string_equal(e.why, "spec: the summary would be longer than 256 KiB");
+        assert_string_equal(e.why, "spec: the summary exceeds 256 KiB");
     }
 }
 

@@ -87,21 +87,17 @@ static void says_what_would_allow_it(void **state)
         const char *spec, *config, *why;
     } refused[] = {
         {FULL "," SOURCE, HOST("http://X:80"),
-         "/config sends the source's queries to http://x:80, but the token of Secret prom-token may only go "
-         "to "
-         "hosts that spec.source.host or spec.source.auth.allowedHosts name"},
+         "the token of Secret prom-token may not be sent to http://x:80, "
+         "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL "," SOURCE, HOST("http://me:s3cret@prom:9090"),
-         "/config sends the source's queries to \"http://***@prom:9090\", but the token of Secret prom-token "
-         "may "
-         "only go to hosts that spec.source.host or spec.source.auth.allowedHosts name"},
+         "the token of Secret prom-token may not be sent to \"http://***@prom:9090\", "
+         "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL ",'sources':[{},{'auth':{" TOKEN "}}]", "{'sources':[{},{'host':'http://b'}]}",
-         "/config sends the source's queries to http://b:80, but the token of Secret prom-token may only go "
-         "to "
-         "hosts that spec.sources[1].host or spec.sources[1].auth.allowedHosts name"},
+         "the token of Secret prom-token may not be sent to http://b:80, "
+         "which /config names; allow it in spec.sources[1].auth.allowedHosts"},
         {FULL ",'scoring':{'auth':{" TOKEN "}}", SCORE("https://e"),
-         "/config sends the scoring requests to https://e:443, but the token of Secret prom-token may only "
-         "go "
-         "to hosts that spec.scoring.host, spec.configURL or spec.scoring.auth.allowedHosts name"},
+         "the token of Secret prom-token may not be sent to https://e:443, "
+         "which /config names; allow it in spec.scoring.auth.allowedHosts"},
     };
 
     (void)state;
