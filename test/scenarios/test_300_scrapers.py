@@ -2,10 +2,10 @@
 still answer."""
 
 import asyncio
-import time
 
 from lib.agent import summary
 from lib.fake import results
+from lib.wait import DEADLINE
 
 SCRAPERS, SCRAPES = 300, 5
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -13,39 +13,35 @@ POST = b"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 
 
 async def exchange(reader, writer, request):
-    """One request on a kept connection; the seconds that it took."""
-    started = time.monotonic()
+    """One request on a kept connection."""
     writer.write(request)
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
     assert head.startswith(b"HTTP/1.1 200 "), head
     [length] = [line[16:] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length: ")]
-    assert len(await asyncio.wait_for(reader.readexactly(int(length)), 30)) > 100 or request == POST
-    return time.monotonic() - started
+    assert len(await asyncio.wait_for(reader.readexactly(int(length)), DEADLINE)) > 100 or request == POST
 
 
 async def scraper(port, request, gate):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        took = [await exchange(reader, writer, request)]
+        await exchange(reader, writer, request)
         await gate.wait()  # until all of them are connected
-        took += [await exchange(reader, writer, request) for _ in range(SCRAPES)]
-        return took
+        for _ in range(SCRAPES):
+            await exchange(reader, writer, request)
     finally:
         writer.close()
 
 
 async def all_at_once(port, request):
     gate = asyncio.Barrier(SCRAPERS)
-    return await asyncio.gather(*(scraper(port, request, gate) for _ in range(SCRAPERS)))
+    await asyncio.gather(*(scraper(port, request, gate) for _ in range(SCRAPERS)))
 
 
 def test_none_is_starved(fake, start_agent):
     pairs = [x for i in range(500) for x in ({"node": f"node-{i}", "namespace": "n" * 30}, i / 7)]
     agent = start_agent({"summaries": [summary("s", fake.on("/s", results(*pairs)))]})
     agent.wait_scores("s")
-    took = asyncio.run(all_at_once(agent.port, REQUEST))
-    assert len(took) == SCRAPERS and all(len(t) == 1 + SCRAPES for t in took)
-    assert max(map(max, took)) < 15
+    asyncio.run(all_at_once(agent.port, REQUEST))
     agent.wait_metric("dynamic_scoring_http_requests_total", SCRAPERS * SCRAPES, handler="/metrics", code="200")
 
 
@@ -53,6 +49,5 @@ def test_nor_those_who_post(fake, start_agent):
     """libmicrohttpd 0.9.75 stalls in its epoll mode with many kept connections that POST; each of these goes
     over the loop."""
     agent = start_agent({"summaries": [summary("s", fake.on("/s", results({}, 1)))]}, "--log.level=warn")
-    took = asyncio.run(all_at_once(agent.port, POST))
-    assert all(len(t) == 1 + SCRAPES for t in took) and max(map(max, took)) < 15
+    asyncio.run(all_at_once(agent.port, POST))
     assert agent.wait_scores("s") == [({}, 1)]

@@ -101,7 +101,7 @@ def test_by_signal(agent, text):
     agent.file.write_bytes(text)
     agent.process.send(signal.SIGHUP)
     wait_refused(agent)
-    assert "the one before stays in force" in agent.log()
+    agent.wait_log("the one before stays in force")
 
 
 def test_a_file_that_is_gone(agent):
@@ -112,7 +112,7 @@ def test_a_file_that_is_gone(agent):
 
 
 def test_a_good_file_mends_it(agent, shared):
-    before = agent.metric(GOOD_TIME)
+    before = agent.wait_until(lambda: agent.metric(GOOD_TIME), "the time of the good file")
     agent.write("{")
     assert agent.reload().status == 400
     wait_refused(agent)

@@ -82,7 +82,7 @@ def agent_with_all_of_them():
         scorers = []
         for name, (reply, *_) in {**BAD, **GOOD}.items():
             scoring = fake.on(f"/scoring/{name}", results({}, 1))
-            scorers.append(summary(name, scoring, source=fake.on(f"/{name}", reply), interval=10))
+            scorers.append(summary(name, scoring, source=fake.on(f"/{name}", reply), interval=10, timeout="60s"))
         with running_agent({"summaries": scorers, "limits": {"responseBytes": "4MiB"}}) as agent:
             yield fake, agent, agent.wait_all()
 

@@ -11,10 +11,10 @@ def test_at_once(fake, start_agent):
     agent = start_agent({"summaries": [summary("s", one, interval=600)]})
     assert agent.wait_scores("s") == [({}, 1)]
     agent.apply({"summaries": [summary("s", two, interval=600)]})
-    agent.wait_until(lambda: agent.scores("s") == [({}, 2)], "POST: the new endpoint's scores", deadline=10)
+    agent.wait_until(lambda: agent.scores("s") == [({}, 2)], "POST: the new endpoint's scores")
     agent.write({"summaries": [summary("s", one, interval=500)]})
     agent.process.send(signal.SIGHUP)
-    agent.wait_until(lambda: agent.scores("s") == [({}, 1)], "SIGHUP: the old endpoint's scores", deadline=10)
+    agent.wait_until(lambda: agent.scores("s") == [({}, 1)], "SIGHUP: the old endpoint's scores")
     agent.wait_until(
         lambda: agent.metric("dynamic_scoring_interval_seconds", score_name="s") == 500, "the interval is the new one"
     )

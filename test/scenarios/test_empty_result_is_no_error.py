@@ -14,8 +14,8 @@ def test_empty_is_its_own_state(prometheus, fake, start_agent):
     assert (status["empty"]["state"], status["empty"]["error"]) == ("empty", None)
     assert status["failing"]["state"] == "stale"
     agent.wait_metric("dynamic_scoring_rounds_total", score_name="empty", result="empty")
-    assert agent.metric("dynamic_scoring_up", score_name="empty") == 1
-    assert agent.metric("dynamic_scoring_source_series", score_name="empty") == 0
+    agent.wait_metric_is(1, "dynamic_scoring_up", score_name="empty")
+    agent.wait_metric_is(0, "dynamic_scoring_source_series", score_name="empty")
     assert fake.requests("/empty")[0].json == {"data": []}
 
 
@@ -24,5 +24,6 @@ def test_scores_go_when_the_scorer_has_none(prometheus, fake, start_agent):
     path = fake.on("/s", answer({"results": [{"metric": {}, "score": 1}]}), answer({"results": []}))
     agent = start_agent({"summaries": [summary("s", path, source=prometheus.url, query="vector(1)")]})
     agent.wait_rounds("s", 2)
-    agent.wait_until(lambda: not agent.scores("s"), "the scores have gone", deadline=2)
+    agent.wait_until(lambda: not agent.scores("s"), "the scores have gone")
     assert agent.status("s")["state"] == "ok"
+    assert agent.metric("dynamic_scoring_expired_total", score_name="s") in (None, 0)

@@ -4,8 +4,9 @@ import pytest
 
 from lib.fake import answer, hanging, plain
 from lib.scorers import api_config, distributed, full, own, serve, source, wait_status
+from lib.wait import wait_until
 
-FAST = ("--health-check-timeout=1s", "--unhealthy-threshold=2")
+FAST = ("--health-check-timeout=5s", "--unhealthy-threshold=2")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_a_spec_that_does_not_suffice_either(hub, fake, start_controller):
     hub.apply_scorer("s", full(url, source=source(query="mended")))
     hub.wait_scorer("s", "ConfigSynced", "True")
     hub.wait_scorer("s", "Ready", "True")
-    assert hub.summaries("c1")[0]["sourceQuery"] == "mended"
+    wait_until(lambda: hub.summaries("c1")[0]["sourceQuery"] == "mended", "the mended query is distributed")
 
 
 def test_a_spec_in_none_mode(hub, fake, start_controller):

@@ -2,7 +2,7 @@
 
 from lib.hub import CONFIG, CONFIGS
 from lib.scorers import FINALIZER, allow, distributed, forbid, full, limited_user, patch_work, serve, wait_no_work
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 from lib.work import WORK, WORK_FINALIZER, WORKS
 
 
@@ -66,7 +66,7 @@ def test_it_waits_while_a_delete_is_refused(hub, fake, start_controller):
     assert "c2" in hub.config_condition("Distributed")[2]
     assert finalizers(hub) == [FINALIZER]
     allow(hub, "c2")
-    wait_until(lambda: hub.config() is None, "the config is gone", 90)
+    wait_until(lambda: hub.config() is None, "the config is gone", LONG)
     assert hub.work("c2") is None
 
 

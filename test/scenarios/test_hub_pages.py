@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 
 from lib.scorers import full, in_parallel, limited_user, serve
-from lib.wait import wait_until
+from lib.wait import LONG, eventually, wait_until
 
 ERROR = "bad_data: <script>alert(1)</script> & unexpected end of input"
 DENIED = 'namespaces "dynamic-scoring" is forbidden'
@@ -62,7 +62,7 @@ def report(state):
 def play_agent(hub, cluster, state):
     if state in ("notWritten", "masked"):
         return
-    hub.wait_scores(cluster, "cpu", "other", deadline=60)
+    hub.wait_scores(cluster, "cpu", "other", deadline=LONG)
     if state == "notApplied":
         hub.set_feedback(cluster, None, applied=False, why=DENIED)
     else:
@@ -98,7 +98,7 @@ def pairs_of_scorer(controller):
 def look_at_the_json(controller):
     expected = {c: (TOLD.get(state, state), state in ("ok", "empty")) for c, state in CLUSTERS.items()}
     wait_until(
-        lambda: {c: pair[:2] for c, pair in pairs_of_scorer(controller).items()} == expected, "all are told", 60, 0.2
+        lambda: {c: pair[:2] for c, pair in pairs_of_scorer(controller).items()} == expected, "all are told", LONG, 0.2
     )
     for cluster, (_, _, error) in pairs_of_scorer(controller).items():
         expected = STATES[CLUSTERS[cluster]][1]
@@ -153,10 +153,11 @@ def look_at_the_rest(hub, controller):
 
 def test_who_fails_is_told_in_full(hub, controller):
     look_at_the_json(controller)
-    look_at_the_page(controller)
+    eventually(lambda: look_at_the_page(controller))
     for state in STATES:
-        look_at_a_cluster(controller, next(c for c, s in CLUSTERS.items() if s == state))
-    look_at_the_rest(hub, controller)
+        cluster = next(c for c, s in CLUSTERS.items() if s == state)
+        eventually(lambda c=cluster: look_at_a_cluster(controller, c))
+    eventually(lambda: look_at_the_rest(hub, controller))  # the status is written a little later
     for path in ("scorer", "cluster", "api/v1/scorer", "api/v1/cluster"):
         hostile = urllib.parse.quote('"><script>alert(1)</script>')
         answer = controller.get(f"/{path}?name={hostile}")

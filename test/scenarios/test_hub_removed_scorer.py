@@ -12,14 +12,14 @@ def test_it_leaves_every_list(hub, fake, start_controller):
         hub.wait_scores(c, "cpu", "memory")
     hub.delete_scorer("t")
     for c in clusters:
-        hub.wait_scores(c, "cpu", deadline=10)
+        hub.wait_scores(c, "cpu")
     controller.wait_until(
         lambda: not controller.metrics().all("dynamic_scoring_hub_scorer_ready", scorer="t"), "its metrics are gone"
     )
     asked = len(fake.requests("/t"))
     hub.delete_scorer("s")
     for c in clusters:
-        hub.wait_scores(c, deadline=10)  # a work with an empty list: agents take their scores away
+        hub.wait_scores(c)  # a work with an empty list: agents take their scores away
     assert len(fake.requests("/t")) <= asked + 1  # nor is it asked any more
 
 
@@ -47,5 +47,5 @@ def test_a_changed_spec_counts_at_once(hub, fake, start_controller):
     distributed(hub, fake, start_controller, "--health-check-interval=300s")
     hub.apply_scorer("s", full(fake.url + "/config", scoreDestination="None"))
     hub.apply_scorer("s", full(serve(fake, "/v2", "memory"), scoreDestination="None"))
-    hub.wait_scores("c1", "memory", deadline=5)
+    hub.wait_scores("c1", "memory")
     assert hub.summaries("c1")[0]["scoreDestination"] == "None"

@@ -8,7 +8,7 @@ from lib.agent import running_agent
 from lib.hub import agent_flags, agent_namespace_of, condition_of
 from lib.kube import SCORES, go_program
 from lib.process import BUILD
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 from lib.work import FakeWorkAgent
 
 CLUSTERS = ("cluster1", "cluster2")
@@ -75,12 +75,12 @@ def test_from_kubectl_to_scores(hub, prometheus, start_controller):
 
         apply(hub, url)
         for cluster, agent in agents.items():
-            wait_until(lambda c=cluster: items(hub, c) == {f"{c};n1": 42}, f"{cluster} has its score on the hub", 60)
+            wait_until(lambda c=cluster: items(hub, c) == {f"{c};n1": 42}, f"{cluster} has its score on the hub", LONG)
             assert agent.scores("sample_my_score") == [({"meta": "mean", "node": "n1"}, 42.9)]
             assert condition_of(placement_score(hub, cluster), "Scored")[0] == "True"
 
         # What the agents report comes back to where the operator looks.
-        hub.wait_scorer("sample-scorer", "Scoring", "True", deadline=60)
+        hub.wait_scorer("sample-scorer", "Scoring", "True", deadline=LONG)
         hub.wait_scorer("sample-scorer", "Ready", "True")
         counts = ("selected", "upToDate", "applied", "scoring")
         wait_until(
@@ -93,11 +93,11 @@ def test_from_kubectl_to_scores(hub, prometheus, start_controller):
 
         # A mask takes the score away from one cluster, series and object.
         apply(hub, url, masks='{clusterName: "*2", scoreName: "sample_*"}')
-        wait_until(lambda: placement_score(hub, "cluster2") is None, "the masked cluster's object is gone", 30)
+        wait_until(lambda: placement_score(hub, "cluster2") is None, "the masked cluster's object is gone")
         wait_until(lambda: agents["cluster2"].scores("sample_my_score") == [], "the masked cluster's series are gone")
         assert items(hub, "cluster1") == {"cluster1;n1": 42}
 
         # And with the DynamicScoringConfig all of it goes.
         hub.kubectl("delete", "dynamicscoringconfig", "dynamic-scoring-config", "--timeout=60s")
         assert hub.config() is None and hub.works() == {}
-        wait_until(lambda: placement_score(hub, "cluster1") is None, "no scorers are left", 30)
+        wait_until(lambda: placement_score(hub, "cluster1") is None, "no scorers are left")

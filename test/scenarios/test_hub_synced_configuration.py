@@ -2,6 +2,7 @@
 
 from lib.fake import answer
 from lib.scorers import api_config, distributed, full, own, serve, source, summaries, wait_status
+from lib.wait import wait_until
 
 
 def test_as_users_know_it(hub, fake, start_controller):
@@ -40,8 +41,7 @@ def test_it_is_read_again(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     fake.on("/config", answer(api_config("cpu", source=source(query="rate(x[5m])"))))
     wait_status(hub, "s", lambda s: s["lastSyncedConfig"]["source"]["params"]["query"] == "rate(x[5m])", "it is told")
-    hub.wait_scores("c1", "cpu")
-    assert summaries(hub, "c1")["cpu"]["sourceQuery"] == "rate(x[5m])"
+    wait_until(lambda: summaries(hub, "c1")["cpu"]["sourceQuery"] == "rate(x[5m])", "it is distributed")
 
 
 def test_none_forgets_it(hub, fake, start_controller):

@@ -102,8 +102,8 @@ def test_ready_where_it_works_somewhere(hub, fake, start_controller):
     wait_counts(hub, scoring=1, failing=1)
     words = "1 of 2 clusters cannot apply it: c2: namespaces dynamic-scoring not found"
     for wait in (lambda *a: hub.wait_scorer("s", *a), hub.wait_config):
-        assert wait("Distributed", "False", "ClustersFailing")[2] == words
-        assert wait("Ready", "True")[2] == words
+        wait_until(lambda w=wait: w("Distributed", "False", "ClustersFailing")[2] == words, "Distributed says why")
+        wait_until(lambda w=wait: w("Ready", "True")[2] == words, "Ready says it, too")
     hub.add_cluster("c3")
     wait_counts(hub, selected=3, upToDate=3, silent=1)
     assert hub.scorer_condition("s", "Ready")[0] == "True"

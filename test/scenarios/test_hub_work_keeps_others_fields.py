@@ -1,7 +1,7 @@
 """An update of a ManifestWork leaves all that is others': the work agent's finalizer, labels, annotations, options."""
 
 from lib.fake import answer
-from lib.scorers import api_config, distributed, patch_work, writes
+from lib.scorers import api_config, distributed, patch_work, writes, writes_at_rest
 from lib.wait import wait_until
 from lib.work import WORK_FINALIZER
 
@@ -31,6 +31,7 @@ def test_they_survive_an_update(hub, fake, start_controller):
 
 def test_theirs_alone_cause_no_write(hub, fake, start_controller):
     controller = distributed(hub, fake, start_controller)
+    writes_at_rest(controller)
     patched = writes(controller, operation="patch")
     version = patch_work(hub, "c1", THEIRS)["metadata"]["resourceVersion"]
     hub.add_cluster("c2")

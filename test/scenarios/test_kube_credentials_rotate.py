@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+import time
 
 from lib.agent import summary
 from lib.fake import results
 from lib.kube import CLUSTER, SCORES
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 
 ACCOUNT = f"api/v1/namespaces/{CLUSTER}/serviceaccounts"
 
@@ -35,7 +36,7 @@ def test_token_rotation(kube, fake, start_agent, tmp_path):
     fresh.rename(config.parent / "token")
     kube.delete(f"{ACCOUNT}/first")
     fake.on("/s", results({}, 2))
-    kube.wait_items("a", {"a": 2}, deadline=60)
+    kube.wait_items("a", {"a": 2})
     writer = "system:serviceaccount:cluster1:second"
     wait_until(lambda: kube.items("a") == {"a": 2}, f"{writer} writes")
     assert (config.parent / "token").read_text() not in agent.log()
@@ -54,7 +55,7 @@ def test_certificate_swapped_by_symlink(kube, fake, start_agent, tmp_path):
     agent.wait_until(lambda: kube.reported("a").get("placementError"), "it is refused")
     (tmp_path / "new").symlink_to("hub")
     os.replace(tmp_path / "new", link)
-    kube.wait_items("a", {"a": 1}, deadline=120)
+    kube.wait_items("a", {"a": 1}, deadline=LONG)
     assert kube.find(SCORES.format(CLUSTER) + "/a")
 
 
@@ -75,12 +76,12 @@ def test_two_agents_never_fight(kube, fake, start_agent):
     )
     other.wait_rounds("a", 5)
     assert other.metric("dynamic_scoring_placement_writes_total", operation="status", result="ok") is None
-    versions = set()
+    versions, began = set(), time.monotonic()
     rounds = other.status("a")["rounds"]
     other.wait_until(
         lambda: versions.add(kube.object("a")["metadata"]["resourceVersion"])
         or other.status("a")["rounds"] >= rounds + 6,
-        "six seconds have passed",
+        "six rounds have passed",
     )
-    assert len(versions) <= 5
+    assert len(versions) <= 3 + (time.monotonic() - began) / 3  # each half of validUntil, by either
     assert kube.items("a") == {"a": 1}

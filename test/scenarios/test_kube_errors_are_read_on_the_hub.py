@@ -22,7 +22,7 @@ def test_the_engines_own_words(kube, fake, start_agent):
 
 
 def test_old_scores_stay_with_a_condition_until_they_are_too_old(kube, fake, start_agent):
-    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=2))
+    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=5))
     start_agent({}, *kube.flags())
     kube.wait_items("a", {"a": 1})
     fake.on("/s", plain("overload", 500))
@@ -40,7 +40,7 @@ def test_fallback_score(kube, fake, start_agent):
     """Placement takes a missing score for 0, which beats a negative one."""
     url = fake.on("/s", results({"node": "x"}, 10, {"node": "y"}, 20))
     kube.configure(
-        summary("a", url, interval=1, scoreDimensionFormat="${node}", fallbackScore=-100),
+        summary("a", url, interval=4, scoreDimensionFormat="${node}", fallbackScore=-100),
         summary("never", fake.on("/t", plain("no", 500)), interval=600, fallbackScore=-50),
     )
     agent = start_agent({}, *kube.flags())
@@ -74,14 +74,14 @@ def test_a_user_without_rights_gets_a_clear_word(kube, fake, start_agent):
     agent = start_agent({}, *kube.flags(hub=kube.kubeconfig("nobody")))
     agent.wait_until(lambda: kube.reported("a").get("placementError"), "the report says so")
     assert 'User "nobody" cannot create resource "addonplacementscores"' in kube.reported("a")["placementError"]
-    assert "cannot list" in kube.report()["hubError"]
+    agent.wait_until(lambda: "cannot list" in kube.report()["hubError"], "the report says that it cannot list")
     assert agent.scores("a") == [({}, 1)]
     agent.wait_metric("dynamic_scoring_placement_writes_total", 1, operation="create", result="forbidden")
-    assert agent.metric("dynamic_scoring_kubernetes_up", server="hub") == 0
+    agent.wait_metric_is(0, "dynamic_scoring_kubernetes_up", server="hub")
 
 
 def test_nothing_is_written_while_nothing_changes(kube, fake, start_agent):
-    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=4))
+    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=10))
     agent = start_agent({}, *kube.flags())
     kube.wait_items("a", {"a": 1})
     first = kube.object("a")

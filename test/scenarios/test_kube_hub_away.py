@@ -6,6 +6,7 @@ import pytest
 
 from lib.agent import summary
 from lib.fake import results
+from lib.wait import LONG
 
 
 @pytest.fixture
@@ -26,11 +27,11 @@ def test_away_and_back(paused, fake, start_agent):
         agent.wait_until(lambda v=value: agent.scores("a") == [({}, v)], "scoring goes on")
     agent.wait_until(lambda: agent.metric("dynamic_scoring_kubernetes_up", server="hub") == 0, "it is noticed")
     kube.resume()
-    kube.wait_items("a", {"a": 4}, deadline=90)
-    agent.wait_until(lambda: agent.metric("dynamic_scoring_kubernetes_up", server="hub") == 1, "all is well", 90)
+    kube.wait_items("a", {"a": 4}, deadline=LONG)
+    agent.wait_until(lambda: agent.metric("dynamic_scoring_kubernetes_up", server="hub") == 1, "all is well", LONG)
     agent.wait_until(lambda: agent.metric("dynamic_scoring_placement_behind") == 0, "nothing is behind")
     kube.configure(summary("b", fake.on("/t", results({}, 9)), interval=600))
-    kube.wait_items("b", {"b": 9}, deadline=90)
+    kube.wait_items("b", {"b": 9}, deadline=LONG)
     kube.wait_gone("a")
 
 
@@ -41,7 +42,7 @@ def test_away_at_the_start(paused, fake, start_agent):
     agent = start_agent({}, *kube.flags())
     assert agent.get("/metrics").status == 200
     kube.resume()
-    kube.wait_items("a", {"a": 1}, deadline=90)
+    kube.wait_items("a", {"a": 1}, deadline=LONG)
 
 
 def test_a_hub_that_comes_late(kube, fake, start_agent, tmp_path):
@@ -53,7 +54,7 @@ def test_a_hub_that_comes_late(kube, fake, start_agent, tmp_path):
     late.parent.mkdir()
     for name in ("tls.crt", "tls.key", "ca.crt", "kubeconfig"):
         (late.parent / name).write_bytes((kube.kubeconfig("hub").parent / name).read_bytes())
-    kube.wait_items("a", {"a": 1}, deadline=120)
+    kube.wait_items("a", {"a": 1}, deadline=LONG)
 
 
 def test_kill_anywhere(kube, fake, start_agent):

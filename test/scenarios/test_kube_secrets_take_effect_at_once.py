@@ -38,7 +38,7 @@ def test_a_changed_token_after_a_refusal_needs_no_waiting(kube, fake, start_agen
     assert "401" in kube.wait_condition("a", "Scored", "False")[2]
     fake.on("/s", results({}, 3))
     kube.secret("token", key="good")
-    kube.wait_items("a", {"a": 3}, deadline=10)
+    kube.wait_items("a", {"a": 3})
     assert tokens(fake)[-1] == "Bearer good"
 
 

@@ -75,9 +75,7 @@ def test_it_waits_for_the_slowest_only(fake, tmp_path, start_agent):
     """Its deadline is the scorer's own; nobody listens on a port."""
     slow = summary("slow", fake.on("/slow", hanging), interval=600, timeout="1s")
     agent = start_agent({"summaries": [slow]}, start=False)
-    ended = run(
-        PROGRAM, "agent", f"--config.file={agent.file}", "--once", "--web.listen-address=192.0.2.1:1", timeout=20
-    )
+    ended = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once", "--web.listen-address=192.0.2.1:1")
     assert ended.returncode == 1 and "no answer within 1.0 s" in ended.stdout
 
 
@@ -95,4 +93,4 @@ def test_ctrl_c(fake, start_agent):
     process = Process("agent", [PROGRAM, "agent", f"--config.file={agent.file}", "--once"], agent.folder / "once.log")
     wait_until(lambda: fake.requests("/slow"), "the round is under way")
     process.send(signal.SIGINT)
-    assert process.wait(10) == 1
+    assert process.wait() == 1

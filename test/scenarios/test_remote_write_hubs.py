@@ -9,6 +9,7 @@ import urllib.parse
 
 import pytest
 from lib import remote, remote_wire
+from lib.wait import LONG
 
 SERIES = 300
 
@@ -145,10 +146,10 @@ def test_a_series_that_ends_is_gone_at_once(tmp_path, hub):
 
     with remote.Scoring(t=results) as scoring:
         with remote.Agent(tmp_path / "agent", scoring, [section(hub)]):
-            remote.wait_for("three series", lambda: now() == {"n0", "n1", "n2"}, seconds=90)
+            remote.wait_for("three series", lambda: now() == {"n0", "n1", "n2"}, seconds=LONG)
             gone.add(1)
-            remote.wait_for("two series", lambda: now() == {"n0", "n2"}, seconds=90)
-        remote.wait_for("no series", lambda: now() == set(), seconds=90)
+            remote.wait_for("two series", lambda: now() == {"n0", "n2"}, seconds=LONG)
+        remote.wait_for("no series", lambda: now() == set(), seconds=LONG)
 
 
 def test_kill_9_and_outages_leave_no_gap_and_no_complaint(tmp_path, hub):

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from lib import remote, remote_wire
+from lib.wait import LONG
 
 SERIES = 100
 
@@ -246,9 +247,8 @@ def test_the_ceiling_is_kept_and_every_drop_is_counted(tmp_path, policy, storage
             agent.drained()
             full = len(scoring.served["t"])
             remote.wait_for("rounds after it", lambda: len(scoring.served["t"]) >= full + 3)
-            agent.drained()
+            until = agent.caught_up(scoring)
             dropped = agent.remote("samples_dropped_total")
-            until = time.monotonic() - 1.5
         stream = receiver.stream()
         remote.in_order(receiver.stream(accepted=False))
         served = [n for n, (at, _) in enumerate(scoring.served["t"]) if at < until]
@@ -267,7 +267,7 @@ def test_the_age_limit(tmp_path):
         receiver.down()
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, queue_config=queue)]) as agent:
             remote.wait_for("drops", lambda: agent.remote("samples_dropped_total", reason="too_old") >= 4 * SERIES)
-            assert agent.remote("samples_pending") <= 5 * SERIES
+            remote.wait_for("a short queue", lambda: agent.remote("samples_pending") <= 5 * SERIES)
             receiver.up()
             now = time.time() * 1000
             agent.drained()
@@ -332,8 +332,7 @@ def test_a_full_disk_is_reported_and_survived_in_memory(tmp_path, small_disk):
             lines = [line for line in agent.log().splitlines() if "o space" in line and "level=debug" not in line]
             assert len(lines) <= 3, "once a burst"
             receiver.up()
-            agent.drained()
-            until = time.monotonic() - 2
+            until = agent.caught_up(scoring)
             assert agent.remote("samples_dropped_total") == 0
         remote.in_order(receiver.stream(accepted=False))
         served = [n for n, (at, _) in enumerate(scoring.served["t"]) if at < until]
@@ -351,7 +350,7 @@ def test_a_disk_that_has_room_again_is_used_again(tmp_path, small_disk):
             ballast.unlink()
             before = len(scoring.served["t"])
             remote.wait_for("more rounds", lambda: len(scoring.served["t"]) >= before + 4)
-            remote.wait_for("a segment", lambda: segments(agent) and sum(map(size, segments(agent))) > 30000, seconds=90)
+            remote.wait_for("a segment", lambda: segments(agent) and sum(map(size, segments(agent))) > 30000, seconds=LONG)
             agent.kill()
             receiver.up()
             agent.start()

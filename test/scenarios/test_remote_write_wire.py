@@ -6,6 +6,7 @@ import time
 
 import pytest
 from lib import remote, remote_wire
+from lib.wait import LONG
 
 NUMBERS = [0.0, -0.0, 1.0, -1.5, math.inf, -math.inf, math.nan, 1e308, 5e-324, -2.2e-308, 0.1 + 0.2, 1 / 3, 2.0**53 + 2]
 NAMES = ["plain", "zażółć gęślą 🦊", 'quote " and \\ backslash', "line\nend\ttab", "x" * 10240, "ü" * 5000, " ", "\x01"]
@@ -108,7 +109,7 @@ def test_own_metrics_travel_when_asked_for(tmp_path):
             def names():
                 return {dict(labels)["__name__"] for labels in receiver.stream()}
 
-            remote.wait_for("own metrics", lambda: "dynamic_scoring_up" in names(), seconds=90)
+            remote.wait_for("own metrics", lambda: "dynamic_scoring_up" in names(), seconds=LONG)
     assert "dynamic_score" in names()
     remote.in_order(receiver.stream())
 

@@ -18,7 +18,7 @@ def test_series_end_at_once(fake, start_agent):
 
         wait_until(lambda: nodes() == {"a", "b", "c"}, "Prometheus has all scores")
         agent.apply({"summaries": [stays]})
-        wait_until(lambda: nodes() == {"a", "b"}, "the removed scorer's series are stale", deadline=10)
+        wait_until(lambda: nodes() == {"a", "b"}, "the removed scorer's series are stale")
         fake.on("/stays", results({"node": "b"}, 2))
-        wait_until(lambda: nodes() == {"b"}, "the series that was left out is stale", deadline=10)
+        wait_until(lambda: nodes() == {"b"}, "the series that was left out is stale")
         assert prometheus.query("dynamic_scoring_series") and not prometheus.query('{score_name="goes"}')

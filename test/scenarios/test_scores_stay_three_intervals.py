@@ -33,17 +33,17 @@ def test_they_stay_and_go(fake, start_agent, intervals, limits):
         return len(ages) == 2
 
     wait_until(all_gone, "all scores have gone")
-    assert all(intervals - 0.05 < age < intervals + 1.5 for age in ages.values()), ages
-    assert set(states["fails"]) == {"ok", "failing"}
+    assert all(age > intervals - 0.05 for age in ages.values()), ages
+    assert set(states["fails"]) <= {"ok", "failing"}
     assert agent.status("fails")["state"] == "stale"
-    assert "scores withdrawn: too old" in agent.log()
+    agent.wait_log("scores withdrawn: too old")
     agent.wait_metric("dynamic_scoring_expired_total", score_name="fails")
-    assert agent.metric("dynamic_score_timestamp_seconds", ds_score_name="fails") is None
-    assert agent.metric("dynamic_scoring_series", score_name="fails") == 0
+    agent.wait_metric_is(None, "dynamic_score_timestamp_seconds", ds_score_name="fails")
+    agent.wait_metric_is(0, "dynamic_scoring_series", score_name="fails")
 
     fake.on("/fails", GOOD)
     assert agent.wait_scores("fails") == [({"node": "n"}, 1)]
-    assert "scores again" in agent.log()
+    agent.wait_log("scores again")
     agent.wait_until(lambda: agent.metric("dynamic_scoring_up", score_name="fails") == 1, "the scorer is up")
 
 
@@ -52,18 +52,18 @@ def test_a_healthy_scorer_never_lacks_scores(fake, start_agent, intervals):
     """However short the patience: rounds are never quite equally long."""
 
     def slower_each_time(connection, request):
-        time.sleep(0.05 * (len(fake.requests("/s")) % 4))
+        time.sleep(0.2 * (len(fake.requests("/s")) % 4))
         GOOD(connection, request)
 
-    scorer = summary("s", fake.on("/s", slower_each_time))
+    scorer = summary("s", fake.on("/s", slower_each_time), interval=4)
     agent = start_agent({"summaries": [scorer], "limits": {"staleAfterIntervals": intervals}})
     agent.wait_scores("s")
-    agent.holds_until(lambda: agent.scores("s"), lambda: len(fake.requests("/s")) >= 5, "there were five rounds")
+    agent.holds_until(lambda: agent.scores("s"), lambda: len(fake.requests("/s")) >= 4, "there were four rounds")
     assert agent.metric("dynamic_scoring_expired_total", score_name="s") in (None, 0)
 
 
 def test_one_bad_round_costs_nothing(fake, start_agent):
-    agent = start_agent({"summaries": [summary("s", fake.on("/s", GOOD, BAD, GOOD, BAD, GOOD))]})
+    agent = start_agent({"summaries": [summary("s", fake.on("/s", GOOD, BAD, GOOD, BAD, GOOD), interval=2)]})
     agent.wait_scores("s")
     agent.holds_until(
         lambda: agent.scores("s") == [({"node": "n"}, 1)],

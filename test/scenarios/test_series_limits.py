@@ -11,7 +11,7 @@ def many(n):
 
 def test_per_scorer(fake, start_agent):
     fits, over = summary("fits", fake.on("/fits", many(5))), summary("over", fake.on("/over", many(5), many(6)))
-    agent = start_agent({"summaries": [fits, over], "limits": {"seriesPerScorer": 5}})
+    agent = start_agent({"summaries": [fits, over], "limits": {"seriesPerScorer": 5, "staleAfterIntervals": 100}})
     agent.wait_scores("over")
     error = agent.wait_rounds("over", 2)["error"]
     assert (error["class"], error["text"]) == ("series_limit", "more series than limits.seriesPerScorer: 5")

@@ -125,8 +125,8 @@ def test_the_secrets_of_all_are_watched(kube, fake, other_fake, start_agent):
     one = scorer(fake, source(fake, "a", "first"), source(other_fake, "b", "second"), scoringInterval=300)
     kube.configure(one)
     agent = start_agent({}, *kube.flags())
-    agent.wait_until(lambda: (s := agent.status("s")) and s["rounds"] and s["error"], "the first round")
-    assert 'secret "second", key "token": not found' in agent.status("s")["error"]["text"]
+    words = 'secret "second", key "token": not found'
+    agent.wait_until(lambda: words in agent.status("s")["error"]["text"], "the first round has failed")
     kube.secret("second", token="two")
     kube.wait_items("s", {"s": 1})
     assert posted(fake) == ["1", "2"]

@@ -52,7 +52,7 @@ def test_a_removed_reference_sends_none(fake, start_agent, secrets):
     agent = start_agent({"summaries": [configured(fake, **AUTH)]}, secrets.dir)
     agent.wait_scores("s")
     agent.apply({"summaries": [configured(fake)]})
-    agent.wait_until(lambda: last_tokens(fake) == [None, None], "no token is sent", deadline=10)
+    agent.wait_until(lambda: last_tokens(fake) == [None, None], "no token is sent")
 
 
 @pytest.mark.parametrize("missing, stage", [("prom", "source"), ("scorer", "scoring")])

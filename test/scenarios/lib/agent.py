@@ -81,6 +81,12 @@ class Agent:
     def log(self):
         return self.process.log()
 
+    def wait_log(self, words):
+        self.wait_until(lambda: words in self.log(), f"the log says: {words}")
+
+    def wait_metric_is(self, value, name, **with_labels):
+        self.wait_until(lambda: self.metric(name, **with_labels) == value, f"{name}{with_labels} is {value}")
+
     def metrics(self):
         return Samples(self.get("/metrics").text)
 
@@ -88,7 +94,7 @@ class Agent:
         return self.metrics().value(name, **with_labels)
 
     def wait_metric(self, name, at_least=1, **with_labels):
-        """Waits until a metric is there and that large: the page's own metrics follow a round a little later."""
+        """Waits until a metric is there and that large: the program's own metrics follow a round 250 ms later."""
         self.wait_until(
             lambda: (self.metric(name, **with_labels) or 0) >= at_least, f"{name}{with_labels} is at least {at_least}"
         )

@@ -67,6 +67,9 @@ class Controller:
             lambda: (self.metric(name, **with_labels) or 0) >= at_least, f"{name}{with_labels} is at least {at_least}"
         )
 
+    def wait_metric_is(self, value, name, **with_labels):
+        self.wait_until(lambda: self.metric(name, **with_labels) == value, f"{name}{with_labels} is {value}")
+
     def stop(self):
         """SIGTERM; it must end well."""
         self.process.end()

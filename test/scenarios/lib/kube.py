@@ -15,7 +15,7 @@ import time
 import pytest
 
 from lib.process import ROOT, environment, run
-from lib.wait import wait_until
+from lib.wait import DEADLINE, wait_until
 
 CLUSTER, NAMESPACE = "cluster1", "dynamic-scoring"
 SCORES = "apis/cluster.open-cluster-management.io/v1alpha1/namespaces/{}/addonplacementscores"
@@ -84,7 +84,7 @@ class Kube:
         self.script("resume")
 
     def call(self, method, path, body=None, content_type="application/json"):
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=DEADLINE)
         with contextlib.closing(connection):
             text = None if body is None else json.dumps(body)
             connection.request(method, "/" + path, text, {"Content-Type": content_type} if text else {})
@@ -160,7 +160,7 @@ class Kube:
                 return c["status"], c["reason"], c["message"]
         return None
 
-    def wait_items(self, name, items, deadline=30):
+    def wait_items(self, name, items, deadline=DEADLINE):
         return wait_until(lambda: self.items(name) == items, f"{name} has {items}", deadline)
 
     def wait_condition(self, name, kind, status):

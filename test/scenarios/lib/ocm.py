@@ -131,5 +131,5 @@ def work_webhook(kube):
 
 
 def listens(port):
-    socket.create_connection(("127.0.0.1", port), 1).close()
+    socket.create_connection(("127.0.0.1", port), 10).close()
     return True

@@ -32,7 +32,7 @@ def running_prometheus(*jobs):
     """Each job an object as in scrape_configs."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
-        scraping = {"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"}, "scrape_configs": jobs}
+        scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
         file.write_text(json.dumps(scraping))
         process = Process(
             "prometheus",

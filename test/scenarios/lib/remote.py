@@ -16,10 +16,10 @@ import time
 import urllib.request
 
 from lib import remote_wire
+from lib.wait import DEADLINE, NOT_YET
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "dynamic-scoring"
-DEADLINE = 60
 CLUSTER = "c1"
 ENVIRONMENT = {**os.environ, "no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
 
@@ -31,10 +31,10 @@ def free_port():
 
 
 def wait_for(what, ready, seconds=DEADLINE, alive=lambda: True):
-    """Returns ready()'s answer once it is true; connections that fail meanwhile are no answer."""
+    """Returns what ready() returns once that is true; connections that fail meanwhile, and parts that are missing, are not."""
     end = time.monotonic() + seconds
     while True:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*NOT_YET, ValueError):
             if found := ready():
                 return found
         assert alive(), f"the process ended while waiting for {what}"
@@ -365,9 +365,18 @@ class Agent:
 
         wait_for("an empty queue", done, alive=self.alive)
 
+    def caught_up(self, scoring):
+        """Waits until all that the scoring API has given so far was sent; the monotonic time of "so far". A round has
+        ended when the next has begun."""
+        until, before = time.monotonic(), {name: len(served) for name, served in scoring.served.items()}
+        for name, n in before.items():
+            wait_for("two more rounds", lambda name=name, n=n: len(scoring.served[name]) >= n + 2, alive=self.alive)
+        self.drained()
+        return until
+
 
 def endpoint(receiver, **more):
     """A remoteWrite entry that does not make a test wait, and sends nothing but samples."""
     queue = {"min_backoff": "30ms", "max_backoff": "200ms", **more.pop("queue_config", {})}
-    defaults = {"url": receiver.url(), "name": "hub", "remote_timeout": "5s", "metadata_config": {"send": False}}
+    defaults = {"url": receiver.url(), "name": "hub", "remote_timeout": "30s", "metadata_config": {"send": False}}
     return {**defaults, "queue_config": queue, **more}

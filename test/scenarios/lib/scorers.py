@@ -89,6 +89,24 @@ def writes(controller, **labels):
     return sum(v for _, v in controller.metrics().all("dynamic_scoring_hub_writes_total", **labels))
 
 
+def writes_at_rest(controller):
+    """Waits until four more probes bring no write, and returns the number of writes so far."""
+
+    def look():
+        return sum(v for _, v in controller.metrics().all("dynamic_scoring_hub_probes_total")), writes(controller)
+
+    def at_rest():
+        nonlocal last
+        found = look()
+        if found[1] != last[1]:
+            last = found
+        return found[0] >= last[0] + 4
+
+    last = look()
+    controller.wait_until(at_rest, "the controller writes nothing more")
+    return last[1]
+
+
 # ---- Many, and rights ----
 
 

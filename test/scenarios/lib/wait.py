@@ -1,14 +1,21 @@
-"""Waiting for a condition, never for a length of time."""
+"""Waiting for a condition, never for a length of time, and with patience: how fast a machine is proves nothing.
+
+DS_PATIENCE=3 in the environment triples all deadlines.
+"""
 
 import http.client
+import os
 import time
 
-DEADLINE = 30  # generous: the sanitizers' builds are slow, and so may be the machine
+DEADLINE = 60 * float(os.environ.get("DS_PATIENCE", "1"))
+LONG = 2 * DEADLINE  # for what may first wait for a back-off of up to a minute
+
+# No answer from a server yet; a part of an answer that is not there yet.
+NOT_YET = (OSError, http.client.HTTPException, LookupError, TypeError)
 
 
 def wait_until(condition, what, deadline=DEADLINE, every=0.02):
-    """Calls condition until it gives something true, and returns that. No answer from a server yet counts as
-    not true."""
+    """Calls condition until it returns something true, and returns that. One of NOT_YET counts as not true."""
     end = time.monotonic() + deadline
     last = None
     while True:
@@ -16,7 +23,20 @@ def wait_until(condition, what, deadline=DEADLINE, every=0.02):
             last = condition()
             if last:
                 return last
-        except (OSError, http.client.HTTPException) as error:
+        except NOT_YET as error:
             last = error
-        assert time.monotonic() < end, f"waited {deadline} s until {what}; last seen: {last!r}"
+        assert time.monotonic() < end, f"waited {deadline:.0f} s until {what}; last seen: {last!r}"
+        time.sleep(every)
+
+
+def eventually(check, deadline=DEADLINE, every=0.1):
+    """Calls check until none of its assertions fails, and returns what it returns: for several values that settle one after
+    the other."""
+    end = time.monotonic() + deadline
+    while True:
+        try:
+            return check()
+        except (AssertionError, *NOT_YET):
+            if time.monotonic() >= end:
+                raise
         time.sleep(every)
