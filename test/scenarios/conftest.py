@@ -9,7 +9,7 @@ from lib.agent import running_agent
 from lib.controller import running_controller
 from lib.fake import running_fake
 from lib.hub import clean_hub
-from lib.kube import running_kube
+from lib.kube import CLUSTER, SCORES, running_kube, skip_without
 from lib.prometheus import running_prometheus
 
 
@@ -62,6 +62,7 @@ def api_server():
 @pytest.fixture
 def kube(api_server):
     """A real API server without anything in it that a test before has left."""
+    skip_without(api_server, SCORES.format(CLUSTER))
     api_server.clean()
     return api_server
 

@@ -4,9 +4,7 @@ import base64
 import contextlib
 import json
 
-import pytest
-
-from lib.kube import DOMAIN, MERGE_PATCH, NAMESPACE, Refused
+from lib.kube import DOMAIN, MERGE_PATCH, NAMESPACE, Refused, skip_without
 from lib.wait import DEADLINE, wait_until
 from lib.work import NAMESPACES, OWNED, WORK, WORK_CONFIGMAP, WORKS, manifest, write_work_status
 
@@ -216,10 +214,7 @@ class Hub:
 
 def clean_hub(kube):
     """A Hub without anything in it that a test before has left. Skips without Open Cluster Management's CRDs."""
-    try:
-        kube.call("GET", f"{ALL_WORKS}?limit=1")
-    except Refused:
-        pytest.skip("no ../shared/crds here: there are no ManifestWorks")
+    skip_without(kube, ALL_WORKS)
     hub = Hub(kube)
     hub.clean()
     return hub
