@@ -3,7 +3,7 @@
 #ifndef DS_CONTROLLER_AGENT_REPORT_H
 #define DS_CONTROLLER_AGENT_REPORT_H
 
-#include "controller/placement/sink.h"
+#include "controller/placement/placement.h"
 #include "exporter/agent/agent.h"
 
 #define REPORT_CONFIGMAP "dynamic-scoring-status"

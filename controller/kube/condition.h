@@ -12,11 +12,13 @@ struct kube_condition {
     int64_t generation; /* observedGeneration; 0 leaves it out */
 };
 
-/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is none. */
+/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is
+ * none. */
 const json_t *kube_condition(const json_t *status, const char *type);
 /* Whether the condition has that status ("True", ...). NULL has none. */
 bool kube_condition_is(const json_t *condition, const char *status);
-/* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the same. Otherwise NULL. */
+/* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the
+ * same. Otherwise NULL. */
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c);
 /* The condition as JSON; since NULL: now. A new reference, NULL when out of memory. */
 json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now);

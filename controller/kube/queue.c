@@ -1,5 +1,5 @@
-/* Owns its items, one for each key that waits or is active. Their timers, and the queue's own, stay set for as long as they live, so
- * that kube_queue_done() cannot run out of memory. */
+/* Owns its items, one for each key that waits or is active. Their timers, and the queue's own, stay set
+ * for as long as they live, so that kube_queue_done() cannot run out of memory. */
 #include "controller/kube/queue.h"
 
 #include "controller/kube/client_internal.h"

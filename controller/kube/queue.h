@@ -1,6 +1,6 @@
-/* A work queue of keys. A key is worked on by one at a time, however often it is added; a key added during its work is worked on
- * once more afterwards; a failed key is retried after a back-off of its own. A key says what to look at, not what to do, so the
- * newest state always wins. */
+/* A work queue of keys. A key is worked on by one at a time, however often it is added; a key added during
+ * its work is worked on once more afterwards; a failed key is retried after a back-off of its own. A key
+ * says what to look at, not what to do, so the newest state always wins. */
 #ifndef DS_KUBE_QUEUE_H
 #define DS_KUBE_QUEUE_H
 
@@ -10,8 +10,8 @@
 
 struct kube_queue;
 
-/* KUBE_HIGH keys start before KUBE_NORMAL ones, but every fourth start is a normal key while one is ready, so that neither
- * starves. Both draw on the one rate. */
+/* KUBE_HIGH keys start before KUBE_NORMAL ones, but every fourth start is a normal key while one is ready,
+ * so that neither starves. Both draw on the one rate. */
 enum kube_priority { KUBE_NORMAL, KUBE_HIGH, KUBE_PRIORITIES };
 
 struct kube_queue_options {
@@ -32,17 +32,17 @@ MUST_USE int kube_queue_new(struct kube_queue **ret, struct loop *loop, const st
 struct kube_queue *kube_queue_free(struct kube_queue *q);
 DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
-/* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends, or a source of changes
- * would defeat the back-off. -ENOMEM. */
+/* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends,
+ * or a source of changes would defeat the back-off. -ENOMEM. */
 MUST_USE int kube_queue_add(struct kube_queue *q, const char *key);
 /* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. -ENOMEM. */
 MUST_USE int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
-/* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and leave the priority of a
- * known key. -ENOMEM. */
+/* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and
+ * leave the priority of a known key. -ENOMEM. */
 MUST_USE int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority,
                                int64_t ms);
-/* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms (-1: none). Ignores an
- * unknown key. Never fails. */
+/* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms
+ * (-1: none). Ignores an unknown key. Never fails. */
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);
 /* Forgets the key: a waiting key is dropped, an active one is not repeated. */
 void kube_queue_forget(struct kube_queue *q, const char *key);

@@ -1,4 +1,5 @@
-/* Times as Kubernetes writes them: metav1.Time in whole seconds, metav1.MicroTime with microseconds, both in UTC. */
+/* Times as Kubernetes writes them: metav1.Time in whole seconds, metav1.MicroTime with microseconds, both
+ * in UTC. */
 #ifndef DS_KUBE_TIME_H
 #define DS_KUBE_TIME_H
 

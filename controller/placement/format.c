@@ -17,8 +17,8 @@ static const struct {
     {STR("meta"), DS_META},
 };
 
-/* The length of the placeholder that s starts with, 0 for none. */
-static size_t placeholder_at(struct str s, enum ds_label *ret)
+/* The length of the placeholder at the start of s, 0 for none. */
+static size_t format_placeholder_at(struct str s, enum ds_label *ret)
 {
     for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++) {
         struct str word = placeholders[i].word;
@@ -32,7 +32,7 @@ static size_t placeholder_at(struct str s, enum ds_label *ret)
     return 0;
 }
 
-static int add_part(struct dimension_format *f, struct str text, enum ds_label label)
+static int format_add_part(struct dimension_format *f, struct str text, enum ds_label label)
 {
     struct dimension_part *parts = realloc(f->parts, (f->n + 1) * sizeof(*parts));
 
@@ -52,17 +52,17 @@ int dimension_format_parse(struct dimension_format *ret, struct str format)
 
     for (size_t at = 0; at <= format.n;) {
         enum ds_label label = DS_LABELS;
-        size_t n = placeholder_at((struct str){format.p + at, format.n - at}, &label);
+        size_t n = format_placeholder_at((struct str){format.p + at, format.n - at}, &label);
 
         if (n == 0 && at < format.n) {
             at++;
             continue;
         }
-        if (at > from && add_part(&f, (struct str){format.p + from, at - from}, DS_LABELS) < 0)
+        if (at > from && format_add_part(&f, (struct str){format.p + from, at - from}, DS_LABELS) < 0)
             return -ENOMEM;
         if (n == 0)
             break;
-        if (add_part(&f, STR(""), label) < 0)
+        if (format_add_part(&f, STR(""), label) < 0)
             return -ENOMEM;
         at += n;
         from = at;

@@ -1,4 +1,5 @@
-/* Names are rendered into one text and found again by an open hash, so that 20,000 results take a few milliseconds. */
+/* Names are rendered into one text and looked up by open hashing, so that 20,000 results take a few
+ * milliseconds. */
 #include "controller/placement/items.h"
 
 #include "controller/placement/format.h"
@@ -11,11 +12,11 @@
 #include <math.h>
 
 struct item {
-    size_t at, n; /* the name, in the text */
+    size_t at, n; /* the name, in maker.names */
     uint64_t hash;
     double value; /* last, sum, max or min so far */
     size_t results;
-    uint32_t order; /* of the result that `value` is from, for the last */
+    uint32_t order; /* for AGGREGATE_LAST: the order of the result in `value` */
 };
 
 struct maker {
@@ -55,13 +56,13 @@ static int maker_init(struct maker *m, size_t series)
     return dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
 }
 
-static struct str name_of(const struct maker *m, const struct item *i)
+static struct str item_name(const struct maker *m, const struct item *i)
 {
     return (struct str){m->names.p + i->at, i->n};
 }
 
-/* The item with the name that ends the text, new or not. */
-static struct item *find_or_add(struct maker *m, size_t at)
+/* The item named by the end of m->names, found or added. */
+static struct item *maker_find_or_add(struct maker *m, size_t at)
 {
     struct str name = {m->names.p + at, m->names.n - at};
     uint64_t hash = hash_bytes(name, m->seed);
@@ -69,7 +70,7 @@ static struct item *find_or_add(struct maker *m, size_t at)
 
     for (; m->slots[slot]; slot = (slot + 1) & m->mask) {
         struct item *i = &m->list[m->slots[slot] - 1];
-        if (i->hash == hash && str_eq(name_of(m, i), name)) {
+        if (i->hash == hash && str_eq(item_name(m, i), name)) {
             buf_truncate(&m->names, at);
             return i;
         }
@@ -79,7 +80,7 @@ static struct item *find_or_add(struct maker *m, size_t at)
     return &m->list[m->n - 1];
 }
 
-static void aggregate(struct item *i, enum score_aggregation how, double v, uint32_t order)
+static void item_aggregate(struct item *i, enum score_aggregation how, double v, uint32_t order)
 {
     bool first = i->results++ == 0;
 
@@ -103,7 +104,7 @@ static void aggregate(struct item *i, enum score_aggregation how, double v, uint
     i->order = order;
 }
 
-static int take_series(struct maker *m, size_t i)
+static int maker_add_series(struct maker *m, size_t i)
 {
     double v = m->batch->values[i];
     size_t at = m->names.n;
@@ -123,17 +124,17 @@ static int take_series(struct maker *m, size_t i)
         m->items->unnamed++;
         return 0;
     }
-    item = find_or_add(m, at);
+    item = maker_find_or_add(m, at);
     m->items->merged += item->results > 0;
-    aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
+    item_aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
     return 0;
 }
 
-/* Floor, not the cast of a C or Go program, which turns -0.5 into 0. */
-static int value_of(const struct summary *s, double v, bool *ret_clamped)
+/* Floor: a cast would turn -0.5 into 0. */
+static int items_value(const struct summary *s, double v, bool *ret_clamped)
 {
     if (s->has_range && v >= s->range_max && v <= s->range_max)
-        v = ITEM_MAX; /* rounding must not make 99 of it */
+        v = ITEM_MAX; /* rounding must not yield 99 */
     else if (s->has_range)
         v = 200 * (v - s->range_min) / (s->range_max - s->range_min) + ITEM_MIN;
     v = floor(v);
@@ -141,9 +142,8 @@ static int value_of(const struct summary *s, double v, bool *ret_clamped)
     return v < ITEM_MIN ? ITEM_MIN : v > ITEM_MAX ? ITEM_MAX : (int)v;
 }
 
-/* How many bytes longer the store's JSON is than ours: it writes < > & as \u003c, \u003e, \u0026, and two line ends of Unicode's
- * as \u2028 and \u2029. */
-static size_t longer_in_store(struct str name)
+/* The bytes that the store's JSON adds to ours: it escapes < > & U+2028 U+2029. */
+static size_t items_store_excess(struct str name)
 {
     size_t more = 0;
 
@@ -158,8 +158,8 @@ static size_t longer_in_store(struct str name)
     return more;
 }
 
-/* Appends one item; *room is what the store has left. False when it finds no room: then nothing is appended. */
-static int put_item(struct items *o, struct str name, int value, size_t *room)
+/* Appends one item, or counts it as truncated when it exceeds *room, the bytes left in the store. */
+static int items_put(struct items *o, struct str name, int value, size_t *room)
 {
     size_t mark = o->json.n, took;
     char number[NUM_MAX];
@@ -175,7 +175,7 @@ static int put_item(struct items *o, struct str name, int value, size_t *room)
         r = buf_putc(&o->json, '}');
     if (r < 0)
         return -ENOMEM;
-    took = o->json.n - mark + longer_in_store(name);
+    took = o->json.n - mark + items_store_excess(name);
     if (took > *room) {
         buf_truncate(&o->json, mark);
         o->truncated++;
@@ -186,31 +186,30 @@ static int put_item(struct items *o, struct str name, int value, size_t *room)
     return 0;
 }
 
-static int by_name(const void *a, const void *b, void *arg)
+static int items_by_name(const void *a, const void *b, void *arg)
 {
-    return str_cmp(name_of(arg, a), name_of(arg, b));
+    return str_cmp(item_name(arg, a), item_name(arg, b));
 }
 
-static int put_all(struct maker *m)
+static int items_put_all(struct maker *m)
 {
     size_t room = ITEMS_MAX_BYTES - 2;
     int r = buf_putc(&m->items->json, '[');
 
     if (m->n)
-        qsort_r(m->list, m->n, sizeof(*m->list), by_name, m);
+        qsort_r(m->list, m->n, sizeof(*m->list), items_by_name, m);
     for (size_t i = 0; r == 0 && i < m->n; i++) {
         const struct item *item = &m->list[i];
         double v =
             m->summary->aggregation == AGGREGATE_AVG ? item->value / (double)item->results : item->value;
         bool clamped;
-        int value = value_of(m->summary, v, &clamped);
+        int value = items_value(m->summary, v, &clamped);
 
         m->items->clamped += clamped;
-        if (m->items
-                ->truncated) /* those that follow too, or the set would change with the length of a name */
+        if (m->items->truncated) /* later items too, or the set would depend on the length of names */
             m->items->truncated++;
         else
-            r = put_item(m->items, name_of(m, item), value, &room);
+            r = items_put(m->items, item_name(m, item), value, &room);
     }
     return r < 0 ? -ENOMEM : buf_putc(&m->items->json, ']') < 0 ? -ENOMEM : 0;
 }
@@ -223,9 +222,9 @@ int items_make(struct items *ret, const struct batch *b, const struct summary *s
     int r = maker_init(&m, n);
 
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = take_series(&m, i);
+        r = maker_add_series(&m, i);
     if (r == 0)
-        r = put_all(&m);
+        r = items_put_all(&m);
     if (r < 0)
         return r;
     buf_shrink(&items.json);
@@ -234,7 +233,7 @@ int items_make(struct items *ret, const struct batch *b, const struct summary *s
     return 0;
 }
 
-static int unescape(struct buf *into, struct str raw)
+static int items_unescape(struct buf *into, struct str raw)
 {
     char *to;
 
@@ -245,8 +244,8 @@ static int unescape(struct buf *into, struct str raw)
     return 0;
 }
 
-/* One {"name": ...} of a list; its name, raw, or an empty one. */
-static struct str read_name(struct jr *j)
+/* The raw name of the next {"name": ...}, or an empty one. */
+static struct str items_read_name(struct jr *j)
 {
     struct str key, name = STR("");
 
@@ -270,9 +269,9 @@ int items_refill(struct items *ret, struct str like, int value)
     jr_init(&j, like, JR_STRICT);
     (void)jr_array(&j);
     while (r == 0 && jr_item(&j)) {
-        r = unescape(&name, read_name(&j));
+        r = items_unescape(&name, items_read_name(&j));
         if (r == 0 && name.n)
-            r = put_item(&items, buf_str(&name), value, &room);
+            r = items_put(&items, buf_str(&name), value, &room);
     }
     if (r == 0)
         r = buf_putc(&items.json, ']');
@@ -300,7 +299,7 @@ int items_single(struct items *ret, const struct summary *s, const char *cluster
     if (r == 0)
         r = buf_putc(&items.json, '[');
     if (r == 0 && name.n)
-        r = put_item(&items, buf_str(&name), value, &room);
+        r = items_put(&items, buf_str(&name), value, &room);
     if (r == 0)
         r = buf_putc(&items.json, ']');
     if (r < 0)

@@ -1,6 +1,6 @@
 #include "controller/placement/name.h"
 
-static bool is_alnum(char c)
+static bool name_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
@@ -14,15 +14,15 @@ size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1])
 
         if (c >= 'A' && c <= 'Z')
             c = (char)(c - 'A' + 'a');
-        if (is_alnum(c)) {
+        if (name_is_alnum(c)) {
             out[n++] = c;
-        } else if (n > 0 && is_alnum(out[n - 1])) {
+        } else if (n > 0 && name_is_alnum(out[n - 1])) {
             out[n++] = c == '.' ? '.' : '-';
-        } else if (n > 0 && c == '.') { /* "a-.b" is no name, "a.b" is */
+        } else if (n > 0 && c == '.') { /* "a-.b" is invalid, "a.b" is not */
             out[n - 1] = '.';
         }
     }
-    while (n > 0 && !is_alnum(out[n - 1]))
+    while (n > 0 && !name_is_alnum(out[n - 1]))
         n--;
     if (n == 0) {
         memcpy(out, "score", 5);

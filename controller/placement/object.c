@@ -62,7 +62,7 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
                      "conditions", object_conditions(s));
 }
 
-static void learn_condition(struct slot *s, enum condition_type type, const json_t *status)
+static void object_learn_condition(struct slot *s, enum condition_type type, const json_t *status)
 {
     const json_t *value = kube_condition(status, condition_word(type));
     struct condition *c = &s->conditions[type];
@@ -80,11 +80,11 @@ void slot_learn(struct slot *s, const json_t *object)
     const json_t *status = kube_get(object, "status", NULL), *scores = kube_list(status, "scores", NULL);
 
     for (enum condition_type i = 0; i < CONDITIONS; i++)
-        learn_condition(s, i, status);
+        object_learn_condition(s, i, status);
     if (!scores || s->batch)
         return;
     s->found.n = 0;
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
     if (kube_json_print(scores, &s->found) < 0)
-        s->found.n = 0; /* then the fallback begins without them */
+        s->found.n = 0; /* then a fallback has no names to use */
 }

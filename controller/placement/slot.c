@@ -41,7 +41,7 @@ int slot_assign(struct slot *s, const struct scorer *scorer)
         copy = strdup(name);
         if (!copy)
             return -ENOMEM;
-        if (s->score_name) /* another's until now: its items are no use for a fallback */
+        if (s->score_name) /* its items belong to another scorer: no fallback for this one */
             buf_done(&s->found);
         free(s->score_name);
         s->score_name = copy;
@@ -76,7 +76,8 @@ int slot_items(const struct slot *s, const char *cluster_name, struct items *ret
     return items_single(ret, sum, cluster_name, sum->fallback);
 }
 
-static void set_condition(struct slot *s, enum condition_type type, bool on, const char *reason, unix_ms now)
+static void slot_set_condition(struct slot *s, enum condition_type type, bool on, const char *reason,
+                               unix_ms now)
 {
     struct condition *c = &s->conditions[type];
 
@@ -87,10 +88,10 @@ static void set_condition(struct slot *s, enum condition_type type, bool on, con
     (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
 }
 
-#define SAY(s, type, ...) \
+#define SET_MESSAGE(s, type, ...) \
     (void)snprintf((s)->conditions[type].message, sizeof((s)->conditions[type].message), __VA_ARGS__)
 
-static void say_scored(struct slot *s, const struct items *items, unix_ms now)
+static void slot_set_scored(struct slot *s, const struct items *items, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     bool scoring = st->stage == STAGE_SCORING;
@@ -98,49 +99,49 @@ static void say_scored(struct slot *s, const struct items *items, unix_ms now)
 
     if (items->left_out || items->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
-                       "; left out: %zu results that are NaN or infinite, %zu with an empty name",
+                       "; skipped %zu results that are NaN or infinite and %zu with an empty name",
                        items->left_out, items->unnamed);
 
     if (st->error != ROUND_OK) {
-        set_condition(s, CONDITION_SCORED, false, scoring ? "ScoringFailed" : "SourceFailed", now);
-        SAY(s, CONDITION_SCORED, "%s: %s: %s; %s", round_stage_word(st->stage), round_error_word(st->error),
-            st->reason,
-            (s->batch && !s->expired) || s->keeps_found
-                ? "the scores of the last good round stay until validUntil"
-            : scorer_summary(s->scorer)->has_fallback ? "fallbackScore is in force"
-                                                      : "there are no scores");
+        slot_set_condition(s, CONDITION_SCORED, false, scoring ? "ScoringFailed" : "SourceFailed", now);
+        SET_MESSAGE(s, CONDITION_SCORED, "%s: %s: %s; %s", round_stage_word(st->stage),
+                    round_error_word(st->error), st->reason,
+                    (s->batch && !s->expired) || s->keeps_found ? "the last scores stay until validUntil"
+                    : scorer_summary(s->scorer)->has_fallback   ? "fallbackScore is used"
+                                                                : "there are no scores");
     } else if (items->n == 0) {
-        set_condition(s, CONDITION_SCORED, false, "NoItems", now);
-        SAY(s, CONDITION_SCORED,
-            "the scoring API gave %zu results and none makes an item: %zu are NaN or infinite, %zu have an "
-            "empty name",
+        slot_set_condition(s, CONDITION_SCORED, false, "NoItems", now);
+        SET_MESSAGE(
+            s, CONDITION_SCORED,
+            "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty name",
             st->results, items->left_out, items->unnamed);
     } else {
-        set_condition(s, CONDITION_SCORED, true, "Scored", now);
-        SAY(s, CONDITION_SCORED, "%zu %s%s", items->n, items->n == 1 ? "item" : "items", left_out);
+        slot_set_condition(s, CONDITION_SCORED, true, "Scored", now);
+        SET_MESSAGE(s, CONDITION_SCORED, "%zu %s%s", items->n, items->n == 1 ? "item" : "items", left_out);
     }
 }
 
-static void say_limits(struct slot *s, const struct items *items, unix_ms now)
+static void slot_set_limits(struct slot *s, const struct items *items, unix_ms now)
 {
     bool clamped = items->clamped > 0, truncated = items->truncated > 0;
 
-    set_condition(s, CONDITION_CLAMPED, clamped, clamped ? "OutOfRange" : "InRange", now);
+    slot_set_condition(s, CONDITION_CLAMPED, clamped, clamped ? "OutOfRange" : "InRange", now);
     if (clamped)
-        SAY(s, CONDITION_CLAMPED, "%zu of %zu values were outside of -100..100; scoreRange scales them",
-            items->clamped, items->n + items->truncated);
+        SET_MESSAGE(s, CONDITION_CLAMPED,
+                    "%zu of %zu values clamped to -100..100; set scoreRange to scale instead", items->clamped,
+                    items->n + items->truncated);
     else
-        SAY(s, CONDITION_CLAMPED, "all values are within -100..100");
-    set_condition(s, CONDITION_TRUNCATED, truncated, truncated ? "TooManyItems" : "Complete", now);
+        SET_MESSAGE(s, CONDITION_CLAMPED, "all values are within -100..100");
+    slot_set_condition(s, CONDITION_TRUNCATED, truncated, truncated ? "TooManyItems" : "Complete", now);
     if (truncated)
-        SAY(s, CONDITION_TRUNCATED,
-            "%zu of %zu items are left out, the last by name: the store takes no more", items->truncated,
-            items->n + items->truncated);
+        SET_MESSAGE(s, CONDITION_TRUNCATED,
+                    "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB",
+                    items->truncated, items->n + items->truncated);
     else
-        SAY(s, CONDITION_TRUNCATED, "all items are there");
+        SET_MESSAGE(s, CONDITION_TRUNCATED, "all items are written");
 }
 
-static uint64_t hash_of(const struct slot *s, const struct items *items)
+static uint64_t slot_hash(const struct slot *s, const struct items *items)
 {
     uint64_t h = hash_bytes(buf_str(&items->json), 1);
 
@@ -152,8 +153,8 @@ static uint64_t hash_of(const struct slot *s, const struct items *items)
     return hash_bytes((struct str){(const char *)&s->life_ms, sizeof(s->life_ms)}, h);
 }
 
-static void count(const struct slot *s, const struct placement_options *o, const struct items *items,
-                  bool new_batch)
+static void slot_count(const struct slot *s, const struct placement_options *o, const struct items *items,
+                       bool new_batch)
 {
     const char *name = s->score_name;
 
@@ -167,8 +168,8 @@ static void count(const struct slot *s, const struct placement_options *o, const
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name), (double)items->merged);
 }
 
-/* Until when what the object says is to be believed. A fallback is as good as the round that failed. */
-static void set_times(struct slot *s, unix_ms now)
+/* A fallback is valid for as long as the scores of a successful round. */
+static void slot_set_times(struct slot *s, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     const struct summary *sum = scorer_summary(s->scorer);
@@ -205,12 +206,12 @@ int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     r = slot_items(s, o->cluster_name, &items);
     if (r < 0)
         return r;
-    set_times(s, now);
-    say_scored(s, &items, now);
-    say_limits(s, &items, now);
-    s->hash = hash_of(s, &items);
+    slot_set_times(s, now);
+    slot_set_scored(s, &items, now);
+    slot_set_limits(s, &items, now);
+    s->hash = slot_hash(s, &items);
     s->wanted = true;
-    count(s, o, &items, new_batch);
+    slot_count(s, o, &items, new_batch);
     items_done(&items);
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "controller/placement/sink_internal.h"
+#include "controller/placement/placement_internal.h"
 
 #include "exporter/base/log.h"
 
@@ -13,7 +13,7 @@ struct slot *placement_find(const struct placement *p, const char *object)
     return NULL;
 }
 
-static struct slot *find_scorer(const struct placement *p, const struct scorer *s)
+static struct slot *placement_find_scorer(const struct placement *p, const struct scorer *s)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->slots[i]->scorer == s)
@@ -21,7 +21,7 @@ static struct slot *find_scorer(const struct placement *p, const struct scorer *
     return NULL;
 }
 
-static int add_slot(struct placement *p, const char *object, struct slot **ret)
+static int placement_add_slot(struct placement *p, const char *object, struct slot **ret)
 {
     int r;
 
@@ -61,11 +61,11 @@ bool placement_is_ours(const struct placement *p, const json_t *object)
 void placement_enqueue(struct placement *p, const struct slot *s)
 {
     if (p->may_write && kube_queue_add(p->queue, s->object) < 0)
-        log_error("placement score not written: out of memory", L_STR("object", s->object));
-    placement_count(p);
+        log_error("AddOnPlacementScore not written: out of memory", L_STR("object", s->object));
+    placement_update_metrics(p);
 }
 
-void placement_count(struct placement *p)
+void placement_update_metrics(struct placement *p)
 {
     bool up = kube_watch_synced(p->watch) && !kube_watch_trouble(p->watch);
 
@@ -75,7 +75,7 @@ void placement_count(struct placement *p)
         agent_touch(p->o.agent);
 }
 
-static void enqueue_all(struct placement *p)
+static void placement_enqueue_all(struct placement *p)
 {
     unix_ms now = loop_wall(kube_loop(p->o.hub));
 
@@ -84,18 +84,18 @@ static void enqueue_all(struct placement *p)
             placement_enqueue(p, p->slots[i]);
 }
 
-/* ---- What is on the hub ---- */
+/* ---- State on the hub ---- */
 
-/* Only what the first list shows can be left from before a restart. Later ones of this name are another replica's, which may
- * know of a scorer that this one has not heard of yet. */
-static void on_set(void *arg, json_t *object)
+/* Only objects of the first list can be left over from before a restart. Later ones with this agent's name
+ * come from another replica, which may already know a scorer that this one does not. */
+static void placement_on_set(void *arg, json_t *object)
 {
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
     if (!placement_is_ours(p, object))
         return;
-    if (!s && (p->complete || add_slot(p, kube_name(object), &s) < 0))
+    if (!s && (p->complete || placement_add_slot(p, kube_name(object), &s) < 0))
         return;
     if (!s->written && !s->call)
         slot_learn(s, object);
@@ -105,7 +105,7 @@ static void on_set(void *arg, json_t *object)
         placement_enqueue(p, s);
 }
 
-static void on_delete(void *arg, const char *namespace, const char *name)
+static void placement_on_delete(void *arg, const char *namespace, const char *name)
 {
     struct placement *p = arg;
     struct slot *s = placement_find(p, name);
@@ -117,44 +117,44 @@ static void on_delete(void *arg, const char *namespace, const char *name)
     placement_enqueue(p, s);
 }
 
-static void update(struct placement *p, struct slot *s)
+static void placement_refresh(struct placement *p, struct slot *s)
 {
     if (slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) < 0)
-        log_error("placement score not renewed: out of memory", L_STR("object", s->object));
+        log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
 }
 
-static void may_write(struct placement *p)
+static void placement_begin_writes(struct placement *p)
 {
     if (p->may_write)
         return;
     p->may_write = true;
-    for (size_t i = 0; i < p->n; i++) /* now that it is known what the hub holds */
+    for (size_t i = 0; i < p->n; i++) /* now that the hub's objects are known */
         if (p->slots[i]->scorer)
-            update(p, p->slots[i]);
-    enqueue_all(p);
+            placement_refresh(p, p->slots[i]);
+    placement_enqueue_all(p);
 }
 
-static void on_synced(void *arg)
+static void placement_on_synced(void *arg)
 {
     struct placement *p = arg;
 
     p->complete = true;
-    placement_count(p);
-    may_write(p);
+    placement_update_metrics(p);
+    placement_begin_writes(p);
 }
 
-/* Writing may be allowed where listing is not; what is in the way will show there. */
-static void on_trouble(void *arg, const char *text)
+/* Writes may be allowed where lists are not, and report their own errors. */
+static void placement_on_trouble(void *arg, const char *text)
 {
     struct placement *p = arg;
 
     if (text)
-        log_warn("the hub is not followed", L_STR("err", text));
+        log_warn("watch of AddOnPlacementScores failed", L_STR("err", text));
     else
-        log_info("the hub is followed again");
-    placement_count(p);
+        log_info("watch of AddOnPlacementScores works again");
+    placement_update_metrics(p);
     if (text)
-        may_write(p);
+        placement_begin_writes(p);
 }
 
 int placement_new(struct placement **ret, const struct placement_options *o)
@@ -166,10 +166,10 @@ int placement_new(struct placement **ret, const struct placement_options *o)
         .namespace = o->cluster_name,
         .label_selector = PLACEMENT_LABEL "=" PLACEMENT_LABEL_VALUE,
         .page = 10, /* each may be as large as the store allows */
-        .on_set = on_set,
-        .on_delete = on_delete,
-        .on_synced = on_synced,
-        .on_trouble = on_trouble,
+        .on_set = placement_on_set,
+        .on_delete = placement_on_delete,
+        .on_synced = placement_on_synced,
+        .on_trouble = placement_on_trouble,
         .arg = p,
     };
     int r;
@@ -199,21 +199,21 @@ struct placement *placement_free(struct placement *p)
     return NULL;
 }
 
-/* ---- What it should be ---- */
+/* ---- Wanted state ---- */
 
 void placement_round(struct placement *p, const struct scorer *scorer)
 {
-    struct slot *s = find_scorer(p, scorer);
+    struct slot *s = placement_find_scorer(p, scorer);
     unix_ms now = loop_wall(kube_loop(p->o.hub));
 
     if (!s)
         return;
-    update(p, s);
-    if (!s->foreign && slot_is_due(s, now)) /* that of another's is looked at now and then */
+    placement_refresh(p, s);
+    if (!s->foreign && slot_is_due(s, now)) /* the queue checks on a foreign object by itself */
         placement_enqueue(p, s);
 }
 
-static int give_object(struct placement *p, const struct scorer *scorer)
+static int placement_assign(struct placement *p, const struct scorer *scorer)
 {
     const struct summary *sum = scorer_summary(scorer);
     char object[OBJECT_NAME_MAX + 1];
@@ -225,12 +225,12 @@ static int give_object(struct placement *p, const struct scorer *scorer)
     (void)object_name(str_of(sum->score_name), object);
     s = placement_find(p, object);
     if (s && s->scorer) {
-        log_warn("two scorers have one object name: the first keeps it", L_STR("object", object),
-                 L_STR("first", s->score_name), L_STR("second", sum->score_name));
+        log_warn("two scorers share one AddOnPlacementScore name: the first keeps it",
+                 L_STR("object", object), L_STR("first", s->score_name), L_STR("second", sum->score_name));
         return 0;
     }
     if (!s)
-        r = add_slot(p, object, &s);
+        r = placement_add_slot(p, object, &s);
     if (r == 0)
         r = slot_assign(s, scorer);
     return r == 0 ? slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) : r;
@@ -243,23 +243,23 @@ int placement_sync(struct placement *p, const struct scorer *const *scorers, siz
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->scorer = NULL;
     for (size_t i = 0; i < n; i++) {
-        int e = give_object(p, scorers[i]);
+        int e = placement_assign(p, scorers[i]);
         if (e < 0)
             r = e;
     }
-    p->configured = r == 0; /* else an object might be taken for one that no scorer asks for */
-    enqueue_all(p);
+    p->configured = r == 0; /* otherwise a scorer's object could be deleted as a leftover */
+    placement_enqueue_all(p);
     return r;
 }
 
 const char *placement_trouble(const struct placement *p, const struct scorer *scorer)
 {
-    const struct slot *s = find_scorer(p, scorer);
+    const struct slot *s = placement_find_scorer(p, scorer);
 
     if (s)
         return s->trouble;
     return scorer_summary(scorer)->destination == DESTINATION_PLACEMENT_SCORE
-               ? "no AddOnPlacementScore: an earlier scorer has the same object name"
+               ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";
 }
 

@@ -1,6 +1,6 @@
-/* What the sink asks of the hub, step by step, against a scripted API server and on a clock that the test moves. Rounds are real:
- * the same server is the scoring API. */
-#include "controller/placement/sink.h"
+/* The requests to the hub, step by step, against a scripted API server and on a fake clock. Rounds are
+ * real: the same server is the scoring API. */
+#include "controller/placement/placement.h"
 #include "test/fakes/fake_kube.h"
 #include "test/oom.h"
 
@@ -108,7 +108,7 @@ static void push_scores(struct world *w, double score)
          fake_kube_text(w->f, "{\"results\":[{\"metric\":{\"node\":\"n1\"},\"score\":%g}]}", score));
 }
 
-/* The sink with its first list behind it; requests 0 and 1. */
+/* Starts the placement and passes its first list; requests 0 and 1. */
 static void begin(struct world *w, const char *items)
 {
     const struct placement_options o = {
@@ -138,7 +138,7 @@ static void add_scorer(struct world *w, const char *extra)
     assert_int_equal(placement_sync(w->placement, (const struct scorer *const *)&w->scorer, 1), 0);
 }
 
-/* Goes on to the next round and through what comes of it. */
+/* Runs the next round. */
 static void round_to(struct world *w, int64_t ms)
 {
     unsigned n = w->ended;
@@ -197,7 +197,7 @@ static void first_write(struct world *w)
     fake_kube_idle(w->f);
 }
 
-static void creates_then_writes_status(void **state)
+static void creates_an_object_then_writes_its_status(void **state)
 {
     struct world *w = *state;
     json_t *o;
@@ -215,7 +215,7 @@ static void creates_then_writes_status(void **state)
     assert_string_equal(placement_trouble(w->placement, w->scorer), "");
 }
 
-static void writes_nothing_until_validity_is_half_used_up(void **state)
+static void writes_nothing_until_half_of_the_validity_has_passed(void **state)
 {
     struct world *w = *state;
 
@@ -232,7 +232,7 @@ static void writes_nothing_until_validity_is_half_used_up(void **state)
     assert_status(w, 7, 41, until(w, 180000), "True");
 }
 
-static void one_write_at_a_time_and_the_newest_state_wins(void **state)
+static void writes_the_newest_state_after_the_write_under_way(void **state)
 {
     struct world *w = *state;
 
@@ -254,7 +254,7 @@ static void one_write_at_a_time_and_the_newest_state_wins(void **state)
     assert_int_equal(fake_requests(w->f->server), 10);
 }
 
-static void a_failed_write_is_repeated_with_what_is_new(void **state)
+static void retries_a_failed_write_with_the_newest_state(void **state)
 {
     struct world *w = *state;
 
@@ -275,7 +275,7 @@ static void a_failed_write_is_repeated_with_what_is_new(void **state)
     assert_int_equal(placement_behind(w->placement), 0);
 }
 
-static void a_vanished_object_is_made_again(void **state)
+static void creates_a_vanished_object_again(void **state)
 {
     struct world *w = *state;
 
@@ -294,7 +294,7 @@ static void a_vanished_object_is_made_again(void **state)
     assert_asked(w, 8, "PATCH " SCORES "/my-score/status");
 }
 
-static void that_of_another_is_left_alone(void **state)
+static void leaves_a_foreign_object_alone(void **state)
 {
     struct world *w = *state;
     const char *const exists = "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}";
@@ -307,7 +307,8 @@ static void that_of_another_is_left_alone(void **state)
     round_to(w, 2000);
     assert_asked(w, 4, "GET " SCORES "/my-score");
     fake_kube_idle(w->f);
-    assert_non_null(strstr(placement_trouble(w->placement, w->scorer), "made by ns/other and is left alone"));
+    assert_non_null(
+        strstr(placement_trouble(w->placement, w->scorer), "created by ns/other and is left alone"));
     push_scores(w, 2);
     round_to(w, 60000);
     fake_kube_idle(w->f);
@@ -317,8 +318,8 @@ static void that_of_another_is_left_alone(void **state)
     assert_int_equal(fake_requests(w->f->server), 6);
 }
 
-/* Only once it is known which scorers there are. */
-static void what_no_scorer_asks_for_is_deleted(void **state)
+/* Not before the scorers are known. */
+static void deletes_objects_without_a_scorer(void **state)
 {
     struct world *w = *state;
 
@@ -332,8 +333,7 @@ static void what_no_scorer_asks_for_is_deleted(void **state)
     assert_int_equal(fake_requests(w->f->server), 3);
 }
 
-/* Scores from before a restart live as long as they were said to, though the first round fails. */
-static void valid_scores_survive_a_failure_after_a_restart(void **state)
+static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void **state)
 {
     struct world *w = *state;
     const char *valid =
@@ -365,7 +365,7 @@ static void valid_scores_survive_a_failure_after_a_restart(void **state)
     assert_status(w, 5, -9, until(w, 180000), "False");
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
     const struct placement_options o = {
@@ -393,15 +393,15 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(creates_then_writes_status),
-        TEST(writes_nothing_until_validity_is_half_used_up),
-        TEST(one_write_at_a_time_and_the_newest_state_wins),
-        TEST(a_failed_write_is_repeated_with_what_is_new),
-        TEST(a_vanished_object_is_made_again),
-        TEST(that_of_another_is_left_alone),
-        TEST(what_no_scorer_asks_for_is_deleted),
-        TEST(valid_scores_survive_a_failure_after_a_restart),
-        TEST(survives_lack_of_memory),
+        TEST(creates_an_object_then_writes_its_status),
+        TEST(writes_nothing_until_half_of_the_validity_has_passed),
+        TEST(writes_the_newest_state_after_the_write_under_way),
+        TEST(retries_a_failed_write_with_the_newest_state),
+        TEST(creates_a_vanished_object_again),
+        TEST(leaves_a_foreign_object_alone),
+        TEST(deletes_objects_without_a_scorer),
+        TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
+        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

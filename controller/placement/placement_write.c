@@ -1,17 +1,17 @@
-/* The calls for one object: create, look whose it is, status, delete. */
-#include "controller/placement/sink_internal.h"
+/* The calls for one object: create, get its owner, patch its status, delete. */
+#include "controller/placement/placement_internal.h"
 
 #include "exporter/base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { FOREIGN_RETRY_MS = 300000 }; /* how often it is looked whether an object of another's has gone */
+enum { FOREIGN_RETRY_MS = 300000 }; /* between checks whether a foreign object is gone */
 
-static void next_step(struct slot *s);
+static void write_next(struct slot *s);
 
-/* One line when it begins and one when it ends. */
-void placement_set_trouble(struct slot *s, const char *text)
+/* Logs when a trouble begins and when it ends. */
+static void write_set_trouble(struct slot *s, const char *text)
 {
     bool was = s->trouble[0] != '\0';
 
@@ -19,12 +19,12 @@ void placement_set_trouble(struct slot *s, const char *text)
         return;
     (void)snprintf(s->trouble, sizeof(s->trouble), "%s", text);
     if (*text)
-        log_warn("placement score not written", L_STR("object", s->object), L_STR("err", text));
+        log_warn("AddOnPlacementScore not written", L_STR("object", s->object), L_STR("err", text));
     else if (was)
-        log_info("placement score written again", L_STR("object", s->object));
+        log_info("AddOnPlacementScore written again", L_STR("object", s->object));
 }
 
-static void count_call(const struct slot *s, const char *operation, const struct kube_answer *a)
+static void write_count_call(const struct slot *s, const char *operation, const struct kube_answer *a)
 {
     struct metrics *m = s->placement->o.metrics;
 
@@ -32,20 +32,20 @@ static void count_call(const struct slot *s, const char *operation, const struct
     metric_observe(m, METRIC_PLACEMENT_DURATION, LV(operation), a->seconds);
 }
 
-static void finish(struct slot *s, bool ok, int64_t retry_after_ms)
+static void write_done(struct slot *s, bool ok, int64_t retry_after_ms)
 {
-    placement_count(s->placement);
+    placement_update_metrics(s->placement);
     kube_queue_done(s->placement->queue, s->object, ok, retry_after_ms);
 }
 
-static void failed(struct slot *s, const struct kube_answer *a)
+static void write_failed(struct slot *s, const struct kube_answer *a)
 {
-    placement_set_trouble(s, a->why);
-    finish(s, false, a->retry_after_ms);
+    write_set_trouble(s, a->why);
+    write_done(s, false, a->retry_after_ms);
 }
 
-/* All calls start here. When there is no memory for one, it is tried again like one that failed. */
-static void call(struct slot *s, struct kube_request rq, kube_done_fn done)
+/* Starts a call. Without memory it counts as failed and is retried. */
+static void write_call(struct slot *s, struct kube_request rq, kube_done_fn done)
 {
     struct placement *p = s->placement;
     int r;
@@ -56,88 +56,88 @@ static void call(struct slot *s, struct kube_request rq, kube_done_fn done)
             ? -ENOMEM
             : kube_start(&s->call, p->o.hub, &rq, done, s);
     if (r < 0) {
-        placement_set_trouble(s, strerror(-r));
-        finish(s, false, -1);
+        write_set_trouble(s, strerror(-r));
+        write_done(s, false, -1);
     }
 }
 
-static void leave_alone(struct slot *s, const json_t *object)
+static void write_leave_alone(struct slot *s, const json_t *object)
 {
     const char *owner = kube_annotation(object, PLACEMENT_OWNER);
     struct placement *p = s->placement;
     char why[768];
 
     (void)snprintf(why, sizeof(why),
-                   "%s/%s was made by %s and is left alone; delete it, or choose another scoreName",
-                   p->o.cluster_name, s->object, owner ? owner : "someone else");
+                   "%s/%s was created by %s and is left alone; delete it, or choose another scoreName",
+                   p->o.cluster_name, s->object, owner ? owner : "another program");
     s->foreign = true;
     s->exists = false;
-    placement_set_trouble(s, why);
+    write_set_trouble(s, why);
     if (kube_queue_add_after(p->queue, s->object, FOREIGN_RETRY_MS) < 0)
-        log_debug("placement score not looked at again", L_STR("object", s->object));
-    finish(s, true, -1);
+        log_debug("AddOnPlacementScore not checked again: out of memory", L_STR("object", s->object));
+    write_done(s, true, -1);
 }
 
-/* Without this a new scorer would take over, and later delete, what was never the agent's. */
-static void got_owner(void *arg, struct kube_answer *a)
+/* Without this check a new scorer would take over, and later delete, another program's object. */
+static void write_on_owner(void *arg, struct kube_answer *a)
 {
     struct slot *s = arg;
 
     s->call = NULL;
     if (a->verdict == KUBE_NOT_FOUND) { /* gone meanwhile */
         s->exists = false;
-        finish(s, false, -1);
+        write_done(s, false, -1);
     } else if (a->verdict != KUBE_OK) {
-        failed(s, a);
+        write_failed(s, a);
     } else if (!placement_is_ours(s->placement, a->object)) {
-        leave_alone(s, a->object);
+        write_leave_alone(s, a->object);
     } else {
         slot_learn(s, a->object);
         s->exists = true;
         s->foreign = false;
-        next_step(s);
+        write_next(s);
     }
 }
 
-static void created(void *arg, struct kube_answer *a)
+static void write_on_created(void *arg, struct kube_answer *a)
 {
     struct slot *s = arg;
 
     s->call = NULL;
-    count_call(s, "create", a);
+    write_count_call(s, "create", a);
     if (a->verdict == KUBE_EXISTS) {
-        call(s, (struct kube_request){.method = KUBE_GET, .name = s->object}, got_owner);
+        write_call(s, (struct kube_request){.method = KUBE_GET, .name = s->object}, write_on_owner);
     } else if (a->verdict != KUBE_OK) {
-        failed(s, a);
+        write_failed(s, a);
     } else {
         s->exists = true;
         s->foreign = s->written = false;
-        next_step(s);
+        write_next(s);
     }
 }
 
-static void create(struct slot *s)
+static void write_create(struct slot *s)
 {
     json_t *body = slot_create_body(s, &s->placement->o);
 
-    call(s, (struct kube_request){.method = KUBE_CREATE, .body = body}, created);
+    write_call(s, (struct kube_request){.method = KUBE_CREATE, .body = body}, write_on_created);
     json_decref(body);
 }
 
-static void status_written(void *arg, struct kube_answer *a)
+static void write_on_status(void *arg, struct kube_answer *a)
 {
     struct slot *s = arg;
     struct placement *p = s->placement;
 
     s->call = NULL;
-    count_call(s, "status", a);
+    write_count_call(s, "status", a);
     if (a->verdict == KUBE_NOT_FOUND) {
         s->exists = s->written = false;
-        finish(s, false, -1);
+        write_done(s, false, -1);
         return;
     }
     if (a->verdict != KUBE_OK) {
-        failed(s, a);
+        write_failed(s, a);
         return;
     }
     s->written = true;
@@ -146,8 +146,8 @@ static void status_written(void *arg, struct kube_answer *a)
     if (s->scorer)
         metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
                    (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
-    placement_set_trouble(s, "");
-    next_step(s); /* what has changed meanwhile */
+    write_set_trouble(s, "");
+    write_next(s); /* what has changed meanwhile */
 }
 
 static void write_status(struct slot *s)
@@ -156,43 +156,43 @@ static void write_status(struct slot *s)
 
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
-    call(s,
-         (struct kube_request){
-             .method = KUBE_MERGE_PATCH, .name = s->object, .subresource = "status", .body = body},
-         status_written);
+    write_call(s,
+               (struct kube_request){
+                   .method = KUBE_MERGE_PATCH, .name = s->object, .subresource = "status", .body = body},
+               write_on_status);
     json_decref(body);
 }
 
-static void deleted(void *arg, struct kube_answer *a)
+static void write_on_deleted(void *arg, struct kube_answer *a)
 {
     struct slot *s = arg;
 
     s->call = NULL;
-    count_call(s, "delete", a);
+    write_count_call(s, "delete", a);
     if (a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND) {
-        failed(s, a);
+        write_failed(s, a);
         return;
     }
-    log_info("placement score deleted", L_STR("object", s->object));
+    log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
     s->exists = s->written = false;
-    next_step(s); /* its scorer may be back */
+    write_next(s); /* its scorer may be back */
 }
 
-static void next_step(struct slot *s)
+static void write_next(struct slot *s)
 {
     struct placement *p = s->placement;
 
     if (!s->scorer && s->exists && !s->foreign) {
-        call(s, (struct kube_request){.method = KUBE_DELETE, .name = s->object}, deleted);
+        write_call(s, (struct kube_request){.method = KUBE_DELETE, .name = s->object}, write_on_deleted);
     } else if (!s->scorer) {
         char object[OBJECT_NAME_MAX + 1];
         memcpy(object, s->object, sizeof(object));
         placement_remove(p, s);
         kube_queue_done(p->queue, object, true, -1);
     } else if (!slot_is_due(s, loop_wall(kube_loop(p->o.hub)))) {
-        finish(s, true, -1);
+        write_done(s, true, -1);
     } else if (!s->exists) {
-        create(s);
+        write_create(s);
     } else {
         write_status(s);
     }
@@ -206,5 +206,5 @@ void placement_work(void *arg, const char *object)
     if (!s || !p->may_write)
         kube_queue_done(p->queue, object, true, -1);
     else
-        next_step(s);
+        write_next(s);
 }

@@ -1,0 +1,46 @@
+/* Scores for Open Cluster Management's Placement: one AddOnPlacementScore per scorer, in the cluster's
+ * namespace on the hub.
+ *
+ * Not a struct sink: it follows scorers rather than batches, since one patch carries scores, their validity
+ * and why a round failed. The state an object should have is compared with the last one written; nothing is
+ * sent while they are equal and less than half of validUntil has passed. Each object has at most one write
+ * under way, and a newer state is written after it.
+ *
+ * Objects carry a label and the agent's name. Objects made by others are left alone and reported. This
+ * agent's objects without a scorer, as found by the first list, are deleted. Belongs to the loop. */
+#ifndef DS_PLACEMENT_PLACEMENT_H
+#define DS_PLACEMENT_PLACEMENT_H
+
+#include "controller/kube/client.h"
+#include "exporter/agent/agent.h"
+
+struct placement;
+
+struct placement_options {
+    struct kube *hub;
+    struct agent *agent; /* renders its metrics anew when these change; may be NULL */
+    struct metrics *metrics;
+    const char *cluster_name; /* the namespace, and ${cluster}; not owned, like all strings here */
+    const char *owner;        /* "<namespace>/<add-on>": stable over restarts, unique per agent */
+};
+
+/* -ENOMEM. */
+MUST_USE int placement_new(struct placement **ret, const struct placement_options *o);
+/* Leaves the objects as they are. */
+struct placement *placement_free(struct placement *p);
+DEFINE_CLEANUP(struct placement, placement_free)
+
+/* A round of the scorer ended, or its scores expired. */
+void placement_round(struct placement *p, const struct scorer *s);
+/* Sets the scorers, in the order of the configuration; they must live until the next call. If two lead to
+ * one object name, the first gets the object. -ENOMEM: some scorers have no object for now. */
+MUST_USE int placement_sync(struct placement *p, const struct scorer *const *scorers, size_t n);
+
+/* What is wrong with the scorer's object, for people; "" if nothing. */
+const char *placement_trouble(const struct placement *p, const struct scorer *s);
+/* Why the objects on the hub cannot be read; NULL if they can, or while this is unknown. */
+const char *placement_hub_trouble(const struct placement *p);
+/* The number of objects whose state on the hub is out of date. */
+size_t placement_behind(const struct placement *p);
+
+#endif
