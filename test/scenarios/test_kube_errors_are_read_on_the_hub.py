@@ -48,7 +48,7 @@ def test_fallback_score(kube, fake, start_agent):
     kube.wait_items("a", {"x": 10, "y": 20})
     fake.on("/s", plain("overload", 500))
     kube.wait_items("a", {"x": -100, "y": -100})
-    assert "fallbackScore is in force" in kube.condition("a", "Scored")[2]
+    assert "fallbackScore is used" in kube.condition("a", "Scored")[2]
     assert seconds_until(kube.object("a")["status"]["validUntil"]) > 0
     agent.process.kill()
     agent.start()

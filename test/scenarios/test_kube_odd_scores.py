@@ -12,7 +12,7 @@ def test_out_of_range_is_clamped_and_said(kube, fake, start_agent):
     kube.wait_items("s", {"a": 100, "b": -100, "c": 7})
     assert kube.wait_condition("s", "Clamped", "True")[1:] == (
         "OutOfRange",
-        "2 of 3 values were outside of -100..100; scoreRange scales them",
+        "2 of 3 values clamped to -100..100; set scoreRange to scale instead",
     )
     agent.wait_metric("dynamic_scoring_placement_clamped_total", 2, score_name="s")
     agent.wait_metric("dynamic_scoring_placement_items", 3, score_name="s")
@@ -85,7 +85,7 @@ def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start
     status, reason, message = kube.wait_condition("s", "Truncated", "True")
     items = kube.items("s")
     assert reason == "TooManyItems"
-    assert message.startswith(f"{40000 - len(items)} of 40000 items are left out")
+    assert message.startswith(f"{40000 - len(items)} of 40000 items omitted")
     assert len(items) > 10000
     writes = agent.metrics().all("dynamic_scoring_placement_writes_total")
     assert {labels["result"] for labels, _ in writes} == {"ok"}
