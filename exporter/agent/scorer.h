@@ -1,5 +1,5 @@
-/* A scorer at work: its rounds, one after the other, each at its time; what came of them; and its scores, until they are too old.
- * Belongs to the loop. */
+/* A running scorer: schedules its rounds one after the other, records their outcome, and holds its scores until they
+ * expire. Belongs to the loop. */
 #ifndef DS_AGENT_SCORER_H
 #define DS_AGENT_SCORER_H
 
@@ -10,57 +10,57 @@
 
 struct scorer;
 
-/* What a scorer needs of its agent. */
+/* What a scorer needs from its agent. */
 struct scorer_env {
     const struct source_env *source;
     struct metrics *metrics;
     const char *cluster_name;
     const struct limits *limits;
-    /* How many series this scorer may have, of all that the agent may. */
+    /* How many series this scorer may have within the limit of all scorers. */
     size_t (*series_left)(void *arg, const struct scorer *s);
-    /* New scores; the scorer keeps its reference. */
+    /* Exposes new scores; the scorer keeps its reference to b. */
     void (*publish)(void *arg, struct scorer *s, struct batch *b);
-    /* The scores are gone. */
+    /* Removes the scores of s. */
     void (*withdraw)(void *arg, struct scorer *s);
-    /* A round has ended, well or not. */
+    /* A round has ended, or the scores have expired. */
     void (*ended)(void *arg, struct scorer *s);
     void *arg;
-    bool once; /* one round and no other */
+    bool once; /* run a single round */
 };
 
-/* For the status page. Times are Unix time in milliseconds, 0 for never. */
+/* The last round that ended, and when others run. Times are Unix time in milliseconds, 0 for never. */
 struct scorer_status {
-    bool running;            /* a round is under way */
-    size_t rounds, failures; /* so far; failures in a row */
-    enum round_error error;  /* of the last round */
-    enum round_stage stage;  /* where it failed */
-    char reason[1024];       /* why, in full; empty when it did not */
+    bool running;           /* a round is in progress */
+    size_t rounds;          /* ended so far */
+    size_t failures;        /* consecutive */
+    enum round_error error; /* of the last round */
+    enum round_stage stage; /* where it failed */
+    char reason[1024];      /* why it failed; empty if it succeeded */
     int64_t started_ms, ended_ms, succeeded_ms, next_ms;
-    double fetch_s, perform_s;     /* of the last round */
-    uint64_t received[2], sent[2]; /* of the last round, by stage */
+    double fetch_s, perform_s;
+    uint64_t received[2], sent[2]; /* bytes, by stage */
     size_t source_series, results, invalid, duplicates, cut;
     char first_invalid[200];
     size_t source_warnings;
     char source_warning[512];
 };
 
-/* env must outlive the scorer; the summary is copied. Its first round starts at once, with a little jitter. -ENOMEM. */
+/* Starts a scorer; its first round follows after a jitter of at most 2 s. env must outlive it; the summary is copied.
+ * -ENOMEM. */
 MUST_USE int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary);
-/* Takes the metrics of the scorer away too; its scores must have been withdrawn by the caller. */
+/* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);
 DEFINE_CLEANUP(struct scorer, scorer_free)
-/* Goes on with another summary of the same score name: the round under way is given up and another starts at once. The scores
- * stay until that has ended. -ENOMEM: nothing has changed. */
+/* Replaces the summary with another of the same score name: cancels a running round and starts a new one. The scores
+ * stay until it ends. -ENOMEM: nothing has changed. */
 MUST_USE int scorer_change(struct scorer *s, const struct summary *summary);
-
-/* What made the last round fail may have passed: if it was refused (a token missing or not taken), the next starts at once. */
+/* Starts the next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void scorer_wake(struct scorer *s);
 
 const struct summary *scorer_summary(const struct scorer *s);
 const struct scorer_status *scorer_status(const struct scorer *s);
-/* The scores exposed now, NULL for none. */
+/* The exposed scores; NULL for none. */
 struct batch *scorer_batch(const struct scorer *s);
-
 enum scorer_state scorer_state(const struct scorer *s);
 
 #endif

@@ -65,7 +65,7 @@ CASES = {
     "too_many": (
         results(*[x for i in range(6) for x in ({"node": str(i)}, i)]),
         "series_limit",
-        "limits.seriesPerScorer: 5",
+        "limits.seriesPerScorer is 5",
     ),
 }
 

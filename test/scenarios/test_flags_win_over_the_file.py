@@ -27,5 +27,5 @@ def test_the_rest(fake, start_agent, tmp_path):
     agent = start_agent(config, f"--secrets.dir={tmp_path}", "--log.level=info", "--log.format=json")
     agent.wait_scores("s")
     assert fake.requests("/s")[0].token == "Bearer token"
-    agent.wait_log('"scores"')
+    agent.wait_log('"first round succeeded"')
     assert all(line.startswith("{") for line in agent.log().splitlines())

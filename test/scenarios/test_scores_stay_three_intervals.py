@@ -36,14 +36,14 @@ def test_they_stay_and_go(fake, start_agent, intervals, limits):
     assert all(age > intervals - 0.05 for age in ages.values()), ages
     assert set(states["fails"]) <= {"ok", "failing"}
     assert agent.status("fails")["state"] == "stale"
-    agent.wait_log("scores withdrawn: too old")
+    agent.wait_log("scores expired")
     agent.wait_metric("dynamic_scoring_expired_total", score_name="fails")
     agent.wait_metric_is(None, "dynamic_score_timestamp_seconds", ds_score_name="fails")
     agent.wait_metric_is(0, "dynamic_scoring_series", score_name="fails")
 
     fake.on("/fails", GOOD)
     assert agent.wait_scores("fails") == [({"node": "n"}, 1)]
-    agent.wait_log("scores again")
+    agent.wait_log("scoring recovered")
     agent.wait_until(lambda: agent.metric("dynamic_scoring_up", score_name="fails") == 1, "the scorer is up")
 
 

@@ -13,5 +13,5 @@ def test_warnings(fake, start_agent):
     assert (status["state"], status["warnings"]) == ("ok", {"count": 2, "first": WARNING})
     assert agent.wait_scores("s") == [({}, 1)]
     assert "remote storage &quot;a&lt;b&gt;&quot;: partial data" in agent.get("/").text
-    assert "the source warns" in agent.log() and "partial data" in agent.log()
+    assert "source returned warnings" in agent.log() and "partial data" in agent.log()
     agent.wait_metric("dynamic_scoring_source_warnings_total", 2, score_name="s")

@@ -350,14 +350,14 @@ static void limits_are_named_with_their_numbers(void **state)
                                               "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
     first_round(w);
     assert_int_equal(scorer_status(w->scorer)->error, ROUND_SERIES);
-    assert_string_equal(scorer_status(w->scorer)->reason, "more series than limits.seriesPerScorer: 1");
+    assert_string_equal(scorer_status(w->scorer)->reason, "too many series: limits.seriesPerScorer is 1");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
 
     w->limits.series_per_scorer = 100;
     pass(w, 60000);
     turn_until_ended(w, 2);
     assert_string_equal(scorer_status(w->scorer)->reason,
-                        "more series than limits.series (1000 for all scorers) leaves for this one: 1");
+                        "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
 }
 

@@ -1,0 +1,157 @@
+/* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
+#include "exporter/agent/scorer_internal.h"
+
+#include <stdio.h>
+
+/* Whether the limit of all scorers together is what stops this one. */
+static bool is_total_limit(const struct scorer *s, size_t *ret_left)
+{
+    *ret_left = s->env->series_left(s->env->arg, s);
+    return *ret_left < (size_t)s->env->limits->series_per_scorer;
+}
+
+/* The round does not know which setting its limit came from. */
+static void name_limit(const struct scorer *s, struct round_result *r)
+{
+    const struct limits *l = s->env->limits;
+    size_t left;
+
+    if (is_total_limit(s, &left))
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer",
+                       (long long)l->series, left);
+    else
+        (void)snprintf(r->reason, sizeof(r->reason), "too many series: limits.seriesPerScorer is %lld",
+                       (long long)l->series_per_scorer);
+}
+
+static void log_failure(const struct scorer *s, const struct round_result *r)
+{
+    const struct scorer_status *was = &s->status;
+    bool again = was->rounds && was->error == r->error && was->stage == r->stage;
+
+    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
+           L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
+           L_STR("class", round_error_word(r->error)), L_STR("err", r->reason));
+}
+
+static void log_success(const struct scorer *s, const struct round_result *r)
+{
+    const struct scorer_status *was = &s->status;
+    const char *name = s->summary.score_name;
+    bool again = was->rounds && was->error == ROUND_OK;
+
+    LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+           was->failures ? "scoring recovered"
+           : again       ? "round succeeded"
+                         : "first round succeeded",
+           L_STR("score_name", name), L_INT("source_series", r->source_series),
+           L_INT("series", series_count(r->batch->set)), L_DBL("fetch_s", r->fetch_s),
+           L_DBL("perform_s", r->perform_s));
+    if (r->answer.invalid && !was->invalid)
+        log_warn("results dropped", L_STR("score_name", name), L_INT("results", r->answer.invalid),
+                 L_STR("first", r->answer.first_invalid));
+    if (r->source_warnings && !was->source_warnings)
+        log_warn("source returned warnings", L_STR("score_name", name), L_STR("first", r->source_warning));
+}
+
+static void count_transfers(const struct scorer *s, const struct round_result *r)
+{
+    struct metrics *m = s->env->metrics;
+    const char *name = s->summary.score_name;
+
+    for (enum round_stage stage = STAGE_SOURCE; stage <= STAGE_SCORING; stage++) {
+        metric_add(m, METRIC_RECEIVED_BYTES, LV(name, round_stage_word(stage)), (double)r->received[stage]);
+        metric_add(m, METRIC_SENT_BYTES, LV(name, round_stage_word(stage)), (double)r->sent[stage]);
+    }
+    if (s->summary.source_type != SOURCE_NONE) {
+        metric_add(m, METRIC_FETCH_SECONDS, LV(name), r->fetch_s);
+        metric_observe(m, METRIC_FETCH_DURATION, LV(name), r->fetch_s);
+    }
+    if (r->performed) {
+        metric_add(m, METRIC_PERFORM_SECONDS, LV(name), r->perform_s);
+        metric_observe(m, METRIC_PERFORM_DURATION, LV(name), r->perform_s);
+        metric_add(m, METRIC_REQUESTS, LV(name, r->error == ROUND_OK ? "success" : "error"), 1);
+    }
+}
+
+static void count_limits(const struct scorer *s, const struct round_result *r)
+{
+    const char *name = s->summary.score_name, *limit = NULL;
+    size_t left;
+
+    if (r->error == ROUND_TOO_LARGE)
+        limit = "response_bytes";
+    else if (r->error == ROUND_TIMEOUT)
+        limit = "round_time";
+    else if (r->error == ROUND_SERIES)
+        limit = is_total_limit(s, &left) ? "series" : "series_per_scorer";
+    if (limit)
+        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV(limit, name), 1);
+    if (r->answer.cut)
+        metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV("label_value_bytes", name), 1);
+}
+
+static void count_result(const struct scorer *s, const struct round_result *r)
+{
+    struct metrics *m = s->env->metrics;
+    const char *name = s->summary.score_name;
+    bool ok = r->error == ROUND_OK;
+    bool empty = ok && s->summary.source_type != SOURCE_NONE && r->source_series == 0;
+
+    metric_add(m, METRIC_ROUNDS, LV(ok ? empty ? "empty" : "success" : "failure", name), 1);
+    metric_set(m, METRIC_UP, LV(name), ok);
+    if (ok)
+        metric_set(m, METRIC_LAST_SUCCESS, LV(name), (double)loop_wall(s->loop).ms / 1000);
+    else
+        metric_add(m, METRIC_ROUND_ERRORS, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
+                   1);
+    if (r->fetched && s->summary.source_type != SOURCE_NONE)
+        metric_set(m, METRIC_SOURCE_SERIES, LV(name), (double)r->source_series);
+    metric_add(m, METRIC_SOURCE_WARNINGS, LV(name), (double)r->source_warnings);
+    metric_add(m, METRIC_RESULTS_DROPPED, LV("invalid", name), (double)r->answer.invalid);
+    metric_add(m, METRIC_RESULTS_DROPPED, LV("duplicate", name), (double)r->duplicates);
+    metric_add(m, METRIC_LABELS_CHANGED, LV("cut", name), (double)r->answer.cut);
+    metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.mended);
+    count_limits(s, r);
+}
+
+static void set_status(struct scorer *s, const struct round_result *r)
+{
+    struct scorer_status *st = &s->status;
+
+    st->running = false;
+    st->rounds++;
+    st->error = r->error;
+    st->stage = r->stage;
+    st->failures = r->error == ROUND_OK ? 0 : st->failures + 1;
+    st->ended_ms = loop_wall(s->loop).ms;
+    if (r->error == ROUND_OK)
+        st->succeeded_ms = st->ended_ms;
+    (void)snprintf(st->reason, sizeof(st->reason), "%s", r->error == ROUND_OK ? "" : r->reason);
+    st->fetch_s = r->fetch_s;
+    st->perform_s = r->perform_s;
+    memcpy(st->received, r->received, sizeof(st->received));
+    memcpy(st->sent, r->sent, sizeof(st->sent));
+    st->source_series = r->source_series;
+    st->source_warnings = r->source_warnings;
+    (void)snprintf(st->source_warning, sizeof(st->source_warning), "%s", r->source_warning);
+    st->results = r->answer.results;
+    st->invalid = r->answer.invalid;
+    st->cut = r->answer.cut;
+    st->duplicates = r->duplicates;
+    (void)snprintf(st->first_invalid, sizeof(st->first_invalid), "%s", r->answer.first_invalid);
+}
+
+void scorer_record(struct scorer *s, struct round_result *r)
+{
+    if (r->error == ROUND_SERIES)
+        name_limit(s, r);
+    if (r->error == ROUND_OK)
+        log_success(s, r);
+    else
+        log_failure(s, r);
+    count_transfers(s, r);
+    count_result(s, r);
+    set_status(s, r);
+}
