@@ -48,7 +48,7 @@ def test_a_status(hub, fake, start_controller):
         wait_until(lambda: done[0] >= 3, "there is a quarrel")
         time.sleep(QUARREL_S)
     assert writes(controller) - before <= 12
-    wait_until(lambda: "another changes it each time" in controller.log(), "it is said")
+    wait_until(lambda: "another writer keeps undoing our writes" in controller.log(), "it is said")
     hub.wait_scorer("s", "Ready", "True", deadline=LONG)
     assert hub.score_names("c1") == ["cpu"]
 

@@ -65,7 +65,7 @@ void view_html_notes(struct out *o, const struct hub *h)
              "<code>" HUB_CONFIG "</code></b> in namespace "
              "<bdi>%s</bdi>: clusters get nothing until there is.</p></div>\n",
              h->o.namespace);
-    else if (!hub_wanted(h))
+    else if (!hub_is_distributing(h))
         html(o,
              "<div class=\"note\"><p><b>The DynamicScoringConfig is being deleted</b>: %zu ManifestWorks are "
              "still to go.</p></div>\n",

@@ -1,6 +1,8 @@
 /* Clusters on the hub's page: all of a small fleet, and of any those that need someone's attention. */
 #include "controller/hub/pages/status_view.h"
 
+#include "controller/hub/state/hub_pair.h"
+
 #include <errno.h>
 
 enum { SHOWN_MOST = 100, SCORERS_MOST = 3 };
@@ -88,11 +90,11 @@ static void lines(struct out *o, const struct view *v, const struct hub_cluster 
         line(o,
              c->leaving || !c->managed ? "Its ManifestWork cannot be deleted"
                                        : "Its ManifestWork cannot be written",
-             c->why);
-    if (*c->found.why)
-        line(o, "The work agent cannot apply it", c->found.why);
-    if (c->away)
-        line(o, "The cluster is not available", c->away);
+             c->write_error);
+    if (*c->work.why)
+        line(o, "The work agent cannot apply it", c->work.why);
+    if (c->unavailable)
+        line(o, "The cluster is not available", c->unavailable);
     failing_scorers(o, v, c);
     if (c->report.there && !c->report.config_ok)
         line(o, "The agent refuses its configuration", cstr(c->report.trouble));

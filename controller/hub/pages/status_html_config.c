@@ -8,10 +8,10 @@ static void config_notes(struct out *o, const struct hub *h)
     const struct hub_config *c, *own = &h->config;
     size_t at = 0;
 
-    if (*own->why)
-        view_html_note(o, true, "Its masks cannot be used; the ones before stay in force", own->why);
-    if (*own->write_why)
-        view_html_note(o, true, "Its status cannot be written", own->write_why);
+    if (*own->masks_error)
+        view_html_note(o, true, "Its masks cannot be used; the ones before stay in force", own->masks_error);
+    if (*own->write_error)
+        view_html_note(o, true, "Its status cannot be written", own->write_error);
     while ((c = map_next(&h->other_configs, &at)))
         html(
             o,
@@ -54,7 +54,7 @@ static void facts(struct out *o, const struct hub *h)
     html_fact(o, "DynamicScoringConfig");
     if (h->config.object)
         html(o, "<code>" HUB_CONFIG "</code><span class=\"soft\">%s</span>",
-             hub_wanted(h) ? "in force" : "being deleted");
+             hub_is_distributing(h) ? "in force" : "being deleted");
     else
         html(o, "none");
     html_fact_end(o);

@@ -76,15 +76,15 @@ int hub_html_scorer(struct hub *h, const char *name, struct buf *into)
 
 static void cluster_notes(struct out *o, const struct hub_cluster *c)
 {
-    if (*c->why)
+    if (*c->write_error)
         view_html_note(o, true,
                        c->leaving || !c->managed ? "Its ManifestWork cannot be deleted"
                                                  : "Its ManifestWork cannot be written",
-                       c->why);
-    if (*c->found.why)
-        view_html_note(o, true, "The work agent cannot apply its ManifestWork", c->found.why);
-    if (c->away)
-        view_html_note(o, true, "The cluster is not available", c->away);
+                       c->write_error);
+    if (*c->work.why)
+        view_html_note(o, true, "The work agent cannot apply its ManifestWork", c->work.why);
+    if (c->unavailable)
+        view_html_note(o, true, "The cluster is not available", c->unavailable);
     if (!c->report.there || (c->report.config_ok && !c->report.trouble))
         return;
     view_html_note(o, !c->report.config_ok,
@@ -99,15 +99,15 @@ static void work_fact(struct out *o, const struct view *v, const struct hub_clus
     status_duration(view_behind_ms(v, c), behind);
     html_fact(o, "ManifestWork");
     html(o, "%s%s",
-         !c->found.exists    ? "none"
-         : c->found.deleting ? "being deleted"
+         !c->work.exists    ? "none"
+         : c->work.deleting ? "being deleted"
                              : "there",
-         c->found.exists && !c->found.ours ? ", but another's" : "");
+         c->work.exists && !c->work.ours ? ", but another's" : "");
     html(o, "<span class=\"soft\">%s%s", c->behind ? "behind for " : "up to date", c->behind ? behind : "");
     if (c->failures)
         html(o, ", %zu failed %s", (size_t)c->failures, c->failures == 1 ? "write" : "writes");
-    if (c->found.exists)
-        html(o, c->found.applied ? ", applied" : *c->found.why ? ", not applied" : ", not applied yet");
+    if (c->work.exists)
+        html(o, c->work.applied ? ", applied" : *c->work.why ? ", not applied" : ", not applied yet");
     html(o, "</span>");
     html_fact_end(o);
 }

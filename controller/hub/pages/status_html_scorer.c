@@ -71,19 +71,19 @@ static void scorer_notes(struct out *o, const struct view_scorer *s)
 {
     size_t mark = o->b->n;
 
-    if (*s->s->spec_why)
+    if (*s->s->spec_error)
         view_html_note(o, true,
                        s->s->has_spec || effective_usable(&s->s->effective)
                            ? "The spec cannot be used; the one before stays in force"
                            : "The spec cannot be used",
-                       s->s->spec_why);
+                       s->s->spec_error);
     probe_note(o, "Health", &s->probe->probe);
     probe_note(o, "Configuration", &s->probe->config);
     summary_note(o, s);
     same_name_note(o, s->s);
     room_note(o, &s->s->tally);
-    if (*s->s->write_why)
-        view_html_note(o, true, "Its status cannot be written", s->s->write_why);
+    if (*s->s->write_error)
+        view_html_note(o, true, "Its status cannot be written", s->s->write_error);
     if (o->b->n == mark)
         ready_note(o, s);
 }

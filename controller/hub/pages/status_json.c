@@ -33,10 +33,10 @@ static void config(struct out *o, struct hub *h)
 
     member_object(o, "config");
     member_truth(o, "present", h->config.object);
-    member_truth(o, "wanted", hub_wanted(h));
+    member_truth(o, "wanted", hub_is_distributing(h));
     member_count(o, "masks", h->config.masks.n);
-    words(o, "error", h->config.why);
-    words(o, "statusError", h->config.write_why);
+    words(o, "error", h->config.masks_error);
+    words(o, "statusError", h->config.write_error);
     member(o, "ignored");
     out_puts(o, "[");
     while ((other = map_next(&h->other_configs, &at))) {
@@ -151,9 +151,9 @@ static void scorer_members(struct out *o, const struct view_scorer *s)
                 : h->spec.mode == SYNC_FULL && h->effective.source == CONFIG_FROM_API ? "api"
                                                                                       : "spec");
     member_number(o, "intervalSeconds", (double)h->effective.interval_ms / 1000);
-    words(o, "specError", h->spec_why);
+    words(o, "specError", h->spec_error);
     words(o, "summaryError", h->effective.why);
-    words(o, "statusError", h->write_why);
+    words(o, "statusError", h->write_error);
     member_text(o, "sameScoreAs", h->older ? h->older->name : h->younger ? h->younger->name : NULL);
     probe(o, "probe", &s->probe->probe);
     probe(o, "configProbe", &s->probe->config);
@@ -169,15 +169,15 @@ static void cluster_members(struct out *o, const struct view *v, const struct hu
     member_truth(o, "behind", c->behind);
     member_number(o, "behindSeconds", (double)view_behind_ms(v, c) / 1000);
     member_count(o, "failures", c->failures);
-    words(o, "error", c->failures ? c->why : c->found.why);
+    words(o, "error", c->failures ? c->write_error : c->work.why);
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
     member_count(o, "leftOut", c->group ? c->group->left_out : 0);
-    member_truth(o, "applied", c->found.applied);
+    member_truth(o, "applied", c->work.applied);
     member_truth(o, "reported", c->report.there);
     member_count(o, "failing", view_cluster_failing(c));
     member_text(o, "agentTrouble", c->report.trouble);
-    member_text(o, "unavailable", c->away);
+    member_text(o, "unavailable", c->unavailable);
 }
 
 static void controller(struct out *o, const struct hub *h)

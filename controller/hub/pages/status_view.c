@@ -1,5 +1,8 @@
 #include "controller/hub/pages/status_view.h"
 
+#include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/status.h"
+
 #include <errno.h>
 
 static const struct probe_status not_probed;
@@ -34,7 +37,7 @@ static bool is_troubled(const struct view_scorer *s)
 {
     const struct probe_status *p = s->probe;
 
-    return s->ready != VIEW_READY || *s->s->spec_why || *s->s->write_why || s->s->older || s->s->younger ||
+    return s->ready != VIEW_READY || *s->s->spec_error || *s->s->write_error || s->s->older || s->s->younger ||
            s->s->tally.failing || s->s->tally.n_named || s->s->tally.no_room ||
            (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
@@ -137,9 +140,9 @@ enum view_trouble view_cluster_trouble(const struct hub_cluster *c)
 {
     if (c->failures)
         return TROUBLE_WRITE;
-    if (*c->found.why)
+    if (*c->work.why)
         return TROUBLE_APPLY;
-    if (c->managed && c->away)
+    if (c->managed && c->unavailable)
         return TROUBLE_AWAY;
     if (c->managed && view_cluster_failing(c))
         return TROUBLE_SCORING;
@@ -155,18 +158,10 @@ int64_t view_behind_ms(const struct view *v, const struct hub_cluster *c)
 
 bool view_watch(const struct hub *h, size_t i, const char **ret_kind, const struct kube_watch **ret)
 {
-    const struct {
-        const char *kind;
-        const struct kube_watch *watch;
-    } all[] = {{"DynamicScorers", h->scorers_watch},
-               {"DynamicScoringConfigs", h->configs_watch},
-               {"ManagedClusters", h->clusters_watch},
-               {"ManifestWorks", h->works_watch}};
-
-    if (i >= ARRAY_SIZE(all))
+    if (i >= HUB_KINDS)
         return false;
-    *ret_kind = all[i].kind;
-    *ret = all[i].watch;
+    *ret_kind = hub_kinds[i].plural;
+    *ret = h->watches[i].watch;
     return true;
 }
 

@@ -2,7 +2,7 @@
 #ifndef DS_HUB_STATUS_VIEW_PAIR_H
 #define DS_HUB_STATUS_VIEW_PAIR_H
 
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_pair.h"
 
 struct view_pair {
     enum pair_state cell;

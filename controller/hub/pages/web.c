@@ -3,7 +3,7 @@
 #include "controller/hub/pages/web.h"
 
 #include "controller/hub/pages/status_page.h"
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/state.h"
 #include "exporter/agent/status.h"
 #include "exporter/base/log.h"
 
@@ -29,20 +29,13 @@ static void healthz(void *arg, const struct httpd_request *rq, struct httpd_repl
 
 static int missing(const struct hub *h, struct buf *into)
 {
-    const struct {
-        const char *kind;
-        const struct kube_watch *watch;
-    } all[] = {{"DynamicScorers", h->scorers_watch},
-               {"DynamicScoringConfigs", h->configs_watch},
-               {"ManagedClusters", h->clusters_watch},
-               {"ManifestWorks", h->works_watch}};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(all); i++) {
-        const char *trouble = kube_watch_trouble(all[i].watch);
+    for (size_t i = 0; r == 0 && i < HUB_KINDS; i++) {
+        const char *trouble = kube_watch_trouble(h->watches[i].watch);
 
-        if (!kube_watch_synced(all[i].watch))
-            r = buf_printf(into, "%s: not listed yet%s%s\n", all[i].kind, trouble ? ": " : "", cstr(trouble));
+        if (!kube_watch_synced(h->watches[i].watch))
+            r = buf_printf(into, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "", cstr(trouble));
     }
     return r;
 }

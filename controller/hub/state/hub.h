@@ -32,6 +32,8 @@ DEFINE_CLEANUP(struct hub, hub_free)
 
 /* Whether all objects have been listed once. */
 bool hub_synced(const struct hub *h);
+/* Starts or stops probing and writing, after h->leading or the state of the watches has changed. */
+void hub_update_active(struct hub *h);
 /* Brings the gauges up to date, before they are rendered. */
 void hub_set_metrics(struct hub *h);
 

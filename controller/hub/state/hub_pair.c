@@ -1,12 +1,11 @@
-/* Collects what the hub knows about a scorer on a cluster, for pair.h to decide. */
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_pair.h"
 
-static struct pair_facts reason_facts(const struct hub_cluster *c, const struct report_cell *cell)
+static struct pair_facts pair_reason_facts(const struct hub_cluster *c, const struct report_cell *cell)
 {
     return (struct pair_facts){
-        .unavailable_because = c->away,
-        .write_error = c->why,
-        .apply_error = c->found.applied ? "" : c->found.why,
+        .unavailable_because = c->unavailable,
+        .write_error = c->write_error,
+        .apply_error = c->work.applied ? "" : c->work.why,
         .report = &c->report,
         .cell = cell,
     };
@@ -21,7 +20,7 @@ enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_clus
                                const struct report_cell *cell, bool in_sync)
 {
     const struct loop *l = s->hub->o.loop;
-    struct pair_facts f = reason_facts(c, cell);
+    struct pair_facts f = pair_reason_facts(c, cell);
 
     if (!hub_pair_is_selected(s, c)) {
         f.not_sent = !c->managed || !c->group || s->entry >= s->hub->n_entries;
@@ -29,7 +28,7 @@ enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_clus
         f.masked = !f.not_sent && !f.no_room;
     }
     f.in_sync = in_sync;
-    f.sent_ms_ago = c->kept_at.ms ? mono_diff(c->kept_at, loop_now(l)) : INT64_MAX;
+    f.sent_ms_ago = c->last_write.at.ms ? mono_diff(c->last_write.at, loop_now(l)) : INT64_MAX;
     f.interval_ms = s->effective.interval_ms;
     f.now = loop_wall(l);
     return pair_state(&f);
@@ -38,7 +37,7 @@ enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_clus
 void hub_pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state state, const struct hub_cluster *c,
                      const struct report_cell *cell)
 {
-    const struct pair_facts f = reason_facts(c, cell);
+    const struct pair_facts f = pair_reason_facts(c, cell);
 
     pair_reason(ret, state, &f);
 }

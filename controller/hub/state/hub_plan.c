@@ -1,14 +1,16 @@
-/* Owns the plan, and copies of all that it points into. */
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_plan.h"
+
+#include "controller/hub/state/hub_clusters.h"
+#include "controller/hub/state/hub_works.h"
 
 #include <errno.h>
 
-/* What no two scorers may have: a score name, and the AddOnPlacementScore that it leads to. */
+/* Owners of what no two scorers may share: a score name, and the AddOnPlacementScore that it leads to. */
 struct owners {
     struct map names, objects;
 };
 
-static int claim(struct owners *owners, struct hub_scorer *s)
+static int plan_claim(struct owners *owners, struct hub_scorer *s)
 {
     struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
 
@@ -27,9 +29,9 @@ static int claim(struct owners *owners, struct hub_scorer *s)
                ?: (*s->object_name ? map_set(&owners->objects, s->object_name, s) : 0);
 }
 
-/* Of two scorers with one score name the older has it, healthy or not: a name that changed hands with each failed probe would mix
- * two scorers' scores. */
-static int find_duplicates(struct hub *h)
+/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each failed probe would mix two scorers'
+ * scores. */
+static int plan_find_duplicates(struct hub *h)
 {
     struct owners owners = {0};
     int r = 0;
@@ -38,15 +40,15 @@ static int find_duplicates(struct hub *h)
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
     for (size_t i = 0; i < h->n_scorers && r == 0; i++)
         if (h->by_age[i]->effective.score_name)
-            r = claim(&owners, h->by_age[i]);
+            r = plan_claim(&owners, h->by_age[i]);
     map_done(&owners.names);
     map_done(&owners.objects);
     return r;
 }
 
-static bool takes_part(const struct hub_scorer *s)
+static bool plan_includes(const struct hub_scorer *s)
 {
-    return !s->older && effective_usable(&s->effective) && hub_scorer_healthy(s);
+    return !s->older && effective_usable(&s->effective) && hub_scorer_is_eligible(s);
 }
 
 void hub_plan_done(struct hub *h)
@@ -76,7 +78,7 @@ void hub_plan_done(struct hub *h)
     h->plan_masks = (struct masks){0};
 }
 
-static int copy_masks(struct hub *h)
+static int plan_copy_masks(struct hub *h)
 {
     const struct masks *m = &h->config.masks;
 
@@ -90,26 +92,26 @@ static int copy_masks(struct hub *h)
     return 0;
 }
 
-static int copy_text(struct buf *into, struct str text)
+static int plan_copy_text(struct buf *into, struct str text)
 {
     return buf_put_str(into, text) ?: buf_putc(into, '\0');
 }
 
-static int copy_texts(struct hub *h)
+static int plan_copy_texts(struct hub *h)
 {
     int r = 0;
 
     for (size_t i = 0; i < h->n_entries && r == 0; i++) {
         const struct effective *e = &h->entry_scorers[i]->effective;
 
-        r = copy_text(&h->entry_texts, str_of(e->score_name))
-                ?: copy_text(&h->entry_texts, buf_str(&e->text));
+        r = plan_copy_text(&h->entry_texts, str_of(e->score_name))
+                ?: plan_copy_text(&h->entry_texts, buf_str(&e->text));
     }
     return r;
 }
 
-/* Once the buffer does not move any more. */
-static void point_into_texts(struct hub *h)
+/* Only once the buffer is complete, since it moves while it grows. */
+static void plan_point_into_texts(struct hub *h)
 {
     const char *at = h->entry_texts.p;
 
@@ -124,7 +126,7 @@ static void point_into_texts(struct hub *h)
     }
 }
 
-static int compare_score(const void *pa, const void *pb, void *arg)
+static int plan_compare_score(const void *pa, const void *pb, void *arg)
 {
     const uint64_t *scores = arg;
     uint64_t a = scores[*(const size_t *)pa], b = scores[*(const size_t *)pb];
@@ -132,7 +134,7 @@ static int compare_score(const void *pa, const void *pb, void *arg)
     return a < b ? -1 : a > b;
 }
 
-static int make_entries(struct hub *h)
+static int plan_make_entries(struct hub *h)
 {
     h->entries = calloc(h->n_scorers + 1, sizeof(struct plan_entry));
     h->entry_scorers = calloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
@@ -141,54 +143,59 @@ static int make_entries(struct hub *h)
     if (!h->entries || !h->entry_scorers || !h->entry_scores || !h->entries_by_score)
         return -ENOMEM;
     for (size_t i = 0; i < h->n_scorers; i++)
-        if (takes_part(h->by_age[i])) {
+        if (plan_includes(h->by_age[i])) {
             h->entries_by_score[h->n_entries] = h->n_entries;
             h->entry_scorers[h->n_entries++] = h->by_age[i];
         }
-    if (copy_texts(h) < 0)
+    if (plan_copy_texts(h) < 0)
         return -ENOMEM;
-    point_into_texts(h);
+    plan_point_into_texts(h);
     for (size_t i = 0; i < h->n_entries; i++)
         h->entry_scorers[i]->entry = i;
-    qsort_r(h->entries_by_score, h->n_entries, sizeof(size_t), compare_score, h->entry_scores);
+    qsort_r(h->entries_by_score, h->n_entries, sizeof(size_t), plan_compare_score, h->entry_scores);
     return 0;
 }
 
-static int assign(struct hub *h, struct hub_cluster *c)
+static int plan_assign(struct hub *h, struct hub_cluster *c)
 {
-    bool gets = hub_cluster_wants(h, c) == HUB_WANT_WORK;
+    bool selected = hub_cluster_target(h, c) == TARGET_WORK;
+    uint64_t hash;
 
-    c->group = gets ? plan_group_of(h->plan, c->name) : NULL;
-    if (gets && !c->group)
+    c->group = selected ? plan_group_of(h->plan, c->name) : NULL;
+    if (selected && !c->group)
         return -ENOMEM;
-    c->wanted = c->group ? c->group->hash : 0;
-    hub_cluster_settle(h, c);
+    hash = c->group ? c->group->hash : 0;
+    /* Another writer undid other summaries: these need not wait. */
+    if (hash != c->wanted_hash && c->last_write.undone)
+        kube_queue_forget(h->works, c->name);
+    c->wanted_hash = hash;
+    hub_cluster_reconcile(h, c);
     return 0;
 }
 
-/* Without masks that can be read nothing is known of who is to have what: all stays as it is. */
-static bool can_plan(const struct hub *h)
+/* Without valid masks it is unknown which cluster gets what: everything stays as it is. */
+static bool plan_is_possible(const struct hub *h)
 {
-    return hub_wanted(h) && hub_config_held(h) && h->config.has_masks;
+    return hub_is_distributing(h) && hub_config_has_finalizer(h) && h->config.has_masks;
 }
 
-int hub_plan_now(struct hub *h)
+int hub_plan_make(struct hub *h)
 {
     struct hub_cluster *c;
     size_t at = 0;
-    int r = find_duplicates(h);
+    int r = plan_find_duplicates(h);
 
     hub_plan_done(h);
-    if (r == 0 && can_plan(h)) {
-        r = copy_masks(h);
+    if (r == 0 && plan_is_possible(h)) {
+        r = plan_copy_masks(h);
         if (r == 0)
-            r = make_entries(h);
+            r = plan_make_entries(h);
         if (r == 0)
             r = plan_new(&h->plan, h->entries, h->n_entries, &h->plan_masks,
                          WORK_MAX_BYTES - WORK_FRAME_BYTES);
     }
     while (r == 0 && (c = map_next(&h->clusters, &at)))
-        r = assign(h, c);
+        r = plan_assign(h, c);
     if (r < 0)
         hub_plan_done(h);
     return r;

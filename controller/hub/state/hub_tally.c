@@ -1,11 +1,12 @@
-/* Counts clusters, in all and for each scorer: one pass over the fleet, however much has changed. */
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_tally.h"
+
+#include "controller/hub/state/hub_pair.h"
 
 #include <malloc.h>
 
-/* Where it fails goes before where there is another trouble; the first names in order, so that the same reads the same each time. */
-static bool goes_before(enum pair_state p, const struct hub_cluster *c, enum pair_state than,
-                        const struct hub_cluster *of)
+/* Failing clusters first, then by name, so that a status does not change without a reason. */
+static bool tally_precedes(enum pair_state p, const struct hub_cluster *c, enum pair_state than,
+                           const struct hub_cluster *of)
 {
     bool fails = pair_info[p].class == PAIR_CLASS_FAILING;
 
@@ -14,12 +15,12 @@ static bool goes_before(enum pair_state p, const struct hub_cluster *c, enum pai
     return strcmp(c->name, of->name) < 0;
 }
 
-static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pair_state p,
-                          const struct report_cell *cell)
+static void tally_name_pair(struct tally *t, const struct hub_cluster *c, enum pair_state p,
+                            const struct report_cell *cell)
 {
     size_t at = t->n_named;
 
-    while (at > 0 && goes_before(p, c, t->named[at - 1].pair, t->named[at - 1].cluster))
+    while (at > 0 && tally_precedes(p, c, t->named[at - 1].pair, t->named[at - 1].cluster))
         at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
@@ -30,7 +31,7 @@ static void name_in_tally(struct tally *t, const struct hub_cluster *c, enum pai
     t->named[at].pair = p;
 }
 
-static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
+static void tally_name_cluster(struct hub_totals *t, const struct hub_cluster *c)
 {
     size_t at = t->n_named;
 
@@ -43,14 +44,14 @@ static void name_in_totals(struct hub_totals *t, const struct hub_cluster *c)
     t->named[at] = c;
 }
 
-static bool is_unapplied(const struct hub_cluster *c, bool in_sync)
+static bool tally_is_unapplied(const struct hub_cluster *c, bool in_sync)
 {
-    return in_sync && !c->found.applied && c->found.why[0];
+    return in_sync && !c->work.applied && c->work.why[0];
 }
 
-/* How one scorer is on one cluster that is to have it. */
-static void count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
-                       const struct report_cell *cell)
+/* One scorer on one cluster selected for it. */
+static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
+                             const struct report_cell *cell)
 {
     struct tally *t = &s->tally;
     enum pair_state p = hub_pair_state(s, c, cell, in_sync);
@@ -61,19 +62,19 @@ static void count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync
 
     t->selected++;
     t->up_to_date += in_sync;
-    t->applied += in_sync && c->found.applied;
+    t->applied += in_sync && c->work.applied;
     ++*counts[pair_info[p].class];
     t->unwritten += p == PAIR_NOT_WRITTEN;
     t->unapplied += p == PAIR_NOT_APPLIED;
-    t->stuck += is_unapplied(c, in_sync);
-    t->away += p == PAIR_UNAVAILABLE;
-    c->old |= p == PAIR_EXPIRED;
+    t->stuck += tally_is_unapplied(c, in_sync);
+    t->unavailable += p == PAIR_UNAVAILABLE;
+    c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
-        name_in_tally(t, c, p, cell);
+        tally_name_pair(t, c, p, cell);
 }
 
-/* Entries and cells are both in the order of their scores' hashes: one pass meets them all. */
-static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
+/* Entries and cells are both sorted by the hash of their score names: one pass matches them. */
+static void tally_count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
 {
     size_t at = 0;
 
@@ -87,26 +88,26 @@ static void count_scorers(struct hub *h, struct hub_cluster *c, bool in_sync)
         if (at < c->report.n && c->report.cells[at].score == score)
             cell = &c->report.cells[at];
         if (h->entry_scorers[i] && plan_group_has(c->group, i))
-            count_pair(h->entry_scorers[i], c, in_sync, cell);
+            tally_count_pair(h->entry_scorers[i], c, in_sync, cell);
     }
 }
 
-static void count_no_room(struct hub *h, const struct hub_cluster *c)
+static void tally_count_no_room(struct hub *h, const struct hub_cluster *c)
 {
     for (size_t i = 0; i < h->n_entries; i++)
         if (h->entry_scorers[i] && plan_group_lacks(h->plan, c->group, i))
             h->entry_scorers[i]->tally.no_room++;
 }
 
-static void count_cluster(struct hub *h, struct hub_cluster *c)
+static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = hub_cluster_in_sync(h, c) && c->group;
-    bool fails = false, unapplied = is_unapplied(c, in_sync);
+    bool fails = false, unapplied = tally_is_unapplied(c, in_sync);
 
-    c->old = false;
-    t->works += c->found.exists;
-    t->leaving += c->leaving && c->found.exists;
+    c->has_expired_score = false;
+    t->works += c->work.exists;
+    t->leaving += c->leaving && c->work.exists;
     if (c->behind) {
         double lag = (double)mono_diff(c->behind_since, loop_now(h->o.loop)) / 1000;
 
@@ -117,22 +118,22 @@ static void count_cluster(struct hub *h, struct hub_cluster *c)
     t->managed++;
     t->up_to_date += in_sync;
     t->behind += !in_sync;
-    t->applied += in_sync && c->found.applied;
+    t->applied += in_sync && c->work.applied;
     t->unapplied += unapplied;
     t->reporting += c->report.there;
-    for (size_t i = 0; i < c->report.n && !fails && !c->away; i++)
+    for (size_t i = 0; i < c->report.n && !fails && !c->unavailable; i++)
         fails = report_cell_fails(&c->report.cells[i]);
     t->with_failures += fails;
-    t->scoring_all += c->report.there && !fails && !c->away;
-    t->failing += c->why[0] != '\0';
-    if (c->why[0] || unapplied)
-        name_in_totals(t, c);
+    t->scoring_all += c->report.there && !fails && !c->unavailable;
+    t->failing += c->write_error[0] != '\0';
+    if (c->write_error[0] || unapplied)
+        tally_name_cluster(t, c);
     if (!c->group)
         return;
     t->largest = size_max(t->largest, c->group->bytes);
-    count_scorers(h, c, in_sync);
+    tally_count_scorers(h, c, in_sync);
     if (c->group->left_out)
-        count_no_room(h, c);
+        tally_count_no_room(h, c);
 }
 
 void hub_tally(struct hub *h)
@@ -147,10 +148,10 @@ void hub_tally(struct hub *h)
     for (size_t i = 0; i < h->n_scorers; i++)
         h->by_age[i]->tally = (struct tally){0};
     while ((c = map_next(&h->clusters, &at)))
-        count_cluster(h, c);
+        tally_count_cluster(h, c);
     for (size_t i = 0; i < h->n_scorers; i++)
         h->totals.left_out += h->by_age[i]->tally.no_room > 0;
-    /* What a roll-out took, bodies and connections by the dozen, is not needed until the next. */
+    /* Memory of a roll-out, bodies and connections by the dozen, is not needed until the next. */
     if (h->was_behind && h->totals.behind == 0)
         (void)malloc_trim(0);
     h->was_behind = h->totals.behind > 0;
@@ -173,5 +174,4 @@ void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
                 t->named[n++] = t->named[i];
         t->n_named = n;
     }
-    hub_touch(h);
 }

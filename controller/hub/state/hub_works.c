@@ -1,6 +1,7 @@
-/* Writes ManifestWorks: a queue by cluster, so that one that fails waits for its own back-off and no other for it. */
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_works.h"
 
+#include "controller/hub/state/hub_counters.h"
+#include "controller/hub/state/hub_schedule.h"
 #include "exporter/base/log.h"
 
 #include <errno.h>
@@ -12,8 +13,7 @@ enum {
     JOINS_CROWD = 50,
     MIN_RETRY_MS = 500,
     MAX_RETRY_MS = 60 * 1000,
-    OLD_MS = 60 * 1000,
-    REWRITE_MS = 10 * 60 * 1000, /* writes of the same that come closer are a quarrel with someone */
+    STALE_EVENT_MS = 60 * 1000,
     BODY_MAX_BYTES = 4 << 20
 };
 
@@ -28,14 +28,24 @@ struct hub_body *hub_body_unref(struct hub_body *b)
     return NULL;
 }
 
-/* A body of its own for a work that is to be created; one for all of a group for those that are to be patched. */
-static int make_body(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
+static int body_print(struct buf *into, const struct hub *h, const struct hub_cluster *c)
 {
     BUF_AUTO(summaries, BODY_MAX_BYTES);
+    int r = plan_text(h->plan, c->group, &summaries);
+
+    if (r < 0)
+        return r;
+    return c->work.exists ? work_patch(into, h->o.agent_namespace, buf_str(&summaries))
+                          : work_object(into, c->name, h->o.agent_namespace, buf_str(&summaries));
+}
+
+/* A creation has a body of its own; a patch is the same for all clusters of a group. */
+static int body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
+{
     struct hub_body *b;
     int r;
 
-    if (c->found.exists && h->body && h->body->group == c->group) {
+    if (c->work.exists && h->body && h->body->group == c->group) {
         h->body->refs++;
         *ret = h->body;
         return 0;
@@ -43,19 +53,15 @@ static int make_body(struct hub_body **ret, struct hub *h, const struct hub_clus
     b = calloc(1, sizeof(*b));
     if (!b)
         return -ENOMEM;
-    *b = (struct hub_body){.refs = 1, .group = c->found.exists ? c->group : NULL};
+    *b = (struct hub_body){.refs = 1, .group = c->work.exists ? c->group : NULL};
     buf_init(&b->text, BODY_MAX_BYTES);
-    r = plan_text(h->plan, c->group, &summaries);
-    if (r == 0 && c->found.exists)
-        r = work_patch(&b->text, h->o.agent_namespace, buf_str(&summaries));
-    else if (r == 0)
-        r = work_object(&b->text, c->name, h->o.agent_namespace, buf_str(&summaries));
+    r = body_print(&b->text, h, c);
     if (r < 0) {
         (void)hub_body_unref(b);
         return r;
     }
     if (b->group) {
-        h->body = hub_body_unref(h->body);
+        (void)hub_body_unref(h->body);
         h->body = b;
         b->refs++;
     }
@@ -65,134 +71,111 @@ static int make_body(struct hub_body **ret, struct hub *h, const struct hub_clus
 
 /* ---- One write ---- */
 
-static void failed(struct hub_cluster *c, const char *why, bool first)
+static void work_set_error(struct hub_cluster *c, const char *error)
 {
-    if (first || strcmp(c->why, why) != 0)
-        log_warn("ManifestWork not written", L_STR("cluster", c->name), L_STR("err", why));
-    (void)snprintf(c->why, sizeof(c->why), "%.*s", (int)sizeof(c->why) - 1, why);
+    if (strcmp(c->write_error, error) != 0)
+        log_warn("ManifestWork not written", L_STR("cluster", c->name), L_STR("err", error));
+    (void)snprintf(c->write_error, sizeof(c->write_error), "%.*s", (int)sizeof(c->write_error) - 1, error);
 }
 
-static void finish(struct hub *h, struct hub_cluster *c, bool ok, int64_t retry_after_ms)
+static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
 {
-    struct kube_queue *q = TAKE_PTR(c->queue);
+    struct hub *h = c->hub;
 
     c->body = hub_body_unref(c->body);
+    c->failures = ok ? 0 : c->failures + 1;
     hub_count_reconcile(h, "works", ok);
-    if (ok)
-        c->failures = 0;
-    kube_queue_done(q, c->name, ok, retry_after_ms);
-    hub_touch(h);
-    /* What was wanted may have changed meanwhile. */
-    hub_cluster_settle(h, c);
-    hub_cluster_forget(h, c);
+    kube_queue_done(TAKE_PTR(c->queue), c->name, ok, retry_after_ms);
+    hub_schedule_tally(h);
+    h->on_work_written(h, c);
 }
 
-static const char not_kept[] =
-    "the API server does not keep the ManifestWork as it was written: does a webhook or "
-    "another controller change it?";
-
 /* Versions are numbers (KEP-5504); 0 for none. */
-static uint64_t version_of(const json_t *object)
+static uint64_t work_version(const json_t *object)
 {
     return strtoull(kube_version(object), NULL, 10);
 }
 
-static bool is_as_kept(const struct hub_cluster *c)
+/* The watch shows the very version that our write led to. */
+static void work_check_stored(struct hub_cluster *c)
 {
-    return c->found.frame && c->found.hash == c->kept;
+    if (!c->work.frame || c->work.hash != c->written_hash)
+        work_set_error(c, "the ManifestWork was changed while it was written: "
+                          "check for a mutating webhook or another controller");
 }
 
-/* What another undoes is written again at once; when that goes on, later and later, else two controllers write without end. */
-static void keep(struct hub_cluster *c)
+/* An event from before our last write. Only for a while: after a restore from a backup versions go back. */
+static bool work_is_stale(const struct hub_cluster *c, uint64_t version)
 {
-    mono_ms now = loop_now(c->hub->o.loop);
-    bool again = c->kept == c->sent && mono_diff(c->kept_at, now) < REWRITE_MS;
-
-    c->rewrites = again ? c->rewrites + 1 : 0;
-    c->kept = c->sent;
-    c->kept_at = now;
-    if (c->rewrites == 1)
-        log_warn("ManifestWork was changed or deleted by another, and written again",
-                 L_STR("cluster", c->name));
+    return version && version < c->written_version &&
+           mono_diff(c->last_write.at, loop_now(c->hub->o.loop)) < STALE_EVENT_MS;
 }
 
-/* From before the last write. Not for long: after a restore from a backup versions go back. */
-static bool is_old(const struct hub_cluster *c, uint64_t version)
+void hub_work_observe(struct hub *h, struct hub_cluster *c, const json_t *object)
 {
-    return version && version < c->wrote && mono_diff(c->kept_at, loop_now(c->hub->o.loop)) < OLD_MS;
-}
+    uint64_t version = work_version(object);
 
-void hub_work_seen(struct hub *h, struct hub_cluster *c, const json_t *object)
-{
-    uint64_t version = version_of(object);
-
-    c->seen = version;
-    if (is_old(c, version))
+    c->watched_version = version;
+    if (work_is_stale(c, version))
         return;
-    work_look(&c->found, object, h->o.agent_namespace);
-    if (!version || version != c->wrote)
-        return;
-    c->lies = is_as_kept(c) ? 0 : c->lies + 1;
-    if (c->lies)
-        failed(c, not_kept, c->lies == 1);
+    work_look(&c->work, object, h->o.agent_namespace);
+    if (version && version == c->written_version)
+        work_check_stored(c);
 }
 
-/* The answer is metadata alone: what was sent is taken for what is there, until the watch shows it, if it has not yet. */
-static bool take_answer(struct hub_cluster *c, const json_t *object)
+/* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. Returns how long to wait when another writer
+ * keeps undoing our writes, -1 otherwise. */
+static int64_t work_take_answer(struct hub_cluster *c, uint64_t version)
 {
-    uint64_t version = version_of(object);
-    bool ok = version > 0;
+    bool same = c->written_hash == c->call_hash;
 
-    c->wrote = version;
-    if (ok)
-        keep(c);
-    if (ok && c->seen < version)
-        c->found = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = c->sent};
-    else if (ok && c->seen == version)
-        ok = is_as_kept(c);
-    if (!ok)
-        failed(c, version ? not_kept : "the API server's answer names no version", c->failures++ == 0);
-    return ok;
+    c->written_version = version;
+    c->written_hash = c->call_hash;
+    if (c->watched_version < version)
+        c->work = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = c->call_hash};
+    else if (c->watched_version == version)
+        work_check_stored(c);
+    return last_write_note(&c->last_write, same, loop_now(c->hub->o.loop), "ManifestWork", c->name);
 }
 
-static void wrote(void *arg, struct kube_answer *a)
+static void work_on_written(void *arg, struct kube_answer *a)
 {
     struct hub_cluster *c = arg;
-    struct hub *h = c->hub;
-    bool ok = a->verdict == KUBE_OK;
+    uint64_t version = a->verdict == KUBE_OK ? work_version(a->object) : 0;
+    int64_t wait_ms = a->retry_after_ms;
 
     c->call = NULL;
-    hub_count_work(h, c->body->group ? "patch" : "create", a);
-    if (ok)
-        ok = take_answer(c, a->object);
+    hub_count_write(c->hub, c->body->group ? "patch" : "create", a);
+    if (version)
+        wait_ms = work_take_answer(c, version);
     else
-        failed(c, a->why, c->failures++ == 0);
+        work_set_error(c, a->verdict == KUBE_OK ? "the API server's answer has no resourceVersion" : a->why);
     if (a->verdict == KUBE_NOT_FOUND)
-        c->found = (struct work_found){0};
-    finish(h, c, ok, a->retry_after_ms);
+        c->work = (struct work_found){0};
+    work_finish(c, version && wait_ms < 0, wait_ms);
 }
 
-static void deleted(void *arg, struct kube_answer *a)
+static void work_on_deleted(void *arg, struct kube_answer *a)
 {
     struct hub_cluster *c = arg;
-    struct hub *h = c->hub;
     bool ok = a->verdict == KUBE_OK || a->verdict == KUBE_NOT_FOUND;
 
     c->call = NULL;
-    hub_count_work(h, "delete", a);
+    c->written_hash = 0; /* to create it again undoes nothing */
+    hub_count_write(c->hub, "delete", a);
     if (a->verdict == KUBE_NOT_FOUND)
-        c->found = (struct work_found){0};
+        c->work = (struct work_found){0};
     else if (ok)
-        /* Until the watch says that it is gone, as the work agent's finalizer may hold it; it may have said so already. */
-        c->found.deleting = c->found.exists;
+        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end already. */
+        c->work.deleting = c->work.exists;
     else
-        failed(c, a->why, c->failures++ == 0);
-    finish(h, c, ok, a->retry_after_ms);
+        work_set_error(c, a->why);
+    work_finish(c, ok, a->retry_after_ms);
 }
 
-static int start_write(struct hub *h, struct hub_cluster *c)
+static int work_start_write(struct hub *h, struct hub_cluster *c)
 {
-    const bool exists = c->found.exists;
+    const bool exists = c->work.exists;
     struct kube_request rq = {
         .method = exists ? KUBE_MERGE_PATCH : KUBE_CREATE,
         .resource = &kube_manifestworks,
@@ -201,45 +184,42 @@ static int start_write(struct hub *h, struct hub_cluster *c)
         .query = "fieldManager=dynamic-scoring-controller",
         .metadata_only = true,
     };
-    int r = make_body(&c->body, h, c);
+    int r = body_make(&c->body, h, c);
 
     if (r < 0)
         return r;
-    /* Of one that is made anew the answer tells, unless it is deleted meanwhile. */
+    /* The answer to a creation is believed, unless the work is deleted meanwhile. */
     if (!exists)
-        c->seen = 0;
-    c->sent = c->wanted;
+        c->watched_version = 0;
+    c->call_hash = c->wanted_hash;
     rq.body_text = buf_str(&c->body->text);
-    return kube_start(&c->call, h->o.kube, &rq, wrote, c);
+    return kube_start(&c->call, h->o.kube, &rq, work_on_written, c);
 }
 
-static int start_delete(struct hub *h, struct hub_cluster *c)
+static int work_start_delete(struct hub *h, struct hub_cluster *c)
 {
     const struct kube_request rq = {
         .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = c->name, .name = WORK_NAME};
 
-    return kube_start(&c->call, h->o.kube, &rq, deleted, c);
+    return kube_start(&c->call, h->o.kube, &rq, work_on_deleted, c);
 }
 
-static void work_on(struct hub *h, struct kube_queue *q, const char *name)
+static void work_start(struct hub *h, struct kube_queue *q, const char *name)
 {
     struct hub_cluster *c = map_get(&h->clusters, name);
     int r;
 
-    if (!c || !h->active || c->call || hub_cluster_in_sync(h, c)) {
-        kube_queue_done(q, name, true, -1);
-        return;
-    }
-    /* Not written over: someone is deleting it, and it is made anew when it is gone. */
-    if (c->found.deleting) {
+    /* A work that someone is deleting is created again once it is gone. */
+    if (!c || !h->active || c->call || c->work.deleting || hub_cluster_in_sync(h, c)) {
         kube_queue_done(q, name, true, -1);
         return;
     }
     c->queue = q;
-    r = hub_cluster_wants(h, c) == HUB_WANT_WORK ? start_write(h, c) : start_delete(h, c);
+    r = hub_cluster_target(h, c) == TARGET_WORK ? work_start_write(h, c) : work_start_delete(h, c);
     if (r == 0)
         return;
-    failed(c, strerror(-r), c->failures++ == 0);
+    work_set_error(c, strerror(-r));
+    c->failures++;
     c->queue = NULL;
     c->body = hub_body_unref(c->body);
     hub_count_reconcile(h, "works", false);
@@ -248,33 +228,27 @@ static void work_on(struct hub *h, struct kube_queue *q, const char *name)
 
 static void on_work(void *arg, const char *name)
 {
-    work_on(arg, ((struct hub *)arg)->works, name);
+    work_start(arg, ((struct hub *)arg)->works, name);
 }
 
 static void on_join(void *arg, const char *name)
 {
-    work_on(arg, ((struct hub *)arg)->joins, name);
+    work_start(arg, ((struct hub *)arg)->joins, name);
 }
 
-void hub_work_wanted(struct hub *h, struct hub_cluster *c)
+void hub_work_enqueue(struct hub *h, struct hub_cluster *c)
 {
     size_t joining = kube_queue_length(h->joins);
     /* So many at once are no joiners but a fleet's first roll-out: it takes both queues. */
     bool crowd = joining >= JOINS_CROWD && kube_queue_length(h->works) < joining;
-    struct kube_queue *q = c->found.exists || crowd ? h->works : h->joins;
-    bool same = c->wanted == c->kept && hub_cluster_wants(h, c) == HUB_WANT_WORK;
-    unsigned n = same && c->rewrites > c->lies ? c->rewrites : c->lies;
-    int64_t ms = n ? kube_backoff_ms(n, MIN_RETRY_MS, MAX_RETRY_MS, -1) : 0;
 
-    if (c->call)
-        return; /* looked at again when it ends */
-    /* One that is changed under way, each time, is not to be written without end. */
-    if (kube_queue_add_after(q, c->name, ms) < 0)
+    /* After a call under way the cluster is reconciled anyway. */
+    if (!c->call && kube_queue_add(c->work.exists || crowd ? h->works : h->joins, c->name) < 0)
         log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
 }
 
 /* A quarter of the rate, on top, is for clusters that join. */
-int hub_works_new(struct hub *h)
+int hub_works_new(struct hub *h, void (*written)(struct hub *h, struct hub_cluster *c))
 {
     struct kube_queue_options o = {.work = on_work,
                                    .arg = h,
@@ -285,6 +259,7 @@ int hub_works_new(struct hub *h)
                                    .burst = h->o.api_burst};
     int r = kube_queue_new(&h->works, h->o.loop, &o);
 
+    h->on_work_written = written;
     o.work = on_join;
     o.max_active = JOINS_ACTIVE;
     o.per_second = h->o.api_qps / 4 + 1;
@@ -300,7 +275,7 @@ void hub_works_cancel(struct hub *h)
     while ((c = map_next(&h->clusters, &at))) {
         c->behind = false;
         c->failures = 0;
-        c->why[0] = '\0';
+        c->write_error[0] = '\0';
         if (!c->call)
             continue;
         c->call = kube_cancel(c->call);

@@ -1,4 +1,5 @@
 /* Of a DynamicScorer's status what is about clusters: who has it, and what their agents say. */
+#include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/status_conditions.h"
 
 /* Why the scorer is to be in no cluster's summaries, whatever the clusters are; NULL when it is to. */
@@ -8,7 +9,7 @@ static const char *not_selected(const struct hub_scorer *s)
         return "left out: there is nothing valid to give to clusters";
     if (s->older)
         return "left out: an older DynamicScorer has the same score name or AddOnPlacementScore";
-    if (hub_scorer_healthy(s))
+    if (hub_scorer_is_eligible(s))
         return NULL;
     return scorer_probe(s)->health == HEALTH_INACTIVE
                ? "left out: the scoring API is not healthy"
@@ -18,12 +19,12 @@ static const char *not_selected(const struct hub_scorer *s)
 /* Why the work agent could not apply the cluster's ManifestWork; empty when it could, or has not said. */
 static const char *unapplied(const struct hub_cluster *c)
 {
-    return c->found.applied ? "" : c->found.why;
+    return c->work.applied ? "" : c->work.why;
 }
 
 static const char *unwritten(const struct hub_cluster *c)
 {
-    return c->why;
+    return c->write_error;
 }
 
 /* Of the clusters that are to have the scorer, those with a trouble; *first in the order of their names. */
@@ -90,12 +91,12 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
     if (!h->config.object)
         condition_set(c, TRUTH_FALSE, "NoConfig", "there is no DynamicScoringConfig named %s in namespace %s",
                       HUB_CONFIG, h->o.namespace);
-    else if (!hub_wanted(h))
+    else if (!hub_is_distributing(h))
         condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
                       HUB_CONFIG);
     else if (!h->config.has_masks)
         condition_set(c, TRUTH_FALSE, "InvalidMasks", "DynamicScoringConfig %s: %s", HUB_CONFIG,
-                      h->config.why);
+                      h->config.masks_error);
     else if (why)
         condition_set(c, TRUTH_FALSE, "NotSelected", "%s", why);
     else if (!h->totals.managed)

@@ -58,7 +58,7 @@ bool condition_resume(struct status_condition *c, const json_t *object)
 }
 
 json_t *conditions_value(const struct status_condition *list, size_t n, const json_t *object,
-                         const struct written *written, unix_ms now)
+                         const struct last_status *written, unix_ms now)
 {
     const json_t *status = kube_get(object, "status", NULL);
     json_auto_t *values = json_array();

@@ -2,7 +2,7 @@
 #ifndef DS_HUB_STATUS_CONDITIONS_H
 #define DS_HUB_STATUS_CONDITIONS_H
 
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/state.h"
 
 enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
@@ -21,7 +21,7 @@ bool condition_resume(struct status_condition *c, const json_t *object);
 /* The list as JSON. lastTransitionTime stays what the object's status says while the condition's status stays; where a CRD of another
  * make has pruned that, what was sent last counts. A new reference, NULL when memory is out. */
 json_t *conditions_value(const struct status_condition *list, size_t n, const json_t *object,
-                         const struct written *written, unix_ms now);
+                         const struct last_status *written, unix_ms now);
 
 /* One line as a JSON string; NULL when memory is out. */
 json_t *status_line(const char *text);
@@ -55,7 +55,5 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
 void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c);
 /* The members about clusters. -ENOMEM. */
 MUST_USE int scorer_put_clusters(const struct hub_scorer *s, json_t *status);
-/* Whether condition Ready is true, without the rest. */
-bool status_scorer_ready(const struct hub_scorer *s);
 
 #endif

@@ -1,4 +1,5 @@
 /* A DynamicScoringConfig's status: how far the fleet is. Only the one named HUB_CONFIG counts; another is told so. */
+#include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
 #include <errno.h>
@@ -8,8 +9,8 @@ enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
 
 static void set_valid(const struct hub_config *c, struct status_condition *valid)
 {
-    if (*c->why)
-        condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->why,
+    if (*c->masks_error)
+        condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
                       c->has_masks ? "the masks read before stay in force"
                                    : "clusters keep what they have until the masks can be read");
     else
@@ -23,7 +24,8 @@ static void set_deleting(const struct hub *h, struct status_condition *c)
 
     condition_set(c, TRUTH_FALSE, "Deleting", "%zu ManifestWork%s still there%s%s%s%s", t->works,
                   t->works == 1 ? " is" : "s are", first ? "; it cannot be deleted from " : "",
-                  first ? first->name : "", first && *first->why ? ": " : "", first ? first->why : "");
+                  first ? first->name : "", first && *first->write_error ? ": " : "",
+                  first ? first->write_error : "");
 }
 
 /* "a, b, c, d, e and 3 more" of the scorers that found no room. */
@@ -56,7 +58,7 @@ static int set_no_room(const struct hub *h, struct status_condition *c)
 
 static const char *trouble_of(const struct hub_cluster *c)
 {
-    return *c->why ? c->why : c->found.why;
+    return *c->write_error ? c->write_error : c->work.why;
 }
 
 /* Those that cannot be written; when all can, those that cannot apply it. */
@@ -65,7 +67,7 @@ static void set_troubled(const struct hub_totals *t, struct status_condition *c)
     const struct hub_cluster *first = NULL;
 
     for (size_t i = 0; i < t->n_named && !first; i++)
-        if (!t->failing || *t->named[i]->why)
+        if (!t->failing || *t->named[i]->write_error)
             first = t->named[i];
     condition_failing(c, "", t->failing ? t->failing : t->unapplied, t->managed,
                       t->failing ? " cannot be written" : " cannot apply it", first ? first->name : NULL,
@@ -76,7 +78,7 @@ static int set_distributed(const struct hub *h, struct status_condition *c)
 {
     const struct hub_totals *t = &h->totals;
 
-    if (!hub_wanted(h))
+    if (!hub_is_distributing(h))
         set_deleting(h, c);
     else if (!h->config.has_masks)
         condition_set(c, TRUTH_FALSE, "InvalidMasks",
@@ -102,7 +104,7 @@ static void set_ready(const struct hub *h, struct status_condition list[CONDITIO
 
     if (list[VALID].status != TRUTH_TRUE)
         cause = &list[VALID];
-    else if (!hub_wanted(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
+    else if (!hub_is_distributing(h) || !h->config.has_masks || h->totals.up_to_date <= h->totals.unapplied)
         cause = &list[DISTRIBUTED];
     if (cause)
         condition_set(&list[READY], cause->status, cause->reason, "%s", cause->message);
@@ -154,7 +156,7 @@ static json_t *status_of_other(const struct hub_config *c, unix_ms now)
 
     condition_set(&ready, TRUTH_FALSE, "NotUsed", "only the one named %s counts", HUB_CONFIG);
     return json_pack("{s:I, s:o}", "observedGeneration", status_generation(c->object), "conditions",
-                     conditions_value(&ready, 1, c->object, &c->written, now));
+                     conditions_value(&ready, 1, c->object, &c->last_status, now));
 }
 
 json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_ms now)
@@ -171,7 +173,7 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_m
     set_ready(h, list);
     status = json_pack("{s:I}", "observedGeneration", status_generation(c->object));
     if (!status || put_counts(h, status, c->object) < 0 ||
-        status_put(status, "conditions", conditions_value(list, CONDITIONS, c->object, &c->written, now),
+        status_put(status, "conditions", conditions_value(list, CONDITIONS, c->object, &c->last_status, now),
                    c->object) < 0)
         return NULL;
     return TAKE_PTR(status);

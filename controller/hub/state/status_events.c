@@ -1,5 +1,6 @@
 /* Events for what changes in conditions, each time that it does: a fleet that is rolled out is no news, nor is what is seen again after a
  * restart. */
+#include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
 #include "controller/kube/condition.h"

@@ -1,4 +1,5 @@
 /* A DynamicScorer's status, from what is known of it now. Each condition says one thing; Ready whether it works somewhere. */
+#include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
 #include <errno.h>
@@ -74,8 +75,8 @@ static void set_valid(const struct hub_scorer *s, struct status_condition *c)
     };
     enum effective_reason reason = s->effective.reason;
 
-    if (*s->spec_why || !s->has_spec)
-        condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_why,
+    if (*s->spec_error || !s->has_spec)
+        condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_error,
                       s->has_spec                       ? "; the spec read before stays in force"
                       : effective_usable(&s->effective) ? "; what clusters were given before stays in force"
                                                         : "");
@@ -132,7 +133,7 @@ static const struct status_condition *in_the_way(const struct tally *t, const st
         return &list[HEALTHY];
     if (t->up_to_date <= t->stuck)
         return &list[DISTRIBUTED];
-    if (t->away == t->selected)
+    if (t->unavailable == t->selected)
         return &list[SCORING];
     return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
 }
@@ -204,7 +205,7 @@ json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
 
     set_conditions(s, list);
     if (!status || put_config(s, status) < 0 || scorer_put_clusters(s, status) < 0 ||
-        status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->written, now),
+        status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, now),
                    s->object) < 0)
         return NULL;
     return TAKE_PTR(status);

@@ -112,8 +112,8 @@ static void page_shows_what_is_wrong_with_scorers(void **state)
     late->older = slow;
     unread->has_spec = false;
     buf_truncate(&unread->effective.text, 0);
-    (void)strcpy(unread->spec_why, "spec.scoring: missing");
-    (void)strcpy(unread->write_why, "HTTP 409");
+    (void)strcpy(unread->spec_error, "spec.scoring: missing");
+    (void)strcpy(unread->write_error, "HTTP 409");
     part->effective.reason = EFFECTIVE_INCOMPLETE;
     (void)strcpy(part->effective.why, "query: missing");
     add_report(c1, fine, SCORER_STALE, "HTTP 502");
@@ -214,8 +214,8 @@ static void clusters_in_trouble_come_worst_first(void **state)
     c = add_cluster(w, "x-score", 4);
     for (size_t i = 0; i < ARRAY_SIZE(s); i++)
         add_report(c, s[i], SCORER_FAILING, NULL);
-    add_cluster(w, "x-away", 4)->away = strdup("<gone>");
-    (void)strcpy(add_cluster(w, "y-apply", 4)->found.why, "denied");
+    add_cluster(w, "x-away", 4)->unavailable = strdup("<gone>");
+    (void)strcpy(add_cluster(w, "y-apply", 4)->work.why, "denied");
     put_behind(add_cluster(w, "z-write", 4), 132000, 5, "HTTP 403");
     (void)add_cluster(w, "fine", 4);
     render(w, hub_html, &b);
@@ -323,7 +323,7 @@ static void the_configuration_shows(void **state)
     (void)state;
     json_decref(w->hub.config.object);
     w->hub.config.object = NULL;
-    (void)strcpy(w->hub.config.why, "spec.masks[2].scoreName: expected a string");
+    (void)strcpy(w->hub.config.masks_error, "spec.masks[2].scoreName: expected a string");
     assert_int_equal(map_set(&w->hub.other_configs, "<mine>", &other), 0);
     w->hub.totals.left_out = 2;
     render(w, hub_html, &b);
@@ -350,19 +350,19 @@ static void nothing_hostile_gets_out(void **state)
 
     (void)state;
     fail_probe(s, HEALTH_INACTIVE, "<Timeout>", evil);
-    (void)strcpy(s->spec_why, evil);
-    (void)strcpy(s->write_why, evil);
+    (void)strcpy(s->spec_error, evil);
+    (void)strcpy(s->write_error, evil);
     (void)strcpy(s->effective.why, evil);
     twin->older = s;
     c = add_cluster(w, evil, 1);
     add_report(c, s, SCORER_FAILING, evil);
     c->report.trouble = strdup(evil);
-    (void)strcpy(c->found.why, evil);
+    (void)strcpy(c->work.why, evil);
     put_behind(c, 1, 1, evil);
     name_failing(s, c, c->report.cells);
     w->hub.o.namespace = w->hub.o.agent_namespace = evil;
     w->watches[0].trouble = w->lease.trouble = evil;
-    (void)strcpy(w->hub.config.why, evil);
+    (void)strcpy(w->hub.config.masks_error, evil);
     w->hub.config.masks = (struct masks){.list = &mask, .n = 1};
     render(w, hub_html, &b);
     assert_lacks(&b, "<script");

@@ -161,7 +161,7 @@ static void a_cluster_shows_all_its_scorers(void **state)
     add_report(c, s, SCORER_FAILING, "HTTP 502");
     c->report.config_ok = false;
     c->report.trouble = strdup("summaries[0]: no");
-    c->away = strdup("<gone>");
+    c->unavailable = strdup("<gone>");
     not_applied(c, "denied");
     put_behind(c, 132000, 5, "HTTP 403");
     render_one(w, hub_html_cluster, "c", &b);
@@ -183,7 +183,7 @@ static void clusters_without_anything(void **state)
     free((void *)(uintptr_t)c->group);
     c->group = NULL;
     c->managed = false;
-    c->found = (struct work_found){0};
+    c->work = (struct work_found){0};
     render_one(w, hub_html_cluster, "c", &b);
     assert_has(&b, "<dt>ManifestWork</dt><dd>none");
     assert_has(&b, "<dt>Agent&#39;s report</dt><dd>none yet");
@@ -223,11 +223,11 @@ static void nothing_hostile_gets_out(void **state)
 
     (void)state;
     fail_probe(s, HEALTH_INACTIVE, "<script>", evil);
-    (void)strcpy(s->spec_why, evil);
+    (void)strcpy(s->spec_error, evil);
     c = add_cluster(w, evil, 1);
     add_report(c, s, SCORER_FAILING, evil);
     c->report.trouble = strdup(evil);
-    c->away = strdup(evil);
+    c->unavailable = strdup(evil);
     not_applied(c, evil);
     put_behind(c, 1, 1, evil);
     s->tally.named[s->tally.n_named++].cluster = c;

@@ -144,7 +144,7 @@ static void json_says_everything_of_the_rest(void **state)
     c = add_cluster(w, "a", 1);
     c->report.there = true;
     c->report.trouble = strdup("hub: TLS");
-    c->away = strdup("no heartbeat");
+    c->unavailable = strdup("no heartbeat");
     w->hub.leading = false;
     w->lease.holder = "other";
     w->watches[3].trouble = "refused";

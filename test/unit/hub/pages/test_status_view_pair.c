@@ -48,10 +48,10 @@ static void each_has_its_place(void **state)
             c->report.cells[0].placement = cases[i].placement;
         }
         c->report.there = cases[i].reports;
-        c->away = cases[i].away ? strdup(cases[i].away) : NULL;
-        c->found.applied = cases[i].applied;
-        (void)strcpy(c->found.why, cases[i].unapplied);
-        (void)strcpy(c->why, cases[i].why);
+        c->unavailable = cases[i].away ? strdup(cases[i].away) : NULL;
+        c->work.applied = cases[i].applied;
+        (void)strcpy(c->work.why, cases[i].unapplied);
+        (void)strcpy(c->write_error, cases[i].why);
         c->behind = cases[i].behind;
         view_pair_of(&pair, s, c);
         if (pair.cell != cases[i].cell || strcmp(pair_info[pair.cell].word, cases[i].word) != 0 ||
@@ -83,7 +83,7 @@ static void who_is_not_to_have_it(void **state)
 
     (void)state;
     add_report(c, masked, SCORER_FAILING, "of before");
-    (void)strcpy(c->why, "HTTP 403");
+    (void)strcpy(c->write_error, "HTTP 403");
     ((struct plan_group *)(uintptr_t)c->group)->left_out = 1;
     out->entry = SIZE_MAX;
     has_cell(masked, c, PAIR_MASKED);

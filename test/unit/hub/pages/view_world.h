@@ -4,7 +4,8 @@
 #define DS_TEST_HUB_VIEW_WORLD_H
 
 #include "controller/hub/pages/status_page.h"
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,14 +45,9 @@ void hub_tally(struct hub *h)
     tallies++;
 }
 
-bool hub_wanted(const struct hub *h)
-{
-    return h->config.object && !kube_str(h->config.object, "metadata", "deletionTimestamp", NULL);
-}
-
 bool hub_synced(const struct hub *h)
 {
-    return h->scorers_watch->synced && h->works_watch->synced;
+    return h->watches[HUB_SCORERS].watch->synced && h->watches[HUB_WORKS].watch->synced;
 }
 
 const struct probe_status *probe_status(const struct probe *p)
@@ -82,7 +78,7 @@ const char *kube_lease_trouble(const struct kube_lease *l)
 json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
 {
     bool well = s->probe && s->probe->status.health == HEALTH_ACTIVE && s->effective.reason == EFFECTIVE_OK &&
-                !s->older && !*s->spec_why;
+                !s->older && !*s->spec_error;
     const char *ready = s->probe && s->probe->status.health == HEALTH_UNKNOWN ? "Unknown"
                         : well                                                ? "True"
                                                                               : "False";
@@ -149,7 +145,7 @@ static const struct clock fixed_clock = {fixed_mono, fixed_wall};
 
 struct world {
     struct hub hub;
-    struct kube_watch watches[4];
+    struct kube_watch watches[HUB_KINDS];
     struct kube_lease lease;
     struct plan plan;
     struct hub_scorer *by_age[MOST_SCORERS];
@@ -167,10 +163,8 @@ static inline struct world *world_new(void)
     w->hub.o.identity = "controller-7f9c-abcde_1234";
     for (size_t i = 0; i < ARRAY_SIZE(w->watches); i++)
         w->watches[i].synced = true;
-    w->hub.scorers_watch = &w->watches[0];
-    w->hub.configs_watch = &w->watches[1];
-    w->hub.clusters_watch = &w->watches[2];
-    w->hub.works_watch = &w->watches[3];
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        w->hub.watches[i].watch = &w->watches[i];
     w->lease.holder = w->hub.o.identity;
     w->hub.lease = &w->lease;
     w->hub.leading = true;
@@ -190,7 +184,7 @@ static inline void cluster_free(struct hub_cluster *c)
     for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
         free(c->report.errors[i]);
     free(c->report.errors);
-    free(c->away);
+    free(c->unavailable);
     free(c->name);
     free(c);
 }
@@ -294,7 +288,7 @@ static inline struct hub_cluster *add_cluster(struct world *w, const char *name,
     c->group = g;
     c->name = strdup(name);
     c->managed = true;
-    c->found =
+    c->work =
         (struct work_found){.exists = true, .ours = true, .frame = true, .applied = true, .available = true};
     c->report.cells = calloc(MOST_SCORERS, sizeof(struct report_cell));
     c->report.errors = calloc(REPORT_MAX_ERRORS, sizeof(char *));
@@ -328,13 +322,13 @@ static inline void put_behind(struct hub_cluster *c, int64_t ms, unsigned failur
     c->behind = true;
     c->behind_since = (mono_ms){now_mono - ms};
     c->failures = failures;
-    (void)snprintf(c->why, sizeof(c->why), "%s", why);
+    (void)snprintf(c->write_error, sizeof(c->write_error), "%s", why);
 }
 
 static inline void not_applied(struct hub_cluster *c, const char *why)
 {
-    c->found.applied = false;
-    (void)snprintf(c->found.why, sizeof(c->found.why), "%s", why);
+    c->work.applied = false;
+    (void)snprintf(c->work.why, sizeof(c->work.why), "%s", why);
 }
 
 /* ---- Looking at what was written ---- */

@@ -2,7 +2,12 @@
 #ifndef DS_TEST_HUB_WORLD_H
 #define DS_TEST_HUB_WORLD_H
 
-#include "controller/hub/state/hub_internal.h"
+#include "controller/hub/state/hub_clusters.h"
+#include "controller/hub/state/hub_configs.h"
+#include "controller/hub/state/hub_scorers.h"
+#include "controller/hub/state/hub_schedule.h"
+#include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/status.h"
 #include "test/fakes/fake_kube.h"
 
 #include <setjmp.h>
@@ -87,7 +92,7 @@ static inline int teardown(void **state)
 
 /* ---- What the watches would say ---- */
 
-static inline void tell(struct world *w, void (*set)(void *hub, json_t *object), const char *text)
+static inline void tell(struct world *w, void (*set)(struct hub *h, json_t *object), const char *text)
 {
     json_t *o = json_loads(text, 0, NULL);
 

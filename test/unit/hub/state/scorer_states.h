@@ -149,7 +149,7 @@ static inline void config_never_read(struct world *w)
 
 static inline void bad_spec(struct world *w)
 {
-    SET_TEXT(w->scorer.spec_why, "spec.configURL: expected an http or https URL");
+    SET_TEXT(w->scorer.spec_error, "spec.configURL: expected an http or https URL");
 }
 
 static inline void bad_first_spec(struct world *w)
@@ -251,7 +251,7 @@ static inline void bad_masks(struct world *w)
 {
     no_plan(w);
     w->hub.config.has_masks = false;
-    SET_TEXT(w->hub.config.why, "spec.masks[0]: expected an object");
+    SET_TEXT(w->hub.config.masks_error, "spec.masks[0]: expected an object");
 }
 
 static inline void no_clusters(struct world *w)
@@ -295,9 +295,9 @@ static inline void behind_everywhere(struct world *w)
 
 static inline void unwritten(struct world *w)
 {
-    SET_TEXT(w->clusters[2].why, "namespaces \"c3\" not found");
-    SET_TEXT(w->clusters[1].why, "forbidden");
-    w->clusters[1].found.applied = false;
+    SET_TEXT(w->clusters[2].write_error, "namespaces \"c3\" not found");
+    SET_TEXT(w->clusters[1].write_error, "forbidden");
+    w->clusters[1].work.applied = false;
     w->scorer.tally = (struct tally){
         .selected = 3,
         .up_to_date = 1,
@@ -311,8 +311,8 @@ static inline void unwritten(struct world *w)
 
 static inline void unapplied(struct world *w)
 {
-    w->clusters[2].found.applied = false;
-    SET_TEXT(w->clusters[2].found.why, "no namespace dynamic-scoring");
+    w->clusters[2].work.applied = false;
+    SET_TEXT(w->clusters[2].work.why, "no namespace dynamic-scoring");
     w->scorer.tally = (struct tally){.selected = 3,
                                      .up_to_date = 3,
                                      .applied = 2,
@@ -378,7 +378,7 @@ static inline void failing_where_heard_of(struct world *w)
 static inline void failing_and_unwritten(struct world *w)
 {
     unwritten(w);
-    w->clusters[1].why[0] = '\0';
+    w->clusters[1].write_error[0] = '\0';
     w->cells[1] = (struct report_cell){.state = SCORER_FAILING};
     w->scorer.tally.named[0].cell = &w->cells[1];
     w->scorer.tally.named[0].pair = PAIR_FAILING;
@@ -417,7 +417,7 @@ static inline void name_silent(struct world *w, size_t i, enum pair_state p)
 
 static inline void away(struct world *w)
 {
-    w->clusters[0].away = (char *)(uintptr_t) "no lease";
+    w->clusters[0].unavailable = (char *)(uintptr_t) "no lease";
     name_silent(w, 0, PAIR_UNAVAILABLE);
 }
 

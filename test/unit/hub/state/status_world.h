@@ -3,6 +3,7 @@
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 
+#include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 #include "controller/kube/condition.h"
 #include "test/oom.h"
@@ -39,16 +40,6 @@ const struct probe_status *probe_status(const struct probe *p)
     return &p->status;
 }
 
-bool hub_wanted(const struct hub *h)
-{
-    return h->config.object && !kube_str(h->config.object, "metadata", "deletionTimestamp", NULL);
-}
-
-bool hub_scorer_healthy(const struct hub_scorer *s)
-{
-    return s->hub->o.keep_unhealthy || probe_status(s->probe)->health == HEALTH_ACTIVE;
-}
-
 static inline json_t *json_of(const char *text)
 {
     json_t *o = json_loads(text, 0, NULL);
@@ -79,7 +70,7 @@ static inline void world_clusters(struct world *w)
     for (size_t i = 0; i < WORLD_CLUSTERS; i++) {
         struct hub_cluster *c = &w->clusters[i];
         *c = (struct hub_cluster){
-            .name = names[i], .managed = true, .group = w->group, .found = {.exists = true, .applied = true}};
+            .name = names[i], .managed = true, .group = w->group, .work = {.exists = true, .applied = true}};
         assert_int_equal(map_set(&w->hub.clusters, c->name, c), 0);
     }
 }
@@ -135,9 +126,9 @@ static inline void world_free(struct world *w)
 {
     map_done(&w->hub.clusters);
     json_decref(w->hub.config.object);
-    json_decref(w->hub.config.written.sent);
+    json_decref(w->hub.config.last_status.sent);
     json_decref(w->scorer.object);
-    json_decref(w->scorer.written.sent);
+    json_decref(w->scorer.last_status.sent);
     api_config_done(&w->probe.status.synced);
     free(w->group);
     free(w);

@@ -15,11 +15,11 @@ static void test_a_lie_is_told_and_tried_again(void **state)
     rq = wait_written(w, "POST", "c1");
     pass_time(w, 300);
     assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
-    assert_non_null(strstr(cluster(w, "c1")->why, "names no version"));
+    assert_non_null(strstr(cluster(w, "c1")->write_error, "has no resourceVersion"));
     assert_true(cluster(w, "c1")->behind);
     tell_work(w, rq->body, "c1");
     assert_false(cluster(w, "c1")->behind);
-    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_string_equal(cluster(w, "c1")->write_error, "");
 }
 
 static size_t count_writes(struct world *w)
@@ -52,8 +52,8 @@ static void test_what_is_not_kept_is_not_written_without_end(void **state)
         assert_int_equal(count_writes(w), ++n);
         assert_false(cluster(w, "c1")->behind);            /* what was sent is believed ... */
         tell_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
-        assert_int_equal(cluster(w, "c1")->lies, i - 10);
-        assert_non_null(strstr(cluster(w, "c1")->why, "does not keep"));
+        assert_int_equal(cluster(w, "c1")->last_write.undone, i - 11);
+        assert_non_null(strstr(cluster(w, "c1")->write_error, "mutating webhook"));
     }
     pass_time(w, 2000);
     assert_int_equal(count_writes(w), n);
@@ -71,11 +71,11 @@ static void test_older_news_do_not_count(void **state)
                                                  .only_path = WORKS "c1/"});
     (void)wait_written(w, "PATCH", "c1");
     pass_time(w, 200);
-    assert_true(cluster(w, "c1")->found.frame);
+    assert_true(cluster(w, "c1")->work.frame);
     tell_work(w, "{\"metadata\":{\"resourceVersion\":\"15\"}}", "c1");
-    assert_true(cluster(w, "c1")->found.frame);
+    assert_true(cluster(w, "c1")->work.frame);
     tell_work(w, "{\"metadata\":{\"resourceVersion\":\"21\"}}", "c1");
-    assert_false(cluster(w, "c1")->found.frame);
+    assert_false(cluster(w, "c1")->work.frame);
 }
 
 static void test_nothing_is_written_twice(void **state)
@@ -91,7 +91,7 @@ static void test_nothing_is_written_twice(void **state)
     n = count_writes(w);
     tell_config(w, HELD);
     tell_scorer(w);
-    hub_replan(w->hub);
+    hub_schedule_plan(w->hub);
     pass_time(w, 3000);
     assert_int_equal(count_writes(w), n);
 }
@@ -122,7 +122,7 @@ static void test_a_refused_cluster_delays_no_other(void **state)
     for (unsigned i = 1; i <= 6; i++)
         (void)wait_written(w, "POST", fake_kube_text(w->f, "c%u", i));
     pass_time(w, 200);
-    assert_non_null(strstr(cluster(w, "c1")->why, "403"));
+    assert_non_null(strstr(cluster(w, "c1")->write_error, "403"));
     assert_non_null(cluster(w, "c2")->call);
     hub_tally(w->hub);
     assert_int_equal(w->hub->totals.managed, 6);
@@ -215,7 +215,7 @@ static void test_without_a_config_nothing_is_deleted(void **state)
 
     tell_cluster(w, "c1");
     tell_work(w, label, "c1");
-    hub_replan(w->hub);
+    hub_schedule_plan(w->hub);
     pass_time(w, 3000);
     assert_null(written(w, "DELETE", "c1"));
     tell_config(w, HELD);

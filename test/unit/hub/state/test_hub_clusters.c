@@ -92,7 +92,7 @@ static void test_an_answer_older_than_the_deletion(void **state)
     answer_slowly(w, with_version(w, body, "9"));
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "POST"), 2);
-    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_string_equal(cluster(w, "c1")->write_error, "");
     assert_false(cluster(w, "c1")->behind);
 }
 
@@ -110,8 +110,8 @@ static void test_news_of_the_write_before(void **state)
     tell_scorer(w);
     wait_call(w, "c1", true);
     tell_work(w, with_version(w, body, "20"), "c1");
-    assert_int_equal(cluster(w, "c1")->lies, 0);
-    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_int_equal(cluster(w, "c1")->last_write.undone, 0);
+    assert_string_equal(cluster(w, "c1")->write_error, "");
 }
 
 /* Changed by another right after the patch. */
@@ -200,7 +200,7 @@ static void test_a_cluster_that_leaves_while_its_work_is_made(void **state)
 static void lead(struct world *w, bool leads)
 {
     w->hub->leading = leads;
-    hub_look(w->hub);
+    hub_update_active(w->hub);
 }
 
 /* Another has led meanwhile and taken the scorer out of the work: what was planned before is not written. */
@@ -248,7 +248,7 @@ static void test_a_write_that_was_done_all_the_same(void **state)
     tell_work(w, with_version(w, body, "5"), "c1");
     pass_time(w, STUCK_MS);
     assert_false(cluster(w, "c1")->behind);
-    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_string_equal(cluster(w, "c1")->write_error, "");
     assert_int_equal(cluster(w, "c1")->failures, 0);
     assert_int_equal(count_of(w, "POST"), 1);
 }

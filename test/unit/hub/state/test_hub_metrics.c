@@ -1,4 +1,6 @@
 /* The hub's metrics: what each count and gauge says, and that a standby tells nothing of the fleet. */
+#include "controller/hub/state/hub_counters.h"
+#include "controller/hub/state/hub_tally.h"
 #include "test/unit/hub/state/status_world.h"
 
 static unsigned tallies;
@@ -60,7 +62,7 @@ uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why)
 
 static struct kube_queue works = {4}, joins = {5}, status = {6};
 static struct kube_events events = {2};
-static struct kube_watch scorers_watch, configs_watch, clusters_watch, works_watch;
+static struct kube_watch watches[HUB_KINDS];
 
 static int setup(void **state)
 {
@@ -71,11 +73,10 @@ static int setup(void **state)
     w->hub.joins = &joins;
     w->hub.status = &status;
     w->hub.events = &events;
-    scorers_watch = configs_watch = clusters_watch = works_watch = (struct kube_watch){true, NULL, noon};
-    w->hub.scorers_watch = &scorers_watch;
-    w->hub.configs_watch = &configs_watch;
-    w->hub.clusters_watch = &clusters_watch;
-    w->hub.works_watch = &works_watch;
+    for (size_t i = 0; i < HUB_KINDS; i++) {
+        watches[i] = (struct kube_watch){true, NULL, noon};
+        w->hub.watches[i].watch = &watches[i];
+    }
     *state = w;
     return 0;
 }
@@ -210,8 +211,8 @@ static void each_watch_tells_whether_it_follows(void **state)
     w->hub.leading = w->hub.active = false;
     hub_set_metrics(&w->hub);
     assert_false(has_text(w, "\"leases\""));
-    configs_watch = (struct kube_watch){0};
-    clusters_watch.trouble = "forbidden";
+    watches[HUB_CONFIGS] = (struct kube_watch){0};
+    watches[HUB_CLUSTERS].trouble = "forbidden";
     w->hub.lease = &lease;
     (void)metrics_free(w->hub.o.metrics);
     assert_int_equal(metrics_new(&w->hub.o.metrics, METRIC_OWNER_LOOP), 0);
@@ -279,8 +280,8 @@ static void counts(void **state)
     hub_count_probe(h, &w->scorer, PROBE_HEALTH, &good);
     hub_count_probe(h, &w->scorer, PROBE_HEALTH, &good);
     hub_count_probe(h, &w->scorer, PROBE_CONFIG, &bad);
-    hub_count_work(h, "patch", &(const struct kube_answer){.verdict = KUBE_OK});
-    hub_count_work(h, "create", &(const struct kube_answer){.verdict = KUBE_NOT_FOUND});
+    hub_count_write(h, "patch", &(const struct kube_answer){.verdict = KUBE_OK});
+    hub_count_write(h, "create", &(const struct kube_answer){.verdict = KUBE_NOT_FOUND});
     hub_count_distributed(h, 0.25);
     hub_count_reconcile(h, "works", true);
     hub_count_reconcile(h, "status", false);
@@ -296,7 +297,7 @@ static void a_removed_scorer_leaves_no_series(void **state)
     hub_count_probe(&w->hub, &w->scorer, PROBE_HEALTH, &part);
     hub_set_metrics(&w->hub);
     assert_true(has_text(w, "scorer=\"energy\""));
-    hub_forget_scorer(&w->hub, "energy");
+    hub_forget_scorer_metrics(&w->hub, "energy");
     assert_false(has_text(w, "scorer=\"energy\""));
     assert_true(has_text(w, "scorer=\"other\""));
     assert_line(w, "dynamic_scoring_hub_leader 1");

@@ -20,7 +20,7 @@ static void tell_scorer_with(struct world *w, const char *status)
 static void lead(struct world *w, bool leads)
 {
     w->hub->leading = leads;
-    hub_look(w->hub);
+    hub_update_active(w->hub);
 }
 
 static const struct fake_request *status_patch(struct world *w, const char *of, size_t nth)
@@ -42,9 +42,9 @@ static void test_a_standby_takes_over_what_is_known(void **state)
     tell_config(w, HELD);
     tell_cluster(w, "c1");
     tell_scorer_with(w, STATUS("Inactive", "Distributed"));
-    assert_false(hub_scorer_healthy(hub_scorer_find(w->hub, "s")));
+    assert_false(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
     tell_scorer_with(w, STATUS("Active", "Distributed"));
-    assert_true(hub_scorer_healthy(hub_scorer_find(w->hub, "s")));
+    assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
     lead(w, true);
     assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
@@ -174,13 +174,13 @@ static void test_a_leader_again_forgets(void **state)
     tell_scorer(w);
     (void)wait_written(w, "POST", "c1");
     pass_time(w, 2000);
-    assert_non_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_non_null(hub_scorer_find(w->hub, "s")->last_status.sent);
     assert_true(cluster(w, "c1")->behind);
     hub_tally(w->hub);
     lead(w, false);
-    assert_null(hub_scorer_find(w->hub, "s")->written.sent);
+    assert_null(hub_scorer_find(w->hub, "s")->last_status.sent);
     assert_false(cluster(w, "c1")->behind || w->hub->tallied);
-    assert_string_equal(cluster(w, "c1")->why, "");
+    assert_string_equal(cluster(w, "c1")->write_error, "");
 }
 
 int main(void)

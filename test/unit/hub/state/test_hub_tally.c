@@ -81,7 +81,7 @@ static void test_a_cluster_that_is_not_available(void **state)
         assert_int_equal(tally(w)->scoring, 1);
         assert_int_equal(tally(w)->silent, 1);
         assert_int_equal(tally(w)->named[0].pair, PAIR_UNAVAILABLE);
-        assert_string_equal(tally(w)->named[0].cluster->away, "Registration agent stopped");
+        assert_string_equal(tally(w)->named[0].cluster->unavailable, "Registration agent stopped");
         assert_int_equal(w->hub->totals.scoring_all, 1);
         assert_int_equal(w->hub->totals.up_to_date, 2);
         tell_availability(w, "c2", "True", "Managed cluster is available");
@@ -106,11 +106,11 @@ static void test_memory(void **state)
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         hub_managed_set(w->hub, o);
-        assert_true(cluster(w, "c1")->away || oom_happened());
+        assert_true(cluster(w, "c1")->unavailable || oom_happened());
         tell_cluster(w, "c1");
     }
     hub_managed_set(w->hub, o);
-    assert_string_equal(cluster(w, "c1")->away, "no lease");
+    assert_string_equal(cluster(w, "c1")->unavailable, "no lease");
     json_decref(o);
 }
 
@@ -137,10 +137,10 @@ static void test_what_cannot_be_written_or_applied_fails(void **state)
     struct world *w = *state;
 
     start(w);
-    (void)snprintf(cluster(w, "c1")->why, sizeof(cluster(w, "c1")->why), "forbidden");
-    cluster(w, "c2")->found.applied = false;
-    (void)snprintf(cluster(w, "c2")->found.why, sizeof(cluster(w, "c2")->found.why), "no namespace");
-    hub_touch(w->hub);
+    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
+    cluster(w, "c2")->work.applied = false;
+    (void)snprintf(cluster(w, "c2")->work.why, sizeof(cluster(w, "c2")->work.why), "no namespace");
+    hub_schedule_tally(w->hub);
     assert_int_equal(tally(w)->failing, 2);
     assert_int_equal(tally(w)->unwritten, 1);
     assert_int_equal(tally(w)->unapplied, 1);
@@ -220,14 +220,14 @@ static void test_a_fleet_that_goes_down_is_not_ready(void **state)
     start(w);
     assert_ready(w, "True", "Ready");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        cluster(w, names[i])->found.applied = false;
-        (void)strcpy(cluster(w, names[i])->found.why, "no namespace");
+        cluster(w, names[i])->work.applied = false;
+        (void)strcpy(cluster(w, names[i])->work.why, "no namespace");
         tell_availability(w, names[i], "Unknown", "no lease");
     }
     assert_ready(w, "False", "ClustersFailing");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        cluster(w, names[i])->found.applied = true;
-    hub_touch(w->hub);
+        cluster(w, names[i])->work.applied = true;
+    hub_schedule_tally(w->hub);
     assert_ready(w, "Unknown", "Silent");
     tell_availability(w, "c1", "True", "");
     assert_ready(w, "True", "Ready");

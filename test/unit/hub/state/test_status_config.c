@@ -8,7 +8,7 @@ static void all_well(struct world *w)
 
 static void bad_masks(struct world *w)
 {
-    SET_TEXT(w->hub.config.why, "spec.masks[2].scoreName: expected a string");
+    SET_TEXT(w->hub.config.masks_error, "spec.masks[2].scoreName: expected a string");
 }
 
 static void bad_first_masks(struct world *w)
@@ -45,7 +45,7 @@ static void unapplied(struct world *w)
 {
     struct hub_totals *t = &w->hub.totals;
 
-    SET_TEXT(w->clusters[1].found.why, "no namespace dynamic-scoring");
+    SET_TEXT(w->clusters[1].work.why, "no namespace dynamic-scoring");
     t->applied = 2;
     t->unapplied = 1;
     t->n_named = 1;
@@ -64,7 +64,7 @@ static void failing(struct world *w)
     struct hub_totals *t = &w->hub.totals;
 
     progressing(w);
-    SET_TEXT(w->clusters[0].why, "namespaces \"c1\" not found");
+    SET_TEXT(w->clusters[0].write_error, "namespaces \"c1\" not found");
     t->failing = 2;
     t->n_named = 2;
     t->named[0] = &w->clusters[0];
@@ -77,9 +77,9 @@ static void failing_and_unapplied(struct world *w)
     struct hub_totals *t = &w->hub.totals;
 
     failing(w);
-    SET_TEXT(w->clusters[2].why, "forbidden");
-    SET_TEXT(w->clusters[0].why, "");
-    SET_TEXT(w->clusters[0].found.why, "no namespace dynamic-scoring");
+    SET_TEXT(w->clusters[2].write_error, "forbidden");
+    SET_TEXT(w->clusters[0].write_error, "");
+    SET_TEXT(w->clusters[0].work.why, "no namespace dynamic-scoring");
     t->failing = t->unapplied = 1;
 }
 

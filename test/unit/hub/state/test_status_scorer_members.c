@@ -147,10 +147,10 @@ static void time_is_kept_where_conditions_are_pruned(void **state)
     struct world *w = world_new();
 
     (void)state;
-    w->scorer.written.sent = status_at(w, 0);
+    w->scorer.last_status.sent = status_at(w, 0);
     json_object_set_new(w->scorer.object, "status", json_of("{\"healthStatus\":\"Active\"}"));
     json_t *status = status_at(w, 3600);
-    assert_json_equal(status, w->scorer.written.sent);
+    assert_json_equal(status, w->scorer.last_status.sent);
     json_decref(status);
     world_free(w);
 }

@@ -1,0 +1,84 @@
+#include "controller/hub/state/state.h"
+
+const struct hub_kind hub_kinds[HUB_KINDS] = {
+    [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
+    [HUB_CONFIGS] = {&kube_dynamicscoringconfigs, "DynamicScoringConfigs"},
+    [HUB_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
+    [HUB_WORKS] = {&kube_manifestworks, "ManifestWorks"},
+};
+
+bool object_is_deleting(const json_t *object)
+{
+    return kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
+}
+
+bool object_has_finalizer(const json_t *object)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(kube_list(object, "metadata", "finalizers", NULL), i, one)
+    {
+        if (strcmp(cstr(kube_str(one, NULL)), HUB_FINALIZER) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool hub_is_distributing(const struct hub *h)
+{
+    return h->config.object && !object_is_deleting(h->config.object);
+}
+
+bool hub_config_has_finalizer(const struct hub *h)
+{
+    return object_has_finalizer(h->config.object);
+}
+
+struct hub_config *hub_config_find(struct hub *h, const char *name)
+{
+    if (strcmp(name, HUB_CONFIG) == 0)
+        return h->config.object ? &h->config : NULL;
+    return map_get(&h->other_configs, name);
+}
+
+struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
+{
+    return map_get(&h->scorers, name);
+}
+
+bool hub_scorer_is_eligible(const struct hub_scorer *s)
+{
+    return s->hub->o.keep_unhealthy || (s->probe && probe_status(s->probe)->health == HEALTH_ACTIVE);
+}
+
+bool hub_scorer_shares_object(const struct hub_scorer *s)
+{
+    return s->older ? s->same_object : s->younger && s->younger->same_object;
+}
+
+enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster *c)
+{
+    if (c->leaving)
+        return TARGET_NO_WORK;
+    /* A config that was never seen may be in another namespace: had it been deleted, its finalizer would have kept it until all works
+     * were gone. */
+    if (!hub_is_distributing(h))
+        return h->config.object || h->config_gone ? TARGET_NO_WORK : TARGET_UNCHANGED;
+    return c->managed && h->plan ? TARGET_WORK : TARGET_UNCHANGED;
+}
+
+bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
+{
+    const struct work_found *w = &c->work;
+
+    switch (hub_cluster_target(h, c)) {
+    case TARGET_WORK:
+        /* A new cluster has no group until the next plan. */
+        return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
+    case TARGET_NO_WORK:
+        return !w->exists || !w->ours || w->deleting;
+    default:
+        return true;
+    }
+}
