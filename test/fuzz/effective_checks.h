@@ -3,6 +3,10 @@
 #define DS_FUZZ_EFFECTIVE_CHECKS_H
 
 #include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/utf8.h"
 #include "exporter/score/summary.h"
 

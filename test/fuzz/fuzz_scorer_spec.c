@@ -1,4 +1,6 @@
 /* A DynamicScorer of any content, with what its status remembers of /config. */
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
 #include "test/fuzz/effective_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,6 +5,7 @@
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/hub/rules/effective.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/rand.h"
 
 #include <errno.h>

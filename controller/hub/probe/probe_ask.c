@@ -1,6 +1,8 @@
 /* The requests of a probe, and what their answers say. */
 #include "controller/hub/probe/probe_internal.h"
 #include "controller/hub/rules/effective.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #define DS_HUB_PROBE_INTERNAL_H
 
 #include "controller/hub/probe/probe.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 

@@ -1,6 +1,10 @@
 /* The token for configURL: a key of a Secret, read anew for each probe, so that a changed one counts at once; none is kept. */
 #include "controller/hub/probe/probe_internal.h"
 
+#include "controller/kube/json.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
+
 #include <errno.h>
 #include <stdio.h>
 

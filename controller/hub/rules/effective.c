@@ -1,6 +1,7 @@
 #include "controller/hub/rules/effective.h"
 
 #include "controller/hub/rules/effective_internal.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/score/summary.h"
 

@@ -6,6 +6,7 @@
 #define DS_HUB_EFFECTIVE_H
 
 #include "controller/hub/rules/spec.h"
+#include "exporter/base/buf.h"
 
 enum effective_reason {
     EFFECTIVE_OK,

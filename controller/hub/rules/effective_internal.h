@@ -3,6 +3,9 @@
 #define DS_HUB_EFFECTIVE_INTERNAL_H
 
 #include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 
 struct merged {
     const struct scorer_spec *spec;

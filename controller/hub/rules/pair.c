@@ -1,5 +1,7 @@
 #include "controller/hub/rules/pair.h"
 
+#include "exporter/score/state.h"
+
 #include <stdio.h>
 
 enum {

@@ -1,6 +1,7 @@
 #include "controller/hub/rules/plan.h"
 
 #include "controller/hub/rules/plan_masks.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #define DS_HUB_PLAN_H
 
 #include "controller/hub/rules/masks.h"
+#include "exporter/base/buf.h"
 
 struct plan;
 

@@ -1,18 +1,40 @@
-#include "controller/hub/rules/report_read.h"
+/* Reads an agent's report into few bytes. */
+#include "controller/hub/rules/report.h"
 
 #include "exporter/base/json.h"
+#include "exporter/base/text.h"
+#include "exporter/score/state.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { FIRST_CAP = 64, MAX_DIGITS = 9 };
+enum { FIRST_CAP = 64, MAX_DIGITS = 9, TROUBLE_BYTES = 512 };
 
-void reading_done(struct reading *r)
+/* A cell, and what is needed until all are read. */
+struct found {
+    struct report_cell cell;
+    uint32_t place; /* in the document */
+    struct str error;
+};
+
+/* The document; texts are raw. */
+struct reading {
+    bool is_report; /* has a member that only reports have */
+    bool config_ok;
+    struct str problems, hub_error;
+    struct found *list;
+    size_t n, cap;
+    uint64_t not_shown, over; /* over: cells past REPORT_MAX_CELLS */
+};
+
+static void reading_done(struct reading *r)
 {
     free(r->list);
 }
 
-/* A string raw; what is of another type is passed over and reads as an empty one. */
+/* The raw string; empty for a value of another type. */
 static void read_raw(struct jr *j, struct str *ret)
 {
     *ret = (struct str){0};
@@ -23,7 +45,7 @@ static void read_raw(struct jr *j, struct str *ret)
 }
 
 /* -ENOMEM. */
-static int score_of(struct str raw, uint64_t *ret)
+static int read_score(struct str raw, uint64_t *ret)
 {
     CLEANUP(cleanup_free) char *plain = NULL;
 
@@ -38,8 +60,8 @@ static int score_of(struct str raw, uint64_t *ret)
     return 0;
 }
 
-/* A time as "2026-11-21T06:23:01.123Z", in seconds; 0 for what is none. */
-static uint32_t time_of(struct str raw)
+/* Seconds since 1970 of "2026-11-21T06:23:01.123Z"; 0 if it is not a time. */
+static uint32_t read_time(struct str raw)
 {
     char text[sizeof("2026-11-21T06:23:01")] = "";
     struct tm tm = {0};
@@ -55,16 +77,16 @@ static uint32_t time_of(struct str raw)
 }
 
 /* SCORER_STATES for an unknown word. */
-static uint8_t read_state(struct str raw)
+static enum scorer_state read_state(struct str raw)
 {
-    uint8_t i = 0;
+    enum scorer_state i = SCORER_WAITING;
 
     while (i < SCORER_STATES && !jr_key_is(raw, scorer_state_word(i)))
         i++;
     return i;
 }
 
-static int add(struct reading *r, const struct found *f)
+static int reading_add(struct reading *r, const struct found *f)
 {
     if (r->n == REPORT_MAX_CELLS) {
         r->over++;
@@ -105,15 +127,16 @@ static int read_cell(struct jr *j, struct reading *r)
         else
             jr_skip(j, NULL);
     }
-    f.cell.succeeded = time_of(success);
+    f.cell.succeeded = read_time(success);
     f.cell.state = read_state(state);
     if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
         return 0;
     f.cell.placement = placement.n > 0;
-    f.error = error.n > 0 && report_state_fails(f.cell.state) ? error : placement;
-    if (score_of(name, &f.cell.score) < 0)
+    f.error =
+        error.n > 0 && (f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE) ? error : placement;
+    if (read_score(name, &f.cell.score) < 0)
         return -ENOMEM;
-    return add(r, &f);
+    return reading_add(r, &f);
 }
 
 static int read_cells(struct jr *j, struct reading *r)
@@ -135,7 +158,7 @@ static int read_cells(struct jr *j, struct reading *r)
     return e;
 }
 
-static void read_in_force(struct jr *j, struct reading *r)
+static void read_config_ok(struct jr *j, struct reading *r)
 {
     enum jr_type type = jr_peek(j);
 
@@ -144,7 +167,7 @@ static void read_in_force(struct jr *j, struct reading *r)
     jr_skip(j, NULL);
 }
 
-/* Digits, so few that they cannot overflow; all else counts nothing. */
+/* Too few digits to overflow; anything else counts as 0. */
 static void read_not_shown(struct jr *j, struct reading *r)
 {
     struct str digits = {0};
@@ -162,7 +185,8 @@ static void read_not_shown(struct jr *j, struct reading *r)
     }
 }
 
-int reading_read(struct reading *r, struct str text)
+/* -EINVAL if it is no report, -ENOMEM. */
+static int reading_read(struct reading *r, struct str text)
 {
     struct jr j;
     struct str key;
@@ -172,7 +196,7 @@ int reading_read(struct reading *r, struct str text)
     jr_object(&j);
     while (e == 0 && jr_member(&j, &key)) {
         if (jr_key_is(key, "configurationInForce"))
-            read_in_force(&j, r);
+            read_config_ok(&j, r);
         else if (jr_key_is(key, "configurationProblems"))
             read_raw(&j, &r->problems);
         else if (jr_key_is(key, "hubError"))
@@ -187,4 +211,137 @@ int reading_read(struct reading *r, struct str text)
     if (e < 0)
         return e;
     return jr_end(&j) && r->is_report ? 0 : -EINVAL;
+}
+
+static int found_by_score(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    if (x->cell.score != y->cell.score)
+        return x->cell.score < y->cell.score ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int found_by_place(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int cells_by_score(const void *a, const void *b)
+{
+    const struct report_cell *x = a, *y = b;
+
+    return x->score < y->score ? -1 : x->score > y->score;
+}
+
+/* The first cell of a name stays. */
+static void drop_repeated(struct reading *r)
+{
+    size_t n = 0;
+
+    if (r->n == 0)
+        return;
+    qsort(r->list, r->n, sizeof(*r->list), found_by_score);
+    for (size_t i = 0; i < r->n; i++)
+        if (n == 0 || r->list[n - 1].cell.score != r->list[i].cell.score)
+            r->list[n++] = r->list[i];
+    r->n = n;
+    qsort(r->list, r->n, sizeof(*r->list), found_by_place);
+}
+
+/* A copy of the raw string as one line; *ret stays NULL if it is empty. */
+static int keep_line(char **ret, struct str raw)
+{
+    char line[TROUBLE_BYTES];
+
+    text_line_json(line, sizeof(line), raw);
+    if (!line[0])
+        return 0;
+    *ret = strdup(line);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Sets *ret to 1 + the line's index in errors; not for an empty line, or past REPORT_MAX_ERRORS. */
+static int keep_error(struct report *to, const char *line, uint16_t *ret)
+{
+    uint32_t i = 0;
+    char **list;
+
+    while (i < to->n_errors && strcmp(to->errors[i], line) != 0)
+        i++;
+    if (!*line || i == REPORT_MAX_ERRORS)
+        return 0;
+    if (i == to->n_errors) {
+        list = reallocarray(to->errors, i + 1, sizeof(*list));
+        if (!list)
+            return -ENOMEM;
+        to->errors = list;
+        list[i] = strdup(line);
+        if (!list[i])
+            return -ENOMEM;
+        to->n_errors++;
+    }
+    *ret = (uint16_t)(i + 1);
+    return 0;
+}
+
+static int keep_errors(struct report *to, struct reading *r)
+{
+    char line[REPORT_ERROR_BYTES];
+    int e = 0;
+
+    for (size_t i = 0; i < r->n && e == 0; i++) {
+        struct found *f = &r->list[i];
+
+        if (!report_cell_fails(&f->cell))
+            continue;
+        text_line_json(line, sizeof(line), f->error);
+        e = keep_error(to, line, &f->cell.error);
+    }
+    return e;
+}
+
+static int keep_cells(struct report *to, const struct reading *r)
+{
+    if (r->n == 0)
+        return 0;
+    to->cells = calloc(r->n, sizeof(*to->cells));
+    if (!to->cells)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n; i++)
+        to->cells[i] = r->list[i].cell;
+    to->n = (uint32_t)r->n;
+    qsort(to->cells, to->n, sizeof(*to->cells), cells_by_score);
+    return 0;
+}
+
+int report_parse(struct report *ret, struct str text)
+{
+    CLEANUP(reading_done) struct reading r = {0};
+    CLEANUP(report_done) struct report to = {0};
+    int e;
+
+    if (text.n == 0) {
+        *ret = to;
+        return 0;
+    }
+    e = reading_read(&r, text);
+    if (e < 0)
+        return e;
+    drop_repeated(&r);
+    to.there = true;
+    to.config_ok = r.config_ok;
+    to.hash = report_hash(text);
+    to.not_shown = (uint32_t)(r.not_shown + r.over);
+    if (keep_line(&to.trouble, r.problems) < 0)
+        return -ENOMEM;
+    to.refused = to.trouble && !to.config_ok;
+    if ((!to.trouble && keep_line(&to.trouble, r.hub_error) < 0) || keep_errors(&to, &r) < 0 ||
+        keep_cells(&to, &r) < 0)
+        return -ENOMEM;
+    *ret = to;
+    to = (struct report){0};
+    return 0;
 }

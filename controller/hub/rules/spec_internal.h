@@ -3,6 +3,7 @@
 #define DS_HUB_SPEC_INTERNAL_H
 
 #include "controller/hub/rules/spec.h"
+#include "exporter/base/buf.h"
 
 /* Every problem of one document, joined. */
 struct spec_reading {

@@ -1,7 +1,9 @@
 #include "controller/hub/rules/work.h"
 
 #include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/kube/condition.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

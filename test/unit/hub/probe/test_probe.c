@@ -1,4 +1,8 @@
 /* The schedule of a probe, what it judges, and what it forgets. */
+#include "controller/hub/rules/spec.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 #include "test/unit/hub/probe/probe_world.h"
 

@@ -1,4 +1,7 @@
 /* What is asked of a scoring API, and what its answers say. */
+#include "controller/hub/rules/spec.h"
+#include "exporter/base/clock.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 
 #define CONFIG_500 "{\"name\":\"evil\",\"source\":{\"type\":\"None\"},\"scoring\":{},\"detail\":\"no model\"}"

@@ -1,4 +1,7 @@
 /* The token for configURL. */
+#include "controller/hub/rules/spec.h"
+#include "exporter/base/clock.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 
 #define SECRETS "/api/v1/namespaces/ocm/secrets/"

@@ -3,6 +3,7 @@
 #define DS_TEST_SPEC_WORLD_H
 
 #include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

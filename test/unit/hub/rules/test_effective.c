@@ -1,6 +1,8 @@
 /* A scorer's summary: whose word counts, the defaults, and what is said when it does not suffice. */
-#include "controller/hub/rules/effective_internal.h"
-#include "exporter/score/summary.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 

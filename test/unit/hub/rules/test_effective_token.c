@@ -1,4 +1,6 @@
 /* In Full mode a scorer does not choose where tokens go. */
+#include "controller/hub/rules/spec.h"
+#include "exporter/base/buf.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 

@@ -1,5 +1,7 @@
 /* Masks: both of their names, what is refused and with which words, and what a pattern matches. */
 #include "controller/hub/rules/masks.h"
+#include "controller/kube/json.h"
+#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>

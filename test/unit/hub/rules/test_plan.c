@@ -1,5 +1,8 @@
 /* Plans: which cluster gets which summaries, in which order, with how much room; and that groups are told apart. */
+#include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* Agents' reports: what is kept of them, and that what is no report changes nothing. */
 #include "controller/hub/rules/report.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/score/state.h"
 #include "test/oom.h"
 
 #include <errno.h>

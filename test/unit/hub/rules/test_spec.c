@@ -1,4 +1,7 @@
 /* The spec of a DynamicScorer: every spelling, and a message for every field that is wrong. */
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/base/clock.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* Bodies of /config, and the same as status.lastSyncedConfig. */
+#include "controller/hub/rules/spec.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 

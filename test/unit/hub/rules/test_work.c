@@ -1,6 +1,10 @@
 /* ManifestWorks: what is written, and what is seen in one that others have written to as well. */
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
+#include "controller/hub/rules/work_text.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>
