@@ -191,6 +191,18 @@ static int lane_remember(struct intake *in, const struct intake_lane *l, const s
     return r;
 }
 
+static void lane_log_dropped(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
+{
+    queue_count_drop(in->queue, DROP_INVALID, labels->invalid + labels->over_limit);
+    if (labels->invalid)
+        log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
+                 L_STR("score_name", l->name), L_INT("series", labels->invalid));
+    if (labels->over_limit)
+        log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
+                 L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
+                 L_INT("series", labels->over_limit));
+}
+
 /* The scorer's first batch, or one with other series than the last. */
 static int lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
                            int64_t now_ms)
@@ -206,11 +218,7 @@ static int lane_set_series(struct intake *in, struct intake_lane *l, struct seri
         r = lane_make_frames(in, l, labels, at_ms);
     if (r < 0)
         return r;
-    if (labels->invalid) {
-        queue_count_drop(in->queue, DROP_INVALID, labels->invalid);
-        log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
-                 L_STR("score_name", l->name), L_INT("series", labels->invalid));
-    }
+    lane_log_dropped(in, l, labels);
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);

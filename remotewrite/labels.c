@@ -2,6 +2,7 @@
 
 #include "exporter/base/hash.h"
 #include "remotewrite/bytes.h"
+#include "remotewrite/relabel_regex.h"
 
 #include <errno.h>
 
@@ -12,14 +13,16 @@ enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 int label_list_init(struct label_list *l)
 {
     l->n = l->used = 0;
+    l->matcher = NULL;
     l->room = malloc(LABEL_ROOM);
-    return l->room ? 0 : -ENOMEM;
+    return l->room ? regex_matcher_new(&l->matcher) : -ENOMEM;
 }
 
 void label_list_done(struct label_list *l)
 {
     free(l->room);
     l->room = NULL;
+    l->matcher = regex_matcher_free(l->matcher);
 }
 
 void label_list_reset(struct label_list *l)
@@ -238,7 +241,8 @@ int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
         if (r == -ENOMEM)
             return r;
         l->left_out += r == 0;
-        l->invalid += r < 0;
+        l->invalid += r < 0 && r != -ELOOP;
+        l->over_limit += r == -ELOOP;
         if (r <= 0)
             continue;
         l->series[l->n++] = (uint32_t)i;

@@ -13,10 +13,11 @@ struct label_bytes {
     size_t n;
     char *bytes;
     size_t bytes_n;
-    size_t *at;       /* n + 1 offsets into bytes */
-    uint32_t *series; /* index of each in the set it comes from; NULL: the same index */
-    size_t left_out;  /* series dropped by relabelling */
-    size_t invalid;   /* series with repeated, missing or too many labels */
+    size_t *at;        /* n + 1 offsets into bytes */
+    uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
+    size_t left_out;   /* series dropped by relabelling */
+    size_t invalid;    /* series with repeated, missing or too many labels */
+    size_t over_limit; /* series for which an expression exceeded its limits */
 };
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
@@ -29,7 +30,7 @@ DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
 /* The labels of a whole set. -ENOMEM. */
 MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
                              const struct rw_endpoint_config *c);
-/* -ENOMEM. The list serves one series after another, each after label_list_reset(). */
+/* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after label_list_reset(). */
 MUST_USE int label_list_init(struct label_list *l);
 void label_list_done(struct label_list *l);
 void label_list_reset(struct label_list *l);
@@ -38,7 +39,7 @@ MUST_USE int label_list_add(struct label_list *l, struct str name, struct str va
 /* Both strings as one, stored in the list; empty if there is no room. */
 struct str label_list_join(struct label_list *l, struct str a, struct str b);
 /* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops the series.
- * -EINVAL for invalid labels, -ENOMEM, -EFBIG. */
+ * -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
 MUST_USE int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into);
 /* Indices of the series of `in` that `not_in` lacks; `not_in` may be NULL. *ret from malloc. -ENOMEM. */
 MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in,

@@ -1,172 +1,25 @@
+/* Applying relabelling rules to the labels of a series. */
 #include "remotewrite/relabel.h"
 
+#include "remotewrite/relabel_rule.h"
+
 #include <errno.h>
-#include <regex.h>
-#include <stdio.h>
-
-enum action { REPLACE, KEEP, DROP, LABELDROP, LABELKEEP, LABELMAP, ACTIONS };
-enum { MAX_SOURCES = 32, MAX_GROUPS = 10 };
-
-static const char *const action_words[ACTIONS] = {"replace",   "keep",      "drop",
-                                                  "labeldrop", "labelkeep", "labelmap"};
-
-struct relabel_rule {
-    enum action action;
-    regex_t regex;
-    bool has_regex;
-    char *sources[MAX_SOURCES];
-    size_t n_sources;
-    char *separator, *target, *replacement;
-};
-
-static const char *const keys[] = {"source_labels", "separator", "target_label", "regex", "replacement",
-                                   "action",        NULL};
-
-static int keep_text(const struct node *n, const char *key, const char *fallback, struct problems *p,
-                     char **ret)
-{
-    struct str s = str_of(fallback);
-
-    (void)node_str(n, key, p, &s);
-    *ret = str_dup(s);
-    return *ret ? 0 : -ENOMEM;
-}
-
-static int read_sources(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    const struct node *list = node_given(n, "source_labels");
-
-    if (!list)
-        return 0;
-    if (list->kind != NODE_LIST || list->n > MAX_SOURCES) {
-        node_expected(list, p, "a list of at most %d label names", MAX_SOURCES);
-        return 0;
-    }
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->items[i]->kind != NODE_STRING || list->items[i]->text.n == 0) {
-            node_expected(list->items[i], p, "a label name");
-            continue;
-        }
-        rule->sources[rule->n_sources] = str_dup(list->items[i]->text);
-        if (!rule->sources[rule->n_sources++])
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static void read_action(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    struct str word = STR("replace");
-
-    if (!node_str(n, "action", p, &word))
-        return;
-    for (unsigned i = 0; i < ACTIONS; i++)
-        if (str_eq_nocase(word, str_of(action_words[i]))) {
-            rule->action = (enum action)i;
-            return;
-        }
-    node_expected(node_get(n, "action"), p, "replace, keep, drop, labeldrop, labelkeep or labelmap");
-}
-
-/* Anchored at both ends; what the user's groups count starts at 2. */
-static int read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    struct str s = STR("(.*)");
-    const char *problem;
-    char *anchored, why[128];
-    int r;
-
-    if (!node_str(n, "regex", p, &s))
-        return 0;
-    problem = relabel_regex_problem(s);
-    if (problem) {
-        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a simpler regular expression: %s",
-                     problem);
-        return 0;
-    }
-    if (asprintf(&anchored, "^(%.*s)$", STR_ARG(s)) < 0)
-        return -ENOMEM;
-    r = regcomp(&rule->regex, anchored, REG_EXTENDED);
-    free(anchored);
-    rule->has_regex = r == 0;
-    if (r == REG_ESPACE)
-        return -ENOMEM;
-    if (r != 0) {
-        (void)regerror(r, &rule->regex, why, sizeof(why));
-        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR,
-                     "expected a POSIX extended regular expression: %s", why);
-    }
-    return 0;
-}
-
-static int read_rule(struct relabel_rule *rule, const struct node *n, struct problems *p)
-{
-    int r;
-
-    if (n->kind != NODE_MAP) {
-        node_expected(n, p, "an object with source_labels, regex, action and so on");
-        return 0;
-    }
-    node_only_keys(n, keys, PROBLEM_ERROR, p);
-    read_action(rule, n, p);
-    r = read_sources(rule, n, p) ?: read_regex(rule, n, p) ?: keep_text(n, "separator", ";", p, &rule->separator)
-            ?: keep_text(n, "target_label", "", p, &rule->target)
-            ?: keep_text(n, "replacement", "$1", p, &rule->replacement);
-    if (r == 0 && rule->action == REPLACE && !*rule->target)
-        node_missing(n, "target_label", p, "the name of the label to write");
-    if ((rule->action == KEEP || rule->action == DROP) && rule->n_sources == 0)
-        node_missing(n, "source_labels", p, "the labels to look at");
-    return r;
-}
-
-int relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p)
-{
-    int r = 0;
-
-    if (list->kind != NODE_LIST || list->n > RELABEL_MAX_RULES) {
-        node_expected(list, p, "a list of at most %d rules", RELABEL_MAX_RULES);
-        return 0;
-    }
-    ret->list = calloc(list->n + 1, sizeof(*ret->list));
-    if (!ret->list)
-        return -ENOMEM;
-    for (size_t i = 0; i < list->n && r == 0; i++)
-        r = read_rule(&ret->list[ret->n++], list->items[i], p);
-    return r;
-}
-
-void relabel_done(struct relabel_rules *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        struct relabel_rule *rule = &r->list[i];
-
-        if (rule->has_regex)
-            regfree(&rule->regex);
-        for (size_t k = 0; k < rule->n_sources; k++)
-            free(rule->sources[k]);
-        free(rule->separator);
-        free(rule->target);
-        free(rule->replacement);
-    }
-    free(r->list);
-    *r = (struct relabel_rules){0};
-}
 
 /* Text that grows at the end of the list's room. */
-struct text {
+struct label_text {
     struct label_list *l;
     size_t begin;
     bool full;
 };
 
-static struct text text_begin(struct label_list *l)
+static struct label_text text_begin(struct label_list *l)
 {
-    return (struct text){.l = l, .begin = l->used};
+    return (struct label_text){.l = l, .begin = l->used};
 }
 
-static void text_put(struct text *t, struct str s)
+static void text_put(struct label_text *t, struct str s)
 {
-    if (LABEL_ROOM - t->l->used <= s.n) {
+    if (LABEL_ROOM - t->l->used < s.n) {
         t->full = true;
         return;
     }
@@ -175,17 +28,12 @@ static void text_put(struct text *t, struct str s)
     t->l->used += s.n;
 }
 
-/* Terminated, for regexec(); the terminator is no part of it. */
-static struct str text_end(struct text *t)
+static struct str text_end(const struct label_text *t)
 {
-    struct str s = {t->l->room + t->begin, t->l->used - t->begin};
-
-    t->l->room[t->l->used] = '\0';
-    t->l->used++;
-    return s;
+    return (struct str){t->l->room + t->begin, t->l->used - t->begin};
 }
 
-static struct label *find(struct label_list *l, struct str name)
+static struct label *label_find(struct label_list *l, struct str name)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->list[i].name, name))
@@ -193,129 +41,131 @@ static struct label *find(struct label_list *l, struct str name)
     return NULL;
 }
 
-static int set(struct label_list *l, struct str name, struct str value)
+static int label_set(struct label_list *l, struct str name, struct str value)
 {
-    struct label *there = find(l, name);
+    struct label *label = label_find(l, name);
 
-    if (!there && l->n == LABELS_MAX)
+    if (!label && l->n == LABELS_MAX)
         return -EFBIG;
-    if (!there)
-        there = &l->list[l->n++];
-    *there = (struct label){name, value};
+    if (!label)
+        label = &l->list[l->n++];
+    *label = (struct label){name, value};
     return 0;
 }
 
-static bool matches(const struct relabel_rule *rule, struct str s, regmatch_t groups[MAX_GROUPS + 1])
+static bool is_name_char(char c)
 {
-    return regexec(&rule->regex, s.p, MAX_GROUPS + 1, groups, 0) == 0;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (unsigned char)c >= 0x80;
 }
 
-/* Puts `replacement` with $1, ${1}, ... filled in. Other names of groups, which POSIX has not, are empty, as in Prometheus. */
-static void expand(struct text *t, const char *replacement, struct str s,
-                   const regmatch_t groups[MAX_GROUPS + 1])
+/* Reads `$name` or `${name}` at p. Returns its end, or NULL if p is just a dollar sign. */
+static const char *read_variable(const char *p, struct str *ret_name)
 {
-    for (const char *p = replacement; *p;) {
-        bool brace = p[0] == '$' && p[1] == '{';
-        const char *digit = p + 1 + brace;
-        unsigned group = (unsigned)(unsigned char)(*p == '$' ? *digit : 0) - '0';
+    bool brace = p[1] == '{';
+    const char *end;
 
-        if (p[0] == '$' && p[1] == '$') {
+    ret_name->p = end = p + 1 + brace;
+    while (is_name_char(*end))
+        end++;
+    ret_name->n = (size_t)(end - ret_name->p);
+    if (ret_name->n == 0 || (brace && *end != '}'))
+        return NULL;
+    return end + brace;
+}
+
+/* Puts the template with the groups of the last match filled in, by the rules of Go's regexp.Expand: `$$` is a dollar sign,
+ * `$name` takes as many letters, digits and underscores as it can, and an unknown group is empty. */
+static void text_expand(struct label_text *t, const char *template)
+{
+    while (*template) {
+        size_t plain = strcspn(template, "$");
+        const char *end;
+        struct str name;
+
+        text_put(t, (struct str){template, plain});
+        template += plain;
+        if (!*template)
+            return;
+        end = read_variable(template, &name);
+        if (end)
+            text_put(t, regex_group(t->l->matcher, name));
+        else
             text_put(t, STR("$"));
-            p += 2;
-        } else if (group <= 9 && (!brace || digit[1] == '}')) {
-            const regmatch_t *g = &groups[group + (group > 0)];
-
-            if (group < MAX_GROUPS && g->rm_so >= 0)
-                text_put(t, (struct str){s.p + g->rm_so, (size_t)(g->rm_eo - g->rm_so)});
-            p = digit + 1 + brace;
-        } else {
-            text_put(t, (struct str){p, 1});
-            p++;
-        }
+        template = end ? end : template + 1 + (template[1] == '$');
     }
 }
 
-static int replace(const struct relabel_rule *rule, struct label_list *l, struct str value)
+static int apply_replace(const struct relabel_rule *rule, struct label_list *l)
 {
-    regmatch_t groups[MAX_GROUPS + 1];
-    struct text name, to;
-    struct str target, result;
+    struct label_text text = text_begin(l);
+    struct str name, value;
 
-    if (!matches(rule, value, groups))
-        return 1;
-    name = text_begin(l);
-    expand(&name, rule->target, value, groups);
-    target = text_end(&name);
-    to = text_begin(l);
-    expand(&to, rule->replacement, value, groups);
-    result = text_end(&to);
-    return name.full || to.full || set(l, target, result) < 0 ? -EFBIG : 1;
+    text_expand(&text, rule->target);
+    name = text_end(&text);
+    if (name.n == 0) /* Prometheus skips a rule whose target expands to no label name */
+        return text.full ? -EFBIG : 1;
+    text.begin = l->used;
+    text_expand(&text, rule->replacement);
+    value = text_end(&text);
+    return text.full || label_set(l, name, value) < 0 ? -EFBIG : 1;
 }
 
-/* labeldrop, labelkeep, labelmap: about names. Labels that labelmap adds are not looked at again. */
-static int by_names(const struct relabel_rule *rule, struct label_list *l)
+/* labeldrop, labelkeep, labelmap. Labels that labelmap adds are not matched again. */
+static int apply_to_names(const struct relabel_rule *rule, struct label_list *l)
 {
     size_t n = l->n, kept = 0;
 
     for (size_t i = 0; i < n; i++) {
         struct label label = l->list[i];
-        regmatch_t groups[MAX_GROUPS + 1];
-        struct text t = text_begin(l);
-        struct str name;
-        bool hit;
+        struct label_text text = text_begin(l);
+        int match = regex_match(l->matcher, rule->regex, label.name);
 
-        text_put(&t, label.name);
-        name = text_end(&t);
-        hit = !t.full && matches(rule, name, groups);
-        if (rule->action != LABELMAP) {
-            if (hit == (rule->action == LABELKEEP))
-                l->list[kept++] = label;
+        if (match < 0)
+            return match;
+        if (rule->action != RELABEL_LABELMAP && match == (rule->action == RELABEL_LABELKEEP))
+            l->list[kept++] = label;
+        if (rule->action != RELABEL_LABELMAP || !match)
             continue;
-        }
-        if (!hit)
-            continue;
-        t = text_begin(l);
-        expand(&t, rule->replacement, name, groups);
-        name = text_end(&t);
-        if (t.full || set(l, name, label.value) < 0)
+        text_expand(&text, rule->replacement);
+        if (text.full || label_set(l, text_end(&text), label.value) < 0)
             return -EFBIG;
     }
-    if (rule->action != LABELMAP)
+    if (rule->action != RELABEL_LABELMAP)
         l->n = kept;
     return 1;
 }
 
-static int apply(const struct relabel_rule *rule, struct label_list *l)
+static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
 {
-    regmatch_t groups[MAX_GROUPS + 1];
-    struct text t = text_begin(l);
-    struct str value;
+    struct label_text text = text_begin(l);
+    int match;
 
-    if (rule->action >= LABELDROP)
-        return by_names(rule, l);
+    if (rule->action >= RELABEL_LABELDROP)
+        return apply_to_names(rule, l);
     for (size_t i = 0; i < rule->n_sources; i++) {
-        const struct label *from = find(l, str_of(rule->sources[i]));
+        const struct label *source = label_find(l, str_of(rule->sources[i]));
 
         if (i)
-            text_put(&t, str_of(rule->separator));
-        if (from)
-            text_put(&t, from->value);
+            text_put(&text, str_of(rule->separator));
+        if (source)
+            text_put(&text, source->value);
     }
-    value = text_end(&t);
-    if (t.full)
+    if (text.full)
         return -EFBIG;
-    if (rule->action == REPLACE)
-        return replace(rule, l, value);
-    return matches(rule, value, groups) == (rule->action == KEEP);
+    match = regex_match(l->matcher, rule->regex, text_end(&text));
+    if (match < 0)
+        return match;
+    if (rule->action == RELABEL_REPLACE)
+        return match ? apply_replace(rule, l) : 1;
+    return match == (rule->action == RELABEL_KEEP);
 }
 
 int relabel_apply(const struct relabel_rules *r, struct label_list *l)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        int stays = LABEL_ROOM - l->used > LABEL_ROOM / 4 ? apply(&r->list[i], l) : -EFBIG;
+    int kept = 1;
 
-        if (stays <= 0)
-            return stays;
-    }
-    return 1;
+    for (size_t i = 0; i < r->n && kept == 1; i++)
+        kept = apply_rule(&r->list[i], l);
+    return kept;
 }

@@ -1,60 +1,166 @@
-/* Which expressions are too much for regcomp(): it copies what is repeated, so that a few bytes can stand for gigabytes. RE2, which
- * Prometheus uses, refuses most of these too. */
-#include "remotewrite/relabel.h"
+#include "remotewrite/relabel_regex.h"
 
-enum { REGEX_MAX_BYTES = 1024, MAX_NESTED = 8, MAX_COPIES = 1000 };
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-/* Past a bracket expression that begins at p; `]` as its first character stands for itself. */
-static const char *skip_brackets(const char *p, const char *end)
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+/* About a millisecond and 8 MiB, which only an expression with catastrophic backtracking needs. */
+enum { MATCH_LIMIT = 100000, DEPTH_LIMIT = 20000, HEAP_LIMIT_KIB = 8192, MAX_NESTING = 50 };
+
+/* As in Prometheus: the whole value must match, `.` matches a line feed, and `$` only the end. */
+static const uint32_t options = PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL |
+                                PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
+
+struct regex {
+    pcre2_code *code;
+    uint32_t groups;
+};
+
+struct regex_matcher {
+    pcre2_match_context *context;
+    pcre2_match_data *data;
+    const struct regex *regex; /* of the last match */
+    struct str subject;
+};
+
+static void *regex_alloc(size_t n, void *arg)
 {
-    p++;
-    p += p < end && *p == '^';
-    p += p < end && *p == ']';
-    while (p < end && *p != ']')
-        p++;
-    return p;
+    (void)arg;
+    return malloc(n);
 }
 
-/* The larger number of `{2}`, `{2,}` or `{2,5}`. */
-static unsigned long bound(const char *p, const char *end)
+static void regex_dealloc(void *p, void *arg)
 {
-    unsigned long most = 1, v = 0;
-
-    for (p++; p < end && *p != '}'; p++) {
-        v = *p >= '0' && *p <= '9' ? v * 10 + (unsigned long)(*p - '0') : 0;
-        if (v > MAX_COPIES)
-            return MAX_COPIES + 1;
-        most = v > most ? v : most;
-    }
-    return most;
+    (void)arg;
+    free(p);
 }
 
-const char *relabel_regex_problem(struct str regex)
+static int regex_compile(struct regex *x, struct str expression, pcre2_compile_context *context,
+                         char why[REGEX_WHY_BYTES])
 {
-    unsigned long copies = 1;
-    unsigned nested = 0;
-    bool repeated = false;
+    char text[128];
+    size_t offset;
+    int error;
 
-    if (regex.n > REGEX_MAX_BYTES)
-        return "longer than 1024 bytes";
-    for (const char *p = regex.p, *end = p + regex.n; p < end; p++) {
-        bool repeats = *p == '*' || *p == '+' || *p == '?' || *p == '{';
-
-        if (repeats && repeated)
-            return "a repetition of a repetition";
-        repeated = repeats;
-        nested += *p == '(';
-        if (nested > MAX_NESTED)
-            return "more than 8 groups";
-        if (*p == '{' && (copies *= bound(p, end)) > MAX_COPIES)
-            return "repetitions of more than 1000 in all";
-        if (*p == '{')
-            while (p + 1 < end && *p != '}')
-                p++;
-        else if (*p == '[')
-            p = skip_brackets(p, end);
-        else if (*p == '\\')
-            p++;
+    (void)pcre2_set_max_pattern_length(context, REGEX_MAX_BYTES);
+    (void)pcre2_set_parens_nest_limit(context, MAX_NESTING);
+    x->code = pcre2_compile((PCRE2_SPTR)expression.p, expression.n, options, &error, &offset, context);
+    if (!x->code && error == PCRE2_ERROR_HEAP_FAILED)
+        return -ENOMEM;
+    if (!x->code) {
+        (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof(text));
+        (void)snprintf(why, REGEX_WHY_BYTES, "%s at offset %zu", text, offset);
+        return -EINVAL;
     }
+    if (pcre2_pattern_info(x->code, PCRE2_INFO_CAPTURECOUNT, &x->groups) != 0 ||
+        x->groups > REGEX_MAX_GROUPS) {
+        (void)snprintf(why, REGEX_WHY_BYTES, "more than %d groups", REGEX_MAX_GROUPS);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int regex_new(struct regex **ret, struct str expression, char why[REGEX_WHY_BYTES])
+{
+    struct regex *x = calloc(1, sizeof(*x));
+    pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
+    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
+    int r = x && context ? regex_compile(x, expression, context, why) : -ENOMEM;
+
+    pcre2_compile_context_free(context);
+    pcre2_general_context_free(general);
+    if (r < 0)
+        x = regex_free(x);
+    else
+        *ret = x;
+    return r;
+}
+
+struct regex *regex_free(struct regex *x)
+{
+    if (!x)
+        return NULL;
+    pcre2_code_free(x->code);
+    free(x);
     return NULL;
+}
+
+int regex_matcher_new(struct regex_matcher **ret)
+{
+    struct regex_matcher *m = calloc(1, sizeof(*m));
+    pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
+
+    if (m && general) {
+        m->context = pcre2_match_context_create(general);
+        m->data = pcre2_match_data_create(REGEX_MAX_GROUPS + 1, general);
+    }
+    pcre2_general_context_free(general);
+    if (!m || !m->context || !m->data) {
+        (void)regex_matcher_free(m);
+        return -ENOMEM;
+    }
+    (void)pcre2_set_match_limit(m->context, MATCH_LIMIT);
+    (void)pcre2_set_depth_limit(m->context, DEPTH_LIMIT);
+    (void)pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);
+    *ret = m;
+    return 0;
+}
+
+struct regex_matcher *regex_matcher_free(struct regex_matcher *m)
+{
+    if (!m)
+        return NULL;
+    pcre2_match_data_free(m->data);
+    pcre2_match_context_free(m->context);
+    free(m);
+    return NULL;
+}
+
+int regex_match(struct regex_matcher *m, const struct regex *x, struct str subject)
+{
+    int r;
+
+    m->regex = x;
+    m->subject = subject.n ? subject : STR("");
+    r = pcre2_match(x->code, (PCRE2_SPTR)m->subject.p, m->subject.n, 0, 0, m->data, m->context);
+    if (r == PCRE2_ERROR_NOMATCH)
+        return 0;
+    if (r == PCRE2_ERROR_NOMEMORY)
+        return -ENOMEM;
+    if (r <= PCRE2_ERROR_UTF8_ERR1 && r >= PCRE2_ERROR_UTF8_ERR21)
+        return -EINVAL;
+    return r > 0 ? 1 : -ELOOP;
+}
+
+/* The number of a group, or SIZE_MAX. Like Go's regexp package, a number has no leading zero. */
+static size_t group_number(const struct regex_matcher *m, struct str name)
+{
+    char text[33]; /* PCRE2's names have at most 32 characters */
+    size_t n = 0;
+    int number;
+
+    if (name.n == 0 || name.n >= sizeof(text))
+        return SIZE_MAX;
+    for (size_t i = 0; i < name.n; i++)
+        n = name.p[i] >= '0' && name.p[i] <= '9' && n <= REGEX_MAX_GROUPS ? n * 10 + (size_t)(name.p[i] - '0')
+                                                                          : SIZE_MAX;
+    if (n <= REGEX_MAX_GROUPS)
+        return name.p[0] == '0' && name.n > 1 ? SIZE_MAX : n;
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    number = pcre2_substring_number_from_name(m->regex->code, (PCRE2_SPTR)text);
+    return number > 0 ? (size_t)number : SIZE_MAX;
+}
+
+struct str regex_group(const struct regex_matcher *m, struct str name)
+{
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(m->data);
+    size_t i = group_number(m, name);
+
+    if (i > m->regex->groups || ends[2 * i] == PCRE2_UNSET)
+        return STR("");
+    return (struct str){m->subject.p + ends[2 * i], ends[2 * i + 1] - ends[2 * i]};
 }

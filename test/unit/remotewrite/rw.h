@@ -6,6 +6,7 @@
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
+#include "remotewrite/labels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static inline struct rw_endpoint_config *rw_endpoint(const char *yaml)
     void *section = NULL;
     struct rw_endpoint_config *c;
 
-    char text[4096];
+    char text[8192];
 
     /* What begins with a bracket would be read as JSON. */
     (void)snprintf(text, sizeof(text), "remoteWrite: %s", yaml);
@@ -72,6 +73,51 @@ static inline struct rw_endpoint_config *rw_endpoint(const char *yaml)
     (void)doc_free(d);
     problems_done(&p);
     return c;
+}
+
+/* Adds the metric's name and labels of `name;a=1;b=2`, which must outlive the list. */
+static inline int rw_add_labels(struct label_list *l, const char *text)
+{
+    const char *p = text + strcspn(text, ";");
+    int r = label_list_add(l, STR("__name__"), (struct str){text, (size_t)(p - text)});
+
+    while (r == 0 && *p++) {
+        size_t name = strcspn(p, "="), end = strcspn(p, ";");
+
+        r = label_list_add(l, (struct str){p, name}, (struct str){p + name + 1, end - name - 1});
+        p += end;
+    }
+    return r;
+}
+
+/* labels_pack() of such labels with what the endpoint's configuration has beside its URL. */
+static inline int rw_pack(const char *labels, const char *config, struct buf *into)
+{
+    char yaml[4096];
+    struct rw_endpoint_config *c;
+    struct label_list l;
+    int r;
+
+    (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
+    c = rw_endpoint(yaml);
+    assert_int_equal(label_list_init(&l), 0);
+    label_list_reset(&l);
+    r = rw_add_labels(&l, labels) ?: labels_pack(&l, c, into);
+    label_list_done(&l);
+    (void)rw_endpoint_config_unref(c);
+    return r;
+}
+
+/* The packed labels as `name=value;...`, terminated. */
+static inline void rw_print_labels(struct str packed, struct buf *into)
+{
+    Rw__V1__TimeSeries *s = rw__v1__time_series__unpack(NULL, packed.n, (const uint8_t *)packed.p);
+
+    assert_non_null(s);
+    for (size_t i = 0; i < s->n_labels; i++)
+        assert_int_equal(buf_printf(into, "%s=%s;", s->labels[i]->name, s->labels[i]->value), 0);
+    assert_int_equal(buf_putc(into, '\0'), 0);
+    rw__v1__time_series__free_unpacked(s, NULL);
 }
 
 static inline Rw__V1__WriteRequest *rw_decode(struct str block)

@@ -38,46 +38,13 @@ static const struct {
     {"m;ds_a=1", ", write_relabel_configs: [{action: labelmap, regex: 'ds_(.*)'}]", "__name__=m;a=1;ds_a=1;"},
 };
 
-/* Adds the metric's name and labels of `name;a=1;b=2`, which must outlive the list. */
-static int add_labels(struct label_list *l, const char *text)
-{
-    const char *p = text + strcspn(text, ";");
-    int r = label_list_add(l, STR("__name__"), (struct str){text, (size_t)(p - text)});
-
-    while (r == 0 && *p++) {
-        size_t name = strcspn(p, "="), end = strcspn(p, ";");
-
-        r = label_list_add(l, (struct str){p, name}, (struct str){p + name + 1, end - name - 1});
-        p += end;
-    }
-    return r;
-}
-
-static int pack(const char *labels, const char *config, struct buf *into)
-{
-    char yaml[1024];
-    struct rw_endpoint_config *c;
-    struct label_list l;
-    int r;
-
-    (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
-    c = rw_endpoint(yaml);
-    assert_int_equal(label_list_init(&l), 0);
-    label_list_reset(&l);
-    r = add_labels(&l, labels) ?: labels_pack(&l, c, into);
-    label_list_done(&l);
-    (void)rw_endpoint_config_unref(c);
-    return r;
-}
-
 static void packs_sorted_labels_after_the_rules(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         BUF_AUTO(bytes, 1 << 20);
         BUF_AUTO(text, 1 << 20);
-        int r = pack(cases[i].given, cases[i].config, &bytes);
-        Rw__V1__TimeSeries *s;
+        int r = rw_pack(cases[i].given, cases[i].config, &bytes);
 
         if (!cases[i].labels || *cases[i].labels == '!') {
             if (r != (cases[i].labels ? -EINVAL : 0))
@@ -85,12 +52,8 @@ static void packs_sorted_labels_after_the_rules(void **state)
             continue;
         }
         assert_int_equal(r, 1);
-        s = rw__v1__time_series__unpack(NULL, bytes.n, (const uint8_t *)bytes.p);
-        for (size_t k = 0; k < s->n_labels; k++)
-            assert_int_equal(buf_printf(&text, "%s=%s;", s->labels[k]->name, s->labels[k]->value), 0);
-        assert_int_equal(buf_putc(&text, '\0'), 0);
+        rw_print_labels(buf_str(&bytes), &text);
         assert_string_equal(text.p, cases[i].labels);
-        rw__v1__time_series__free_unpacked(s, NULL);
     }
 }
 
@@ -104,7 +67,7 @@ static void refuses_too_many_labels(void **state)
     for (int i = 0; i < LABELS_MAX; i++)
         assert_int_equal(buf_printf(&name, ";l%d=v", i), 0);
     assert_int_equal(buf_putc(&name, '\0'), 0);
-    assert_int_equal(pack(name.p, "", &bytes), -EFBIG);
+    assert_int_equal(rw_pack(name.p, "", &bytes), -EFBIG);
 }
 
 static void keeps_the_first_of_series_that_rules_merge(void **state)
