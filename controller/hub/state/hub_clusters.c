@@ -32,7 +32,6 @@ static void cluster_free_if_gone(struct hub *h, struct hub_cluster *c)
         return;
     (void)map_take(&h->clusters, c->name);
     kube_queue_forget(h->works, c->name);
-    kube_queue_forget(h->joins, c->name);
     hub_tally_forget(h, c);
     hub_schedule_tally(h);
     (void)hub_cluster_free(c);

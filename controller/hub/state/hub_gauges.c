@@ -90,7 +90,6 @@ void hub_set_metrics(struct hub *h)
     metric_set(m, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     metric_set(m, METRIC_HUB_LEADER, LV_NONE, h->leading);
     metric_set(m, METRIC_HUB_QUEUE, LV("works"), (double)kube_queue_length(h->works));
-    metric_set(m, METRIC_HUB_QUEUE, LV("joins"), (double)kube_queue_length(h->joins));
     metric_set(m, METRIC_HUB_QUEUE, LV("status"), (double)kube_queue_length(h->status));
     metric_set(m, METRIC_HUB_EVENTS_DROPPED, LV_NONE, (double)kube_events_dropped(h->events, NULL));
 }

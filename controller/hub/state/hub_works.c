@@ -9,8 +9,7 @@
 
 enum {
     ACTIVE = 32,
-    JOINS_ACTIVE = 8,
-    JOINS_CROWD = 50,
+    RESERVED_ACTIVE = 8, /* for clusters without a work */
     MIN_RETRY_MS = 500,
     MAX_RETRY_MS = 60 * 1000,
     STALE_EVENT_MS = 60 * 1000,
@@ -85,7 +84,7 @@ static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
     c->body = hub_body_unref(c->body);
     c->failures = ok ? 0 : c->failures + 1;
     hub_count_reconcile(h, "works", ok);
-    kube_queue_done(TAKE_PTR(c->queue), c->name, ok, retry_after_ms);
+    kube_queue_done(h->works, c->name, ok, retry_after_ms);
     hub_schedule_tally(h);
     h->on_work_written(h, c);
 }
@@ -204,67 +203,50 @@ static int work_start_delete(struct hub *h, struct hub_cluster *c)
     return kube_start(&c->call, h->o.kube, &rq, work_on_deleted, c);
 }
 
-static void work_start(struct hub *h, struct kube_queue *q, const char *name)
+static void work_reconcile(void *arg, const char *name)
 {
+    struct hub *h = arg;
     struct hub_cluster *c = map_get(&h->clusters, name);
     int r;
 
     /* A work that someone is deleting is created again once it is gone. */
     if (!c || !h->active || c->call || c->work.deleting || hub_cluster_in_sync(h, c)) {
-        kube_queue_done(q, name, true, -1);
+        kube_queue_done(h->works, name, true, -1);
         return;
     }
-    c->queue = q;
     r = hub_cluster_target(h, c) == TARGET_WORK ? work_start_write(h, c) : work_start_delete(h, c);
     if (r == 0)
         return;
     work_set_error(c, strerror(-r));
     c->failures++;
-    c->queue = NULL;
     c->body = hub_body_unref(c->body);
     hub_count_reconcile(h, "works", false);
-    kube_queue_done(q, name, false, -1);
-}
-
-static void on_work(void *arg, const char *name)
-{
-    work_start(arg, ((struct hub *)arg)->works, name);
-}
-
-static void on_join(void *arg, const char *name)
-{
-    work_start(arg, ((struct hub *)arg)->joins, name);
+    kube_queue_done(h->works, name, false, -1);
 }
 
 void hub_work_enqueue(struct hub *h, struct hub_cluster *c)
 {
-    size_t joining = kube_queue_length(h->joins);
-    /* So many at once are no joiners but a fleet's first roll-out: it takes both queues. */
-    bool crowd = joining >= JOINS_CROWD && kube_queue_length(h->works) < joining;
+    enum kube_priority priority = c->work.exists ? KUBE_NORMAL : KUBE_HIGH;
 
     /* After a call under way the cluster is reconciled anyway. */
-    if (!c->call && kube_queue_add(c->work.exists || crowd ? h->works : h->joins, c->name) < 0)
+    if (!c->call && kube_queue_add_as(h->works, c->name, priority, 0) < 0)
         log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
 }
 
-/* A quarter of the rate, on top, is for clusters that join. */
 int hub_works_new(struct hub *h, void (*written)(struct hub *h, struct hub_cluster *c))
 {
-    struct kube_queue_options o = {.work = on_work,
-                                   .arg = h,
-                                   .max_active = ACTIVE,
-                                   .min_retry_ms = MIN_RETRY_MS,
-                                   .max_retry_ms = MAX_RETRY_MS,
-                                   .per_second = h->o.api_qps,
-                                   .burst = h->o.api_burst};
-    int r = kube_queue_new(&h->works, h->o.loop, &o);
+    /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not delay them. */
+    const struct kube_queue_options o = {.work = work_reconcile,
+                                         .arg = h,
+                                         .max_active = ACTIVE + RESERVED_ACTIVE,
+                                         .reserved_active = RESERVED_ACTIVE,
+                                         .min_retry_ms = MIN_RETRY_MS,
+                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
+                                         .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
 
     h->on_work_written = written;
-    o.work = on_join;
-    o.max_active = JOINS_ACTIVE;
-    o.per_second = h->o.api_qps / 4 + 1;
-    o.burst = h->o.api_burst / 4 + 1;
-    return r ?: kube_queue_new(&h->joins, h->o.loop, &o);
+    return kube_queue_new(&h->works, h->o.loop, &o);
 }
 
 void hub_works_cancel(struct hub *h)
@@ -280,7 +262,7 @@ void hub_works_cancel(struct hub *h)
             continue;
         c->call = kube_cancel(c->call);
         c->body = hub_body_unref(c->body);
-        kube_queue_done(TAKE_PTR(c->queue), c->name, true, -1);
+        kube_queue_done(h->works, c->name, true, -1);
     }
 }
 
@@ -288,5 +270,4 @@ void hub_works_free(struct hub *h)
 {
     hub_works_cancel(h);
     h->works = kube_queue_free(h->works);
-    h->joins = kube_queue_free(h->joins);
 }

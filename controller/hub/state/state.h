@@ -105,7 +105,6 @@ struct hub_cluster {
     uint64_t wanted_hash;           /* the group's hash */
     struct kube_call *call;         /* writes its ManifestWork */
     struct hub_body *body;          /* of that call */
-    struct kube_queue *queue;       /* that the call is for */
     uint64_t call_hash;             /* of the summaries that the call sends */
     uint64_t watched_version;       /* resourceVersion last seen by the watch */
     uint64_t written_version;       /* resourceVersion after our last write */
@@ -173,7 +172,6 @@ struct hub {
     struct masks plan_masks;   /* the plan's own copy */
     struct hub_body *body;     /* the last one made */
     struct kube_queue *works;  /* keys: cluster names */
-    struct kube_queue *joins;  /* the same, for those that have no work yet: a roll-out does not delay them */
     struct kube_queue *status; /* keys: "scorer/<name>", "config/<name>" */
     struct hub_write *writes;  /* of statuses, under way */
     void (*on_work_written)(struct hub *h, struct hub_cluster *c);

@@ -253,8 +253,8 @@ static void test_a_write_that_was_done_all_the_same(void **state)
     assert_int_equal(count_of(w, "POST"), 1);
 }
 
-/* A fleet that gets its first works is not held to the rate of those that join. */
-static void test_the_first_roll_out_takes_both_queues(void **state)
+/* Not at the reserved rate alone. */
+static void creates_the_works_of_a_new_fleet_at_the_full_rate(void **state)
 {
     struct world *w = *state;
 
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_cluster_that_leaves_while_its_work_is_made, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_leader_again_waits_for_its_plan, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_write_that_was_done_all_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_first_roll_out_takes_both_queues, setup, teardown),
+        cmocka_unit_test_setup_teardown(creates_the_works_of_a_new_fleet_at_the_full_rate, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

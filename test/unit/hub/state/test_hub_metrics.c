@@ -60,7 +60,7 @@ uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why)
     return e->dropped;
 }
 
-static struct kube_queue works = {4}, joins = {5}, status = {6};
+static struct kube_queue works = {4}, status = {6};
 static struct kube_events events = {2};
 static struct kube_watch watches[HUB_KINDS];
 
@@ -70,7 +70,6 @@ static int setup(void **state)
 
     assert_int_equal(metrics_new(&w->hub.o.metrics, METRIC_OWNER_LOOP), 0);
     w->hub.works = &works;
-    w->hub.joins = &joins;
     w->hub.status = &status;
     w->hub.events = &events;
     for (size_t i = 0; i < HUB_KINDS; i++) {
@@ -129,7 +128,6 @@ static void gauges_of_a_leader(void **state)
         "dynamic_scoring_hub_clusters{state=\"leaving\"} 13",
         "dynamic_scoring_hub_distribution_lag_seconds 1.5",
         "dynamic_scoring_hub_queue_length{queue=\"works\"} 4",
-        "dynamic_scoring_hub_queue_length{queue=\"joins\"} 5",
         "dynamic_scoring_hub_queue_length{queue=\"status\"} 6",
         "dynamic_scoring_hub_summaries_bytes 812",
         "dynamic_scoring_hub_scorers_left_out 14",
