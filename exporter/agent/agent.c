@@ -1,4 +1,4 @@
-/* Owns the configuration in force, the scorers, the page and the program's metrics. */
+/* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent_internal.h"
 
 #include "exporter/metric/version.h"
@@ -36,18 +36,17 @@ void agent_render_own(struct agent *a)
     metric_set(a->metrics, METRIC_SCORERS, LV_NONE, (double)a->n_scorers);
     metric_set(a->metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
     if (page_set_own(a->page, a->metrics) < 0)
-        log_error("own metrics not renewed: out of memory");
+        log_error("own metrics not rendered: out of memory");
     a->own_at = loop_now(a->loop);
     a->own_rendered = true;
 }
 
-static void own_is_due(struct timer *t)
+static void on_own_timer(struct timer *t)
 {
     agent_render_own(CONTAINER_OF(t, struct agent, own_timer));
 }
 
-/* The own metrics have changed: soon they show, at once when they were not rendered lately. */
-static void own_changed(struct agent *a)
+void agent_touch(struct agent *a)
 {
     mono_ms next = mono_add(a->own_at, OWN_METRICS_MS);
 
@@ -57,7 +56,7 @@ static void own_changed(struct agent *a)
         agent_render_own(a);
 }
 
-static void publish(void *arg, struct scorer *s, struct batch *b)
+static void agent_publish(void *arg, struct scorer *s, struct batch *b)
 {
     struct agent *a = arg;
     struct timespec t0, t1;
@@ -70,30 +69,27 @@ static void publish(void *arg, struct scorer *s, struct batch *b)
                (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
 }
 
-void agent_withdraw(struct agent *a, const struct scorer *s)
+void agent_withdraw(void *arg, struct scorer *s)
 {
+    struct agent *a = arg;
+
     for (size_t i = 0; i < a->n_sinks; i++)
         a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->loop));
 }
 
-static void withdraw(void *arg, struct scorer *s)
-{
-    agent_withdraw(arg, s);
-}
-
-static void round_ended(void *arg, struct scorer *s)
+static void agent_round_ended(void *arg, struct scorer *s)
 {
     struct agent *a = arg;
 
     if (a->hooks.round)
         a->hooks.round(a->hooks.arg, s);
-    own_changed(a);
+    agent_touch(a);
     if (!a->options->once)
         return;
     for (size_t i = 0; i < a->n_scorers; i++)
         if (scorer_status(a->scorers[i])->rounds == 0)
             return;
-    agent_render_own(a); /* nobody waits for the timer */
+    agent_render_own(a); /* the loop ends before the timer */
     loop_stop(a->loop);
 }
 
@@ -107,7 +103,7 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->options = o;
     a->loop = loop;
     a->started_ms = loop_wall(loop).ms;
-    a->own_timer.fn = own_is_due;
+    a->own_timer.fn = on_own_timer;
     secret_files_init(&a->secrets, NULL);
     r = metrics_new(&a->metrics, METRIC_OWNER_LOOP);
     if (r == 0)
@@ -124,9 +120,9 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
         .source = &a->source_env,
         .metrics = a->metrics,
         .series_left = series_left,
-        .publish = publish,
-        .withdraw = withdraw,
-        .ended = round_ended,
+        .publish = agent_publish,
+        .withdraw = agent_withdraw,
+        .ended = agent_round_ended,
         .arg = a,
         .once = o->once,
     };
@@ -181,11 +177,6 @@ void agent_wake(struct agent *a, const struct scorer *s)
     for (size_t i = 0; i < a->n_scorers; i++)
         if (a->scorers[i] == s)
             scorer_wake(a->scorers[i]);
-}
-
-void agent_touch(struct agent *a)
-{
-    own_changed(a);
 }
 
 const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n)

@@ -1,4 +1,4 @@
-/* The agent put together: configuration → scorers → sinks, on one loop. Free of Kubernetes. */
+/* The agent: configuration → scorers → sinks, on one loop. Free of Kubernetes. */
 #ifndef DS_AGENT_AGENT_H
 #define DS_AGENT_AGENT_H
 
@@ -8,9 +8,8 @@
 struct agent;
 
 struct agent_options {
-    const char
-        *config_file; /* read again by agent_reload(); NULL: none, the defaults and agent_apply_text() */
-    /* What flags say, winning over the file: NULL or empty where they say nothing. */
+    const char *config_file; /* read by agent_reload(); NULL: only defaults, and agent_apply_text() */
+    /* From flags, which override the file; NULL or empty where not given. */
     const char *cluster_name, *secrets_dir, *storage_path;
     const char *listen[CONFIG_MAX_LISTEN];
     size_t n_listen;
@@ -26,12 +25,12 @@ MUST_USE int agent_new(struct agent **ret, struct loop *loop, const struct agent
 struct agent *agent_free(struct agent *a);
 DEFINE_CLEANUP(struct agent, agent_free)
 
-/* Reads the file and applies it: unchanged scorers keep their rounds, changed ones start anew, removed ones take their
- * scores away. On failure all stays as it was; *ret_why (may be NULL, appended to) then has every problem, a line each.
- * -EINVAL for a bad file, -ENOMEM. */
+/* Reads the file and applies it: unchanged scorers continue, changed ones restart, and scores of removed ones are
+ * withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each. -EINVAL if the
+ * file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
-/* The same with summaries from elsewhere, a watched object for one, that `what` names: what else there is to configure still comes
- * from the file and the flags, and the file's own summaries do not count any more. `text` is as the ConfigMap holds it. */
+/* Like agent_reload(), but with the summaries in `text`, in the form of the ConfigMap; `what` names their origin in
+ * messages. From then on the file's own summaries are ignored. */
 MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
@@ -41,17 +40,17 @@ void agent_wake(struct agent *a, const struct scorer *s);
 /* Something that the own metrics show has changed outside of the agent: renders them soon. */
 void agent_touch(struct agent *a);
 
-/* Where scores are sent to, for the status page. Strings live as long as the configuration. */
+/* A remote-write endpoint, for the status page. Strings live as long as the configuration. */
 struct endpoint_status {
     const char *name, *url; /* without credentials */
     const char *state;      /* "starting", "ok", "sending", "failing" */
     const char *protocol;   /* the form in use: "1.0", "2.0", "vm" */
-    double behind_s;        /* how much older the oldest sample that waits is than the newest */
+    double behind_s;        /* age of the oldest pending sample, relative to the newest */
     uint64_t samples_sent, samples_pending, samples_dropped;
-    bool spool; /* what waits is on disk too */
+    bool spool; /* pending samples are on disk too */
     uint64_t spool_bytes;
     int64_t sent_at_ms, retry_at_ms, error_at_ms; /* Unix time; 0: never, or not now */
-    char error[512]; /* the last, in the receiver's words; empty when all is well */
+    char error[512];                              /* the last one, in the receiver's words; empty if none */
 };
 
 /* What the program that runs the agent adds to it. Each function may be NULL. */
@@ -83,16 +82,16 @@ struct http *agent_http(struct agent *a);
 size_t agent_scorers(const struct agent *a);
 const struct scorer *agent_scorer(const struct agent *a, size_t i);
 
-/* About the last configuration that was read. */
+/* The outcome of the last attempt to read a configuration. */
 struct reload_status {
     bool ok;
-    int64_t at_ms;  /* Unix time of the last try */
-    char *problems; /* all of them, a line each; NULL when there were none. Warnings too */
+    int64_t at_ms;  /* Unix time */
+    char *problems; /* errors and warnings, a line each; NULL for none */
 };
 const struct reload_status *agent_reload_status(const struct agent *a);
-/* The file, or what else, that the configuration is read from. */
+/* The origin of the configuration: the path of the file, or "configmap <namespace>/<name>". */
 const char *agent_config_file(const struct agent *a);
-/* When the agent started, Unix time. */
+/* Unix time. */
 int64_t agent_started_ms(const struct agent *a);
 
 #endif

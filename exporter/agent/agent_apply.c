@@ -1,4 +1,4 @@
-/* From a configuration's text to scorers at work: reading, checking, and applying it as a whole or not at all. */
+/* Reads and checks a configuration, and applies it as a whole or not at all. */
 #include "exporter/agent/agent_internal.h"
 
 #include <errno.h>
@@ -19,7 +19,6 @@ static int override_string(char **field, const char *flag)
     return 0;
 }
 
-/* Flags win over the file. */
 static int apply_flags(struct config *c, const struct agent_options *o)
 {
     int r = override_string(&c->cluster_name, o->cluster_name);
@@ -44,7 +43,7 @@ static int apply_flags(struct config *c, const struct agent_options *o)
     return r;
 }
 
-/* Takes the running scorer of this score name out of the old list; NULL when there is none. */
+/* Removes the running scorer of this score name from the old list; NULL if there is none. */
 static struct scorer *take_running(struct agent *a, const char *score_name)
 {
     for (size_t i = 0; i < a->n_scorers; i++)
@@ -68,8 +67,8 @@ static int start_or_keep(struct agent *a, const struct summary *want, struct sco
     return r;
 }
 
-/* Stops what the new configuration has not asked for; its scores go at once. */
-static void stop_rest(struct agent *a)
+/* Stops the scorers that no start_or_keep() has claimed, and withdraws their scores. */
+static void stop_unclaimed(struct agent *a)
 {
     for (size_t i = 0; i < a->n_scorers; i++) {
         if (!a->scorers[i])
@@ -81,8 +80,7 @@ static void stop_rest(struct agent *a)
     }
 }
 
-/* Fills list, which becomes the agent's. A scorer that cannot be started for lack of memory is left out, and said so; the
- * others run. */
+/* Fills list, which the agent takes. A scorer that cannot be started for lack of memory is logged and left out. */
 static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
 {
     size_t n = 0;
@@ -94,26 +92,26 @@ static void apply_summaries(struct agent *a, const struct summaries *want, struc
         if (list[n])
             n++;
     }
-    stop_rest(a);
+    stop_unclaimed(a);
     free(a->scorers);
     a->scorers = list;
     a->n_scorers = n;
 }
 
-static void warn_of_what_needs_a_restart(const struct config *was, const struct config *now)
+static void warn_of_restart(const struct config *was, const struct config *now)
 {
     bool same = was->n_listen == now->n_listen;
 
     for (size_t i = 0; same && i < was->n_listen; i++)
         same = strcmp(was->listen[i], now->listen[i]) == 0;
     if (!same)
-        log_warn("listenAddresses have changed: they take effect at the next start");
+        log_warn("listenAddresses changed: restart to apply");
     if (strcmp(cstr(was->storage_path), cstr(now->storage_path)) != 0)
-        log_warn("storagePath has changed: it takes effect at the next start");
+        log_warn("storagePath changed: restart to apply");
 }
 
-/* Takes the configuration over. What can fail as a whole comes first: on -ENOMEM nothing has changed. */
-static int apply(struct agent *a, struct config **config)
+/* Takes *config. On -ENOMEM nothing has changed. */
+static int apply_config(struct agent *a, struct config **config)
 {
     struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
     struct config *was = a->config, *c;
@@ -122,11 +120,11 @@ static int apply(struct agent *a, struct config **config)
         return -ENOMEM;
     c = TAKE_PTR(*config);
 
-    /* Every series carries the cluster's name: with another one, all of them are others. */
+    /* Every series carries the cluster's name, so none of them continues. */
     if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0)
-        stop_rest(a);
+        stop_unclaimed(a);
     if (was)
-        warn_of_what_needs_a_restart(was, c);
+        warn_of_restart(was, c);
     a->config = c;
     a->secrets.dir = c->secrets_dir;
     a->source_env.max_answer = c->limits.response_bytes;
@@ -142,15 +140,15 @@ static int apply(struct agent *a, struct config **config)
     return 0;
 }
 
-/* For the status page, the metrics and whoever asked. */
-static void note_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
+/* For the status page, the metrics and the caller. */
+static void record_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
 {
     BUF_AUTO(text, PROBLEMS_MAX_BYTES);
     int r = problems_print(p, &text);
 
     if (r == 0 && why)
         r = buf_put_str(why, buf_str(&text));
-    if (r < 0) /* they are in the log all the same */
+    if (r < 0) /* the log has them */
         log_debug("problems not kept for the status page", L_ERR(r));
     free(a->reload.problems);
     a->reload = (struct reload_status){
@@ -159,19 +157,20 @@ static void note_reload(struct agent *a, bool ok, const struct problems *p, stru
     metric_set(a->metrics, METRIC_CONFIG_OK, LV_NONE, ok);
     if (ok)
         metric_set(a->metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->reload.at_ms / 1000);
-    agent_render_own(a); /* at once: metrics of removed scorers go with their scores */
+    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
 }
 
 static void log_problems(const struct problems *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        LOG_AT(p->list[i].kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "configuration",
+        LOG_AT(p->list[i].kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
+               p->list[i].kind == PROBLEM_ERROR ? "configuration error" : "configuration warning",
                L_STR("file", p->file), L_INT("line", p->list[i].line), L_INT("column", p->list[i].column),
-               L_STR("problem", p->list[i].text));
+               L_STR("err", p->list[i].text));
 }
 
-/* All but the summaries when those come from elsewhere. */
-static int load_file(const struct agent *a, struct config **ret, struct problems *p)
+/* The file, or the defaults without one, and the flags over it. */
+static int load_options(const struct agent *a, struct config **ret, struct problems *p)
 {
     const struct agent_options *o = a->options;
     int r = o->config_file ? config_load(ret, o->config_file, o->sections, o->n_sections, p)
@@ -180,8 +179,8 @@ static int load_file(const struct agent *a, struct config **ret, struct problems
     if (r == 0)
         r = apply_flags(*ret, o);
     if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
-        problems_add(p, PROBLEM_ERROR, 0, 0,
-                     "clusterName: expected the cluster's name, here or by --cluster-name");
+        problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
+                           STR("missing; set it or pass --cluster-name"));
         r = -EINVAL;
     }
     return r;
@@ -201,19 +200,19 @@ static int copy_summaries(struct summaries *ret, const struct summaries *from)
     return 0;
 }
 
-/* Applies *c when r is 0, and tells how it went. */
-static int conclude(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
+/* Applies *c if r is 0, and reports the outcome. */
+static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
     problems_sort(p);
     log_problems(p);
     if (r == 0)
-        r = apply(a, c);
-    note_reload(a, r == 0, p, ret_why);
+        r = apply_config(a, c);
+    record_reload(a, r == 0, p, ret_why);
     if (r == 0)
         log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->n_scorers));
     else
-        log_error(a->config ? "configuration refused, the one before stays in force"
-                            : "configuration refused",
+        log_error(a->config ? "configuration rejected, the last valid one stays active"
+                            : "configuration rejected",
                   L_STR("file", p->file), L_ERR(r));
     return r;
 }
@@ -226,15 +225,16 @@ int agent_reload(struct agent *a, struct buf *ret_why)
 
     if (r < 0)
         return r;
-    r = load_file(a, &c, &p);
+    r = load_options(a, &c, &p);
     if (r == 0 && a->what) {
         summaries_done(&c->summaries);
         r = copy_summaries(&c->summaries, &a->config->summaries);
     }
-    return conclude(a, r, &c, &p, ret_why);
+    return finish_reload(a, r, &c, &p, ret_why);
 }
 
-/* The file was good at the start: if it is not any more, that must be mended before other things can change. */
+/* Completes the summaries of `text` with the file and the flags. The file was valid at the start; if it no longer is,
+ * nothing can change before it is corrected. */
 static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
 {
     CLEANUP(problems_done) struct problems of_file = {0};
@@ -242,10 +242,10 @@ static int load_around(struct agent *a, struct config **ret, struct config *text
 
     if (r < 0)
         return r;
-    r = load_file(a, ret, &of_file);
+    r = load_options(a, ret, &of_file);
     log_problems(&of_file);
     if (r == -EINVAL)
-        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is broken, see the log", of_file.file);
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
     if (r < 0)
         return r;
     summaries_done(&(*ret)->summaries);
@@ -268,7 +268,7 @@ int agent_apply_text(struct agent *a, const char *what, struct str text, struct 
     r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p);
     if (r == 0)
         r = load_around(a, &c, of_text, &p);
-    r = conclude(a, r, &c, &p, ret_why);
+    r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
         free(a->what);
         a->what = TAKE_PTR(copy);

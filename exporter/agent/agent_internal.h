@@ -1,4 +1,4 @@
-/* Inside of the agent: what its files share. */
+/* Private to agent*.c. */
 #ifndef DS_AGENT_AGENT_INTERNAL_H
 #define DS_AGENT_AGENT_INTERNAL_H
 
@@ -25,13 +25,13 @@ struct agent {
     bool own_rendered;
     struct reload_status reload;
     int64_t started_ms;
-    char *what; /* where the summaries come from, if not from the file */
+    char *what; /* the name of the text that gave the summaries; NULL: the file */
     struct agent_hooks hooks;
 };
 
-/* Renders the program's own metrics into the page, now. */
+/* Renders the program's own metrics into the page now. */
 void agent_render_own(struct agent *a);
-/* Takes a scorer's scores out of every sink. */
-void agent_withdraw(struct agent *a, const struct scorer *s);
+/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
+void agent_withdraw(void *arg, struct scorer *s);
 
 #endif

@@ -100,8 +100,8 @@ static int read_listen(struct config *c, const struct node *root, struct problem
     return r;
 }
 
-/* Leaves *ret alone when the key is absent or empty. */
-static int read_text(const struct node *root, const char *key, struct problems *p, char **ret)
+/* Leaves *ret alone if the key is absent or empty. */
+static int read_string(const struct node *root, const char *key, struct problems *p, char **ret)
 {
     struct str s = {0};
 
@@ -170,15 +170,15 @@ static int read_object(struct config *c, const struct node *root, struct problem
     check_keys(c, root, p);
     read_log(c, root, p);
     read_limits(&c->limits, root, p);
-    return read_text(root, "clusterName", p, &c->cluster_name)
-               ?: read_text(root, "secretsDir", p, &c->secrets_dir)
-               ?: read_text(root, "storagePath", p, &c->storage_path)
+    return read_string(root, "clusterName", p, &c->cluster_name)
+               ?: read_string(root, "secretsDir", p, &c->secrets_dir)
+               ?: read_string(root, "storagePath", p, &c->storage_path)
                ?: (list ? summaries_parse(&c->summaries, list, PROBLEM_ERROR, p) : 0)
                ?: read_sections(c, root, p);
 }
 
-/* A bare list is what the hub put into the ConfigMap; a newer one may write keys that this agent does not
- * know. */
+/* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent, so they
+ * are only warnings. */
 static int read_root(struct config *c, const struct node *root, struct problems *p)
 {
     int r = 0;
@@ -232,7 +232,7 @@ int config_load(struct config **ret, const char *path, const struct config_secti
         return r;
     if (r < 0) {
         problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s",
-                     r == -EFBIG ? "it is larger than 16 MiB" : strerror(-r));
+                     r == -EFBIG ? "larger than 16 MiB" : strerror(-r));
         return p->out_of_memory ? -ENOMEM : -EINVAL;
     }
     return config_parse(ret, buf_str(&text), sections, n_sections, p);

@@ -1,27 +1,26 @@
-/* The agent's configuration: a file (YAML or JSON; an object, or a bare array of summaries as the ConfigMap
- * holds it), and flags that win over it. */
+/* The agent's configuration: a file in YAML or JSON, either an object or the bare list of summaries that the ConfigMap
+ * holds. Flags override it. */
 #ifndef DS_AGENT_CONFIG_H
 #define DS_AGENT_CONFIG_H
 
 #include "exporter/base/log.h"
 #include "exporter/score/summary.h"
 
-/* Ceilings. Defaults in config_defaults(); the key of each under `limits:` is in its comment. */
+/* Ceilings: the key under `limits:`, what it limits, and its default. */
 struct limits {
-    uint64_t response_bytes;   /* responseBytes: of one answer, 256 MiB */
-    int64_t series_per_scorer; /* seriesPerScorer: 100,000 */
-    int64_t series;            /* series: in all, 1,000,000 */
-    int64_t label_value_bytes; /* labelValueBytes: 256 */
-    int64_t round_ms;          /* roundTime: of one round, 5m */
-    int64_t
-        stale_intervals; /* staleAfterIntervals: scores of a failing scorer go after so many intervals, 3 */
+    uint64_t response_bytes;   /* responseBytes: one response; 256 MiB */
+    int64_t series_per_scorer; /* seriesPerScorer; 100,000 */
+    int64_t series;            /* series: all scorers; 1,000,000 */
+    int64_t label_value_bytes; /* labelValueBytes; 256 */
+    int64_t round_ms;          /* roundTime: one round; 5m */
+    int64_t stale_intervals;   /* staleAfterIntervals: the life of scores after the last good round; 3 */
 };
 
-/* A part of the file that another layer reads: remoteWrite, for one. */
+/* A section of the file that another layer reads, such as remoteWrite. */
 struct config_section {
     const char *key;
-    /* Called when the key is there and not null. Notes what is wrong in p. *ret, when set, is handed to
-     * `done` as the configuration goes, also after a failure. -ENOMEM. */
+    /* Called if the key is present and not null. Adds problems to p. *ret, if set, is passed to done() when the
+     * configuration is freed, even after a failure. -ENOMEM. */
     int (*parse)(const struct node *node, struct problems *p, void **ret);
     void (*done)(void *);
 };
@@ -29,7 +28,7 @@ struct config_section {
 enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_SECTIONS = 4 };
 
 struct config {
-    char *cluster_name; /* "" when the file has none */
+    char *cluster_name; /* "" if the file has none */
     char *listen[CONFIG_MAX_LISTEN + 1];
     size_t n_listen;
     char *secrets_dir;  /* NULL: none */
@@ -44,11 +43,11 @@ struct config {
     int64_t loaded_at_ms; /* Unix time */
 };
 
-/* Reads `text` and makes a whole configuration with defaults filled in. Everything wrong goes to p, sorted.
- * 0 with *ret set when p has no errors; -EINVAL when it has; -ENOMEM. */
+/* Reads `text` into a configuration with defaults filled in, and every problem into p, sorted. -EINVAL if p has
+ * errors, -ENOMEM. */
 MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *sections,
                           size_t n_sections, struct problems *p);
-/* The same for a file; a file that cannot be read, or is larger than 16 MiB, is a problem too. */
+/* Like config_parse(), but for a file; one that cannot be read, or is larger than 16 MiB, is a problem. */
 MUST_USE int config_load(struct config **ret, const char *path, const struct config_section *sections,
                          size_t n_sections, struct problems *p);
 struct config *config_free(struct config *c);

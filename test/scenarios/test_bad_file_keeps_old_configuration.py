@@ -101,7 +101,7 @@ def test_by_signal(agent, text):
     agent.file.write_bytes(text)
     agent.process.send(signal.SIGHUP)
     wait_refused(agent)
-    agent.wait_log("the one before stays in force")
+    agent.wait_log("the last valid one stays active")
 
 
 def test_a_file_that_is_gone(agent):

@@ -373,7 +373,7 @@ static void load_says_why_a_file_cannot_be_read(void **state)
 
     assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
     assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), -EINVAL);
-    assert_string_equal(p.list[0].text, "cannot be read: it is larger than 16 MiB");
+    assert_string_equal(p.list[0].text, "cannot be read: larger than 16 MiB");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), -EINVAL);
     assert_string_equal(p.list[1].text, "cannot be read: No such file or directory");
