@@ -21,14 +21,9 @@ struct agent_secrets {
     struct watched *list;
 };
 
-/* The bytes must not stay in memory that is given back. */
 static void drop_data(struct watched *w)
 {
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(w->data, key, value) if (json_is_string(value))
-        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+    kube_wipe_strings(w->data);
     json_decref(w->data);
     w->data = NULL;
 }

@@ -1,5 +1,6 @@
 #include "remotewrite/body.h"
 
+#include "exporter/base/escape.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body_v2.h"
 #include "remotewrite/bytes.h"
@@ -156,18 +157,6 @@ int body_metadata(enum rw_form form, const struct body_family *list, size_t n, s
     return r < 0 ? r : put_form(form, buf_str(&message), into);
 }
 
-static int put_escaped(const char *value, struct buf *into)
-{
-    int r = 0;
-
-    for (const char *p = value; *p && r == 0; p++) {
-        if (*p == '\\' || *p == '"')
-            r = buf_putc(into, '\\');
-        r = r ?: *p == '\n' ? buf_puts(into, "\\n") : buf_putc(into, *p);
-    }
-    return r;
-}
-
 static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)
 {
     const char *before = "{";
@@ -179,7 +168,7 @@ static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)
     for (size_t i = 0; i < s->n_labels && r == 0; i++) {
         if (strcmp(s->labels[i]->name, "__name__") == 0)
             continue;
-        r = buf_printf(into, "%s%s=\"", before, s->labels[i]->name) ?: put_escaped(s->labels[i]->value, into)
+        r = buf_printf(into, "%s%s=\"", before, s->labels[i]->name) ?: buf_put_label_value(into, str_of(s->labels[i]->value))
                 ?: buf_putc(into, '"');
         before = ",";
     }

@@ -1,5 +1,6 @@
 #include "remotewrite/body_v2.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/hash.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"
@@ -7,34 +8,15 @@
 
 #include <errno.h>
 
-enum { CHUNK = 256 << 10, ALIGN = 16 };
+enum { CHUNK_BYTES = 256 << 10 };
 
-/* Memory for the message that is read: protobuf-c asks for a dozen pieces a series, which all go at once. */
-struct chunk {
-    struct chunk *next;
-    size_t used, size;
-    _Alignas(ALIGN) char bytes[];
-};
-
-static void *chunk_alloc(void *arg, size_t n)
+/* Memory for the message that is read: protobuf-c allocates a dozen pieces per series and frees them all at once. */
+static void *message_alloc(void *arg, size_t n)
 {
-    struct chunk **chunks = arg, *c = *chunks;
-
-    n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (!c || c->size - c->used < n) {
-        size_t size = size_max(n, CHUNK);
-
-        c = malloc(sizeof(*c) + size);
-        if (!c)
-            return NULL;
-        *c = (struct chunk){.next = *chunks, .size = size};
-        *chunks = c;
-    }
-    c->used += n;
-    return c->bytes + c->used - n;
+    return arena_alloc(arg, n);
 }
 
-static void chunk_free(void *arg, void *p)
+static void message_free(void *arg, void *p)
 {
     (void)arg;
     (void)p;
@@ -42,7 +24,7 @@ static void chunk_free(void *arg, void *p)
 
 /* Everything that a 2.0 message is put together from; strings stay where protobuf-c put them. */
 struct maker {
-    struct chunk *chunks; /* where v1 lives */
+    struct arena memory; /* of v1 */
     Rw__V1__WriteRequest *v1;
     char **symbols;
     size_t n_symbols;
@@ -56,10 +38,7 @@ struct maker {
 
 static void maker_done(struct maker *m)
 {
-    for (struct chunk *c = m->chunks, *next; c; c = next) {
-        next = c->next;
-        free(c);
-    }
+    arena_done(&m->memory);
     free(m->symbols);
     free(m->slots);
     free(m->refs);
@@ -145,8 +124,8 @@ static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2_
 int body_v2_message(struct str v1, struct buf *into)
 {
     static char empty[] = "", help[] = SCORE_HELP;
-    CLEANUP(maker_done) struct maker m = {0};
-    ProtobufCAllocator memory = {.alloc = chunk_alloc, .free = chunk_free, .allocator_data = &m.chunks};
+    CLEANUP(maker_done) struct maker m = {.memory = {.chunk_bytes = CHUNK_BYTES}};
+    ProtobufCAllocator memory = {.alloc = message_alloc, .free = message_free, .allocator_data = &m.memory};
     Rw__V2__Request rq = RW__V2__REQUEST__INIT;
     size_t refs = 0, samples = 0;
     char *room;

@@ -1,13 +1,14 @@
 /* Owns the record under way and the wait for the next try. */
 #include "remotewrite/sender_internal.h"
 
+#include "exporter/base/backoff.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { COMPLAIN_MS = 60 * 1000, NO_MEMORY_MS = 1000, TYPE_GAUGE = 2 };
+enum { COMPLAIN_MS = 60 * 1000, NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000, TYPE_GAUGE = 2 };
 
 static void step(struct sender *s);
 static void on_timer(struct timer *t);
@@ -116,6 +117,7 @@ static void on_timer(struct timer *t)
 static void back_off(struct sender *s, const char *text, int64_t retry_after_ms)
 {
     const struct rw_endpoint_config *c = s->o.config;
+    struct backoff backoff = {c->min_backoff_ms, c->max_backoff_ms, RETRY_AFTER_MAX_MS};
 
     s->stats.failures++;
     note_error(s, text);
@@ -124,7 +126,7 @@ static void back_off(struct sender *s, const char *text, int64_t retry_after_ms)
         return;
     }
     complain(s, text);
-    wait_for(s, verdict_backoff(s->stats.failures, c->min_backoff_ms, c->max_backoff_ms, retry_after_ms));
+    wait_for(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
 static void piece_done(struct sender *s)

@@ -2,6 +2,7 @@
 #include "remotewrite/transport.h"
 
 #include "exporter/base/file.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
@@ -42,12 +43,8 @@ struct request_headers {
 
 static void request_headers_done(struct request_headers *h)
 {
-    if (h->text.p)
-        explicit_bzero(h->text.p, h->text.cap);
-    if (h->password.p)
-        explicit_bzero(h->password.p, h->password.cap);
-    buf_done(&h->text);
-    buf_done(&h->password);
+    secret_done(&h->text);
+    secret_done(&h->password);
 }
 
 /* Appends a secret from the configuration or from its file, read anew each time so that a changed one takes effect. */

@@ -2,6 +2,7 @@
 #include "controller/kube/client_internal.h"
 
 #include "exporter/base/log.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -335,8 +336,8 @@ static void on_answer(void *arg, struct http_answer *a)
     if (refused && send_again(c))
         return;
     take_answer(c, a);
-    if (c->secret && a->body.p)
-        explicit_bzero(a->body.p, a->body.cap);
+    if (c->secret)
+        secret_done(&a->body);
     finish(c);
 }
 

@@ -23,9 +23,6 @@ static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_m
     (void)r;
 }
 
-/* Appends s as one value of a query, or one segment of a path. -ENOMEM, -EFBIG. */
-MUST_USE int kube_put_escaped(struct buf *b, const char *s);
-
 void kube_route_done(struct kube_route *r);
 /* -EINVAL for a name that cannot be in a path, or without what the method needs; -ENOMEM, -EFBIG. */
 MUST_USE int kube_route_path(struct kube_route *r, const struct kube_request *rq);

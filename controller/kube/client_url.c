@@ -1,7 +1,7 @@
 /* The addresses of objects, as in "API URIs" of the Kubernetes documentation. */
 #include "controller/kube/client_internal.h"
+#include "exporter/base/escape.h"
 
-#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 
@@ -29,21 +29,6 @@ static const char *const verbs[] = {
     [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
 };
 
-int kube_put_escaped(struct buf *b, const char *s)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    int r = 0;
-
-    for (; *s && r == 0; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (isalnum(c) || strchr("-._~", c))
-            r = buf_putc(b, *s);
-        else
-            r = buf_put(b, (char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
-    }
-    return r;
-}
-
 /* The API server refuses these in names too; here they would change what is asked for. */
 static bool is_segment(const char *s)
 {
@@ -54,7 +39,7 @@ static int put_segment(struct buf *b, const char *s)
 {
     if (!is_segment(s))
         return -EINVAL;
-    return buf_putc(b, '/') ?: kube_put_escaped(b, s);
+    return buf_putc(b, '/') ?: buf_put_url(b, str_of(s));
 }
 
 static int put_path(struct buf *b, const struct kube_request *rq)
@@ -81,7 +66,7 @@ static int put_parameter(struct buf *b, char *separator, const char *name, const
 
     if (!value || !*value)
         return 0;
-    r = buf_printf(b, "%c%s", *separator, name) ?: kube_put_escaped(b, value);
+    r = buf_printf(b, "%c%s", *separator, name) ?: buf_put_url(b, str_of(value));
     *separator = '&';
     return r;
 }

@@ -3,6 +3,7 @@
 #include "exporter/base/file.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/rand.h"
+#include "exporter/base/secret.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -42,9 +43,7 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     wipe(&c->cert);
     wipe(&c->key);
     wipe(&c->token);
-    if (c->password)
-        explicit_bzero(c->password, strlen(c->password));
-    free(c->password);
+    (void)secret_free(c->password);
     free(c->user);
     free(c->server);
     free(c->namespace);
@@ -243,7 +242,7 @@ static char *folder_of(const char *path)
 
 static int from_file(struct kube_config **ret, const char *path, const char *context, char why[512])
 {
-    BUF_AUTO(text, KUBECONFIG_MAX_BYTES);
+    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
     CLEANUP(cleanup_free) char *dir = folder_of(path);
     char inner[512] = "";
     int r = dir ? kube_read_file("kubeconfig", path, &text, why) : -ENOMEM;
@@ -251,8 +250,6 @@ static int from_file(struct kube_config **ret, const char *path, const char *con
     if (r < 0)
         return r;
     r = kube_config_parse(ret, buf_str(&text), dir, context, inner);
-    if (text.p)
-        explicit_bzero(text.p, text.n);
     if (inner[0])
         (void)snprintf(why, 512, "kubeconfig %.200s: %.280s", path, inner);
     return r;

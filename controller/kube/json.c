@@ -246,3 +246,12 @@ int kube_base64_decode(struct str text, struct buf *into)
     buf_truncate(into, mark);
     return -EINVAL;
 }
+
+void kube_wipe_strings(json_t *object)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value) if (json_is_string(value))
+        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+}

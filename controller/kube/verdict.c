@@ -1,31 +1,22 @@
 #include "controller/kube/verdict.h"
 
-#include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-enum { RETRY_AFTER_MAX_MS = 2 * 60 * 1000 };
-
-static const char *const words[KUBE_VERDICTS] = {
-    [KUBE_OK] = "ok",
-    [KUBE_RETRY] = "retry",
-    [KUBE_UNAUTHORIZED] = "unauthorized",
-    [KUBE_FORBIDDEN] = "forbidden",
-    [KUBE_NOT_FOUND] = "not_found",
-    [KUBE_NO_KIND] = "no_kind",
-    [KUBE_EXISTS] = "exists",
-    [KUBE_CONFLICT] = "conflict",
-    [KUBE_GONE] = "gone",
-    [KUBE_INVALID] = "invalid",
-    [KUBE_TOO_LARGE] = "too_large",
-};
-
-const char *kube_verdict_word(enum kube_verdict v)
-{
-    return (unsigned)v < KUBE_VERDICTS ? words[v] : "unknown";
-}
+WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
+           {[KUBE_OK] = "ok",
+            [KUBE_RETRY] = "retry",
+            [KUBE_UNAUTHORIZED] = "unauthorized",
+            [KUBE_FORBIDDEN] = "forbidden",
+            [KUBE_NOT_FOUND] = "not_found",
+            [KUBE_NO_KIND] = "no_kind",
+            [KUBE_EXISTS] = "exists",
+            [KUBE_CONFLICT] = "conflict",
+            [KUBE_GONE] = "gone",
+            [KUBE_INVALID] = "invalid",
+            [KUBE_TOO_LARGE] = "too_large"});
 
 enum { ANY = 0 };
 
@@ -124,19 +115,4 @@ enum kube_verdict kube_verdict_of_error(enum http_error e)
     default:
         return KUBE_RETRY;
     }
-}
-
-int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms)
-{
-    int64_t ms = min_ms;
-
-    for (unsigned i = 1; i < nth && ms < max_ms; i++)
-        ms *= 2;
-    ms = ms < max_ms ? ms : max_ms;
-    ms = ms - ms / 2 + (int64_t)rand_below((uint64_t)(ms / 2) + 1);
-    if (retry_after_ms > RETRY_AFTER_MAX_MS)
-        retry_after_ms = RETRY_AFTER_MAX_MS;
-    if (retry_after_ms > ms)
-        ms = retry_after_ms + (int64_t)rand_below((uint64_t)(retry_after_ms / 10) + 1);
-    return ms;
 }

@@ -3,6 +3,7 @@
 #define DS_KUBE_VERDICT_H
 
 #include "controller/kube/json.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/http.h"
 
 enum kube_verdict {
@@ -39,9 +40,10 @@ void kube_status_of_event(const json_t *status, struct kube_status *ret);
 /* The meaning of a transfer that brought no answer. */
 enum kube_verdict kube_verdict_of_error(enum http_error e);
 
-/* How long to wait before the nth try in a row (from 1): doubled from min_ms up to max_ms, the last half of it random; never
- * less than retry_after_ms (-1: none), which a random tenth is added to, so that clients told the same do not come at once. Of it two
- * minutes count: one wrong answer of a proxy must not blind us for a day. */
-int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms);
+/* backoff_ms() with the longest Retry-After of an API server that is honored: two minutes. */
+static inline int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms)
+{
+    return backoff_ms(&(struct backoff){min_ms, max_ms, 2 * 60 * 1000}, nth, retry_after_ms);
+}
 
 #endif

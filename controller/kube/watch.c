@@ -4,6 +4,7 @@
  * piece, as in client-go; an expired version to a new list. All else is tried again after a back-off. */
 #include "controller/kube/watch_internal.h"
 
+#include "exporter/base/escape.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
@@ -131,7 +132,7 @@ static int list_query(const struct kube_watch *w, struct buf *query)
     if (!w->whole)
         r = buf_printf(query, "limit=%zu", w->page);
     if (r == 0 && w->next_page)
-        r = buf_puts(query, "&continue=") ?: kube_put_escaped(query, w->next_page);
+        r = buf_puts(query, "&continue=") ?: buf_put_url(query, str_of(w->next_page));
     return r ?: buf_putc(query, '\0');
 }
 
@@ -377,7 +378,7 @@ static void start_watch(struct kube_watch *w)
     BUF_AUTO(query, 1024);
     struct kube_request rq;
     int r = buf_puts(&query, "watch=1&allowWatchBookmarks=true&resourceVersion=") ?:
-            kube_put_escaped(&query, w->version) ?:
+            buf_put_url(&query, str_of(w->version)) ?:
             buf_printf(&query, "&timeoutSeconds=%llu", (unsigned long long)seconds) ?: buf_putc(&query, '\0');
 
     w->open = w->told = false;

@@ -4,13 +4,9 @@
 #include "controller/kube/condition.h"
 #include "controller/kube/time.h"
 
-const char *condition_word(enum condition_type t)
-{
-    static const char *const words[] = {
-        [CONDITION_SCORED] = "Scored", [CONDITION_CLAMPED] = "Clamped", [CONDITION_TRUNCATED] = "Truncated"};
-
-    return words[t];
-}
+WORD_TABLE(
+    condition_word, enum condition_type, CONDITIONS,
+    {[CONDITION_SCORED] = "Scored", [CONDITION_CLAMPED] = "Clamped", [CONDITION_TRUNCATED] = "Truncated"});
 
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o)
 {

@@ -1,5 +1,6 @@
 #include "exporter/agent/scorer_internal.h"
 
+#include "exporter/base/backoff.h"
 #include "exporter/base/rand.h"
 
 #include <errno.h>
@@ -53,13 +54,10 @@ static mono_ms advance_due(struct scorer *s)
     return s->due;
 }
 
-static int64_t backoff_ms(const struct scorer *s)
+static int64_t scorer_backoff_ms(const struct scorer *s)
 {
-    size_t doublings = size_min(s->status.failures - 1, 12);
-    int64_t ms = (int64_t)FIRST_BACKOFF_MS << doublings;
+    int64_t ms = backoff_doubled_ms((unsigned)s->status.failures, FIRST_BACKOFF_MS, s->summary.interval_ms);
 
-    if (ms > s->summary.interval_ms)
-        ms = s->summary.interval_ms;
     return ms - ms / 5 + (int64_t)rand_below((uint64_t)ms / 5 * 2 + 1);
 }
 
@@ -72,7 +70,7 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
         return;
     }
     if (s->status.error != ROUND_OK && round_error_retry(s->status.error) == ROUND_RETRY_SOON) {
-        soon = mono_add(now, backoff_ms(s));
+        soon = mono_add(now, scorer_backoff_ms(s));
         if (mono_before(soon, at)) {
             at = soon;
             s->due = mono_add(s->due, -s->summary.interval_ms);

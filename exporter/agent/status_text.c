@@ -171,10 +171,8 @@ const char *status_hint(enum round_error e, enum round_stage stage)
     return stage == STAGE_SCORING && both[1] ? both[1] : both[0];
 }
 
-const char *status_source_word(enum source_type type)
-{
-    return type == SOURCE_NONE ? "None" : "Prometheus";
-}
+WORD_TABLE(status_source_word, enum source_type, SOURCE_NONE + 1,
+           {[SOURCE_NONE] = "None", [SOURCE_PROMETHEUS] = "Prometheus"});
 
 bool status_scorer_asked(const struct scorer_status *st)
 {

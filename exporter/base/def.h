@@ -36,6 +36,21 @@
         (void)fn(*p);                                                 \
     }
 
+/* Defines `const char *fn(type v)`, the word of each enumerator:
+ *
+ *     WORD_TABLE(color_word, enum color, COLORS, {[RED] = "red", [GREEN] = "green"});
+ *
+ * `count` is the number of enumerators; the table must reach the last one. A value without a word is "unknown". */
+#define WORD_TABLE(fn, type, count, ...)                                           \
+    const char *fn(type v)                                                         \
+    {                                                                              \
+        static const char *const words[] = __VA_ARGS__;                            \
+        _Static_assert(ARRAY_SIZE(words) == (size_t)(count), "words are missing"); \
+                                                                                   \
+        return (size_t)v < ARRAY_SIZE(words) && words[v] ? words[v] : "unknown";   \
+    }                                                                              \
+    _Static_assert((count) > 0, "no enumerators")
+
 static inline void cleanup_free(void *p)
 {
     free(*(void **)p);

@@ -1,54 +1,24 @@
-/* The tree of a document, and how it is put together. Nodes and text live in chunks that go with the
- * document. */
+/* The tree of a document and how it is built. Nodes and text live in an arena that the document owns. */
 #include "exporter/base/doc.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/doc_build.h"
 #include "exporter/base/json.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
 
-enum { CHUNK = 64 * 1024 };
-
-struct chunk {
-    struct chunk *next;
-    size_t used, size;
-    _Alignas(max_align_t) char bytes[];
-};
+enum { CHUNK_BYTES = 64 * 1024 };
 
 struct doc {
-    struct chunk *chunks; /* the one in use first */
+    struct arena memory;
     struct node *root;
 };
 
-static void *doc_alloc(struct doc *d, size_t n)
-{
-    struct chunk *c = d->chunks;
-    void *p;
-
-    n = (n + _Alignof(struct node) - 1) & ~(_Alignof(struct node) - 1);
-    if (!c || c->size - c->used < n) {
-        size_t size = size_max(n, CHUNK);
-
-        c = malloc(sizeof(*c) + size);
-        if (!c)
-            return NULL;
-        *c = (struct chunk){.next = d->chunks, .size = size};
-        d->chunks = c;
-    }
-    p = c->bytes + c->used;
-    c->used += n;
-    return p;
-}
-
 struct doc *doc_free(struct doc *d)
 {
-    struct chunk *next;
-
-    for (struct chunk *c = d ? d->chunks : NULL; c; c = next) {
-        next = c->next;
-        free(c);
-    }
+    if (d)
+        arena_done(&d->memory);
     free(d);
     return NULL;
 }
@@ -60,7 +30,7 @@ const struct node *doc_root(const struct doc *d)
 
 int build_text(struct doc_builder *b, struct str text, struct str *ret)
 {
-    char *copy = doc_alloc(b->doc, text.n);
+    char *copy = arena_alloc(&b->doc->memory, text.n);
 
     if (!copy)
         return -ENOMEM;
@@ -139,7 +109,7 @@ static int add_node(struct doc_builder *b, enum node_kind kind, struct place at,
                      "the document has more than %d values: the rest is not read", DOC_MAX_NODES);
         return -EINVAL;
     }
-    n = doc_alloc(b->doc, sizeof(*n));
+    n = arena_alloc(&b->doc->memory, sizeof(*n));
     if (!n)
         return -ENOMEM;
     *n = (struct node){.kind = kind, .line = at.line, .column = at.column};
@@ -205,7 +175,7 @@ int build_close(struct doc_builder *b)
     if (n->n == 0)
         return 0;
     children = &b->items[f->first];
-    n->items = doc_alloc(b->doc, n->n * sizeof(struct node *));
+    n->items = arena_alloc(&b->doc->memory, n->n * sizeof(struct node *));
     if (!n->items)
         return -ENOMEM;
     memcpy(n->items, children, n->n * sizeof(struct node *));
@@ -242,6 +212,7 @@ int doc_parse(struct doc **ret, struct str text, struct problems *p)
 
     if (!d)
         return -ENOMEM;
+    d->memory.chunk_bytes = CHUNK_BYTES;
     if (text.n == 0)
         text = STR("");
     if (!check_utf8(text, p))

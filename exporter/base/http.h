@@ -88,8 +88,8 @@ MUST_USE int http_new(struct http **ret, struct loop *loop, const char *user_age
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http, http_free)
 
-/* Starts a call. -ENOMEM, or -EINVAL when the URL is not http or https, the bearer token holds white space or control
- * characters, or there is no deadline; then `done` is never called. */
+/* Starts a call. -ENOMEM, or -EINVAL when the URL is not http or https, the bearer token is not one by
+ * secret_token(), or there is no deadline; then `done` is never called. */
 MUST_USE int http_start(struct http_call **ret, struct http *h, const struct http_request *r,
                         http_done_fn done, void *arg);
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */

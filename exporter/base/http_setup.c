@@ -1,5 +1,6 @@
 /* The options of a transfer. */
 #include "exporter/base/http_internal.h"
+#include "exporter/base/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,23 +74,21 @@ static int set_tls(const struct http *h, CURL *easy)
     return 0;
 }
 
-/* The token as curl wants it, terminated; the copy is wiped. */
 static int set_bearer(CURL *easy, struct str bearer)
 {
-    char *token;
+    struct str token;
+    char *copy;
     CURLcode code;
 
-    for (size_t i = 0; i < bearer.n; i++)
-        if ((unsigned char)bearer.p[i] <= ' ' || bearer.p[i] == 0x7f)
-            return -EINVAL;
     if (bearer.n == 0)
         return 0;
-    token = str_dup(bearer);
-    if (!token)
+    if (secret_token(bearer, &token) || token.n != bearer.n)
+        return -EINVAL;
+    copy = str_dup(token);
+    if (!copy)
         return -ENOMEM;
-    code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, token);
-    explicit_bzero(token, bearer.n);
-    free(token);
+    code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, copy);
+    copy = secret_free(copy);
     if (code != CURLE_OK)
         return -ENOMEM;
     SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);

@@ -4,24 +4,9 @@
  * by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/metric/batch_builder.h"
 
+#include "exporter/base/escape.h"
+
 #include <errno.h>
-
-static int put_escaped(struct buf *b, struct str s)
-{
-    char *to, *o;
-    int r = buf_room(b, s.n * 2, &to);
-
-    if (r < 0)
-        return r;
-    o = to;
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
-            *o++ = '\\';
-        *o++ = s.p[i] == '\n' ? 'n' : s.p[i];
-    }
-    b->n += (size_t)(o - to);
-    return 0;
-}
 
 /* Renders the constant parts of a name once: rendering a name is then only copying. */
 static int make_pieces(struct batch_builder *b, const struct batch_options *o)
@@ -33,9 +18,9 @@ static int make_pieces(struct batch_builder *b, const struct batch_options *o)
     for (size_t i = 0; r == 0 && i < DS_LABELS; i++) {
         r = buf_printf(&b->constants, "%s%s=\"", i ? "\"," : "", ds_label_names[i].p);
         if (r == 0 && i == DS_CLUSTER) {
-            r = put_escaped(&b->constants, str_of(o->cluster_name));
+            r = buf_put_label_value(&b->constants, str_of(o->cluster_name));
         } else if (r == 0 && i == DS_SCORE_NAME) {
-            r = put_escaped(&b->constants, str_of(o->score_name));
+            r = buf_put_label_value(&b->constants, str_of(o->score_name));
         } else {
             b->label[k++] = (enum ds_label)i;
             start[k] = b->constants.n;
@@ -135,16 +120,6 @@ static inline char *append(char *o, struct str s)
     return o + s.n;
 }
 
-static char *append_escaped(char *o, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
-            *o++ = '\\';
-        *o++ = s.p[i] == '\n' ? 'n' : s.p[i];
-    }
-    return o;
-}
-
 static int render_name(struct batch_builder *b, const struct batch_labels *l)
 {
     size_t room = b->constants.n;
@@ -162,7 +137,7 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
         struct str v = l->value[b->label[i]];
         o = append(o, b->piece[i]);
         if (v.n)
-            o = l->escapes & (1u << b->label[i]) ? append_escaped(o, v) : append(o, v);
+            o = l->escapes & (1u << b->label[i]) ? escape_label_value(o, v) : append(o, v);
     }
     o = append(o, b->piece[PIECES]);
     b->name.n = (size_t)(o - to);

@@ -1,4 +1,5 @@
 /* The program's own metrics as text for /metrics. */
+#include "exporter/base/escape.h"
 #include "exporter/base/num.h"
 #include "exporter/metric/metrics.h"
 
@@ -26,16 +27,6 @@ static char *put_str(char *to, struct str s)
     return mempcpy(to, s.p, s.n);
 }
 
-static char *put_escaped(char *to, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\\' || s.p[i] == '"' || s.p[i] == '\n')
-            *to++ = '\\';
-        *to++ = s.p[i] == '\n' ? 'n' : s.p[i];
-    }
-    return to;
-}
-
 static int put_sample(void *arg, const struct metric_sample *s)
 {
     struct text *t = arg;
@@ -53,7 +44,7 @@ static int put_sample(void *arg, const struct metric_sample *s)
     for (size_t i = 0; i < s->n_labels; i++) {
         *p++ = i ? ',' : '{';
         p = put_str(put_str(p, s->labels[i].name), STR("=\""));
-        p = put_escaped(p, s->labels[i].value);
+        p = escape_label_value(p, s->labels[i].value);
         *p++ = '"';
     }
     if (s->n_labels)

@@ -1,5 +1,6 @@
 #include "exporter/score/round.h"
 
+#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -17,10 +18,8 @@ struct round {
     struct round_result result;
 };
 
-const char *round_stage_word(enum round_stage s)
-{
-    return s == STAGE_SOURCE ? "source" : "scoring";
-}
+WORD_TABLE(round_stage_word, enum round_stage, STAGE_SCORING + 1,
+           {[STAGE_SOURCE] = "source", [STAGE_SCORING] = "scoring"});
 
 struct round *round_free(struct round *r)
 {
@@ -28,9 +27,7 @@ struct round *round_free(struct round *r)
         return NULL;
     r->call = http_cancel(r->call);
     r->source = source_free(r->source);
-    if (r->token.p)
-        explicit_bzero(r->token.p, r->token.n);
-    buf_done(&r->token);
+    secret_done(&r->token);
     free(r->body);
     (void)batch_unref(r->result.batch);
     free(r);

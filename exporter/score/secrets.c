@@ -1,6 +1,7 @@
 #include "exporter/score/secrets.h"
 
 #include "exporter/base/file.h"
+#include "exporter/base/secret.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,36 +27,20 @@ void secret_files_init(struct secret_files *f, const char *dir)
     *f = (struct secret_files){.secrets = {.read = read_file}, .dir = dir};
 }
 
-static bool is_token(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] < 0x20 || s.p[i] > 0x7e)
-            return false;
-    return s.n > 0;
-}
-
 int secrets_token(struct secrets *s, const char *name, const char *key, struct buf *into, char why[256])
 {
-    BUF_AUTO(value, TOKEN_MAX_BYTES);
-    struct str token;
+    SECRET_AUTO(value, TOKEN_MAX_BYTES);
+    const char *problem = NULL;
+    struct str token = {0};
     int r = s->read(s, name, key, &value);
 
-    if (r < 0) {
-        (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key,
-                       r == -ENOENT ? "not found" : strerror(-r));
-        return r;
+    if (r == 0) {
+        problem = secret_token(buf_str(&value), &token);
+        r = problem ? -EINVAL : buf_put_str(into, token);
     }
-    token = str_trim(buf_str(&value));
-    if (!is_token(token)) {
-        (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key,
-                       token.n ? "not a token: it has characters that a header may not hold" : "empty");
-        r = -EINVAL;
-    } else {
-        r = buf_put_str(into, token);
-        if (r < 0)
-            (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key, strerror(-r));
-    }
-    if (value.n)
-        explicit_bzero(value.p, value.n);
+    if (r < 0 && !problem)
+        problem = r == -ENOENT ? "not found" : strerror(-r);
+    if (problem)
+        (void)snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": %s", name, key, problem);
     return r;
 }

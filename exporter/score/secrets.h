@@ -18,8 +18,8 @@ struct secret_files {
 
 void secret_files_init(struct secret_files *f, const char *dir);
 
-/* Reads a token: the value without white space at its ends. It must be one line of printable ASCII, since it becomes a header. On failure a
- * sentence for people, without any part of the value, is in `why`. */
+/* Appends the bearer token in a Secret's key, by the rule of secret_token(). Negative errno on failure; `why` then names the Secret and says
+ * what is wrong, without any part of the value. */
 MUST_USE int secrets_token(struct secrets *s, const char *name, const char *key, struct buf *into,
                            char why[256]);
 

@@ -1,6 +1,8 @@
 /* Prometheus' query API as a source: one request a query, one after the other, so that a scorer of many queries asks no more
  * of a small Prometheus at a time than one of a single query. The answers' bodies are kept as they came; what goes
  * to the scoring API are slices of them. */
+#include "exporter/base/escape.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/score/prom_answer.h"
 #include "exporter/score/source.h"
@@ -50,9 +52,7 @@ static struct source *prometheus_free(struct source *s)
         buf_done(&p->fetched[i].body);
         prom_answer_done(&p->fetched[i].answer);
     }
-    if (p->token.p)
-        explicit_bzero(p->token.p, p->token.n);
-    buf_done(&p->token);
+    secret_done(&p->token);
     buf_done(&p->form);
     free(p);
     return NULL;
@@ -70,37 +70,12 @@ static void finish_late(struct timer *t)
     finish(CONTAINER_OF(t, struct prometheus, late));
 }
 
-/* A request body or query string, as application/x-www-form-urlencoded. */
-static int put_encoded(struct buf *b, struct str s)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    char *to, *o;
-    int r = buf_room(b, s.n * 3, &to);
-
-    if (r < 0)
-        return r;
-    o = to;
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            (c && strchr("-._~", c))) {
-            *o++ = (char)c;
-        } else {
-            *o++ = '%';
-            *o++ = hex[c >> 4];
-            *o++ = hex[c & 15];
-        }
-    }
-    b->n += (size_t)(o - to);
-    return 0;
-}
-
 static int put_arguments(struct buf *b, const struct prometheus *p, struct str query)
 {
     int r = query.n > QUERY_MAX_BYTES ? -EFBIG : buf_puts(b, "query=");
 
     if (r == 0)
-        r = put_encoded(b, query);
+        r = buf_put_url(b, query);
     if (r == 0)
         r = buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", (long long)(p->start_ms / 1000),
                        (long long)(p->start_ms % 1000), (long long)(p->end_ms / 1000),

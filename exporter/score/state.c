@@ -1,11 +1,10 @@
 #include "exporter/score/state.h"
 
-static const char *const state_words[SCORER_STATES] = {
-    [SCORER_WAITING] = "waiting", [SCORER_OK] = "ok",       [SCORER_EMPTY] = "empty",
-    [SCORER_FAILING] = "failing", [SCORER_STALE] = "stale",
-};
+#include "exporter/base/def.h"
 
-const char *scorer_state_word(enum scorer_state state)
-{
-    return state_words[state];
-}
+WORD_TABLE(scorer_state_word, enum scorer_state, SCORER_STATES,
+           {[SCORER_WAITING] = "waiting",
+            [SCORER_OK] = "ok",
+            [SCORER_EMPTY] = "empty",
+            [SCORER_FAILING] = "failing",
+            [SCORER_STALE] = "stale"});

@@ -2,22 +2,21 @@
 #include "controller/hub/pages/status_page.h"
 
 #include "controller/hub/pages/status_view.h"
+#include "exporter/base/escape.h"
 
 #include <errno.h>
 
 enum { URL_BYTES = 1 << 20 };
 
-static bool stays(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~", c));
-}
-
 void view_put_url(struct out *o, const char *path, const char *name)
 {
+    BUF_AUTO(escaped, URL_BYTES);
+    int r = buf_put_url(&escaped, str_of(name));
+
+    if (r < 0 && o->error == 0)
+        o->error = r;
     out_printf(o, "%s?name=", path);
-    for (const char *p = name; *p; p++)
-        out_printf(o, stays((unsigned char)*p) ? "%c" : "%%%02X", (unsigned char)*p);
+    out_str(o, buf_str(&escaped));
 }
 
 void view_html_link(struct out *o, const char *path, const char *name)

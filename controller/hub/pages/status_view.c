@@ -165,7 +165,5 @@ bool view_watch(const struct hub *h, size_t i, const char **ret_kind, const stru
     return true;
 }
 
-const char *view_health_word(enum probe_health health)
-{
-    return health == HEALTH_ACTIVE ? "healthy" : health == HEALTH_INACTIVE ? "unhealthy" : "unknown";
-}
+WORD_TABLE(view_health_word, enum probe_health, HEALTH_INACTIVE + 1,
+           {[HEALTH_UNKNOWN] = "unknown", [HEALTH_ACTIVE] = "healthy", [HEALTH_INACTIVE] = "unhealthy"});

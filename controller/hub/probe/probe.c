@@ -5,6 +5,7 @@
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/hub/rules/effective.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/rand.h"
 
@@ -88,15 +89,6 @@ static void probe_in(struct probe *p, int64_t ms)
     p->status.next_ms = loop_wall(p->env.loop).ms + ms;
 }
 
-static int64_t back_off(const struct probe_part *part, int64_t interval_ms)
-{
-    int64_t ms = RETRY_MS;
-
-    for (unsigned i = 1; i < part->failures && ms < interval_ms; i++)
-        ms *= 2;
-    return ms < interval_ms ? ms : interval_ms;
-}
-
 /* Until health is asked next. An API that has a verdict is asked at an even pace, so that the threshold is a time as well; one that comes
  * back need not wait for that. */
 static int64_t health_pause(const struct probe *p)
@@ -105,7 +97,7 @@ static int64_t health_pause(const struct probe *p)
     int64_t interval = p->env.settings->interval_ms;
 
     if ((s->health == HEALTH_UNKNOWN || p->unjudged) && !s->probe.ok)
-        return back_off(&s->probe, interval);
+        return backoff_doubled_ms(s->probe.failures, RETRY_MS, interval);
     if (s->health == HEALTH_INACTIVE && s->probe.ok && RETRY_MS < interval)
         return RETRY_MS;
     return interval;
@@ -130,7 +122,8 @@ static void schedule(struct probe *p)
     p->health_due = false;
     ms = p->health_at.ms - now.ms;
     if (config->asked && !config->ok) {
-        other = jitter(back_off(config, p->env.settings->interval_ms), permille);
+        other =
+            jitter(backoff_doubled_ms(config->failures, RETRY_MS, p->env.settings->interval_ms), permille);
         ms = other < ms ? other : ms;
     }
     probe_in(p, ms > 0 ? ms : 0);

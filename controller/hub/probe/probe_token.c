@@ -1,5 +1,6 @@
 /* The token for configURL: a key of a Secret, read anew for each probe, so that a changed one counts at once; none is kept. */
 #include "controller/hub/probe/probe_internal.h"
+#include "exporter/base/secret.h"
 
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
@@ -24,22 +25,6 @@ static void PRINTF_LIKE(2, 3) missing(struct probe *p, const char *fmt, ...)
     probe_config_fails(p, "TokenMissing", all);
 }
 
-static void wipe(struct buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-}
-
-/* What the answer holds must not stay in memory that is given back. */
-static void wipe_data(json_t *data)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(data, key, value) if (json_is_string(value))
-        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
-}
-
 /* A Secret of a type was made for another use: that of a registry, a service account, a Helm release. Whoever writes DynamicScorers must not
  * be able to have it sent to wherever he likes. */
 static bool is_refused(struct probe *p, const json_t *secret)
@@ -55,20 +40,13 @@ static bool is_refused(struct probe *p, const json_t *secret)
     return true;
 }
 
-static bool is_token(struct str s)
+static void use_token(struct probe *p, struct str value)
 {
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] <= 0x20 || s.p[i] > 0x7e)
-            return false;
-    return true;
-}
+    struct str token;
+    const char *problem = secret_token(value, &token);
 
-static void use_token(struct probe *p, struct str token)
-{
-    if (token.n == 0)
-        missing(p, "empty");
-    else if (!is_token(token))
-        missing(p, "not a token: it has characters that a header may not hold");
+    if (problem)
+        missing(p, "%s", problem);
     else
         probe_get_config(p, token);
 }
@@ -76,7 +54,7 @@ static void use_token(struct probe *p, struct str token)
 static void use_secret(struct probe *p, const json_t *secret)
 {
     struct str value = kube_text(secret, "data", cstr(p->spec.config_token.key), NULL);
-    BUF_AUTO(token, MAX_TOKEN_BYTES);
+    SECRET_AUTO(token, MAX_TOKEN_BYTES);
     int r;
 
     if (is_refused(p, secret))
@@ -91,8 +69,7 @@ static void use_secret(struct probe *p, const json_t *secret)
     else if (r < 0)
         missing(p, r == -EFBIG ? "over the limit of 65536 bytes" : "not base64");
     else
-        use_token(p, str_trim(buf_str(&token)));
-    wipe(&token);
+        use_token(p, buf_str(&token));
 }
 
 static void on_secret(void *arg, struct kube_answer *a)
@@ -106,7 +83,7 @@ static void on_secret(void *arg, struct kube_answer *a)
         missing(p, "there is no such Secret in namespace %.80s", p->env.namespace);
     else
         missing(p, "%s", a->why);
-    wipe_data(kube_map(a->object, "data", NULL));
+    kube_wipe_strings(kube_map(a->object, "data", NULL));
     probe_settle(p);
 }
 

@@ -1,5 +1,6 @@
 /* URLs: their origin, and how they are built. */
 #include "controller/hub/rules/effective_internal.h"
+#include "exporter/base/escape.h"
 #include "exporter/base/num.h"
 
 #include <curl/curl.h>
@@ -93,33 +94,16 @@ int url_join(struct buf *into, const char *host, const char *path)
     return buf_put_str(into, h) ?: buf_putc(into, '/') ?: buf_put_str(into, p);
 }
 
-/* Percent-encoding (RFC 3986): all but unreserved characters. */
-static int put_escaped(struct buf *into, struct str s)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < s.n && r == 0; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-
-        if (letter || (c >= '0' && c <= '9') || (c && strchr("-._~", c)))
-            r = buf_putc(into, (char)c);
-        else
-            r = buf_printf(into, "%%%02X", c);
-    }
-    return r;
-}
-
 static int url_put_value(struct buf *into, const json_t *v)
 {
     char number[NUM_MAX];
 
     if (json_is_string(v))
-        return put_escaped(into, (struct str){json_string_value(v), json_string_length(v)});
+        return buf_put_url(into, (struct str){json_string_value(v), json_string_length(v)});
     if (json_is_integer(v))
         return buf_printf(into, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
     if (json_is_real(v))
-        return put_escaped(into, (struct str){number, num_put_double(number, json_real_value(v))});
+        return buf_put_url(into, (struct str){number, num_put_double(number, json_real_value(v))});
     return buf_puts(into, json_is_true(v) ? "true" : "false");
 }
 
@@ -146,7 +130,7 @@ int url_add_params(struct buf *into, const json_t *params)
     json_object_foreach((json_t *)(uintptr_t)params, key, v) names[i++] = key;
     qsort(names, n, sizeof(char *), compare_names);
     for (i = 0; i < n && r == 0; i++) {
-        r = buf_putc(into, i || has_query ? '&' : '?') ?: put_escaped(into, str_of(names[i]));
+        r = buf_putc(into, i || has_query ? '&' : '?') ?: buf_put_url(into, str_of(names[i]));
         r = r ?: buf_putc(into, '=') ?: url_put_value(into, json_object_get(params, names[i]));
     }
     return r;

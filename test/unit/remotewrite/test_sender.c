@@ -257,7 +257,7 @@ static void retry_after_is_waited_for(void **state)
     publish(&b, "a", 1);
     run_until_sent(&b, 60000);
     assert_int_equal(b.receiver.n, 2);
-    assert_in_range(b.receiver.at[1] - b.receiver.at[0], 45000, 45020);
+    assert_in_range(b.receiver.at[1] - b.receiver.at[0], 45000, 49520); /* and up to a tenth */
     end(&b);
 }
 

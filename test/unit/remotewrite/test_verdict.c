@@ -38,40 +38,12 @@ static void words(void **state)
         assert_true(*verdict_word(v));
 }
 
-static void backoff_grows_with_jitter_to_its_ceiling(void **state)
-{
-    bool differs = false;
-    int64_t first = verdict_backoff(8, 100, 60000, -1);
-
-    (void)state;
-    for (unsigned nth = 1; nth < 100; nth++) {
-        int64_t whole = nth > 10 ? 60000 : 100ll << (nth - 1), ms = verdict_backoff(nth, 100, 60000, -1);
-
-        if (whole > 60000)
-            whole = 60000;
-        assert_in_range(ms, whole / 2, whole);
-        differs = differs || verdict_backoff(8, 100, 60000, -1) != first;
-    }
-    assert_true(differs);
-    assert_in_range(verdict_backoff(4000000000u, 100, 60000, -1), 30000, 60000);
-}
-
-static void retry_after_is_heeded_up_to_an_hour(void **state)
-{
-    (void)state;
-    assert_int_equal(verdict_backoff(1, 100, 60000, 90000), 90000);
-    assert_int_equal(verdict_backoff(1, 100, 60000, 86400000), 3600000);
-    assert_in_range(verdict_backoff(1, 100, 60000, 0), 50, 100);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_statuses),
         cmocka_unit_test(no_answer_is_tried_again),
         cmocka_unit_test(words),
-        cmocka_unit_test(backoff_grows_with_jitter_to_its_ceiling),
-        cmocka_unit_test(retry_after_is_heeded_up_to_an_hour),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

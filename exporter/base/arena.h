@@ -1,0 +1,19 @@
+/* Memory that is freed all at once: many small pieces in few large chunks. */
+#ifndef DS_BASE_ARENA_H
+#define DS_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; /* the one in use first */
+    size_t chunk_bytes;         /* size of a chunk; a larger piece gets one of its own */
+};
+
+/* n bytes, not zeroed, aligned for pointers, integers and doubles. NULL when out of memory. */
+void *arena_alloc(struct arena *a, size_t n);
+/* Frees everything. The arena may be used again. */
+void arena_done(struct arena *a);
+
+#endif
