@@ -77,7 +77,7 @@ static int source_refuses(const struct scorer_spec *spec, const struct api_confi
 {
     const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                              *fallback = merged_fallback(spec, i);
-    enum source_kind kind = api->kind ?: (fallback ? fallback->kind : SOURCE_KIND_UNSAID);
+    enum source_kind kind = api->kind ?: (fallback ? fallback->kind : SOURCE_KIND_UNSET);
     char field[32];
 
     if (!own || kind == SOURCE_KIND_NONE)

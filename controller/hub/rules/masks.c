@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* After a mismatch only the last star may take one more character: each earlier one has matched as little as it can, and more
- * would not help. */
+/* After a mismatch only the last star is extended: each earlier one has matched the least it can, and more would not help. */
 bool glob_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL;
@@ -14,7 +13,7 @@ bool glob_match(const char *pattern, const char *text)
             star = pattern++;
             retry = text;
         } else if (*pattern == '?' || *pattern == *text) {
-            /* One character, of however many bytes. */
+            /* One character of UTF-8. */
             do {
                 text++;
             } while (*pattern == '?' && ((unsigned char)*text & 0xc0) == 0x80);
@@ -31,8 +30,8 @@ bool glob_match(const char *pattern, const char *text)
     return *pattern == '\0';
 }
 
-/* One of the two lists: *n grows. */
-static int read_list(struct masks *m, const json_t *object, const char *key, char why[256])
+/* Appends the entries of one of the two lists. */
+static int masks_read_list(struct masks *m, const json_t *object, const char *key, char why[256])
 {
     const json_t *list = kube_get(object, "spec", key, NULL), *entry;
     size_t i;
@@ -52,7 +51,7 @@ static int read_list(struct masks *m, const json_t *object, const char *key, cha
             texts[k] = kube_str(entry, names[k], NULL);
             if (texts[k] && *texts[k])
                 continue;
-            (void)snprintf(why, 256, "spec.%s[%zu].%s: expected a name, or a pattern with * and ?", key, i,
+            (void)snprintf(why, 256, "spec.%s[%zu].%s: expected a name or a pattern with * and ?", key, i,
                            names[k]);
             return -EINVAL;
         }
@@ -63,17 +62,17 @@ static int read_list(struct masks *m, const json_t *object, const char *key, cha
 
 int masks_read(struct masks *ret, json_t *object, char why[256])
 {
-    size_t most = json_array_size(kube_list(object, "spec", "masks", NULL)) +
-                  json_array_size(kube_list(object, "spec", "mask", NULL));
-    CLEANUP(masks_done) struct masks m = {.list = calloc(most + 1, sizeof(struct mask))};
+    size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
+                 json_array_size(kube_list(object, "spec", "mask", NULL));
+    CLEANUP(masks_done) struct masks m = {.list = calloc(max + 1, sizeof(struct mask))};
     int r;
 
     if (!m.list)
         return -ENOMEM;
     m.owner = json_incref(object);
-    r = read_list(&m, object, "masks", why);
+    r = masks_read_list(&m, object, "masks", why);
     if (r == 0)
-        r = read_list(&m, object, "mask", why);
+        r = masks_read_list(&m, object, "mask", why);
     if (r < 0)
         return r;
     *ret = m;
@@ -86,12 +85,4 @@ void masks_done(struct masks *m)
     json_decref(m->owner);
     free(m->list);
     *m = (struct masks){0};
-}
-
-bool masks_match(const struct masks *m, const char *cluster, const char *score)
-{
-    for (size_t i = 0; i < m->n; i++)
-        if (glob_match(m->list[i].cluster, cluster) && glob_match(m->list[i].score, score))
-            return true;
-    return false;
 }

@@ -6,22 +6,22 @@
 
 #include <errno.h>
 
-enum { FIRST_CAP = 16, EMPTY_BYTES = 4 }; /* of "[]" with its quotes */
+enum { FIRST_CAP = 16, EMPTY_BYTES = 4 /* "[]" with quotes */ };
 
 struct plan {
     const struct plan_entry *entries;
-    size_t n, words; /* words: of a set */
+    size_t n, words; /* words: per set */
     size_t max_bytes;
     const struct plan_entry **sorted; /* by score name */
-    size_t *escaped;                  /* bytes of each entry's text in a ManifestWork */
+    size_t *escaped;                  /* size of each entry's text in a ManifestWork */
     struct plan_masks *masks;
-    uint64_t *all, *wanted;     /* the set of all entries; of those that the cluster looked at is to have */
-    struct plan_group **groups; /* by what they are to have: a table with open addressing */
+    uint64_t *all, *wanted;     /* sets: all entries; those of the cluster at hand */
+    struct plan_group **groups; /* an open-addressing table by wanted set */
     size_t cap, n_groups;       /* cap: a power of two */
     struct buf text;            /* for hashing */
 };
 
-/* What API servers and their webhooks count: encoding/json of Go also escapes what HTML and old JavaScript mind. */
+/* As API servers and webhooks count: Go's encoding/json also escapes <, >, &, U+2028 and U+2029. */
 static size_t escaped_bytes(struct str s)
 {
     size_t n = s.n;
@@ -39,14 +39,14 @@ static size_t escaped_bytes(struct str s)
     return n;
 }
 
-static int by_score_name(const void *a, const void *b)
+static int plan_by_score_name(const void *a, const void *b)
 {
     const struct plan_entry *const *x = a, *const *y = b;
 
     return strcmp((*x)->score_name, (*y)->score_name);
 }
 
-static bool bit(const uint64_t *set, size_t i)
+static bool has_bit(const uint64_t *set, size_t i)
 {
     return set[i / 64] >> (i % 64) & 1;
 }
@@ -56,7 +56,7 @@ static void set_bit(uint64_t *set, size_t i)
     set[i / 64] |= 1ull << (i % 64);
 }
 
-static int allocate(struct plan *p)
+static int plan_allocate(struct plan *p)
 {
     p->sorted = calloc(p->n + 1, sizeof(*p->sorted));
     p->escaped = calloc(p->n + 1, sizeof(*p->escaped));
@@ -79,14 +79,14 @@ int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, cons
     p->words = n / 64 + 1;
     p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
     buf_init(&p->text, p->max_bytes);
-    if (allocate(p) < 0)
+    if (plan_allocate(p) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         p->sorted[i] = &entries[i];
         p->escaped[i] = escaped_bytes(entries[i].text);
         set_bit(p->all, i);
     }
-    qsort(p->sorted, n, sizeof(*p->sorted), by_score_name);
+    qsort(p->sorted, n, sizeof(*p->sorted), plan_by_score_name);
     if (plan_masks_new(&p->masks, masks, p->sorted, n, entries, p->words) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(p);
@@ -110,29 +110,29 @@ struct plan *plan_free(struct plan *p)
     return NULL;
 }
 
-/* What the group's clusters are to have, room or not; it stands behind the set. */
-static uint64_t *wanted_of(const struct plan *p, struct plan_group *g)
+/* The set before entries were left out; stored behind it. */
+static uint64_t *group_wanted(const struct plan *p, struct plan_group *g)
 {
     return &g->set[p->words];
 }
 
-static size_t set_bytes(const struct plan *p)
+static size_t plan_set_bytes(const struct plan *p)
 {
     return p->words * sizeof(uint64_t);
 }
 
-/* Where the group with that set is, or the free slot where it would go. There is always a free one. */
-static struct plan_group **slot_of(const struct plan *p, struct plan_group **groups, size_t cap,
-                                   const uint64_t *wanted)
+/* The slot of the group with that set, or a free one for it. There is always a free slot. */
+static struct plan_group **plan_slot(const struct plan *p, struct plan_group **groups, size_t cap,
+                                     const uint64_t *wanted)
 {
-    size_t i = hash_bytes((struct str){(const char *)wanted, set_bytes(p)}, 0) & (cap - 1);
+    size_t i = hash_bytes((struct str){(const char *)wanted, plan_set_bytes(p)}, 0) & (cap - 1);
 
-    while (groups[i] && memcmp(wanted_of(p, groups[i]), wanted, set_bytes(p)) != 0)
+    while (groups[i] && memcmp(group_wanted(p, groups[i]), wanted, plan_set_bytes(p)) != 0)
         i = (i + 1) & (cap - 1);
     return &groups[i];
 }
 
-static int grow(struct plan *p)
+static int plan_grow(struct plan *p)
 {
     size_t cap = p->cap * 2;
     struct plan_group **groups = calloc(cap, sizeof(*groups));
@@ -141,23 +141,23 @@ static int grow(struct plan *p)
         return -ENOMEM;
     for (size_t i = 0; i < p->cap; i++)
         if (p->groups[i])
-            *slot_of(p, groups, cap, wanted_of(p, p->groups[i])) = p->groups[i];
+            *plan_slot(p, groups, cap, group_wanted(p, p->groups[i])) = p->groups[i];
     free(p->groups);
     p->groups = groups;
     p->cap = cap;
     return 0;
 }
 
-/* Gives the entries room in their order; a large one that finds none does not keep out smaller ones behind it. */
-static void give_room(const struct plan *p, struct plan_group *g)
+/* Adds entries in their order while there is room; one that is too large does not keep out smaller ones after it. */
+static void group_fill(const struct plan *p, struct plan_group *g)
 {
-    const uint64_t *wanted = wanted_of(p, g);
+    const uint64_t *wanted = group_wanted(p, g);
     size_t room = p->max_bytes - EMPTY_BYTES;
 
     for (size_t i = 0; i < p->n; i++) {
-        size_t bytes = p->escaped[i] + (g->scorers > 0); /* and a comma */
+        size_t bytes = p->escaped[i] + (g->scorers > 0); /* with a comma */
 
-        if (!bit(wanted, i))
+        if (!has_bit(wanted, i))
             continue;
         if (bytes > room) {
             g->left_out++;
@@ -171,12 +171,12 @@ static void give_room(const struct plan *p, struct plan_group *g)
 
 static int group_new(struct plan_group **ret, struct plan *p)
 {
-    CLEANUP(cleanup_free) struct plan_group *g = calloc(1, sizeof(*g) + 2 * set_bytes(p));
+    CLEANUP(cleanup_free) struct plan_group *g = calloc(1, sizeof(*g) + 2 * plan_set_bytes(p));
 
     if (!g)
         return -ENOMEM;
-    memcpy(wanted_of(p, g), p->wanted, set_bytes(p));
-    give_room(p, g);
+    memcpy(group_wanted(p, g), p->wanted, plan_set_bytes(p));
+    group_fill(p, g);
     buf_truncate(&p->text, 0);
     if (plan_text(p, g, &p->text) < 0)
         return -ENOMEM;
@@ -190,11 +190,11 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 {
     struct plan_group **slot;
 
-    memcpy(p->wanted, p->all, set_bytes(p));
+    memcpy(p->wanted, p->all, plan_set_bytes(p));
     plan_masks_apply(p->masks, cluster, p->wanted);
-    if (4 * (p->n_groups + 1) > 3 * p->cap && grow(p) < 0)
+    if (4 * (p->n_groups + 1) > 3 * p->cap && plan_grow(p) < 0)
         return NULL;
-    slot = slot_of(p, p->groups, p->cap, p->wanted);
+    slot = plan_slot(p, p->groups, p->cap, p->wanted);
     if (!*slot) {
         if (group_new(slot, p) < 0)
             return NULL;
@@ -206,10 +206,10 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 
 bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)
 {
-    return bit(&g->set[p->words], i) && !plan_group_has(g, i);
+    return has_bit(&g->set[p->words], i) && !plan_group_has(g, i);
 }
 
-static int put_entries(const struct plan *p, const struct plan_group *g, struct buf *into)
+static int plan_put_entries(const struct plan *p, const struct plan_group *g, struct buf *into)
 {
     char before = '[';
     int r = 0;
@@ -232,7 +232,7 @@ static int put_entries(const struct plan *p, const struct plan_group *g, struct 
 int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into)
 {
     size_t mark = into->n;
-    int r = put_entries(p, g, into);
+    int r = plan_put_entries(p, g, into);
 
     if (r < 0)
         buf_truncate(into, mark);

@@ -4,14 +4,14 @@
 
 #include <errno.h>
 
-/* What a score pattern stands for: kept once, however many masks have it. */
+/* A score pattern, shared by all masks that have it, with the entries that it matches. */
 struct pattern {
     struct pattern *next;
-    bool any; /* there is a bit in the set */
+    bool any; /* the set is not empty */
     uint64_t set[];
 };
 
-struct denial {
+struct compiled_mask {
     const char *cluster;
     const struct pattern *scores;
 };
@@ -19,12 +19,12 @@ struct denial {
 struct plan_masks {
     size_t words;
     struct pattern *patterns;
-    struct denial *globs, *names; /* of cluster patterns; of single clusters. Sorted by these */
+    struct compiled_mask *globs,
+        *names; /* with a pattern for clusters; with a name. Each sorted by cluster */
     size_t n_globs, n_names;
 };
 
-/* The entries that there are. */
-struct entries {
+struct entry_list {
     const struct plan_entry *const *sorted;
     size_t n;
     const struct plan_entry *first;
@@ -35,7 +35,7 @@ static bool has_wildcard(const char *pattern)
     return strpbrk(pattern, "*?");
 }
 
-static void pattern_add(struct pattern *p, const struct entries *all, const struct plan_entry *e)
+static void pattern_add(struct pattern *p, const struct entry_list *all, const struct plan_entry *e)
 {
     size_t i = (size_t)(e - all->first);
 
@@ -43,19 +43,19 @@ static void pattern_add(struct pattern *p, const struct entries *all, const stru
     p->any = true;
 }
 
-static int by_score(const void *name, const void *at)
+static int pattern_by_score(const void *name, const void *at)
 {
     const struct plan_entry *const *e = at;
 
     return strcmp(name, (*e)->score_name);
 }
 
-static void pattern_fill(struct pattern *p, const struct entries *all, const char *text)
+static void pattern_fill(struct pattern *p, const struct entry_list *all, const char *text)
 {
     const struct plan_entry *const *found;
 
     if (!has_wildcard(text)) {
-        found = all->n ? bsearch(text, all->sorted, all->n, sizeof(*all->sorted), by_score) : NULL;
+        found = all->n ? bsearch(text, all->sorted, all->n, sizeof(*all->sorted), pattern_by_score) : NULL;
         if (found)
             pattern_add(p, all, *found);
         return;
@@ -65,9 +65,9 @@ static void pattern_fill(struct pattern *p, const struct entries *all, const cha
             pattern_add(p, all, all->sorted[i]);
 }
 
-/* The pattern of that text: one of `known`, or a new one. NULL when memory is out. */
-static struct pattern *pattern_of(struct plan_masks *m, struct map *known, const struct entries *all,
-                                  const char *text)
+/* The pattern of that text, from `known` or new. NULL when out of memory. */
+static struct pattern *pattern_find(struct plan_masks *m, struct map *known, const struct entry_list *all,
+                                    const char *text)
 {
     struct pattern *p = map_get(known, text);
 
@@ -82,15 +82,15 @@ static struct pattern *pattern_of(struct plan_masks *m, struct map *known, const
     return map_set(known, text, p) < 0 ? NULL : p;
 }
 
-static int by_cluster(const void *a, const void *b)
+static int mask_by_cluster(const void *a, const void *b)
 {
-    const struct denial *x = a, *y = b;
+    const struct compiled_mask *x = a, *y = b;
 
     return strcmp(x->cluster, y->cluster);
 }
 
-/* Masks that can match no entry are left out. */
-static int read_masks(struct plan_masks *m, const struct masks *masks, const struct entries *all)
+/* Leaves out masks that match no entry. */
+static int masks_compile(struct plan_masks *m, const struct masks *masks, const struct entry_list *all)
 {
     CLEANUP(map_done) struct map known = {0};
 
@@ -100,18 +100,18 @@ static int read_masks(struct plan_masks *m, const struct masks *masks, const str
         return -ENOMEM;
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *one = &masks->list[i];
-        const struct pattern *p = pattern_of(m, &known, all, one->score);
-        struct denial *to;
+        const struct pattern *p = pattern_find(m, &known, all, one->score);
+        struct compiled_mask *to;
 
         if (!p)
             return -ENOMEM;
         if (!p->any)
             continue;
         to = has_wildcard(one->cluster) ? &m->globs[m->n_globs++] : &m->names[m->n_names++];
-        *to = (struct denial){one->cluster, p};
+        *to = (struct compiled_mask){one->cluster, p};
     }
-    qsort(m->names, m->n_names, sizeof(*m->names), by_cluster);
-    qsort(m->globs, m->n_globs, sizeof(*m->globs), by_cluster);
+    qsort(m->names, m->n_names, sizeof(*m->names), mask_by_cluster);
+    qsort(m->globs, m->n_globs, sizeof(*m->globs), mask_by_cluster);
     return 0;
 }
 
@@ -119,12 +119,12 @@ int plan_masks_new(struct plan_masks **ret, const struct masks *masks, const str
                    size_t n, const struct plan_entry *entries, size_t words)
 {
     CLEANUP(cleanup_plan_masks_free) struct plan_masks *m = calloc(1, sizeof(*m));
-    const struct entries all = {sorted, n, entries};
+    const struct entry_list all = {sorted, n, entries};
 
     if (!m)
         return -ENOMEM;
     m->words = words;
-    if (masks && masks->n && read_masks(m, masks, &all) < 0)
+    if (masks && masks->n && masks_compile(m, masks, &all) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(m);
     return 0;
@@ -146,14 +146,14 @@ struct plan_masks *plan_masks_free(struct plan_masks *m)
     return NULL;
 }
 
-static void take_out(const struct plan_masks *m, const struct denial *d, uint64_t *set)
+static void mask_apply(const struct plan_masks *m, const struct compiled_mask *d, uint64_t *set)
 {
     for (size_t i = 0; i < m->words; i++)
         set[i] &= ~d->scores->set[i];
 }
 
-/* The first of the sorted names that is not before the cluster's. */
-static size_t first_name(const struct plan_masks *m, const char *cluster)
+/* The index of the first name that is not less than the cluster's. */
+static size_t masks_lower_bound(const struct plan_masks *m, const char *cluster)
 {
     size_t low = 0, high = m->n_names;
 
@@ -173,11 +173,12 @@ void plan_masks_apply(const struct plan_masks *m, const char *cluster, uint64_t 
     bool match = false;
 
     for (size_t i = 0; i < m->n_globs; i++) {
-        if (i == 0 || by_cluster(&m->globs[i - 1], &m->globs[i]) != 0)
+        if (i == 0 || mask_by_cluster(&m->globs[i - 1], &m->globs[i]) != 0)
             match = glob_match(m->globs[i].cluster, cluster);
         if (match)
-            take_out(m, &m->globs[i], set);
+            mask_apply(m, &m->globs[i], set);
     }
-    for (size_t i = first_name(m, cluster); i < m->n_names && strcmp(m->names[i].cluster, cluster) == 0; i++)
-        take_out(m, &m->names[i], set);
+    for (size_t i = masks_lower_bound(m, cluster);
+         i < m->n_names && strcmp(m->names[i].cluster, cluster) == 0; i++)
+        mask_apply(m, &m->names[i], set);
 }

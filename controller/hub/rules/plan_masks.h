@@ -1,5 +1,5 @@
-/* Masks made ready for one set of entries: which entries each mask takes is found once, and which masks name a cluster without one
- * look at the others. Only plan.c uses it. */
+/* The masks, compiled for one list of entries: each score pattern is matched once, and masks of single clusters are found by binary search.
+ * Only plan.c uses it. */
 #ifndef DS_HUB_PLAN_MASKS_H
 #define DS_HUB_PLAN_MASKS_H
 
@@ -7,15 +7,15 @@
 
 struct plan_masks;
 
-/* sorted: the entries by score name; they lie in the array at `entries`. A set has `words` words, bit i for entries[i]. masks may be NULL;
- * what is in it must outlive the result. -ENOMEM. */
+/* sorted: pointers into `entries`, by score name. A set has `words` words, bit i for entries[i]. masks may be NULL and must outlive the
+ * result. -ENOMEM. */
 MUST_USE int plan_masks_new(struct plan_masks **ret, const struct masks *masks,
                             const struct plan_entry *const *sorted, size_t n,
                             const struct plan_entry *entries, size_t words);
 struct plan_masks *plan_masks_free(struct plan_masks *m);
 DEFINE_CLEANUP(struct plan_masks, plan_masks_free)
 
-/* Takes out of the set what the cluster is to leave out. */
+/* Removes from the set what the cluster leaves out. */
 void plan_masks_apply(const struct plan_masks *m, const char *cluster, uint64_t *set);
 
 #endif

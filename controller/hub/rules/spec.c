@@ -3,27 +3,27 @@
 
 #include "controller/hub/rules/spec_internal.h"
 
-static enum sync_mode read_mode(struct spec_reading *rd, const struct spec_place *spec)
+static enum sync_mode spec_mode(struct spec_reading *rd, const struct spec_place *spec)
 {
     static const char *const modes[] = {"Full", "None", NULL};
 
     return spec_word(rd, spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
 }
 
-static void read_config_url(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+static void spec_config_url(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
 {
-    struct spec_place auth = spec_inside(rd, spec, "configAuth"),
-                      ref = spec_inside(rd, &auth, "tokenSecretRef");
+    struct spec_place auth = spec_object(rd, spec, "configAuth"),
+                      ref = spec_object(rd, &auth, "tokenSecretRef");
 
     s->config_url = spec_string(rd, spec, "configURL");
     s->config_token = spec_token(rd, &ref);
     if (s->mode == SYNC_FULL && !s->config_url)
-        spec_expected(rd, spec, "configURL", "the URL of /config, as configSyncMode is Full",
+        spec_expected(rd, spec, "configURL", "a URL, as configSyncMode is Full",
                       kube_get(spec->map, "configURL", NULL));
 }
 
-/* What becomes of the scores. The values that are kept as written are judged with the summary. */
-static void read_destination(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
+/* The values kept as written are checked with the summary. */
+static void spec_destination(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
 {
     static const char *const locations[] = {"Internal", "External", NULL};
     static const char *const destinations[] = {"AddOnPlacementScore", "None", NULL};
@@ -40,20 +40,20 @@ static void read_destination(struct spec_reading *rd, const struct spec_place *s
 
 int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES])
 {
-    struct spec_reading rd = {.said.max = SPEC_SAID_BYTES};
+    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
     CLEANUP(scorer_spec_done) struct scorer_spec s = {0};
     const struct spec_place top = {.map = object};
-    struct spec_place spec = spec_inside(&rd, &top, "spec");
+    struct spec_place spec = spec_object(&rd, &top, "spec");
     int r;
 
-    if (!spec.map && rd.said.n == 0)
+    if (!spec.map && rd.errors.n == 0)
         spec_expected(&rd, &top, "spec", "an object", NULL);
-    s.mode = read_mode(&rd, &spec);
-    read_config_url(&rd, &spec, &s);
+    s.mode = spec_mode(&rd, &spec);
+    spec_config_url(&rd, &spec, &s);
     spec_read_config(&rd, &s.own, object, &spec, DOCUMENT_SCORER);
-    read_destination(&rd, &spec, &s);
-    r = spec_verdict(&rd, why);
-    buf_done(&rd.said);
+    spec_destination(&rd, &spec, &s);
+    r = spec_result(&rd, why);
+    buf_done(&rd.errors);
     if (r < 0)
         return r;
     *ret = s;

@@ -1,13 +1,11 @@
-/* DynamicScorer as users write it, and what a scoring API's /config says, read into one shape.
+/* The spec of a DynamicScorer and the /config of a scoring API, parsed into one struct.
  *
- * Both name a source and a scoring endpoint; a DynamicScorer says more. All strings point into a JSON document that is
- * owned here, so nothing is copied and all goes at once. What is not said, null, or empty reads as NULL (0 for numbers):
- * defaults are for effective.h, which knows both.
+ * Both have a source and a scoring endpoint; a DynamicScorer has more. All strings point into a JSON document that is owned here. A value
+ * that is absent, null or empty reads as NULL (0 for numbers): effective.h knows both documents and adds the defaults.
  *
- * Spellings: facts of the framework's documents, see controller/README.md. `sources` (a list) stands for `source`; the
- * enum values are read in any case; `source.endpoint.{host,path}`, `source.query.{query,range,step}`, `scoring.endpoint.{host,path}`
- * and `spec.name` are taken where the canonical field is absent; members of `scoring.params` other than name and interval are
- * passed on to the scoring API as query parameters. */
+ * Aliases (see controller/README.md): `sources`, a list, replaces `source`; enum values match in any case;
+ * `source.endpoint.{host,path}`, `source.query.{query,range,step}`, `scoring.endpoint.{host,path}` and `spec.name` are used where the
+ * canonical field is absent. Members of `scoring.params` other than name and interval become query parameters of the scoring URL. */
 #ifndef DS_HUB_SPEC_H
 #define DS_HUB_SPEC_H
 
@@ -16,18 +14,17 @@
 enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512 };
 
 enum sync_mode { SYNC_NONE, SYNC_FULL };
-enum source_kind { SOURCE_KIND_UNSAID, SOURCE_KIND_PROMETHEUS, SOURCE_KIND_NONE };
+enum source_kind { SOURCE_KIND_UNSET, SOURCE_KIND_PROMETHEUS, SOURCE_KIND_NONE };
 
-/* A key of a Secret. Both or neither are set. */
+/* A key of a Secret. Both are set, or neither. */
 struct token_ref {
     const char *name, *key;
 };
 
-/* Where a token may go besides the host beside it: {"allowedHosts": ["https://prometheus.example:9090"]}, "*" for any. */
+/* A token, and the hosts that it may be sent to in addition to the DynamicScorer's own. Never set in /config. */
 struct auth {
     struct token_ref token;
-    const json_t
-        *allowed_hosts; /* an array of strings; NULL: none. Only in a DynamicScorer, as is the token */
+    const json_t *allowed_hosts; /* strings such as "https://prometheus.example:9090", or "*"; NULL: none */
 };
 
 struct source_spec {
@@ -40,13 +37,13 @@ struct source_spec {
 struct scoring_spec {
     const char *host, *path, *score_name;
     int64_t interval_s;
-    const json_t *params; /* what else is in scoring.params: strings, numbers, booleans; NULL: nothing */
+    const json_t *params; /* query parameters: strings, numbers, booleans; NULL: none */
     struct auth auth;
 };
 
-/* What both documents say. */
+/* The fields that both documents have. */
 struct api_config {
-    json_t *owner; /* a reference; NULL: nothing was read */
+    json_t *owner; /* a reference; NULL: nothing read */
     const char *name, *description;
     struct source_spec sources[SPEC_MAX_SOURCES];
     size_t n_sources;
@@ -56,26 +53,25 @@ struct api_config {
 struct scorer_spec {
     enum sync_mode mode;
     const char *config_url;
-    struct token_ref
-        config_token; /* spec.configAuth.tokenSecretRef: a Secret in the controller's namespace */
-    const char *location, *destination; /* canonical spellings; NULL when not said */
+    struct token_ref config_token;      /* of configAuth; the Secret is in the controller's namespace */
+    const char *location, *destination; /* canonical spellings */
     const char *dimension_format, *aggregation;
-    const json_t *score_range, *fallback_score, *timeout; /* as written; NULL when not said */
+    const json_t *score_range, *fallback_score, *timeout; /* as written */
     struct api_config own;
 };
 
-/* Reads the spec of a DynamicScorer (the whole object is given; a reference to it is kept). -EINVAL with every problem in one
- * sentence, each with its field ("spec.source.params.range: expected ..."): *ret is then untouched. Unknown fields are ignored. -ENOMEM. */
+/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept. Unknown fields are ignored. -EINVAL with
+ * all errors in `why`, each with its field ("spec.source.params.range: expected ..."); -ENOMEM. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
 
-/* Reads a body of /config: one JSON object, NaN and the like refused. -EINVAL with the reason, positions for bad JSON, fields for bad
- * shapes. Nothing has to be there, but `source` or `scoring` must, so that an error document is not taken for one. -ENOMEM. */
+/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be present, so that an error document is not
+ * mistaken for a configuration. -EINVAL with all errors in `why`: positions for malformed JSON, else fields. -ENOMEM. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
-/* The same from a value: status.lastSyncedConfig, where empty strings and zeros stand for what was not said. A reference is kept. */
+/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent values. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
-/* As status.lastSyncedConfig: every member that its schema requires is there, with "" and 0 for what was not said. A new
- * reference; NULL when memory is out. */
+/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new reference; NULL when out of
+ * memory. */
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 

@@ -1,4 +1,4 @@
-/* What a DynamicScorer and /config have in common: where the source and the scoring API are, and what they are asked. */
+/* The fields that a DynamicScorer and /config have in common: source, scoring API, and their parameters. */
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec_internal.h"
 
@@ -7,17 +7,17 @@
 
 enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64 };
 
-static enum source_kind read_kind(struct spec_reading *rd, const struct spec_place *at)
+static enum source_kind config_source_kind(struct spec_reading *rd, const struct spec_place *at)
 {
     static const char *const kinds[] = {"Prometheus", "None", NULL};
     const char *kind = spec_word(rd, at, "type", kinds);
 
     if (!kind)
-        return SOURCE_KIND_UNSAID;
+        return SOURCE_KIND_UNSET;
     return kind == kinds[0] ? SOURCE_KIND_PROMETHEUS : SOURCE_KIND_NONE;
 }
 
-/* An entry that is no origin would allow nothing, and its author would wonder why. */
+/* Rejects an entry without an origin, as it would silently allow nothing. */
 static bool is_allowed_host(struct spec_reading *rd, const json_t *v)
 {
     const char *s = kube_str(v, NULL);
@@ -33,7 +33,7 @@ static bool is_allowed_host(struct spec_reading *rd, const json_t *v)
     return true;
 }
 
-static const json_t *read_allowed_hosts(struct spec_reading *rd, const struct spec_place *auth)
+static const json_t *config_allowed_hosts(struct spec_reading *rd, const struct spec_place *auth)
 {
     const json_t *list = kube_get(auth->map, "allowedHosts", NULL), *entry;
     size_t i;
@@ -55,44 +55,44 @@ static const json_t *read_allowed_hosts(struct spec_reading *rd, const struct sp
     return json_array_size(list) ? list : NULL;
 }
 
-static void read_auth(struct spec_reading *rd, const struct spec_place *at, struct auth *a)
+static void config_auth(struct spec_reading *rd, const struct spec_place *at, struct auth *a)
 {
-    struct spec_place auth = spec_inside(rd, at, "auth"), ref = spec_inside(rd, &auth, "tokenSecretRef");
+    struct spec_place auth = spec_object(rd, at, "auth"), ref = spec_object(rd, &auth, "tokenSecretRef");
 
     a->token = spec_token(rd, &ref);
-    a->allowed_hosts = read_allowed_hosts(rd, &auth);
+    a->allowed_hosts = config_allowed_hosts(rd, &auth);
 }
 
-static void read_entry(struct spec_reading *rd, const struct spec_place *at, enum spec_document document,
-                       struct source_spec *s)
+static void config_source(struct spec_reading *rd, const struct spec_place *at, enum spec_document document,
+                          struct source_spec *s)
 {
-    struct spec_place params = spec_inside(rd, at, "params"), endpoint = spec_inside(rd, at, "endpoint");
-    bool plain = json_is_string(kube_get(at->map, "query", NULL));
-    struct spec_place query = plain ? (struct spec_place){0} : spec_inside(rd, at, "query");
+    struct spec_place params = spec_object(rd, at, "params"), endpoint = spec_object(rd, at, "endpoint");
+    bool is_text = json_is_string(kube_get(at->map, "query", NULL));
+    struct spec_place query = is_text ? (struct spec_place){0} : spec_object(rd, at, "query");
 
-    s->kind = read_kind(rd, at);
+    s->kind = config_source_kind(rd, at);
     s->host = spec_string(rd, at, "host") ?: spec_string(rd, &endpoint, "host");
     s->path = spec_string(rd, at, "path") ?: spec_string(rd, &endpoint, "path");
     s->query = spec_string(rd, &params, "query")
-                   ?: (plain ? spec_string(rd, at, "query") : spec_string(rd, &query, "query"));
+                   ?: (is_text ? spec_string(rd, at, "query") : spec_string(rd, &query, "query"));
     s->range_s = spec_seconds(rd, &params, "range") ?: spec_seconds(rd, &query, "range");
     s->step_s = spec_seconds(rd, &params, "step") ?: spec_seconds(rd, &query, "step");
     if (document == DOCUMENT_SCORER)
-        read_auth(rd, at, &s->auth);
+        config_auth(rd, at, &s->auth);
 }
 
-static bool says_nothing(const struct source_spec *s)
+static bool is_empty_source(const struct source_spec *s)
 {
-    return s->kind == SOURCE_KIND_UNSAID && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
+    return s->kind == SOURCE_KIND_UNSET && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
            !s->auth.token.name && !s->auth.allowed_hosts;
 }
 
-static void read_list(struct spec_reading *rd, const struct spec_place *top, const json_t *list,
-                      enum spec_document document, struct api_config *c)
+static void config_source_list(struct spec_reading *rd, const struct spec_place *top, const json_t *list,
+                               enum spec_document document, struct api_config *c)
 {
     if (json_array_size(list) > SPEC_MAX_SOURCES) {
-        spec_note(rd, "%s%ssources: expected at most %d, got %zu", top->path, *top->path ? "." : "",
-                  SPEC_MAX_SOURCES, json_array_size(list));
+        spec_error(rd, "%s%ssources: expected at most %d, got %zu", top->path, *top->path ? "." : "",
+                   SPEC_MAX_SOURCES, json_array_size(list));
         return;
     }
     for (; c->n_sources < json_array_size(list); c->n_sources++) {
@@ -101,41 +101,41 @@ static void read_list(struct spec_reading *rd, const struct spec_place *top, con
         (void)snprintf(at.path, sizeof(at.path), "%.100s%ssources[%zu]", top->path, *top->path ? "." : "",
                        c->n_sources);
         if (json_is_object(at.map))
-            read_entry(rd, &at, document, &c->sources[c->n_sources]);
+            config_source(rd, &at, document, &c->sources[c->n_sources]);
         else
             spec_expected(rd, &at, "", "an object", at.map);
     }
 }
 
-static void read_sources(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
-                         struct api_config *c)
+static void config_sources(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
+                           struct api_config *c)
 {
     const json_t *one = kube_get(top->map, "source", NULL), *many = kube_get(top->map, "sources", NULL);
 
     if (one && many && document != DOCUMENT_STATUS) {
         const char *where = *top->path ? "spec." : "";
 
-        spec_note(rd, "%ssource and %ssources: give one", where, where);
+        spec_error(rd, "%ssource and %ssources: only one may be set", where, where);
     } else if (json_is_array(many)) {
-        read_list(rd, top, many, document, c);
+        config_source_list(rd, top, many, document, c);
     } else if (many) {
         spec_expected(rd, top, "sources", "a list", many);
     } else if (one) {
-        struct spec_place at = spec_inside(rd, top, "source");
+        struct spec_place at = spec_object(rd, top, "source");
 
-        read_entry(rd, &at, document, &c->sources[c->n_sources++]);
+        config_source(rd, &at, document, &c->sources[c->n_sources++]);
     }
-    if (c->n_sources == 1 && says_nothing(&c->sources[0]))
+    if (c->n_sources == 1 && is_empty_source(&c->sources[0]))
         c->n_sources = 0;
 }
 
-static bool is_plain(const json_t *v)
+static bool is_scalar(const json_t *v)
 {
     return json_is_number(v) || json_is_boolean(v) || kube_str(v, NULL);
 }
 
-/* What is in scoring.params besides name and interval; kept beside the document. */
-static void read_params(struct spec_reading *rd, const struct spec_place *params, struct api_config *c)
+/* The members of scoring.params other than name and interval, in an object of their own beside the document. */
+static void config_params(struct spec_reading *rd, const struct spec_place *params, struct api_config *c)
 {
     json_auto_t *others = json_object(), *owners = json_array();
     const char *key;
@@ -147,14 +147,14 @@ static void read_params(struct spec_reading *rd, const struct spec_place *params
     {
         if (strcmp(key, "name") == 0 || strcmp(key, "interval") == 0)
             continue;
-        if (!is_plain(v))
+        if (!is_scalar(v))
             spec_expected(rd, params, key, "a string, a number, true or false", v);
         else if (json_object_set(others, key, v) < 0)
             rd->no_memory = true;
     }
     if (json_object_size(others) > MAX_PARAMS)
-        spec_note(rd, "%s: expected at most %d parameters, got %zu", params->path, MAX_PARAMS,
-                  json_object_size(others));
+        spec_error(rd, "%s: expected at most %d parameters, got %zu", params->path, MAX_PARAMS,
+                   json_object_size(others));
     if (json_object_size(others) == 0)
         return;
     c->scoring.params = others;
@@ -165,11 +165,11 @@ static void read_params(struct spec_reading *rd, const struct spec_place *params
     c->owner = json_incref(owners);
 }
 
-static void read_scoring(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
-                         struct api_config *c)
+static void config_scoring(struct spec_reading *rd, const struct spec_place *top, enum spec_document document,
+                           struct api_config *c)
 {
-    struct spec_place at = spec_inside(rd, top, "scoring"), params = spec_inside(rd, &at, "params"),
-                      endpoint = spec_inside(rd, &at, "endpoint");
+    struct spec_place at = spec_object(rd, top, "scoring"), params = spec_object(rd, &at, "params"),
+                      endpoint = spec_object(rd, &at, "endpoint");
     struct scoring_spec *s = &c->scoring;
 
     s->host = spec_string(rd, &at, "host") ?: spec_string(rd, &endpoint, "host");
@@ -177,8 +177,8 @@ static void read_scoring(struct spec_reading *rd, const struct spec_place *top, 
     s->score_name = spec_string(rd, &params, "name");
     s->interval_s = spec_seconds(rd, &params, "interval");
     if (document == DOCUMENT_SCORER)
-        read_auth(rd, &at, &s->auth);
-    read_params(rd, &params, c);
+        config_auth(rd, &at, &s->auth);
+    config_params(rd, &params, c);
 }
 
 void spec_read_config(struct spec_reading *rd, struct api_config *c, json_t *owner,
@@ -187,12 +187,12 @@ void spec_read_config(struct spec_reading *rd, struct api_config *c, json_t *own
     c->owner = json_incref(owner);
     c->name = spec_string(rd, top, "name");
     c->description = spec_string(rd, top, "description");
-    read_sources(rd, top, document, c);
-    read_scoring(rd, top, document, c);
+    config_sources(rd, top, document, c);
+    config_scoring(rd, top, document, c);
 }
 
-/* What answers in place of a scoring API, such as a proxy's error, is JSON too; it says neither. */
-static void check_top(struct spec_reading *rd, const json_t *value)
+/* An error of a proxy may be JSON, too, but has neither member. */
+static void config_check_top(struct spec_reading *rd, const json_t *value)
 {
     if (!json_is_object(value)) {
         struct spec_place nowhere = {0};
@@ -200,23 +200,23 @@ static void check_top(struct spec_reading *rd, const json_t *value)
         spec_expected(rd, &nowhere, "configuration", "an object with source and scoring", value);
     } else if (!kube_get(value, "source", NULL) && !kube_get(value, "sources", NULL) &&
                !kube_get(value, "scoring", NULL)) {
-        spec_note(rd, "neither source nor scoring is there: this is no configuration");
+        spec_error(rd, "not a configuration: it has neither source nor scoring");
     }
 }
 
-static int read_value(struct api_config *ret, json_t *value, enum spec_document document,
-                      char why[SPEC_WHY_BYTES])
+static int config_read(struct api_config *ret, json_t *value, enum spec_document document,
+                       char why[SPEC_WHY_BYTES])
 {
-    struct spec_reading rd = {.said.max = SPEC_SAID_BYTES};
+    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
     CLEANUP(api_config_done) struct api_config c = {0};
     const struct spec_place top = {.map = value};
     int r;
 
-    check_top(&rd, value);
-    if (rd.said.n == 0)
+    config_check_top(&rd, value);
+    if (rd.errors.n == 0)
         spec_read_config(&rd, &c, value, &top, document);
-    r = spec_verdict(&rd, why);
-    buf_done(&rd.said);
+    r = spec_result(&rd, why);
+    buf_done(&rd.errors);
     if (r < 0)
         return r;
     *ret = c;
@@ -226,18 +226,18 @@ static int read_value(struct api_config *ret, json_t *value, enum spec_document 
 
 int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES])
 {
-    return read_value(ret, value, DOCUMENT_STATUS, why);
+    return config_read(ret, value, DOCUMENT_STATUS, why);
 }
 
 int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES])
 {
     json_auto_t *value = NULL;
-    char not_json[256];
-    int r = kube_json_parse(&value, body, not_json);
+    char error[256];
+    int r = kube_json_parse(&value, body, error);
 
     if (r == -EINVAL)
-        (void)snprintf(why, SPEC_WHY_BYTES, "%s", not_json);
-    return r < 0 ? r : read_value(ret, value, DOCUMENT_CONFIG, why);
+        (void)snprintf(why, SPEC_WHY_BYTES, "%s", error);
+    return r < 0 ? r : config_read(ret, value, DOCUMENT_CONFIG, why);
 }
 
 void api_config_done(struct api_config *c)

@@ -7,9 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void spec_note(struct spec_reading *rd, const char *fmt, ...)
+void spec_error(struct spec_reading *rd, const char *fmt, ...)
 {
-    size_t mark = rd->said.n;
+    size_t mark = rd->errors.n;
     char text[SPEC_WHY_BYTES];
     va_list ap;
     int r;
@@ -17,16 +17,16 @@ void spec_note(struct spec_reading *rd, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    r = mark ? buf_puts(&rd->said, "; ") : 0;
-    r = r ?: buf_puts(&rd->said, text);
-    /* Past the ceiling there is enough to read. */
+    r = mark ? buf_puts(&rd->errors, "; ") : 0;
+    r = r ?: buf_puts(&rd->errors, text);
+    /* Errors past the ceiling are left out. */
     if (r < 0)
-        buf_truncate(&rd->said, mark);
+        buf_truncate(&rd->errors, mark);
     if (r == -ENOMEM)
         rd->no_memory = true;
 }
 
-static void describe(const json_t *v, char out[64])
+static void spec_describe(const json_t *v, char out[64])
 {
     switch (v ? json_typeof(v) : JSON_NULL) {
     case JSON_OBJECT:
@@ -53,7 +53,7 @@ static void describe(const json_t *v, char out[64])
     }
 }
 
-static const char *dot(const struct spec_place *at, const char *key)
+static const char *spec_dot(const struct spec_place *at, const char *key)
 {
     return *at->path && *key ? "." : "";
 }
@@ -61,27 +61,27 @@ static const char *dot(const struct spec_place *at, const char *key)
 void spec_expected(struct spec_reading *rd, const struct spec_place *at, const char *key, const char *what,
                    const json_t *got)
 {
-    char there[64];
+    char kind[64];
 
-    describe(got, there);
-    spec_note(rd, "%s%s%.100s: expected %s, got %s", at->path, dot(at, key), key, what, there);
+    spec_describe(got, kind);
+    spec_error(rd, "%s%s%.100s: expected %s, got %s", at->path, spec_dot(at, key), key, what, kind);
 }
 
-int spec_verdict(const struct spec_reading *rd, char why[SPEC_WHY_BYTES])
+int spec_result(const struct spec_reading *rd, char why[SPEC_WHY_BYTES])
 {
     if (rd->no_memory)
         return -ENOMEM;
-    if (rd->said.n == 0)
+    if (rd->errors.n == 0)
         return 0;
-    text_line(why, SPEC_WHY_BYTES, buf_str(&rd->said));
+    text_line(why, SPEC_WHY_BYTES, buf_str(&rd->errors));
     return -EINVAL;
 }
 
-struct spec_place spec_inside(struct spec_reading *rd, const struct spec_place *at, const char *key)
+struct spec_place spec_object(struct spec_reading *rd, const struct spec_place *at, const char *key)
 {
     struct spec_place in = {.map = kube_get(at->map, key, NULL)};
 
-    (void)snprintf(in.path, sizeof(in.path), "%.100s%s%.50s", at->path, dot(at, key), key);
+    (void)snprintf(in.path, sizeof(in.path), "%.100s%s%.50s", at->path, spec_dot(at, key), key);
     if (in.map && !json_is_object(in.map)) {
         spec_expected(rd, at, key, "an object", in.map);
         in.map = NULL;
@@ -99,7 +99,7 @@ const char *spec_string(struct spec_reading *rd, const struct spec_place *at, co
     if (!s)
         spec_expected(rd, at, key, "a string", v);
     else if (strlen(s) != json_string_length(v))
-        spec_note(rd, "%s%s%s: expected a string without a NUL in it", at->path, dot(at, key), key);
+        spec_error(rd, "%s%s%s: expected a string without NUL characters", at->path, spec_dot(at, key), key);
     else if (*s)
         return s;
     return NULL;
@@ -118,8 +118,8 @@ int64_t spec_seconds(struct spec_reading *rd, const struct spec_place *at, const
     return 0;
 }
 
-static void note_word(struct spec_reading *rd, const struct spec_place *at, const char *key, const char *got,
-                      const char *const *words)
+static void spec_word_error(struct spec_reading *rd, const struct spec_place *at, const char *key,
+                            const char *got, const char *const *words)
 {
     BUF_AUTO(list, 256);
     BUF_AUTO(quoted, 512);
@@ -131,8 +131,8 @@ static void note_word(struct spec_reading *rd, const struct spec_place *at, cons
     if (r < 0)
         rd->no_memory = true;
     else
-        spec_note(rd, "%s%s%s: expected %.*s, got %.*s", at->path, dot(at, key), key, STR_ARG(buf_str(&list)),
-                  STR_ARG(buf_str(&quoted)));
+        spec_error(rd, "%s%s%s: expected %.*s, got %.*s", at->path, spec_dot(at, key), key,
+                   STR_ARG(buf_str(&list)), STR_ARG(buf_str(&quoted)));
 }
 
 const char *spec_word(struct spec_reading *rd, const struct spec_place *at, const char *key,
@@ -144,18 +144,16 @@ const char *spec_word(struct spec_reading *rd, const struct spec_place *at, cons
         if (str_eq_nocase(str_of(s), str_of(words[i])))
             return words[i];
     if (s)
-        note_word(rd, at, key, s, words);
+        spec_word_error(rd, at, key, s, words);
     return NULL;
 }
 
 struct token_ref spec_token(struct spec_reading *rd, const struct spec_place *at)
 {
-    static const char what[] = "name and key together";
-    size_t before = rd->said.n;
+    size_t before = rd->errors.n;
     struct token_ref ref = {.name = spec_string(rd, at, "name"), .key = spec_string(rd, at, "key")};
 
-    if (rd->said.n == before && !ref.name != !ref.key)
-        spec_expected(rd, at, ref.name ? "key" : "name", what,
-                      kube_get(at->map, ref.name ? "key" : "name", NULL));
+    if (rd->errors.n == before && !ref.name != !ref.key)
+        spec_error(rd, "%s: name and key must both be set, or both be empty", at->path);
     return ref;
 }

@@ -1,30 +1,30 @@
-/* A configuration as status.lastSyncedConfig keeps it. */
+/* Writes status.lastSyncedConfig. */
 #include "controller/hub/rules/spec.h"
 
-/* An object in the making. jansson takes a NULL for a value that could not be made. */
-struct making {
+/* An object under construction. jansson accepts NULL for a value that could not be made, and fails. */
+struct value_object {
     json_t *o;
     bool no_memory;
 };
 
-static void set(struct making *m, const char *key, json_t *value)
+static void value_set(struct value_object *m, const char *key, json_t *value)
 {
     if (json_object_set_new(m->o, key, value) < 0)
         m->no_memory = true;
 }
 
-static void set_text(struct making *m, const char *key, const char *s)
+static void value_set_string(struct value_object *m, const char *key, const char *s)
 {
-    set(m, key, json_string(cstr(s)));
+    value_set(m, key, json_string(cstr(s)));
 }
 
-static void set_said(struct making *m, const char *key, const char *s)
+static void value_set_if_any(struct value_object *m, const char *key, const char *s)
 {
     if (s)
-        set_text(m, key, s);
+        value_set_string(m, key, s);
 }
 
-static json_t *finish(struct making *m)
+static json_t *value_end(struct value_object *m)
 {
     if (!m->no_memory)
         return m->o;
@@ -34,45 +34,45 @@ static json_t *finish(struct making *m)
 
 static json_t *scoring_params(const struct scoring_spec *s)
 {
-    struct making m = {.o = json_object()};
+    struct value_object m = {.o = json_object()};
 
-    set(&m, "interval", json_integer(s->interval_s));
-    set_text(&m, "name", s->score_name);
+    value_set(&m, "interval", json_integer(s->interval_s));
+    value_set_string(&m, "name", s->score_name);
     if (s->params && json_object_update(m.o, (json_t *)(uintptr_t)s->params) < 0)
         m.no_memory = true;
-    return finish(&m);
+    return value_end(&m);
 }
 
 static json_t *scoring_value(const struct scoring_spec *s)
 {
-    struct making m = {.o = json_object()};
+    struct value_object m = {.o = json_object()};
 
-    set_said(&m, "host", s->host);
-    set(&m, "params", scoring_params(s));
-    set_text(&m, "path", s->path);
-    return finish(&m);
+    value_set_if_any(&m, "host", s->host);
+    value_set(&m, "params", scoring_params(s));
+    value_set_string(&m, "path", s->path);
+    return value_end(&m);
 }
 
 static json_t *source_params(const struct source_spec *s)
 {
-    struct making m = {.o = json_object()};
+    struct value_object m = {.o = json_object()};
 
-    set_text(&m, "query", s->query);
-    set(&m, "range", json_integer(s->range_s));
-    set(&m, "step", json_integer(s->step_s));
-    return finish(&m);
+    value_set_string(&m, "query", s->query);
+    value_set(&m, "range", json_integer(s->range_s));
+    value_set(&m, "step", json_integer(s->step_s));
+    return value_end(&m);
 }
 
 static json_t *source_value(const struct source_spec *s)
 {
-    struct making m = {.o = json_object()};
+    struct value_object m = {.o = json_object()};
 
-    set_said(&m, "host", s->host);
-    set(&m, "params", source_params(s));
-    set_text(&m, "path", s->path);
-    if (s->kind != SOURCE_KIND_UNSAID)
-        set_text(&m, "type", s->kind == SOURCE_KIND_NONE ? "None" : "Prometheus");
-    return finish(&m);
+    value_set_if_any(&m, "host", s->host);
+    value_set(&m, "params", source_params(s));
+    value_set_string(&m, "path", s->path);
+    if (s->kind != SOURCE_KIND_UNSET)
+        value_set_string(&m, "type", s->kind == SOURCE_KIND_NONE ? "None" : "Prometheus");
+    return value_end(&m);
 }
 
 static json_t *sources_value(const struct api_config *c)
@@ -90,14 +90,14 @@ static json_t *sources_value(const struct api_config *c)
 
 json_t *api_config_value(const struct api_config *c)
 {
-    struct making m = {.o = json_object()};
+    struct value_object m = {.o = json_object()};
 
-    set_text(&m, "description", c->description);
-    set_text(&m, "name", c->name);
-    set(&m, "scoring", scoring_value(&c->scoring));
-    set(&m, "source", source_value(&c->sources[0]));
-    /* The schema knows one source; a server that drops the list leaves the first. */
+    value_set_string(&m, "description", c->description);
+    value_set_string(&m, "name", c->name);
+    value_set(&m, "scoring", scoring_value(&c->scoring));
+    value_set(&m, "source", source_value(&c->sources[0]));
+    /* Another CRD may know one source only: a server that prunes the list keeps the first. */
     if (c->n_sources > 1)
-        set(&m, "sources", sources_value(c));
-    return finish(&m);
+        value_set(&m, "sources", sources_value(c));
+    return value_end(&m);
 }

@@ -1,5 +1,5 @@
-/* Looking at a cluster's ManifestWork: whether it is what work_text.h would write, what the work agent made of it, and what the cluster's agent
- * reports through it. Pure. */
+/* Reads a cluster's ManifestWork: whether it is what work_text.h would write, whether the work agent applied it, and the report of the cluster's
+ * agent in its feedback. Pure. */
 #ifndef DS_HUB_WORK_H
 #define DS_HUB_WORK_H
 
@@ -7,21 +7,19 @@
 #include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 
-/* What is there. */
 struct work_found {
     bool exists, deleting;
-    bool ours; /* has the label */
-    bool
-        frame; /* all is as work_object() has it, but for the summaries themselves; members that a server filled in do not count */
-    uint64_t hash;           /* plan_hash() of the summaries; 0 without */
-    bool applied, available; /* the work agent's conditions of its newest generation */
-    char why[256]; /* the work agent's words when the ConfigMap could not be applied; empty otherwise */
+    bool ours;     /* has the label */
+    bool frame;    /* all but the summaries is as work_object() writes it, apart from additions of servers */
+    uint64_t hash; /* plan_hash() of the summaries; 0 without */
+    bool applied, available; /* conditions of the work agent for the newest generation */
+    char why[256];           /* the work agent's error when it could not apply the ConfigMap; else empty */
 };
-/* What to ask API servers for ManifestWorks with: of the summaries the hash is enough. */
+/* For reading ManifestWorks from the API server: replaces the summaries by their hash. */
 extern const struct kube_cut work_cut;
-/* Looks at a ManifestWork as the API server gives it, cut or whole. */
+/* object: from the API server, cut or whole. */
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
-/* The text of the agent's report in the work's status feedback; p is NULL without. Points into object. */
+/* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */
 struct str work_feedback(const json_t *object);
 
 #endif

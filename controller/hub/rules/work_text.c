@@ -2,8 +2,8 @@
 
 #include "exporter/base/json.h"
 
-/* JSON as it is, and behind it a string to be escaped; p is NULL without. */
-struct part {
+/* Literal JSON, followed by a string to be quoted and escaped; p is NULL for none. */
+struct work_part {
     const char *json;
     struct str string;
 };
@@ -14,7 +14,7 @@ struct part {
 #define CONFIGMAP(name) \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":"
 
-static int put_parts(struct buf *into, const struct part *parts, size_t n)
+static int work_put_parts(struct buf *into, const struct work_part *parts, size_t n)
 {
     size_t mark = into->n;
     int r = 0;
@@ -29,36 +29,36 @@ static int put_parts(struct buf *into, const struct part *parts, size_t n)
     return r;
 }
 
-/* From the name "spec" to the end of the object around it. */
-static int put_spec(struct buf *into, const char *agent_namespace, struct str summaries)
+/* From "spec" to the end of the object. */
+static int work_put_spec(struct buf *into, const char *agent_namespace, struct str summaries)
 {
-    const struct str where = str_of(agent_namespace);
-    const struct part parts[] = {
-        {"\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), where},
+    const struct str namespace = str_of(agent_namespace);
+    const struct work_part parts[] = {
+        {"\"spec\":{\"workload\":{\"manifests\":[" CONFIGMAP(WORK_CONFIGMAP), namespace},
         {",\"labels\":{\"app.kubernetes.io/managed-by\":\"dynamic-scoring\"}},\"data\":{\"summaries\":",
          {cstr(summaries.p), summaries.n}},
-        {"}}," CONFIGMAP(WORK_STATUS), where},
+        {"}}," CONFIGMAP(WORK_STATUS), namespace},
         {"}}]},\"manifestConfigs\":[{\"resourceIdentifier\":{\"group\":\"\",\"resource\":\"configmaps\","
          "\"name\":"
          "\"" WORK_STATUS "\",\"namespace\":",
-         where},
+         namespace},
         {"},\"updateStrategy\":{\"type\":\"ReadOnly\"},\"feedbackRules\":[{\"type\":\"JSONPaths\","
          "\"jsonPaths\":"
          "[{\"name\":\"status\",\"path\":\".data.status\"}]}]}]}}",
          {0}},
     };
 
-    return put_parts(into, parts, ARRAY_SIZE(parts));
+    return work_put_parts(into, parts, ARRAY_SIZE(parts));
 }
 
-static int put_work(struct buf *into, const struct part *head, size_t n, const char *agent_namespace,
+static int work_put(struct buf *into, const struct work_part *head, size_t n, const char *agent_namespace,
                     struct str summaries)
 {
     size_t mark = into->n;
-    int r = put_parts(into, head, n);
+    int r = work_put_parts(into, head, n);
 
     if (r == 0)
-        r = put_spec(into, agent_namespace, summaries);
+        r = work_put_spec(into, agent_namespace, summaries);
     if (r < 0)
         buf_truncate(into, mark);
     return r;
@@ -66,19 +66,19 @@ static int put_work(struct buf *into, const struct part *head, size_t n, const c
 
 int work_object(struct buf *into, const char *cluster, const char *agent_namespace, struct str summaries)
 {
-    const struct part head[] = {
+    const struct work_part head[] = {
         {"{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\",\"metadata\":{"
          "\"name\":\"" WORK_NAME "\",\"namespace\":",
          str_of(cluster)},
         {"," WORK_LABELS "},", {0}},
     };
 
-    return put_work(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
+    return work_put(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
 }
 
 int work_patch(struct buf *into, const char *agent_namespace, struct str summaries)
 {
-    const struct part head[] = {{"{\"metadata\":{" WORK_LABELS "},", {0}}};
+    const struct work_part head[] = {{"{\"metadata\":{" WORK_LABELS "},", {0}}};
 
-    return put_work(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
+    return work_put(into, head, ARRAY_SIZE(head), agent_namespace, summaries);
 }

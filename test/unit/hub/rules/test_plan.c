@@ -12,6 +12,15 @@
 
 #include <cmocka.h>
 
+/* What plan_masks.c finds with its tables, by looking at every mask. */
+static bool is_masked(const struct masks *m, const char *cluster, const char *score)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (glob_match(m->list[i].cluster, cluster) && glob_match(m->list[i].score, score))
+            return true;
+    return false;
+}
+
 enum { PLENTY = 1 << 20 };
 
 static struct plan_entry entry(const char *name, const char *text)
@@ -83,7 +92,7 @@ static void test_masks(void **state)
 
         assert_text(p, g, cases[i].text);
         for (size_t k = 0; k < ARRAY_SIZE(entries); k++) {
-            bool masked = masks_match(&masks, cases[i].cluster, entries[k].score_name);
+            bool masked = is_masked(&masks, cases[i].cluster, entries[k].score_name);
             assert_int_equal(plan_group_has(g, k), !masked);
             assert_false(plan_group_lacks(p, g, k));
         }
@@ -123,7 +132,7 @@ static void test_many_groups(void **state)
 
             assert_non_null(g);
             for (size_t k = 0; k < ENTRIES; k++)
-                assert_int_equal(plan_group_has(g, k), !masks_match(&masks, clusters[i], names[k]));
+                assert_int_equal(plan_group_has(g, k), !is_masked(&masks, clusters[i], names[k]));
         }
 }
 

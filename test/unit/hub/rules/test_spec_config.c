@@ -34,7 +34,7 @@ static void reads_the_samples(void **state)
     assert_string_equal(c.name, "simple-prediction-scorer");
     assert_string_equal(c.description, "A simple prediction score for time series data");
     assert_int_equal(c.n_sources, 1);
-    assert_int_equal(c.sources[0].kind, SOURCE_KIND_UNSAID);
+    assert_int_equal(c.sources[0].kind, SOURCE_KIND_UNSET);
     assert_int_equal(c.sources[0].step_s, 30);
     assert_non_null(strstr(c.sources[0].query, "{container!=\"\", pod!=\"\"}"));
     assert_null(c.scoring.host);
@@ -68,11 +68,11 @@ static void refuses_what_is_no_configuration(void **state)
         {"{'source':{\n'host':NaN}}", "not JSON at line 2, column 10"},
         {"{} {}", "not JSON at line 1, column 4"},
         {"[]", "configuration: expected an object with source and scoring, got a list"},
-        {"{}", "neither source nor scoring is there: this is no configuration"},
-        {"{'error':'internal','name':'x'}", "neither source nor scoring is there: this is no configuration"},
-        {"{'source':null,'scoring':null}", "neither source nor scoring is there: this is no configuration"},
+        {"{}", "not a configuration: it has neither source nor scoring"},
+        {"{'error':'internal','name':'x'}", "not a configuration: it has neither source nor scoring"},
+        {"{'source':null,'scoring':null}", "not a configuration: it has neither source nor scoring"},
         {"{'source':'x'}", "source: expected an object, got a string"},
-        {"{'source':{},'sources':[]}", "source and sources: give one"},
+        {"{'source':{},'sources':[]}", "source and sources: only one may be set"},
         {"{'sources':[{'host':5}]}", "sources[0].host: expected a string, got 5"},
         {"{'source':{'type':'x'}}", "source.type: expected Prometheus or None, got \"x\""},
         {"{'scoring':{'params':{'interval':'30s'}}}",
