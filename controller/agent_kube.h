@@ -1,5 +1,6 @@
-/* The agent's Kubernetes side: scorers from a ConfigMap and tokens from Secrets of its own cluster, placement scores to the hub,
- * and a ConfigMap that says how it goes. Each API server fails on its own, and scoring goes on without either. */
+/* The agent's Kubernetes side: scorers from a ConfigMap and tokens from Secrets of its own cluster,
+ * placement scores to the hub, and a ConfigMap that says how it goes. Each API server fails on its own,
+ * and scoring goes on without either. */
 #ifndef DS_CONTROLLER_AGENT_KUBE_H
 #define DS_CONTROLLER_AGENT_KUBE_H
 
@@ -17,13 +18,14 @@ struct agent_kube_options {
     const char *configmap; /* "name" or "namespace/name" of the summaries */
 };
 
-/* Fills in what the environment says: HUB_KUBECONFIG, CLUSTER_NAME, INSTALL_NAMESPACE. True when the agent is one on Kubernetes:
- * by a kubeconfig, a namespace or a ConfigMap. */
+/* Fills in what the environment says: HUB_KUBECONFIG, CLUSTER_NAME, INSTALL_NAMESPACE. True when the agent
+ * is one on Kubernetes: by a kubeconfig, a namespace or a ConfigMap. */
 bool agent_kube_options_complete(struct agent_kube_options *o);
 /* Whether there is a cluster to read the summaries from; otherwise they are the file's. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
-/* Before the first configuration is applied. secrets: whether tokens come from Secrets, not from files. -ENOMEM. */
+/* Before the first configuration is applied. secrets: whether tokens come from Secrets, not from files.
+ * -ENOMEM. */
 MUST_USE int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o,
                             bool secrets);
 /* Before the agent is freed. Takes NULL, returns NULL. */

@@ -39,7 +39,8 @@ static struct watched *watched_free(struct watched *w)
     return NULL;
 }
 
-/* A summary must not be able to send the credentials for the hub, which lie in the same namespace, to wherever it likes. */
+/* A summary must not be able to send the credentials for the hub, which lie in the same namespace, to
+ * wherever it likes. */
 static bool is_forbidden(const char *name, const json_t *data)
 {
     struct str s = str_of(name), end = STR("-hub-kubeconfig");

@@ -1,4 +1,5 @@
-/* Tokens from Secrets of the agent's own namespace, watched by name: a Secret that changes, or comes late, takes effect at once. */
+/* Tokens from Secrets of the agent's own namespace, watched by name: a Secret that changes, or comes late,
+ * takes effect at once. */
 #ifndef DS_CONTROLLER_AGENT_SECRETS_H
 #define DS_CONTROLLER_AGENT_SECRETS_H
 

@@ -1,6 +1,7 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
 #include "controller/commands.h"
+#include "controller/signals.h"
 #include "exporter/agent/status.h"
 #include "exporter/agent/web.h"
 #include "remotewrite/sink.h"
@@ -9,13 +10,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 
 enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_PROM };
 enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30 };
 
-/* What the flags said. */
-struct flagged {
+struct agent_flags {
     struct agent_options options;
     struct agent_kube_options kube;
     bool on_kubernetes;
@@ -24,184 +23,119 @@ struct flagged {
     enum output output;
 };
 
-static const char *take_config(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->options.config_file = v;
-    return *v ? NULL : "a path";
-}
+/* ---- Flags ---- */
 
-static const char *take_cluster(void *arg, const char *v)
+static bool agent_parse_listen(void *field, const char *v, const struct flag *f)
 {
-    ((struct flagged *)arg)->options.cluster_name = v;
-    return *v ? NULL : "a name";
-}
+    struct agent_options *o = &((struct agent_flags *)field)->options;
 
-static const char *take_listen(void *arg, const char *v)
-{
-    struct agent_options *o = &((struct flagged *)arg)->options;
-
-    if (o->n_listen == CONFIG_MAX_LISTEN)
-        return "at most 16 addresses";
+    (void)f;
+    if (o->n_listen == CONFIG_MAX_LISTEN || !strrchr(v, ':'))
+        return false;
     o->listen[o->n_listen++] = v;
-    return strrchr(v, ':') ? NULL : "host:port or :port";
+    return true;
 }
 
-static const char *take_secrets(void *arg, const char *v)
+/* Without the flag the level is the file's. */
+static bool agent_parse_log_level(void *field, const char *v, const struct flag *f)
 {
-    ((struct flagged *)arg)->options.secrets_dir = v;
-    return *v ? NULL : "a folder";
+    struct agent_flags *flags = field;
+
+    (void)f;
+    flags->options.log_level = &flags->log_level;
+    return log_level_parse(str_of(v), &flags->log_level);
 }
 
-static const char *take_storage(void *arg, const char *v)
+static bool agent_parse_log_format(void *field, const char *v, const struct flag *f)
 {
-    ((struct flagged *)arg)->options.storage_path = v;
-    return *v ? NULL : "a folder";
+    struct agent_flags *flags = field;
+
+    (void)f;
+    flags->options.log_format = &flags->log_format;
+    return log_format_parse(str_of(v), &flags->log_format);
 }
 
-static const char *take_level(void *arg, const char *v)
-{
-    struct flagged *f = arg;
-
-    f->options.log_level = &f->log_level;
-    return log_level_parse(str_of(v), &f->log_level) ? NULL : "debug, info, warn or error";
-}
-
-static const char *take_format(void *arg, const char *v)
-{
-    struct flagged *f = arg;
-
-    f->options.log_format = &f->log_format;
-    return log_format_parse(str_of(v), &f->log_format) ? NULL : "logfmt or json";
-}
-
-static const char *take_once(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->options.once = flag_on(v);
-    return NULL;
-}
-
-static const char *take_output(void *arg, const char *v)
+static bool agent_parse_output(void *field, const char *v, const struct flag *f)
 {
     static const char *const words[] = {
         [OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", [OUTPUT_PROM] = "prom"};
 
+    (void)f;
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (strcmp(v, words[i]) == 0) {
-            ((struct flagged *)arg)->output = (enum output)i;
-            return NULL;
+            *(enum output *)field = (enum output)i;
+            return true;
         }
-    return "table, json or prom";
+    return false;
 }
 
-static const char *take_hub(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->kube.hub_kubeconfig = v;
-    return *v ? NULL : "a path";
-}
-
-static const char *take_managed(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->kube.managed_kubeconfig = v;
-    return *v ? NULL : "a path";
-}
-
-static const char *take_namespace(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->kube.addon_namespace = v;
-    return *v ? NULL : "a name";
-}
-
-static const char *take_addon(void *arg, const char *v)
-{
-    ((struct flagged *)arg)->kube.addon_name = v;
-    return *v ? NULL : "a name";
-}
-
-static const char *take_configmap(void *arg, const char *v)
+static bool agent_parse_configmap(void *field, const char *v, const struct flag *f)
 {
     const char *slash = strchr(v, '/');
 
-    ((struct flagged *)arg)->kube.configmap = v;
-    return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/'))) ? NULL
-                                                                                        : "[NAMESPACE/]NAME";
+    (void)f;
+    *(const char **)field = v;
+    return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/')));
 }
 
-static const struct flag flags[] = {
-    {"config.file", "FILE", "Configuration: YAML or JSON, an object or a bare list of summaries.",
-     take_config},
+#define FIELD(member) .field = offsetof(struct agent_flags, member)
+
+static const struct flag agent_flags[] = {
+    {"config.file", "FILE", "Configuration in YAML or JSON: an object, or a bare list of summaries.",
+     flag_text, FIELD(options.config_file), .expected = "a path"},
     {"cluster-name", "NAME",
-     "Name of the cluster: the ds_cluster label, the namespace on the hub. Wins over the file.",
-     take_cluster},
+     "Name of the cluster: the ds_cluster label and the namespace on the hub. Overrides the file. Default on "
+     "Kubernetes: $CLUSTER_NAME.",
+     flag_text, FIELD(options.cluster_name), .expected = "a name"},
     {"hub-kubeconfig", "FILE",
-     "Write AddOnPlacementScores to this hub. The environment's HUB_KUBECONFIG counts too, as do "
-     "CLUSTER_NAME and "
-     "INSTALL_NAMESPACE.",
-     take_hub},
-    {"managed-kubeconfig", "FILE", "The agent's own cluster. By default that of its pod.", take_managed},
+     "Kubeconfig of the hub to write AddOnPlacementScores to. Default: $HUB_KUBECONFIG.", flag_text,
+     FIELD(kube.hub_kubeconfig), .expected = "a path"},
+    {"managed-kubeconfig", "FILE",
+     "Kubeconfig of the agent's own cluster. Default: the pod's service account.", flag_text,
+     FIELD(kube.managed_kubeconfig), .expected = "a path"},
     {"addon-namespace", "NAMESPACE",
-     "Where the agent runs: its ConfigMaps and Secrets. By default that of the credentials.", take_namespace},
-    {"addon-name", "NAME", "Name of the add-on. Agents of another name leave each other's scores alone.",
-     take_addon},
+     "Namespace of the agent, its ConfigMaps and Secrets. Default: $INSTALL_NAMESPACE, then the namespace of "
+     "the credentials.",
+     flag_text, FIELD(kube.addon_namespace), .expected = "a name"},
+    {"addon-name", "NAME",
+     "Name of the add-on; agents with different names do not touch each other's scores. Default "
+     "dynamic-scoring.",
+     flag_text, FIELD(kube.addon_name), .expected = "a name"},
     {"config.configmap", "[NAMESPACE/]NAME",
-     "ConfigMap with the summaries. Default dynamic-scoring-config. They take the place of the file's.",
-     take_configmap},
-    {"web.listen-address", "ADDRESS", "Where to serve; may be repeated. Default :8080. Wins over the file.",
-     take_listen},
-    {"secrets.dir", "DIR", "Where named Secrets are: files DIR/NAME/KEY, read anew for each round.",
-     take_secrets},
-    {"storage.path", "DIR", "Where the agent may keep files over a restart.", take_storage},
-    {"log.level", "LEVEL", "debug, info, warn or error. Default info.", take_level},
-    {"log.format", "FORMAT", "logfmt or json. Default logfmt.", take_format},
-    {"once", NULL, "Run each scorer once, print what came of it, exit with 1 if any failed.", take_once},
-    {"output", "FORMAT", "With --once: table, json or prom. Default table.", take_output},
-    {NULL, NULL, NULL, NULL},
+     "ConfigMap with the summaries, which replace those of the file. Default dynamic-scoring-config.",
+     agent_parse_configmap, FIELD(kube.configmap), .expected = "[NAMESPACE/]NAME"},
+    {"web.listen-address", "ADDRESS",
+     "Address to listen on; may be repeated. Default :8080. Overrides the file.", agent_parse_listen,
+     .expected = "host:port or :port, at most 16 times"},
+    {"secrets.dir", "DIR", "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", flag_text,
+     FIELD(options.secrets_dir), .expected = "a path"},
+    {"storage.path", "DIR", "Directory for files that outlive a restart, such as the remote-write spool.",
+     flag_text, FIELD(options.storage_path), .expected = "a path"},
+    {"log.level", "LEVEL", "Log level: debug, info, warn or error. Default info.", agent_parse_log_level,
+     .expected = "debug, info, warn or error"},
+    {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", agent_parse_log_format,
+     .expected = "logfmt or json"},
+    {"once", NULL, "Run each scorer once, print the results and exit; with status 1 if any scorer failed.",
+     flag_switch, FIELD(options.once)},
+    {"output", "FORMAT", "Output of --once: table, json or prom. Default table.", agent_parse_output,
+     FIELD(output), .expected = "table, json or prom"},
+    {.name = NULL},
 };
 
-/* Signals arrive as events of the loop. */
-struct signals {
-    struct watch watch;
-    struct agent *agent;
-};
+#undef FIELD
 
-static void got_signal(struct watch *w)
+/* ---- Running ---- */
+
+static void agent_on_signal(void *arg, int number)
 {
-    struct signals *s = CONTAINER_OF(w, struct signals, watch);
-    struct signalfd_siginfo info;
+    struct agent *a = arg;
 
-    while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGHUP) {
-            if (agent_reload(s->agent, NULL) < 0)
-                log_debug("reload by SIGHUP failed");
-        } else {
-            log_info("stopping", L_STR("signal", strsignal((int)info.ssi_signo)));
-            loop_stop(agent_loop(s->agent));
-        }
+    if (number != SIGHUP) {
+        log_info("stopping", L_STR("signal", strsignal(number)));
+        loop_stop(agent_loop(a));
+    } else if (agent_reload(a, NULL) < 0) {
+        log_debug("reload on SIGHUP failed");
     }
-}
-
-/* Blocked before any thread starts, so that all of them leave the signals to the loop. */
-static int watch_signals(struct signals *s, struct agent *a)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
-    *s = (struct signals){.watch = {.fn = got_signal}, .agent = a};
-    s->watch.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (s->watch.fd < 0)
-        return -errno;
-    loop_watch_add(agent_loop(a), &s->watch);
-    return 0;
-}
-
-static void unwatch_signals(struct signals *s)
-{
-    loop_watch_remove(agent_loop(s->agent), &s->watch);
-    (void)close(s->watch.fd);
 }
 
 static unsigned terminal_width(void)
@@ -211,7 +145,7 @@ static unsigned terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static int print_once(struct agent *a, enum output output)
+static int agent_print(struct agent *a, enum output output)
 {
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
     int r = output == OUTPUT_JSON   ? status_json(a, &text)
@@ -233,14 +167,14 @@ static int print_once(struct agent *a, enum output output)
     return 0;
 }
 
-static int run_once(struct agent *a, enum output output)
+static int agent_run_once(struct agent *a, enum output output)
 {
     if (agent_scorers(a) && loop_run(agent_loop(a)) < 0)
         return 1;
-    return print_once(a, output);
+    return agent_print(a, output);
 }
 
-static int serve(struct agent *a)
+static int agent_serve(struct agent *a)
 {
     CLEANUP(cleanup_free) char *why = NULL;
     struct web *web;
@@ -261,7 +195,7 @@ static int serve(struct agent *a)
     return r < 0;
 }
 
-/* The agent with what it works for; either may be NULL. */
+/* What the agent's hooks serve; either may be NULL. */
 struct running {
     struct rw_sink *remote_write;
     struct agent_kube *kube;
@@ -306,7 +240,7 @@ static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
     return running->remote_write ? rw_sink_endpoints(running->remote_write, ret_n) : NULL;
 }
 
-static void set_hooks(struct agent *a, struct running *running)
+static void agent_install_hooks(struct agent *a, struct running *running)
 {
     const struct agent_hooks hooks = {
         .config = hook_config,
@@ -321,7 +255,7 @@ static void set_hooks(struct agent *a, struct running *running)
     agent_set_hooks(a, &hooks);
 }
 
-static void stop(struct agent *a, struct running *running)
+static void agent_stop(struct agent *a, struct running *running)
 {
     if (a)
         agent_set_hooks(a, NULL);
@@ -329,7 +263,7 @@ static void stop(struct agent *a, struct running *running)
     running->remote_write = rw_sink_stop(running->remote_write, FLUSH_MS);
 }
 
-static int run_agent(struct flagged *f)
+static int agent_run(struct agent_flags *f)
 {
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
     CLEANUP(cleanup_agent_free) struct agent *a = NULL;
@@ -342,65 +276,59 @@ static int run_agent(struct flagged *f)
     if (r == 0)
         r = agent_new(&a, loop, &f->options);
     if (r == 0)
-        r = watch_signals(&signals, a);
-    /* With --once nothing is sent: the series of a single round would end at once with stale markers. */
+        r = signals_start(&signals, loop, (const int[]){SIGHUP, SIGINT, SIGTERM, 0}, agent_on_signal, a);
+    /* --once sends nothing: the series of its one round would end with stale markers at once. */
     if (r == 0 && !f->options.once)
         r = rw_sink_new(&running.remote_write, a);
     if (r == 0 && f->on_kubernetes)
         r = agent_kube_new(&running.kube, a, &f->kube, !f->options.secrets_dir);
     if (r < 0) {
         log_error("cannot start", L_ERR(r));
-        stop(a, &running);
+        agent_stop(a, &running);
         return 1;
     }
-    set_hooks(a, &running);
+    agent_install_hooks(a, &running);
     if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
-        status = f->options.once ? run_once(a, f->output) : serve(a);
-    stop(a, &running);
-    unwatch_signals(&signals);
+        status = f->options.once ? agent_run_once(a, f->output) : agent_serve(a);
+    agent_stop(a, &running);
+    signals_stop(&signals);
     return status;
 }
 
-/* NULL, or what is missing. A single round is looked at where it is run: it needs no Kubernetes. */
-static const char *complete(struct flagged *f)
+/* Fills in what the environment says. NULL, or what is wrong with the flags together. --once needs no
+ * Kubernetes. */
+static const char *agent_complete_flags(struct agent_flags *f)
 {
     f->kube.cluster_name = f->options.cluster_name;
     f->on_kubernetes = !f->options.once && agent_kube_options_complete(&f->kube);
     if (f->on_kubernetes)
         f->options.cluster_name = f->kube.cluster_name;
     if (!f->options.config_file && !(f->on_kubernetes && agent_kube_has_cluster(&f->kube)))
-        return "expected --config.file=FILE";
+        return "missing flag: --config.file=FILE";
     if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
-        return "expected --cluster-name=NAME beside --hub-kubeconfig";
+        return "--hub-kubeconfig requires --cluster-name";
     return NULL;
 }
 
-static int run(int argc, char **argv)
+static int agent_main(int argc, char **argv)
 {
-    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
-    struct flagged f = {.log_level = LOG_LEVEL_INFO};
-    int n = rest ? flags_parse(&command_agent, argc, argv, &f, rest) : -1;
-    const char *wrong;
+    struct agent_flags f = {.log_level = LOG_LEVEL_INFO};
+    int status = flags_parse_all(&command_agent, argc, argv, &f);
+    const char *error = status < 0 ? agent_complete_flags(&f) : NULL;
 
-    if (n == -2)
-        return 0;
-    if (n < 0)
-        return EXIT_USAGE;
-    wrong = n > 0 ? "unexpected argument: " : complete(&f);
-    if (wrong) {
-        (void)fprintf(stderr, "dynamic-scoring agent: %s%s\nTry 'dynamic-scoring agent --help'.\n", wrong,
-                      n > 0 ? rest[0] : "");
-        return EXIT_USAGE;
-    }
-    /* With --once, what people read goes to stdout, and stderr is for what went wrong. */
+    if (error)
+        return flags_error(&command_agent, error, "");
+    if (status >= 0)
+        return status;
+    /* With --once the results go to stdout, and the log to stderr. */
     log_setup(f.options.log_level ? f.log_level : LOG_LEVEL_INFO, f.log_format);
-    return run_agent(&f);
+    return agent_run(&f);
 }
 
 const struct command command_agent = {
     .name = "agent",
     .arguments = "--config.file=FILE [flags]",
-    .help = "Ask sources for series, scoring APIs for scores, and serve the scores on /metrics.",
-    .flags = flags,
-    .run = run,
+    .help = "Query sources, let scoring APIs score the series, and serve the scores on /metrics.",
+    .flags = agent_flags,
+    .run = agent_main,
 };

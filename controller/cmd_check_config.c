@@ -1,13 +1,13 @@
-/* `dynamic-scoring check-config FILE`: prints everything that is wrong with a configuration. */
+/* `dynamic-scoring check-config FILE`: prints every problem of a configuration. */
 #include "controller/commands.h"
 #include "exporter/agent/config.h"
 #include "remotewrite/config.h"
 
 #include <stdio.h>
 
-static const struct flag flags[] = {{NULL, NULL, NULL, NULL}};
+static const struct flag check_flags[] = {{.name = NULL}};
 
-static int check(const char *path)
+static int check_file(const char *path)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
@@ -25,11 +25,11 @@ static int check(const char *path)
         (void)fprintf(stderr, "%s: %zu error%s\n", path, p.errors, p.errors == 1 ? "" : "s");
         return 1;
     }
-    (void)printf("%s: good, %zu scorer%s\n", path, c->summaries.n, c->summaries.n == 1 ? "" : "s");
+    (void)printf("%s: valid, %zu scorer%s\n", path, c->summaries.n, c->summaries.n == 1 ? "" : "s");
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int check_main(int argc, char **argv)
 {
     CLEANUP(cleanup_free) const char **files = calloc((size_t)argc, sizeof(*files));
     int n = files ? flags_parse(&command_check_config, argc, argv, NULL, files) : -1, status = 0;
@@ -38,12 +38,10 @@ static int run(int argc, char **argv)
         return 0;
     if (n < 0)
         return EXIT_USAGE;
-    if (n == 0) {
-        (void)fprintf(stderr, "dynamic-scoring check-config: expected a file\n");
-        return EXIT_USAGE;
-    }
+    if (n == 0)
+        return flags_error(&command_check_config, "missing argument: FILE", "");
     for (int i = 0; i < n; i++)
-        if (check(files[i]) != 0)
+        if (check_file(files[i]) != 0)
             status = 1;
     return status;
 }
@@ -51,7 +49,7 @@ static int run(int argc, char **argv)
 const struct command command_check_config = {
     .name = "check-config",
     .arguments = "FILE...",
-    .help = "Check an agent's configuration, print every problem, exit with 1 if there are errors.",
-    .flags = flags,
-    .run = run,
+    .help = "Print every problem of an agent's configuration; exit with status 1 if there are errors.",
+    .flags = check_flags,
+    .run = check_main,
 };

@@ -1,4 +1,5 @@
-/* `dynamic-scoring spool ls|verify|export PATH`: a look into what waits for remote-write endpoints. Only reads. */
+/* `dynamic-scoring spool ls|verify|export PATH`: reads what waits for remote-write endpoints, and changes
+ * nothing. */
 #include "controller/commands.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
@@ -13,16 +14,16 @@
 
 enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, PATH_BYTES = 4096 };
 
-/* What is done with each record, and what was found. */
-struct look {
-    void (*on_record)(struct look *l, const struct segment_item *item);
+/* How to read records, and the totals. */
+struct spool_scan {
+    void (*on_record)(struct spool_scan *l, const struct segment_item *item);
     bool list;
     uint64_t records, samples, damaged_bytes, damaged_places;
     int64_t first_ms, last_ms;
     bool failed;
 };
 
-static void count_record(struct look *l, const struct segment_item *item)
+static void spool_count(struct spool_scan *l, const struct segment_item *item)
 {
     if (!l->records || item->head.first_ms < l->first_ms)
         l->first_ms = item->head.first_ms;
@@ -32,13 +33,13 @@ static void count_record(struct look *l, const struct segment_item *item)
     l->samples += item->head.samples;
 }
 
-static void verify_record(struct look *l, const struct segment_item *item)
+static void spool_verify(struct spool_scan *l, const struct segment_item *item)
 {
     CLEANUP(cleanup_free) struct str *series = NULL;
     BUF_AUTO(message, BODY_MAX);
     size_t n = 0;
 
-    count_record(l, item);
+    spool_count(l, item);
     if (body_unpack(item->payload, &message) < 0 || body_series(buf_str(&message), &series, &n) < 0 ||
         n != item->head.samples) {
         l->damaged_places++;
@@ -46,18 +47,18 @@ static void verify_record(struct look *l, const struct segment_item *item)
     }
 }
 
-static void print_record(struct look *l, const struct segment_item *item)
+static void spool_print(struct spool_scan *l, const struct segment_item *item)
 {
     BUF_AUTO(text, TEXT_MAX);
 
-    count_record(l, item);
+    spool_count(l, item);
     if (body_print(item->payload, &text) < 0)
         l->failed = true;
     else if (text.n)
         (void)fwrite(text.p, 1, text.n, stdout);
 }
 
-static void look_at_bytes(struct look *l, const char *path, struct str bytes)
+static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str bytes)
 {
     struct segment_reader reader;
     struct segment_item item;
@@ -72,13 +73,13 @@ static void look_at_bytes(struct look *l, const char *path, struct str bytes)
         l->damaged_places++;
         l->damaged_bytes += item.n;
         (void)fprintf(stderr, "%s: %s at byte %zu, %zu bytes\n", path,
-                      what == SEGMENT_TORN ? "torn off" : "damaged", item.at, item.n);
+                      what == SEGMENT_TORN ? "truncated" : "damaged", item.at, item.n);
         if (what == SEGMENT_TORN)
             break;
     }
 }
 
-static void print_segment(const struct look *l, const char *path, size_t bytes)
+static void spool_print_segment(const struct spool_scan *l, const char *path, size_t bytes)
 {
     char first[32] = "-", last[32] = "-";
 
@@ -90,10 +91,10 @@ static void print_segment(const struct look *l, const char *path, size_t bytes)
                  l->records, l->samples, first, last);
 }
 
-static void look_at_file(struct look *total, const char *path)
+static void spool_scan_file(struct spool_scan *total, const char *path)
 {
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
-    struct look l = {.on_record = total->on_record, .list = total->list};
+    struct spool_scan l = {.on_record = total->on_record, .list = total->list};
     int r = file_read(path, &bytes);
 
     if (r < 0) {
@@ -101,9 +102,9 @@ static void look_at_file(struct look *total, const char *path)
         total->failed = true;
         return;
     }
-    look_at_bytes(&l, path, buf_str(&bytes));
+    spool_scan_bytes(&l, path, buf_str(&bytes));
     if (l.list)
-        print_segment(&l, path, bytes.n);
+        spool_print_segment(&l, path, bytes.n);
     total->records += l.records;
     total->samples += l.samples;
     total->damaged_places += l.damaged_places;
@@ -111,21 +112,21 @@ static void look_at_file(struct look *total, const char *path)
     total->failed = total->failed || l.failed;
 }
 
-static int is_segment(const struct dirent *d)
+static int spool_is_segment(const struct dirent *d)
 {
     size_t n = strlen(d->d_name);
 
     return n > 4 && strcmp(d->d_name + n - 4, ".seg") == 0;
 }
 
-static int is_visible(const struct dirent *d)
+static int spool_is_visible(const struct dirent *d)
 {
     return d->d_name[0] != '.';
 }
 
-/* Each entry of the folder that `filter` lets through. False when it is no folder that can be read. */
-static bool each(struct look *l, const char *dir, int (*filter)(const struct dirent *),
-                 void (*fn)(struct look *l, const char *path))
+/* Calls fn for each entry that the filter accepts. False if dir is not a readable directory. */
+static bool spool_each(struct spool_scan *l, const char *dir, int (*filter)(const struct dirent *),
+                       void (*fn)(struct spool_scan *l, const char *path))
 {
     struct dirent **list;
     int n = scandir(dir, &list, filter, alphasort);
@@ -143,13 +144,13 @@ static bool each(struct look *l, const char *dir, int (*filter)(const struct dir
     return n >= 0;
 }
 
-static void look_at_spool(struct look *l, const char *dir)
+static void spool_scan_dir(struct spool_scan *l, const char *dir)
 {
-    (void)each(l, dir, is_segment, look_at_file);
+    (void)spool_each(l, dir, spool_is_segment, spool_scan_file);
 }
 
-/* A segment, an endpoint's folder, or a whole storage path. */
-static void look_at(struct look *l, const char *path)
+/* A segment, an endpoint's directory, or a whole storage path. */
+static void spool_scan(struct spool_scan *l, const char *path)
 {
     char all[PATH_BYTES];
     struct stat st;
@@ -159,19 +160,19 @@ static void look_at(struct look *l, const char *path)
         (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
         l->failed = true;
     } else if (!S_ISDIR(st.st_mode)) {
-        look_at_file(l, path);
+        spool_scan_file(l, path);
     } else if (n < 0 || (size_t)n >= sizeof(all) || stat(all, &st) < 0 ||
-               !each(l, all, is_visible, look_at_spool)) {
-        look_at_spool(l, path);
+               !spool_each(l, all, spool_is_visible, spool_scan_dir)) {
+        spool_scan_dir(l, path);
     }
 }
 
-static const struct flag flags[] = {{NULL, NULL, NULL, NULL}};
+static const struct flag spool_flags[] = {{.name = NULL}};
 
-static int run_look(struct look *l, const char *what, const char **paths, int n)
+static int spool_run(struct spool_scan *l, const char *what, const char **paths, int n)
 {
     for (int i = 0; i < n; i++)
-        look_at(l, paths[i]);
+        spool_scan(l, paths[i]);
     if (strcmp(what, "export") != 0)
         (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
                      " bytes lost\n",
@@ -179,11 +180,11 @@ static int run_look(struct look *l, const char *what, const char **paths, int n)
     return l->failed || l->damaged_places || fflush(stdout) != 0;
 }
 
-static int run(int argc, char **argv)
+static int spool_main(int argc, char **argv)
 {
     CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
     int n = rest ? flags_parse(&command_spool, argc, argv, NULL, rest) : -1;
-    struct look l = {.on_record = count_record};
+    struct spool_scan l = {.on_record = spool_count};
 
     if (n == -2)
         return 0;
@@ -192,21 +193,19 @@ static int run(int argc, char **argv)
     if (n >= 2 && strcmp(rest[0], "ls") == 0)
         l.list = true;
     else if (n >= 2 && strcmp(rest[0], "verify") == 0)
-        l.on_record = verify_record;
+        l.on_record = spool_verify;
     else if (n >= 2 && strcmp(rest[0], "export") == 0)
-        l.on_record = print_record;
+        l.on_record = spool_print;
     else {
-        (void)fprintf(stderr, "dynamic-scoring spool: expected ls, verify or export, and a path\n"
-                              "Try 'dynamic-scoring spool --help'.\n");
-        return EXIT_USAGE;
+        return flags_error(&command_spool, "expected ls, verify or export, and a path", "");
     }
-    return run_look(&l, rest[0], rest + 1, n - 1);
+    return spool_run(&l, rest[0], rest + 1, n - 1);
 }
 
 const struct command command_spool = {
     .name = "spool",
     .arguments = "ls|verify|export PATH...",
-    .help = "Look into a remote-write spool: a segment, an endpoint's folder, or the storage path.",
-    .flags = flags,
-    .run = run,
+    .help = "Inspect a remote-write spool: a segment, an endpoint's directory, or the storage path.",
+    .flags = spool_flags,
+    .run = spool_main,
 };

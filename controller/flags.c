@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_help(const struct command *c)
+static void flags_print_help(const struct command *c)
 {
     (void)printf("usage: dynamic-scoring %s %s\n\n%s\n", c->name, c->arguments, c->help);
     if (!c->flags[0].name)
@@ -17,7 +17,7 @@ static void print_help(const struct command *c)
                      f->help);
 }
 
-static const struct flag *find_flag(const struct command *c, const char *name, size_t n)
+static const struct flag *flags_find(const struct command *c, const char *name, size_t n)
 {
     for (const struct flag *f = c->flags; f->name; f++)
         if (strlen(f->name) == n && strncmp(f->name, name, n) == 0)
@@ -25,47 +25,44 @@ static const struct flag *find_flag(const struct command *c, const char *name, s
     return NULL;
 }
 
-static int usage(const struct command *c, const char *name, int n, const char *what, const char *more)
+static int flags_refuse(const struct command *c, const char *name, size_t n, const char *what,
+                        const char *more)
 {
-    (void)fprintf(stderr, "dynamic-scoring %s: --%.*s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, n,
-                  name, what, more, c->name);
+    (void)fprintf(stderr, "dynamic-scoring %s: --%.*s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name,
+                  (int)n, name, what, more, c->name);
     return -1;
 }
 
-/* Takes the flag at argv[i]. The number of words used, or -1. */
-static int take_flag(const struct command *c, int argc, char **argv, int i, void *arg)
+/* Parses the flag at argv[i]. Returns the number of arguments used, or -1. */
+static int flags_parse_one(const struct command *c, int argc, char **argv, int i, void *options)
 {
     const char *name = argv[i] + (argv[i][1] == '-' ? 2 : 1);
     size_t n = strcspn(name, "=");
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    const struct flag *f = find_flag(c, name, n);
-    const char *wrong;
+    const struct flag *f = flags_find(c, name, n);
     int used = 1;
 
     if (!f)
-        return usage(c, name, (int)n, "no such flag", "");
+        return flags_refuse(c, name, n, "unknown flag", "");
     if (f->value && !value) {
         if (i + 1 >= argc)
-            return usage(c, name, (int)n, "expected a value: ", f->value);
+            return flags_refuse(c, name, n, "expected a value: ", f->value);
         value = argv[i + 1];
         used = 2;
     }
-    if (!f->value && !value)
-        value = "true";
-    if (!f->value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
-        return usage(c, name, (int)n, "expected true or false", "");
-    wrong = f->take(arg, value);
-    return wrong ? usage(c, name, (int)n, "expected ", wrong) : used;
+    if (!f->parse((char *)options + f->field, value ? value : "true", f))
+        return flags_refuse(c, name, n, "expected ", f->value ? f->expected : "true or false");
+    return used;
 }
 
-int flags_parse(const struct command *c, int argc, char **argv, void *arg, const char **rest)
+int flags_parse(const struct command *c, int argc, char **argv, void *options, const char **rest)
 {
     int n = 0;
 
     for (int i = 1; i < argc;) {
         int used = 1;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-help") == 0) {
-            print_help(c);
+            flags_print_help(c);
             return -2;
         }
         if (strcmp(argv[i], "--") == 0) {
@@ -74,7 +71,7 @@ int flags_parse(const struct command *c, int argc, char **argv, void *arg, const
             break;
         }
         if (argv[i][0] == '-' && argv[i][1])
-            used = take_flag(c, argc, argv, i, arg);
+            used = flags_parse_one(c, argc, argv, i, options);
         else
             rest[n++] = argv[i];
         if (used < 0)
@@ -84,27 +81,53 @@ int flags_parse(const struct command *c, int argc, char **argv, void *arg, const
     return n;
 }
 
-bool flag_on(const char *v)
+int flags_error(const struct command *c, const char *error, const char *detail)
 {
-    return strcmp(v, "true") == 0;
+    (void)fprintf(stderr, "dynamic-scoring %s: %s%s\nTry 'dynamic-scoring %s --help'.\n", c->name, error,
+                  detail, c->name);
+    return EXIT_USAGE;
 }
 
-bool flag_number(const char *v, unsigned max, unsigned *ret)
+int flags_parse_all(const struct command *c, int argc, char **argv, void *options)
+{
+    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
+    int n = rest ? flags_parse(c, argc, argv, options, rest) : -1;
+
+    if (n > 0)
+        return flags_error(c, "unexpected argument: ", rest[0]);
+    return n == -2 ? 0 : n < 0 ? EXIT_USAGE : -1;
+}
+
+bool flag_text(void *field, const char *value, const struct flag *f)
+{
+    (void)f;
+    *(const char **)field = value;
+    return *value;
+}
+
+bool flag_switch(void *field, const char *value, const struct flag *f)
+{
+    (void)f;
+    *(bool *)field = strcmp(value, "true") == 0;
+    return *(bool *)field || strcmp(value, "false") == 0;
+}
+
+bool flag_number(void *field, const char *value, const struct flag *f)
 {
     char *end;
     unsigned long n;
 
-    if (*v < '0' || *v > '9')
+    if (*value < '0' || *value > '9')
         return false;
-    n = strtoul(v, &end, 10); /* ULONG_MAX for what is larger */
-    if (*end || n < 1 || n > max)
+    n = strtoul(value, &end, 10); /* ULONG_MAX on overflow */
+    if (*end || n < 1 || n > (unsigned long)f->max)
         return false;
-    *ret = (unsigned)n;
+    *(unsigned *)field = (unsigned)n;
     return true;
 }
 
-/* One number with its unit, in milliseconds; the characters used, 0 for what is none. */
-static size_t take_piece(const char *v, double *ret)
+/* One number with its unit, in milliseconds. Returns the bytes used, 0 if invalid. */
+static size_t flag_duration_part(const char *v, double *ret)
 {
     static const char digits[] = "0123456789.";
     static const struct {
@@ -126,21 +149,21 @@ static size_t take_piece(const char *v, double *ret)
     return 0;
 }
 
-bool flag_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret)
+bool flag_duration(void *field, const char *value, const struct flag *f)
 {
     double sum = 0;
 
     do {
-        double piece;
-        size_t used = take_piece(v, &piece);
+        double part;
+        size_t used = flag_duration_part(value, &part);
 
         if (!used)
             return false;
-        sum += piece;
-        v += used;
-    } while (*v);
-    if (sum < (double)min_ms || sum > (double)max_ms)
+        sum += part;
+        value += used;
+    } while (*value);
+    if (sum < (double)f->min || sum > (double)f->max)
         return false;
-    *ret = (int64_t)(sum + 0.5);
+    *(int64_t *)field = (int64_t)(sum + 0.5);
     return true;
 }

@@ -1,4 +1,4 @@
-/* Command-line flags: `--name=value`, `--name value`, one dash or two, as Go programs take them. */
+/* Command-line flags: `--name=value`, `--name value`, one dash or two, as Go programs read them. */
 #ifndef DS_CONTROLLER_FLAGS_H
 #define DS_CONTROLLER_FLAGS_H
 
@@ -8,32 +8,43 @@
 
 struct flag {
     const char *name;  /* without dashes */
-    const char *value; /* what the help calls its value; NULL: a switch */
+    const char *value; /* the value's name in the help; NULL: a switch */
     const char *help;
-    /* Takes the value ("true" or "false" for a switch; the last one given counts). NULL when it is good, otherwise what was expected. */
-    const char *(*take)(void *arg, const char *value);
+    /* Parses the value ("true" or "false" for a switch) into the field. The last flag of a name wins.
+     * False if invalid. */
+    bool (*parse)(void *field, const char *value, const struct flag *f);
+    size_t field;         /* offset in the options given to flags_parse() */
+    const char *expected; /* what an invalid value is not, for the error: "a path" */
+    int64_t min, max;     /* of a flag_duration, in milliseconds; max alone of a flag_number */
 };
 
-/* One subcommand. */
+/* A subcommand. */
 struct command {
     const char *name, *arguments, *help;
-    const struct flag *flags;          /* ended by one without a name */
+    const struct flag *flags;          /* ends with one without a name */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
 enum { EXIT_USAGE = 2 };
 
-/* Reads flags. What is no flag is moved to rest[], which has room for argc. The number of those, or -1 after a
- * message on stderr (exit with EXIT_USAGE), or -2 when help was asked for and printed (exit with 0). */
-int flags_parse(const struct command *c, int argc, char **argv, void *arg, const char **rest);
+/* Parses flags into *options and moves the other arguments to rest[], which has room for argc. Returns
+ * their number, or -1 after an error on stderr (exit with EXIT_USAGE), or -2 after printing the help (exit
+ * with 0). */
+int flags_parse(const struct command *c, int argc, char **argv, void *options, const char **rest);
+/* Like flags_parse() for a command without other arguments. Returns -1 to go on, or the exit status. */
+int flags_parse_all(const struct command *c, int argc, char **argv, void *options);
+/* Prints the error and the hint to use --help; returns EXIT_USAGE. */
+int flags_error(const struct command *c, const char *error, const char *detail);
 
-/* ---- Values ---- */
+/* ---- Types of values: functions for struct flag's `parse` ---- */
 
-/* Of a switch. */
-bool flag_on(const char *v);
-/* A number from 1 to max. */
-bool flag_number(const char *v, unsigned max, unsigned *ret);
-/* A duration as Go writes it: 500ms, 1.5s, 1m30s. In milliseconds. */
-bool flag_duration(const char *v, int64_t min_ms, int64_t max_ms, int64_t *ret);
+/* const char *: a non-empty text, not copied. */
+bool flag_text(void *field, const char *value, const struct flag *f);
+/* bool: a switch. */
+bool flag_switch(void *field, const char *value, const struct flag *f);
+/* unsigned: from 1 to max. */
+bool flag_number(void *field, const char *value, const struct flag *f);
+/* int64_t: milliseconds, from a duration as Go writes it: 500ms, 1.5s, 1m30s. */
+bool flag_duration(void *field, const char *value, const struct flag *f);
 
 #endif

@@ -12,28 +12,28 @@
 static const struct command *const commands[] = {&command_agent, &command_controller, &command_check_config,
                                                  &command_spool};
 
-static void print_usage(FILE *to)
+static void main_print_usage(FILE *to)
 {
     (void)fprintf(to, "usage: dynamic-scoring COMMAND [flags]\n\ncommands:\n");
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         (void)fprintf(to, "  %-14s%s\n", commands[i]->name, commands[i]->help);
     (void)fprintf(to, "\n  --version     print the version\n  --help        print this\n\n"
-                      "'dynamic-scoring COMMAND --help' tells more.\n");
+                      "Use 'dynamic-scoring COMMAND --help' for the flags of a command.\n");
 }
 
-static int run(int argc, char **argv)
+static int main_run(int argc, char **argv)
 {
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         if (strcmp(argv[1], commands[i]->name) == 0)
             return commands[i]->run(argc - 1, argv + 1);
-    (void)fprintf(stderr, "dynamic-scoring: no command '%s'\n", argv[1]);
-    print_usage(stderr);
+    (void)fprintf(stderr, "dynamic-scoring: unknown command '%s'\n", argv[1]);
+    main_print_usage(stderr);
     return EXIT_USAGE;
 }
 
-/* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its own, which goes
- * back to the system when it is freed; by default the threshold would rise with the first of them and
- * the heap would keep the memory. */
+/* Bodies of many megabytes come and go with each round. With a fixed threshold each is a mapping of its
+ * own, returned to the system when freed; the default threshold would rise with the first body, and the
+ * heap would keep the memory. */
 static void tune_allocator(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     int status;
 
     if (argc < 2) {
-        print_usage(stderr);
+        main_print_usage(stderr);
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-version") == 0) {
@@ -54,16 +54,16 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        print_usage(stdout);
+        main_print_usage(stdout);
         return 0;
     }
     tune_allocator();
     (void)signal(SIGPIPE, SIG_IGN);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        (void)fprintf(stderr, "dynamic-scoring: libcurl cannot be used\n");
+        (void)fprintf(stderr, "dynamic-scoring: cannot initialize libcurl\n");
         return 1;
     }
-    status = run(argc, argv);
+    status = main_run(argc, argv);
     curl_global_cleanup();
     return status;
 }

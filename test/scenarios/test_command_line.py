@@ -14,7 +14,7 @@ from lib.process import ROOT, environment, run
     [
         ([], "usage: dynamic-scoring"),
         (["no-such-command"], "no-such-command"),
-        (["agent"], "expected --config.file=FILE"),
+        (["agent"], "missing flag: --config.file=FILE"),
         (["agent", "--no-such-flag"], "--no-such-flag"),
         (["agent", "--config.file"], "--config.file"),
         (["agent", "--config.file=f", "extra"], "unexpected argument: extra"),
@@ -23,7 +23,7 @@ from lib.process import ROOT, environment, run
         (["agent", "--config.file=f", "--output=yaml"], "table, json or prom"),
         (["agent", "--config.file=f", "--web.listen-address=8080"], "host:port or :port"),
         (["agent", "--config.file=f", "--cluster-name="], "a name"),
-        (["check-config"], "expected a file"),
+        (["check-config"], "missing argument: FILE"),
         (["check-config", "--no-such-flag"], "--no-such-flag"),
     ],
 )
@@ -55,7 +55,7 @@ NO_NAMESPACES = ("", "Upper", "a_b", "a.b", "-a", "a-", "a/b", "ü", "x" * 64, "
 @pytest.mark.parametrize(
     "flag, value, words",
     [
-        ("no-such-flag", "1", "no such flag"),
+        ("no-such-flag", "1", "unknown flag"),
         *((f, v, words) for f, words in DURATIONS.items() for v in NO_DURATIONS),
         ("health-check-interval", "999ms", DURATIONS["health-check-interval"]),
         ("health-check-interval", "24h0.1s", DURATIONS["health-check-interval"]),
@@ -206,4 +206,4 @@ def test_check_config_checks_all_files(tmp_path):
     bad.write_text("clusterName: [\n")
     ended = run(PROGRAM, "check-config", good, bad)
     assert ended.returncode == 1
-    assert f"{good}: good, 0 scorers" in ended.stdout and f"{bad}:" in ended.stderr
+    assert f"{good}: valid, 0 scorers" in ended.stdout and f"{bad}:" in ended.stderr
