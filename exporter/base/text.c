@@ -54,8 +54,8 @@ void text_line_json(char *out, size_t size, struct str raw)
 void text_http_status(char *out, size_t size, long status, struct str body)
 {
     const char *phrase = status >= 100 && status < 600 ? MHD_get_reason_phrase_for((unsigned)status) : "";
-    int n = snprintf(out, size, "HTTP %ld%s%s", status, *phrase && strcmp(phrase, "Unknown") ? " " : "",
-                     strcmp(phrase, "Unknown") ? phrase : "");
+    int n = snprintf(out, size, "HTTP %ld%s%s", status, *phrase && strcmp(phrase, "Unknown") != 0 ? " " : "",
+                     strcmp(phrase, "Unknown") != 0 ? phrase : "");
 
     body = str_trim(body);
     if (n < 0 || (size_t)n + 8 >= size || body.n == 0)
