@@ -1,13 +1,12 @@
-/* Asks one scoring API how it is, and in Full mode for its configuration, again and again: on the loop, with deadlines and ceilings, so
- * that one that hangs slows no other.
+/* Probes one scoring API for its health and, in Full mode, its configuration, periodically, on the loop. Every request has a deadline and a
+ * ceiling, so that an API that hangs slows no other.
  *
- * Health: GET <origin>/healthz, 2xx is good. Where there is no such path (404, 405, 501), or it is not for all (401, 403), configURL's own
- * answer counts. Unhealthy after so many failures in a row, healthy after so many successes; of an API that has not been judged yet the
- * first success decides.
- * Configuration: GET configURL; an answer of 2xx that makes, with the DynamicScorer, a summary that agents take and that sends no token
- * where it may not go. Anything else leaves the last good one.
- * Sooner than after an interval (1 s, doubled up to that) is asked again: for health as long as that is unknown, for a configuration that
- * failed. An unhealthy API that answers well is asked again after 1 s until it counts as healthy. */
+ * Health: GET <origin>/healthz; 2xx is a success. If the path does not exist (404, 405, 501) or needs credentials (401, 403), the answer of
+ * configURL counts instead. Thresholds of consecutive failures and successes decide, except for the first verdict, which takes one success.
+ * Configuration: GET configURL. A 2xx answer is accepted if, merged with the DynamicScorer, it makes a summary that agents accept and sends no
+ * token to a host that is not allowed. Otherwise the last good configuration stays.
+ * Retries come after 1 s, doubling up to the interval: for health while it is unknown, and for a configuration that failed. An unhealthy API
+ * that responds again is asked every second until it is healthy. */
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
 
@@ -22,61 +21,60 @@ struct probe_settings {
     int64_t interval_ms;                     /* between probes, with a jitter of a tenth */
     int64_t timeout_ms;                      /* of each request */
     unsigned unhealthy_after, healthy_after; /* >= 1 */
-    bool public_only;                        /* addresses of private ranges are refused; see http.h */
+    bool public_only;                        /* refuse private addresses; see http.h */
 };
 
 struct probe_env {
     struct loop *loop;
     struct http *http;
-    struct kube *hub;      /* for the Secrets of configAuth */
-    const char *namespace; /* of those */
+    struct kube *hub;      /* to read the Secrets of configAuth */
+    const char *namespace; /* of the Secrets */
     const char *name;      /* of the DynamicScorer */
     const struct probe_settings *settings;
 };
 
-/* One of the two things asked. `reason` is a CamelCase word for a condition, `message` says what happened in the API's own words, one line. */
+/* Health or configuration. reason: a CamelCase word for a condition. message: one line. */
 struct probe_part {
-    bool asked;        /* an attempt has ended */
-    bool ok;           /* the last one */
-    unsigned failures; /* in a row */
+    bool asked;        /* at least one attempt has ended */
+    bool ok;           /* the last attempt */
+    unsigned failures; /* consecutive */
     char reason[40], message[768];
     double seconds;
-    int64_t at_ms; /* Unix time of its end */
+    int64_t at_ms; /* Unix time of the last attempt's end */
 };
 
 struct probe_status {
     enum probe_health health;
     struct probe_part
-        probe; /* health. Reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, DNS, TooLarge, Broken, InvalidURL, Forbidden... */
+        probe; /* health; reasons: Healthy, HTTPStatus, Timeout, Unreachable, TLS, DNS, Forbidden, ... */
     struct probe_part
-        config; /* Full mode. Reasons: Synced, HTTPStatus, ..., InvalidConfig, TokenHostNotAllowed, TokenMissing */
-    struct api_config synced; /* the last good one; owner is NULL without */
-    int64_t next_ms;          /* Unix time of the next probe; 0 while one is under way */
+        config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, TokenMissing, ... */
+    struct api_config synced; /* the last good one; owner is NULL if there is none */
+    int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
 };
 
-/* Which metric-relevant thing ended; for counters. */
 enum probe_what { PROBE_HEALTH, PROBE_CONFIG };
 struct probe_callbacks {
-    /* After each attempt of either part, on the loop. May free the probe. */
+    /* Called on the loop after each attempt. May free the probe. */
     void (*ended)(void *arg, enum probe_what what, const struct probe_part *part);
     void *arg;
 };
 
-/* env and what it points to must outlive the probe. Nothing is asked before probe_start(). -ENOMEM. */
+/* What env points to must outlive the probe. Nothing is sent before probe_start(). -ENOMEM. */
 MUST_USE int probe_new(struct probe **ret, const struct probe_env *env, const struct probe_callbacks *cb);
 struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
-/* What is known from the scorer's status, while probes do not run: so that a restart of the controller, or a standby that takes over, neither
- * forgets a configuration nor calls a healthy API unknown. Takes over *synced (left empty). */
+/* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader neither forgets a configuration nor
+ * calls a healthy API unknown. Moves *synced. */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
-/* The scorer's spec, copied as far as needed (a reference to its document is kept). When what matters to the probe has changed, what is under
- * way is cancelled and a probe starts at once if probes run (after a /config that was not taken, any change matters); switching to None mode forgets the synced configuration; after
- * another configURL health and configuration stay as they are until the new API has been judged, soon. -ENOMEM. */
+/* Sets the scorer's spec, of which a reference is kept. After a relevant change (any change, if the last /config was rejected) the requests
+ * in flight are cancelled and, if started, a probe begins at once. None mode drops the synced configuration. After a change of configURL health
+ * and configuration stay until the new API has a verdict. -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
-/* The first probe comes at once, then one each interval. Does nothing when it runs. -ENOMEM. */
+/* Probes now, and then at each interval. Does nothing if already started. -ENOMEM. */
 MUST_USE int probe_start(struct probe *p);
-/* Cancels what is under way; what is known stays. */
+/* Cancels requests in flight; the status stays. */
 void probe_stop(struct probe *p);
 const struct probe_status *probe_status(const struct probe *p);
 

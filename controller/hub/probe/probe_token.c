@@ -1,104 +1,81 @@
-/* The token for configURL: a key of a Secret, read anew for each probe, so that a changed one counts at once; none is kept. */
+/* The token for configURL: a key of a Secret. It is read for each probe, so that a changed one takes effect at once; none is kept. */
 #include "controller/hub/probe/probe_internal.h"
-#include "exporter/base/secret.h"
 
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
-#include "exporter/base/buf.h"
+#include "exporter/base/secret.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-enum { MAX_SECRET_BYTES = 3 << 20, MAX_TOKEN_BYTES = 64 << 10 };
-
-static void PRINTF_LIKE(2, 3) missing(struct probe *p, const char *fmt, ...)
+void probe_token_fail(struct probe_result *r, const struct token_ref *ref, const char *fmt, ...)
 {
-    const struct token_ref *ref = &p->spec.config_token;
-    char said[512], all[1024];
+    char why[512], message[1024];
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(said, sizeof(said), fmt, args);
+    (void)vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
-    (void)snprintf(all, sizeof(all), "spec.configAuth: Secret \"%.80s\", key \"%.80s\": %s", ref->name,
-                   cstr(ref->key), said);
-    probe_config_fails(p, "TokenMissing", all);
+    (void)snprintf(message, sizeof(message), "spec.configAuth: Secret \"%.80s\", key \"%.80s\": %s",
+                   ref->name, cstr(ref->key), why);
+    probe_result_fail(r, "TokenMissing", message);
 }
 
-/* A Secret of a type was made for another use: that of a registry, a service account, a Helm release. Whoever writes DynamicScorers must not
- * be able to have it sent to wherever he likes. */
-static bool is_refused(struct probe *p, const json_t *secret)
+/* Secrets of other types have another purpose: a registry, a service account, a Helm release. Whoever may write DynamicScorers must not be
+ * able to send them to a server of their choice. */
+static bool is_allowed(const json_t *secret, const struct token_ref *ref, struct probe_result *ret_error)
 {
     const char *type = cstr(kube_str(secret, "type", NULL));
 
     if (*type && strcmp(type, "Opaque") != 0)
-        missing(p, "refused: its type is %.80s, only Opaque ones are sent", type);
+        probe_token_fail(ret_error, ref, "the Secret's type is %.80s, only Opaque is allowed", type);
     else if (kube_get(secret, "data", "kubeconfig", NULL))
-        missing(p, "refused: it holds credentials of a cluster");
+        probe_token_fail(ret_error, ref, "the Secret contains a kubeconfig, which is never sent");
     else
+        return true;
+    return false;
+}
+
+static bool token_decode(struct buf *into, const json_t *secret, const struct token_ref *ref,
+                         struct probe_result *ret_error)
+{
+    struct str value = kube_text(secret, "data", cstr(ref->key), NULL), token;
+    const char *why;
+    int r;
+
+    if (!value.p) {
+        probe_token_fail(ret_error, ref, "the Secret has no such key");
         return false;
+    }
+    r = kube_base64_decode(value, into);
+    if (r == -ENOMEM) {
+        probe_result_fail(ret_error, "OutOfMemory", "out of memory");
+        return false;
+    }
+    why = r == -EFBIG ? "longer than 65536 bytes"
+          : r < 0     ? "not valid base64"
+                      : secret_token(buf_str(into), &token);
+    if (why) {
+        probe_token_fail(ret_error, ref, "%s", why);
+        return false;
+    }
+    memmove(into->p, token.p, token.n);
+    buf_truncate(into, token.n);
     return true;
 }
 
-static void use_token(struct probe *p, struct str value)
+bool probe_token_read(struct buf *into, const struct kube_answer *a, const struct token_ref *ref,
+                      const char *namespace, struct probe_result *ret_error)
 {
-    struct str token;
-    const char *problem = secret_token(value, &token);
+    bool ok = false;
 
-    if (problem)
-        missing(p, "%s", problem);
-    else
-        probe_get_config(p, token);
-}
-
-static void use_secret(struct probe *p, const json_t *secret)
-{
-    struct str value = kube_text(secret, "data", cstr(p->spec.config_token.key), NULL);
-    SECRET_AUTO(token, MAX_TOKEN_BYTES);
-    int r;
-
-    if (is_refused(p, secret))
-        return;
-    if (!value.p) {
-        missing(p, "the Secret has no such key");
-        return;
-    }
-    r = kube_base64_decode(value, &token);
-    if (r == -ENOMEM)
-        probe_config_fails(p, "OutOfMemory", "out of memory");
-    else if (r < 0)
-        missing(p, r == -EFBIG ? "over the limit of 65536 bytes" : "not base64");
-    else
-        use_token(p, buf_str(&token));
-}
-
-static void on_secret(void *arg, struct kube_answer *a)
-{
-    struct probe *p = arg;
-
-    p->secret_call = NULL;
     if (a->verdict == KUBE_OK)
-        use_secret(p, a->object);
+        ok = is_allowed(a->object, ref, ret_error) && token_decode(into, a->object, ref, ret_error);
     else if (a->http_status == 404)
-        missing(p, "there is no such Secret in namespace %.80s", p->env.namespace);
+        probe_token_fail(ret_error, ref, "the Secret does not exist in namespace %.80s", namespace);
     else
-        missing(p, "%s", a->why);
+        probe_token_fail(ret_error, ref, "%s", a->why);
     kube_wipe_strings(kube_map(a->object, "data", NULL));
-    probe_settle(p);
-}
-
-void probe_ask_token(struct probe *p)
-{
-    const struct kube_request rq = {.method = KUBE_GET,
-                                    .resource = &kube_secrets,
-                                    .namespace = p->env.namespace,
-                                    .name = p->spec.config_token.name,
-                                    .max_answer = MAX_SECRET_BYTES,
-                                    .timeout_ms = p->env.settings->timeout_ms};
-    int r = kube_start(&p->secret_call, p->env.hub, &rq, on_secret, p);
-
-    if (r == -EINVAL)
-        missing(p, "not a name that a Secret can have");
-    else if (r < 0)
-        probe_config_fails(p, "OutOfMemory", "out of memory");
+    return ok;
 }

@@ -265,12 +265,12 @@ static void test_scoring_host(void **state)
     push(w, "/healthz", (struct fake_answer){.status = 404});
     probe_once(w);
     assert_part(&status(w)->probe, true, "Healthy",
-                "/healthz: HTTP 404 Not Found: there is no such path, but the server answers");
+                "/healthz: HTTP 404 Not Found: no such path, but the server responds");
     assert_int_equal(fake_requests(w->api), 2);
     push(w, "/healthz", (struct fake_answer){.status = 403});
     probe_once(w);
     assert_part(&status(w)->probe, true, "Healthy",
-                "HTTP 403 Forbidden: it is not for all, but the server answers");
+                "HTTP 403 Forbidden: access denied, but the server responds");
     assert_int_equal(fake_requests(w->api), 3);
     w->spec.own.scoring.host = fake_kube_text(w->f, "http://localhost:%u", fake_port(w->api));
     set(w);
@@ -288,8 +288,8 @@ static void test_no_url(void **state)
         {SYNC_NONE, NULL, "ftp://x", "spec.scoring.host: expected an http or https URL", NULL},
         {SYNC_NONE, "prom:9090", "http://x", "spec.configURL: expected an http or https URL", NULL},
         {SYNC_FULL, NULL, NULL, "neither spec.configURL nor spec.scoring.host",
-         "spec.configURL: needed when spec.configSyncMode is Full"},
-        {SYNC_FULL, "http://user:secret@127.0.0.1/config", NULL, "an http or https URL, without a user",
+         "spec.configURL: required when spec.configSyncMode is Full"},
+        {SYNC_FULL, "http://user:secret@127.0.0.1/config", NULL, "an http or https URL without a user",
          "without a user"},
         {SYNC_FULL, "x", NULL, "spec.configURL: expected an http or https URL",
          "spec.configURL: expected an http or https URL"},

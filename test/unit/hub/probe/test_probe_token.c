@@ -85,7 +85,7 @@ static void test_token_stays_with_its_host(void **state)
 #define TYPED(type)                                                       \
     {                                                                     \
         200, "{\"type\":\"" type "\",\"data\":{\"token\":\"c2VjcmV0\"}}", \
-            "refused: its type is " type ", only Opaque ones are sent"    \
+            "the Secret's type is " type ", only Opaque is allowed"       \
     }
 
 static void test_missing(void **state)
@@ -96,13 +96,13 @@ static void test_missing(void **state)
     } cases[] = {
         {404,
          "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"secrets api not found\",\"code\":404}",
-         "there is no such Secret in namespace ocm"},
+         "the Secret does not exist in namespace ocm"},
         {403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"may not get\",\"code\":403}",
          "may not get"},
         {200, "{\"kind\":\"Secret\"}", "the Secret has no such key"},
         {200, "{\"data\":{\"tok\":\"c2VjcmV0\"}}", "the Secret has no such key"},
         {200, "{\"data\":{\"token\":7}}", "the Secret has no such key"},
-        {200, "{\"data\":{\"token\":\"c2VjcmV0!\"}}", "not base64"},
+        {200, "{\"data\":{\"token\":\"c2VjcmV0!\"}}", "not valid base64"},
         {200, "{\"data\":{\"token\":\"\"}}", "empty"},
         {200, "{\"data\":{\"token\":\"Cg==\"}}", "empty"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0IHNlY3JldA==\"}}", "not a token"},
@@ -116,11 +116,11 @@ static void test_missing(void **state)
         TYPED("kubernetes.io/tls"),
         TYPED("helm.sh/release.v1"),
         TYPED("opaque"),
-        {200, "{\"type\":\"a\\nb\",\"data\":{\"token\":\"c2VjcmV0\"}}", "its type is a b, only"},
+        {200, "{\"type\":\"a\\nb\",\"data\":{\"token\":\"c2VjcmV0\"}}", "the Secret's type is a b, only"},
         {200, "{\"type\":\"Opaque\",\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
-         "refused: it holds credentials of a cluster"},
+         "the Secret contains a kubeconfig, which is never sent"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
-         "refused: it holds credentials of a cluster"},
+         "the Secret contains a kubeconfig, which is never sent"},
         {500, "boom", "boom"},
     };
     struct world *w = *state;
@@ -141,7 +141,7 @@ static void test_missing(void **state)
     w->spec.config_token.name = "a/b";
     set(w);
     probe_once(w);
-    assert_part(&status(w)->config, false, "TokenMissing", "not a name that a Secret can have");
+    assert_part(&status(w)->config, false, "TokenMissing", "not a valid name of a Secret");
     /* Of no type, as the API server takes for Opaque. */
     fake_push(w->f->server, (struct fake_answer){.body = "{\"data\":{\"token\":\"c2Vjb25k\"}}"});
     w->spec.config_token.name = "api";
@@ -161,7 +161,7 @@ static void test_large(void **state)
     text[n] = '\0';
     push_secret(w, text);
     begin(w);
-    assert_part(&status(w)->config, false, "TokenMissing", "over the limit of 65536 bytes");
+    assert_part(&status(w)->config, false, "TokenMissing", "longer than 65536 bytes");
     free(text);
 }
 
@@ -183,10 +183,10 @@ static void test_without_healthz(void **state)
         push(w, "/healthz", none);
         fake_push(w->f->server, (struct fake_answer){.status = 404, .body = "{}"});
         probe_once(w);
-        assert_part(&status(w)->probe, true, "Healthy", "there is no such path, but the server answers");
+        assert_part(&status(w)->probe, true, "Healthy", "no such path, but the server responds");
         assert_int_equal(status(w)->config.asked, i);
         if (i)
-            assert_part(&status(w)->config, false, "TokenMissing", "no such Secret");
+            assert_part(&status(w)->config, false, "TokenMissing", "the Secret does not exist");
     }
 }
 
