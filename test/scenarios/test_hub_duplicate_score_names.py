@@ -20,7 +20,7 @@ def test_both_are_told_and_the_older_wins(hub, fake, start_controller):
     hub.apply_scorer("other", full(serve(fake, "/other", "memory")))
     start_controller()
     _, _, message = hub.wait_scorer("a-younger", "UniqueScoreName", "False", "DuplicateScoreName")
-    assert "z-older" in message and "left out" in message
+    assert "z-older" in message and "not distributed" in message
     _, _, message = hub.wait_scorer("z-older", "UniqueScoreName", "False", "DuplicateScoreName")
     assert "a-younger" in message
     hub.wait_scores("c1", "cpu", "memory")
@@ -75,8 +75,8 @@ def test_two_names_of_one_object(hub, fake, start_controller):
     fake.on("/healthz", plain("ok"))
     start_controller()
     for name, words in (
-        ("older", "same-name of DynamicScorer younger, which is younger and left out"),
-        ("younger", "same_name of DynamicScorer older, which is older: this one is left out"),
+        ("older", "score name same-name of the younger DynamicScorer younger; the younger one is not distributed"),
+        ("younger", "score name same_name of the older DynamicScorer older; this one is not distributed"),
     ):
         _, _, message = hub.wait_scorer(name, "UniqueScoreName", "False", "DuplicateScoreName")
         assert "AddOnPlacementScore same-name" in message and words in message

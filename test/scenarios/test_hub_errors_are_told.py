@@ -99,7 +99,7 @@ def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
     hub.apply_scorer("s", own("other", fake.url, scoring=scoring("other", params=params)))
     _, reason, message = hub.wait_scorer("s", "Valid", "False")
     assert reason == "InvalidSpec"
-    assert "spec.scoring.params.model: expected" in message and "the spec read before stays in force" in message
+    assert "spec.scoring.params.model: expected" in message and "the last valid spec stays active" in message
     hub.add_cluster("c2")
     hub.wait_scores("c2", "cpu")
     assert hub.summaries("c1") == hub.summaries("c2") == before
@@ -132,7 +132,7 @@ def test_a_restart_does_not_take_it_away(hub, fake, start_controller, broken, re
     controller.start()
     hub.add_cluster("c2")
     hub.wait_scores("c2", "cpu")
-    wait_until(lambda: "before stays in force" in hub.scorer_condition("s", "Valid")[2], "it says so again")
+    wait_until(lambda: "stays active" in hub.scorer_condition("s", "Valid")[2], "it says so again")
     _, again, words = hub.scorer_condition("s", "Valid")
     assert again == reason and message in words
     assert hub.score_names("c1") == ["cpu"] and hub.work("c1")["metadata"]["resourceVersion"] == before

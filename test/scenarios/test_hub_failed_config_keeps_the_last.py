@@ -98,7 +98,7 @@ def test_a_spec_that_does_not_suffice_either(hub, fake, start_controller):
     assert before[0]["sourceQuery"] == "mine"
     hub.apply_scorer("s", full(url))
     _, _, message = hub.wait_scorer("s", "Valid", "False", "Incomplete")
-    assert "spec.source.params.query: missing" in message and "the one before stays in force" in message
+    assert "spec.source.params.query: missing" in message and "the last valid summary stays active" in message
     hub.wait_scorer("s", "ConfigSynced", "False", "InvalidConfig")
     assert hub.summaries("c1") == before
     assert hub.scorer_status("s")["scoreName"] == "cpu" and "lastSyncedConfig" in hub.scorer_status("s")
@@ -113,14 +113,14 @@ def test_a_spec_in_none_mode(hub, fake, start_controller):
     before = ready(hub, fake, start_controller, own("cpu", fake.url))
     hub.apply_scorer("s", own("cpu", fake.url, source=source(query=" ; ")))
     _, _, message = hub.wait_scorer("s", "Valid", "False", "Incomplete")
-    assert "spec.source.params.query" in message and "the one before stays in force" in message
+    assert "spec.source.params.query" in message and "the last valid summary stays active" in message
     hub.add_cluster("c2")
     hub.wait_scores("c2", "cpu")
     assert hub.summaries("c1") == hub.summaries("c2") == before
     # Another name is another scorer.
     hub.apply_scorer("s", own("memory", fake.url, source=source(query=" ; ")))
     hub.wait_scores("c1")
-    assert "stays in force" not in hub.wait_scorer("s", "Valid", "False")[2]
+    assert "stays active" not in hub.wait_scorer("s", "Valid", "False")[2]
 
 
 def test_a_token_that_may_not_go_there_any_more(hub, fake, start_controller):

@@ -116,7 +116,7 @@ def look_at_the_page(controller):
     for word, link, name, words in found:
         assert link == f"/cluster?name={name}"
         assert (STATES[CLUSTERS[name]][1] or "") in words
-    assert "6 of 55 clusters cannot be written" in page  # the condition Distributed
+    assert "ManifestWork not written on 6 of 55 clusters" in page  # the condition Distributed
     for word, n in collections.Counter(word for word, *_ in found).items():
         assert f"<dt>{word}</dt><dd>{n}</dd>" in page
 

@@ -100,7 +100,7 @@ def test_ready_where_it_works_somewhere(hub, fake, start_controller):
     two_that_score(hub, fake, start_controller)
     hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
     wait_counts(hub, scoring=1, failing=1)
-    words = "1 of 2 clusters cannot apply it: c2: namespaces dynamic-scoring not found"
+    words = "ManifestWork not applied on 1 of 2 clusters: c2: namespaces dynamic-scoring not found"
     for wait in (lambda *a: hub.wait_scorer("s", *a), hub.wait_config):
         wait_until(lambda w=wait: w("Distributed", "False", "ClustersFailing")[2] == words, "Distributed says why")
         wait_until(lambda w=wait: w("Ready", "True")[2] == words, "Ready says it, too")
@@ -108,7 +108,7 @@ def test_ready_where_it_works_somewhere(hub, fake, start_controller):
     wait_counts(hub, selected=3, upToDate=3, silent=1)
     assert hub.scorer_condition("s", "Ready")[0] == "True"
     hub.set_feedback("c1", report("stale"))
-    assert hub.wait_scorer("s", "Ready", "False", "ClustersFailing")[2] == "fails on 1 of 3 clusters: c1: no answer"
+    assert hub.wait_scorer("s", "Ready", "False", "ClustersFailing")[2] == "failing on 1 of 3 clusters: c1: no answer"
     hub.set_feedback("c2", None, applied=False, why="namespaces dynamic-scoring not found")
     hub.set_feedback("c3", report())
     assert hub.wait_scorer("s", "Ready", "True")[2] == words.replace("of 2", "of 3")
@@ -122,8 +122,8 @@ def test_scoring_that_comes_and_goes_is_told(hub, fake, start_controller):
         hub.wait_scorer("s", "Scoring", "False")
         hub.set_feedback("c2", report())
         hub.wait_scorer("s", "Scoring", "True")
-        told = ("Warning", "ClustersFailing", "fails on 1 of 2 clusters: c2: no answer")
+        told = ("Warning", "ClustersFailing", "failing on 1 of 2 clusters: c2: no answer")
         wait_until(lambda: hub.events("s").count(told) == n, "it is told each time")
         wait_until(
-            lambda: hub.events("s").count(("Normal", "Scoring", "scores on 2 of 2 clusters")) == n, "and that it is over"
+            lambda: hub.events("s").count(("Normal", "Scoring", "scoring on 2 of 2 clusters")) == n, "and that it is over"
         )

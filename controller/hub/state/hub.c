@@ -1,5 +1,5 @@
-/* Owns the Lease and the two timers by which many changes become one look: a new plan soon after the first of them, statuses within a second.
- * Wires all other files; state.h lists them. */
+/* Owns the Lease and the two timers by which many changes become one look: a new plan soon after the first
+ * of them, statuses within a second. Wires all other files; state.h lists them. */
 #include "controller/hub/state/hub.h"
 
 #include "controller/hub/state/hub_clusters.h"

@@ -1,7 +1,9 @@
-/* The hub's controller: DynamicScorers and the DynamicScoringConfig in, a ManifestWork for each managed cluster out, and how all of it goes into
- * their status. Level-based: each change only says what to look at again, and a relist mends what was missed.
+/* The hub's controller: DynamicScorers and the DynamicScoringConfig in, a ManifestWork for each managed
+ * cluster out, and how all of it goes into their status. Level-based: each change only says what to look at
+ * again, and a relist mends what was missed.
  *
- * Only the leader probes, writes and sends events; a standby follows the objects, so that it can take over at once. */
+ * Only the leader probes, writes and sends events; a standby follows the objects, so that it can take over
+ * at once. */
 #ifndef DS_HUB_HUB_H
 #define DS_HUB_HUB_H
 

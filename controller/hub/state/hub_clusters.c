@@ -37,8 +37,8 @@ static void cluster_free_if_gone(struct hub *h, struct hub_cluster *c)
     (void)hub_cluster_free(c);
 }
 
-/* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters cannot be watched it may also be
- * new, with a work created by another controller. */
+/* A cluster with a work only has left: its ManagedCluster would have been listed. While ManagedClusters
+ * cannot be watched it may also be new, with a work created by another controller. */
 static bool cluster_has_left(const struct hub *h, const struct hub_cluster *c)
 {
     const struct kube_watch *w = h->watches[HUB_CLUSTERS].watch;
@@ -194,7 +194,8 @@ void hub_work_set(struct hub *h, json_t *object)
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
-    /* In a large fleet there is always an agent that reports new times only: counting for each would never end. */
+    /* In a large fleet there is always an agent that reports new times only: counting for each would never
+     * end. */
     if (changed || memcmp(&before.work, &c->work, sizeof(c->work)) != 0 || before.leaving != c->leaving ||
         before.behind != c->behind || !before.failures != !c->failures ||
         !*before.write_error != !*c->write_error)

@@ -6,7 +6,8 @@
 
 /* Has the ManifestWork written if it is not as it should be. */
 void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
-/* After a write of the ManifestWork: reconciles, since the target may have changed, and frees a cluster that is gone. */
+/* After a write of the ManifestWork: reconciles, since the target may have changed, and frees a cluster
+ * that is gone. */
 void hub_cluster_written(struct hub *h, struct hub_cluster *c);
 /* Before a plan: a cluster without a ManagedCluster has left. */
 void hub_clusters_mark_left(struct hub *h);

@@ -1,5 +1,5 @@
-/* Sets the hub's gauges. Only the active controller has gauges of scorers and clusters: two replicas would report everything twice, and a
- * standby does not know it. */
+/* Sets the hub's gauges. Only the active controller has gauges of scorers and clusters: two replicas would
+ * report everything twice, and a standby does not know it. */
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"

@@ -29,8 +29,8 @@ static int plan_claim(struct owners *owners, struct hub_scorer *s)
                ?: (*s->object_name ? map_set(&owners->objects, s->object_name, s) : 0);
 }
 
-/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each failed probe would mix two scorers'
- * scores. */
+/* The older of two scorers owns the score name, healthy or not: a name that changed owners with each
+ * failed probe would mix two scorers' scores. */
 static int plan_find_duplicates(struct hub *h)
 {
     struct owners owners = {0};

@@ -15,7 +15,8 @@ static bool scorer_same_summary(const struct effective *a, const struct effectiv
            strcmp(cstr(a->score_name), cstr(b->score_name)) == 0;
 }
 
-/* Computes the effective configuration. A change schedules a plan; out of memory, everything stays as it was. */
+/* Computes the effective configuration. A change schedules a plan; out of memory, everything stays as it
+ * was. */
 static void scorer_refresh(struct hub_scorer *s)
 {
     const struct api_config *synced = &probe_status(s->probe)->synced;

@@ -55,7 +55,8 @@ static json_t *subject_status(struct hub *h, const struct subject *s)
 
 /* ---- Whether there is anything to write ---- */
 
-/* Milliseconds before new counts alone are written: during a roll-out to a large fleet they change every second. */
+/* Milliseconds before new counts alone are written: during a roll-out to a large fleet they change every
+ * second. */
 static int64_t status_counts_wait(const struct hub *h, const struct subject *s, const json_t *wanted)
 {
     int64_t pause = (int64_t)h->totals.managed * COUNTS_MS_PER_CLUSTER, since;
@@ -67,8 +68,8 @@ static int64_t status_counts_wait(const struct hub *h, const struct subject *s, 
     return since < pause && status_equal_but_counts(wanted, s->last->sent) ? pause - since : 0;
 }
 
-/* Whether the watch has yet to show our last write, so that the object's state is unknown. Only for a while: after a restore from a backup
- * versions go back. */
+/* Whether the watch has yet to show our last write, so that the object's state is unknown. Only for a
+ * while: after a restore from a backup versions go back. */
 static bool status_is_unseen(const struct hub *h, const struct subject *s)
 {
     const struct last_status *l = s->last;

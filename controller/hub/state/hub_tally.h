@@ -4,7 +4,8 @@
 
 #include "controller/hub/state/state.h"
 
-/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last time. */
+/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
+ * time. */
 void hub_tally(struct hub *h);
 /* Drops a cluster that is about to be freed. */
 void hub_tally_forget(struct hub *h, const struct hub_cluster *c);

@@ -122,8 +122,8 @@ void hub_work_observe(struct hub *h, struct hub_cluster *c, const json_t *object
         work_check_stored(c);
 }
 
-/* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. Returns how long to wait when another writer
- * keeps undoing our writes, -1 otherwise. */
+/* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. Returns how
+ * long to wait when another writer keeps undoing our writes, -1 otherwise. */
 static int64_t work_take_answer(struct hub_cluster *c, uint64_t version)
 {
     bool same = c->written_hash == c->call_hash;
@@ -165,7 +165,8 @@ static void work_on_deleted(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_NOT_FOUND)
         c->work = (struct work_found){0};
     else if (ok)
-        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end already. */
+        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end
+         * already. */
         c->work.deleting = c->work.exists;
     else
         work_set_error(c, a->why);
@@ -235,7 +236,8 @@ void hub_work_enqueue(struct hub *h, struct hub_cluster *c)
 
 int hub_works_new(struct hub *h, void (*written)(struct hub *h, struct hub_cluster *c))
 {
-    /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not delay them. */
+    /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not
+     * delay them. */
     const struct kube_queue_options o = {.work = work_reconcile,
                                          .arg = h,
                                          .max_active = ACTIVE + RESERVED_ACTIVE,

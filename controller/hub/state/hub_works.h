@@ -1,4 +1,5 @@
-/* Writes ManifestWorks by a queue of clusters, so that each waits for its own back-off only. hub_clusters.c decides what to write. */
+/* Writes ManifestWorks by a queue of clusters, so that each waits for its own back-off only.
+ * hub_clusters.c decides what to write. */
 #ifndef DS_HUB_WORKS_H
 #define DS_HUB_WORKS_H
 

@@ -61,8 +61,8 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 {
     if (c->leaving)
         return TARGET_NO_WORK;
-    /* A config that was never seen may be in another namespace: had it been deleted, its finalizer would have kept it until all works
-     * were gone. */
+    /* A config that was never seen may be in another namespace: had it been deleted, its finalizer would
+     * have kept it until all works were gone. */
     if (!hub_is_distributing(h))
         return h->config.object || h->config_gone ? TARGET_NO_WORK : TARGET_UNCHANGED;
     return c->managed && h->plan ? TARGET_WORK : TARGET_UNCHANGED;

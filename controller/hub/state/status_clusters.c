@@ -1,41 +1,43 @@
-/* Of a DynamicScorer's status what is about clusters: who has it, and what their agents say. */
+/* The part of a DynamicScorer's status that is about clusters: where it is distributed, and what agents
+ * report. */
 #include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/status_conditions.h"
 
-/* Why the scorer is to be in no cluster's summaries, whatever the clusters are; NULL when it is to. */
-static const char *not_selected(const struct hub_scorer *s)
+/* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
+static const char *clusters_not_selected(const struct hub_scorer *s)
 {
     if (!effective_usable(&s->effective))
-        return "left out: there is nothing valid to give to clusters";
+        return "not distributed: there is no valid summary";
     if (s->older)
-        return "left out: an older DynamicScorer has the same score name or AddOnPlacementScore";
+        return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
     if (hub_scorer_is_eligible(s))
         return NULL;
     return scorer_probe(s)->health == HEALTH_INACTIVE
-               ? "left out: the scoring API is not healthy"
-               : "left out: it is not known yet whether the scoring API is healthy";
+               ? "not distributed: the scoring API is unhealthy"
+               : "not distributed: it is not known yet whether the scoring API is healthy";
 }
 
-/* Why the work agent could not apply the cluster's ManifestWork; empty when it could, or has not said. */
-static const char *unapplied(const struct hub_cluster *c)
+/* Empty when the work agent has applied the ManifestWork, or not reported yet. */
+static const char *cluster_apply_error(const struct hub_cluster *c)
 {
     return c->work.applied ? "" : c->work.why;
 }
 
-static const char *unwritten(const struct hub_cluster *c)
+static const char *cluster_write_error(const struct hub_cluster *c)
 {
     return c->write_error;
 }
 
-/* Of the clusters that are to have the scorer, those with a trouble; *first in the order of their names. */
-static size_t count_trouble(const struct hub_scorer *s, const char *(*trouble)(const struct hub_cluster *),
-                            const struct hub_cluster **first)
+/* Counts the scorer's clusters with an error; *first is the first of them by name. */
+static size_t clusters_count_errors(const struct hub_scorer *s,
+                                    const char *(*error)(const struct hub_cluster *),
+                                    const struct hub_cluster **first)
 {
     const struct hub_cluster *c;
     size_t n = 0, at = 0;
 
     while ((c = map_next(&s->hub->clusters, &at))) {
-        if (!c->group || !plan_group_has(c->group, s->entry) || !*trouble(c))
+        if (!c->group || !plan_group_has(c->group, s->entry) || !*error(c))
             continue;
         n++;
         if (!*first || strcmp(c->name, (*first)->name) < 0)
@@ -44,40 +46,40 @@ static size_t count_trouble(const struct hub_scorer *s, const char *(*trouble)(c
     return n;
 }
 
-static bool set_troubled(const struct hub_scorer *s, struct status_condition *c)
+static bool clusters_set_error(const struct hub_scorer *s, struct status_condition *c)
 {
     static const struct {
-        const char *(*trouble)(const struct hub_cluster *);
+        const char *(*error)(const struct hub_cluster *);
         const char *what;
-    } troubles[] = {{unwritten, " cannot be written"}, {unapplied, " cannot apply it"}};
+    } errors[] = {{cluster_write_error, "ManifestWork not written on"},
+                  {cluster_apply_error, "ManifestWork not applied on"}};
 
-    for (size_t i = 0; i < ARRAY_SIZE(troubles) && s->tally.applied < s->tally.selected; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(errors) && s->tally.applied < s->tally.selected; i++) {
         const struct hub_cluster *first = NULL;
-        size_t n = count_trouble(s, troubles[i].trouble, &first);
+        size_t n = clusters_count_errors(s, errors[i].error, &first);
 
         if (n) {
-            condition_failing(c, "", n, s->tally.selected, troubles[i].what, first->name,
-                              troubles[i].trouble(first));
+            condition_failing(c, errors[i].what, n, s->tally.selected, first->name, errors[i].error(first));
             return true;
         }
     }
     return false;
 }
 
-static void set_reached(const struct hub_scorer *s, struct status_condition *c)
+static void clusters_set_distributed(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
 
-    if (set_troubled(s, c))
+    if (clusters_set_error(s, c))
         return;
     if (t->no_room)
         condition_set(c, TRUTH_FALSE, "NoRoom",
-                      "no room for it in the summaries of %zu cluster%s: a ManifestWork holds %d KiB",
-                      t->no_room, plural(t->no_room), WORK_MAX_BYTES / 1024);
+                      "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
+                      plural(t->no_room), WORK_MAX_BYTES / 1024);
     else if (!t->selected)
         condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
     else if (t->up_to_date < t->selected)
-        condition_set(c, TRUTH_FALSE, "Progressing", "%zu of %zu clusters have it", t->up_to_date,
+        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->selected);
     else
         condition_distributed(c, t->selected);
@@ -86,10 +88,10 @@ static void set_reached(const struct hub_scorer *s, struct status_condition *c)
 void scorer_set_distributed(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct hub *h = s->hub;
-    const char *why = not_selected(s);
+    const char *why = clusters_not_selected(s);
 
     if (!h->config.object)
-        condition_set(c, TRUTH_FALSE, "NoConfig", "there is no DynamicScoringConfig named %s in namespace %s",
+        condition_set(c, TRUTH_FALSE, "NoConfig", "no DynamicScoringConfig named %s in namespace %s",
                       HUB_CONFIG, h->o.namespace);
     else if (!hub_is_distributing(h))
         condition_set(c, TRUTH_FALSE, "ConfigDeleting", "DynamicScoringConfig %s is being deleted",
@@ -100,35 +102,35 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
     else if (why)
         condition_set(c, TRUTH_FALSE, "NotSelected", "%s", why);
     else if (!h->totals.managed)
-        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster has been accepted");
+        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (s->entry == SIZE_MAX)
-        condition_set(c, TRUTH_FALSE, "Progressing", "the summaries are being made");
+        condition_set(c, TRUTH_FALSE, "Progressing", "the summaries are being computed");
     else
-        set_reached(s, c);
+        clusters_set_distributed(s, c);
 }
 
-/* Whether it fails, and its agent says so. */
-static bool is_by_agent(enum pair_state s)
+/* Whether the failure was reported by the agent. */
+static bool clusters_is_reported(enum pair_state s)
 {
     return pair_info[s].class == PAIR_CLASS_FAILING && s != PAIR_NOT_WRITTEN && s != PAIR_NOT_APPLIED;
 }
 
-/* Sets the condition by the first cluster named whose agent says so; without one by the number alone. */
-static void set_failing(const struct hub_scorer *s, struct status_condition *c, size_t n)
+/* Names the first cluster whose agent reports a failure, if the tally names one. */
+static void clusters_set_failing(const struct hub_scorer *s, struct status_condition *c, size_t n)
 {
     const struct tally *t = &s->tally;
     char why[PAIR_REASON_BYTES] = "";
     size_t i = 0;
 
-    while (i < t->n_named && !is_by_agent(t->named[i].pair))
+    while (i < t->n_named && !clusters_is_reported(t->named[i].pair))
         i++;
     if (i < t->n_named)
         hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
-    condition_failing(c, "fails on ", n, t->selected, "", i < t->n_named ? t->named[i].cluster->name : NULL,
+    condition_failing(c, "failing on", n, t->selected, i < t->n_named ? t->named[i].cluster->name : NULL,
                       why);
 }
 
-static void set_silent(const struct hub_scorer *s, struct status_condition *c)
+static void clusters_set_silent(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
     char why[PAIR_REASON_BYTES];
@@ -137,27 +139,27 @@ static void set_silent(const struct hub_scorer *s, struct status_condition *c)
     while (i < t->n_named && pair_info[t->named[i].pair].class != PAIR_CLASS_SILENT)
         i++;
     if (i == t->n_named) {
-        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported it");
+        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported this scorer");
         return;
     }
     hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
-    condition_set(c, TRUTH_UNKNOWN, "Silent", "nothing is heard of it from %zu of %zu clusters: %s: %s",
-                  t->silent, t->selected, t->named[i].cluster->name, why);
+    condition_set(c, TRUTH_UNKNOWN, "Silent", "no news from %zu of %zu clusters: %s: %s", t->silent,
+                  t->selected, t->named[i].cluster->name, why);
 }
 
 void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
-    size_t failing = t->failing - t->unwritten - t->unapplied; /* Distributed tells of the others */
+    size_t failing = t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
 
     if (failing)
-        set_failing(s, c, failing);
+        clusters_set_failing(s, c, failing);
     else if (t->scoring)
-        condition_set(c, TRUTH_TRUE, "Scoring", "scores on %zu of %zu clusters", t->scoring, t->selected);
+        condition_set(c, TRUTH_TRUE, "Scoring", "scoring on %zu of %zu clusters", t->scoring, t->selected);
     else if (t->waiting)
-        condition_set(c, TRUTH_UNKNOWN, "Waiting", "no agent has scored yet");
+        condition_set(c, TRUTH_UNKNOWN, "Waiting", "no round has finished yet");
     else
-        set_silent(s, c);
+        clusters_set_silent(s, c);
 }
 
 static json_t *clusters_value(const struct tally *t)
@@ -169,7 +171,7 @@ static json_t *clusters_value(const struct tally *t)
                      (json_int_t)t->no_room);
 }
 
-static json_t *failing_value(const struct tally *t)
+static json_t *clusters_failing_value(const struct tally *t)
 {
     json_auto_t *list = json_array();
 
@@ -192,7 +194,8 @@ int scorer_put_clusters(const struct hub_scorer *s, json_t *status)
     int r = status_put(status, "clusters", clusters_value(&s->tally), s->object);
 
     if (r == 0)
-        r = s->tally.n_named ? status_put(status, "failingClusters", failing_value(&s->tally), s->object)
-                             : status_drop(status, "failingClusters", s->object);
+        r = s->tally.n_named
+                ? status_put(status, "failingClusters", clusters_failing_value(&s->tally), s->object)
+                : status_drop(status, "failingClusters", s->object);
     return r;
 }

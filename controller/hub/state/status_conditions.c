@@ -20,7 +20,7 @@ void condition_set(struct status_condition *c, enum truth status, const char *re
     n = vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     c->status = status;
-    /* The API server refuses an empty one, and with it the whole status. */
+    /* The API server rejects a status with an empty reason. */
     text_line(c->reason, sizeof(c->reason), str_of(*reason ? reason : "Failing"));
     text_line(c->message, sizeof(c->message), n < 0 ? STR("") : str_of(text));
 }
@@ -33,7 +33,7 @@ json_int_t status_generation(const json_t *object)
     return n;
 }
 
-static bool truth_read(const char *word, enum truth *ret)
+static bool condition_read_truth(const char *word, enum truth *ret)
 {
     for (enum truth t = 0; word && t < ARRAY_SIZE(truth_words); t++)
         if (strcmp(word, truth_words[t]) == 0) {
@@ -50,7 +50,7 @@ bool condition_resume(struct status_condition *c, const json_t *object)
     int64_t generation;
     enum truth status;
 
-    if (!reason || !message || !truth_read(kube_str(value, "status", NULL), &status) ||
+    if (!reason || !message || !condition_read_truth(kube_str(value, "status", NULL), &status) ||
         !kube_int(value, &generation, "observedGeneration", NULL) || generation != status_generation(object))
         return false;
     condition_set(c, status, reason, "%s", message);
@@ -85,7 +85,7 @@ json_t *status_line(const char *text)
     return json_string(line);
 }
 
-static int null_what_went(json_t *value, json_t *before)
+static int status_null_removed(json_t *value, json_t *before)
 {
     const char *name;
     json_t *was;
@@ -97,7 +97,7 @@ static int null_what_went(json_t *value, json_t *before)
     {
         json_t *is = json_object_get(value, name);
         if (is)
-            r = null_what_went(is, was);
+            r = status_null_removed(is, was);
         else if (!json_is_null(was))
             r = json_object_set_new(value, name, json_null());
         if (r < 0)
@@ -110,7 +110,7 @@ int status_put(json_t *status, const char *member, json_t *value, const json_t *
 {
     if (json_object_set_new(status, member, value) < 0)
         return -ENOMEM;
-    return null_what_went(value, kube_get(object, "status", member, NULL));
+    return status_null_removed(value, kube_get(object, "status", member, NULL));
 }
 
 int status_drop(json_t *status, const char *member, const json_t *object)
@@ -129,12 +129,13 @@ const char *plural(size_t n)
 
 void condition_distributed(struct status_condition *c, size_t n)
 {
-    condition_set(c, TRUTH_TRUE, "Distributed", "on %s%zu cluster%s", n == 1 ? "" : "all ", n, plural(n));
+    condition_set(c, TRUTH_TRUE, "Distributed", "distributed to %s%zu cluster%s", n == 1 ? "" : "all ", n,
+                  plural(n));
 }
 
-void condition_failing(struct status_condition *c, const char *head, size_t n, size_t of, const char *tail,
-                       const char *name, const char *why)
+void condition_failing(struct status_condition *c, const char *what, size_t n, size_t of, const char *name,
+                       const char *why)
 {
-    condition_set(c, TRUTH_FALSE, "ClustersFailing", "%s%zu of %zu clusters%s%s%s%s%s", head, n, of, tail,
+    condition_set(c, TRUTH_FALSE, "ClustersFailing", "%s %zu of %zu clusters%s%s%s%s", what, n, of,
                   name ? ": " : "", cstr(name), name && *why ? ": " : "", name ? why : "");
 }

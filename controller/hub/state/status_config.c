@@ -1,4 +1,5 @@
-/* A DynamicScoringConfig's status: how far the fleet is. Only the one named HUB_CONFIG counts; another is told so. */
+/* A DynamicScoringConfig's status: the state of the whole fleet. Only the one named HUB_CONFIG is used;
+ * others say that they are not. */
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
@@ -7,29 +8,28 @@
 enum { VALID, DISTRIBUTED, READY, CONDITIONS };
 enum { NAMED_SCORERS = 5, NAMES_BYTES = 2048 };
 
-static void set_valid(const struct hub_config *c, struct status_condition *valid)
+static void config_set_valid(const struct hub_config *c, struct status_condition *valid)
 {
     if (*c->masks_error)
         condition_set(valid, TRUTH_FALSE, "InvalidMasks", "%s; %s", c->masks_error,
-                      c->has_masks ? "the masks read before stay in force"
-                                   : "clusters keep what they have until the masks can be read");
+                      c->has_masks ? "the last valid masks stay active"
+                                   : "clusters keep their scorers until the masks are valid");
     else
         condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural(c->masks.n));
 }
 
-static void set_deleting(const struct hub *h, struct status_condition *c)
+static void config_set_deleting(const struct hub *h, struct status_condition *c)
 {
     const struct hub_totals *t = &h->totals;
     const struct hub_cluster *first = t->n_named ? t->named[0] : NULL;
 
-    condition_set(c, TRUTH_FALSE, "Deleting", "%zu ManifestWork%s still there%s%s%s%s", t->works,
-                  t->works == 1 ? " is" : "s are", first ? "; it cannot be deleted from " : "",
-                  first ? first->name : "", first && *first->write_error ? ": " : "",
-                  first ? first->write_error : "");
+    condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s",
+                  t->works, plural(t->works), first ? "; failed on " : "", first ? first->name : "",
+                  first && *first->write_error ? ": " : "", first ? first->write_error : "");
 }
 
-/* "a, b, c, d, e and 3 more" of the scorers that found no room. */
-static int put_left_out(const struct hub *h, struct buf *names)
+/* "a, b, c, d, e and 3 more": the scorers without room. */
+static int config_put_left_out(const struct hub *h, struct buf *names)
 {
     size_t n = 0;
     int r = 0;
@@ -42,63 +42,63 @@ static int put_left_out(const struct hub *h, struct buf *names)
     return r == 0 ? buf_putc(names, '\0') : r;
 }
 
-static int set_no_room(const struct hub *h, struct status_condition *c)
+static int config_set_no_room(const struct hub *h, struct status_condition *c)
 {
     BUF_AUTO(names, NAMES_BYTES);
-    int r = put_left_out(h, &names);
+    int r = config_put_left_out(h, &names);
 
     if (r < 0)
         return r;
-    condition_set(
-        c, TRUTH_FALSE, "NoRoom",
-        "a ManifestWork holds %d KiB, which leaves no room on some clusters for %zu DynamicScorer%s: %s",
-        WORK_MAX_BYTES / 1024, h->totals.left_out, plural(h->totals.left_out), names.p);
+    condition_set(c, TRUTH_FALSE, "NoRoom",
+                  "no room for %zu DynamicScorer%s in the ManifestWorks of some clusters, which hold at most "
+                  "%d KiB: %s",
+                  h->totals.left_out, plural(h->totals.left_out), WORK_MAX_BYTES / 1024, names.p);
     return 0;
 }
 
-static const char *trouble_of(const struct hub_cluster *c)
+static const char *config_cluster_error(const struct hub_cluster *c)
 {
     return *c->write_error ? c->write_error : c->work.why;
 }
 
-/* Those that cannot be written; when all can, those that cannot apply it. */
-static void set_troubled(const struct hub_totals *t, struct status_condition *c)
+/* Write errors go before apply errors. */
+static void config_set_error(const struct hub_totals *t, struct status_condition *c)
 {
     const struct hub_cluster *first = NULL;
 
     for (size_t i = 0; i < t->n_named && !first; i++)
         if (!t->failing || *t->named[i]->write_error)
             first = t->named[i];
-    condition_failing(c, "", t->failing ? t->failing : t->unapplied, t->managed,
-                      t->failing ? " cannot be written" : " cannot apply it", first ? first->name : NULL,
-                      first ? trouble_of(first) : NULL);
+    condition_failing(c, t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",
+                      t->failing ? t->failing : t->unapplied, t->managed, first ? first->name : NULL,
+                      first ? config_cluster_error(first) : NULL);
 }
 
-static int set_distributed(const struct hub *h, struct status_condition *c)
+static int config_set_distributed(const struct hub *h, struct status_condition *c)
 {
     const struct hub_totals *t = &h->totals;
 
     if (!hub_is_distributing(h))
-        set_deleting(h, c);
+        config_set_deleting(h, c);
     else if (!h->config.has_masks)
         condition_set(c, TRUTH_FALSE, "InvalidMasks",
-                      "clusters keep what they have until the masks can be read");
+                      "clusters keep their scorers until the masks are valid");
     else if (!t->managed)
-        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster has been accepted");
+        condition_set(c, TRUTH_FALSE, "NoClusters", "no ManagedCluster is accepted");
     else if (t->failing || t->unapplied)
-        set_troubled(t, c);
+        config_set_error(t, c);
     else if (t->left_out)
-        return set_no_room(h, c);
+        return config_set_no_room(h, c);
     else if (t->behind)
-        condition_set(c, TRUTH_FALSE, "Progressing", "%zu of %zu clusters are up to date", t->up_to_date,
+        condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->managed);
     else
         condition_distributed(c, t->managed);
     return 0;
 }
 
-/* It is ready when it works somewhere; Distributed says where it does not. */
-static void set_ready(const struct hub *h, struct status_condition list[CONDITIONS])
+/* Ready when it works on some cluster; Distributed names the others. */
+static void config_set_ready(const struct hub *h, struct status_condition list[CONDITIONS])
 {
     const struct status_condition *cause = NULL;
 
@@ -112,20 +112,20 @@ static void set_ready(const struct hub *h, struct status_condition list[CONDITIO
         condition_set(&list[READY], TRUTH_TRUE, "Ready", "%s", list[DISTRIBUTED].message);
 }
 
-static json_t *failing_value(const struct hub_totals *t)
+static json_t *config_failing_value(const struct hub_totals *t)
 {
     json_auto_t *list = json_array();
 
     for (size_t i = 0; i < t->n_named; i++) {
-        json_t *value =
-            json_pack("{s:s, s:o}", "name", t->named[i]->name, "error", status_line(trouble_of(t->named[i])));
+        json_t *value = json_pack("{s:s, s:o}", "name", t->named[i]->name, "error",
+                                  status_line(config_cluster_error(t->named[i])));
         if (json_array_append_new(list, value) < 0)
             return NULL;
     }
     return TAKE_PTR(list);
 }
 
-static int put_counts(const struct hub *h, json_t *status, const json_t *object)
+static int config_put_counts(const struct hub *h, json_t *status, const json_t *object)
 {
     const struct hub_totals *t = &h->totals;
     int r = status_put(status, "clusters",
@@ -145,16 +145,17 @@ static int put_counts(const struct hub *h, json_t *status, const json_t *object)
     if (r == 0)
         r = status_put(status, "summariesBytes", json_integer((json_int_t)t->largest), object);
     if (r == 0)
-        r = t->n_named ? status_put(status, "failingClusters", failing_value(t), object)
+        r = t->n_named ? status_put(status, "failingClusters", config_failing_value(t), object)
                        : status_drop(status, "failingClusters", object);
     return r;
 }
 
-static json_t *status_of_other(const struct hub_config *c, unix_ms now)
+static json_t *config_other_status(const struct hub_config *c, unix_ms now)
 {
     struct status_condition ready = {.type = "Ready"};
 
-    condition_set(&ready, TRUTH_FALSE, "NotUsed", "only the one named %s counts", HUB_CONFIG);
+    condition_set(&ready, TRUTH_FALSE, "NotUsed",
+                  "not used: the controller uses only the DynamicScoringConfig named %s", HUB_CONFIG);
     return json_pack("{s:I, s:o}", "observedGeneration", status_generation(c->object), "conditions",
                      conditions_value(&ready, 1, c->object, &c->last_status, now));
 }
@@ -166,13 +167,13 @@ json_t *status_of_config(const struct hub *h, const struct hub_config *c, unix_m
     json_auto_t *status = NULL;
 
     if (c != &h->config)
-        return status_of_other(c, now);
-    set_valid(c, &list[VALID]);
-    if (set_distributed(h, &list[DISTRIBUTED]) < 0)
+        return config_other_status(c, now);
+    config_set_valid(c, &list[VALID]);
+    if (config_set_distributed(h, &list[DISTRIBUTED]) < 0)
         return NULL;
-    set_ready(h, list);
+    config_set_ready(h, list);
     status = json_pack("{s:I}", "observedGeneration", status_generation(c->object));
-    if (!status || put_counts(h, status, c->object) < 0 ||
+    if (!status || config_put_counts(h, status, c->object) < 0 ||
         status_put(status, "conditions", conditions_value(list, CONDITIONS, c->object, &c->last_status, now),
                    c->object) < 0)
         return NULL;

@@ -1,5 +1,5 @@
-/* Events for what changes in conditions, each time that it does: a fleet that is rolled out is no news, nor is what is seen again after a
- * restart. */
+/* Events for transitions of conditions. The progress of a roll-out is none, nor is what an earlier process
+ * has seen. */
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
@@ -7,14 +7,14 @@
 
 static const struct {
     const char *type;
-    bool from_unknown; /* that it has turned out well is worth telling even when nothing was wrong before */
-} told[] = {
+    bool from_unknown; /* Unknown → True is a transition, too */
+} sources[] = {
     {"Healthy", true},          {"ConfigSynced", true}, {"Valid", false},
     {"UniqueScoreName", false}, {"Scoring", false},     {"Ready", true},
 };
 
-/* Reasons of conditions that come and go by themselves, as clusters and scorers do. */
-static bool passing(const json_t *condition)
+/* Reasons that come and go without anyone's doing. */
+static bool event_is_transient(const json_t *condition)
 {
     static const char *const reasons[] = {"Progressing", "NotSelected", "NotNeeded", "Deleting"};
     const char *reason = cstr(kube_str(condition, "reason", NULL));
@@ -25,24 +25,24 @@ static bool passing(const json_t *condition)
     return false;
 }
 
-static bool worth_telling(const json_t *was, const json_t *is, bool from_unknown)
+static bool event_is_due(const json_t *was, const json_t *is, bool from_unknown)
 {
-    if (passing(is))
+    if (event_is_transient(is))
         return false;
     if (kube_condition_is(is, "False"))
         return !kube_condition_is(was, "False");
-    if (!kube_condition_is(is, "True") || passing(was))
+    if (!kube_condition_is(is, "True") || event_is_transient(was))
         return false;
     return kube_condition_is(was, "False") || (from_unknown && kube_condition_is(was, "Unknown"));
 }
 
-static bool same_words(const json_t *a, const json_t *b)
+static bool event_same_text(const json_t *a, const json_t *b)
 {
     return strcmp(cstr(kube_str(a, "reason", NULL)), cstr(kube_str(b, "reason", NULL))) == 0 &&
            strcmp(cstr(kube_str(a, "message", NULL)), cstr(kube_str(b, "message", NULL))) == 0;
 }
 
-static void tell(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
+static void event_send(struct kube_events *e, const json_t *object, const char *kind, const json_t *condition)
 {
     kube_events_add(e, &(const struct kube_event){.about = object,
                                                   .api_version = HUB_API,
@@ -56,18 +56,18 @@ static void tell(struct kube_events *e, const json_t *object, const char *kind, 
 void status_events(struct kube_events *e, const json_t *object, const char *kind, const json_t *before,
                    const json_t *after)
 {
-    const json_t *news[ARRAY_SIZE(told)];
+    const json_t *news[ARRAY_SIZE(sources)];
     size_t n = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-        const json_t *is = kube_condition(after, told[i].type);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        const json_t *is = kube_condition(after, sources[i].type);
         size_t k = 0;
 
-        if (!worth_telling(kube_condition(before, told[i].type), is, told[i].from_unknown))
+        if (!event_is_due(kube_condition(before, sources[i].type), is, sources[i].from_unknown))
             continue;
-        while (k < n && !same_words(news[k], is)) /* Ready often says what another one says */
+        while (k < n && !event_same_text(news[k], is)) /* Ready often repeats another condition */
             k++;
         if (k == n)
-            tell(e, object, kind, news[n++] = is);
+            event_send(e, object, kind, news[n++] = is);
     }
 }

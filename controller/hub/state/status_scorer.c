@@ -1,4 +1,5 @@
-/* A DynamicScorer's status, from what is known of it now. Each condition says one thing; Ready whether it works somewhere. */
+/* A DynamicScorer's status. Each condition covers one aspect; Ready says whether the scorer works on some
+ * cluster. */
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 
@@ -12,57 +13,57 @@ static const char *const types[CONDITIONS] = {
     [SCORING] = "Scoring", [DISTRIBUTED] = "Distributed", [READY] = "Ready",
 };
 
-static void set_inactive(const struct hub_scorer *s, const struct probe_part *p, struct status_condition *c)
+static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_part *p,
+                                struct status_condition *c)
 {
-    const char *kept = s->hub->o.keep_unhealthy ? "; clusters keep it all the same" : "";
+    const char *kept = s->hub->o.keep_unhealthy ? "; still distributed, as --keep-unhealthy is set" : "";
 
     if (p->asked && p->ok)
         condition_set(c, TRUTH_FALSE, "Recovering",
-                      "the scoring API answers again; it takes %u successes in a row%s",
+                      "the scoring API responds again; healthy after %u consecutive successes%s",
                       s->hub->o.probe.healthy_after, kept);
     else if (p->asked)
         condition_set(c, TRUTH_FALSE, p->reason, "%s%s", p->message, kept);
     else if (!condition_resume(c, s->object) || c->status != TRUTH_FALSE)
-        condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was not healthy when it was asked last%s",
-                      kept);
+        condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
 }
 
-static void set_healthy(const struct hub_scorer *s, struct status_condition *c)
+static void scorer_set_healthy(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct probe_status *p = scorer_probe(s);
 
     if (p->health == HEALTH_INACTIVE)
-        set_inactive(s, &p->probe, c);
+        scorer_set_inactive(s, &p->probe, c);
     else if (p->health == HEALTH_ACTIVE && p->probe.asked && !p->probe.ok)
         condition_set(c, TRUTH_TRUE, "Healthy",
-                      "the scoring API did not answer well; %u failures in a row count: %s",
+                      "the last probe failed; unhealthy after %u consecutive failures: %s",
                       s->hub->o.probe.unhealthy_after, p->probe.message);
     else if (p->health == HEALTH_ACTIVE)
-        condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API answers");
+        condition_set(c, TRUTH_TRUE, "Healthy", "the scoring API responds");
     else if (p->probe.asked)
         condition_set(c, TRUTH_UNKNOWN, p->probe.reason, "%s", p->probe.message);
     else
-        condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been asked yet");
+        condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
 }
 
-static void set_synced(const struct hub_scorer *s, struct status_condition *c)
+static void scorer_set_synced(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct probe_status *p = scorer_probe(s);
 
     if (s->has_spec && s->spec.mode == SYNC_NONE)
         condition_set(c, TRUTH_TRUE, "NotNeeded", "configSyncMode is None");
     else if (p->config.asked && p->config.ok)
-        condition_set(c, TRUTH_TRUE, "Synced", "the configuration is the scoring API's own");
+        condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API");
     else if (p->config.asked)
         condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
-                      p->synced.owner ? "the configuration read before stays in force"
-                                      : "none has been read yet");
+                      p->synced.owner ? "the last valid configuration stays active"
+                                      : "no configuration has been read yet");
     else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
         condition_set(c, TRUTH_UNKNOWN, "NotAsked",
-                      "the scoring API has not been asked for its configuration yet");
+                      "the configuration has not been read from the scoring API yet");
 }
 
-static void set_valid(const struct hub_scorer *s, struct status_condition *c)
+static void scorer_set_valid(const struct hub_scorer *s, struct status_condition *c)
 {
     static const struct {
         const char *reason;
@@ -77,51 +78,53 @@ static void set_valid(const struct hub_scorer *s, struct status_condition *c)
 
     if (*s->spec_error || !s->has_spec)
         condition_set(c, TRUTH_FALSE, "InvalidSpec", "%s%s", s->spec_error,
-                      s->has_spec                       ? "; the spec read before stays in force"
-                      : effective_usable(&s->effective) ? "; what clusters were given before stays in force"
+                      s->has_spec                       ? "; the last valid spec stays active"
+                      : effective_usable(&s->effective) ? "; the last valid summary stays active"
                                                         : "");
     else
         condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
                       reason != EFFECTIVE_OK  ? s->effective.why
-                      : *s->effective.warning ? "clusters can be given it, but will fail with it: "
-                                              : "clusters can be given it",
+                      : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
+                                              : "the summary is valid",
                       reason == EFFECTIVE_OK ? s->effective.warning : "",
-                      s->effective.kept ? "; the one before stays in force" : "");
+                      s->effective.kept ? "; the last valid summary stays active" : "");
 }
 
-/* Two score names that lead to one object. */
-static void set_same_object(const struct hub_scorer *s, struct status_condition *c)
+/* Two score names that map to one object. */
+static void scorer_set_same_object(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct hub_scorer *other = s->older ?: s->younger;
 
     condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
-                  "score name %.256s leads to AddOnPlacementScore %s, as does %.256s of DynamicScorer %s, %s",
+                  "score name %.256s maps to AddOnPlacementScore %s, as does score name %.256s of the %s "
+                  "DynamicScorer %s; %s is not distributed",
                   cstr(s->effective.score_name), s->object_name, cstr(other->effective.score_name),
-                  other->name,
-                  s->older ? "which is older: this one is left out" : "which is younger and left out");
+                  s->older ? "older" : "younger", other->name, s->older ? "this one" : "the younger one");
 }
 
-static void set_unique(const struct hub_scorer *s, struct status_condition *c)
+static void scorer_set_unique(const struct hub_scorer *s, struct status_condition *c)
 {
     if (hub_scorer_shares_object(s))
-        set_same_object(s, c);
+        scorer_set_same_object(s, c);
     else if (s->older)
         condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
-                      "score name %s belongs to DynamicScorer %s, which is older: this one is left out",
+                      "score name %s belongs to the older DynamicScorer %s; this one is not distributed",
                       cstr(s->effective.score_name), s->older->name);
     else if (s->younger)
         condition_set(c, TRUTH_FALSE, "DuplicateScoreName",
-                      "DynamicScorer %s has the same score name, %s, and is left out", s->younger->name,
-                      cstr(s->effective.score_name));
+                      "score name %s is also used by the younger DynamicScorer %s, which is not distributed",
+                      cstr(s->effective.score_name), s->younger->name);
     else if (!s->effective.score_name)
         condition_set(c, TRUTH_UNKNOWN, "NoScoreName", "the score name is not known yet");
     else
-        condition_set(c, TRUTH_TRUE, "Unique", "no other DynamicScorer has score name %s",
+        condition_set(c, TRUTH_TRUE, "Unique", "no other DynamicScorer uses score name %s",
                       s->effective.score_name);
 }
 
-/* The condition that keeps the scorer from working anywhere; NULL when none does. What is wrong goes before what is not known. */
-static const struct status_condition *in_the_way(const struct tally *t, const struct status_condition list[])
+/* The condition that keeps the scorer from working on any cluster; NULL when none does. False goes before
+ * Unknown. */
+static const struct status_condition *scorer_blocking_condition(const struct tally *t,
+                                                                const struct status_condition list[])
 {
     if (list[VALID].status == TRUTH_FALSE)
         return &list[VALID];
@@ -138,10 +141,10 @@ static const struct status_condition *in_the_way(const struct tally *t, const st
     return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
 }
 
-static void set_ready(const struct tally *t, const struct status_condition list[],
-                      struct status_condition *ready)
+static void scorer_set_ready(const struct tally *t, const struct status_condition list[],
+                             struct status_condition *ready)
 {
-    const struct status_condition *cause = in_the_way(t, list);
+    const struct status_condition *cause = scorer_blocking_condition(t, list);
     bool partly = list[DISTRIBUTED].status == TRUTH_TRUE && list[SCORING].status == TRUTH_FALSE;
 
     if (cause)
@@ -150,29 +153,29 @@ static void set_ready(const struct tally *t, const struct status_condition list[
         condition_set(ready, TRUTH_TRUE, "Ready", "%s", list[partly ? SCORING : DISTRIBUTED].message);
 }
 
-static void set_conditions(const struct hub_scorer *s, struct status_condition list[CONDITIONS])
+static void scorer_set_conditions(const struct hub_scorer *s, struct status_condition list[CONDITIONS])
 {
     for (size_t i = 0; i < CONDITIONS; i++)
         list[i].type = types[i];
-    set_healthy(s, &list[HEALTHY]);
-    set_synced(s, &list[SYNCED]);
-    set_valid(s, &list[VALID]);
-    set_unique(s, &list[UNIQUE]);
+    scorer_set_healthy(s, &list[HEALTHY]);
+    scorer_set_synced(s, &list[SYNCED]);
+    scorer_set_valid(s, &list[VALID]);
+    scorer_set_unique(s, &list[UNIQUE]);
     scorer_set_distributed(s, &list[DISTRIBUTED]);
     scorer_set_scoring(s, &list[SCORING]);
-    set_ready(&s->tally, list, &list[READY]);
+    scorer_set_ready(&s->tally, list, &list[READY]);
 }
 
 bool status_scorer_ready(const struct hub_scorer *s)
 {
     struct status_condition list[CONDITIONS];
 
-    set_conditions(s, list);
+    scorer_set_conditions(s, list);
     return list[READY].status == TRUTH_TRUE;
 }
 
-/* Members that tell what is in force. */
-static int put_config(const struct hub_scorer *s, json_t *status)
+/* The members that describe the active configuration. */
+static int scorer_put_config(const struct hub_scorer *s, json_t *status)
 {
     static const char *const sources[] = {[CONFIG_FROM_SPEC] = "Spec", [CONFIG_FROM_API] = "API"};
     const struct probe_status *p = scorer_probe(s);
@@ -203,8 +206,8 @@ json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
     json_auto_t *status = json_pack("{s:s, s:I}", "healthStatus", health[scorer_probe(s)->health],
                                     "observedGeneration", status_generation(s->object));
 
-    set_conditions(s, list);
-    if (!status || put_config(s, status) < 0 || scorer_put_clusters(s, status) < 0 ||
+    scorer_set_conditions(s, list);
+    if (!status || scorer_put_config(s, status) < 0 || scorer_put_clusters(s, status) < 0 ||
         status_put(status, "conditions", conditions_value(list, CONDITIONS, s->object, &s->last_status, now),
                    s->object) < 0)
         return NULL;

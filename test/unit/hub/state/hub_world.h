@@ -4,8 +4,8 @@
 
 #include "controller/hub/state/hub_clusters.h"
 #include "controller/hub/state/hub_configs.h"
-#include "controller/hub/state/hub_scorers.h"
 #include "controller/hub/state/hub_schedule.h"
+#include "controller/hub/state/hub_scorers.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/status.h"
 #include "test/fakes/fake_kube.h"

@@ -177,7 +177,7 @@ static inline void assert_json_equal(const json_t *a, const json_t *b)
     free(y);
 }
 
-/* A condition as "True Healthy: the scoring API answers". */
+/* A condition as "True Healthy: the scoring API responds". */
 static inline const char *told(const json_t *status, const char *type)
 {
     static char text[2048];

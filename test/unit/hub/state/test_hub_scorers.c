@@ -4,7 +4,8 @@
 #define STATUS(health, distributed)                                                     \
     "{\"healthStatus\":\"" health                                                       \
     "\",\"observedGeneration\":1,\"conditions\":[{\"type\":\"Distributed\",\"status\":" \
-    "\"True\",\"reason\":\"" distributed "\",\"message\":\"on 1 cluster\",\"observedGeneration\":1}]}"
+    "\"True\",\"reason\":\"" distributed                                                \
+    "\",\"message\":\"distributed to 1 cluster\",\"observedGeneration\":1}]}"
 
 static void tell_scorer_with(struct world *w, const char *status)
 {
@@ -73,7 +74,7 @@ static void test_a_restart_does_not_say_that_summaries_are_being_made(void **sta
     pass_time(w, 3000);
     assert_non_null(status_patch(w, "dynamicscorers/s/status", 0));
     for (size_t i = 0; (rq = status_patch(w, "dynamicscorers/s/status", i)); i++)
-        assert_null(strstr(rq->body, "the summaries are being made"));
+        assert_null(strstr(rq->body, "the summaries are being computed"));
 }
 
 /* The status that was just written, told by the watch, asks for nothing. */

@@ -141,39 +141,41 @@ static const struct {
     const char *type, *told, *piece;
 } states[] = {
     {all_well, "Valid", "True Valid: ", "0 masks"},
-    {all_well, "Distributed", "True Distributed: ", "on all 3 clusters"},
-    {all_well, "Ready", "True Ready: ", "on all 3 clusters"},
-    {bad_masks, "Valid", "False InvalidMasks: ",
-     "spec.masks[2].scoreName: expected a string; the masks read before stay in force"},
+    {all_well, "Distributed", "True Distributed: ", "distributed to all 3 clusters"},
+    {all_well, "Ready", "True Ready: ", "distributed to all 3 clusters"},
+    {bad_masks, "Valid",
+     "False InvalidMasks: ", "spec.masks[2].scoreName: expected a string; the last valid masks stay active"},
     {bad_masks, "Distributed", "True Distributed: ", ""},
     {bad_masks, "Ready", "False InvalidMasks: ", "spec.masks[2]"},
-    {bad_first_masks, "Valid", "False InvalidMasks: ", "a string; clusters keep what they have"},
-    {bad_first_masks, "Distributed", "False InvalidMasks: ", "clusters keep what they have"},
+    {bad_first_masks, "Valid", "False InvalidMasks: ", "a string; clusters keep their scorers"},
+    {bad_first_masks, "Distributed", "False InvalidMasks: ", "clusters keep their scorers"},
     {no_clusters, "Distributed", "False NoClusters: ", ""},
-    {one_cluster, "Distributed", "True Distributed: ", "on 1 cluster"},
-    {progressing, "Distributed", "False Progressing: ", "1 of 3 clusters are up to date"},
-    {progressing, "Ready", "True Ready: ", "1 of 3 clusters are up to date"},
+    {one_cluster, "Distributed", "True Distributed: ", "distributed to 1 cluster"},
+    {progressing, "Distributed", "False Progressing: ", "up to date on 1 of 3 clusters"},
+    {progressing, "Ready", "True Ready: ", "1 of 3 clusters"},
     {behind_everywhere, "Ready", "False Progressing: ", "0 of 3"},
     {unapplied, "Distributed",
-     "False ClustersFailing: ", "1 of 3 clusters cannot apply it: c2: no namespace"},
-    {unapplied, "Ready", "True Ready: ", "1 of 3 clusters cannot apply it: c2"},
-    {unapplied_anywhere, "Ready", "False ClustersFailing: ", "3 of 3 clusters cannot apply it: c2"},
+     "False ClustersFailing: ", "ManifestWork not applied on 1 of 3 clusters: c2: no namespace"},
+    {unapplied, "Ready", "True Ready: ", "ManifestWork not applied on 1 of 3 clusters: c2"},
+    {unapplied_anywhere, "Ready",
+     "False ClustersFailing: ", "ManifestWork not applied on 3 of 3 clusters: c2"},
     {failing_and_unapplied, "Distributed",
-     "False ClustersFailing: ", "1 of 3 clusters cannot be written: c3: forbidden"},
+     "False ClustersFailing: ", "ManifestWork not written on 1 of 3 clusters: c3: forbidden"},
     {no_clusters, "Ready", "False NoClusters: ", ""},
     {bad_first_masks, "Ready", "False InvalidMasks: ", ""},
-    {left_out, "Ready", "True Ready: ", "leaves no room on some clusters"},
-    {failing, "Ready", "True Ready: ", "2 of 3 clusters cannot be written: c1"},
-    {failing, "Distributed",
-     "False ClustersFailing: ", "2 of 3 clusters cannot be written: c1: namespaces \"c1\" not found"},
-    {failing_unnamed, "Distributed", "False ClustersFailing: ", "2 of 3 clusters cannot be written"},
-    {left_out, "Distributed",
-     "False NoRoom: ", "holds 500 KiB, which leaves no room on some clusters for 1 DynamicScorer: other"},
-    {many_left_out, "Distributed", "False NoRoom: ", "7 DynamicScorers: s0, s1, s2, s3, s4 and 2 more"},
+    {left_out, "Ready", "True Ready: ", "no room for 1 DynamicScorer"},
+    {failing, "Ready", "True Ready: ", "ManifestWork not written on 2 of 3 clusters: c1"},
+    {failing, "Distributed", "False ClustersFailing: ",
+     "ManifestWork not written on 2 of 3 clusters: c1: namespaces \"c1\" not found"},
+    {failing_unnamed, "Distributed",
+     "False ClustersFailing: ", "ManifestWork not written on 2 of 3 clusters"},
+    {left_out, "Distributed", "False NoRoom: ",
+     "no room for 1 DynamicScorer in the ManifestWorks of some clusters, which hold at most 500 KiB: other"},
+    {many_left_out, "Distributed", "False NoRoom: ", "at most 500 KiB: s0, s1, s2, s3, s4 and 2 more"},
     {long_names_left_out, "Distributed", "False NoRoom: ", "..."},
-    {deleting, "Distributed", "False Deleting: ", "3 ManifestWorks are still there"},
+    {deleting, "Distributed", "False Deleting: ", "waiting for 3 ManifestWorks"},
     {deleting_one_left, "Distributed",
-     "False Deleting: ", "1 ManifestWork is still there; it cannot be deleted from c1: namespaces"},
+     "False Deleting: ", "waiting for 1 ManifestWork to be deleted; failed on c1: namespaces"},
     {deleting, "Ready", "False Deleting: ", "3 ManifestWorks"},
 };
 
@@ -267,11 +269,11 @@ static void another_name_is_told_so(void **state)
     struct world *w = world_new();
     struct hub_config other = {.object = json_of("{\"metadata\":{\"name\":\"mine\",\"generation\":5}}")};
     json_t *status = status_of_config(&w->hub, &other, noon),
-           *wanted =
-               json_of("{\"observedGeneration\":5,\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
-                       "\"reason\":\"NotUsed\",\"message\":"
-                       "\"only the one named dynamic-scoring-config counts\",\"lastTransitionTime\":\"" NOON
-                       "\",\"observedGeneration\":5}]}");
+           *wanted = json_of(
+               "{\"observedGeneration\":5,\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
+               "\"reason\":\"NotUsed\",\"message\":"
+               "\"not used: the controller uses only the DynamicScoringConfig named "
+               "dynamic-scoring-config\",\"lastTransitionTime\":\"" NOON "\",\"observedGeneration\":5}]}");
 
     (void)state;
     assert_json_equal(status, wanted);
