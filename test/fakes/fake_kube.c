@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { PATIENCE_S = 20, MAX_TEXTS = 65536 };
+enum { PATIENCE_S = 60, MAX_TEXTS = 65536 };
 
 static void check(bool ok, const char *what)
 {

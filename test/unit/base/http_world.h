@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_ANSWER = 1 << 20, PATIENCE_MS = 30000 };
+enum { MAX_ANSWER = 1 << 20, PATIENCE_MS = 60000 };
 
 static void (*slow_name)(void);
 
@@ -128,7 +128,7 @@ static inline void turn_until(struct env *e, const unsigned *count, unsigned wan
 
 static inline struct http_request rq_of(const char *url)
 {
-    return (struct http_request){.url = url, .max_answer = MAX_ANSWER, .timeout_ms = 20000};
+    return (struct http_request){.url = url, .max_answer = MAX_ANSWER, .timeout_ms = PATIENCE_MS};
 }
 
 static inline void start(struct env *e, const struct http_request *rq, struct got *g)

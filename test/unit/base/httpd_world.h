@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { PATIENCE_MS = 30000, MAX_CONNECTIONS = 400, LARGE_PARTS = 3, LARGE_PART = 8 << 20, MANY = 5000 };
+enum { PATIENCE_MS = 60000, MAX_CONNECTIONS = 400, LARGE_PARTS = 3, LARGE_PART = 8 << 20, MANY = 5000 };
 
 struct env {
     struct loop *loop;

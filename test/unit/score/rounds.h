@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { PATIENCE_MS = 30000, TIMEOUT_MS = 20000 };
+enum { PATIENCE_MS = 60000, TIMEOUT_MS = 60000 };
 
 #define SERIES_A "{\"metric\":{\"pod\":\"a\\u20ac\"} ,\"values\":[[1718600060.123,\"0.25\"]]}"
 #define SERIES_B "{\"metric\":{\"pod\":\"b\"},\"values\":[[1718600060,\"1\"], [1718600120,\"NaN\"]]}"

@@ -144,10 +144,10 @@ static void the_deadline_ends_a_round(void **state)
     r = run(e, 60, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "");
     fake_push(e->scorer, (struct fake_answer){.mode = FAKE_HANG});
-    r = run(e, 300, NULL);
+    r = run(e, 2000, NULL);
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
     fake_push(e->scorer, (struct fake_answer){.mode = FAKE_HANG_LATE, .body = SCORES});
-    r = run(e, 300, NULL);
+    r = run(e, 2000, NULL);
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
     r = run(e, 0, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT,

@@ -150,7 +150,7 @@ static void the_deadline_ends_all(void **state)
     struct round_result r;
 
     fake_push(f, (struct fake_answer){.mode = FAKE_HANG});
-    r = run(e, 300, NULL);
+    r = run(e, 2000, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 2 of 2, ");
     r = run(e, 0, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 1 of 2, ");

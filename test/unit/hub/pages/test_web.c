@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-enum { PATIENCE_TURNS = 3000, TRIES = 20 };
+enum { PATIENCE_TURNS = 6000, TRIES = 20 };
 
 static unsigned metrics_set;
 
