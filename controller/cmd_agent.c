@@ -147,8 +147,9 @@ static unsigned terminal_width(void)
 
 static int agent_print(struct agent *a, enum output output)
 {
+    const struct list_query all = list_query_all();
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
-    int r = output == OUTPUT_JSON   ? status_json(a, &text)
+    int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
             : output == OUTPUT_PROM ? page_print(agent_page(a), &text)
                                     : status_table(a, terminal_width(), &text);
 

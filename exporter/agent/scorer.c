@@ -1,5 +1,6 @@
 #include "exporter/agent/scorer_internal.h"
 
+#include "exporter/agent/scorer_history.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/rand.h"
 
@@ -144,6 +145,7 @@ static void on_round_done(void *arg, struct round_result *r)
     int64_t retry_after_ms = r->retry_after_ms;
 
     scorer_record(s, r);
+    scorer_history_add(&s->status.history, &s->summary, r, loop_wall(s->loop));
     if (r->error == ROUND_OK)
         keep_scores(s, TAKE_PTR(r->batch));
     else if (s->batch && !mono_before(loop_now(s->loop), s->expires_at))
@@ -255,6 +257,7 @@ struct scorer *scorer_free(struct scorer *s)
         metrics_forget(s->env->metrics, "score_name", s->summary.score_name);
         metrics_forget(s->env->metrics, "ds_score_name", s->summary.score_name);
     }
+    s->status.history = history_free(s->status.history);
     s->batch = batch_unref(s->batch);
     s->builder = batch_builder_free(s->builder);
     summary_done(&s->summary);

@@ -9,6 +9,7 @@
 #include "exporter/score/state.h"
 
 struct scorer;
+struct history;
 
 /* What a scorer needs from its agent. */
 struct scorer_env {
@@ -43,6 +44,7 @@ struct scorer_status {
     char first_invalid[200];
     size_t source_warnings;
     char source_warning[512];
+    struct history *history; /* NULL before the first round has ended */
 };
 
 /* Starts a scorer; its first round follows after a jitter of at most 2 s. env must outlive it; the summary is copied.

@@ -3,14 +3,11 @@
 #define DS_AGENT_STATUS_H
 
 #include "exporter/agent/agent.h"
+#include "exporter/ui/list.h"
 
-/* The status page: HTML without script, fit for a phone, nothing from outside. -ENOMEM, -EFBIG. */
-MUST_USE int status_html(const struct agent *a, struct buf *into);
-/* Content-Security-Policy of that page. */
-extern const char status_html_csp[];
-/* The same as JSON (for /api/v1/status and --output json). */
-MUST_USE int status_json(const struct agent *a, struct buf *into);
-/* The same as a table for the terminal. `width` columns, 0 for as wide as it needs. */
+/* The JSON of /api/v1/status, with the scorers that the query asks for. -ENOMEM, -EFBIG. */
+MUST_USE int status_json(const struct agent *a, const struct list_query *q, struct buf *into);
+/* A table for the terminal, `width` columns wide; 0 for no limit. -ENOMEM, -EFBIG. */
 MUST_USE int status_table(const struct agent *a, unsigned width, struct buf *into);
 
 #endif

@@ -1,14 +1,15 @@
-/* /api/v1/status. Names are camelCase and stay; times are RFC 3339 in UTC, null for never; lengths of time
- * are in seconds; scores that are no finite number are the strings "+Inf", "-Inf". Scorers come in the order
- * of the configuration. */
+/* Times are RFC 3339 in UTC, null for never; durations are in seconds; scores that are not finite are the strings "+Inf" and
+ * "-Inf". exporter/ui/README.md documents each member. */
+#include "exporter/agent/scorer_history.h"
 #include "exporter/agent/status.h"
-
-#include "exporter/agent/status_members.h"
+#include "exporter/agent/status_text.h"
 #include "exporter/metric/version.h"
+#include "exporter/ui/members.h"
+#include "exporter/ui/ranking.h"
 
 enum { BEST_AND_WORST = 5 };
 
-static void by_stage(struct out *o, const char *key, const uint64_t v[2])
+static void json_by_stage(struct out *o, const char *key, const uint64_t v[2])
 {
     member_object(o, key);
     for (enum round_stage stage = STAGE_SOURCE; stage <= STAGE_SCORING; stage++)
@@ -16,29 +17,29 @@ static void by_stage(struct out *o, const char *key, const uint64_t v[2])
     out_puts(o, "}");
 }
 
-static void last_round(struct out *o, const struct scorer_status *s)
+static void json_last_round(struct out *o, const struct scorer_status *s)
 {
     if (s->rounds == 0) {
         member_text(o, "lastRound", NULL);
         return;
     }
     member_object(o, "lastRound");
-    member_moment(o, "startedAt", s->running ? 0 : s->started_ms);
-    member_moment(o, "endedAt", s->ended_ms);
+    member_time(o, "startedAt", s->running ? 0 : s->started_ms);
+    member_time(o, "endedAt", s->ended_ms);
     member_number(o, "fetchSeconds", s->fetch_s);
     member_number(o, "performSeconds", s->perform_s);
     member_count(o, "sourceSeries", s->source_series);
     member_count(o, "results", s->results);
     member_count(o, "invalidResults", s->invalid);
-    member_text(o, "firstInvalid", s->first_invalid[0] ? s->first_invalid : NULL);
+    member_words(o, "firstInvalid", s->first_invalid);
     member_count(o, "duplicates", s->duplicates);
     member_count(o, "cutLabels", s->cut);
-    by_stage(o, "receivedBytes", s->received);
-    by_stage(o, "sentBytes", s->sent);
+    json_by_stage(o, "receivedBytes", s->received);
+    json_by_stage(o, "sentBytes", s->sent);
     out_puts(o, "}");
 }
 
-static void error(struct out *o, const struct scorer_status *s)
+static void json_error(struct out *o, const struct scorer_status *s)
 {
     if (s->rounds == 0 || s->error == ROUND_OK) {
         member_text(o, "error", NULL);
@@ -48,10 +49,11 @@ static void error(struct out *o, const struct scorer_status *s)
     member_text(o, "stage", round_stage_word(s->stage));
     member_text(o, "class", round_error_word(s->error));
     member_text(o, "text", s->reason);
+    member_text(o, "hint", status_hint(s->error, s->stage));
     out_puts(o, "}");
 }
 
-static void warnings(struct out *o, const struct scorer_status *s)
+static void json_warnings(struct out *o, const struct scorer_status *s)
 {
     if (s->source_warnings == 0) {
         member_text(o, "warnings", NULL);
@@ -63,7 +65,7 @@ static void warnings(struct out *o, const struct scorer_status *s)
     out_puts(o, "}");
 }
 
-static void secret(struct out *o, const char *key, const struct secret_ref *ref)
+static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
 {
     if (!ref->name) {
         member_text(o, key, NULL);
@@ -75,46 +77,53 @@ static void secret(struct out *o, const char *key, const struct secret_ref *ref)
     out_puts(o, "}");
 }
 
-static void source_members(struct out *o, const struct summary *s, size_t i)
+static void json_source_members(struct out *o, const struct summary *s, size_t i)
 {
     const struct summary_source from = summary_source(s, i);
+    struct str query;
+    size_t at = 0;
 
-    member_text(o, "type", status_source_word(s->source_type));
+    member_text(o, "type", s->source_type == SOURCE_NONE ? "None" : "Prometheus");
     member_url(o, "endpoint", from.endpoint);
-    secret(o, "secret", &from.auth);
+    json_secret(o, "secret", &from.auth);
     member_text(o, "query", from.query);
+    member_list(o, "queries");
+    while ((query = summary_next_query(str_of(from.query), &at)).n) {
+        member_item(o);
+        value_text(o, query);
+    }
+    out_puts(o, "]");
     member_count(o, "rangeSeconds", (uint64_t)from.range_s);
     member_count(o, "stepSeconds", (uint64_t)from.step_s);
 }
 
 /* The first source as an object; where there are several also all of them, as a list. */
-static void source(struct out *o, const struct summary *s)
+static void json_source(struct out *o, const struct summary *s)
 {
     size_t n = summary_sources(s);
 
     member_object(o, "source");
     if (n)
-        source_members(o, s, 0);
+        json_source_members(o, s, 0);
     else
-        member_text(o, "type", status_source_word(s->source_type));
+        member_text(o, "type", s->source_type == SOURCE_NONE ? "None" : "Prometheus");
     out_puts(o, "}");
     if (n < 2)
         return;
-    member(o, "sources");
-    out_puts(o, "[");
+    member_list(o, "sources");
     for (size_t i = 0; i < n; i++) {
         member_item(o);
         out_puts(o, "{");
-        source_members(o, s, i);
+        json_source_members(o, s, i);
         out_puts(o, "}");
     }
     out_puts(o, "]");
 }
 
-static void score(struct out *o, const struct batch *b, size_t series, struct buf *scratch)
+static void json_score(struct out *o, const struct batch *b, size_t series)
 {
     struct shown_label labels[SHOWN_LABELS];
-    size_t n = status_labels(o, b, series, scratch, labels);
+    size_t n = shown_labels(b, series, labels);
 
     member_item(o);
     out_puts(o, "{");
@@ -128,25 +137,23 @@ static void score(struct out *o, const struct batch *b, size_t series, struct bu
     out_puts(o, "}");
 }
 
-static void scores(struct out *o, const struct scorer *s)
+static void json_scores(struct out *o, const struct scorer *s)
 {
-    BUF_AUTO(scratch, LABEL_SCRATCH);
     struct ranking r;
 
-    status_rank(scorer_batch(s), BEST_AND_WORST, &r);
-    member(o, "highest");
-    out_puts(o, "[");
+    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
+    member_list(o, "highest");
     for (size_t i = 0; i < r.n; i++)
-        score(o, scorer_batch(s), r.highest[i], &scratch);
+        json_score(o, scorer_batch(s), r.highest[i]);
     out_puts(o, "]");
-    member(o, "lowest");
-    out_puts(o, "[");
+    member_list(o, "lowest");
     for (size_t i = 0; i < r.n; i++)
-        score(o, scorer_batch(s), r.lowest[i], &scratch);
+        json_score(o, scorer_batch(s), r.lowest[i]);
     out_puts(o, "]");
+    member_count(o, "nanScores", r.nans);
 }
 
-static void scorer(struct out *o, const struct scorer *s)
+static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
 {
     const struct scorer_status *st = scorer_status(s);
     const struct summary *summary = scorer_summary(s);
@@ -156,31 +163,32 @@ static void scorer(struct out *o, const struct scorer *s)
     member_text(o, "name", summary->name);
     member_text(o, "scoreName", summary->score_name);
     member_text(o, "state", scorer_state_word(scorer_state(s)));
-    member_truth(o, "running", st->running);
-    member_moment(o, "runningSince", st->running ? st->started_ms : 0);
+    member_bool(o, "running", st->running);
+    member_time(o, "runningSince", st->running ? st->started_ms : 0);
     member_count(o, "rounds", st->rounds);
     member_count(o, "failures", st->failures);
-    last_round(o, st);
-    member_moment(o, "lastSuccessAt", st->succeeded_ms);
-    member_moment(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
-    member_moment(o, "nextRoundAt", st->next_ms);
+    json_last_round(o, st);
+    member_time(o, "lastSuccessAt", st->succeeded_ms);
+    member_time(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
+    member_time(o, "nextRoundAt", st->next_ms);
     member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
     member_count(o, "series", status_series(s));
-    error(o, st);
-    warnings(o, st);
-    source(o, summary);
+    json_error(o, st);
+    json_warnings(o, st);
+    json_source(o, summary);
     member_url(o, "scoringEndpoint", summary->scoring_endpoint);
-    secret(o, "scoringSecret", &summary->scoring_auth);
-    scores(o, s);
+    json_secret(o, "scoringSecret", &summary->scoring_auth);
+    json_scores(o, s);
+    if (with_history)
+        member_history(o, st->history, scorer_history_names);
     out_puts(o, "}");
 }
 
-static void problem_lines(struct out *o, const char *problems)
+static void json_problems(struct out *o, const char *problems)
 {
     struct str rest = str_of(problems);
 
-    member(o, "problems");
-    out_puts(o, "[");
+    member_list(o, "problems");
     while (rest.n) {
         const char *end = memchr(rest.p, '\n', rest.n);
         struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
@@ -195,19 +203,27 @@ static void problem_lines(struct out *o, const char *problems)
     out_puts(o, "]");
 }
 
-static void config(struct out *o, const struct agent *a)
+static void json_config(struct out *o, const struct agent *a)
 {
     const struct config *c = agent_config(a);
     const struct reload_status *reload = agent_reload_status(a);
 
     member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
-    member_moment(o, "startedAt", agent_started_ms(a));
+    member_time(o, "startedAt", agent_started_ms(a));
     member_object(o, "config");
     member_text(o, "file", agent_config_file(a));
-    member_moment(o, "loadedAt", c ? c->loaded_at_ms : 0);
-    member_truth(o, "ok", reload->ok);
-    member_moment(o, "lastTriedAt", reload->at_ms);
-    problem_lines(o, reload->problems);
+    member_time(o, "loadedAt", c ? c->loaded_at_ms : 0);
+    member_bool(o, "ok", reload->ok);
+    member_time(o, "lastTriedAt", reload->at_ms);
+    json_problems(o, reload->problems);
+    member_list(o, "listen");
+    for (size_t i = 0; c && i < c->n_listen; i++) {
+        member_item(o);
+        value_text(o, str_of(c->listen[i]));
+    }
+    out_puts(o, "]");
+    member_text(o, "secretsFolder", c ? c->secrets_dir : NULL);
+    member_text(o, "storageFolder", c ? c->storage_path : NULL);
     out_puts(o, "}");
     if (!c) {
         member_text(o, "limits", NULL);
@@ -223,20 +239,22 @@ static void config(struct out *o, const struct agent *a)
     out_puts(o, "}");
 }
 
-static void totals(struct out *o, const struct agent *a)
+static void json_totals(struct out *o, const struct agent *a)
 {
     struct totals t = status_totals(a);
 
     member_object(o, "totals");
     member_count(o, "scorers", agent_scorers(a));
     member_count(o, "series", t.series);
+    member_count(o, "metricsPageBytes",
+                 page_memory(agent_page((struct agent *)(uintptr_t)a))); /* only read */
     member_object(o, "states");
     for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
         member_count(o, scorer_state_word(s), t.by_state[s]);
     out_puts(o, "}}");
 }
 
-static void endpoint(struct out *o, const struct endpoint_status *e)
+static void json_endpoint(struct out *o, const struct endpoint_status *e)
 {
     member_item(o);
     out_puts(o, "{");
@@ -248,43 +266,81 @@ static void endpoint(struct out *o, const struct endpoint_status *e)
     member_count(o, "samplesSent", e->samples_sent);
     member_count(o, "samplesPending", e->samples_pending);
     member_count(o, "samplesDropped", e->samples_dropped);
-    member_truth(o, "spool", e->spool);
+    member_bool(o, "spool", e->spool);
     member_count(o, "spoolBytes", e->spool_bytes);
-    member_moment(o, "sentAt", e->sent_at_ms);
-    member_moment(o, "retryAt", e->retry_at_ms);
-    member_text(o, "error", *e->error ? e->error : NULL);
-    member_moment(o, "errorAt", e->error_at_ms);
+    member_time(o, "sentAt", e->sent_at_ms);
+    member_time(o, "retryAt", e->retry_at_ms);
+    member_words(o, "error", e->error);
+    member_time(o, "errorAt", e->error_at_ms);
     out_puts(o, "}");
 }
 
-static void endpoints(struct out *o, const struct agent *a)
+static void json_endpoints(struct out *o, const struct agent *a)
 {
     size_t n;
     const struct endpoint_status *list = agent_endpoints(a, &n);
 
-    member(o, "remoteWrite");
-    out_puts(o, "[");
+    member_list(o, "remoteWrite");
     for (size_t i = 0; i < n; i++)
-        endpoint(o, &list[i]);
+        json_endpoint(o, &list[i]);
     out_puts(o, "]");
 }
 
-int status_json(const struct agent *a, struct buf *into)
+/* The worst first; for sort=state. */
+static unsigned json_urgency(enum scorer_state state)
+{
+    static const unsigned urgency[SCORER_STATES] = {
+        [SCORER_STALE] = 0, [SCORER_FAILING] = 1, [SCORER_EMPTY] = 2, [SCORER_WAITING] = 3, [SCORER_OK] = 4,
+    };
+
+    return urgency[state];
+}
+
+static int json_choose(struct list *l, const struct agent *a)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < agent_scorers(a); i++) {
+        const struct scorer *s = agent_scorer(a, i);
+        const struct summary *summary = scorer_summary(s);
+        enum scorer_state state = scorer_state(s);
+
+        if (list_matches(l->query, summary->score_name, summary->name) &&
+            list_has_state(l->query, scorer_state_word(state)))
+            r = list_add(l, summary->score_name, json_urgency(state), s);
+    }
+    list_sort(l);
+    return r;
+}
+
+static void json_scorers(struct out *o, const struct agent *a, const struct list_query *q)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+
+    if (o->error == 0)
+        o->error = json_choose(&l, a);
+    member_list(o, "scorers");
+    for (size_t i = 0; i < l.n; i++)
+        json_scorer(o, l.items[i].what, q->with_history);
+    out_puts(o, "]");
+    list_metadata(o, "metadata", &l);
+}
+
+int status_json(const struct agent *a, const struct list_query *q, struct buf *into)
 {
     struct out o = out_begin(into);
 
     out_puts(&o, "{");
+    member_text(&o, "role", "agent");
+    member_time(&o, "now", loop_wall(agent_loop((struct agent *)(uintptr_t)a)).ms); /* only read */
     member_object(&o, "build");
     member_text(&o, "version", ds_version);
     member_text(&o, "revision", ds_revision);
     out_puts(&o, "}");
-    config(&o, a);
-    totals(&o, a);
-    endpoints(&o, a);
-    member(&o, "scorers");
-    out_puts(&o, "[");
-    for (size_t i = 0; i < agent_scorers(a); i++)
-        scorer(&o, agent_scorer(a, i));
-    out_puts(&o, "]}\n");
+    json_config(&o, a);
+    json_totals(&o, a);
+    json_endpoints(&o, a);
+    json_scorers(&o, a, q);
+    out_puts(&o, "}\n");
     return out_end(&o);
 }

@@ -2,8 +2,9 @@
  * scores it gave. */
 #include "exporter/agent/status.h"
 
-#include "exporter/agent/status_grid.h"
+#include "exporter/agent/status_text.h"
 #include "exporter/base/utf8.h"
+#include "exporter/ui/grid.h"
 
 #include <stdio.h>
 
@@ -52,9 +53,9 @@ static void say_url(struct table *t, const char *url)
 
 static void say_count(struct table *t, uint64_t n, const char *one, const char *many)
 {
-    char digits[STATUS_WORD];
+    char digits[WORDS_BYTES];
 
-    status_count(n, digits);
+    words_count(n, digits);
     say(t, digits);
     say(t, " ");
     say(t, n == 1 ? one : many);
@@ -62,9 +63,9 @@ static void say_count(struct table *t, uint64_t n, const char *one, const char *
 
 static void say_seconds(struct table *t, double s)
 {
-    char words[STATUS_WORD];
+    char words[WORDS_BYTES];
 
-    status_seconds(s, words);
+    words_seconds(s, words);
     say(t, words);
 }
 
@@ -220,15 +221,15 @@ static void say_remarks(struct table *t, const struct scorer_status *st)
 static void say_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
-    char more[STATUS_WORD];
+    char more[WORDS_BYTES];
 
-    status_rank(scorer_batch(s), RANKED_MAX, &r);
+    rank_scores(scorer_batch(s), RANKED_MAX, &r);
     if (r.n) {
         out_puts(&t->o, "\n");
         grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT, t->width);
     }
     if (r.numbers > r.n) {
-        status_count(r.numbers - r.n, more);
+        words_count(r.numbers - r.n, more);
         say(t, "… and ");
         say(t, more);
         say(t, " more");

@@ -2,24 +2,39 @@
 #include "exporter/agent/web.h"
 
 #include "exporter/agent/status.h"
+#include "exporter/ui/api.h"
+#include "exporter/ui/assets.h"
 
 #include <errno.h>
 
 enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
 
+enum { API_ROUTES = 5 };
+
 struct web {
     struct httpd *httpd;
-    struct httpd_route routes[6];
+    struct assets *assets;
+    struct httpd_route routes[API_ROUTES + ASSETS_MAX_ROUTES];
 };
 
-static void healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static struct web *web_free(struct web *w)
+{
+    if (!w)
+        return NULL;
+    w->assets = assets_free(w->assets);
+    free(w);
+    return NULL;
+}
+DEFINE_CLEANUP(struct web, web_free)
+
+static void web_healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)arg;
     (void)rq;
     httpd_reply_text(reply, 200, STR("healthy\n"));
 }
 
-static void ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)rq;
     if (agent_config(arg))
@@ -28,60 +43,47 @@ static void ready(void *arg, const struct httpd_request *rq, struct httpd_reply 
         httpd_reply_text(reply, 503, STR("no configuration has been applied yet\n"));
 }
 
-static void reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     BUF_AUTO(why, 4u << 20);
     int r = agent_reload(arg, &why);
 
     (void)rq;
     if (buf_puts(&why, r == 0 ? "configuration applied\n"
-                              : "configuration refused, the one before stays in force\n") < 0)
-        buf_truncate(&why, 0); /* the status alone must tell */
+                              : "configuration rejected; the last valid configuration stays active\n") < 0)
+        buf_truncate(&why, 0); /* the status code says enough */
     httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }
 
-static void rendered(void *arg, struct httpd_reply *reply, const char *content_type,
-                     int (*render)(const struct agent *, struct buf *))
+static void web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
+    CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
+    const char *why = "";
+    int r = list_query_read(&q, rq, &why);
 
-    if (render(arg, &body) < 0) {
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
-        return;
-    }
-    httpd_reply_copy(reply, buf_str(&body));
-    reply->content_type = content_type;
-}
-
-static void page_html(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    (void)rq;
-    rendered(arg, reply, "text/html; charset=utf-8", status_html);
-    reply->csp = status_html_csp;
-}
-
-static void api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    (void)rq;
-    rendered(arg, reply, "application/json", status_json);
+    if (r == 0)
+        r = status_json(arg, &q, &body);
+    api_reply(reply, r, why, &body);
 }
 
 int web_start(struct web **ret, struct agent *a, char **ret_why)
 {
+    static const char *const pages[] = {"/", NULL};
+    const struct httpd_route api[API_ROUTES] = {
+        {"GET", "/metrics", page_serve, agent_page(a), true},
+        {"GET", "/-/healthy", web_healthy, a, false},
+        {"GET", "/-/ready", web_ready, a, false},
+        {"POST", "/-/reload", web_reload, a, false},
+        {"GET", "/api/v1/status", web_status, a, false},
+    };
     const struct config *c = agent_config(a);
-    struct web *w = calloc(1, sizeof(*w));
-    int r;
+    CLEANUP(cleanup_web_free) struct web *w = calloc(1, sizeof(*w));
+    int r = w ? assets_new(&w->assets) : -ENOMEM;
 
-    if (!w)
-        return -ENOMEM;
-    *w = (struct web){.routes = {
-                          {"GET", "/", page_html, a, false},
-                          {"GET", "/metrics", page_serve, agent_page(a), true},
-                          {"GET", "/-/healthy", healthy, a, false},
-                          {"GET", "/-/ready", ready, a, false},
-                          {"POST", "/-/reload", reload, a, false},
-                          {"GET", "/api/v1/status", api_status, a, false},
-                      }};
+    if (r < 0)
+        return r;
+    memcpy(w->routes, api, sizeof(api));
     r = httpd_new(&w->httpd, agent_loop(a),
                   &(struct httpd_options){
                       .listen = (const char *const *)c->listen,
@@ -89,24 +91,20 @@ int web_start(struct web **ret, struct agent *a, char **ret_why)
                       .max_connections = MAX_CONNECTIONS,
                       .idle_seconds = IDLE_SECONDS,
                       .routes = w->routes,
-                      .n_routes = ARRAY_SIZE(w->routes),
+                      .n_routes = API_ROUTES + assets_routes(w->assets, pages, w->routes + API_ROUTES),
                       .served = page_count_request,
                       .served_arg = agent_page(a),
                   },
                   ret_why);
-    if (r < 0) {
-        free(w);
-        return r;
-    }
-    *ret = w;
-    return 0;
+    if (r == 0)
+        *ret = TAKE_PTR(w);
+    return r;
 }
 
 struct web *web_stop(struct web *w, int grace_ms)
 {
     if (!w)
         return NULL;
-    (void)httpd_stop(w->httpd, grace_ms);
-    free(w);
-    return NULL;
+    w->httpd = httpd_stop(w->httpd, grace_ms);
+    return web_free(w);
 }

@@ -1,17 +1,13 @@
-"""The status page in a real browser: readable at every width, in light and dark, and nothing that a scorer says becomes markup."""
+"""The agent's page in a real browser: complete and readable at every width, in light and dark; it refreshes by itself, filters and
+sorts; and nothing that a scorer says becomes markup."""
 
-import base64
 import contextlib
-import fcntl
-import hashlib
+import gzip
 import http.server
 import json
 import os
 import pathlib
 import re
-import select
-import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -21,10 +17,12 @@ import urllib.request
 
 import pytest
 
+from lib.browser import FAINT, VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
+from lib.wait import DEADLINE
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "dynamic-scoring"
-SHOTS = os.environ.get("DS_SCREENSHOTS")  # a folder that keeps the pictures
-DEADLINE = 60
+FILES = ("", "ui/app.js", "ui/dom.js", "ui/table.js", "ui/plot.js", "ui/agent.js", "ui/hub.js", "ui/style.css", "ui/icon.svg", "ui/icon-bad.svg")
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 REASON = "HTTP 502 Bad Gateway: the model <b>is not</b> loaded: " + "no such file; " * 20 + "end of the reason"
@@ -155,126 +153,9 @@ def shared_agent(tmp_path_factory):
             yield base
 
 
-class Browser:
-    """Chromium, spoken to by the DevTools protocol over pipes: NUL-terminated JSON."""
-
-    FLAGS = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-        " --disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
-    ).split()
-
-    def __init__(self, profile):
-        to_child, self.to = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in os.pipe())
-        self.come, from_child = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in os.pipe())
-        # The protocol's descriptors are 3 and 4.
-        shell = ["/bin/bash", "-c", f'exec "$@" 3<&{to_child} 4>&{from_child}', "bash"]
-        command = [*shell, "chromium", *self.FLAGS, f"--user-data-dir={profile}", "about:blank"]
-        self.process = subprocess.Popen(
-            command, pass_fds=(to_child, from_child), stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        os.close(to_child)
-        os.close(from_child)
-        self.read, self.calls, self.events, self.session = b"", 0, [], None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Log", "Runtime", "Network"):
-            self.call(f"{domain}.enable")
-
-    def next_message(self):
-        end = time.monotonic() + DEADLINE
-        while b"\0" not in self.read:
-            assert select.select([self.come], [], [], max(0, end - time.monotonic()))[0], "the browser says nothing"
-            more = os.read(self.come, 1 << 20)
-            assert more, "the browser has gone"
-            self.read += more
-        text, _, self.read = self.read.partition(b"\0")
-        return json.loads(text)
-
-    def call(self, method, **params):
-        self.calls += 1
-        message = {"id": self.calls, "method": method, "params": params}
-        if self.session:
-            message["sessionId"] = self.session
-        text = json.dumps(message).encode() + b"\0"
-        while text:
-            text = text[os.write(self.to, text) :]
-        while (answer := self.next_message()).get("id") != self.calls:
-            self.events.append(answer)
-        assert "error" not in answer, answer
-        return answer["result"]
-
-    def wait_for_event(self, method):
-        while not any(e.get("method") == method for e in self.events):
-            self.events.append(self.next_message())
-
-    def seen(self, method):
-        return [e["params"] for e in self.events if e.get("method") == method]
-
-    def open(self, url, width=1280, height=900, scheme="light"):
-        phone = width < 700
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1 + phone, mobile=phone
-        )
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.events = []
-        self.call("Page.navigate", url=url)
-        self.wait_for_event("Page.loadEventFired")
-
-    def run(self, script):
-        result = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    def picture(self, name):
-        if SHOTS:
-            data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-            pathlib.Path(SHOTS, f"{name}.png").write_bytes(base64.b64decode(data))
-
-    def close(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(DEADLINE)
-        os.close(self.to)
-        os.close(self.come)
-
-
-@pytest.fixture(scope="module", name="browser")
-def shared_browser(tmp_path_factory):
-    if not shutil.which("chromium"):
-        pytest.skip("chromium is not there")
-    browser = Browser(tmp_path_factory.mktemp("chromium"))
-    try:
-        yield browser
-    finally:
-        browser.close()
-
-
-VISIBLE_TEXT = "document.body.innerText"
-
-# Elements with text of their own whose colour stands out from their background by less than 4.5 to 1 (WCAG 2.2, 1.4.3).
-FAINT = """
-(() => {
-  const numbers = c => c.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-    return .2126 * x + .7152 * y + .0722 * z;
-  };
-  const behind = e => {
-    for (; e; e = e.parentElement) {
-      const c = numbers(getComputedStyle(e).backgroundColor);
-      if (c.length < 4 || c[3] > 0) return c;
-    }
-    return [255, 255, 255];
-  };
-  const faint = [];
-  for (const e of document.body.querySelectorAll('*')) {
-    if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
-    const [a, b] = [light(numbers(getComputedStyle(e).color)), light(behind(e))];
-    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    if (ratio < 4.5) faint.push(e.outerHTML.slice(0, 80) + ' ' + ratio.toFixed(2));
-  }
-  return faint;
-})()
-"""
+def shown(browser, selector):
+    """The visible texts of the elements."""
+    return browser.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)")
 
 
 def test_everything_can_be_read(agent, browser):
@@ -290,42 +171,42 @@ def test_everything_can_be_read(agent, browser):
         "worker-01.eu.example.net",
         "-3.25",
         "every 1m",
-        "result that is not valid",
-        "result replaced an earlier one",
+        "1 invalid result ignored",
+        "1 duplicate result",
         'sum by (node) (rate(node_cpu_seconds_total{mode!="idle"}[5m]))',
         "Scoring failed: http_5xx",
         REASON,
-        "The source failed: query",
+        "Source failed: query",
         "bad_data: parse error: unclosed parenthesis",
         WARNING,
         "1 score is NaN",
         "staleAfterIntervals",
         "Up for",
+        "Storage folder",
+        "/api/v1/status",
     ):
         assert what in text
     assert "hunter2" not in browser.run("document.documentElement.outerHTML")
-    states = browser.run("[...document.querySelectorAll('.scorers .state')].map(e => e.innerText)")
-    assert states == ["stale", "stale", "empty", "ok", "ok"]
+    assert shown(browser, ".rows .state") == ["stale", "stale", "empty", "ok", "ok"]
     assert browser.run("document.title").startswith("2 failing · prod-eu-1")
+    assert browser.run("document.querySelector('link[rel=icon]').getAttribute('href')") == "ui/icon-bad.svg"
 
 
 def test_nothing_that_a_scorer_says_becomes_markup(agent, browser):
     browser.open(agent)
     assert HOSTILE in browser.run(VISIBLE_TEXT)
-    assert browser.run("document.querySelectorAll('script, img, iframe, object, form, b > *, pre b, pre i').length") == 0
-    assert browser.run("[...document.querySelectorAll('*')].some(e => e.hasAttribute('onerror'))") is False
+    assert browser.run("document.querySelectorAll('img, iframe, object, form, b > *, pre b, pre i, bdi > *').length") == 0
+    assert browser.run("document.scripts.length") == 1
+    assert browser.run("[...document.querySelectorAll('*')].some(e => e.hasAttribute('onerror') || e.hasAttribute('style'))") is False
     assert browser.run("document.getAnimations().length") == 0
     assert not browser.seen("Page.javascriptDialogOpening")
 
 
 def test_nothing_is_asked_of_others_and_the_browser_has_no_complaint(agent, browser):
     browser.open(agent)
-    browser.run("1")
-    asked = {request["request"]["url"].partition(":")[0] for request in browser.seen("Network.requestWillBeSent")}
-    assert asked <= {"http", "data"}
-    urls = [r["request"]["url"] for r in browser.seen("Network.requestWillBeSent") if r["request"]["url"][:4] == "http"]
-    assert urls == [f"{agent}/"]
-    assert browser.seen("Log.entryAdded") == []
+    urls = [r["request"]["url"] for r in browser.seen("Network.requestWillBeSent")]
+    assert urls and all(url.startswith(f"{agent}/") for url in urls)
+    assert browser.seen("Log.entryAdded") == [] and browser.seen("Runtime.exceptionThrown") == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 699, 701, 1024, 1600])
@@ -348,23 +229,115 @@ def test_text_stands_out_from_its_background(agent, browser, scheme, device, wid
     assert browser.run(FAINT) == []
 
 
-def test_the_policy_names_the_style_sheet(agent):
-    headers, text = get(agent)
-    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert f"style-src 'sha256-{digest}'" in headers["Content-Security-Policy"], "status_html_csp wants this hash"
-    assert headers["Content-Security-Policy"].startswith("default-src 'none';")
-    assert headers["Content-Type"] == "text/html; charset=utf-8"
+def names(browser):
+    return shown(browser, ".rows tbody th")
+
+
+def test_the_table_filters_and_sorts(agent, browser):
+    browser.open(agent)
+    assert names(browser) == ["gpu_fragmentation", "query_refused", "idle_pods", "hostile_score", "node_load"]
+    browser.run("document.querySelector('[data-sort=series]').click()")
+    browser.wait_for("document.querySelector('[data-sort=series]').parentElement.ariaSort === 'ascending'")
+    assert names(browser)[-1] == "node_load"
+    browser.run("document.querySelector('[data-sort=series]').focus()")
+    browser.key("Enter")  # again: the other way round
+    browser.wait_for("document.querySelector('.rows tbody th').innerText === 'node_load'")
+    assert browser.run("document.querySelector('[data-sort=series]').parentElement.ariaSort") == "descending"
+    assert browser.run("document.activeElement.dataset.sort") == "series"
+    browser.run("document.querySelector('input[type=search]').focus()")
+    browser.type("LO")
+    browser.wait_for("document.querySelectorAll('.rows tbody tr').length === 1")
+    assert names(browser) == ["node_load"]
+    assert browser.run("document.activeElement.value") == "LO"
+    assert "scorers.filter=LO" in browser.run("location.search")
+    browser.open(f"{agent}/?scorers.state=empty")
+    assert names(browser) == ["idle_pods"]
+
+
+def test_a_refresh_keeps_what_the_reader_has_open(agent, browser):
+    browser.open(agent)
+    browser.run("document.querySelectorAll('details')[1].open = false; scrollTo(0, 300);"
+                "document.querySelector('article a').focus({preventScroll: true});"
+                "getSelection().selectAllChildren(document.querySelector('h3'))")
+    before = browser.run("[scrollY, String(getSelection()), document.activeElement.href]")
+    updated = "document.getElementById('updated').textContent"
+    old = browser.run(updated)
+    browser.wait_for(f"{updated} !== {json.dumps(old)}")
+    assert browser.run("[scrollY, String(getSelection()), document.activeElement.href]") == before
+    assert browser.run("document.querySelectorAll('details')[1].open") is False
+    browser.run("document.getElementById('pause').click()")
+    old = browser.run(updated)
+    time.sleep(6)
+    assert browser.run(updated) == old
+    browser.run("document.getElementById('pause').click()")
+    browser.wait_for(f"{updated} !== {json.dumps(old)}")
+
+
+def test_the_page_says_when_the_agent_is_away(browser, tmp_path):
+    with running_agent(tmp_path, "clusterName: c1\nsummaries: []\n") as base:
+        browser.open(base)
+    browser.wait_for("document.getElementById('trouble').textContent.startsWith('last update failed: ')")
+    assert "next try in" in browser.run("document.getElementById('trouble').textContent")
+    assert "c1" in browser.run(VISIBLE_TEXT)
+
+
+def test_rounds_are_plotted(browser, tmp_path):
+    with serving_fakes() as port:
+        summary = f"{{name: s, scoreName: s, sourceType: None, scoringInterval: 1, scoringEndpoint: 'http://127.0.0.1:{port}/many'}}"
+        with running_agent(tmp_path, f"clusterName: c1\nsummaries: [{summary}]\n") as base:
+            browser.open(base)
+            browser.wait_for("document.querySelectorAll('.plot svg').length === 2")
+            latency, scores = browser.run("[...document.querySelectorAll('.plot svg')].map(e => e.getAttribute('aria-label'))")
+            assert re.match(r"Latency over \d+ s\. scoring: last .* min .* max ", latency)
+            assert "lowest -4, highest 17.75" in scores
+            status = json.loads(get(f"{base}/api/v1/status?history=true")[1])
+            history = status["scorers"][0]["history"]
+            assert len(history["unixSeconds"]) == len(history["performSeconds"]) >= 2
+            assert history["fetchSeconds"] == [None] * len(history["unixSeconds"])
+            assert "history" not in json.loads(get(f"{base}/api/v1/status")[1])["scorers"][0]
+
+
+def test_files_are_revalidated_and_compressed(agent):
+    for path in FILES:
+        url = f"{agent}/{path}"
+        headers, text = get(url)
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
+        assert "unsafe" not in headers["Content-Security-Policy"] and "data:" not in headers["Content-Security-Policy"]
+        assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-cache", "nosniff")
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert " style=" not in text and "innerHTML" not in text and "://" not in text.replace("http://www.w3.org/2000/svg", "")
+        request = urllib.request.Request(url, headers={"If-None-Match": headers["ETag"]})
+        with pytest.raises(urllib.error.HTTPError) as unchanged:
+            urllib.request.urlopen(request, timeout=DEADLINE)
+        assert unchanged.value.code == 304 and unchanged.value.headers["ETag"] == headers["ETag"]
+        request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+            assert answer.headers["Content-Encoding"] == "gzip" and answer.headers["ETag"] != headers["ETag"]
+            assert gzip.decompress(answer.read()).decode() == text
+
+
+def test_without_javascript_the_page_leads_to_the_json(agent, browser):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(agent, ready=False)
+        assert "This page needs JavaScript. The same information as JSON: api/v1/status" in browser.document_text()
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_the_json_says_the_same(agent):
     headers, text = get(f"{agent}/api/v1/status")
     status = json.loads(text)
+    by_name = {s["scoreName"]: s for s in status["scorers"]}
     assert headers["Content-Type"] == "application/json"
-    assert [s["state"] for s in status["scorers"]] == ["ok", "ok", "stale", "empty", "stale"]
-    assert status["scorers"][2]["error"] == {"stage": "scoring", "class": "http_5xx", "text": REASON}
-    assert status["scorers"][0]["warnings"] == {"count": 1, "first": WARNING}
-    assert status["scorers"][0]["highest"][0] == {
+    assert list(by_name) == sorted(by_name)
+    assert {n: s["state"] for n, s in by_name.items()} == {
+        "gpu_fragmentation": "stale", "hostile_score": "ok", "idle_pods": "empty", "node_load": "ok", "query_refused": "stale",
+    }
+    error = by_name["gpu_fragmentation"]["error"]
+    assert (error["stage"], error["class"], error["text"]) == ("scoring", "http_5xx", REASON)
+    assert by_name["node_load"]["warnings"] == {"count": 1, "first": WARNING}
+    assert by_name["node_load"]["highest"][0] == {
         "labels": {"node": "worker-29.eu.example.net", "namespace": "default"},
         "score": 17.75,
     }
@@ -372,7 +345,23 @@ def test_the_json_says_the_same(agent):
     assert "hunter2" not in text
 
 
-def test_a_refused_configuration_shows(browser, tmp_path):
+def test_the_json_comes_in_parts(agent):
+    seen, token = [], ""
+    while token is not None:
+        part = json.loads(get(f"{agent}/api/v1/status?limit=2&continue={token}")[1])
+        seen += [s["scoreName"] for s in part["scorers"]]
+        assert part["metadata"]["remainingItemCount"] == 5 - len(seen)
+        token = part["metadata"]["continue"]
+    assert seen == ["gpu_fragmentation", "hostile_score", "idle_pods", "node_load", "query_refused"]
+    part = json.loads(get(f"{agent}/api/v1/status?state=stale,empty&filter=Q")[1])
+    assert [s["scoreName"] for s in part["scorers"]] == ["query_refused"]
+    for bad in ("limit=x", "limit=-1", "continue=zz", "sort=up"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(f"{agent}/api/v1/status?{bad}")
+        assert refused.value.code == 400 and bad.partition("=")[0] in refused.value.read().decode()
+
+
+def test_a_rejected_configuration_shows(browser, tmp_path):
     with running_agent(tmp_path, "clusterName: c1\nsummaries: []\n") as base:
         browser.open(base)
         assert "No scorers configured: add some under summaries" in browser.run(VISIBLE_TEXT)
@@ -381,8 +370,8 @@ def test_a_refused_configuration_shows(browser, tmp_path):
             urllib.request.urlopen(urllib.request.Request(f"{base}/-/reload", method="POST"), timeout=DEADLINE)
         browser.open(base)
         text = browser.run(VISIBLE_TEXT)
-        browser.picture("refused")
-        assert "The configuration file was refused; the configuration before it stays in force." in text
+        browser.picture("rejected")
+        assert "The configuration was rejected; the last valid one stays active." in text
         assert "config.yaml:2:12: error: summaries: expected" in text
 
 

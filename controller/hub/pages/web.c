@@ -2,32 +2,35 @@
  * finds a loop that hangs. */
 #include "controller/hub/pages/web.h"
 
-#include "controller/hub/pages/status_page.h"
+#include "controller/hub/pages/json.h"
 #include "controller/hub/state/state.h"
-#include "exporter/agent/status.h"
 #include "exporter/base/log.h"
+#include "exporter/ui/api.h"
+#include "exporter/ui/assets.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
-enum { METRICS_ROUTES = 7, HEALTH_ROUTES = 2 };
+enum { HEALTH_ROUTES = 2, API_ROUTES = 7, ROUTES = HEALTH_ROUTES + API_ROUTES + ASSETS_MAX_ROUTES };
 
 struct hub_web {
     struct hub_web_options o;
     struct page *page;
-    /* Those of the metrics address, then those of health. */
-    struct httpd_route routes[METRICS_ROUTES + HEALTH_ROUTES];
+    struct assets *assets;
+    struct httpd_route routes[ROUTES]; /* those of the health address come first */
+    size_t n_routes;
     struct httpd *metrics, *health;
 };
 
-static void healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)arg;
     (void)rq;
     httpd_reply_text(reply, 200, STR("ok"));
 }
 
-static int missing(const struct hub *h, struct buf *into)
+static int web_unlisted(const struct hub *h, struct buf *into)
 {
     int r = 0;
 
@@ -35,93 +38,100 @@ static int missing(const struct hub *h, struct buf *into)
         const char *trouble = kube_watch_trouble(h->watches[i].watch);
 
         if (!kube_watch_synced(h->watches[i].watch))
-            r = buf_printf(into, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "", cstr(trouble));
+            r = buf_printf(into, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "",
+                           cstr(trouble));
     }
     return r;
 }
 
-static void readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     BUF_AUTO(why, 1u << 20);
 
     (void)rq;
     if (hub_synced(arg))
         httpd_reply_text(reply, 200, STR("ok"));
-    else if (missing(arg, &why) < 0)
+    else if (web_unlisted(arg, &why) < 0)
         httpd_reply_text(reply, 503, STR("not ready\n"));
     else
         httpd_reply_text(reply, 503, buf_str(&why));
 }
 
-static void rendered(void *arg, struct httpd_reply *reply, const char *content_type,
-                     int (*render)(struct hub *, struct buf *))
+/* Answers with what `render` writes for the request's list parameters. */
+static void web_list(void *arg, const struct httpd_request *rq, struct httpd_reply *reply,
+                     int (*render)(struct hub *, const struct list_query *, struct buf *))
 {
+    CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
+    const char *why = "";
+    int r = list_query_read(&q, rq, &why);
 
-    if (render(arg, &body) < 0) {
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
-        return;
-    }
-    httpd_reply_copy(reply, buf_str(&body));
-    reply->content_type = content_type;
+    if (r == 0)
+        r = render(arg, &q, &body);
+    api_reply(reply, r, why, &body);
 }
 
-static void page_html(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+/* The overview has two lists, so that it is filtered and continued in theirs. */
+static void web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    (void)rq;
-    rendered(arg, reply, "text/html; charset=utf-8", hub_html);
-    reply->csp = status_html_csp;
+    static const char *const of_lists[] = {"continue", "state", "sort"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(of_lists); i++)
+        if (httpd_query(rq, of_lists[i])) {
+            api_reply(reply, -EINVAL,
+                      "unsupported parameter: continue, state and sort belong to /api/v1/scorers and "
+                      "/api/v1/clusters",
+                      NULL);
+            return;
+        }
+    web_list(arg, rq, reply, hub_json_status);
 }
 
-static void api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_scorers(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    (void)rq;
-    rendered(arg, reply, "application/json", hub_json);
+    web_list(arg, rq, reply, hub_json_scorers);
 }
 
-/* What is about the one thing that the query names. */
-static void rendered_one(void *arg, const struct httpd_request *rq, struct httpd_reply *reply,
-                         const char *content_type, int (*render)(struct hub *, const char *, struct buf *))
+static void web_clusters(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
+    web_list(arg, rq, reply, hub_json_clusters);
+}
+
+static void web_pairs(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    web_list(arg, rq, reply, hub_json_pairs);
+}
+
+/* Answers about the one object that the parameter `name` names. */
+static void web_one(void *arg, const struct httpd_request *rq, struct httpd_reply *reply, const char *kind,
+                    int (*render)(struct hub *, const char *, const struct list_query *, struct buf *))
+{
+    CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
-    const char *name = httpd_query(rq, "name");
-    int r = name && *name ? render(arg, name, &body) : -EINVAL;
+    const char *name = httpd_query(rq, "name"), *why = "missing parameter: name";
+    char none[300];
+    int r = name && *name ? list_query_read(&q, rq, &why) : -EINVAL;
 
-    if (r == 0) {
-        httpd_reply_copy(reply, buf_str(&body));
-        reply->content_type = content_type;
-    } else if (r == -EINVAL) {
-        httpd_reply_text(reply, 400, STR("Of which one? Its name goes at the end of the URL: ?name=NAME\n"));
-    } else if (r == -ENOENT) {
-        httpd_reply_text(reply, 404, STR("There is none of that name here.\n"));
-    } else {
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
+    if (r == 0)
+        r = render(arg, name, &q, &body);
+    if (r == -ENOENT) {
+        (void)snprintf(none, sizeof(none), "no %s named \"%.250s\"", kind, name);
+        why = none;
     }
+    api_reply(reply, r, why, &body);
 }
 
-static void page_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    rendered_one(arg, rq, reply, "text/html; charset=utf-8", hub_html_scorer);
-    reply->csp = status_html_csp;
+    web_one(arg, rq, reply, "scorer", hub_json_scorer);
 }
 
-static void page_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    rendered_one(arg, rq, reply, "text/html; charset=utf-8", hub_html_cluster);
-    reply->csp = status_html_csp;
+    web_one(arg, rq, reply, "cluster", hub_json_cluster);
 }
 
-static void api_scorer(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    rendered_one(arg, rq, reply, "application/json", hub_json_scorer);
-}
-
-static void api_cluster(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    rendered_one(arg, rq, reply, "application/json", hub_json_cluster);
-}
-
-static void metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     struct hub_web *w = arg;
 
@@ -131,13 +141,13 @@ static void metrics(void *arg, const struct httpd_request *rq, struct httpd_repl
     page_serve(w->page, rq, reply);
 }
 
-static bool wanted(const char *address)
+static bool web_is_wanted(const char *address)
 {
     return address && strcmp(address, "0") != 0;
 }
 
-static int serve(struct httpd **ret, struct hub_web *w, const char *address, size_t first, size_t n,
-                 char **ret_why)
+static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, size_t first, size_t n,
+                     char **ret_why)
 {
     const struct httpd_options o = {
         .listen = &address,
@@ -153,17 +163,39 @@ static int serve(struct httpd **ret, struct hub_web *w, const char *address, siz
     return httpd_new(ret, w->o.loop, &o, ret_why);
 }
 
-static int serve_all(struct hub_web *w, char **ret_why)
+static int web_serve_all(struct hub_web *w, char **ret_why)
 {
     const char *own = w->o.metrics_address, *health = w->o.health_address;
-    bool both = wanted(own) && wanted(health) && strcmp(own, health) == 0;
+    bool both = web_is_wanted(own) && web_is_wanted(health) && strcmp(own, health) == 0;
+    size_t first = both ? 0 : HEALTH_ROUTES;
     int r = 0;
 
-    if (wanted(own))
-        r = serve(&w->metrics, w, own, 0, METRICS_ROUTES + (both ? HEALTH_ROUTES : 0), ret_why);
-    if (r == 0 && wanted(health) && !both)
-        r = serve(&w->health, w, health, METRICS_ROUTES, HEALTH_ROUTES, ret_why);
+    if (web_is_wanted(own))
+        r = web_serve(&w->metrics, w, own, first, w->n_routes - first, ret_why);
+    if (r == 0 && web_is_wanted(health) && !both)
+        r = web_serve(&w->health, w, health, 0, HEALTH_ROUTES, ret_why);
     return r;
+}
+
+static void web_set_routes(struct hub_web *w)
+{
+    static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
+    struct hub *h = w->o.hub;
+    const struct httpd_route routes[HEALTH_ROUTES + API_ROUTES] = {
+        {"GET", "/healthz", web_healthz, NULL, false},
+        {"GET", "/readyz", web_readyz, h, false},
+        {"GET", "/metrics", web_metrics, w, false},
+        {"GET", "/api/v1/status", web_status, h, false},
+        {"GET", "/api/v1/scorers", web_scorers, h, false},
+        {"GET", "/api/v1/clusters", web_clusters, h, false},
+        {"GET", "/api/v1/pairs", web_pairs, h, false},
+        {"GET", "/api/v1/scorer", web_scorer, h, false},
+        {"GET", "/api/v1/cluster", web_cluster, h, false},
+    };
+
+    memcpy(w->routes, routes, sizeof(routes));
+    w->n_routes = ARRAY_SIZE(routes);
+    w->n_routes += assets_routes(w->assets, pages, w->routes + w->n_routes);
 }
 
 int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
@@ -171,25 +203,13 @@ int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **
     struct hub_web *w = calloc(1, sizeof(*w));
     int r = w ? page_new_without_scores(&w->page) : -ENOMEM;
 
-    if (r < 0) {
-        free(w);
-        return r;
+    if (r == 0)
+        r = assets_new(&w->assets);
+    if (r == 0) {
+        w->o = *o;
+        web_set_routes(w);
+        r = web_serve_all(w, ret_why);
     }
-    w->o = *o;
-    memcpy(w->routes,
-           (const struct httpd_route[]){
-               {"GET", "/metrics", metrics, w, false},
-               {"GET", "/", page_html, o->hub, false},
-               {"GET", "/scorer", page_scorer, o->hub, false},
-               {"GET", "/cluster", page_cluster, o->hub, false},
-               {"GET", "/api/v1/status", api_status, o->hub, false},
-               {"GET", "/api/v1/scorer", api_scorer, o->hub, false},
-               {"GET", "/api/v1/cluster", api_cluster, o->hub, false},
-               {"GET", "/healthz", healthz, NULL, false},
-               {"GET", "/readyz", readyz, o->hub, false},
-           },
-           sizeof(w->routes));
-    r = serve_all(w, ret_why);
     if (r < 0) {
         (void)hub_web_stop(w, 0);
         return r;
@@ -202,9 +222,10 @@ struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
 {
     if (!w)
         return NULL;
-    (void)httpd_stop(w->metrics, grace_ms);
-    (void)httpd_stop(w->health, grace_ms);
-    (void)page_free(w->page);
+    w->metrics = httpd_stop(w->metrics, grace_ms);
+    w->health = httpd_stop(w->health, grace_ms);
+    w->page = page_free(w->page);
+    w->assets = assets_free(w->assets);
     free(w);
     return NULL;
 }

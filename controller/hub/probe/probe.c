@@ -49,6 +49,8 @@ struct probe *probe_free(struct probe *p)
         p->freed = true;
         return NULL;
     }
+    for (size_t i = 0; i < PROBE_PARTS; i++)
+        p->status.history[i] = history_free(p->status.history[i]);
     api_config_done(&p->status.synced);
     if (p->has_spec)
         scorer_spec_done(&p->spec);

@@ -12,6 +12,7 @@
 
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/client.h"
+#include "exporter/ui/history.h"
 
 struct probe;
 
@@ -33,6 +34,8 @@ struct probe_env {
     const struct probe_settings *settings;
 };
 
+enum probe_what { PROBE_HEALTH, PROBE_CONFIG, PROBE_PARTS };
+
 /* Health or configuration. reason: a CamelCase word for a condition. message: one line. */
 struct probe_part {
     bool asked;        /* at least one attempt has ended */
@@ -51,9 +54,10 @@ struct probe_status {
         config; /* Full mode; reasons: Synced, InvalidConfig, TokenHostNotAllowed, TokenMissing, ... */
     struct api_config synced; /* the last good one; owner is NULL if there is none */
     int64_t next_ms;          /* Unix time of the next probe; 0 while one is in flight */
+    struct history
+        *history[PROBE_PARTS]; /* of each part, one column: seconds; NULL before the first attempt */
 };
 
-enum probe_what { PROBE_HEALTH, PROBE_CONFIG };
 struct probe_callbacks {
     /* Called on the loop after each attempt. May free the probe. */
     void (*ended)(void *arg, enum probe_what what, const struct probe_part *part);

@@ -11,8 +11,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 
-enum { PROBE_PARTS = 2 };
-
 /* The outcome of one attempt. */
 struct probe_result {
     bool ok;

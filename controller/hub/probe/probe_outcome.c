@@ -17,6 +17,7 @@ static void outcome_keep(struct probe *p, enum probe_what what, const struct pro
     (void)snprintf(part->reason, sizeof(part->reason), "%s", r->reason);
     memcpy(part->message, r->message, sizeof(part->message));
     part->seconds = r->seconds;
+    history_add(&p->status.history[what], 1, loop_wall(p->env.loop), &part->seconds);
     part->at_ms = loop_wall(p->env.loop).ms;
     p->ended[what] = true;
 }

@@ -1,7 +1,7 @@
 /* Whether agents accept a summary; if not, which fields of the DynamicScorer or of /config are wrong. */
 #include "controller/hub/rules/effective_internal.h"
 
-#include "exporter/agent/status_members.h"
+#include "exporter/ui/members.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/score/summary.h"

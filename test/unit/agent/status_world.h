@@ -240,17 +240,24 @@ static inline void add(struct world *w, struct scorer s)
 
 /* ---- Looking at what was written ---- */
 
-enum form { HTML, JSON, TABLE };
-
-static inline void render(const struct world *w, enum form form, unsigned width, struct buf *into)
+static inline void terminate(struct buf *b)
 {
-    int r = form == HTML   ? status_html(&w->agent, into)
-            : form == JSON ? status_json(&w->agent, into)
-                           : status_table(&w->agent, width, into);
+    assert_int_equal(buf_putc(b, '\0'), 0);
+    b->n--;
+}
 
-    assert_int_equal(r, 0);
-    assert_int_equal(buf_putc(into, '\0'), 0);
-    into->n--;
+static inline void render_json(const struct world *w, const struct list_query *q, struct buf *into)
+{
+    const struct list_query all = list_query_all();
+
+    assert_int_equal(status_json(&w->agent, q ? q : &all, into), 0);
+    terminate(into);
+}
+
+static inline void render_table(const struct world *w, unsigned width, struct buf *into)
+{
+    assert_int_equal(status_table(&w->agent, width, into), 0);
+    terminate(into);
 }
 
 static inline void assert_has(const struct buf *b, const char *what)

@@ -1,15 +1,16 @@
+#include "exporter/ui/history.h"
 #include "test/unit/agent/status_world.h"
 
 #include <jansson.h>
 #include <math.h>
 
-static json_t *rendered_json(const struct world *w)
+static json_t *rendered_json(const struct world *w, const struct list_query *q)
 {
     BUF_AUTO(b, OUTPUT_MAX);
     json_error_t e;
     json_t *j;
 
-    render(w, JSON, 0, &b);
+    render_json(w, q, &b);
     j = json_loadb(b.p, b.n, JSON_REJECT_DUPLICATES, &e);
     if (!j)
         fail_msg("%s at %d in %s", e.text, e.position, b.p);
@@ -32,25 +33,28 @@ static json_t *first_scorer(const json_t *j)
     return json_array_get(json_object_get(j, "scorers"), 0);
 }
 
-static void json_of_a_good_scorer(void **state)
+static void has_every_member_of_a_good_scorer(void **state)
 {
     WORLD(w);
     json_auto_t *j = NULL;
 
     (void)state;
     add(w, good_scorer((char *)"my_score"));
-    j = rendered_json(w);
+    j = rendered_json(w, NULL);
     assert_json(json_object_get(j, "cluster"), "\"c1\"");
     assert_json(json_object_get(j, "startedAt"), "\"2026-11-21T03:18:01.123Z\"");
-    assert_json(json_object_get(j, "totals"), "{\"scorers\":1,\"series\":2,\"states\":{\"waiting\":0,\"ok\":"
-                                              "1,\"empty\":0,\"failing\":0,\"stale\":0}}");
+    assert_json(json_object_get(j, "totals"),
+                "{\"scorers\":1,\"series\":2,\"metricsPageBytes\":12345,\"states\":{\"waiting\":0,\"ok\":"
+                "1,\"empty\":0,\"failing\":0,\"stale\":0}}");
     assert_json(
         json_object_get(j, "limits"),
         "{\"responseBytes\":268435456,\"seriesPerScorer\":100000,\"series\":1000000,\"labelValueBytes\":256,"
         "\"roundTimeSeconds\":300,\"staleAfterIntervals\":3}");
-    assert_json(json_object_get(j, "config"),
-                "{\"file\":\"/etc/config.yaml\",\"loadedAt\":\"2026-11-21T05:23:01.123Z\",\"ok\":true,"
-                "\"lastTriedAt\":\"2026-11-21T05:23:01.123Z\",\"problems\":[]}");
+    assert_json(
+        json_object_get(j, "config"),
+        "{\"file\":\"/etc/config.yaml\",\"loadedAt\":\"2026-11-21T05:23:01.123Z\",\"ok\":true,"
+        "\"lastTriedAt\":\"2026-11-21T05:23:01.123Z\",\"problems\":[],\"listen\":[\":8080\",\"[::1]:9\"],"
+        "\"secretsFolder\":\"/run/secrets\",\"storageFolder\":null}");
     assert_json(
         first_scorer(j),
         "{\"name\":\"sample\",\"scoreName\":\"my_score\",\"state\":\"ok\",\"running\":false,\"runningSince\":"
@@ -65,16 +69,16 @@ static void json_of_a_good_scorer(void **state)
         "\"warnings\":null,\"source\":{\"type\":\"Prometheus\",\"endpoint\":\"http://prom:9090/api/v1/"
         "query_range\","
         "\"secret\":{\"name\":\"prom-token\",\"key\":\"token\"},\"query\":\"sum by (node) (up); "
-        "rate(x[5m])\","
+        "rate(x[5m])\",\"queries\":[\"sum by (node) (up)\",\"rate(x[5m])\"],"
         "\"rangeSeconds\":3600,\"stepSeconds\":60},\"scoringEndpoint\":\"http://scorer/"
         "scoring\",\"scoringSecret\":null,"
         "\"highest\":[{\"labels\":{\"node\":\"n1\",\"pod\":\"web-1\"},\"score\":0.25},"
         "{\"labels\":{\"node\":\"n2\",\"meta\":\"gpu\"},\"score\":-17}],"
         "\"lowest\":[{\"labels\":{\"node\":\"n2\",\"meta\":\"gpu\"},\"score\":-17},"
-        "{\"labels\":{\"node\":\"n1\",\"pod\":\"web-1\"},\"score\":0.25}]}");
+        "{\"labels\":{\"node\":\"n1\",\"pod\":\"web-1\"},\"score\":0.25}],\"nanScores\":0}");
 }
 
-static void json_of_trouble(void **state)
+static void tells_what_is_wrong(void **state)
 {
     const double values[] = {INFINITY, -INFINITY, NAN};
     struct scorer s = bad_scorer(SCORER_FAILING, STAGE_SCORING, ROUND_TIMEOUT, "no answer in 10 s");
@@ -91,11 +95,12 @@ static void json_of_trouble(void **state)
     add(w, s);
     w->agent.reload =
         (struct reload_status){.at_ms = NOW, .problems = (char *)"a:1:1: error: x\na:2:1: error: y\n"};
-    j = rendered_json(w);
+    j = rendered_json(w, NULL);
     assert_json(json_object_get(json_object_get(j, "config"), "problems"),
                 "[\"a:1:1: error: x\",\"a:2:1: error: y\"]");
     assert_json(json_object_get(first_scorer(j), "error"),
-                "{\"stage\":\"scoring\",\"class\":\"timeout\",\"text\":\"no answer in 10 s\"}");
+                "{\"stage\":\"scoring\",\"class\":\"timeout\",\"text\":\"no answer in 10 s\","
+                "\"hint\":\"why the scorer takes so long, or allow more time (timeout, limits.roundTime)\"}");
     assert_json(json_object_get(first_scorer(j), "warnings"),
                 "{\"count\":1,\"first\":\"slow \\\"disk\\\"\"}");
     assert_json(json_object_get(first_scorer(j), "nextRoundAt"), "null");
@@ -106,16 +111,16 @@ static void json_of_trouble(void **state)
                 "{\"labels\":{\"node\":\"n000001\"},\"score\":\"-Inf\"}]");
 }
 
-static void json_of_nothing(void **state)
+static void is_complete_without_scorers_rounds_or_configuration(void **state)
 {
     WORLD(w);
     struct scorer s = good_scorer((char *)"new");
-    json_auto_t *empty = rendered_json(w), *none = NULL, *starting = NULL;
+    json_auto_t *empty = rendered_json(w, NULL), *none = NULL, *starting = NULL;
 
     (void)state;
     assert_json(json_object_get(empty, "scorers"), "[]");
     w->agent.config = NULL;
-    none = rendered_json(w);
+    none = rendered_json(w, NULL);
     assert_json(json_object_get(none, "cluster"), "null");
     assert_json(json_object_get(none, "limits"), "null");
     s.batch = batch_unref(s.batch);
@@ -124,7 +129,7 @@ static void json_of_nothing(void **state)
     s.summary.source_type = SOURCE_NONE;
     s.summary.source_endpoint = s.summary.source_query = NULL;
     add(w, s);
-    starting = rendered_json(w);
+    starting = rendered_json(w, NULL);
     assert_json(json_object_get(first_scorer(starting), "lastRound"), "null");
     assert_json(json_object_get(first_scorer(starting), "scoresAt"), "null");
     assert_json(json_object_get(first_scorer(starting), "lastSuccessAt"), "null");
@@ -132,7 +137,7 @@ static void json_of_nothing(void **state)
     assert_json(json_object_get(first_scorer(starting), "highest"), "[]");
 }
 
-static void json_of_several_sources(void **state)
+static void lists_several_sources(void **state)
 {
     WORLD(w);
     struct summary_source more[] = {{.endpoint = (char *)"http://me:hunter2@other/q",
@@ -148,23 +153,91 @@ static void json_of_several_sources(void **state)
     s.summary.more_sources = more;
     s.summary.n_more_sources = 1;
     add(w, s);
-    j = rendered_json(w);
+    j = rendered_json(w, NULL);
     list = json_object_get(first_scorer(j), "sources");
     assert_int_equal(json_array_size(list), 2);
     assert_true(json_equal(json_array_get(list, 0), json_object_get(first_scorer(j), "source")));
     assert_json(
         json_array_get(list, 1),
         "{\"type\":\"Prometheus\",\"endpoint\":\"http://other/q\",\"secret\":{\"name\":\"other-token\","
-        "\"key\":\"key\"},\"query\":\"down\",\"rangeSeconds\":60,\"stepSeconds\":5}");
+        "\"key\":\"key\"},\"query\":\"down\",\"queries\":[\"down\"],\"rangeSeconds\":60,\"stepSeconds\":5}");
+}
+
+static void has_scorers(const json_t *j, const char *const *names, size_t n)
+{
+    const json_t *list = json_object_get(j, "scorers");
+
+    assert_int_equal(json_array_size(list), n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(json_string_value(json_object_get(json_array_get(list, i), "scoreName")),
+                            names[i]);
+}
+
+static void gives_the_scorers_that_are_asked_for(void **state)
+{
+    static const struct {
+        struct list_query query;
+        const char *names[3];
+        size_t n, remaining;
+    } cases[] = {
+        {{.limit = 10, .filter = "", .state = ""}, {"a", "b", "c"}, 3, 0},
+        {{.limit = 2, .filter = "", .state = ""}, {"a", "b"}, 2, 1},
+        {{.limit = 2, .filter = "", .state = "", .after = (char *)"a"}, {"b", "c"}, 2, 0},
+        {{.limit = 1, .filter = "", .state = "", .worst_first = true}, {"b"}, 1, 2},
+        {{.limit = 9, .filter = "", .state = "stale,empty"}, {"b"}, 1, 0},
+        {{.limit = 9, .filter = "C", .state = ""}, {"c"}, 1, 0},
+        {{.limit = 9, .filter = "SAMPLE", .state = "ok"}, {"a", "c"}, 2, 0}, /* the name of each */
+        {{.limit = 9, .filter = "x", .state = ""}, {NULL}, 0, 0},
+    };
+    WORLD(w);
+
+    (void)state;
+    add(w, good_scorer((char *)"c"));
+    add(w, good_scorer((char *)"a"));
+    add(w, bad_scorer(SCORER_STALE, STAGE_SOURCE, ROUND_DNS, "no"));
+    w->scorers[2].summary.score_name = (char *)"b";
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *j = rendered_json(w, &cases[i].query);
+        const json_t *metadata = json_object_get(j, "metadata");
+
+        has_scorers(j, cases[i].names, cases[i].n);
+        assert_int_equal(json_integer_value(json_object_get(metadata, "remainingItemCount")),
+                         cases[i].remaining);
+        assert_int_equal(json_is_null(json_object_get(metadata, "continue")), cases[i].remaining == 0);
+    }
+}
+
+static void has_the_history_when_asked(void **state)
+{
+    struct list_query q = list_query_all();
+    struct history *h = NULL;
+    WORLD(w);
+    json_auto_t *without = NULL, *with = NULL;
+
+    (void)state;
+    add(w, good_scorer((char *)"a"));
+    history_add(&h, 5, (unix_ms){NOW}, (const double[]){0.25, NAN, 1, 2, 3});
+    w->scorers[0].status.history = h;
+    without = rendered_json(w, &q);
+    assert_null(json_object_get(first_scorer(without), "history"));
+    q.with_history = true;
+    with = rendered_json(w, &q);
+    assert_json(
+        json_object_get(first_scorer(with), "history"),
+        "{\"unixSeconds\":[1795242181],\"fetchSeconds\":[0.25],\"performSeconds\":[null],\"lowest\":[1],"
+        "\"mean\":[2],\"highest\":[3]}");
+    (void)history_free(h);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_of_a_good_scorer),
-        cmocka_unit_test(json_of_trouble),
-        cmocka_unit_test(json_of_nothing),
-        cmocka_unit_test(json_of_several_sources),
+        cmocka_unit_test(has_every_member_of_a_good_scorer),
+        cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(is_complete_without_scorers_rounds_or_configuration),
+        cmocka_unit_test(lists_several_sources),
+        cmocka_unit_test(gives_the_scorers_that_are_asked_for),
+        cmocka_unit_test(has_the_history_when_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "exporter/agent/status_grid.h"
+#include "exporter/ui/grid.h"
 #include "test/unit/agent/status_world.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@ static void assert_table(const struct world *w, unsigned width, const char *want
 {
     BUF_AUTO(b, OUTPUT_MAX);
 
-    render(w, TABLE, width, &b);
+    render_table(w, width, &b);
     assert_string_equal(b.p, want);
 }
 
-static void table_of_a_good_scorer(void **state)
+static void shows_what_a_good_scorer_did(void **state)
 {
     WORLD(w);
 
@@ -34,7 +34,7 @@ static void table_of_a_good_scorer(void **state)
                  "1 scorer: 1 ok, 0 empty, 0 failed, 0 waiting; 2 scores\n");
 }
 
-static void table_of_failures(void **state)
+static void shows_each_failure_with_a_hint(void **state)
 {
     WORLD(w);
 
@@ -65,7 +65,7 @@ static void table_of_failures(void **state)
                  "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
 }
 
-static void table_of_several_sources(void **state)
+static void names_the_sources_of_a_scorer_with_several(void **state)
 {
     WORLD(w);
     struct summary_source more[] = {{.endpoint = (char *)"http://other/q", .query = (char *)"down"}};
@@ -99,7 +99,7 @@ static void table_of_several_sources(void **state)
                  "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
 }
 
-static void table_of_no_scorers(void **state)
+static void says_how_to_add_the_first_scorer(void **state)
 {
     WORLD(w);
 
@@ -107,7 +107,7 @@ static void table_of_no_scorers(void **state)
     assert_table(w, 80, "no scorers configured: add some under `summaries`\n");
 }
 
-static void table_is_coloured_for_a_terminal(void **state)
+static void is_coloured_only_for_a_terminal(void **state)
 {
     BUF_AUTO(b, OUTPUT_MAX);
     BUF_AUTO(plain, OUTPUT_MAX);
@@ -116,15 +116,15 @@ static void table_is_coloured_for_a_terminal(void **state)
     (void)state;
     add(w, good_scorer((char *)"my_score"));
     assert_int_equal(unsetenv("NO_COLOR"), 0);
-    render(w, TABLE, 80, &b);
+    render_table(w, 80, &b);
     assert_has(&b, "\033[32m✓ ok\033[0m");
     assert_int_equal(setenv("NO_COLOR", "1", 1), 0);
-    render(w, TABLE, 80, &plain);
+    render_table(w, 80, &plain);
     assert_lacks(&plain, "\033");
 }
 
 /* No line is longer than the terminal is wide, whatever the scores and errors are. */
-static void table_keeps_to_the_width(void **state)
+static void keeps_to_the_width_of_the_terminal(void **state)
 {
     static const char *const rows[][3] = {
         {"äöü-ein-sehr-langer-name-eines-knotens", "пример-очень-длинного-имени-пода-в-кластере", "m"},
@@ -145,7 +145,7 @@ static void table_keeps_to_the_width(void **state)
     assert_int_equal(setenv("NO_COLOR", "1", 1), 0);
     for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
         BUF_AUTO(b, OUTPUT_MAX);
-        render(w, TABLE, widths[i], &b);
+        render_table(w, widths[i], &b);
         assert_lacks(&b, "\x1b");
         assert_lacks(&b, "\xc2\x9b");
         assert_lacks(&b, "\xe2\x80\xae");
@@ -156,7 +156,7 @@ static void table_keeps_to_the_width(void **state)
     }
 }
 
-static void table_of_many_scores(void **state)
+static void shows_the_highest_of_many_scores(void **state)
 {
     enum { N = 1500 };
     CLEANUP(cleanup_free) double *values = calloc(N, sizeof(double));
@@ -171,7 +171,7 @@ static void table_of_many_scores(void **state)
     (void)batch_unref(s.batch);
     s.batch = make_batch(NULL, values, N);
     add(w, s);
-    render(w, TABLE, 0, &b);
+    render_table(w, 0, &b);
     assert_has(&b, "    n001499  1499\n    n001498  1498\n");
     assert_has(&b, "    n001480  1480\n    … and 1,479 more\n    1 score is NaN\n");
 }
@@ -179,13 +179,13 @@ static void table_of_many_scores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_of_a_good_scorer),
-        cmocka_unit_test(table_of_failures),
-        cmocka_unit_test(table_of_several_sources),
-        cmocka_unit_test(table_of_no_scorers),
-        cmocka_unit_test(table_is_coloured_for_a_terminal),
-        cmocka_unit_test(table_keeps_to_the_width),
-        cmocka_unit_test(table_of_many_scores),
+        cmocka_unit_test(shows_what_a_good_scorer_did),
+        cmocka_unit_test(shows_each_failure_with_a_hint),
+        cmocka_unit_test(names_the_sources_of_a_scorer_with_several),
+        cmocka_unit_test(says_how_to_add_the_first_scorer),
+        cmocka_unit_test(is_coloured_only_for_a_terminal),
+        cmocka_unit_test(keeps_to_the_width_of_the_terminal),
+        cmocka_unit_test(shows_the_highest_of_many_scores),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

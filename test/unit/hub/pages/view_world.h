@@ -3,7 +3,7 @@
 #ifndef DS_TEST_HUB_VIEW_WORLD_H
 #define DS_TEST_HUB_VIEW_WORLD_H
 
-#include "controller/hub/pages/status_page.h"
+#include "controller/hub/pages/json.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/status.h"
 
@@ -204,6 +204,7 @@ static inline struct world *world_free(struct world *w)
         free(w->by_age[i]->probe);
         free(w->by_age[i]);
     }
+    map_done(&w->hub.scorers);
     map_done(&w->hub.other_configs);
     json_decref(w->hub.config.object);
     (void)loop_free(w->hub.o.loop);
@@ -258,6 +259,7 @@ static inline struct hub_scorer *add_scorer(struct world *w, const char *name, c
         .next_ms = NOW + 18000,
     };
     w->by_age[w->hub.n_scorers++] = s;
+    assert_int_equal(map_set(&w->hub.scorers, s->name, s), 0);
     return s;
 }
 
@@ -285,6 +287,7 @@ static inline struct hub_cluster *add_cluster(struct world *w, const char *name,
     g->scorers = n;
     for (size_t i = 0; i < n; i++)
         g->set[i / 64] |= (uint64_t)1 << (i % 64);
+    c->hub = &w->hub;
     c->group = g;
     c->name = strdup(name);
     c->managed = true;
@@ -333,18 +336,25 @@ static inline void not_applied(struct hub_cluster *c, const char *why)
 
 /* ---- Looking at what was written ---- */
 
-static inline void render(struct world *w, int (*fn)(struct hub *, struct buf *), struct buf *into)
+static inline void render(struct world *w, int (*fn)(struct hub *, const struct list_query *, struct buf *),
+                          const struct list_query *q, struct buf *into)
 {
-    assert_int_equal(fn(&w->hub, into), 0);
+    const struct list_query all = list_query_all();
+
+    buf_truncate(into, 0);
+    assert_int_equal(fn(&w->hub, q ? q : &all, into), 0);
     assert_int_equal(buf_putc(into, '\0'), 0);
     into->n--;
 }
 
-static inline void render_one(struct world *w, int (*fn)(struct hub *, const char *, struct buf *),
-                              const char *name, struct buf *into)
+static inline void render_one(struct world *w,
+                              int (*fn)(struct hub *, const char *, const struct list_query *, struct buf *),
+                              const char *name, const struct list_query *q, struct buf *into)
 {
+    const struct list_query all = list_query_all();
+
     buf_truncate(into, 0);
-    assert_int_equal(fn(&w->hub, name, into), 0);
+    assert_int_equal(fn(&w->hub, name, q ? q : &all, into), 0);
     assert_int_equal(buf_putc(into, '\0'), 0);
     into->n--;
 }

@@ -1,0 +1,182 @@
+#include "controller/hub/pages/view.h"
+
+#include "controller/hub/state/status.h"
+#include "exporter/ui/members.h"
+
+#include <errno.h>
+
+static const struct probe_status not_probed;
+
+/* ---- Scorers ---- */
+
+const struct view_words view_scorer_words[] = {
+    [VIEW_NOT_READY] = {"notReady", "not ready", "error"},
+    [VIEW_UNKNOWN] = {"unknown", "unknown", "pending"},
+    [VIEW_DEGRADED] = {"degraded", "degraded", "warning"},
+    [VIEW_READY] = {"ready", "ready", "ok"},
+};
+
+static const char *scorer_ready(const json_t *status)
+{
+    const json_t *condition;
+    size_t i;
+
+    json_array_foreach(kube_list(status, "conditions", NULL), i,
+                       condition) if (strcmp(cstr(kube_str(condition, "type", NULL)), "Ready") ==
+                                      0) return cstr(kube_str(condition, "status", NULL));
+    return "Unknown";
+}
+
+static bool scorer_is_degraded(const struct view_scorer *v)
+{
+    const struct hub_scorer *s = v->s;
+    const struct probe_status *p = v->probe;
+
+    return *s->spec_error || *s->write_error || s->older || s->younger || s->tally.failing ||
+           s->tally.n_named || s->tally.no_room || (p->probe.asked && !p->probe.ok) ||
+           (p->config.asked && !p->config.ok);
+}
+
+int view_scorer_make(struct view_scorer *ret, const struct hub_scorer *s)
+{
+    struct view_scorer v = {.s = s, .probe = s->probe ? probe_status(s->probe) : &not_probed};
+
+    /* Only the leader probes and counts: on a standby, what the leader wrote is all there is. */
+    if (s->hub->leading)
+        v.status = status_of_scorer(s, loop_wall(s->hub->o.loop));
+    else
+        v.status = json_incref(kube_map(s->object, "status", NULL));
+    if (s->hub->leading && !v.status)
+        return -ENOMEM;
+    v.ready = scorer_ready(v.status);
+    v.state = strcmp(v.ready, "False") == 0  ? VIEW_NOT_READY
+              : strcmp(v.ready, "True") != 0 ? VIEW_UNKNOWN
+              : scorer_is_degraded(&v)       ? VIEW_DEGRADED
+                                             : VIEW_READY;
+    *ret = v;
+    return 0;
+}
+
+void view_scorer_done(struct view_scorer *s)
+{
+    json_decref(s->status);
+    s->status = NULL;
+}
+
+int view_scorers_make(struct view_scorers *ret, struct hub *h, const struct list_query *q)
+{
+    int r = 0;
+
+    ret->list.query = q;
+    ret->all = calloc(h->n_scorers + 1, sizeof(*ret->all));
+    if (!ret->all)
+        return -ENOMEM;
+    for (size_t i = 0; r == 0 && i < h->n_scorers; i++) {
+        struct view_scorer *v = &ret->all[ret->n];
+
+        if (!list_matches(q, h->by_age[i]->name, h->by_age[i]->effective.score_name))
+            continue;
+        r = view_scorer_make(v, h->by_age[i]);
+        ret->n += r == 0;
+        if (r == 0 && list_has_state(q, view_scorer_words[v->state].word))
+            r = list_add(&ret->list, v->s->name, v->state, v);
+    }
+    list_sort(&ret->list);
+    return r;
+}
+
+void view_scorers_done(struct view_scorers *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        view_scorer_done(&v->all[i]);
+    free(v->all);
+    list_done(&v->list);
+}
+
+/* ---- Clusters ---- */
+
+const struct view_words view_cluster_words[] = {
+    [CLUSTER_NOT_WRITTEN] = {"notWritten", "not written", "error"},
+    [CLUSTER_NOT_APPLIED] = {"notApplied", "not applied", "error"},
+    [CLUSTER_UNAVAILABLE] = {"unavailable", "not available", "warning"},
+    [CLUSTER_FAILING] = {"failing", "failing", "error"},
+    [CLUSTER_AGENT_TROUBLE] = {"agentTrouble", "agent in trouble", "warning"},
+    [CLUSTER_BEHIND] = {"behind", "behind", "warning"},
+    [CLUSTER_OK] = {"ok", "ok", "ok"},
+};
+
+size_t view_cluster_failing(const struct hub_cluster *c)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < c->report.n; i++)
+        n += report_cell_fails(&c->report.cells[i]);
+    return n;
+}
+
+enum view_cluster_state view_cluster_state(const struct hub_cluster *c)
+{
+    if (c->failures)
+        return CLUSTER_NOT_WRITTEN;
+    if (*c->work.why)
+        return CLUSTER_NOT_APPLIED;
+    if (c->managed && c->unavailable)
+        return CLUSTER_UNAVAILABLE;
+    if (c->managed && view_cluster_failing(c))
+        return CLUSTER_FAILING;
+    if (c->managed && c->report.there && (c->report.trouble || !c->report.config_ok))
+        return CLUSTER_AGENT_TROUBLE;
+    return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
+}
+
+/* To count what fails on each cluster costs more than the rest: only queries by state need it. */
+static int clusters_add(struct list *l, const struct hub_cluster *c)
+{
+    const struct list_query *q = l->query;
+    enum view_cluster_state state = CLUSTER_OK;
+
+    if (!list_matches(q, c->name, NULL))
+        return 0;
+    if (*q->state || q->worst_first)
+        state = view_cluster_state(c);
+    return list_has_state(q, view_cluster_words[state].word) ? list_add(l, c->name, state, c) : 0;
+}
+
+int view_clusters(struct list *ret, struct hub *h, bool managed_only)
+{
+    const struct hub_cluster *c;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && (c = map_next(&h->clusters, &at)))
+        r = c->managed || !managed_only ? clusters_add(ret, c) : 0;
+    list_sort(ret);
+    return r;
+}
+
+/* ---- Pairs ---- */
+
+const struct report_cell *view_report(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    return hub_pair_is_selected(s, c) ? report_find(&c->report, s->hub->entry_scores[s->entry]) : NULL;
+}
+
+enum pair_state view_pair(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    return pair_state_shown(hub_pair_state(s, c, view_report(s, c), !c->behind), c->behind);
+}
+
+void view_pair_members(struct out *o, const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    const struct report_cell *cell = view_report(s, c);
+    enum pair_state state = hub_pair_state(s, c, cell, !c->behind);
+    enum pair_state shown = pair_state_shown(state, c->behind);
+    char reason[PAIR_REASON_BYTES];
+
+    hub_pair_reason(reason, shown, c, cell);
+    member_text(o, "state", pair_info[shown].word);
+    member_text(o, "label", pair_info[shown].label);
+    member_text(o, "severity", pair_info[shown].severity);
+    member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
+    member_words(o, "error", reason);
+}

@@ -1,0 +1,235 @@
+#include "exporter/ui/list.h"
+
+#include "exporter/ui/members.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { TOKEN_BYTES = 64 << 10, LIST_FIRST_CAP = 32 };
+
+/* ---- Tokens: "v1 RANK NAME" in hexadecimal, so that no one builds on what is in them ---- */
+
+static const char token_digits[] = "0123456789abcdef";
+
+static void token_put(struct out *o, const struct list_item *last)
+{
+    char head[32];
+    int n = snprintf(head, sizeof(head), "v1 %u ", last->rank);
+    const struct str parts[] = {{head, (size_t)n}, str_of(last->name)};
+
+    out_puts(o, "\"");
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        for (size_t k = 0; k < parts[i].n; k++) {
+            unsigned char c = (unsigned char)parts[i].p[k];
+
+            out_str(o, (struct str){(const char[]){token_digits[c >> 4], token_digits[c & 15]}, 2});
+        }
+    out_puts(o, "\"");
+}
+
+static int token_nibble(char c)
+{
+    const char *at = c ? strchr(token_digits, c) : NULL;
+
+    return at ? (int)(at - token_digits) : -1;
+}
+
+static int token_read(struct list_query *q, const char *token)
+{
+    CLEANUP(cleanup_free) char *text = NULL;
+    size_t n = strlen(token);
+    int name_at = 0;
+
+    if (n == 0 || n % 2 || n > TOKEN_BYTES)
+        return -EINVAL;
+    text = malloc(n / 2 + 1);
+    if (!text)
+        return -ENOMEM;
+    for (size_t i = 0; i < n / 2; i++) {
+        int high = token_nibble(token[2 * i]), low = token_nibble(token[2 * i + 1]);
+
+        if (high < 0 || low < 0 || (high | low) == 0)
+            return -EINVAL;
+        text[i] = (char)(high << 4 | low);
+    }
+    text[n / 2] = '\0';
+    if (sscanf(text, "v1 %4u%n", &q->after_rank, &name_at) != 1 || text[name_at] != ' ')
+        return -EINVAL;
+    q->after = strdup(text + name_at + 1);
+    return q->after ? 0 : -ENOMEM;
+}
+
+/* ---- Queries ---- */
+
+static bool limit_read(const char *text, size_t *ret)
+{
+    size_t n = strspn(text, "0123456789");
+
+    if (n == 0 || n > 9 || text[n])
+        return false;
+    *ret = strtoul(text, NULL, 10);
+    if (*ret == 0)
+        *ret = SIZE_MAX;
+    return true;
+}
+
+int list_query_parse(struct list_query *ret, const struct list_parameters *p, const char **ret_why)
+{
+    struct list_query q = {.limit = LIST_DEFAULT_LIMIT, .filter = cstr(p->filter), .state = cstr(p->state)};
+    int r;
+
+    if (p->limit && !limit_read(p->limit, &q.limit)) {
+        *ret_why = "invalid parameter limit: must be a whole number, 0 for all";
+        return -EINVAL;
+    }
+    if (p->sort && strcmp(p->sort, "name") != 0 && strcmp(p->sort, "state") != 0) {
+        *ret_why = "invalid parameter sort: must be name or state";
+        return -EINVAL;
+    }
+    if (p->history && strcmp(p->history, "true") != 0 && strcmp(p->history, "false") != 0) {
+        *ret_why = "invalid parameter history: must be true or false";
+        return -EINVAL;
+    }
+    q.worst_first = p->sort && strcmp(p->sort, "state") == 0;
+    q.with_history = p->history && strcmp(p->history, "true") == 0;
+    r = p->from && *p->from ? token_read(&q, p->from) : 0;
+    if (r < 0) {
+        *ret_why = "invalid parameter continue: not a token of this API; start again without it";
+        return r;
+    }
+    *ret = q;
+    return 0;
+}
+
+int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why)
+{
+    const struct list_parameters p = {
+        .limit = httpd_query(rq, "limit"),
+        .from = httpd_query(rq, "continue"),
+        .filter = httpd_query(rq, "filter"),
+        .state = httpd_query(rq, "state"),
+        .sort = httpd_query(rq, "sort"),
+        .history = httpd_query(rq, "history"),
+    };
+
+    return list_query_parse(ret, &p, ret_why);
+}
+
+void list_query_done(struct list_query *q)
+{
+    free(q->after);
+    q->after = NULL;
+}
+
+bool list_matches(const struct list_query *q, const char *name, const char *other)
+{
+    return !*q->filter || strcasestr(cstr(name), q->filter) || strcasestr(cstr(other), q->filter);
+}
+
+bool list_has_state(const struct list_query *q, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *p = q->state; *p; p += strspn(p, ",")) {
+        size_t length = strcspn(p, ",");
+
+        if (length == n && strncmp(p, word, n) == 0)
+            return true;
+        p += length;
+    }
+    return !*q->state;
+}
+
+/* ---- Lists ---- */
+
+static int item_compare(const struct list *l, unsigned rank, const char *name, const struct list_item *other)
+{
+    if (l->query->worst_first && rank != other->rank)
+        return rank < other->rank ? -1 : 1;
+    return strcmp(name, other->name);
+}
+
+static int item_compare_both(const void *a, const void *b, void *list)
+{
+    const struct list_item *x = a;
+
+    return item_compare(list, x->rank, x->name, b);
+}
+
+/* A full list is a heap whose root is the last item. */
+static void list_sink(struct list *l, size_t at)
+{
+    for (;;) {
+        size_t child = 2 * at + 1;
+        struct list_item moved;
+
+        if (child + 1 < l->n && item_compare_both(&l->items[child], &l->items[child + 1], l) < 0)
+            child++;
+        if (child >= l->n || item_compare_both(&l->items[at], &l->items[child], l) >= 0)
+            return;
+        moved = l->items[at];
+        l->items[at] = l->items[child];
+        l->items[child] = moved;
+        at = child;
+    }
+}
+
+static int list_grow(struct list *l)
+{
+    size_t cap = l->cap ? 2 * l->cap : LIST_FIRST_CAP;
+    struct list_item *items = realloc(l->items, cap * sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    l->items = items;
+    l->cap = cap;
+    return 0;
+}
+
+int list_add(struct list *l, const char *name, unsigned rank, const void *what)
+{
+    const struct list_query *q = l->query;
+    const struct list_item after = {.name = q->after, .rank = q->after_rank}, item = {name, what, rank};
+
+    if (q->after && item_compare(l, rank, name, &after) <= 0)
+        return 0;
+    if (l->n == q->limit) {
+        l->behind++;
+        if (item_compare(l, rank, name, &l->items[0]) < 0) {
+            l->items[0] = item;
+            list_sink(l, 0);
+        }
+        return 0;
+    }
+    if (l->n == l->cap && list_grow(l) < 0)
+        return -ENOMEM;
+    l->items[l->n++] = item;
+    if (l->n == q->limit)
+        for (size_t i = l->n / 2; i-- > 0;)
+            list_sink(l, i);
+    return 0;
+}
+
+void list_sort(struct list *l)
+{
+    if (l->n)
+        qsort_r(l->items, l->n, sizeof(*l->items), item_compare_both, l);
+}
+
+void list_done(struct list *l)
+{
+    free(l->items);
+    *l = (struct list){0};
+}
+
+void list_metadata(struct out *o, const char *key, const struct list *l)
+{
+    member_object(o, key);
+    member(o, "continue");
+    if (l->behind)
+        token_put(o, &l->items[l->n - 1]);
+    else
+        out_puts(o, "null");
+    member_count(o, "remainingItemCount", l->behind);
+    out_puts(o, "}");
+}

@@ -1,0 +1,63 @@
+/* Lists of the API in parts, as Kubernetes gives them: `limit`, `continue`, `filter`, `state` and `sort` of a request, and
+ * `metadata` of its answer. README.md has the promises. */
+#ifndef DS_UI_LIST_H
+#define DS_UI_LIST_H
+
+#include "exporter/base/httpd.h"
+#include "exporter/ui/out.h"
+
+enum { LIST_DEFAULT_LIMIT = 500 };
+
+/* What a request asks for. */
+struct list_query {
+    size_t limit; /* SIZE_MAX: all */
+    bool worst_first, with_history;
+    const char *filter, *state; /* empty: all. Not owned */
+    char *after;                /* the last name of the part before; NULL: from the start */
+    unsigned after_rank;
+};
+
+/* All of it, in the order of names. */
+static inline struct list_query list_query_all(void)
+{
+    return (struct list_query){.limit = SIZE_MAX, .filter = "", .state = ""};
+}
+
+/* The parameters as text, NULL where absent. */
+struct list_parameters {
+    const char *limit, *from, *filter, *state, *sort, *history;
+};
+
+/* -EINVAL for a parameter that cannot be used, which *ret_why then names; -ENOMEM. */
+MUST_USE int list_query_parse(struct list_query *ret, const struct list_parameters *p, const char **ret_why);
+MUST_USE int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why);
+void list_query_done(struct list_query *q);
+
+/* Whether `filter` occurs in either text, ASCII letters in any case. */
+bool list_matches(const struct list_query *q, const char *name, const char *other);
+/* Whether `state` names this one. */
+bool list_has_state(const struct list_query *q, const char *word);
+
+struct list_item {
+    const char *name; /* unique in its list */
+    const void *what;
+    unsigned rank; /* 0: the worst; only used with worst_first */
+};
+
+/* The part of a list that a query asks for: of 10,000 items no more than the limit are ever kept or sorted. */
+struct list {
+    const struct list_query *query;
+    struct list_item *items;
+    size_t n, cap;
+    size_t behind; /* items that come after this part */
+};
+
+/* Adds an item that matched, in any order. -ENOMEM. */
+MUST_USE int list_add(struct list *l, const char *name, unsigned rank, const void *what);
+/* Puts the items in order, after the last list_add(). */
+void list_sort(struct list *l);
+void list_done(struct list *l);
+/* "<key>":{"continue":...,"remainingItemCount":...} */
+void list_metadata(struct out *o, const char *key, const struct list *l);
+
+#endif

@@ -1,0 +1,90 @@
+// Tables that are filtered and paged by the server, and sorted by any column. What is chosen is kept in the page's URL.
+
+import { count, el } from './dom.js';
+
+const PAGE = 100;
+const chosen = new URLSearchParams(location.search);
+const DEFAULTS = { filter: '', state: '', sort: 'state', limit: String(PAGE) };
+
+export const choice = (table, what) => chosen.get(`${table}.${what}`) ?? DEFAULTS[what];
+
+export function choose(table, what, value) {
+  if (value === DEFAULTS[what]) chosen.delete(`${table}.${what}`);
+  else chosen.set(`${table}.${what}`, value);
+  if (what === 'filter' || what === 'state') chosen.delete(`${table}.limit`);
+  history.replaceState(null, '', `${location.pathname}${chosen.size ? '?' + chosen : ''}`);
+}
+
+// The parameters of the API for what is chosen. The server knows the order by name and by state; the rest is sorted here.
+export function query(table, more = {}) {
+  const sort = choice(table, 'sort').replace('-', '') === 'name' ? 'name' : 'state';
+  const q = new URLSearchParams({ limit: choice(table, 'limit'), sort, ...more });
+  for (const what of ['filter', 'state'])
+    if (choice(table, what)) q.set(what, choice(table, what));
+  return q;
+}
+
+// Clicking a column sorts by it, clicking it again turns the order.
+export function sortBy(table, key) {
+  choose(table, 'sort', choice(table, 'sort') === key ? `-${key}` : key);
+}
+
+export const showMore = (table) =>
+  choose(table, 'limit', String(Number(choice(table, 'limit')) + 5 * PAGE));
+
+function sorted(table, rows, columns) {
+  const sort = choice(table, 'sort'), down = sort.startsWith('-'), key = sort.replace('-', '');
+  const column = columns.find((c) => c.key === key);
+  const value = column?.value;
+  if (!value && !down) return rows;
+  if (!value) return [...rows].reverse();
+  const compare = (a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x === y || (x ?? null) === (y ?? null)) return 0;
+    if (x === null || x === undefined) return 1; // what is not known comes last either way
+    if (y === null || y === undefined) return -1;
+    return (x < y ? -1 : 1) * (down ? -1 : 1);
+  };
+  return [...rows].sort(compare);
+}
+
+function head(table, c) {
+  const sort = choice(table, 'sort');
+  const order = sort === c.key ? 'ascending' : sort === `-${c.key}` ? 'descending' : null;
+  return el('th', { scope: 'col', class: c.number && 'n', 'aria-sort': order, 'data-key': c.key },
+    c.key ? el('button', { type: 'button', 'data-sort': c.key, 'data-table': table }, c.title) : c.title);
+}
+
+// Filter, states and, where there are no column heads (on a phone), the order.
+export function tools(table, what, states, columns) {
+  const option = (value, text, now) => el('option', { value, selected: value === now }, text);
+  const sort = choice(table, 'sort');
+  return el('div', { class: 'tools', 'data-key': `tools-${table}` },
+    el('input', { type: 'search', placeholder: `Filter ${what}`, 'aria-label': `Filter ${what} by name`,
+      value: choice(table, 'filter'), 'data-filter': table, maxlength: 253 }),
+    el('select', { 'aria-label': `State of ${what}`, 'data-state': table },
+      option('', 'any state', choice(table, 'state')),
+      states.map(([value, text]) => option(value, text, choice(table, 'state')))),
+    el('select', { class: 'narrow', 'aria-label': `Order of ${what}`, 'data-order': table },
+      columns.filter((c) => c.key).map((c) => option(c.key, `by ${c.title.toLowerCase()}`, sort.replace('-', '')))));
+}
+
+// columns: [{key, title, number, wide, value(row), cell(row), as: 'state' | 'name'}]; metadata: of the API's answer.
+export function table(id, caption, columns, rows, metadata, keyOf, empty) {
+  const left = metadata?.remainingItemCount || 0;
+  if (rows.length === 0)
+    return el('div', { class: 'card', 'data-key': `table-${id}` }, el('p', {}, empty));
+  const here = sorted(id, rows, columns);
+  return el('div', { class: 'card rows', 'data-key': `table-${id}` },
+    el('table', {},
+      el('caption', { class: 'unseen' }, caption),
+      el('thead', {}, el('tr', {}, columns.map((c) => head(id, c)))),
+      el('tbody', {}, here.map((row) => el('tr', { 'data-key': keyOf(row) }, columns.map((c) =>
+        el(c.as === 'name' ? 'th' : 'td', {
+          scope: c.as === 'name' && 'row',
+          class: c.as === 'state' ? 'is' : c.wide ? 'wide' : c.number && 'n',
+          'data-what': !c.as && !c.wide && c.title,
+        }, c.cell(row))))))),
+    left > 0 && el('p', { class: 'soft more' }, `${count(rows.length)} of ${count(rows.length + left)} shown. `,
+      el('button', { type: 'button', 'data-more': id }, 'Show more')));
+}

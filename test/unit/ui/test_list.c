@@ -1,0 +1,205 @@
+#include "exporter/ui/list.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { MANY = 1000 };
+
+static char names[MANY][16];
+
+static int make_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        (void)snprintf(names[i], sizeof(names[i]), "n%03d", i * 7 % MANY);
+    return 0;
+}
+
+/* Every tenth item has rank 0. */
+static unsigned rank_of(int i)
+{
+    return i % 10 == 0 ? 0 : 3;
+}
+
+static void fill(struct list *l)
+{
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(list_add(l, names[i], rank_of(i), names[i]), 0);
+    list_sort(l);
+}
+
+/* The token of the metadata, empty without. */
+static void read_token(const struct list *l, char *ret, size_t size)
+{
+    BUF_AUTO(b, 1 << 20);
+    struct out o = out_begin(&b);
+    const char *begin;
+
+    out_puts(&o, "{");
+    list_metadata(&o, "metadata", l);
+    out_str(&o, (struct str){"", 1});
+    assert_int_equal(out_end(&o), 0);
+    *ret = '\0';
+    begin = strstr(b.p, "\"continue\":\"");
+    if (begin)
+        (void)snprintf(ret, size, "%.*s", (int)strcspn(begin + 12, "\""), begin + 12);
+}
+
+static struct list_query query_of(const struct list_parameters *p)
+{
+    struct list_query q;
+    const char *why = NULL;
+
+    assert_int_equal(list_query_parse(&q, p, &why), 0);
+    return q;
+}
+
+static void walks_through_all_items_once(void **state)
+{
+    static const char *const sorts[] = {"name", "state"};
+
+    (void)state;
+    for (size_t s = 0; s < ARRAY_SIZE(sorts); s++) {
+        char token[128] = "", last[20] = "";
+        unsigned last_rank = 0;
+        size_t seen = 0;
+
+        do {
+            const struct list_parameters p = {.limit = "64", .sort = sorts[s], .from = token};
+            CLEANUP(list_query_done) struct list_query q = query_of(&p);
+            CLEANUP(list_done) struct list l = {.query = &q};
+
+            fill(&l);
+            assert_int_equal(l.behind, MANY - seen - l.n);
+            for (size_t i = 0; i < l.n; i++) {
+                assert_true((s && l.items[i].rank > last_rank) || strcmp(l.items[i].name, last) > 0);
+                assert_true(!s || l.items[i].rank >= last_rank);
+                (void)snprintf(last, sizeof(last), "%s", l.items[i].name);
+                last_rank = l.items[i].rank;
+                seen++;
+            }
+            read_token(&l, token, sizeof(token));
+        } while (*token);
+        assert_int_equal(seen, MANY);
+    }
+}
+
+static void gives_500_items_unless_told_otherwise(void **state)
+{
+    const struct list_parameters none = {0}, zero = {.limit = "0"}, few = {.limit = "7"};
+    const struct list_parameters *const p[] = {&none, &zero, &few};
+    const size_t want[] = {LIST_DEFAULT_LIMIT, MANY, 7};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+        CLEANUP(list_query_done) struct list_query q = query_of(p[i]);
+        CLEANUP(list_done) struct list l = {.query = &q};
+
+        fill(&l);
+        assert_int_equal(l.n, want[i]);
+        assert_string_equal(l.items[0].name, "n000");
+        assert_int_equal(l.behind, MANY - want[i]);
+    }
+}
+
+/* The place is a name: an item that goes or comes in between moves no other. */
+static void continues_after_a_name_that_has_gone(void **state)
+{
+    struct list_query q = {.limit = 2, .filter = "", .state = "", .after = (char *)"b"};
+    CLEANUP(list_done) struct list l = {.query = &q};
+
+    (void)state;
+    assert_int_equal(list_add(&l, "d", 0, NULL), 0);
+    assert_int_equal(list_add(&l, "a", 0, NULL), 0);
+    assert_int_equal(list_add(&l, "c", 0, NULL), 0);
+    list_sort(&l);
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.items[0].name, "c");
+}
+
+static void rejects_parameters_that_cannot_be_used(void **state)
+{
+    static const struct {
+        struct list_parameters p;
+        const char *named;
+    } cases[] = {
+        {{.limit = ""}, "limit"},
+        {{.limit = "-1"}, "limit"},
+        {{.limit = "1e3"}, "limit"},
+        {{.limit = " 5"}, "limit"},
+        {{.limit = "9999999999"}, "limit"},
+        {{.from = "x"}, "continue"},
+        {{.from = "7"}, "continue"},
+        {{.from = "763120"}, "continue"},
+        {{.from = "76312030"}, "continue"},
+        {{.from = "00"}, "continue"},
+        {{.from = "7631203020zz"}, "continue"},
+        {{.from = "7632203020"}, "continue"},
+        {{.sort = "age"}, "sort"},
+        {{.sort = ""}, "sort"},
+        {{.history = "1"}, "history"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct list_query q = {.limit = 77};
+        const char *why = "";
+
+        assert_int_equal(list_query_parse(&q, &cases[i].p, &why), -EINVAL);
+        assert_non_null(strstr(why, cases[i].named));
+        assert_int_equal(q.limit, 77);
+    }
+}
+
+static void filters_by_name_and_state(void **state)
+{
+    const struct list_query all = list_query_all();
+    const struct list_query q = {.filter = "Cpu", .state = "failing,stale"};
+
+    (void)state;
+    assert_true(list_matches(&all, "x", NULL) && list_has_state(&all, "x"));
+    assert_true(list_matches(&q, "my-CPU-score", NULL) && list_matches(&q, "x", "cpu"));
+    assert_false(list_matches(&q, "memory", NULL));
+    assert_true(list_has_state(&q, "failing") && list_has_state(&q, "stale"));
+    assert_false(list_has_state(&q, "fail") || list_has_state(&q, "failing,stale") || list_has_state(&q, ""));
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        const struct list_parameters p = {.from = "7631203020"
+                                                  "61"};
+        struct list_query q = {0};
+        const char *why = "";
+        int r = list_query_parse(&q, &p, &why);
+        struct list l = {.query = &q};
+
+        for (int i = 0; r == 0 && i < MANY; i++)
+            r = list_add(&l, names[i], 0, NULL);
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+        list_done(&l);
+        list_query_done(&q);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(walks_through_all_items_once),
+        cmocka_unit_test(gives_500_items_unless_told_otherwise),
+        cmocka_unit_test(continues_after_a_name_that_has_gone),
+        cmocka_unit_test(rejects_parameters_that_cannot_be_used),
+        cmocka_unit_test(filters_by_name_and_state),
+        cmocka_unit_test(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, make_names, NULL);
+}
