@@ -1,7 +1,8 @@
 /* When to ask what.
  *
- * A probe asks for health and configuration at once, or for the configuration alone. It ends with the last answer; only then is the
- * next one scheduled. Callbacks come last in every path, since they may change, stop or free the probe. */
+ * A probe asks for health and configuration at once, or for the configuration alone. It ends with the last
+ * answer; only then is the next one scheduled. Callbacks come last in every path, since they may change,
+ * stop or free the probe. */
 #include "controller/hub/probe/probe.h"
 
 #include "controller/hub/probe/probe_internal.h"
@@ -102,7 +103,8 @@ static void probe_in(struct probe *p, int64_t ms)
     p->status.next_ms = loop_wall(p->env.loop).ms + ms;
 }
 
-/* An API with a verdict is asked at a steady pace, so that its thresholds are also durations; one that recovers need not wait. */
+/* An API with a verdict is asked at a steady pace, so that its thresholds are also durations; one that
+ * recovers need not wait. */
 static int64_t health_pause(const struct probe *p)
 {
     const struct probe_status *s = &p->status;
@@ -281,8 +283,8 @@ void probe_stop(struct probe *p)
 
 /* ---- A new spec ---- */
 
-/* The API is another one. Clusters keep the scorer of a healthy API until the new one has a verdict: removed now, it would be restored a
- * moment later. */
+/* The API is another one. Clusters keep the scorer of a healthy API until the new one has a verdict:
+ * removed now, it would be restored a moment later. */
 static void probe_forget_health(struct probe *p)
 {
     if (p->status.health == HEALTH_INACTIVE)

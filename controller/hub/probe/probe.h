@@ -1,12 +1,17 @@
-/* Probes one scoring API for its health and, in Full mode, its configuration, periodically, on the loop. Every request has a deadline and a
- * ceiling, so that an API that hangs slows no other.
+/* Probes one scoring API for its health and, in Full mode, its configuration, periodically, on the loop.
+ * Every request has a deadline and a ceiling, so that an API that hangs slows no other.
  *
- * Health: GET <origin>/healthz; 2xx is a success. If the path does not exist (404, 405, 501) or needs credentials (401, 403), the answer of
- * configURL counts instead. Thresholds of consecutive failures and successes decide, except for the first verdict, which takes one success.
- * Configuration: GET configURL. A 2xx answer is accepted if, merged with the DynamicScorer, it makes a summary that agents accept and sends no
- * token to a host that is not allowed. Otherwise the last good configuration stays.
- * Retries come after 1 s, doubling up to the interval: for health while it is unknown, and for a configuration that failed. An unhealthy API
- * that responds again is asked every second until it is healthy. */
+ * Health: GET <origin>/healthz; 2xx is a success. If the path does not exist (404, 405, 501) or needs
+ * credentials (401, 403), the answer of configURL counts instead. Thresholds of consecutive failures and
+ * successes decide, except for the first verdict, which takes one success.
+ *
+ * Configuration: GET configURL. A 2xx answer is accepted if, merged with the DynamicScorer, it makes a
+ * summary that agents accept and sends no token to a host that is not allowed. Otherwise the last good
+ * configuration stays.
+ *
+ * Retries come after 1 s, doubling up to the interval: for health while it is unknown, and for a
+ * configuration that failed. An unhealthy API that responds again is asked every second until it is
+ * healthy. */
 #ifndef DS_HUB_PROBE_H
 #define DS_HUB_PROBE_H
 
@@ -69,12 +74,13 @@ MUST_USE int probe_new(struct probe **ret, const struct probe_env *env, const st
 struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
-/* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader neither forgets a configuration nor
- * calls a healthy API unknown. Moves *synced. */
+/* Restores health and configuration from the scorer's status, before probe_start(), so that a new leader
+ * neither forgets a configuration nor calls a healthy API unknown. Moves *synced. */
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced);
-/* Sets the scorer's spec, of which a reference is kept. After a relevant change (any change, if the last /config was rejected) the requests
- * in flight are cancelled and, if started, a probe begins at once. None mode drops the synced configuration. After a change of configURL health
- * and configuration stay until the new API has a verdict. -ENOMEM. */
+/* Sets the scorer's spec, of which a reference is kept. After a relevant change (any change, if the last
+ * /config was rejected) the requests in flight are cancelled and, if started, a probe begins at once. None
+ * mode drops the synced configuration. After a change of configURL health and configuration stay until the
+ * new API has a verdict. -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
 /* Probes now, and then at each interval. Does nothing if already started. -ENOMEM. */
 MUST_USE int probe_start(struct probe *p);

@@ -1,5 +1,6 @@
-/* What the files of the probe share; nothing else includes it. Calls go one way: probe.c decides when to ask, probe_outcome.c what
- * an outcome means, probe_ask.c sends one request, probe_token.c reads a token from a Secret. */
+/* What the files of the probe share; nothing else includes it. Calls go one way: probe.c decides when to
+ * ask, probe_outcome.c what an outcome means, probe_ask.c sends one request, probe_token.c reads a token
+ * from a Secret. */
 #ifndef DS_HUB_PROBE_INTERNAL_H
 #define DS_HUB_PROBE_INTERNAL_H
 
@@ -28,7 +29,8 @@ struct probe_ask {
     bool cut_answer; /* a longer answer is fine, as only its status matters */
     struct kube_call *secret_call;
     struct http_call *http_call;
-    /* Called once for each successful start, never from within it. answer: NULL when none arrived. May free the probe. */
+    /* Called once for each successful start, never from within it. answer: NULL when none arrived. May
+     * free the probe. */
     void (*ended)(struct probe_ask *a, const struct probe_result *r, const struct http_answer *answer);
 };
 
@@ -71,7 +73,8 @@ bool probe_ask_in_flight(const struct probe_ask *a);
 void probe_ask_cancel(struct probe_ask *a);
 /* A failure without an answer. */
 void probe_result_fail(struct probe_result *r, const char *reason, const char *message);
-/* Sets the message "<url>: <text>" on one line. User, password and query of the URL are left out, as they may hold a token. */
+/* Sets the message "<url>: <text>" on one line. User, password and query of the URL are left out, as they
+ * may hold a token. */
 void probe_result_describe(struct probe_result *r, const char *url, const char *text);
 
 /* ---- probe_spec.c ---- */

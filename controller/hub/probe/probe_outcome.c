@@ -56,8 +56,8 @@ void probe_health_from_config(struct probe *p)
 }
 
 /* Parses the body; the result is NULL, or the reason why it is rejected. */
-static const char *config_read(const struct probe *p, struct str body, struct api_config *ret,
-                               char why[SPEC_WHY_BYTES])
+static const char *outcome_read_config(const struct probe *p, struct str body, struct api_config *ret,
+                                       char why[SPEC_WHY_BYTES])
 {
     CLEANUP(effective_done) struct effective made = {0};
     int r = api_config_parse(ret, body, why);
@@ -75,12 +75,13 @@ static const char *config_read(const struct probe *p, struct str body, struct ap
                                                                   : "InvalidConfig";
 }
 
-/* Accepts the configuration, or keeps the last good one: a summary that agents would reject must not replace an active one. */
-static void config_accept(struct probe *p, struct str body, struct probe_result *r)
+/* Accepts the configuration, or keeps the last good one: a summary that agents would reject must not
+ * replace an active one. */
+static void outcome_accept_config(struct probe *p, struct str body, struct probe_result *r)
 {
     CLEANUP(api_config_done) struct api_config new = {0};
     char why[SPEC_WHY_BYTES];
-    const char *rejected = config_read(p, body, &new, why);
+    const char *rejected = outcome_read_config(p, body, &new, why);
 
     r->ok = !rejected;
     r->reason = rejected ?: "Synced";
@@ -105,6 +106,6 @@ void probe_config_ended(struct probe *p, const struct probe_result *r, const str
     if (p->spec.mode != SYNC_FULL)
         return;
     if (config.ok)
-        config_accept(p, buf_str(&answer->body), &config);
+        outcome_accept_config(p, buf_str(&answer->body), &config);
     outcome_keep(p, PROBE_CONFIG, &config);
 }

@@ -1,4 +1,5 @@
-/* The token for configURL: a key of a Secret. It is read for each probe, so that a changed one takes effect at once; none is kept. */
+/* The token for configURL: a key of a Secret. It is read for each probe, so that a changed one takes
+ * effect at once; none is kept. */
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/kube/json.h"
@@ -22,8 +23,8 @@ void probe_token_fail(struct probe_result *r, const struct token_ref *ref, const
     probe_result_fail(r, "TokenMissing", message);
 }
 
-/* Secrets of other types have another purpose: a registry, a service account, a Helm release. Whoever may write DynamicScorers must not be
- * able to send them to a server of their choice. */
+/* Secrets of other types have another purpose: a registry, a service account, a Helm release. Whoever may
+ * write DynamicScorers must not be able to send them to a server of their choice. */
 static bool is_allowed(const json_t *secret, const struct token_ref *ref, struct probe_result *ret_error)
 {
     const char *type = cstr(kube_str(secret, "type", NULL));

@@ -1,7 +1,7 @@
 /* The effective configuration of a scorer: the summary that agents receive.
  *
- * In Full mode a field comes from /config, else from the DynamicScorer, else from the default; in None mode /config is ignored.
- * scoring.host defaults to the host of configURL. */
+ * In Full mode a field comes from /config, else from the DynamicScorer, else from the default; in None
+ * mode /config is ignored. scoring.host defaults to the host of configURL. */
 #ifndef DS_HUB_EFFECTIVE_H
 #define DS_HUB_EFFECTIVE_H
 
@@ -36,24 +36,26 @@ static inline bool effective_usable(const struct effective *e)
     return e->text.n > 0;
 }
 
-/* name: metadata.name. synced: the last good /config, or NULL. A summary that is EFFECTIVE_OK passes summary_parse() and is the
- * same, byte for byte, for the same input. -ENOMEM. */
+/* name: metadata.name. synced: the last good /config, or NULL. A summary that is EFFECTIVE_OK passes
+ * summary_parse() and is the same, byte for byte, for the same input. -ENOMEM. */
 MUST_USE int effective_make(struct effective *ret, const char *name, const struct scorer_spec *spec,
                             const struct api_config *synced);
 void effective_done(struct effective *e);
-/* The summary that a previous controller distributed, as kept in the status: active as after effective_keep(). -EINVAL if
- * agents would reject it; -ENOMEM. */
+/* The summary that a previous controller distributed, as kept in the status: active as after
+ * effective_keep(). -EINVAL if agents would reject it; -ENOMEM. */
 MUST_USE int effective_resume(struct effective *ret, struct str text, enum config_source source);
-/* Keeps the last good summary active while the newest spec is incomplete: moves *last into *now, with now->kept set, and returns
- * true. Not after a change of the mode or of the score name, nor when the newest spec no longer allows where its tokens go. */
+/* Keeps the last good summary active while the newest spec is incomplete: moves *last into *now, with
+ * now->kept set, and returns true. Not after a change of the mode or of the score name, nor when the
+ * newest spec no longer allows where its tokens go. */
 bool effective_keep(struct effective *now, struct effective *last, const struct scorer_spec *newest);
 
-/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config is rejected. `why` then
- * names the host and the field that would allow it. */
+/* Whether `synced` would send a token of the DynamicScorer to a host that is not allowed: such a /config
+ * is rejected. `why` then names the host and the field that would allow it. */
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                        char why[SPEC_WHY_BYTES]);
 
-/* "scheme://host:port" of an http or https URL, in lower case and with the port; an empty string for anything else. -ENOMEM. */
+/* "scheme://host:port" of an http or https URL, in lower case and with the port; an empty string for
+ * anything else. -ENOMEM. */
 MUST_USE int url_origin(const char *url, char **ret);
 
 #endif

@@ -20,7 +20,8 @@ struct merged {
     json_t *params;                               /* of both documents; NULL for none */
 };
 
-/* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one source serves all. NULL for none. */
+/* The source of the DynamicScorer that supplies the fields which the i-th of /config leaves out: one
+ * source serves all. NULL for none. */
 const struct source_spec *merged_fallback(const struct scorer_spec *spec, size_t i);
 /* The source of the DynamicScorer whose token is sent to the i-th source. NULL for none. */
 const struct source_spec *merged_token_source(const struct scorer_spec *spec, size_t i);
@@ -40,7 +41,8 @@ MUST_USE int url_add_params(struct buf *into, const json_t *params);
 /* The summary with all sources, or with the given one alone. A new reference. -ENOMEM, -EFBIG. */
 MUST_USE int merged_summary(json_t **ret, const struct merged *m, size_t source, bool all);
 
-/* Sets reason and why, or interval and warning. `source`, `all`: what merged_summary() made the text from. -ENOMEM. */
+/* Sets reason and why, or interval and warning. `source`, `all`: what merged_summary() made the text from.
+ * -ENOMEM. */
 MUST_USE int effective_check(struct effective *e, struct str text, const struct merged *m, size_t source,
                              bool all);
 

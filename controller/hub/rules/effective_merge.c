@@ -74,7 +74,8 @@ static void merge_names(struct merged *m, const char *name)
 
     m->name = api_name ?: own->name ?: name;
     /* spec.name is an alias of the score's name; the name of /config is the last resort. */
-    m->score_name = (api ? api->scoring.score_name : NULL) ?: own->scoring.score_name ?: own->name ?: api_name;
+    m->score_name = api ? api->scoring.score_name : NULL;
+    m->score_name = m->score_name ?: own->scoring.score_name ?: own->name ?: api_name;
     if (!m->score_name && m->spec->mode == SYNC_NONE)
         m->score_name = name;
 }

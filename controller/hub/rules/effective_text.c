@@ -71,7 +71,8 @@ static bool same_text(const char *a, const char *b)
     return strcmp(cstr(a), cstr(b)) == 0;
 }
 
-/* Whether both differ in the query alone: joined by `;`, they are one source, which older agents understand, too. */
+/* Whether both differ in the query alone: joined by `;`, they are one source, which older agents
+ * understand, too. */
 static bool same_place(const struct source_spec *a, const struct source_spec *b)
 {
     return same_text(a->host, b->host) && same_text(a->path, b->path) && a->range_s == b->range_s &&

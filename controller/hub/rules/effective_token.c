@@ -55,7 +55,8 @@ static int gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, co
     return r;
 }
 
-/* 1 with the reason when the token may not be sent to the host in /config; 0; -ENOMEM, -EFBIG. field: where the gate is set. */
+/* 1 with the reason when the token may not be sent to the host in /config; 0; -ENOMEM, -EFBIG. field:
+ * where the gate is set. */
 static int gate_refuses(const struct token_gate *g, const char *host, const char *field,
                         char why[SPEC_WHY_BYTES])
 {

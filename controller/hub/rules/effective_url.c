@@ -9,8 +9,8 @@
 
 enum { ORIGIN_MAX_BYTES = 4096 };
 
-/* libcurl also accepts "http:/host" and "http:///host". User information is refused, as what precedes the `@` makes one host look like
- * another. */
+/* libcurl also accepts "http:/host" and "http:///host". User information is refused, as what precedes the
+ * `@` makes one host look like another. */
 static bool is_plain_url(struct str url)
 {
     size_t n = 0;
@@ -107,7 +107,7 @@ static int url_put_value(struct buf *into, const json_t *v)
     return buf_puts(into, json_is_true(v) ? "true" : "false");
 }
 
-static int compare_names(const void *a, const void *b)
+static int url_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -128,7 +128,7 @@ int url_add_params(struct buf *into, const json_t *params)
         buf_truncate(into, (size_t)(fragment - into->p));
     has_query = into->n && memchr(into->p, '?', into->n);
     json_object_foreach((json_t *)(uintptr_t)params, key, v) names[i++] = key;
-    qsort(names, n, sizeof(char *), compare_names);
+    qsort(names, n, sizeof(char *), url_compare_names);
     for (i = 0; i < n && r == 0; i++) {
         r = buf_putc(into, i || has_query ? '&' : '?') ?: buf_put_url(into, str_of(names[i]));
         r = r ?: buf_putc(into, '=') ?: url_put_value(into, json_object_get(params, names[i]));

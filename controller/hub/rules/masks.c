@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* After a mismatch only the last star is extended: each earlier one has matched the least it can, and more would not help. */
+/* After a mismatch only the last star is extended: each earlier one has matched the least it can, and more
+ * would not help. */
 bool glob_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL;

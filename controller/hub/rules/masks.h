@@ -1,5 +1,5 @@
-/* The masks of the DynamicScoringConfig: which clusters leave out which scores. `*` matches any characters, `?` one; all others match
- * themselves. */
+/* The masks of the DynamicScoringConfig: which clusters leave out which scores. `*` matches any
+ * characters, `?` one; all others match themselves. */
 #ifndef DS_HUB_MASKS_H
 #define DS_HUB_MASKS_H
 
@@ -15,8 +15,8 @@ struct masks {
     size_t n;
 };
 
-/* Parses spec.masks and its alias spec.mask. object: the whole DynamicScoringConfig, of which a reference is kept. -EINVAL with the first error
- * in `why` ("spec.masks[2].scoreName: expected ..."); -ENOMEM. */
+/* Parses spec.masks and its alias spec.mask. object: the whole DynamicScoringConfig, of which a reference
+ * is kept. -EINVAL with the first error in `why` ("spec.masks[2].scoreName: expected ..."); -ENOMEM. */
 MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
 void masks_done(struct masks *m);
 /* Takes at most time proportional to both lengths multiplied. */

@@ -148,7 +148,8 @@ static int plan_grow(struct plan *p)
     return 0;
 }
 
-/* Adds entries in their order while there is room; one that is too large does not keep out smaller ones after it. */
+/* Adds entries in their order while there is room; one that is too large does not keep out smaller ones
+ * after it. */
 static void group_fill(const struct plan *p, struct plan_group *g)
 {
     const uint64_t *wanted = group_wanted(p, g);

@@ -1,7 +1,7 @@
 /* Which summaries each cluster receives, by all scorers and the masks.
  *
- * Most clusters receive the same, so they are grouped by their set of scorers. A group keeps only the set and a hash of its text; the text
- * is made when a ManifestWork is written. */
+ * Most clusters receive the same, so they are grouped by their set of scorers. A group keeps only the set
+ * and a hash of its text; the text is made when a ManifestWork is written. */
 #ifndef DS_HUB_PLAN_H
 #define DS_HUB_PLAN_H
 
@@ -24,8 +24,9 @@ struct plan_group {
     uint64_t set[];  /* bit i: entry i */
 };
 
-/* entries: in the order in which they are given room, the oldest first. masks may be NULL. Both must outlive the plan. max_bytes limits the
- * text as a ManifestWork counts it: escaped as a JSON string, as API servers write it. -ENOMEM. */
+/* entries: in the order in which they are given room, the oldest first. masks may be NULL. Both must
+ * outlive the plan. max_bytes limits the text as a ManifestWork counts it: escaped as a JSON string, as
+ * API servers write it. -ENOMEM. */
 MUST_USE int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n,
                       const struct masks *masks, size_t max_bytes);
 struct plan *plan_free(struct plan *p);

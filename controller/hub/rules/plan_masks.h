@@ -1,5 +1,5 @@
-/* The masks, compiled for one list of entries: each score pattern is matched once, and masks of single clusters are found by binary search.
- * Only plan.c uses it. */
+/* The masks, compiled for one list of entries: each score pattern is matched once, and masks of single
+ * clusters are found by binary search. Only plan.c uses it. */
 #ifndef DS_HUB_PLAN_MASKS_H
 #define DS_HUB_PLAN_MASKS_H
 
@@ -7,8 +7,8 @@
 
 struct plan_masks;
 
-/* sorted: pointers into `entries`, by score name. A set has `words` words, bit i for entries[i]. masks may be NULL and must outlive the
- * result. -ENOMEM. */
+/* sorted: pointers into `entries`, by score name. A set has `words` words, bit i for entries[i]. masks may
+ * be NULL and must outlive the result. -ENOMEM. */
 MUST_USE int plan_masks_new(struct plan_masks **ret, const struct masks *masks,
                             const struct plan_entry *const *sorted, size_t n,
                             const struct plan_entry *entries, size_t words);

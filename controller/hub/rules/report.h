@@ -1,5 +1,5 @@
-/* What a cluster's agent reports about its scorers (the ConfigMap dynamic-scoring-status, see agent_report.h), read into few bytes, as
- * they are kept for all clusters times all scorers. */
+/* What a cluster's agent reports about its scorers (the ConfigMap dynamic-scoring-status, see
+ * agent_report.h), read into few bytes, as they are kept for all clusters times all scorers. */
 #ifndef DS_HUB_REPORT_H
 #define DS_HUB_REPORT_H
 
@@ -31,8 +31,8 @@ struct report {
     char **errors; /* one line each, all different; of the first failing cells */
 };
 
-/* Unknown members are ignored, as are cells without a name or with an unknown state. An empty text is an absent report. -EINVAL if the text
- * is not a report; -ENOMEM. */
+/* Unknown members are ignored, as are cells without a name or with an unknown state. An empty text is an
+ * absent report. -EINVAL if the text is not a report; -ENOMEM. */
 MUST_USE int report_parse(struct report *ret, struct str text);
 void report_done(struct report *r);
 /* Whether both are equal except for the times of the last successes. */
@@ -43,7 +43,8 @@ const struct report_cell *report_find(const struct report *r, uint64_t score);
 const char *report_error(const struct report *r, const struct report_cell *c);
 uint64_t report_score(struct str score_name);
 uint64_t report_hash(struct str text);
-/* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A waiting cell is neither. */
+/* Whether the cell is scoring (ok, empty) or failing (failing, stale, or without placement score). A
+ * waiting cell is neither. */
 bool report_cell_scores(const struct report_cell *c);
 bool report_cell_fails(const struct report_cell *c);
 

@@ -229,7 +229,7 @@ static int found_by_place(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static int cells_by_score(const void *a, const void *b)
+static int report_by_score(const void *a, const void *b)
 {
     const struct report_cell *x = a, *y = b;
 
@@ -237,7 +237,7 @@ static int cells_by_score(const void *a, const void *b)
 }
 
 /* The first cell of a name stays. */
-static void drop_repeated(struct reading *r)
+static void reading_drop_repeated(struct reading *r)
 {
     size_t n = 0;
 
@@ -252,7 +252,7 @@ static void drop_repeated(struct reading *r)
 }
 
 /* A copy of the raw string as one line; *ret stays NULL if it is empty. */
-static int keep_line(char **ret, struct str raw)
+static int report_keep_line(char **ret, struct str raw)
 {
     char line[TROUBLE_BYTES];
 
@@ -264,7 +264,7 @@ static int keep_line(char **ret, struct str raw)
 }
 
 /* Sets *ret to 1 + the line's index in errors; not for an empty line, or past REPORT_MAX_ERRORS. */
-static int keep_error(struct report *to, const char *line, uint16_t *ret)
+static int report_keep_error(struct report *to, const char *line, uint16_t *ret)
 {
     uint32_t i = 0;
     char **list;
@@ -287,7 +287,7 @@ static int keep_error(struct report *to, const char *line, uint16_t *ret)
     return 0;
 }
 
-static int keep_errors(struct report *to, struct reading *r)
+static int report_keep_errors(struct report *to, struct reading *r)
 {
     char line[REPORT_ERROR_BYTES];
     int e = 0;
@@ -298,12 +298,12 @@ static int keep_errors(struct report *to, struct reading *r)
         if (!report_cell_fails(&f->cell))
             continue;
         text_line_json(line, sizeof(line), f->error);
-        e = keep_error(to, line, &f->cell.error);
+        e = report_keep_error(to, line, &f->cell.error);
     }
     return e;
 }
 
-static int keep_cells(struct report *to, const struct reading *r)
+static int report_keep_cells(struct report *to, const struct reading *r)
 {
     if (r->n == 0)
         return 0;
@@ -313,7 +313,7 @@ static int keep_cells(struct report *to, const struct reading *r)
     for (size_t i = 0; i < r->n; i++)
         to->cells[i] = r->list[i].cell;
     to->n = (uint32_t)r->n;
-    qsort(to->cells, to->n, sizeof(*to->cells), cells_by_score);
+    qsort(to->cells, to->n, sizeof(*to->cells), report_by_score);
     return 0;
 }
 
@@ -330,16 +330,16 @@ int report_parse(struct report *ret, struct str text)
     e = reading_read(&r, text);
     if (e < 0)
         return e;
-    drop_repeated(&r);
+    reading_drop_repeated(&r);
     to.there = true;
     to.config_ok = r.config_ok;
     to.hash = report_hash(text);
     to.not_shown = (uint32_t)(r.not_shown + r.over);
-    if (keep_line(&to.trouble, r.problems) < 0)
+    if (report_keep_line(&to.trouble, r.problems) < 0)
         return -ENOMEM;
     to.refused = to.trouble && !to.config_ok;
-    if ((!to.trouble && keep_line(&to.trouble, r.hub_error) < 0) || keep_errors(&to, &r) < 0 ||
-        keep_cells(&to, &r) < 0)
+    if ((!to.trouble && report_keep_line(&to.trouble, r.hub_error) < 0) || report_keep_errors(&to, &r) < 0 ||
+        report_keep_cells(&to, &r) < 0)
         return -ENOMEM;
     *ret = to;
     to = (struct report){0};

@@ -1,11 +1,13 @@
 /* The spec of a DynamicScorer and the /config of a scoring API, parsed into one struct.
  *
- * Both have a source and a scoring endpoint; a DynamicScorer has more. All strings point into a JSON document that is owned here. A value
- * that is absent, null or empty reads as NULL (0 for numbers): effective.h knows both documents and adds the defaults.
+ * Both have a source and a scoring endpoint; a DynamicScorer has more. All strings point into a JSON
+ * document that is owned here. A value that is absent, null or empty reads as NULL (0 for numbers):
+ * effective.h knows both documents and adds the defaults.
  *
  * Aliases (see controller/README.md): `sources`, a list, replaces `source`; enum values match in any case;
- * `source.endpoint.{host,path}`, `source.query.{query,range,step}`, `scoring.endpoint.{host,path}` and `spec.name` are used where the
- * canonical field is absent. Members of `scoring.params` other than name and interval become query parameters of the scoring URL. */
+ * `source.endpoint.{host,path}`, `source.query.{query,range,step}`, `scoring.endpoint.{host,path}` and
+ * `spec.name` are used where the canonical field is absent. Members of `scoring.params` other than name
+ * and interval become query parameters of the scoring URL. */
 #ifndef DS_HUB_SPEC_H
 #define DS_HUB_SPEC_H
 
@@ -21,7 +23,8 @@ struct token_ref {
     const char *name, *key;
 };
 
-/* A token, and the hosts that it may be sent to in addition to the DynamicScorer's own. Never set in /config. */
+/* A token, and the hosts that it may be sent to in addition to the DynamicScorer's own. Never set in
+ * /config. */
 struct auth {
     struct token_ref token;
     const json_t *allowed_hosts; /* strings such as "https://prometheus.example:9090", or "*"; NULL: none */
@@ -60,18 +63,21 @@ struct scorer_spec {
     struct api_config own;
 };
 
-/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept. Unknown fields are ignored. -EINVAL with
- * all errors in `why`, each with its field ("spec.source.params.range: expected ..."); -ENOMEM. */
+/* Parses the spec of a DynamicScorer. object: the whole DynamicScorer, of which a reference is kept.
+ * Unknown fields are ignored. -EINVAL with all errors in `why`, each with its field
+ * ("spec.source.params.range: expected ..."); -ENOMEM. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
 
-/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be present, so that an error document is not
- * mistaken for a configuration. -EINVAL with all errors in `why`: positions for malformed JSON, else fields. -ENOMEM. */
+/* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
+ * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in
+ * `why`: positions for malformed JSON, else fields. -ENOMEM. */
 MUST_USE int api_config_parse(struct api_config *ret, struct str body, char why[SPEC_WHY_BYTES]);
-/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent values. Keeps a reference. */
+/* Like api_config_parse(), of status.lastSyncedConfig, in which empty strings and zeros stand for absent
+ * values. Keeps a reference. */
 MUST_USE int api_config_read(struct api_config *ret, json_t *value, char why[SPEC_WHY_BYTES]);
-/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new reference; NULL when out of
- * memory. */
+/* The value of status.lastSyncedConfig, with "" and 0 for absent members that its schema requires. A new
+ * reference; NULL when out of memory. */
 json_t *api_config_value(const struct api_config *c);
 void api_config_done(struct api_config *c);
 

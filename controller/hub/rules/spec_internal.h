@@ -28,7 +28,8 @@ enum spec_document {
 
 /* Adds an error, formatted as by printf(). */
 void spec_error(struct spec_reading *rd, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may be a token. */
+/* Adds "<path>.<key>: expected <what>, got <kind of value>". Strings are not shown, as a misplaced one may
+ * be a token. */
 void spec_expected(struct spec_reading *rd, const struct spec_place *at, const char *key, const char *what,
                    const json_t *got);
 /* 0 without errors; else -EINVAL with all of them in `why`, or -ENOMEM. */
@@ -40,7 +41,8 @@ struct spec_place spec_object(struct spec_reading *rd, const struct spec_place *
 const char *spec_string(struct spec_reading *rd, const struct spec_place *at, const char *key);
 /* Whole seconds; 0 when absent or null, and after an error. */
 int64_t spec_seconds(struct spec_reading *rd, const struct spec_place *at, const char *key);
-/* One of the NULL-terminated words, as the list spells it; the value may be in any case. NULL as for spec_string(). */
+/* One of the NULL-terminated words, as the list spells it; the value may be in any case. NULL as for
+ * spec_string(). */
 const char *spec_word(struct spec_reading *rd, const struct spec_place *at, const char *key,
                       const char *const *words);
 /* The members name and key. */

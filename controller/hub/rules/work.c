@@ -16,7 +16,8 @@ static json_t *work_configmap(const json_t *object)
     return json_array_get(kube_list(object, "spec", "workload", "manifests", NULL), 0);
 }
 
-/* Whether `have` contains all of `want`. Additional members are fine, additional list items are not. Recurses no deeper than `want`. */
+/* Whether `have` contains all of `want`. Additional members are fine, additional list items are not.
+ * Recurses no deeper than `want`. */
 static bool json_covers(const json_t *have, const json_t *want)
 {
     const char *name;
@@ -65,7 +66,8 @@ static bool has_frame(const json_t *object, const char *agent_namespace)
            kube_text(data, "summaries", NULL).p;
 }
 
-/* Whether the condition has the status, for that generation or a later one. `otherwise`: if it has no observedGeneration. */
+/* Whether the condition has the status, for that generation or a later one. `otherwise`: if it has no
+ * observedGeneration. */
 static bool is_current(const json_t *c, const char *status, int64_t generation, int64_t otherwise)
 {
     int64_t observed = otherwise;

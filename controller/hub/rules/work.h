@@ -1,5 +1,5 @@
-/* Reads a cluster's ManifestWork: whether it is what work_text.h would write, whether the work agent applied it, and the report of the cluster's
- * agent in its feedback. Pure. */
+/* Reads a cluster's ManifestWork: whether it is what work_text.h would write, whether the work agent
+ * applied it, and the report of the cluster's agent in its feedback. Pure. */
 #ifndef DS_HUB_WORK_H
 #define DS_HUB_WORK_H
 

@@ -1,4 +1,4 @@
-/* What the tests of the probe share: a scoring API that does what it is told, an API server for Secrets, and a clock moved by hand. */
+/* Shared by the tests of the probe: a scripted scoring API, an API server for Secrets, and a fake clock. */
 #ifndef DS_TEST_PROBE_WORLD_H
 #define DS_TEST_PROBE_WORLD_H
 
@@ -29,10 +29,10 @@ struct world {
     struct probe_settings settings;
     struct probe_env env;
     struct probe *p;
-    struct scorer_spec spec; /* to be changed by the test, then given to set() */
+    struct scorer_spec spec; /* tests change it, then call set() */
     unsigned n[2];           /* attempts that have ended */
     struct probe_part last[2];
-    void (*then)(struct world *w); /* from inside the callback */
+    void (*then)(struct world *w); /* called from the callback */
 };
 
 static inline void on_ended(void *arg, enum probe_what what, const struct probe_part *part)
@@ -96,7 +96,7 @@ static inline int64_t pause_of(const struct world *w)
     return status(w)->next_ms - w->f->clock.wall.ms;
 }
 
-/* Moves the clock to the next probe and turns until that has ended. */
+/* Moves the clock to the next probe and waits for its end. */
 static inline void probe_once(struct world *w)
 {
     time_t end = time(NULL) + 20;
@@ -119,7 +119,7 @@ static inline void begin(struct world *w)
     probe_once(w);
 }
 
-/* Each answer ends its connection: on one that was kept, curl asks once more when it is closed without a word. */
+/* Each answer closes its connection, as curl retries on a reused one that is closed without an answer. */
 static inline void push(struct world *w, const char *path, struct fake_answer a)
 {
     a.close = true;
@@ -141,7 +141,7 @@ static inline const char *synced_name(const struct world *w)
     return status(w)->synced.owner ? cstr(status(w)->synced.name) : "(nothing)";
 }
 
-/* Whether the pause is so long, give or take a tenth. */
+/* Plus or minus a tenth. */
 static inline void assert_pause(const struct world *w, int64_t ms)
 {
     assert_in_range(pause_of(w), ms - ms / 10, ms + ms / 10);

@@ -1,4 +1,4 @@
-/* The schedule of a probe, what it judges, and what it forgets. */
+/* The schedule of a probe, its verdicts, and what a change resets. */
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -8,7 +8,7 @@
 
 static const struct fake_answer bad = {.status = 503, .body = "warming up"};
 
-static void test_first(void **state)
+static void probes_health_and_config_from_the_start(void **state)
 {
     struct world *w = *state;
     const struct probe_status *s = status(w);
@@ -33,7 +33,7 @@ static void test_first(void **state)
     assert_pause(w, INTERVAL_MS);
 }
 
-static void test_none_mode_asks_health_only(void **state)
+static void asks_for_health_alone_in_none_mode(void **state)
 {
     struct world *w = *state;
 
@@ -46,8 +46,8 @@ static void test_none_mode_asks_health_only(void **state)
     assert_string_equal(synced_name(w), "(nothing)");
 }
 
-/* Inactive after three failures in a row, Active after two successes. */
-static void test_thresholds(void **state)
+/* Inactive after three consecutive failures, Active after two successes. */
+static void changes_the_verdict_at_the_thresholds(void **state)
 {
     static const struct {
         bool good;
@@ -77,8 +77,8 @@ static void test_thresholds(void **state)
     }
 }
 
-/* One that has never answered is Inactive after the same number, and its first success is not enough then. */
-static void test_never_healthy(void **state)
+/* The threshold of failures is the same, and one success does not suffice then. */
+static void calls_an_api_inactive_that_never_answered(void **state)
 {
     struct world *w = *state;
 
@@ -99,7 +99,7 @@ static void test_never_healthy(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-static void test_first_success_after_failures_decides(void **state)
+static void calls_an_api_active_after_its_first_success(void **state)
 {
     struct world *w = *state;
 
@@ -109,8 +109,8 @@ static void test_first_success_after_failures_decides(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-/* Of an API that has not been judged: 1, 2, 4, ... seconds, never more than the interval. */
-static void test_back_off(void **state)
+/* 1, 2, 4, ... seconds, never more than the interval. */
+static void backs_off_while_health_is_unknown(void **state)
 {
     static const int64_t want[] = {1000, 2000, 4000, 8000, 16000, INTERVAL_MS, INTERVAL_MS, INTERVAL_MS};
     struct world *w = *state;
@@ -132,8 +132,8 @@ static void test_back_off(void **state)
     assert_pause(w, 500);
 }
 
-/* A configuration is asked for again before health is, and health at its own pace: the threshold is a time, whatever else fails. */
-static void test_back_off_of_the_configuration(void **state)
+/* Health keeps its own pace, so that its threshold is also a duration. */
+static void retries_the_configuration_before_health_is_due(void **state)
 {
     struct world *w = *state;
     int64_t begun, failed_at[3];
@@ -155,8 +155,8 @@ static void test_back_off_of_the_configuration(void **state)
     assert_in_range(w->n[PROBE_CONFIG], 7, 9);
 }
 
-/* Once it is good, the next is when health is due. */
-static void test_a_configuration_comes_back(void **state)
+/* The next probe is then due with health. */
+static void returns_to_the_interval_once_the_configuration_is_good(void **state)
 {
     struct world *w = *state;
 
@@ -174,7 +174,7 @@ static void test_a_configuration_comes_back(void **state)
     assert_int_equal(w->n[PROBE_CONFIG], 4);
 }
 
-static void test_jitter(void **state)
+static void spreads_probes_by_a_tenth(void **state)
 {
     struct world *w = *state;
     int64_t least = INTERVAL_MS * 2, most = 0;
@@ -190,7 +190,7 @@ static void test_jitter(void **state)
     assert_true(most - least > INTERVAL_MS / 20);
 }
 
-static void test_resume(void **state)
+static void resumes_from_a_status(void **state)
 {
     struct world *w = *state;
     json_t *o = json_pack("{s:s}", "name", "kept");
@@ -212,7 +212,7 @@ static void test_resume(void **state)
     assert_string_equal(synced_name(w), "a");
 }
 
-static void test_none_forgets(void **state)
+static void drops_the_configuration_in_none_mode(void **state)
 {
     struct world *w = *state;
     struct api_config synced = {.owner = json_object()};
@@ -232,8 +232,7 @@ static void test_none_forgets(void **state)
     assert_string_equal(synced_name(w), "a");
 }
 
-/* What matters makes a probe at once; what does not, does not. */
-static void test_set(void **state)
+static void probes_at_once_after_a_relevant_change(void **state)
 {
     struct world *w = *state;
     json_auto_t *hosts = json_pack("[s]", "https://a.example"), *same = json_pack("[s]", "https://a.example"),
@@ -267,8 +266,8 @@ static void test_set(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-/* Another API: health and the last good configuration stay until it has been judged, at the pace of one that is not known. */
-static void test_other_url(void **state)
+/* Until then probes keep the pace of an unknown API. */
+static void keeps_the_verdict_until_another_api_has_one(void **state)
 {
     struct world *w = *state;
 
@@ -284,7 +283,7 @@ static void test_other_url(void **state)
     while (fake_requests(w->api) < 4)
         fake_kube_idle(w->f);
     assert_int_equal(status(w)->next_ms, 0);
-    /* Changed again in the middle: that probe is given up. */
+    /* A second change abandons the probe in flight. */
     push(w, "/third", (struct fake_answer){.body = GOOD_CONFIG("third")});
     w->spec.config_url = fake_url(w->api, "/third");
     set(w);
@@ -295,7 +294,7 @@ static void test_other_url(void **state)
     assert_string_equal(synced_name(w), "third");
 }
 
-static void test_other_url_that_fails(void **state)
+static void gives_another_api_its_own_threshold(void **state)
 {
     struct world *w = *state;
 
@@ -312,7 +311,7 @@ static void test_other_url_that_fails(void **state)
     assert_true(pause_of(w) > 3000);
 }
 
-static void test_stop(void **state)
+static void cancels_requests_when_stopped(void **state)
 {
     struct world *w = *state;
 
@@ -324,7 +323,7 @@ static void test_stop(void **state)
         assert_int_equal(loop_turn(w->f->loop, 1), 0);
     probe_stop(w->p);
     assert_int_equal(status(w)->next_ms, 0);
-    for (unsigned i = 0; i < 35; i++) { /* longer than the answers take */
+    for (unsigned i = 0; i < 35; i++) { /* longer than the answers are delayed */
         fake_kube_advance(w->f, INTERVAL_MS);
         assert_int_equal(usleep(20000), 0);
     }
@@ -336,7 +335,7 @@ static void test_stop(void **state)
     assert_string_equal(synced_name(w), "a");
 }
 
-static void test_started_before_set(void **state)
+static void waits_for_a_spec_when_started_early(void **state)
 {
     struct world *w = *state;
 
@@ -353,7 +352,7 @@ static void free_it(struct world *w)
     w->p = probe_free(w->p);
 }
 
-static void test_freed_from_inside(void **state)
+static void survives_being_freed_in_a_callback(void **state)
 {
     struct world *w = *state;
     const struct probe_callbacks cb = {on_ended, w};
@@ -361,7 +360,7 @@ static void test_freed_from_inside(void **state)
 
     w->then = free_it;
     for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
-        for (unsigned k = 0; k < 2; k++) { /* either part first, or both in one turn */
+        for (unsigned k = 0; k < 2; k++) { /* either part first, or both in one loop turn */
             unsigned before = w->n[0] + w->n[1], ended = 0;
             if (!w->p)
                 assert_int_equal(probe_new(&w->p, &w->env, &cb), 0);
@@ -391,7 +390,7 @@ static void set_it(struct world *w)
     set(w);
 }
 
-static void test_changed_from_inside(void **state)
+static void survives_being_changed_in_a_callback(void **state)
 {
     struct world *w = *state;
 
@@ -408,8 +407,7 @@ static void test_changed_from_inside(void **state)
     assert_int_equal(status(w)->health, HEALTH_ACTIVE);
 }
 
-/* One that hangs holds up none of the others. */
-static void test_fifty(void **state)
+static void probes_others_while_one_hangs(void **state)
 {
     struct world *w = *state;
     struct fake_server *hung = fake_new();
@@ -435,7 +433,7 @@ static void test_fifty(void **state)
     (void)fake_free(hung);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
 
@@ -455,7 +453,6 @@ static void test_memory(void **state)
         if (r == 0)
             r = probe_start(w->p);
         assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        /* What fails is tried again. */
         for (unsigned i = 0; r == 0 && i < 4 && !(i && status(w)->config.ok && status(w)->probe.ok); i++)
             probe_once(w);
         assert_true(r < 0 || (status(w)->config.ok && status(w)->health == HEALTH_ACTIVE));
@@ -463,8 +460,8 @@ static void test_memory(void **state)
     }
 }
 
-/* What the leader has judged need not be judged again at once by the one that takes over. */
-static void test_another_judged_it(void **state)
+/* A new leader probes at the interval, not at once. */
+static void keeps_the_verdict_of_the_previous_leader(void **state)
 {
     struct world *w = *state;
     struct api_config none = {0};
@@ -484,27 +481,27 @@ static void test_another_judged_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_first),
-        CASE(test_another_judged_it),
-        CASE(test_none_mode_asks_health_only),
-        CASE(test_thresholds),
-        CASE(test_never_healthy),
-        CASE(test_first_success_after_failures_decides),
-        CASE(test_back_off),
-        CASE(test_back_off_of_the_configuration),
-        CASE(test_a_configuration_comes_back),
-        CASE(test_jitter),
-        CASE(test_resume),
-        CASE(test_none_forgets),
-        CASE(test_set),
-        CASE(test_other_url),
-        CASE(test_other_url_that_fails),
-        CASE(test_stop),
-        CASE(test_started_before_set),
-        CASE(test_freed_from_inside),
-        CASE(test_changed_from_inside),
-        CASE(test_fifty),
-        CASE(test_memory),
+        CASE(probes_health_and_config_from_the_start),
+        CASE(keeps_the_verdict_of_the_previous_leader),
+        CASE(asks_for_health_alone_in_none_mode),
+        CASE(changes_the_verdict_at_the_thresholds),
+        CASE(calls_an_api_inactive_that_never_answered),
+        CASE(calls_an_api_active_after_its_first_success),
+        CASE(backs_off_while_health_is_unknown),
+        CASE(retries_the_configuration_before_health_is_due),
+        CASE(returns_to_the_interval_once_the_configuration_is_good),
+        CASE(spreads_probes_by_a_tenth),
+        CASE(resumes_from_a_status),
+        CASE(drops_the_configuration_in_none_mode),
+        CASE(probes_at_once_after_a_relevant_change),
+        CASE(keeps_the_verdict_until_another_api_has_one),
+        CASE(gives_another_api_its_own_threshold),
+        CASE(cancels_requests_when_stopped),
+        CASE(waits_for_a_spec_when_started_early),
+        CASE(survives_being_freed_in_a_callback),
+        CASE(survives_being_changed_in_a_callback),
+        CASE(probes_others_while_one_hangs),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

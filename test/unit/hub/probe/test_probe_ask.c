@@ -1,4 +1,4 @@
-/* What is asked of a scoring API, and what its answers say. */
+/* The requests of a probe, and what their answers mean. */
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
@@ -10,7 +10,7 @@
     "{\"source\":{\"host\":\"" host "\",\"params\":{\"query\":\"" query \
     "\"}},\"scoring\":{\"params\":{\"name\":\"b\",\"interval\":" interval "}}}"
 
-static void test_requests(void **state)
+static void asks_both_paths_of_one_host(void **state)
 {
     struct world *w = *state;
     char value[64];
@@ -24,8 +24,8 @@ static void test_requests(void **state)
     }
 }
 
-/* The one bad answer is for /healthz. */
-static void test_bad_health(void **state)
+/* The bad answer is for /healthz alone. */
+static void fails_health_with_the_reason(void **state)
 {
     static const struct {
         struct fake_answer answer;
@@ -64,7 +64,7 @@ static void test_bad_health(void **state)
     }
 }
 
-static void test_good_health(void **state)
+static void accepts_any_2xx_as_healthy(void **state)
 {
     static const struct fake_answer cases[] = {
         {.status = 204},
@@ -84,7 +84,7 @@ static void test_good_health(void **state)
     }
 }
 
-static void test_unreachable(void **state)
+static void says_why_a_host_cannot_be_reached(void **state)
 {
     struct world *w = *state;
     struct fake_server *gone = fake_new();
@@ -102,7 +102,7 @@ static void test_unreachable(void **state)
 }
 
 /* Whatever the API answers, the last good configuration stays, and what is wrong is said. */
-static void test_bad_config(void **state)
+static void keeps_the_last_good_configuration_and_says_why(void **state)
 {
     static const struct {
         struct fake_answer answer;
@@ -120,7 +120,7 @@ static void test_bad_config(void **state)
         {{.body = "[1]"}, "InvalidConfig", "/config: "},
         {{.body = "{\"detail\":\"an error with status 200\"}"}, "InvalidConfig", "/config: "},
         {{.body = GOOD_CONFIG("b") " and more"}, "InvalidConfig", "/config: "},
-        /* Well-formed, and no agent would take what comes of it. */
+        /* Well-formed, but agents would reject the summary. */
         {{.body = BAD_CONFIG("prom:9090", "up", "60")},
          "InvalidConfig",
          "/config: source.host in /config: expected an absolute http or https URL"},
@@ -158,8 +158,8 @@ static void test_bad_config(void **state)
     assert_string_equal(synced_name(w), "new");
 }
 
-/* The scorer's own source names a token; what the API says would send it elsewhere. */
-static void test_token_host(void **state)
+/* The DynamicScorer's source has a token; /config names another host. */
+static void rejects_a_configuration_that_redirects_a_token(void **state)
 {
     struct world *w = *state;
 
@@ -178,9 +178,9 @@ static void test_token_host(void **state)
     assert_string_equal(synced_name(w), "a");
 }
 
-/* What /config leaves out may be wrong in the spec: whatever changes there, it is asked again at once. */
-/* What the DynamicScorer itself says wrongly is not /config's fault; what neither says may be mended in either. */
-static void test_config_and_spec(void **state)
+/* The error may be in the spec: any change of it leads to another probe at once. */
+/* An invalid field of the DynamicScorer is no reason to reject /config; a field missing in both is. */
+static void blames_configurations_for_their_own_fields_only(void **state)
 {
     struct world *w = *state;
 
@@ -203,8 +203,8 @@ static void test_config_and_spec(void **state)
     assert_part(&status(w)->config, true, "Synced", "");
 }
 
-/* Without /healthz it is configURL's answer that counts. */
-static void test_no_healthz(void **state)
+/* The answer of configURL counts instead. */
+static void derives_health_from_config_url_without_healthz(void **state)
 {
     static const struct {
         enum sync_mode mode;
@@ -247,12 +247,12 @@ static void test_no_healthz(void **state)
         assert_string_equal(status(w)->config.reason, cases[k].reason);
         assert_int_equal(status(w)->health, cases[k].healthy ? HEALTH_ACTIVE : HEALTH_INACTIVE);
         assert_int_equal(w->n[PROBE_HEALTH], i + 1);
-        /* No more than one question each. */
+        /* At most one request each. */
         assert_int_equal(fake_requests(w->api), (i + 1) * 2);
     }
 }
 
-static void test_scoring_host(void **state)
+static void asks_the_scoring_host_without_config_url(void **state)
 {
     struct world *w = *state;
 
@@ -278,7 +278,7 @@ static void test_scoring_host(void **state)
     assert_int_equal(pause_of(w), 0);
 }
 
-static void test_no_url(void **state)
+static void says_which_url_is_missing_or_invalid(void **state)
 {
     static const struct {
         enum sync_mode mode;
@@ -310,7 +310,7 @@ static void test_no_url(void **state)
     assert_int_equal(fake_connections(w->api), 0);
 }
 
-static void test_private(void **state)
+static void refuses_private_addresses_in_public_mode(void **state)
 {
     struct world *w = *state;
 
@@ -326,9 +326,17 @@ static void test_private(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_requests),     CASE(test_bad_health), CASE(test_good_health),     CASE(test_unreachable),
-        CASE(test_bad_config),   CASE(test_token_host), CASE(test_config_and_spec), CASE(test_no_healthz),
-        CASE(test_scoring_host), CASE(test_no_url),     CASE(test_private),
+        CASE(asks_both_paths_of_one_host),
+        CASE(fails_health_with_the_reason),
+        CASE(accepts_any_2xx_as_healthy),
+        CASE(says_why_a_host_cannot_be_reached),
+        CASE(keeps_the_last_good_configuration_and_says_why),
+        CASE(rejects_a_configuration_that_redirects_a_token),
+        CASE(blames_configurations_for_their_own_fields_only),
+        CASE(derives_health_from_config_url_without_healthz),
+        CASE(asks_the_scoring_host_without_config_url),
+        CASE(says_which_url_is_missing_or_invalid),
+        CASE(refuses_private_addresses_in_public_mode),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The token for configURL. */
+/* The token for configURL: where it goes, and which Secrets are refused. */
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
@@ -15,7 +15,7 @@ static int setup_token(void **state)
     return r;
 }
 
-/* The value in base64. */
+/* value: in base64. */
 static void push_secret(struct world *w, const char *value)
 {
     fake_push(w->f->server,
@@ -25,7 +25,7 @@ static void push_secret(struct world *w, const char *value)
                                                           value)});
 }
 
-/* Of the last request for the path. */
+/* The header of the last request for the path. */
 static const char *authorization(struct world *w, const char *path)
 {
     static char value[128];
@@ -46,7 +46,7 @@ static size_t asked(struct world *w, const char *path)
     return n;
 }
 
-static void test_token(void **state)
+static void sends_the_current_token_to_config_url_alone(void **state)
 {
     struct world *w = *state;
 
@@ -56,7 +56,7 @@ static void test_token(void **state)
     assert_string_equal(authorization(w, "/config"), "Bearer first-token");
     assert_string_equal(authorization(w, "/healthz"), "(absent)");
     assert_part(&status(w)->config, true, "Synced", "");
-    /* Read again for each probe. */
+    /* The Secret is read again for each probe. */
     push_secret(w, "c2Vjb25k");
     probe_once(w);
     assert_string_equal(authorization(w, "/config"), "Bearer second");
@@ -68,7 +68,7 @@ static void test_token(void **state)
     assert_int_equal(fake_requests(w->f->server), 2);
 }
 
-static void test_token_stays_with_its_host(void **state)
+static void sends_no_token_to_a_redirected_host(void **state)
 {
     struct world *w = *state;
     struct fake_server *other = fake_new();
@@ -88,7 +88,7 @@ static void test_token_stays_with_its_host(void **state)
             "the Secret's type is " type ", only Opaque is allowed"       \
     }
 
-static void test_missing(void **state)
+static void says_why_there_is_no_token(void **state)
 {
     static const struct {
         int code;
@@ -142,7 +142,7 @@ static void test_missing(void **state)
     set(w);
     probe_once(w);
     assert_part(&status(w)->config, false, "TokenMissing", "not a valid name of a Secret");
-    /* Of no type, as the API server takes for Opaque. */
+    /* Without a type, which the API server treats as Opaque. */
     fake_push(w->f->server, (struct fake_answer){.body = "{\"data\":{\"token\":\"c2Vjb25k\"}}"});
     w->spec.config_token.name = "api";
     set(w);
@@ -150,8 +150,8 @@ static void test_missing(void **state)
     assert_part(&status(w)->config, true, "Synced", "");
 }
 
-/* Too large a token, and one just right. */
-static void test_large(void **state)
+/* A token that is too long, and one that just fits. */
+static void limits_the_size_of_tokens(void **state)
 {
     struct world *w = *state;
     size_t n = 88000; /* 66000 bytes */
@@ -165,8 +165,9 @@ static void test_large(void **state)
     free(text);
 }
 
-/* An API without /healthz: configURL is asked for health, with its token; when there is none, the server's answer must do. */
-static void test_without_healthz(void **state)
+/* configURL is asked for health with its token. Without a token, any answer of /healthz proves that the
+ * server is up. */
+static void uses_the_token_for_health_without_healthz(void **state)
 {
     struct world *w = *state;
     const struct fake_answer none = {.status = 404};
@@ -190,7 +191,7 @@ static void test_without_healthz(void **state)
     }
 }
 
-static void test_stopped_while_reading(void **state)
+static void stops_while_a_secret_is_read(void **state)
 {
     struct world *w = *state;
 
@@ -210,7 +211,7 @@ static void free_it(struct world *w)
     w->p = probe_free(w->p);
 }
 
-static void test_freed_from_inside(void **state)
+static void survives_being_freed_after_a_secret_was_read(void **state)
 {
     struct world *w = *state;
 
@@ -229,13 +230,13 @@ static void test_freed_from_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TOKEN_CASE(test_token),
-        TOKEN_CASE(test_token_stays_with_its_host),
-        TOKEN_CASE(test_missing),
-        TOKEN_CASE(test_large),
-        TOKEN_CASE(test_without_healthz),
-        TOKEN_CASE(test_stopped_while_reading),
-        TOKEN_CASE(test_freed_from_inside),
+        TOKEN_CASE(sends_the_current_token_to_config_url_alone),
+        TOKEN_CASE(sends_no_token_to_a_redirected_host),
+        TOKEN_CASE(says_why_there_is_no_token),
+        TOKEN_CASE(limits_the_size_of_tokens),
+        TOKEN_CASE(uses_the_token_for_health_without_healthz),
+        TOKEN_CASE(stops_while_a_secret_is_read),
+        TOKEN_CASE(survives_being_freed_after_a_secret_was_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

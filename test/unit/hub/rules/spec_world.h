@@ -1,4 +1,4 @@
-/* Documents for tests of spec*.c and effective*.c, written with ' for ". */
+/* Documents for the tests of spec*.c and effective*.c, with ' for ". */
 #ifndef DS_TEST_SPEC_WORLD_H
 #define DS_TEST_SPEC_WORLD_H
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* The text with each ' made a ". */
+/* Replaces each ' by ". */
 static inline char *quoted(const char *text)
 {
     char *copy = strdup(text);
@@ -34,7 +34,7 @@ static inline json_t *value_of(const char *text)
     return o;
 }
 
-/* A DynamicScorer whose spec has these members, as inside of braces. */
+/* members: of the spec, without braces. */
 static inline int read_spec(struct scorer_spec *s, const char *members, char why[SPEC_WHY_BYTES])
 {
     CLEANUP(cleanup_free) char *text = NULL;
@@ -44,7 +44,7 @@ static inline int read_spec(struct scorer_spec *s, const char *members, char why
     assert_true(asprintf(&text, "{'metadata':{'name':'x'},'spec':{%s}}", members) > 0);
     o = value_of(text);
     r = scorer_spec_read(s, o, why);
-    json_decref(o); /* the spec keeps its own */
+    json_decref(o); /* the spec keeps a reference */
     return r;
 }
 

@@ -1,4 +1,4 @@
-/* A scorer's summary: whose word counts, the defaults, and what is said when it does not suffice. */
+/* Effective summaries: precedence, defaults, and errors with their fields. */
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -79,7 +79,7 @@ static void writes_the_frameworks_summary(void **state)
                     "'scoreDestination':'AddOnPlacementScore','scoreDimensionFormat':'${node};${pod}'}");
 }
 
-static void writes_all_that_is_set(void **state)
+static void writes_every_field_that_is_set(void **state)
 {
     CLEANUP(effective_done)
     struct effective e = make(
@@ -117,13 +117,13 @@ static void fills_in_defaults(void **state)
                     "'scoreDestination':'AddOnPlacementScore','scoreDimensionFormat':'${scoreName}'}");
 }
 
-/* One field of the summary in each of the ways in which it can be said. */
-static void knows_whose_word_counts(void **state)
+/* One field of the summary, set in every way. */
+static void prefers_config_to_spec_to_default(void **state)
 {
     static const struct {
         const char *spec, *config, *key, *want;
     } rows[] = {
-        /* None mode passes over /config. */
+        /* None mode ignores /config. */
         {GOOD, "{'scoring':{'host':'http://no','params':{'name':'no'}}}", "scoreName", "n"},
         {GOOD, "{'scoring':{'host':'http://no'}}", "scoringEndpoint", "http://s/scoring"},
         {GOOD, "{'name':'no','scoring':{}}", "name", "meta"},
@@ -165,9 +165,9 @@ static void knows_whose_word_counts(void **state)
         {FULL ",'scoring':{'params':{'name':'n','a':1,'b':2}}",
          "{'source':{'type':'none'},'scoring':{'params':{'b':3,'c':4}}}", "scoringEndpoint",
          "http://api:8000/scoring?a=1&b=3&c=4"},
-        /* Before the first /config the spec will do when it suffices. */
+        /* Before the first /config, a complete spec is used. */
         {FULL "," GOOD, NULL, "scoreName", "n"},
-        /* Numbers as users may write them. */
+        /* Numbers in every notation. */
         {GOOD ",'fallbackScore':5.0", NULL, "fallbackScore", "5"},
         {GOOD ",'timeout':30", NULL, "timeout", "30"},
         {GOOD ",'timeout':2.5", NULL, "timeout", "2.5"},
@@ -187,7 +187,7 @@ static void knows_whose_word_counts(void **state)
     }
 }
 
-static void says_what_does_not_suffice(void **state)
+static void names_the_fields_that_are_missing_or_invalid(void **state)
 {
 #define URL_WANTED "expected an absolute http or https URL with a host"
 #define WAITING    "no configuration received from spec.configURL yet: "
@@ -241,7 +241,7 @@ static void says_what_does_not_suffice(void **state)
          "spec.sources[1].params.query: missing, expected a PromQL query", "meta"},
         {URL ",'sources':[{'type':'none'},{'query':'q'},{'host':'http://p','query':'q'}]", NULL,
          EFFECTIVE_INCOMPLETE, "spec.sources[1].host: missing, " URL_WANTED, "meta"},
-        /* In the words of whoever wrote it. */
+        /* Fields are named as in the document that sets them. */
         {FULL "," GOOD, "{'source':{'host':'p:9090'}}", EFFECTIVE_INCOMPLETE,
          "source.host in /config: " URL_WANTED ", got the string \"p:9090/api/v1/query_range\"", "n"},
         {FULL "," GOOD, "{'sources':[{},{'query':' '}]}", EFFECTIVE_INCOMPLETE,
@@ -279,8 +279,7 @@ static void says_what_does_not_suffice(void **state)
     }
 }
 
-/* What agents take, and Prometheus does not. */
-static void warns(void **state)
+static void warns_of_what_agents_accept_and_prometheus_rejects(void **state)
 {
 #define POINTS(range, points) \
     range " seconds in steps of 1 are " points " points a series, and Prometheus refuses more than 11,000"
@@ -309,7 +308,7 @@ static void warns(void **state)
     }
 }
 
-static void sends_one_agents_query_for_one_place(void **state)
+static void joins_queries_to_one_endpoint(void **state)
 {
     static const struct {
         const char *sources, *query; /* NULL: a list is needed */
@@ -325,7 +324,7 @@ static void sends_one_agents_query_for_one_place(void **state)
         {"[{'host':'http://p','query':'a','auth':{'tokenSecretRef':{'name':'a','key':'b'}}},"
          "{'host':'http://p','query':'b'}]",
          NULL},
-        /* What the first leaves open would swallow the second. */
+        /* An open quote or comment in the first would swallow the second. */
         {"[{'host':'http://p','query':'a # note'},{'host':'http://p','query':'b'}]", NULL},
         {"[{'host':'http://p','query':'a{x=`'},{'host':'http://p','query':'b'}]", NULL},
     };
@@ -347,7 +346,7 @@ static void sends_one_agents_query_for_one_place(void **state)
     }
 }
 
-static void lists_several_places(void **state)
+static void lists_sources_at_several_endpoints(void **state)
 {
     CLEANUP(effective_done)
     struct effective e = make(FULL ",'sources':[{'auth':{'tokenSecretRef':{'name':'a','key':'b'},"
@@ -373,7 +372,7 @@ static void lists_several_places(void **state)
     assert_string_equal(query, "a");
 }
 
-static void takes_one_source_for_all(void **state)
+static void shares_the_fields_of_one_source(void **state)
 {
     CLEANUP(effective_done)
     struct effective e = make(FULL ",'source':{'host':'http://p','path':'/x','query':'own','auth':"
@@ -388,7 +387,7 @@ static void takes_one_source_for_all(void **state)
     assert_null(list);
 }
 
-static void bounds_the_summary(void **state)
+static void limits_the_summary(void **state)
 {
     CLEANUP(cleanup_free) char *spec = malloc(300000);
     size_t n;
@@ -406,7 +405,7 @@ static void bounds_the_summary(void **state)
     }
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char *const specs[] = {
         FULL "," GOOD,
@@ -425,7 +424,7 @@ static void survives_lack_of_memory(void **state)
             CLEANUP(effective_done) struct effective e = {0};
             int r = effective_make(&e, "meta", &s, NULL);
 
-            /* A buffer that could not be given back in part is as good as before. */
+            /* A failure to shrink the buffer is no error. */
             assert_true(r == -ENOMEM || r == 0);
             assert_true(r == 0 || (oom_happened() && !e.text.p && !e.score_name));
             assert_true(r < 0 || e.reason == (i < 2   ? EFFECTIVE_OK
@@ -435,8 +434,8 @@ static void survives_lack_of_memory(void **state)
     }
 }
 
-/* What a status kept is given on as it is, byte for byte, if it is what agents take. */
-static void goes_on_from_a_status(void **state)
+/* Byte for byte, if agents accept it. */
+static void resumes_a_summary_from_a_status(void **state)
 {
     static const char *const bad[] = {"", "x", "{}", "[]", "{\"scoreName\":\"n\"}", "1,2"};
     CLEANUP(effective_done) struct effective e = make(GOOD "," URL, NULL), again = {0};
@@ -467,17 +466,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_the_frameworks_summary),
-        cmocka_unit_test(goes_on_from_a_status),
-        cmocka_unit_test(writes_all_that_is_set),
+        cmocka_unit_test(resumes_a_summary_from_a_status),
+        cmocka_unit_test(writes_every_field_that_is_set),
         cmocka_unit_test(fills_in_defaults),
-        cmocka_unit_test(knows_whose_word_counts),
-        cmocka_unit_test(says_what_does_not_suffice),
-        cmocka_unit_test(warns),
-        cmocka_unit_test(sends_one_agents_query_for_one_place),
-        cmocka_unit_test(lists_several_places),
-        cmocka_unit_test(takes_one_source_for_all),
-        cmocka_unit_test(bounds_the_summary),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(prefers_config_to_spec_to_default),
+        cmocka_unit_test(names_the_fields_that_are_missing_or_invalid),
+        cmocka_unit_test(warns_of_what_agents_accept_and_prometheus_rejects),
+        cmocka_unit_test(joins_queries_to_one_endpoint),
+        cmocka_unit_test(lists_sources_at_several_endpoints),
+        cmocka_unit_test(shares_the_fields_of_one_source),
+        cmocka_unit_test(limits_the_summary),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* In Full mode a scorer does not choose where tokens go. */
+/* In Full mode a scoring API cannot choose where tokens are sent. */
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/buf.h"
 #include "test/oom.h"
@@ -14,12 +14,12 @@ static const struct {
     const char *spec, *config;
     bool refused;
 } cases[] = {
-    /* The same place. */
+    /* The same origin. */
     {FULL "," SOURCE, HOST("http://prom:9090"), false},
     {FULL "," SOURCE, HOST("HTTP://PROM:9090/prefix/"), false},
     {FULL "," SOURCE, "{'source':{'query':'up','path':'/x'}}", false},
     {FULL "," SOURCE, "{'scoring':{}}", false},
-    /* Another. */
+    /* Another origin. */
     {FULL "," SOURCE, HOST("http://prom"), true},
     {FULL "," SOURCE, HOST("https://prom:9090"), true},
     {FULL "," SOURCE, HOST("http://evil:9090"), true},
@@ -30,7 +30,7 @@ static const struct {
     {FULL "," SOURCE, HOST("http://evil?http://prom:9090"), true},
     {FULL "," SOURCE, HOST("http://prom:9090.evil"), true},
     {FULL "," SOURCE, HOST("prom:9090"), true},
-    /* Nothing to lose. */
+    /* Without a token. */
     {FULL ",'source':{'host':'http://prom:9090'}", HOST("http://evil"), false},
     {FULL "," SOURCE, "{'source':{'type':'none','host':'http://evil'}}", false},
     {FULL ",'source':{'type':'None','auth':{" TOKEN "}}", "{'source':{'host':'http://evil'}}", false},
@@ -42,7 +42,7 @@ static const struct {
     {FULL ",'source':{'auth':{" TOKEN ",'allowedHosts':['http://x','http://Prom:9090/']}}",
      HOST("http://prom:9091"), true},
     {FULL ",'source':{'auth':{" TOKEN ",'allowedHosts':['*']}}", HOST("http://anything"), false},
-    /* configURL stands for the scoring API, not for the source. */
+    /* The host of configURL is allowed for scoring, not for sources. */
     {FULL ",'source':{'auth':{" TOKEN "}}", HOST("http://api:8000"), true},
     {FULL ",'scoring':{'auth':{" TOKEN "}}", SCORE("http://api:8000/x"), false},
     {FULL ",'scoring':{'auth':{" TOKEN "}}", SCORE("http://api:8001"), true},
@@ -50,7 +50,7 @@ static const struct {
     {FULL ",'scoring':{'host':'http://s','auth':{" TOKEN "}}", SCORE("http://api:8000"), false},
     {FULL ",'scoring':{'auth':{" TOKEN ",'allowedHosts':['http://ok']}}", SCORE("http://ok"), false},
     {FULL ",'scoring':{'auth':{" TOKEN "}}", "{'scoring':{}}", false},
-    /* Several sources: each token with its own hosts; past the list the first one's. */
+    /* Several sources: each token has its own hosts; further sources use the first. */
     {FULL ",'sources':[{'host':'http://a'},{'host':'http://b','auth':{" TOKEN "}}]",
      "{'sources':[{'host':'http://x'},{'host':'http://b'}]}", false},
     {FULL ",'sources':[{'host':'http://a'},{'host':'http://b','auth':{" TOKEN "}}]",
@@ -61,7 +61,7 @@ static const struct {
      false},
 };
 
-static void judges_hosts(void **state)
+static void allows_only_hosts_that_the_spec_names(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -83,7 +83,7 @@ static void judges_hosts(void **state)
     }
 }
 
-static void says_what_would_allow_it(void **state)
+static void says_where_to_allow_a_host(void **state)
 {
     static const struct {
         const char *spec, *config, *why;
@@ -113,7 +113,7 @@ static void says_what_would_allow_it(void **state)
     }
 }
 
-static void lets_nothing_through_unjudged(void **state)
+static void refuses_when_out_of_memory(void **state)
 {
     CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(FULL "," SOURCE);
     CLEANUP(api_config_done) struct api_config good = good_config(HOST("http://prom:9090"));
@@ -132,7 +132,7 @@ static void lets_nothing_through_unjudged(void **state)
     assert_true(effective_refuses(&s, &bad, why));
 }
 
-/* ---- What stays in force ---- */
+/* ---- What stays active ---- */
 
 #define URL  "'configURL':'http://api:8000/config'"
 #define AUTH "'auth':{" TOKEN "}"
@@ -163,17 +163,17 @@ static const struct {
      URL ",'source':{'host':'p','query':'up'},'scoring':{" NAME "}", true},
     {FULL ",'source':{'type':'none'},'scoring':{" NAME "}", "{'scoring':{}}",
      FULL ",'source':{'type':'none'},'scoring':{'params':{'name':'n','interval':9999999}}", true},
-    /* A name that is not known any more is no other. */
+    /* An unknown name is not another name. */
     {FULL ",'source':{'type':'none'},'scoring':{" NAME "}", "{'scoring':{}}",
      FULL ",'source':{'type':'none'}", true},
-    /* Another mode, another name, nothing to wait for. */
+    /* Another mode or name, or nothing to keep. */
     {FULL ",'source':{'type':'none'},'scoring':{" NAME "}", "{'scoring':{}}",
      URL ",'source':{'host':'p'},'scoring':{" NAME "}", false},
     {SENT, NULL,
      URL ",'source':{'host':'http://prom:9090'," AUTH "},'scoring':{'params':{'name':'m'}," AUTH "}", false},
     {URL ",'source':{'host':'http://p','query':'up'},'scoring':{" NAME "}", NULL,
      FULL ",'source':{'host':'http://p'},'scoring':{" NAME "}", false},
-    /* Its tokens would go where the newest spec does not send them: another place, another token, none. */
+    /* The newest spec has another host, another token, or none. */
     {SENT, NULL, URL ",'source':{'host':'http://x'," AUTH "},'scoring':{" NAME "," AUTH "}", false},
     {SENT, NULL, URL ",'source':{'host':'prom:9090'," AUTH "},'scoring':{" NAME "," AUTH "}", false},
     {SENT, NULL,
@@ -200,14 +200,14 @@ static const struct {
      false},
     {FULL "," SOURCE, HOST("http://prom:9090"),
      FULL ",'source':{'host':'http://x'," AUTH "},'scoring':{'params':{'interval':9999999}}", false},
-    /* Of several sources each. */
+    /* Each of several sources counts. */
     {URL ",'sources':[{'host':'http://a','query':'q'},{'host':'http://b','query':'q'," AUTH "}]", NULL,
      URL ",'sources':[{'host':'http://b'," AUTH "}]", true},
     {URL ",'sources':[{'host':'http://a','query':'q'},{'host':'http://b','query':'q'," AUTH "}]", NULL,
      URL ",'sources':[{'host':'http://a'," AUTH "},{'host':'http://b'}]", false},
 };
 
-static void keeps_what_was_good(void **state)
+static void keeps_the_last_summary_while_its_tokens_stay_allowed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
@@ -227,14 +227,14 @@ static void keeps_what_was_good(void **state)
             continue;
         }
         assert_true(str_eq(buf_str(&e.text), str_of(text)) && e.interval_ms == 60000);
-        /* And as long as it takes. */
+        /* More than once in a row. */
         again = make(turns[i].newer, turns[i].config, &e);
         e = (struct effective){0};
         assert_true(again.kept && str_eq(buf_str(&again.text), str_of(text)));
     }
 }
 
-static void keeps_nothing_unjudged(void **state)
+static void keeps_no_summary_when_out_of_memory(void **state)
 {
     CLEANUP(scorer_spec_done) struct scorer_spec good = good_spec(SENT);
     CLEANUP(scorer_spec_done)
@@ -256,11 +256,11 @@ static void keeps_nothing_unjudged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(judges_hosts),
-        cmocka_unit_test(says_what_would_allow_it),
-        cmocka_unit_test(lets_nothing_through_unjudged),
-        cmocka_unit_test(keeps_what_was_good),
-        cmocka_unit_test(keeps_nothing_unjudged),
+        cmocka_unit_test(allows_only_hosts_that_the_spec_names),
+        cmocka_unit_test(says_where_to_allow_a_host),
+        cmocka_unit_test(refuses_when_out_of_memory),
+        cmocka_unit_test(keeps_the_last_summary_while_its_tokens_stay_allowed),
+        cmocka_unit_test(keeps_no_summary_when_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static void knows_origins(void **state)
+static void finds_the_origin_of_http_urls_only(void **state)
 {
     static const struct {
         const char *url, *want;
@@ -23,7 +23,7 @@ static void knows_origins(void **state)
         {"http://[::1]:9090/x", "http://[::1]:9090"},
         {"http://[FE80::A]", "http://[fe80::a]:80"},
         {"http://10.0.0.1", "http://10.0.0.1:80"},
-        /* One is looked up as it is, the other beside the search list: not the same place. */
+        /* The dot makes the name absolute: not the same host. */
         {"http://a.", "http://a.:80"},
         {"http://user@a", ""},
         {"http://user:pw@a", ""},
@@ -61,7 +61,7 @@ static void knows_origins(void **state)
     }
 }
 
-static void calls_a_huge_host_none(void **state)
+static void finds_no_origin_in_a_huge_host(void **state)
 {
     CLEANUP(cleanup_free) char *url = malloc(70000), *origin = NULL;
 
@@ -125,7 +125,7 @@ static void appends_parameters(void **state)
     }
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     json_auto_t *params = value_of("{'a':1,'b':'x y'}");
 
@@ -134,7 +134,9 @@ static void survives_lack_of_memory(void **state)
     {
         CLEANUP(cleanup_free) char *origin = NULL;
         BUF_AUTO(url, 4096);
-        int r = url_origin("http://a/b", &origin) ?: url_join(&url, origin, "b") ?: url_add_params(&url, params);
+        int r = url_origin("http://a/b", &origin) ?: url_join(&url, origin, "b");
+
+        r = r ?: url_add_params(&url, params);
 
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
     }
@@ -143,9 +145,11 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_origins),           cmocka_unit_test(calls_a_huge_host_none),
-        cmocka_unit_test(joins_with_one_slash),    cmocka_unit_test(appends_parameters),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(finds_the_origin_of_http_urls_only),
+        cmocka_unit_test(finds_no_origin_in_a_huge_host),
+        cmocka_unit_test(joins_with_one_slash),
+        cmocka_unit_test(appends_parameters),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Masks: both of their names, what is refused and with which words, and what a pattern matches. */
+/* Masks: both lists, errors, and pattern matching. */
 #include "controller/hub/rules/masks.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
@@ -18,7 +18,7 @@ static json_t *parse(const char *text)
     return o;
 }
 
-static void test_globs(void **state)
+static void matches_patterns(void **state)
 {
     static const struct {
         const char *pattern, *text;
@@ -72,8 +72,8 @@ static void test_globs(void **state)
             fail_msg("`%s` and `%s`", cases[i].pattern, cases[i].text);
 }
 
-/* What would take a careless matcher longer than the universe has. */
-static void test_many_stars(void **state)
+/* Exponential with naive backtracking. */
+static void matches_many_stars_in_bounded_time(void **state)
 {
     char pattern[202], text[2001];
 
@@ -91,12 +91,12 @@ static void test_many_stars(void **state)
     assert_true(glob_match(pattern, text));
 }
 
-static void test_read(void **state)
+static void reads_both_lists_or_names_the_first_error(void **state)
 {
     static const struct {
         const char *text;
         size_t n;
-        const char *why; /* NULL: taken */
+        const char *why; /* NULL: accepted */
     } cases[] = {
         {"{}", 0, NULL},
         {"{\"spec\":{}}", 0, NULL},
@@ -151,7 +151,7 @@ static void keeps_the_document_as_long_as_the_masks(void **state)
     assert_string_equal(m.list[1].score, "*");
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     json_auto_t *o = parse("{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}]}}");
 
@@ -169,9 +169,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_globs),  cmocka_unit_test(test_many_stars),
-        cmocka_unit_test(test_read),   cmocka_unit_test(keeps_the_document_as_long_as_the_masks),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(matches_patterns),
+        cmocka_unit_test(matches_many_stars_in_bounded_time),
+        cmocka_unit_test(reads_both_lists_or_names_the_first_error),
+        cmocka_unit_test(keeps_the_document_as_long_as_the_masks),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

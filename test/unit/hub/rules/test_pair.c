@@ -54,7 +54,7 @@ static void unapplied(struct world *w)
     w->f.apply_error = "no namespace";
 }
 
-/* The error is about a ManifestWork that has been replaced since. */
+/* The error is about the previous ManifestWork. */
 static void unapplied_before(struct world *w)
 {
     unapplied(w);

@@ -1,4 +1,5 @@
-/* Plans: which cluster gets which summaries, in which order, with how much room; and that groups are told apart. */
+/* Plans: which summaries each cluster receives, in which order and how much room; and how clusters are
+ * grouped. */
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
@@ -39,7 +40,7 @@ static void assert_text(const struct plan *p, const struct plan_group *g, const 
     assert_string_equal(b.p, want);
 }
 
-static void test_no_entries(void **state)
+static void gives_every_cluster_an_empty_list_without_entries(void **state)
 {
     CLEANUP(cleanup_plan_free) struct plan *p = NULL;
     const struct plan_group *g;
@@ -54,7 +55,7 @@ static void test_no_entries(void **state)
     assert_int_equal(g->clusters, 2);
 }
 
-static void test_order(void **state)
+static void sorts_entries_by_the_bytes_of_their_names(void **state)
 {
     const struct plan_entry entries[] = {entry("b", "{2}"), entry("\xc3\xa4", "{5}"), entry("a.c", "{1}"),
                                          entry("ba", "{3}"), entry("B", "{0}")};
@@ -69,7 +70,7 @@ static void test_order(void **state)
     assert_int_equal(g->left_out, 0);
 }
 
-static void test_masks(void **state)
+static void leaves_masked_entries_out(void **state)
 {
     const struct plan_entry entries[] = {entry("cpu", "1"), entry("gpu", "2"), entry("gpu-2", "3")};
     struct mask list[] = {
@@ -101,8 +102,8 @@ static void test_masks(void **state)
     assert_true(plan_group_of(p, "c10") == plan_group_of(p, "other"));
 }
 
-/* The same as asking every mask for every pair, for more entries than a word has bits and for groups that make the table grow. */
-static void test_many_groups(void **state)
+/* More entries than a word has bits, and enough groups for the table to grow. */
+static void groups_clusters_as_each_mask_would(void **state)
 {
     enum { ENTRIES = 130, CLUSTERS = 200, MASKS = 3 * CLUSTERS };
     static char names[ENTRIES][16], clusters[CLUSTERS][16], patterns[MASKS][2][16];
@@ -136,8 +137,8 @@ static void test_many_groups(void **state)
         }
 }
 
-/* Room is as a JSON string: `""` and `[]` are 4, a comma between. */
-static void test_room(void **state)
+/* Counted as a JSON string: `""` and `[]` take 4 bytes, a comma 1. */
+static void leaves_out_what_has_no_room(void **state)
 {
     static const struct {
         size_t max;
@@ -176,7 +177,7 @@ static void test_room(void **state)
     }
 }
 
-static void test_masked_is_not_lacking(void **state)
+static void tells_masked_from_left_out(void **state)
 {
     const struct plan_entry entries[] = {entry("z", "{}"), entry("a", "0123456789"),
                                          entry("m", "0123456789")};
@@ -189,7 +190,7 @@ static void test_masked_is_not_lacking(void **state)
     assert_int_equal(plan_new(&p, entries, ARRAY_SIZE(entries), &masks, 17), 0);
     all = plan_group_of(p, "other");
     g = plan_group_of(p, "masked");
-    /* The same text, and yet not the same group: of one a scorer was left out. */
+    /* The same text but another group: a scorer was left out of one. */
     assert_text(p, all, "[0123456789,{}]");
     assert_text(p, g, "[0123456789,{}]");
     assert_true(all->hash == g->hash);
@@ -199,8 +200,8 @@ static void test_masked_is_not_lacking(void **state)
     assert_false(plan_group_lacks(p, g, 2));
 }
 
-/* Bytes that Go's encoder makes more of than others would. */
-static void test_escaped_room(void **state)
+/* Characters that only Go's encoder escapes count, too. */
+static void counts_bytes_as_go_escapes_them(void **state)
 {
     static const struct {
         const char *text;
@@ -235,7 +236,7 @@ static void test_escaped_room(void **state)
         }
 }
 
-static void test_small_buffer(void **state)
+static void fails_whole_in_a_small_buffer(void **state)
 {
     const struct plan_entry e = entry("s", "{\"a\":1}");
     CLEANUP(cleanup_plan_free) struct plan *p = NULL;
@@ -248,7 +249,7 @@ static void test_small_buffer(void **state)
     assert_int_equal(b.n, 1);
 }
 
-static void test_hash(void **state)
+static void hashes_texts_to_nonzero(void **state)
 {
     (void)state;
     assert_true(plan_hash(STR("")) != 0);
@@ -256,7 +257,7 @@ static void test_hash(void **state)
     assert_true(plan_hash(STR("[]")) == plan_hash(str_of("[]")));
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     enum { CLUSTERS = 20 };
     const struct plan_entry entries[] = {entry("a", "{}"), entry("b", "{}"), entry("c", "{}"),
@@ -288,11 +289,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_entries),   cmocka_unit_test(test_order),
-        cmocka_unit_test(test_masks),        cmocka_unit_test(test_many_groups),
-        cmocka_unit_test(test_room),         cmocka_unit_test(test_masked_is_not_lacking),
-        cmocka_unit_test(test_escaped_room), cmocka_unit_test(test_small_buffer),
-        cmocka_unit_test(test_hash),         cmocka_unit_test(test_memory),
+        cmocka_unit_test(gives_every_cluster_an_empty_list_without_entries),
+        cmocka_unit_test(sorts_entries_by_the_bytes_of_their_names),
+        cmocka_unit_test(leaves_masked_entries_out),
+        cmocka_unit_test(groups_clusters_as_each_mask_would),
+        cmocka_unit_test(leaves_out_what_has_no_room),
+        cmocka_unit_test(tells_masked_from_left_out),
+        cmocka_unit_test(counts_bytes_as_go_escapes_them),
+        cmocka_unit_test(fails_whole_in_a_small_buffer),
+        cmocka_unit_test(hashes_texts_to_nonzero),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Agents' reports: what is kept of them, and that what is no report changes nothing. */
+/* Agents' reports: what is kept of them, and that invalid ones change nothing. */
 #include "controller/hub/rules/report.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -22,7 +22,7 @@ static const struct report_cell *find(const struct report *r, const char *name)
     return report_find(r, report_score(str_of(name)));
 }
 
-/* As agent_report.c writes it. */
+/* As written by agent_report.c. */
 static const char sample[] =
     "{\"configurationInForce\":true,\"scorers\":["
     "{\"scoreName\":\"cpu\",\"state\":\"ok\",\"lastSuccess\":\"2026-01-01T00:00:00Z\"},"
@@ -34,7 +34,7 @@ static const char sample[] =
     "{\"scoreName\":\"place\",\"state\":\"ok\",\"lastSuccess\":null,\"placementError\":\"forbidden\"}],"
     "\"notShown\":3}";
 
-static void test_sample(void **state)
+static void reads_a_report(void **state)
 {
     static const struct {
         const char *name;
@@ -68,7 +68,7 @@ static void test_sample(void **state)
     assert_null(find(&(struct report){0}, "cpu"));
 }
 
-static void test_states(void **state)
+static void reads_every_state_word(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SCORER_STATES; i++) {
@@ -82,7 +82,7 @@ static void test_states(void **state)
     }
 }
 
-static void test_refused(void **state)
+static void rejects_what_is_not_a_report(void **state)
 {
     static const char *const cases[] = {
         " ",
@@ -108,7 +108,7 @@ static void test_refused(void **state)
     }
 }
 
-static void test_not_there(void **state)
+static void reads_an_empty_text_as_no_report(void **state)
 {
     CLEANUP(report_done) struct report r = {.n = 5, .there = true};
 
@@ -120,8 +120,8 @@ static void test_not_there(void **state)
     assert_false(r.there);
 }
 
-/* What another version of the agent may say. */
-static void test_odd_members(void **state)
+/* As other versions of the agent may write. */
+static void ignores_unknown_members_and_types(void **state)
 {
     static const struct {
         const char *text;
@@ -164,7 +164,7 @@ static void test_odd_members(void **state)
     }
 }
 
-static void test_escaped_name(void **state)
+static void compares_escaped_names_and_states(void **state)
 {
     CLEANUP(report_done) struct report r = {0};
 
@@ -173,7 +173,7 @@ static void test_escaped_name(void **state)
     assert_non_null(find(&r, "a/\xc3\xa4\""));
 }
 
-static void test_first_of_one_name(void **state)
+static void keeps_the_first_cell_of_a_name(void **state)
 {
     CLEANUP(report_done) struct report r = {0};
 
@@ -198,8 +198,8 @@ static void put_failing(struct buf *text, unsigned n, unsigned different)
     assert_int_equal(buf_puts(text, "]}"), 0);
 }
 
-/* With Prometheus down all scorers say the same, and each of them is to say it. */
-static void test_errors(void **state)
+/* With Prometheus down, all scorers share one error. */
+static void keeps_each_error_once(void **state)
 {
     static const struct {
         unsigned n, different;
@@ -225,7 +225,7 @@ static void test_errors(void **state)
     }
 }
 
-static void test_last_success(void **state)
+static void reads_times_in_seconds(void **state)
 {
     static const struct {
         const char *text;
@@ -259,8 +259,7 @@ static void test_last_success(void **state)
     }
 }
 
-/* A report is news for what it says, not for its times. */
-static void test_same(void **state)
+static void compares_without_times(void **state)
 {
 #define ONE(state, time, more) \
     "{\"scorers\":[{\"scoreName\":\"cpu\",\"state\":\"" state "\",\"lastSuccess\":" time more "}]}"
@@ -292,7 +291,7 @@ static void test_same(void **state)
     }
 }
 
-static void test_refused_configuration(void **state)
+static void tells_a_rejected_configuration_from_a_late_one(void **state)
 {
     static const struct {
         const char *text;
@@ -300,7 +299,7 @@ static void test_refused_configuration(void **state)
     } cases[] = {
         {"{\"configurationInForce\":false,\"configurationProblems\":\"f:1:2: error: no\"}", true},
         {"{\"configurationInForce\":true,\"configurationProblems\":\"f:1:2: warning: odd\"}", false},
-        {"{\"configurationInForce\":false,\"hubError\":\"no answer\"}", false}, /* none has been read yet */
+        {"{\"configurationInForce\":false,\"hubError\":\"no answer\"}", false}, /* none received yet */
         {"{\"configurationInForce\":false,\"configurationProblems\":\"\"}", false},
     };
 
@@ -314,7 +313,7 @@ static void test_refused_configuration(void **state)
     }
 }
 
-static void test_long_error(void **state)
+static void shortens_long_errors(void **state)
 {
     CLEANUP(report_done) struct report r = {0};
     BUF_AUTO(text, 1 << 16);
@@ -333,7 +332,7 @@ static void test_long_error(void **state)
     assert_string_equal(error + strlen(error) - 3, "...");
 }
 
-static void test_too_many(void **state)
+static void limits_the_number_of_cells(void **state)
 {
     CLEANUP(report_done) struct report r = {0};
     BUF_AUTO(text, 1 << 20);
@@ -351,7 +350,7 @@ static void test_too_many(void **state)
     assert_null(find(&r, "s4096"));
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char text[] = "{\"configurationInForce\":false,\"configurationProblems\":\"p\",\"scorers\":["
                                "{\"scoreName\":\"a\\/"
@@ -376,20 +375,20 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sample),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_not_there),
-        cmocka_unit_test(test_odd_members),
-        cmocka_unit_test(test_escaped_name),
-        cmocka_unit_test(test_first_of_one_name),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_last_success),
-        cmocka_unit_test(test_same),
-        cmocka_unit_test(test_refused_configuration),
-        cmocka_unit_test(test_long_error),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(reads_a_report),
+        cmocka_unit_test(reads_every_state_word),
+        cmocka_unit_test(rejects_what_is_not_a_report),
+        cmocka_unit_test(reads_an_empty_text_as_no_report),
+        cmocka_unit_test(ignores_unknown_members_and_types),
+        cmocka_unit_test(compares_escaped_names_and_states),
+        cmocka_unit_test(keeps_the_first_cell_of_a_name),
+        cmocka_unit_test(keeps_each_error_once),
+        cmocka_unit_test(reads_times_in_seconds),
+        cmocka_unit_test(compares_without_times),
+        cmocka_unit_test(tells_a_rejected_configuration_from_a_late_one),
+        cmocka_unit_test(shortens_long_errors),
+        cmocka_unit_test(limits_the_number_of_cells),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

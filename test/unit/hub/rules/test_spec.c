@@ -1,4 +1,4 @@
-/* The spec of a DynamicScorer: every spelling, and a message for every field that is wrong. */
+/* The spec of a DynamicScorer: every alias, and an error for every invalid field. */
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static void reads_the_schema(void **state)
+static void reads_every_field(void **state)
 {
     CLEANUP(scorer_spec_done)
     struct scorer_spec s =
@@ -53,7 +53,7 @@ static void reads_the_schema(void **state)
     assert_null(s.own.scoring.params);
 }
 
-static void reads_the_articles_shape(void **state)
+static void reads_the_aliases(void **state)
 {
     CLEANUP(scorer_spec_done)
     struct scorer_spec s =
@@ -133,7 +133,7 @@ static void reads_enums_in_any_case(void **state)
     }
 }
 
-static void takes_empty_for_unsaid(void **state)
+static void reads_empty_values_as_absent(void **state)
 {
     static const char *const cases[] = {
         "",
@@ -160,7 +160,7 @@ static void takes_empty_for_unsaid(void **state)
     }
 }
 
-static void names_what_is_wrong(void **state)
+static void names_each_invalid_field(void **state)
 {
     static const struct {
         const char *members, *why;
@@ -242,7 +242,7 @@ static void names_what_is_wrong(void **state)
     }
 }
 
-static void wants_a_spec(void **state)
+static void rejects_an_object_without_spec(void **state)
 {
     static const struct {
         const char *text, *why;
@@ -264,7 +264,7 @@ static void wants_a_spec(void **state)
     }
 }
 
-static void keeps_much_trouble_short(void **state)
+static void shortens_many_errors(void **state)
 {
     CLEANUP(cleanup_free) char *text = malloc(40000);
     char why[SPEC_WHY_BYTES];
@@ -282,7 +282,7 @@ static void keeps_much_trouble_short(void **state)
     assert_string_equal(why + strlen(why) - 3, "...");
 }
 
-static void counts_parameters(void **state)
+static void limits_the_number_of_parameters(void **state)
 {
     CLEANUP(cleanup_free) char *text = malloc(4000);
     char why[SPEC_WHY_BYTES];
@@ -303,7 +303,7 @@ static void counts_parameters(void **state)
     assert_string_equal(why, "spec.scoring.params: expected at most 64 parameters, got 65");
 }
 
-static void copies_share_the_document(void **state)
+static void shares_the_document_with_copies(void **state)
 {
     CLEANUP(scorer_spec_done)
     struct scorer_spec s = good_spec("'name':'n','scoring':{'params':{'a':1}}");
@@ -320,16 +320,16 @@ static void copies_share_the_document(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_the_schema),
-        cmocka_unit_test(reads_the_articles_shape),
+        cmocka_unit_test(reads_every_field),
+        cmocka_unit_test(reads_the_aliases),
         cmocka_unit_test(prefers_the_canonical_field),
         cmocka_unit_test(reads_enums_in_any_case),
-        cmocka_unit_test(takes_empty_for_unsaid),
-        cmocka_unit_test(names_what_is_wrong),
-        cmocka_unit_test(wants_a_spec),
-        cmocka_unit_test(keeps_much_trouble_short),
-        cmocka_unit_test(counts_parameters),
-        cmocka_unit_test(copies_share_the_document),
+        cmocka_unit_test(reads_empty_values_as_absent),
+        cmocka_unit_test(names_each_invalid_field),
+        cmocka_unit_test(rejects_an_object_without_spec),
+        cmocka_unit_test(shortens_many_errors),
+        cmocka_unit_test(limits_the_number_of_parameters),
+        cmocka_unit_test(shares_the_document_with_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

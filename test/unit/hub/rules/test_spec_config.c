@@ -1,4 +1,4 @@
-/* Bodies of /config, and the same as status.lastSyncedConfig. */
+/* Bodies of /config, and status.lastSyncedConfig. */
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* As the framework's documents show them. */
+/* From the framework's documents. */
 static const char *const samples[] = {
     "{'name':'simple-prediction-scorer','description':'A simple prediction score for time series data',"
     "'source':{'host':'http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090',"
@@ -24,7 +24,7 @@ static const char *const samples[] = {
     "'params':{'name':'example_performance_score','interval':30}}}",
 };
 
-static void reads_the_samples(void **state)
+static void reads_sample_configurations(void **state)
 {
     CLEANUP(api_config_done) struct api_config c = good_config(samples[0]);
     CLEANUP(api_config_done) struct api_config typed = good_config(samples[1]);
@@ -46,7 +46,7 @@ static void reads_the_samples(void **state)
     assert_null(none.sources[0].host);
 }
 
-static void leaves_tokens_to_the_scorer(void **state)
+static void ignores_tokens(void **state)
 {
     CLEANUP(api_config_done)
     struct api_config c = good_config("{'source':{'host':'h','auth':{'tokenSecretRef':{'name':'a','key':'b'},"
@@ -58,7 +58,7 @@ static void leaves_tokens_to_the_scorer(void **state)
     assert_null(c.scoring.auth.token.name);
 }
 
-static void refuses_what_is_no_configuration(void **state)
+static void rejects_what_is_not_a_configuration(void **state)
 {
     static const struct {
         const char *body, *why;
@@ -95,7 +95,7 @@ static void refuses_what_is_no_configuration(void **state)
     }
 }
 
-static void writes_the_status(void **state)
+static void writes_what_the_status_schema_requires(void **state)
 {
     static const struct {
         const char *config, *value;
@@ -127,7 +127,7 @@ static void writes_the_status(void **state)
     }
 }
 
-static void reads_its_own_status(void **state)
+static void reads_its_own_status_back(void **state)
 {
     static const char *const more[] = {
         "{'scoring':{}}",
@@ -153,7 +153,7 @@ static void reads_its_own_status(void **state)
     }
 }
 
-static void copies_share_the_document(void **state)
+static void shares_the_document_with_copies(void **state)
 {
     struct api_config c = good_config(samples[0]), copy = api_config_copy(&c);
 
@@ -164,7 +164,7 @@ static void copies_share_the_document(void **state)
     assert_null(copy.owner);
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     json_auto_t *scorer = value_of("{'spec':{'configSyncMode':'x','name':1,'scoring':{'params':{'a':[]}},"
                                    "'source':{'auth':{'allowedHosts':['http://a','b']}}}}");
@@ -192,13 +192,13 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_the_samples),
-        cmocka_unit_test(leaves_tokens_to_the_scorer),
-        cmocka_unit_test(refuses_what_is_no_configuration),
-        cmocka_unit_test(writes_the_status),
-        cmocka_unit_test(reads_its_own_status),
-        cmocka_unit_test(copies_share_the_document),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(reads_sample_configurations),
+        cmocka_unit_test(ignores_tokens),
+        cmocka_unit_test(rejects_what_is_not_a_configuration),
+        cmocka_unit_test(writes_what_the_status_schema_requires),
+        cmocka_unit_test(reads_its_own_status_back),
+        cmocka_unit_test(shares_the_document_with_copies),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* ManifestWorks: what is written, and what is seen in one that others have written to as well. */
+/* ManifestWorks: what is written, and what is read from one that others changed, too. */
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/rules/work_text.h"
@@ -23,7 +23,7 @@ static json_t *parse(struct str text)
     return o;
 }
 
-/* A work as the API server has it some time after its creation. */
+/* A ManifestWork as the API server returns it some time after its creation. */
 static json_t *sample(void)
 {
     BUF_AUTO(text, 1 << 16);
@@ -56,7 +56,7 @@ static struct work_found look(const json_t *o)
     return f;
 }
 
-static void test_object(void **state)
+static void writes_the_whole_object(void **state)
 {
     static const char want[] =
         "{\"apiVersion\":\"work.open-cluster-management.io/v1\",\"kind\":\"ManifestWork\",\"metadata\":{"
@@ -80,8 +80,8 @@ static void test_object(void **state)
     assert_string_equal(text.p, want);
 }
 
-/* A patch names what is ours, and nothing else: null would take away, an absent member stays. */
-static void test_patch(void **state)
+/* No nulls, which would remove members of others. */
+static void patches_only_its_own_fields(void **state)
 {
     BUF_AUTO(object_text, 1 << 16);
     BUF_AUTO(patch_text, 1 << 16);
@@ -100,7 +100,7 @@ static void test_patch(void **state)
     assert_int_equal(json_object_size(kube_get(patch, "spec", NULL)), 2);
 }
 
-static void test_names_are_escaped(void **state)
+static void escapes_names(void **state)
 {
     BUF_AUTO(text, 1 << 16);
     json_auto_t *o = NULL;
@@ -114,8 +114,8 @@ static void test_names_are_escaped(void **state)
     assert_true(f.frame && f.hash == plan_hash(STR("")));
 }
 
-/* The frame is what WORK_FRAME_BYTES is for. */
-static void test_size(void **state)
+/* The frame is all but the summaries. */
+static void fits_the_frame_into_its_limit(void **state)
 {
     BUF_AUTO(text, 1 << 16);
     BUF_AUTO(small, 100);
@@ -129,7 +129,7 @@ static void test_size(void **state)
     assert_int_equal(small.n, 1);
 }
 
-static void test_look(void **state)
+static void reads_its_own_object(void **state)
 {
     json_auto_t *o = sample();
     struct work_found f = look(o);
@@ -143,8 +143,8 @@ static void test_look(void **state)
                  f.why[0]);
 }
 
-/* Each is merged into the sample; labels replace its labels. */
-static void test_frame(void **state)
+/* Each patch is merged into the sample; its labels replace all labels. */
+static void compares_all_but_others_fields(void **state)
 {
     static const struct {
         const char *patch;
@@ -188,7 +188,7 @@ static void test_frame(void **state)
     }
 }
 
-static void test_frame_manifests(void **state)
+static void compares_the_manifests(void **state)
 {
     json_auto_t *o = sample();
     json_t *list = kube_list(o, "spec", "workload", "manifests", NULL), *first = json_array_get(list, 0);
@@ -226,8 +226,8 @@ static void test_frame_manifests(void **state)
     "]}"
 #define ONE(status, message) "{\"type\":\"Applied\",\"status\":\"" status "\",\"message\":\"" message "\"}"
 
-/* The sample is of generation 2. */
-static void test_conditions(void **state)
+/* The sample has generation 2. */
+static void reads_conditions_of_the_current_generation(void **state)
 {
     static const struct {
         const char *status;
@@ -274,7 +274,7 @@ static void test_conditions(void **state)
 #define VALUE(name, type, value) "{\"name\":\"" name "\",\"fieldValue\":{\"type\":\"" type "\"," value "}}"
 #define STATUS_MAP               "\"kind\":\"ConfigMap\",\"name\":\"dynamic-scoring-status\""
 
-static void test_feedback(void **state)
+static void finds_the_report_in_the_feedback(void **state)
 {
     static const struct {
         const char *object, *text; /* NULL: none */
@@ -312,7 +312,7 @@ static void test_feedback(void **state)
     }
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     json_auto_t *o = sample();
 
@@ -326,7 +326,7 @@ static void test_memory(void **state)
         if (r == 0)
             r = work_patch(&text, "dynamic-scoring", str_of(summaries));
         assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        /* A work that looks unlike ours is written once more than need be, no worse. */
+        /* A false negative costs one superfluous write. */
         f = look(o);
         assert_true(f.exists && f.hash == plan_hash(str_of(summaries)) && (f.frame || oom_happened()));
     }
@@ -335,16 +335,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_object),
-        cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_names_are_escaped),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_frame),
-        cmocka_unit_test(test_frame_manifests),
-        cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_feedback),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(writes_the_whole_object),
+        cmocka_unit_test(patches_only_its_own_fields),
+        cmocka_unit_test(escapes_names),
+        cmocka_unit_test(fits_the_frame_into_its_limit),
+        cmocka_unit_test(reads_its_own_object),
+        cmocka_unit_test(compares_all_but_others_fields),
+        cmocka_unit_test(compares_the_manifests),
+        cmocka_unit_test(reads_conditions_of_the_current_generation),
+        cmocka_unit_test(finds_the_report_in_the_feedback),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
