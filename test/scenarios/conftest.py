@@ -29,7 +29,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def start_agent():
-    """start_agent(config, *flags, env=None, start=True): an agent that must end well after the test."""
+    """start_agent(config, *flags, env=None, start=True): an agent that must exit with status 0 after the test."""
     with contextlib.ExitStack() as stack:
         yield lambda *args, **more: stack.enter_context(running_agent(*args, **more))
 
@@ -48,7 +48,7 @@ def other_fake():
 
 @pytest.fixture(scope="session")
 def prometheus():
-    """One that scrapes nothing: it answers queries, and label_replace(vector(1), ...) makes any series."""
+    """Scrapes nothing: it answers queries, and label_replace(vector(1), ...) creates any series."""
     with running_prometheus() as server:
         yield server
 
@@ -61,7 +61,7 @@ def api_server():
 
 @pytest.fixture
 def kube(api_server):
-    """A real API server without anything in it that a test before has left."""
+    """A real API server without leftovers of earlier tests."""
     skip_without(api_server, SCORES.format(CLUSTER))
     api_server.clean()
     return api_server
@@ -69,12 +69,13 @@ def kube(api_server):
 
 @pytest.fixture
 def hub(api_server):
-    """The same for the hub's controller: no scorers, no clusters."""
+    """The same for the hub's controller: without scorers and clusters."""
     return clean_hub(api_server)
 
 
 @pytest.fixture
 def start_controller(hub):
-    """start_controller(*flags, kubeconfig=None, env=None, start=True): one that must end well after the test."""
+    """start_controller(*flags, kubeconfig=None, env=None, start=True): a controller that must exit with status 0 after
+    the test."""
     with contextlib.ExitStack() as stack:
         yield lambda *args, **more: stack.enter_context(running_controller(hub.kube, *args, **more))

@@ -1,5 +1,5 @@
-"""300 scrapers that keep their connections, at once and again and again: none is starved, and the loop's pages
-still answer."""
+"""300 scrapers with persistent connections scrape at the same time: none is starved, and the pages that the loop serves
+still respond."""
 
 import asyncio
 
@@ -46,8 +46,8 @@ def test_none_is_starved(fake, start_agent):
 
 
 def test_nor_those_who_post(fake, start_agent):
-    """libmicrohttpd 0.9.75 stalls in its epoll mode with many kept connections that POST; each of these goes
-    over the loop."""
+    """libmicrohttpd 0.9.75 stalls in its epoll mode with many persistent connections that POST; each of these goes
+    through the loop."""
     agent = start_agent({"summaries": [summary("s", fake.on("/s", results({}, 1)))]}, "--log.level=warn")
     asyncio.run(all_at_once(agent.port, POST))
     assert agent.wait_scores("s") == [({}, 1)]

@@ -1,6 +1,5 @@
-"""A bad file changes nothing but what is said about it: the answer, the log, the metric and the status page name
-every
-problem with line and column."""
+"""An invalid file is rejected: the response, the log, the metric and the status page name every problem with line and
+column, and the last valid configuration stays active."""
 
 import html
 import re

@@ -1,5 +1,5 @@
-"""Whatever a source answers, the agent survives it, says what is wrong, and never sends a scoring API what is not
-JSON."""
+"""Whatever a source returns, the agent survives it, reports what is wrong, and never sends invalid JSON to a scoring
+API."""
 
 import json
 import re
@@ -110,6 +110,6 @@ def test_good(world, name):
 
 
 def test_the_very_bytes(world):
-    """What goes to the scoring API is what came, byte by byte, numbers and escapes as they were written."""
+    """The scoring API gets the source's bytes: numbers and escapes are not rewritten."""
     fake, _, _ = world
     assert fake.requests("/scoring/matrix")[0].body == b'{"data":[' + SERIES[1:-1].encode() + b"]}"

@@ -1,4 +1,4 @@
-"""A changed scorer takes effect at once, by POST or by SIGHUP, also in the middle of a round."""
+"""A changed scorer takes effect immediately, after POST or SIGHUP, even in the middle of a round."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The wall clock may jump by days in either direction: rounds keep their rhythm, scores stay, and times tell the
+"""The wall clock may jump by days in either direction: rounds stay on schedule, scores stay, and timestamps follow the
 new time."""
 
 import glob

@@ -1,5 +1,5 @@
-"""What is wrong on the command line is exit status 2 with a hint; what is wrong with the configuration is 1 with
-its place."""
+"""A bad command line exits with status 2 and a hint; a bad configuration exits with status 1 and its line and
+column."""
 
 import re
 
@@ -110,7 +110,7 @@ def test_arguments_of_the_controller(arguments, words):
     ],
 )
 def test_good_flags_of_the_controller(flag, tmp_path):
-    """They are taken: what is wrong is found after them."""
+    """They are accepted: the error is about the kubeconfig."""
     for form in (f"--{flag}", f"-{flag}", f"--{flag}".replace("=", "\0", 1)):
         if "\0" in form and flag.startswith("leader-elect"):
             continue  # a switch's value is never a word of its own
@@ -146,7 +146,7 @@ def test_no_kubeconfig_and_no_pod():
 
 
 def test_help_of_the_controller():
-    """Each flag with its default and unit; the README has the same ones."""
+    """Each flag with its default and unit; the README lists the same ones."""
     told = run(PROGRAM, "controller", "--help").stdout
     entries = re.findall(r"^  --([a-z.-]+)(=\S+)?\n {8}(.+)$", told, re.M)
     names = {name for name, _, _ in entries}

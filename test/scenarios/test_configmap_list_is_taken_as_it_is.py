@@ -1,5 +1,5 @@
-"""The ConfigMap's `summaries`, a bare JSON list as the hub writes it, is a configuration; keys of a newer hub are
-passed over."""
+"""The ConfigMap's `summaries`, a JSON list as the hub writes it, is a valid configuration; unknown keys of a newer hub
+are ignored."""
 
 import json
 
@@ -9,7 +9,7 @@ from lib.process import run
 
 
 def as_the_hub_writes(fake):
-    """A Go program writes fields that were never set too."""
+    """A Go program also writes fields that were never set."""
     return [
         {
             "name": "sample-scorer",

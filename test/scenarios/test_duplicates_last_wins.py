@@ -1,4 +1,4 @@
-"""Of two results with the same labels the later wins, in every round alike, and the other is counted."""
+"""If two results have the same labels, the later one wins in every round, and the other is counted."""
 
 from lib.agent import summary
 from lib.fake import results

@@ -1,4 +1,4 @@
-"""A query that finds nothing is told apart from one that fails; the scoring API is asked all the same."""
+"""A query without results is not a failure; the scoring API is called without series."""
 
 from lib.agent import summary
 from lib.fake import answer, plain
@@ -20,7 +20,7 @@ def test_empty_is_its_own_state(prometheus, fake, start_agent):
 
 
 def test_scores_go_when_the_scorer_has_none(prometheus, fake, start_agent):
-    """An answer without results is an answer: the scores before do not stay."""
+    """A response without results is a valid response: the previous scores are removed."""
     path = fake.on("/s", answer({"results": [{"metric": {}, "score": 1}]}), answer({"results": []}))
     agent = start_agent({"summaries": [summary("s", path, source=prometheus.url, query="vector(1)")]})
     agent.wait_rounds("s", 2)

@@ -1,4 +1,4 @@
-"""Whatever a scoring API does wrong ends as a failed round with its stage, its class and a sentence that helps."""
+"""Whatever goes wrong with a scoring API fails the round with a stage, a class and a helpful message."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a flag says stays in force whatever the file says, at the start and after a reload."""
+"""Flags take precedence over the file, at startup and after a reload."""
 
 from lib.agent import summary
 from lib.fake import results

@@ -1,4 +1,4 @@
-"""A compressed page is one whole gzip member, and says what the plain one says: all readers take that."""
+"""A compressed page is a single complete gzip member with the same contents as the plain page."""
 
 import zlib
 
@@ -8,7 +8,7 @@ from lib.fake import answer, results
 
 
 def gunzip(body):
-    """Refuses a second member, and what is not finished."""
+    """Rejects a second member and a truncated one."""
     one = zlib.decompressobj(wbits=31)
     text = one.decompress(body) + one.flush()
     assert one.eof and one.unused_data == b"" == one.unconsumed_tail

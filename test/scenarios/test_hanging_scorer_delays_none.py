@@ -1,5 +1,4 @@
-"""One scorer that hangs among twenty, and one whose source does, cost the others nothing: each keeps its own
-rhythm."""
+"""One hanging scorer among twenty, and one with a hanging source, do not delay the others."""
 
 from lib.agent import summary
 from lib.fake import hanging, results, series
@@ -19,7 +18,8 @@ def test_twenty(fake, start_agent):
 
 
 def test_many_that_hang(fake, start_agent):
-    """More than curl keeps connections; the one good scorer still has its rounds, the pages still answer."""
+    """More than the number of curl's cached connections: the one good scorer still has its rounds, and the pages
+    respond."""
     fake.on("/hangs", hanging)
     bad = [summary(f"bad{i}", fake.url + "/hangs", timeout="5m" if i % 2 else "2s") for i in range(100)]
     good = summary("good", fake.on("/good", results({}, 1)))

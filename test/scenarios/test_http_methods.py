@@ -1,5 +1,4 @@
-"""HEAD answers as GET without a body, what is not there is 404, what a path does not take is 405 with what it
-takes."""
+"""HEAD responds like GET without a body; unknown paths are 404; unsupported methods are 405 with the supported ones."""
 
 import contextlib
 import socket

@@ -1,4 +1,5 @@
-"""While the API server is away clusters keep what they have; when it is back, all that changed is caught up with."""
+"""While the API server is down, clusters keep what they have; when it is back, the controller catches up with all
+changes."""
 
 import signal
 
@@ -11,7 +12,7 @@ from lib.wait import LONG
 
 @pytest.fixture(name="paused")
 def runs_again(hub):
-    """An API server that runs again after the test, come what may."""
+    """An API server that is resumed after the test in any case."""
     yield hub
     if not (hub.kube.state / "server.pid").exists():
         hub.kube.resume()
@@ -32,7 +33,7 @@ def test_away_and_back(paused, fake, start_controller):
 
 
 def test_changes_of_which_no_event_came(paused, fake, start_controller):
-    """The controller stands still while objects come and go and its watches break."""
+    """The controller is stopped while objects change and its watches break."""
     hub = paused
     controller = distributed(hub, fake, start_controller, clusters=("c1", "goes"))
     hub.apply_scorer("t", full(serve(fake, "/t", "gone")))

@@ -1,4 +1,5 @@
-"""Of 300 clusters three cannot be written to, each in its own way: the others do not notice, the three are named."""
+"""Three of 300 clusters cannot be written to, each for another reason: the others are not affected, and the three are
+named."""
 
 from lib.fake import answer
 from lib.scorers import allow, api_config, full, in_parallel, limited_user, serve, text_of

@@ -1,4 +1,5 @@
-"""What users write is taken, or refused with a message that names the field; kubectl shows columns, explains fields."""
+"""The CRDs accept valid objects, reject invalid ones with a message that names the field, and define columns and
+explanations for kubectl."""
 
 import pathlib
 
@@ -43,7 +44,7 @@ STATUS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_of_former_tests(api_server):
-    """kubectl has words about objects that it did not make."""
+    """kubectl warns about objects that it did not create."""
     for path in (SCORERS, CONFIGS):
         Hub(api_server).drop(path)
 
@@ -57,7 +58,7 @@ def dry_run(hub, file):
 
 
 def columns(hub, *args):
-    """The table as {heading: text}, of one object."""
+    """The table of one object as {heading: text}."""
     done = hub.kubectl("get", *args)
     assert done.returncode == 0, done.stderr
     head, row = done.stdout.rstrip("\n").split("\n")
@@ -147,7 +148,7 @@ def test_fields_are_explained(hub, field, says):
 
 
 def test_objects_of_the_reference_live_on(hub):
-    """They are taken by the reference's CRDs as well; and one that ours would refuse keeps getting its status."""
+    """The reference's CRDs accept them as well; and an object that ours would reject still gets its status."""
     del hub  # only for its skip
     with running_kube(crds="reference") as kube:
         old = Hub(kube)

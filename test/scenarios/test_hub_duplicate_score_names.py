@@ -1,4 +1,4 @@
-"""Two DynamicScorers with one score name, or one object: both are told, and the older keeps it."""
+"""Two DynamicScorers with the same score name or object name both report it, and the older one keeps it."""
 
 import time
 
@@ -32,7 +32,7 @@ def test_both_are_told_and_the_older_wins(hub, fake, start_controller):
 
 
 def test_the_younger_takes_over(hub, fake, start_controller):
-    """When the older goes, or changes its name."""
+    """When the older one is deleted or changes its name."""
     two(hub, fake)
     start_controller()
     hub.wait_scorer("a-younger", "UniqueScoreName", "False")
@@ -50,7 +50,7 @@ def test_the_younger_takes_over(hub, fake, start_controller):
 
 
 def test_an_unhealthy_older_one_keeps_its_name(hub, fake, other_fake, start_controller):
-    """Otherwise two scorers would take turns, with each other's scores."""
+    """Otherwise two scorers would alternate under one name."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("older", full(serve(other_fake, "/config", "cpu")))
@@ -65,7 +65,7 @@ def test_an_unhealthy_older_one_keeps_its_name(hub, fake, other_fake, start_cont
 
 
 def test_two_names_of_one_object(hub, fake, start_controller):
-    """Both scores would be written into one AddOnPlacementScore. Without a destination there is none."""
+    """Both scores would be written into one AddOnPlacementScore, except with scoreDestination None."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("older", own("same_name", fake.url))

@@ -1,4 +1,4 @@
-"""Whatever does not work is in a status, in words: what clusters cannot apply, and what their agents say."""
+"""Every error is in a status: what clusters cannot apply, and what their agents report."""
 
 import json
 
@@ -92,7 +92,7 @@ def test_what_prometheus_will_refuse(hub, fake, start_controller):
 
 
 def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
-    """What a schema lets pass all the same; the spec before stays in force."""
+    """One that the schema accepts nevertheless; the previous spec stays active."""
     distributed(hub, fake, start_controller)
     before, version = hub.summaries("c1"), hub.work("c1")["metadata"]["resourceVersion"]
     params = {"name": "other", "interval": 5, "model": {"layers": 3}}
@@ -118,7 +118,7 @@ def test_a_spec_that_cannot_be_used(hub, fake, start_controller):
     ids=["refused", "incomplete"],
 )
 def test_a_restart_does_not_take_it_away(hub, fake, start_controller, broken, reason, message):
-    """Nor does another replica that never saw the spec before."""
+    """Nor does a replica that never saw the previous spec."""
     fake.on("/healthz", plain("ok"))
     hub.add_cluster("c1")
     hub.configure()

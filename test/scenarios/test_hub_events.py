@@ -1,4 +1,4 @@
-"""Events tell transitions, each of them, and not what is the same as before."""
+"""There is an event for each transition, and none while nothing changes."""
 
 from lib.fake import answer, plain
 from lib.hub import EVENTS
@@ -11,7 +11,7 @@ def probes(controller):
 
 
 def same_for_a_while(hub, controller):
-    """What is on its way may come; then there are probes, and no more events."""
+    """Once nothing is pending, further probes cause no events."""
     writes_at_rest(controller)
     before, asked = sorted(hub.events()), probes(controller)
     controller.wait_until(lambda: probes(controller) >= asked + 10, "more probes")
@@ -37,7 +37,7 @@ def test_transitions_only(hub, fake, start_controller):
 
 
 def test_each_flap_is_told(hub, fake, start_controller):
-    """Also when all that is said has been said before."""
+    """Even if the same event was sent before."""
 
     def told():
         found = sorted(hub.kube.call("GET", EVENTS)["items"], key=lambda e: e["eventTime"])

@@ -1,4 +1,4 @@
-"""A /config that fails, however it fails, leaves what was synced before in force, and is no sign of health."""
+"""A failing /config, however it fails, leaves the last synced configuration active, and does not count as healthy."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_the_last_good_one_stays(hub, fake, start_controller, reply, reason, wor
 
 
 def test_it_is_no_sign_of_health(hub, fake, start_controller):
-    """An API without /healthz is judged by its /config: 500 is not Active, whatever the body says."""
+    """An API without /healthz is judged by its /config: with status 500 it is not Active, whatever the body."""
     distributed(hub, fake, start_controller, *FAST)
     fake.on("/healthz", plain("no such path", 404))
     known = hub.scorer_status("s")["lastSyncedConfig"]
@@ -65,7 +65,7 @@ def test_it_is_no_sign_of_health(hub, fake, start_controller):
 
 
 def test_it_never_worked(hub, fake, start_controller):
-    """Nothing is made up from an error's body."""
+    """An error's body is not used as a configuration."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
@@ -80,7 +80,7 @@ def test_it_never_worked(hub, fake, start_controller):
 
 
 def ready(hub, fake, start_controller, spec):
-    """A scorer "s" of score "cpu" that cluster c1 has: what it has."""
+    """Distributes a scorer "s" with score "cpu" to cluster c1; returns the summaries there."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("s", spec)
@@ -91,7 +91,7 @@ def ready(hub, fake, start_controller, spec):
 
 
 def test_a_spec_that_does_not_suffice_either(hub, fake, start_controller):
-    """What /config leaves out is the spec's. Once that is mended, /config is asked at once."""
+    """The spec supplies what /config omits. Once it is fixed, /config is read immediately."""
     silent = {"type": "Prometheus", "host": "http://prometheus.example:9090"}
     url = serve(fake, "/config", "cpu", source=silent)
     before = ready(hub, fake, start_controller, full(url, source=source(query="mine")))

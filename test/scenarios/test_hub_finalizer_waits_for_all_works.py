@@ -1,4 +1,4 @@
-"""A DynamicScoringConfig that is deleted stays until every ManifestWork is gone, and says what it waits for."""
+"""A deleted DynamicScoringConfig stays until every ManifestWork is gone, and reports what it waits for."""
 
 from lib.hub import CONFIG, CONFIGS
 from lib.scorers import FINALIZER, allow, distributed, forbid, full, limited_user, patch_work, serve, wait_no_work
@@ -17,7 +17,7 @@ def ready(hub, fake, start_controller, **more):
 
 
 def test_it_is_there_before_the_first_work(hub, fake, start_controller):
-    """So that no moment is a bad one for deleting the config."""
+    """So that the config can be deleted at any moment."""
     hub.add_cluster("c1")
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
     start_controller()
@@ -101,7 +101,7 @@ def test_deleted_while_no_controller_runs(hub, fake, start_controller):
 
 
 def test_a_work_that_is_not_ours_is_left(hub, fake, start_controller):
-    """Of the same name but without our label, where no config asks for one."""
+    """One with the same name but without our label, while there is no config."""
     hub.add_cluster("c1")
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
     hub.put(WORKS.format("c1"), "ManifestWork", WORK, {"workload": {"manifests": [manifest]}})

@@ -1,4 +1,4 @@
-"""The first status that a DynamicScorer gets is one that the API server takes, whatever is known by then."""
+"""The API server accepts the first status of a DynamicScorer, whatever is known by then."""
 
 from lib.fake import hanging
 from lib.scorers import distributed, full, own, wait_status
@@ -23,7 +23,7 @@ def test_before_anything_is_known(hub, fake, start_controller):
 
 
 def test_each_condition_is_whole(hub, fake, start_controller):
-    """As people and `kubectl wait` need them; and a time is that of a transition, not of a write."""
+    """As users and `kubectl wait` need them; lastTransitionTime changes with the status only."""
     distributed(hub, fake, start_controller)
     conditions = {c["type"]: c for c in hub.scorer_status("s")["conditions"]}
     assert {"Healthy", "ConfigSynced", "Distributed", "Ready"} <= set(conditions)

@@ -32,7 +32,7 @@ def test_refuse_private_addresses(hub, fake, start_controller):
 
 
 def test_agent_namespace(hub, fake, start_controller):
-    """Also of works that are there already: what lies elsewhere is replaced."""
+    """Also for existing works: manifests in another namespace are replaced."""
     controller = distributed(hub, fake, start_controller)
     controller.stop()
     start_controller("--agent-namespace=elsewhere")
@@ -57,7 +57,7 @@ def written_at(work):
 
 
 def test_write_limits(hub, fake, start_controller):
-    """Five a second: 80 works take 15 s. What else the controller does goes on meanwhile."""
+    """At five a second, 80 works take 15 s. Everything else continues meanwhile."""
     names = [f"r{i:02}" for i in range(80)]
     controller = distributed(hub, fake, start_controller, clusters=names)
     controller.stop()
@@ -123,7 +123,7 @@ def test_one_address_for_both(hub, start_controller):
     ],
 )
 def test_leader_elect(hub, start_controller, flags, elects):
-    """The last one counts, as with Go's flags."""
+    """The last occurrence counts, as with Go's flags."""
     controller = start_controller(*flags)
     controller.wait_until(lambda: controller.metric(LEADER) == 1, "it leads")
     assert (hub.kube.find(f"{LEASES}/dynamic-scoring-controller") is not None) == elects

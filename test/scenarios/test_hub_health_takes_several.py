@@ -1,4 +1,4 @@
-"""One failed health check disables nothing: it takes several in a row, and several successes to come back."""
+"""A scorer becomes unhealthy only after several consecutive failures, and healthy after several successes."""
 
 import time
 
@@ -61,7 +61,7 @@ def test_kept_when_told_so(hub, fake, start_controller):
 
 
 def test_the_first_success_is_enough(hub, fake, start_controller):
-    """Of an API that nobody has judged yet, and at once, not after an interval."""
+    """For an API without a verdict so far, and immediately rather than after an interval."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
@@ -72,7 +72,7 @@ def test_the_first_success_is_enough(hub, fake, start_controller):
 
 
 def test_failures_count_at_the_pace_of_the_interval(hub, fake, start_controller):
-    """Three failures are three intervals' worth, also while /config fails and is asked for again sooner."""
+    """Three failures take three intervals, even while a failing /config is retried sooner."""
     hub.add_cluster("c1")
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
@@ -101,7 +101,7 @@ def test_to_come_back_takes_no_interval(hub, fake, start_controller):
 
 
 def test_another_url_takes_nothing_away(hub, fake, other_fake, start_controller):
-    """A healthy scorer whose configURL is changed stays where it is; another API that takes its time is no reason to leave."""
+    """A healthy scorer whose configURL changes stays distributed while the new API is being probed."""
 
     def slowly(connection, request):
         time.sleep(0.2)

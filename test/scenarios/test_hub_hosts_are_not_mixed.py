@@ -1,4 +1,4 @@
-"""The scoring endpoint's host is the scoring API's own where none is said; never the source's."""
+"""The scoring endpoint's default host is that of the scoring API, never that of the source."""
 
 from lib.fake import answer
 from lib.scorers import full, own, serve, source, summaries
@@ -23,7 +23,7 @@ def test_the_apis_own_host(hub, fake, start_controller):
 
 
 def test_what_config_leaves_out_is_the_specs(hub, fake, start_controller):
-    """Field by field: the API's, else the DynamicScorer's, else the default."""
+    """Field by field: the API's value, else the DynamicScorer's, else the default."""
     hub.add_cluster("c1")
     hub.configure()
     serve(fake, "/config", "cpu")
@@ -50,7 +50,7 @@ def test_what_config_leaves_out_is_the_specs(hub, fake, start_controller):
 
 
 def test_several_sources_are_delivered(hub, fake, start_controller):
-    """As the list that agents know; the summary's own fields are the first, for those that do not."""
+    """As a list, and the first one also in the summary's own fields, for agents that do not know the list."""
     hub.add_cluster("c1")
     hub.configure()
     spec = own("cpu", fake.url, sources=[source("http://a:1", "x"), source("http://b:2", "y")])

@@ -1,4 +1,4 @@
-"""One scoring API in fifty hangs: the others are healthy and distributed as if it were not there."""
+"""One of fifty scoring APIs hangs: the others become healthy and are distributed without delay."""
 
 from lib.fake import answer, hanging
 from lib.scorers import api_config, full, in_parallel, serve, wait_status
@@ -23,7 +23,7 @@ def test_the_others_go_on(hub, fake, other_fake, start_controller):
 
 
 def test_a_hung_one_is_told(hub, fake, other_fake, start_controller):
-    """And a change to another takes effect at once while it hangs."""
+    """A change to another scorer takes effect immediately while it hangs."""
     hub.add_cluster("c1")
     hub.configure()
     hangs(hub, other_fake)

@@ -5,7 +5,7 @@ from lib.wait import eventually, wait_until
 
 
 def table(hub, *words):
-    """[{column: value}]; columns are parted by two spaces or more."""
+    """[{column: value}]; columns are separated by two or more spaces."""
     done = hub.kubectl("get", *words)
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.rstrip("\n").split("\n")

@@ -1,4 +1,5 @@
-"""Of two replicas one works; if it is killed the other takes over within the Lease's time, and nothing comes twice."""
+"""One of two replicas is active; if it is killed, the other takes over when the Lease expires, and nothing is written
+twice."""
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_killed(hub, fake, replicas):
 
 
 def test_stopped(hub, fake, replicas):
-    """A good end gives the Lease back: the other need not wait for it to expire."""
+    """A graceful stop releases the Lease: the other replica need not wait for it to expire."""
     leader, standby = replicas
     lost = hub.kube.find(f"{LEASES}/dynamic-scoring-controller")["spec"]["holderIdentity"]
     leader.stop()
@@ -79,7 +80,7 @@ def test_hand_over_changes_nothing(hub, replicas):
 
 
 def test_a_paused_leader_writes_nothing_afterwards(hub, fake, replicas):
-    """Stopped for longer than its Lease, it finds that it leads no more before it does anything."""
+    """Paused for longer than its Lease, it notices that it lost the lead before it writes anything."""
     leader, standby = replicas
     hub.wait_config("Ready", "True")
     wait_until(lambda: hub.scorer_status("s")["clusters"]["upToDate"] == 1, "all is counted")

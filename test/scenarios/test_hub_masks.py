@@ -1,4 +1,4 @@
-"""A mask takes a score away from clusters, both by name or pattern; everything else stays."""
+"""A mask removes a score from clusters, both selected by name or pattern, and changes nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever can go wrong on the hub has a metric that an alert can be written on."""
+"""Every failure on the hub has a metric to alert on."""
 
 import pytest
 
@@ -19,14 +19,14 @@ def of_resources(controller, name=UP):
 
 @pytest.fixture(name="paused")
 def runs_again(hub):
-    """An API server that runs again after the test, come what may."""
+    """An API server that is resumed after the test in any case."""
     yield hub
     if not (hub.kube.state / "server.pid").exists():
         hub.kube.resume()
 
 
 def test_an_api_server_that_is_away(paused, fake, start_controller):
-    """Without an election it leads all the same, and is ready: only this tells."""
+    """Without leader election the controller stays active and ready; only this metric shows the outage."""
     hub = paused
     controller = distributed(hub, fake, start_controller)
     controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(WATCHED, 1), "all are followed")
@@ -84,7 +84,7 @@ def test_a_deleted_scorer_leaves_no_series(hub, fake, start_controller):
 
 
 def test_no_series_a_cluster(hub, fake, start_controller):
-    """A thousand clusters have as many series as one; none is of a cluster."""
+    """A thousand clusters have as many series as one."""
 
     def series():
         page = controller.get("/metrics").text

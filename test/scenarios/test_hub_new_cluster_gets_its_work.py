@@ -26,7 +26,7 @@ def test_accepted_later(hub, fake, start_controller):
 
 
 def test_the_namespace_comes_later(hub, fake, start_controller):
-    """As it does in real life: it is made after the ManagedCluster."""
+    """As in practice: it is created after the ManagedCluster."""
     distributed(hub, fake, start_controller)
     hub.add_cluster("early", namespace=False)
     _, _, message = hub.wait_scorer("s", "Distributed", "False")

@@ -1,4 +1,5 @@
-"""The hub's pages in a real browser: no width needs scrolling sideways, all of it stands out in light and dark, and nothing runs."""
+"""The hub's pages in a real browser: no width requires horizontal scrolling, text is readable in light and dark, and no
+hostile text is executed."""
 
 import json
 

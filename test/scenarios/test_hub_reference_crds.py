@@ -1,4 +1,5 @@
-"""With the reference implementation's CRDs, which prune conditions, all works, and nothing is written without end."""
+"""With the CRDs of the reference implementation, which prune conditions, everything works, and nothing is written
+endlessly."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""A DynamicScorer that is deleted leaves every cluster's list, and nothing else does."""
+"""A deleted DynamicScorer is removed from every cluster's list, and nothing else is."""
 
 from lib.fake import answer
 from lib.scorers import api_config, distributed, full, serve
@@ -32,7 +32,7 @@ def test_deleted_while_no_controller_runs(hub, fake, start_controller):
 
 
 def test_made_again_by_the_same_name(hub, fake, start_controller):
-    """It is another one: nothing of the old one's is remembered."""
+    """It is a new object: nothing about the old one is remembered."""
     distributed(hub, fake, start_controller)
     fake.on("/config", answer(api_config("cpu"), 500))
     hub.wait_scorer("s", "ConfigSynced", "False")

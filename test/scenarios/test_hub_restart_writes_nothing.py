@@ -1,4 +1,4 @@
-"""A controller that is started anew finds everything as it should be and writes nothing; nor does one that runs on."""
+"""A restarted controller finds everything up to date and writes nothing; neither does one that keeps running."""
 
 from lib.fake import answer, plain
 from lib.hub import SCORERS
@@ -7,14 +7,14 @@ from lib.wait import wait_until
 
 
 def all_versions(hub):
-    """{object: version, and the status to look at when it differs}"""
+    """{object: (version, status)}; the status is for the assertion's message."""
     found = [*hub.kube.call("GET", SCORERS)["items"], *hub.works().values(), hub.config()]
     names = [f"{o['metadata']['namespace']}/{o['metadata']['name']}" for o in found]
     return {n: (o["metadata"]["resourceVersion"], o.get("status")) for n, o in zip(names, found)}
 
 
 def settled(hub):
-    """Waits until two looks with a second of probes between them are the same."""
+    """Waits until two reads with a second of probes between them are equal."""
     last = {}
 
     def same():
@@ -54,7 +54,7 @@ def test_nothing_is_written(hub, fake, other_fake, start_controller):
 
 
 def test_what_is_known_survives(hub, fake, start_controller):
-    """The configuration that was synced and the health come from the status, when the API is away at the start."""
+    """The synced configuration and the health are taken from the status if the API is down at startup."""
     controller = distributed(hub, fake, start_controller)
     before, known = hub.summaries("c1"), hub.scorer_status("s")["lastSyncedConfig"]
     controller.stop()

@@ -1,5 +1,5 @@
-"""A DynamicScorer applied by kubectl leads to AddOnPlacementScores and /metrics on two clusters: controller and agents, a real API
-server, Prometheus and the sample scoring API; only the work agent is played."""
+"""A DynamicScorer applied with kubectl leads to AddOnPlacementScores and /metrics on two clusters: with the real
+controller, agents, API server, Prometheus and sample scoring API; only the work agent is a stand-in."""
 
 import contextlib
 import subprocess

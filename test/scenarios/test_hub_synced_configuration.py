@@ -1,4 +1,4 @@
-"""status.lastSyncedConfig is what the API said last, as its users know it; switching to None forgets it."""
+"""status.lastSyncedConfig is what the API returned last, in the form that users know; switching to None clears it."""
 
 from lib.fake import answer
 from lib.scorers import api_config, distributed, full, own, serve, source, summaries, wait_status
@@ -20,7 +20,7 @@ def test_as_users_know_it(hub, fake, start_controller):
 
 
 def test_a_short_one_fits_the_schema(hub, fake, start_controller):
-    """What was not said is there as "" and 0, as the schema asks."""
+    """Missing values are "" and 0, as the schema requires."""
     hub.add_cluster("c1")
     hub.configure()
     serve(fake, "/config", "cpu")

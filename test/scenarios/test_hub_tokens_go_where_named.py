@@ -1,4 +1,4 @@
-"""In Full mode a scoring API cannot have a token sent to a host that the DynamicScorer does not name."""
+"""In Full mode, a scoring API cannot redirect a token to a host that the DynamicScorer does not name."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_config_is_asked_with_its_own(hub, fake, start_controller):
 
 @pytest.mark.parametrize("mode", ["Full", "None"])
 def test_an_api_that_is_not_for_all_is_healthy(hub, fake, start_controller, mode):
-    """It answers 401 to whoever comes without the token; /healthz is asked without, /config with it."""
+    """It returns 401 without the token; /healthz is requested without it, /config with it."""
     good, bad = answer(api_config("cpu")), plain('{"detail": "who are you?"}', 401)
     fake.on("/healthz", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))
     url = fake.on("/config", lambda c, r: (good if r.token == "Bearer sesame" else bad)(c, r))
@@ -105,7 +105,7 @@ def test_an_api_that_is_not_for_all_is_healthy(hub, fake, start_controller, mode
 
 
 def refused(hub, fake, start_controller, name, words):
-    """The Secret's value "s3cret" goes nowhere, and the condition says why."""
+    """The Secret's value "s3cret" is never sent, and the condition says why."""
     auth = {"tokenSecretRef": {"name": name, "key": "token"}}
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu"), configAuth=auth))
     controller = start_controller()
@@ -124,12 +124,12 @@ def test_the_clusters_own_credentials_are_no_token(hub, fake, start_controller):
 
 @pytest.mark.parametrize("kind", ["helm.sh/release.v1", "kubernetes.io/basic-auth"])
 def test_a_secret_of_a_type_is_no_token(hub, fake, start_controller, kind):
-    """It was made for another use."""
+    """It was made for another purpose."""
     hub.secret("typed", kind, token="s3cret", password="s3cret")
     refused(hub, fake, start_controller, "typed", kind)
 
 
 def test_a_secret_that_is_not_granted(hub, fake, start_controller):
-    """Which Secrets may be sent is for Kubernetes to say; here are its words."""
+    """Kubernetes' RBAC decides which Secrets may be read; the condition quotes its message."""
     hub.secret("private", token="s3cret")
     refused(hub, fake, start_controller, "private", 'secrets "private" is forbidden: User "dynamic-scoring-controller"')

@@ -1,4 +1,5 @@
-"""More summaries than a ManifestWork holds: the older scorers are sent, the others are told that there was no room."""
+"""If there are more summaries than a ManifestWork holds, the older scorers are sent, and the others report that there
+was no room."""
 
 import json
 
@@ -50,7 +51,7 @@ def test_the_rest_is_still_sent(hub, fake, start_controller):
 
 
 def test_text_is_whole_and_stable(hub, fake, start_controller):
-    """Sorted by score name, whatever the order in which the scorers came."""
+    """Sorted by score name, in whatever order the scorers were created."""
     hub.add_cluster("c1")
     hub.add_cluster("c2")
     hub.configure()

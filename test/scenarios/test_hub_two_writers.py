@@ -1,5 +1,5 @@
-"""Another controller that writes the same statuses or takes our finalizer away, as the reference one during a migration: no endless quarrel,
-and the last word is ours."""
+"""Another controller writes the same statuses or removes our finalizer, as the reference implementation does during a
+migration: the conflict does not go on endlessly, and our state wins."""
 
 import contextlib
 import threading
@@ -15,7 +15,7 @@ QUARREL_S = 8
 
 @contextlib.contextmanager
 def undoing(undo):
-    """Calls undo, which says whether it had to do anything, all the time; [times]."""
+    """Calls undo() continuously, which returns whether it changed something; yields [number of changes]."""
     stopping, done = threading.Event(), [0]
 
     def run():

@@ -1,4 +1,5 @@
-"""What a DynamicScorer's status says of clusters that are away, agents that are dead, and those that refuse their configuration."""
+"""What a DynamicScorer's status says about unavailable clusters, dead agents, and agents that reject their
+configuration."""
 
 import json
 import time
@@ -9,7 +10,7 @@ from lib.wait import wait_until
 
 
 def report(state="ok", ago=0, in_force=True, **more):
-    """An agent's, whose scorer has had its last success so many seconds ago; state=None: it names no scorer."""
+    """An agent's report whose scorer last succeeded `ago` seconds ago; state=None: it contains no scorer."""
     last = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - ago))
     scorer = {"scoreName": "cpu", "state": state, "lastSuccess": last}
     if state in ("failing", "stale"):
@@ -63,7 +64,7 @@ def test_a_cluster_that_is_not_available(hub, fake, start_controller):
 
 
 def test_an_agent_that_is_dead(hub, fake, start_controller):
-    """The work agent goes on to feed back the last that it said. The interval is 30 s."""
+    """The work agent keeps returning its last report. The interval is 30 s."""
     controller = two_that_score(hub, fake, start_controller)
     hub.set_feedback("c1", report(ago=60))
     hub.set_feedback("c2", report(ago=3600))

@@ -1,4 +1,4 @@
-"""An update of a ManifestWork leaves all that is others': the work agent's finalizer, labels, annotations, options."""
+"""An update of a ManifestWork preserves what others own: the work agent's finalizer, labels, annotations, options."""
 
 from lib.fake import answer
 from lib.scorers import api_config, distributed, patch_work, writes, writes_at_rest
@@ -49,7 +49,7 @@ def test_what_is_ours_is_mended(hub, fake, start_controller):
 
 
 def test_the_work_agent_sees_what_it_needs(hub, fake, start_controller):
-    """The ConfigMap of the agents, and a feedback rule for their report, which they own."""
+    """The agents' ConfigMap, and a feedback rule for their report, which they own."""
     distributed(hub, fake, start_controller)
     spec = hub.work("c1")["spec"]
     carried = [(m["kind"], m["metadata"]["namespace"], m["metadata"]["name"]) for m in spec["workload"]["manifests"]]

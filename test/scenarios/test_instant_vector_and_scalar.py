@@ -1,5 +1,5 @@
-"""Where the endpoint is /api/v1/query, an instant vector and a scalar become series of one sample; other types are
-refused in words."""
+"""At the endpoint /api/v1/query, an instant vector and a scalar become series of one sample; other types are rejected
+with an explanation."""
 
 import pytest
 

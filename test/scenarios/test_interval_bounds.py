@@ -1,5 +1,5 @@
-"""An interval of 0 is the default, a negative or a huge one is refused with its place; none of them stops the
-program."""
+"""An interval of 0 means the default; a negative or huge one is rejected with its line and column, and the program
+keeps running."""
 
 import pytest
 

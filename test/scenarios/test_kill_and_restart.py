@@ -1,4 +1,4 @@
-"""After kill -9 the agent starts on the same port and scores at once, rather than after one interval."""
+"""After kill -9 the agent starts on the same port and scores immediately, not after one interval."""
 
 import signal
 

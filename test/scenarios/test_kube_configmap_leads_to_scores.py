@@ -1,4 +1,5 @@
-"""A ConfigMap applied to the cluster leads within one round to right AddOnPlacementScores on the hub, and a change at once."""
+"""A ConfigMap applied to the cluster leads to correct AddOnPlacementScores on the hub within one round, and changes
+apply immediately."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Credentials that change on disk are taken up without a restart."""
+"""Credentials that change on disk are used without a restart."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ ACCOUNT = f"api/v1/namespaces/{CLUSTER}/serviceaccounts"
 
 
 def token(kube, name):
-    """Of a service account that may do what the add-on may."""
+    """The token of a service account with the add-on's permissions."""
     kube.apply(ACCOUNT, name, {})
     rights = f"apis/rbac.authorization.k8s.io/v1/namespaces/{CLUSTER}/rolebindings"
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "dynamic-scoring"}
@@ -23,7 +23,7 @@ def token(kube, name):
 
 
 def test_token_rotation(kube, fake, start_agent, tmp_path):
-    """The old token stops working; the next write takes the new one, for a 401 makes the agent look."""
+    """The old token becomes invalid; a 401 makes the agent read the new one."""
     config = kube.own_kubeconfig("hub", tmp_path)
     text = config.read_text()
     config.write_text(text.replace("client-certificate: tls.crt, client-key: tls.key", "tokenFile: token"))
@@ -43,7 +43,7 @@ def test_token_rotation(kube, fake, start_agent, tmp_path):
 
 
 def test_certificate_swapped_by_symlink(kube, fake, start_agent, tmp_path):
-    """As the kubelet renews a Secret's mount: here from a certificate of another authority to a good one."""
+    """As the kubelet updates a Secret's mount: here from a certificate of another authority to a valid one."""
     kube.own_kubeconfig("hub", tmp_path)
     bad = kube.own_kubeconfig("nobody", tmp_path).parent
     ask = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=hub-agent"]
@@ -60,7 +60,8 @@ def test_certificate_swapped_by_symlink(kube, fake, start_agent, tmp_path):
 
 
 def test_two_agents_never_fight(kube, fake, start_agent):
-    """Of two add-ons the first keeps the object; two replicas of one write it in turn, and only when something changes."""
+    """If two add-ons use the same object, the first keeps it; two replicas of one add-on only write when something
+    changes."""
     one, two = fake.on("/one", results({}, 1)), fake.on("/two", results({}, 1))
     kube.configure(summary("a", one, interval=2))
     start_agent({}, *kube.flags())

@@ -1,4 +1,5 @@
-"""What fails on a cluster is readable without logging in there: conditions on the hub, and the ConfigMap dynamic-scoring-status."""
+"""What fails on a cluster can be read without logging in there: in conditions on the hub, and in the ConfigMap
+dynamic-scoring-status."""
 
 from lib.agent import summary
 from lib.fake import answer, plain, results
@@ -37,7 +38,7 @@ def test_old_scores_stay_with_a_condition_until_they_are_too_old(kube, fake, sta
 
 
 def test_fallback_score(kube, fake, start_agent):
-    """Placement takes a missing score for 0, which beats a negative one."""
+    """Placement counts a missing score as 0, which beats a negative one."""
     url = fake.on("/s", results({"node": "x"}, 10, {"node": "y"}, 20))
     kube.configure(
         summary("a", url, interval=4, scoreDimensionFormat="${node}", fallbackScore=-100),

@@ -1,4 +1,5 @@
-"""Each API server fails on its own; scoring and /metrics go on, and the newest state is written when it is back."""
+"""Each API server may fail on its own: scoring and /metrics continue, and the latest state is written when it is
+back."""
 
 import signal
 
@@ -11,7 +12,7 @@ from lib.wait import LONG
 
 @pytest.fixture
 def paused(kube):
-    """An API server that runs again after the test, come what may."""
+    """An API server that is resumed after the test in any case."""
     yield kube
     kube.resume() if not (kube.state / "server.pid").exists() else None
 
@@ -46,7 +47,7 @@ def test_away_at_the_start(paused, fake, start_agent):
 
 
 def test_a_hub_that_comes_late(kube, fake, start_agent, tmp_path):
-    """OCM mounts the hub's kubeconfig when the registration is done."""
+    """OCM mounts the hub's kubeconfig once the registration is complete."""
     late = tmp_path / "late" / "kubeconfig"
     kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=1))
     agent = start_agent({}, *kube.flags(hub=late))
@@ -58,7 +59,7 @@ def test_a_hub_that_comes_late(kube, fake, start_agent, tmp_path):
 
 
 def test_kill_anywhere(kube, fake, start_agent):
-    """Killed at any moment, the next start brings all in order."""
+    """After a kill at any moment, the next start completes the work."""
     url = fake.on("/s", results({}, 1))
     names = [f"s{i}" for i in range(8)]
     kube.configure(*(summary(name, url, interval=600) for name in names))

@@ -1,4 +1,4 @@
-"""Scores that the API server would refuse, or that are none, never cost the others theirs."""
+"""Scores that the API server would reject, or that are not numbers, do not affect the others."""
 
 from lib.agent import summary
 from lib.fake import plain, results
@@ -78,7 +78,7 @@ def test_20000_items(kube, fake, start_agent):
 
 
 def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start_agent):
-    """The store's limit counts < as six bytes."""
+    """The store counts < as six bytes."""
     url = fake.on("/s", many(40000, "node-{:05d}<<<<<<<<<<<<"))
     kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
     agent = start_agent({}, *kube.flags())

@@ -1,4 +1,5 @@
-"""A scorer that goes takes its object along, also one that went while the agent was away; what others made stays."""
+"""The object of a removed scorer is deleted, even if the scorer was removed while the agent was down; objects of others
+stay."""
 
 import signal
 
@@ -50,7 +51,7 @@ def test_restart_leaves_no_orphan(kube, fake, start_agent):
 
 
 def test_no_object_goes_before_the_configmap_has_come(kube, fake, start_agent):
-    """Else a restart would take every score away for a moment."""
+    """Otherwise a restart would delete all scores for a moment."""
     url = fake.on("/s", results({}, 1))
     kube.configure(summary("a", url, interval=600))
     agent = start_agent({}, *kube.flags())

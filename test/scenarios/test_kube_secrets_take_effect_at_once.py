@@ -1,5 +1,5 @@
-"""Tokens come from Secrets of the agent's namespace: late, changed and removed ones take effect at once, and the hub's credentials
-never leave."""
+"""Tokens come from Secrets in the agent's namespace: new, changed and removed ones take effect immediately, and the
+hub's credentials are never sent."""
 
 from lib.agent import summary
 from lib.fake import plain, results

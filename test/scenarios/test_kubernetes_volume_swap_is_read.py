@@ -1,4 +1,4 @@
-"""A file in a Kubernetes volume is a symbolic link into a folder that is swapped as a whole; the new one is read."""
+"""A file in a Kubernetes volume is a symbolic link into a folder that is replaced as a whole; the new file is read."""
 
 import json
 
@@ -7,7 +7,7 @@ from lib.fake import results
 
 
 def mount(volume, version, files):
-    """What the kubelet does: a new folder, `..data` renamed onto the old link, and links to it that stay."""
+    """As the kubelet does: a new folder, `..data` renamed over the old link, and links to it that stay."""
     folder = volume / f"..{version}"
     for name, text in files.items():
         path = folder / name
@@ -34,7 +34,7 @@ def test_configuration(fake, start_agent, tmp_path):
 
 
 def test_secret(fake, start_agent, tmp_path):
-    """Read anew for each round, without a reload."""
+    """Read before each round, without a reload."""
     volume = tmp_path / "scorer"
     mount(volume, "1", {"token": "first\n"})
     scoring = fake.on("/s", results({}, 1))

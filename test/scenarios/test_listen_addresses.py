@@ -1,5 +1,4 @@
-"""The agent listens where it is told, on several addresses at once; a port in use is a clear word and exit status
-1."""
+"""The agent listens on all configured addresses; a port in use is a clear error and exit status 1."""
 
 import socket
 
@@ -22,7 +21,7 @@ def test_two_addresses(fake, start_agent):
 
 
 def test_of_the_file(start_agent):
-    """The flag wins, so the file is asked only without one."""
+    """The flag takes precedence, so the agent runs without it."""
     port = free_port()
     agent = start_agent({"summaries": [], "listenAddresses": [f"localhost:{port}"]}, start=False)
     agent.command = [PROGRAM, "agent", f"--config.file={agent.file}"]

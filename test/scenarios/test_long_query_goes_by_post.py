@@ -1,4 +1,4 @@
-"""A query that would make a URL of over 2,000 bytes is sent as a form, and Prometheus understands it as well."""
+"""A query whose URL would exceed 2,000 bytes is sent as a form, and Prometheus accepts it."""
 
 from lib.agent import summary
 from lib.fake import results, series

@@ -1,5 +1,6 @@
-"""With Open Cluster Management's own work agents and placement controller: kubectl applies a DynamicScorer, two clusters score, and a
-Placement picks the cluster that has the score. cluster1 is the hub itself, cluster2 has an API server of its own."""
+"""With Open Cluster Management's own work agents and placement controller: kubectl applies a DynamicScorer, two
+clusters score, and a Placement selects the cluster that has the score. cluster1 is the hub itself, cluster2 has its own
+API server."""
 
 import contextlib
 
@@ -38,7 +39,7 @@ def mask(cluster):
 
 @pytest.fixture
 def fleet(hub, managed, start_controller):
-    """{cluster: API server}, all of OCM's and ours at work there."""
+    """{cluster: API server}, with OCM's and our programs running for each."""
     kubes = {"cluster1": hub.kube, "cluster2": managed}
     with contextlib.ExitStack() as stack:
         for cluster, kube in kubes.items():
@@ -91,7 +92,7 @@ def test_from_kubectl_to_a_placement(hub, fleet, prometheus):
 
 
 def test_an_error_comes_back(hub, fleet, prometheus):
-    """What one cluster cannot do is read on the hub in the agent's words."""
+    """The hub quotes what a cluster's agent reports."""
     with sample_scorer(prometheus) as url:
         hub.configure()
         spec = own("sample_my_score", url, source=source(host=prometheus.url, query=QUERY))

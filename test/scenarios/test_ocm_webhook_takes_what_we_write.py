@@ -1,4 +1,4 @@
-"""Open Cluster Management's own work webhook: it takes each ManifestWork of ours, and of too many summaries as many as it takes."""
+"""Open Cluster Management's own work webhook accepts our ManifestWorks, and we use the space that it allows."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def guarded(hub):
 
 
 def size_in_the_webhook(hub, cluster):
-    """What it counts, by its own words about too large a work; without what was added to it."""
+    """The size that it reports when it rejects a work that is too large, without what was added for that."""
     work = hub.work(cluster)
     more = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}, "data": {"text": "x" * LIMIT}}
     with pytest.raises(Refused) as refused:
@@ -49,7 +49,7 @@ def test_ours_are_taken(guarded, fake, start_controller):
 
 
 def test_as_many_as_it_takes(guarded, fake, start_controller):
-    """Neither refused, nor with room left that another scorer would have fitted in."""
+    """The work is accepted, and has no room for another scorer."""
     hub = guarded
     hub.add_cluster("c1")
     hub.configure()

@@ -1,4 +1,4 @@
-"""Answers that come in an odd way, or say their scores in an odd way, give the scores that they mean."""
+"""Responses that are transferred or written in an unusual way yield the scores that they mean."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""`agent --once` runs each scorer once, prints what came of it, and tells by its exit status whether all went
-well."""
+"""`agent --once` runs each scorer once, prints the results, and reports by its exit status whether all succeeded."""
 
 import json
 import signal
@@ -72,7 +71,7 @@ def test_each_scorer_is_asked_once(once, fake):
 
 
 def test_it_waits_for_the_slowest_only(fake, tmp_path, start_agent):
-    """Its deadline is the scorer's own; nobody listens on a port."""
+    """Its deadline is the scorer's timeout, and it opens no port."""
     slow = summary("slow", fake.on("/slow", hanging), interval=600, timeout="1s")
     agent = start_agent({"summaries": [slow]}, start=False)
     ended = run(PROGRAM, "agent", f"--config.file={agent.file}", "--once", "--web.listen-address=192.0.2.1:1")
@@ -88,7 +87,7 @@ def test_no_scorers_and_a_bad_file(start_agent):
 
 
 def test_ctrl_c(fake, start_agent):
-    """Ends it at once, with what is there, and not as a success."""
+    """Stops it immediately with the results so far, and a status that is not 0."""
     agent = start_agent({"summaries": [summary("slow", fake.on("/slow", hanging), interval=600)]}, start=False)
     process = Process("agent", [PROGRAM, "agent", f"--config.file={agent.file}", "--once"], agent.folder / "once.log")
     wait_until(lambda: fake.requests("/slow"), "the round is under way")

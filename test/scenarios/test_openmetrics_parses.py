@@ -1,4 +1,4 @@
-"""The OpenMetrics page is read by the reference parser, which refuses everything that the specification does."""
+"""The reference parser, which rejects everything that the specification forbids, accepts the OpenMetrics page."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Prometheus scrapes the agent in every format that it may ask for, and answers queries with the very scores."""
+"""Prometheus can scrape the agent in every format that it may request, and returns exactly the same scores."""
 
 import pytest
 
@@ -26,7 +26,7 @@ ENCODINGS = {"gzip": "gzip", "identity": "identity"}
 
 
 def relay(agent, served):
-    """Stands between Prometheus and the agent, changes what is asked for, and notes what was served."""
+    """A proxy between Prometheus and the agent that changes the request's headers and records the response's."""
 
     def send(connection, request):
         _, name, encoding = request.path.split("/")
@@ -41,7 +41,7 @@ def relay(agent, served):
 
 @pytest.fixture(scope="module", name="world")
 def agent_and_prometheus():
-    """One job that scrapes the agent itself, and one for each format and encoding."""
+    """One job that scrapes the agent directly, and one for each format and encoding."""
     with running_fake() as fake:
         odd = fake.on("/odd", results({"node": "n1"}, 1e-7, {"node": "n2"}, -2.5, HOSTILE, float("inf")))
         with running_agent({"summaries": [summary("odd score", odd)]}, "--cluster-name=k 1") as agent:
@@ -106,7 +106,7 @@ def test_every_format_and_encoding(world):
 
 
 def test_prometheus_keeps_no_timestamp_of_ours(world):
-    """An explicit timestamp would switch staleness off."""
+    """An explicit timestamp would disable staleness."""
     _, prometheus, _ = world
     metadata = call("GET", f"{prometheus.url}/api/v1/targets/metadata?metric=dynamic_score").json["data"]
     assert {m["type"] for m in metadata} == {"gauge"}

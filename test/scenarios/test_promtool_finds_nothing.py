@@ -1,4 +1,4 @@
-"""`promtool check metrics` has nothing to say about the page, whatever scorers put into it."""
+"""`promtool check metrics` has no complaints about the page, whatever scorers put into it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Proxies come from the environment: HTTP_PROXY in upper case too, as Go programs read it; NO_PROXY is respected."""
+"""Proxies come from the environment: HTTP_PROXY also in upper case, as in Go programs; NO_PROXY is respected."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_proxy_that_refuses(other_fake, start_agent):
 
 
 def test_not_from_a_web_servers_environment(fake, other_fake, start_agent):
-    """Under CGI, HTTP_PROXY is what a client sent as a header."""
+    """Under CGI, HTTP_PROXY contains a header of the client."""
     env = environment(HTTP_PROXY=other_fake.url, REQUEST_METHOD="GET")
     agent = start_agent({"summaries": [summary("s", fake.on("/s", results({}, 1)))]}, env=env)
     assert agent.wait_scores("s") == [({}, 1)]

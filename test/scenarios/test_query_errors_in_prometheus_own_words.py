@@ -1,4 +1,4 @@
-"""When Prometheus refuses a query, people read its own words: in the log, on the status page, as JSON, in the
+"""When Prometheus rejects a query, its own message is in the log, on the status page, in the JSON and in the
 terminal."""
 
 import html
@@ -45,7 +45,7 @@ def test_the_words_are_everywhere(prometheus, fake, start_agent):
 
 
 def test_a_query_that_is_refused_is_not_asked_again_soon(prometheus, fake, start_agent):
-    """Only what may pass by itself is retried before its time."""
+    """Only temporary failures are retried early."""
     scoring = fake.on("/scoring", results({}, 1))
     agent = start_agent({"summaries": [summary("bad", scoring, source=prometheus.url, query="sum(", interval=600)]})
     from_now = agent.wait_rounds("bad")

@@ -1,4 +1,4 @@
-"""/-/healthy and /-/ready answer as soon as a configuration is in force, whatever the scorers do."""
+"""/-/healthy and /-/ready respond as soon as a configuration is active, whatever the scorers do."""
 
 from lib.agent import summary
 from lib.fake import hanging

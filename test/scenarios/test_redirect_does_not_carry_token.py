@@ -1,4 +1,4 @@
-"""A redirect to another host is followed, but the token stays behind; within one host it goes along."""
+"""A redirect to another host is followed without the token; within one host the token is sent."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What the receiver says decides: what is sent again comes bit by bit, what is refused never comes again, life goes on."""
+"""The receiver's response decides: a retry sends the same bytes, a rejected request is never sent again, and everything
+else continues."""
 
 import email.utils
 import time
@@ -14,7 +15,7 @@ def bodies(receiver):
 
 
 def check_all_rounds(receiver, scoring, until):
-    """Every round that the scoring API gave before then has arrived, whole."""
+    """All rounds that the scoring API served before `until` have arrived completely."""
     rounds = [n for n, (at, _) in enumerate(scoring.served["t"]) if at < until]
     for samples in receiver.stream().values():
         found = {s.bits for s in samples}
@@ -73,7 +74,7 @@ def test_retry_after_is_honoured(tmp_path, status, as_date):
 
 @pytest.mark.parametrize("nonsense", ["soon", "-5", "1e9", "Thu, 01 Jan 1970 00:00:00 GMT", "", "99999999999999999999"])
 def test_a_senseless_retry_after_costs_an_hour_at_most(tmp_path, nonsense):
-    """What can be a number counts, up to an hour; all else is passed over."""
+    """A number counts up to an hour; everything else is ignored."""
     answer = remote.Answer(503, {"Retry-After": nonsense})
     with remote.Receiver(answer) as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
@@ -176,7 +177,8 @@ def test_a_whole_batch_that_is_refused_ends_too(tmp_path, status):
 @pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm"])
 @pytest.mark.parametrize("status", [400, 422])
 def test_one_bad_series_costs_itself_alone(tmp_path, status, protocol):
-    """Halved until it stands alone; named in the log with the receiver's words, and counted."""
+    """The request is halved until the series is alone; the log names it with the receiver's message, and it is
+    counted."""
 
     def plan(arrival):
         bad = any(dict(s.labels).get("ds_node") == "n00041" for s in arrival.write.series)
@@ -201,7 +203,7 @@ def test_one_bad_series_costs_itself_alone(tmp_path, status, protocol):
 
 
 def test_a_redirect_is_not_followed(tmp_path):
-    """It is a mistake in the URL, which someone will mend: the samples wait for it."""
+    """It is a mistake in the URL that someone will fix: the samples wait."""
     with remote.Receiver() as elsewhere, remote.Receiver() as receiver, remote.Scoring(t=remote.counted(2)) as scoring:
         receiver.script = [remote.Answer(s, {"Location": elsewhere.url()}) for s in (301, 302, 307, 308)]
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
@@ -225,7 +227,7 @@ def test_a_megabyte_of_complaint_is_one_short_line(tmp_path, status):
 
 
 def test_an_answer_that_never_ends_is_cut_off(tmp_path):
-    """Headers that promise ten gigabytes, or come without end, do not fill the memory nor stop the queue."""
+    """Headers that promise ten gigabytes, or never end, neither exhaust the memory nor stop the queue."""
     answers = [
         remote.Answer(500, {"Content-Length": str(10 << 30)}, body=b"x" * (4 << 20)),
         remote.Answer(500, {f"X-{i}": "y" * 1000 for i in range(2000)}),

@@ -1,4 +1,4 @@
-"""What is wrong under remoteWrite is an error with line, column and the key, before anything starts."""
+"""Each mistake under remoteWrite is an error with line, column and key before anything starts."""
 
 import re
 import subprocess
@@ -111,7 +111,8 @@ def test_the_agent_refuses_to_start(tmp_path):
 
 
 def test_a_reload_applies_changes_and_keeps_what_waits(tmp_path):
-    """A changed endpoint starts anew with its spool, a new one joins, a removed one goes; a bad file changes nothing."""
+    """A changed endpoint restarts with its spool, a new one is added, a removed one ends; an invalid file changes
+    nothing."""
     with remote.Receiver() as first, remote.Receiver() as second, remote.Scoring(t=remote.counted(5)) as scoring:
         first.down()
         with remote.Agent(tmp_path, scoring, [remote.endpoint(first)]) as agent:

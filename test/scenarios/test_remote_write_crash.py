@@ -1,8 +1,8 @@
-"""kill -9 at random moments while the receiver is up, down and flapping: what was accepted arrives, once, in order, and
-what ends says so.
+"""kill -9 at random moments while the receiver is up, down and flapping: every accepted sample arrives, once and in order,
+and each series that ends gets a marker.
 
-Accepted is what the scoring API gave in a round before the last one before the kill, and all that the spool tells of after it.
-DS_CRASH_SECONDS sets how long, DS_CRASH_SEED repeats a run.
+Accepted are the samples of each round before the last one before a kill, and everything that the spool exports after it.
+DS_CRASH_SECONDS sets the duration, DS_CRASH_SEED repeats a run.
 """
 
 import os
@@ -22,7 +22,7 @@ GUESTS = 20  # and those that come and go
 
 
 class World:
-    """Scorers whose guests change from round to round, and a receiver in a mood."""
+    """Scorers whose guest series change from round to round, and a receiver that changes its behavior."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -52,7 +52,7 @@ class World:
         return remote.Answer(delay=self.rng.random())
 
     def flap(self):
-        """In a thread: another mood every now and then."""
+        """In a thread: changes the receiver's behavior every now and then."""
         while time.monotonic() < self.end:
             mood = self.rng.choice(["up", "down", "flapping"])
             if mood == "down":
@@ -98,7 +98,7 @@ def check_everything(world, told):
 
 
 def check_gaps(world, labels, samples, rounds):
-    """Between two values of a guest with rounds between them that were accepted without it, there is a marker."""
+    """If a guest was missing in accepted rounds between two of its values, there is a marker between them."""
     if not labels["ds_node"].startswith("guest"):
         return
     steady = {s.bits for s in world.receiver.stream()[remote.labels(labels["ds_score_name"], node="n0")]}
@@ -142,7 +142,7 @@ def test_whatever_happens_every_accepted_sample_arrives_once(tmp_path):
 
 @pytest.mark.parametrize("blow", ["torn", "flipped", "truncated", "garbage"])
 def test_damage_between_the_runs(tmp_path, blow):
-    """With damage after each kill samples may be lost, but never come twice with another value, nor out of order."""
+    """With damage after each kill, samples may be lost, but never arrive with two values or out of order."""
     rng = random.Random(SEED)
     world = World(rng)
     world.end = time.monotonic() + min(SECONDS / 4, 8)

@@ -1,4 +1,4 @@
-"""The tests' own receiver: Prometheus and vmagent write to it, and it finds nothing amiss. What it then says of ours counts."""
+"""The tests' own receiver accepts what Prometheus and vmagent write; so its verdict about our requests counts."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ SERIES = 50
 
 @pytest.fixture(name="target")
 def scraped():
-    """A page of gauges, scraped with every name that a label may take."""
+    """A page of gauges with every kind of label."""
     with remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Receiver() as receiver:
             yield scoring, receiver

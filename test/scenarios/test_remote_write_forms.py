@@ -1,4 +1,5 @@
-"""Stepping between the forms of the wire: down when a form is not understood, never on success, and nothing is lost by it."""
+"""The protocol is downgraded when the receiver does not understand a form, never after a success, and no sample is
+lost."""
 
 import pytest
 from lib import remote, remote_wire
@@ -7,12 +8,12 @@ SERIES = 8
 
 
 def only(*forms, status=415):
-    """A receiver's plan: other forms are not understood."""
+    """A receiver's plan that rejects all other forms."""
     return lambda arrival: 204 if arrival.write.form in forms else remote.Answer(status, body=b"cannot read this")
 
 
 def run(tmp_path, protocol, plan, rounds=4):
-    """The requests with samples until so many rounds were taken, and the agent's log."""
+    """Waits for that many rounds; returns the requests with samples, the status and the agent's log."""
     with remote.Receiver(plan=plan) as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, protocol=protocol)]) as agent:
             remote.wait_for(
@@ -33,7 +34,7 @@ def run(tmp_path, protocol, plan, rounds=4):
 @pytest.mark.parametrize("status", [415, 400])
 @pytest.mark.parametrize("protocol", ["2.0", "vm"])
 def test_what_is_not_understood_comes_again_in_1_0_and_from_then_on(tmp_path, protocol, status):
-    """check() holds that all headers changed with the form. 400 may have other causes: 1.0 must be accepted first."""
+    """check() verifies that all headers change with the form. 400 may have other causes: 1.0 must be accepted first."""
     arrivals, page, log = run(tmp_path, protocol, only("1.0", status=status))
     first, second, *others = arrivals
     assert (first.write.form, second.write.form) == (protocol, "1.0")
@@ -44,7 +45,7 @@ def test_what_is_not_understood_comes_again_in_1_0_and_from_then_on(tmp_path, pr
 
 
 def test_a_2xx_that_says_nothing_was_written_is_no_success(tmp_path):
-    """An old receiver decodes an empty message and answers 200: without the written headers it has taken nothing."""
+    """An old receiver decodes an empty message and answers 200: without the Written headers it has stored nothing."""
 
     def plan(arrival):
         return remote.Answer(200, written=False)
@@ -96,7 +97,7 @@ def test_415_to_the_simplest_form_is_a_refusal(tmp_path):
 
 
 def test_a_form_that_is_refused_later_is_given_up_then(tmp_path):
-    """A hub that is rolled back to an older version."""
+    """A hub is rolled back to an older version."""
     taken = []
 
     def plan(arrival):

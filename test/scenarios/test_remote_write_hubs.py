@@ -1,4 +1,4 @@
-"""Real receivers: what is sent is what they answer, sample by sample."""
+"""Real receivers return exactly the samples that were sent."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def section(hub, **more):
 
 
 def same(hub, recorder, scoring, rounds):
-    """The hub's samples and timestamps are those that a receiver of our own got from the same agent, for these rounds."""
+    """The hub has the same samples and timestamps as a receiver of our own for these rounds."""
     del scoring
 
     def read():
@@ -94,7 +94,8 @@ def same(hub, recorder, scoring, rounds):
 
 @pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm", "auto"])
 def test_every_sample_can_be_asked_for(tmp_path, hub, protocol):
-    """Both are too old for 2.0 and zstd: the step down is a real one. Eighths, as VictoriaMetrics keeps decimals."""
+    """Both hubs are too old for 2.0 and zstd: the downgrade is real. Scores are eighths, because VictoriaMetrics stores
+    decimals."""
 
     def results(n):
         return [({"node": f"n{i:05} żółw \"q\" \\", "pod": "p"}, n + i / 8) for i in range(SERIES)]
@@ -124,7 +125,7 @@ def test_numbers_of_every_kind(tmp_path, hub):
 
 
 def test_metadata_is_known_to_prometheus(tmp_path):
-    """Prometheus takes it without complaint; VictoriaMetrics of this age passes it over."""
+    """Prometheus accepts it; this version of VictoriaMetrics ignores it."""
     with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(2)) as scoring:
         sends = section(hub, metadata_config={"send": True, "send_interval": "1s"})
         with remote.Agent(tmp_path / "agent", scoring, [sends]) as agent:
@@ -133,7 +134,7 @@ def test_metadata_is_known_to_prometheus(tmp_path):
 
 
 def test_a_series_that_ends_is_gone_at_once(tmp_path, hub):
-    """The marker does what it is for: an instant query right after does not find the old value."""
+    """Because of the marker, an instant query right afterwards does not return the old value."""
     gone = set()
 
     def results(n):
@@ -153,9 +154,8 @@ def test_a_series_that_ends_is_gone_at_once(tmp_path, hub):
 
 
 def test_kill_9_and_outages_leave_no_gap_and_no_complaint(tmp_path, hub):
-    """Prometheus refuses what is out of order or another value at the same time: nothing may be refused.
-
-    Each endpoint takes a round for itself: a kill may come when one has taken it and the other has not yet."""
+    """Prometheus rejects samples that are out of order, or another value at the same time: nothing may be rejected.
+    Each endpoint stores a round for itself: after a kill, one may have it and the other not."""
     kills = 2
     with remote.Receiver() as recorder, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         endpoints = [section(hub), remote.endpoint(recorder, name="recorder")]

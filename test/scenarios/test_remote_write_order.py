@@ -1,4 +1,4 @@
-"""Nothing overtakes within a series, whatever the receiver does; one endpoint's trouble is no other's."""
+"""Samples of a series arrive in order, whatever the receiver does; a failing endpoint does not affect the others."""
 
 import random
 import time
@@ -12,7 +12,7 @@ SECONDS = 12
 
 
 def whole(receiver, scoring, until):
-    """Every round that was served before then has arrived, of every series, in order."""
+    """All rounds that were served before `until` have arrived, for every series, in order."""
     stream = receiver.stream()
     remote.in_order(receiver.stream(accepted=False))
     for labels, samples in stream.items():
@@ -46,7 +46,7 @@ def test_a_thousand_series_with_random_delays_and_trouble(tmp_path):
 
 
 def test_fresh_scorers_do_not_wait_behind_a_backlog(tmp_path):
-    """A scorer that is new after an outage gets through while the old ones' backlog drains, each in order."""
+    """After an outage, a new scorer gets through while the backlog of the old ones drains, each in order."""
     slow = {"delay": 0.15}
     with remote.Receiver(plan=lambda arrival: remote.Answer(**slow)) as receiver:
         receiver.down()
@@ -92,7 +92,7 @@ def test_an_endpoint_in_trouble_delays_no_other(tmp_path, trouble):
 
 
 def test_stopping_takes_no_longer_than_its_deadline(tmp_path):
-    """With a receiver that never answers, what is left stays in the spool and comes after the next start."""
+    """If the receiver never responds, the rest stays in the spool and is sent after the next start."""
     with remote.Receiver(plan=lambda arrival: remote.Answer(delay=600)) as receiver:
         with remote.Scoring(t=remote.counted(SERIES)) as scoring:
             agent = remote.Agent(tmp_path, scoring, [remote.endpoint(receiver, remote_timeout="10m")])
@@ -110,7 +110,7 @@ def test_stopping_takes_no_longer_than_its_deadline(tmp_path):
 
 
 def test_no_signal_of_life_from_the_receiver_is_shown(tmp_path):
-    """The names that the stock alerts look at."""
+    """In the metrics that the stock alerts use."""
     with remote.Receiver(plan=lambda arrival: remote.Answer(503, body=b"out of space on device 7")) as receiver:
         with remote.Scoring(t=remote.counted(SERIES)) as scoring:
             with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:

@@ -1,4 +1,5 @@
-"""What waits on disk: it survives, damage costs what is damaged, and ceilings are kept and counted."""
+"""The spool on disk survives restarts; damage costs only the damaged records; limits are kept, and drops are
+counted."""
 
 import os
 import re
@@ -18,7 +19,7 @@ def spool(*arguments):
 
 
 def export(folder):
-    """What the spool holds: labels → samples, by the program's own telling."""
+    """The contents of the spool as the program exports them: labels → samples."""
     done = spool("export", folder)
     assert done.returncode == 0, done.stderr
     found = {}
@@ -40,12 +41,12 @@ def folder_of(agent):
 
 
 def numbers(samples):
-    """The rounds that they come from: counted() gives their numbers as scores."""
+    """The rounds that the samples come from: counted() uses their numbers as scores."""
     return [int(remote_wire.double(s.bits)) for s in samples if s.bits != remote_wire.STALE]
 
 
 class Outage:
-    """An agent that was killed after some rounds without a receiver; what is done to its spool is the test's."""
+    """An agent that was killed after some rounds without a receiver; a test then damages its spool."""
 
     def __init__(self, tmp_path, rounds=5, **queue_config):
         self.receiver = remote.Receiver()
@@ -61,7 +62,7 @@ class Outage:
         return self
 
     def recover(self):
-        """Starts it again with a receiver; what came, by series, once new rounds have come too."""
+        """Starts it again with a receiver; returns what arrived, by series, once there were new rounds."""
         self.receiver.up()
         with self.agent:
             enough = self.before + 2
@@ -71,7 +72,7 @@ class Outage:
         return self.receiver.stream()
 
     def rounds(self):
-        """The rounds that each series came with; they must be the same for all."""
+        """The rounds of each series; they must be the same for all."""
         found = {tuple(numbers(samples)) for samples in self.receiver.stream().values()}
         assert len(found) == 1, found
         return list(found.pop())
@@ -191,7 +192,8 @@ def test_a_segment_cut_to_almost_nothing(tmp_path, n):
 
 @pytest.mark.parametrize("how", ["garbage", "empty", "gone"])
 def test_ruined_positions_and_memories_cost_no_sample(tmp_path, how):
-    """Without positions what is still there is sent again, bit by bit; without the active set only markers are missing."""
+    """Without positions, the remaining samples are sent again, unchanged; without the active set, only markers are
+    missing."""
     with Outage(tmp_path) as outage:
         for path in [p for p in outage.agent.storage.rglob("*") if p.is_file() and p.suffix != ".seg"]:
             if how == "gone":
@@ -207,7 +209,7 @@ def test_ruined_positions_and_memories_cost_no_sample(tmp_path, how):
 
 
 def test_random_damage_never_stops_the_agent(tmp_path):
-    """Twenty random blows to all files of the folder; whatever is lost, new rounds come, and nothing wrong is sent."""
+    """After twenty random bit flips in all files of the folder, new rounds still arrive, and nothing wrong is sent."""
     with Outage(tmp_path, rounds=6) as outage:
         good = {k: set(v) for k, v in export(folder_of(outage.agent)).items()}
         paths = [p for p in outage.agent.storage.rglob("*") if p.is_file() and size(p) > 0]

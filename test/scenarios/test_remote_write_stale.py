@@ -1,4 +1,4 @@
-"""A series that ends says so: exactly one stale marker, later than its last value, whatever ended it."""
+"""A series that ends gets exactly one stale marker, later than its last value, whatever ended it."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from lib import remote, remote_wire
 
 
 def ends(samples):
-    """How often the series has ended: markers in the stream, which must each follow a value."""
+    """How often the series ended: each marker must follow a value."""
     remote.in_order({(): samples})
     kinds = [s.bits == remote_wire.STALE for s in dict.fromkeys(samples)]
     assert not kinds[0] and not [i for i in range(1, len(kinds)) if kinds[i] and kinds[i - 1]], "a marker after a marker"
@@ -99,7 +99,7 @@ def test_a_clean_stop_ends_every_series(tmp_path):
 
 
 def test_a_stop_while_the_receiver_is_down(tmp_path):
-    """The markers wait in the spool like everything else, before the next start's values."""
+    """The markers wait in the spool before the values of the next start."""
     with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(5)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
             receiver.wait(2)
@@ -138,7 +138,7 @@ def test_after_kill_9_what_is_gone_ends_and_what_lives_goes_on(tmp_path):
 
 @pytest.mark.skipif("DS_SLOW" not in os.environ, reason="takes five minutes, the grace; DS_SLOW=1 runs it")
 def test_a_scorer_that_is_gone_after_kill_9(tmp_path):
-    """Removed from the configuration while the agent was dead: nobody will ever publish its series again."""
+    """Removed from the configuration while the agent was down: nothing will ever publish its series again."""
     with remote.Receiver() as receiver, remote.Scoring(a=remote.counted(2), b=remote.counted(2)) as scoring:
         with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
             remote.wait_for("both", lambda: len(receiver.stream()) == 4)

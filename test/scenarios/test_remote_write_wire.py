@@ -1,4 +1,4 @@
-"""Each request is what the standard demands, in each of the forms: headers, compression, labels, numbers, metadata."""
+"""Each request conforms to the standard in each protocol: headers, compression, labels, numbers, metadata."""
 
 import base64
 import math
@@ -14,7 +14,7 @@ FORMS = ["1.0", "2.0", "vm"]
 
 
 def scores():
-    """Labels of every kind with numbers of every kind; an empty value is no label."""
+    """All kinds of labels with all kinds of numbers; an empty value is no label."""
     found = [({"node": f"number-{i:02}", "pod": ""}, number) for i, number in enumerate(NUMBERS)]
     found += [({"node": name, "app": name}, i) for i, name in enumerate(NAMES)]
     every = {name: f"the {name}" for name in ("app", "container", "device", "meta", "namespace", "node", "pod")}

@@ -1,5 +1,5 @@
-"""In Prometheus the series of a removed scorer end at once, rather than five minutes later; so do those that a
-scorer leaves out."""
+"""In Prometheus, the series of a removed scorer end immediately rather than after five minutes; so do series that a
+scorer no longer returns."""
 
 from lib.agent import summary
 from lib.fake import results

@@ -1,4 +1,4 @@
-"""A scorer that is removed takes every series with it at once: its scores, and all metrics about it."""
+"""Removing a scorer removes all its series immediately: its scores, and all metrics about it."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The sample scorer keeps the scoring API's contract: what it answers, what it refuses and how, and that it keeps up."""
+"""The sample scorer keeps the contract of scoring APIs: its responses, its errors, and large requests."""
 
 import contextlib
 import http.client
@@ -19,7 +19,7 @@ PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "sample-sco
 
 @contextlib.contextmanager
 def running(*options, listen="127.0.0.1:0"):
-    """The scorer on a port of its own; yields the process with .port set."""
+    """The scorer on a free port; yields the process with .port set."""
     process = subprocess.Popen([PROGRAM, "--listen", listen, *options], stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()

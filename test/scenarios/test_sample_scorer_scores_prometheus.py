@@ -1,5 +1,4 @@
-"""The whole way without a fake: Prometheus' series, the sample scorer's means of them, with its token, on
-/metrics."""
+"""End to end without fakes: series from Prometheus, their means from the sample scorer with its token, on /metrics."""
 
 import pytest
 

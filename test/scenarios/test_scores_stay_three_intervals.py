@@ -1,6 +1,5 @@
-"""When a scorer fails, its scores stay until they are older than three intervals, or as many as are configured;
-then they go, and
-come back with the first good round."""
+"""When a scorer fails, its scores stay for three intervals, or as many as configured; then they are removed, and come
+back with the first successful round."""
 
 import time
 
@@ -49,7 +48,7 @@ def test_they_stay_and_go(fake, start_agent, intervals, limits):
 
 @pytest.mark.parametrize("intervals", [1, 2])
 def test_a_healthy_scorer_never_lacks_scores(fake, start_agent, intervals):
-    """However short the patience: rounds are never quite equally long."""
+    """Even with the shortest limit: rounds never take exactly the same time."""
 
     def slower_each_time(connection, request):
         time.sleep(0.2 * (len(fake.requests("/s")) % 4))

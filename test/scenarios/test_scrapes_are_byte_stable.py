@@ -1,5 +1,4 @@
-"""The same scores are the same text in the same order, from scrape to scrape, from round to round, after a reload
-and a restart:
+"""The same scores are the same text in the same order in every scrape, after every round, reload and restart:
 Prometheus caches series by their raw text."""
 
 import random

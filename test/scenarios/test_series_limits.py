@@ -1,5 +1,5 @@
-"""limits.seriesPerScorer and limits.series: a scorer over its limit fails in words, and the others keep what they
-have."""
+"""limits.seriesPerScorer and limits.series: a scorer over its limit fails with an explanation, and the others keep
+their scores."""
 
 from lib.agent import summary
 from lib.fake import results

@@ -1,4 +1,4 @@
-"""Queries joined by `;` are asked one after the other, and their series are concatenated in order."""
+"""Queries separated by `;` run one after the other, and their series are concatenated in order."""
 
 from lib.agent import summary
 from lib.fake import results, series
@@ -9,7 +9,7 @@ def labelled(label, value):
 
 
 def test_joined_in_order(prometheus, fake, start_agent):
-    """A `;` in a string literal or a comment is no separator, blank parts are skipped."""
+    """A `;` in a string literal or a comment does not separate, and empty queries are skipped."""
     query = f'; {labelled("node", "a;b")} ;; \n{labelled("pod", "c")};  # not; here\n {labelled("app", "d")};'
     scoring = fake.on("/scoring", results({}, 1))
     agent = start_agent({"summaries": [summary("s", scoring, source=prometheus.url, query=query, sourceRange=60)]})

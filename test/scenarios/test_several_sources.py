@@ -1,5 +1,5 @@
-"""A scorer may have several sources: each is asked in its own way, their series are concatenated in order, and one that fails is
-named."""
+"""A scorer may have several sources: each is queried with its own settings, their series are concatenated in order, and
+the error names the one that fails."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def secrets_folder(tmp_path):
 
 
 def scorer(fake, *sources, **more):
-    """The scoring API is the first fake, too."""
+    """The first fake is also the scoring API."""
     return {
         "scoreName": "s",
         "scoringEndpoint": fake.on("/scoring", results({}, 1)),
@@ -63,7 +63,7 @@ def test_each_in_its_own_way(fake, other_fake, start_agent, secrets):
 
 
 def test_as_the_hub_writes_it(fake, other_fake, start_agent):
-    """The summary's own fields are the first source once more, for agents that know no other: it is not asked twice."""
+    """The summary's own fields repeat the first source for agents that do not know the list: it is queried once."""
     fake.on(QUERY_RANGE, series({"n": "1"}))
     other_fake.on(QUERY_RANGE, series({"n": "2"}))
     written = {"sourceType": "Prometheus", "sourceEndpointAuthName": "", "sourceEndpointAuthKey": ""}
@@ -118,7 +118,7 @@ def test_a_bad_entry_is_told_with_its_place(fake, start_agent):
 
 
 def test_the_secrets_of_all_are_watched(kube, fake, other_fake, start_agent):
-    """On Kubernetes, a token that comes late takes effect at once, whichever source names it."""
+    """On Kubernetes, a token that is created later takes effect immediately, whichever source names it."""
     fake.on(QUERY_RANGE, series({"n": "1"}))
     other_fake.on(QUERY_RANGE, series({"n": "2"}))
     kube.secret("first", token="one")

@@ -1,5 +1,4 @@
-"""SIGTERM ends the agent with exit status 0 at once, and in some five seconds when clients are slow, whatever is
-under way."""
+"""SIGTERM stops the agent with exit status 0 whatever it is doing; slow clients get five seconds."""
 
 import signal
 import socket
@@ -38,7 +37,7 @@ def test_with_hanging_scorers_and_idle_clients(fake, start_agent, number):
 
 
 def test_with_a_scrape_that_is_not_read(fake, start_agent):
-    """It gets its five seconds, no more; one that is read gets all of it."""
+    """An unread response gets five seconds; one that is being read is completed."""
     pairs = [x for i in range(20000) for x in ({"node": str(i), "meta": "m" * 250, "pod": "p" * 250}, i)]
     agent = start_agent({"summaries": [summary("s", fake.on("/s", results(*pairs)), interval=600)]})
     agent.wait_until(
@@ -63,7 +62,7 @@ def test_with_a_scrape_that_is_not_read(fake, start_agent):
 
 
 def test_while_it_starts(start_agent):
-    """A signal at any moment ends it: before it is ready it is the default action's, after that its own."""
+    """A signal at any moment ends it: with the default action until it is ready, then with its own."""
     agent = start_agent({"summaries": []}, start=False)
     for delay in (0, 0.01, 0.03, 0.1):
         process = Process(

@@ -1,4 +1,4 @@
-"""TLS is verified, always: what is not trusted is refused in a clear word, SSL_CERT_FILE is how to trust it."""
+"""TLS is always verified: an untrusted certificate is a clear error, and SSL_CERT_FILE makes it trusted."""
 
 import ssl
 import subprocess
@@ -33,7 +33,8 @@ def make_certificate(folder, name, *extensions):
 
 @pytest.fixture(scope="module", name="servers")
 def two_servers(tmp_path_factory):
-    """One with a certificate for 127.0.0.1, and one for another host; a file that holds both."""
+    """One with a certificate for 127.0.0.1, and one with a certificate for another host; a file with both
+    certificates."""
     folder = tmp_path_factory.mktemp("tls")
     pairs = [
         make_certificate(folder, "here", "subjectAltName=IP:127.0.0.1"),

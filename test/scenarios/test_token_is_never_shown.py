@@ -1,5 +1,4 @@
-"""Tokens and passwords are in no log, page, metric or terminal, whatever goes wrong with the calls that carry
-them."""
+"""Tokens and passwords do not appear in any log, page, metric or terminal, whatever fails."""
 
 from lib.agent import PROGRAM, summary
 from lib.fake import cut_off, hanging, plain, redirect, results, series

@@ -1,5 +1,5 @@
-"""Bearer tokens go where they are configured: to the source and to the scoring API, each its own, read anew for
-each round."""
+"""Bearer tokens are sent where they are configured: one to the source, another to the scoring API, each read before
+every round."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_what_is_no_token_is_not_sent(fake, start_agent, secrets):
 
 
 def test_refused(fake, start_agent, secrets):
-    """401 is told as what it is, and the scores come when the token is mended."""
+    """401 is reported as such, and the scores come back when the token is fixed."""
     secrets("prom", "token", "fine")
     secrets("scorer", "key.txt", "wrong")
     config = configured(fake, **AUTH)

@@ -1,4 +1,4 @@
-"""Two scorers with one score name: the first stays, the other is left out and said to be, and nothing is mixed."""
+"""If two scorers have the same score name, the first is kept, the other is reported, and nothing is mixed."""
 
 from lib.agent import PROGRAM, summary
 from lib.fake import results

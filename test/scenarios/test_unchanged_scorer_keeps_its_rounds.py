@@ -1,4 +1,4 @@
-"""A reload leaves scorers that did not change alone: no round more, none less, none given up, and their scores
+"""A reload does not affect scorers that did not change: no round is added, skipped or aborted, and their scores
 stay."""
 
 import time
@@ -27,7 +27,7 @@ def test_no_round_more(fake, start_agent):
 
 
 def test_the_rhythm_stays(fake, start_agent):
-    """Reloads, however many, neither delay nor hurry a scorer."""
+    """Any number of reloads neither delay nor hurry a scorer."""
     kept = summary("kept", fake.on("/kept", results({}, 1)))
     began = time.monotonic()
     agent = start_agent({"summaries": [kept]})

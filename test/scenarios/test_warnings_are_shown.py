@@ -1,4 +1,4 @@
-"""Warnings that come with a good answer are shown in full, and cost nothing else."""
+"""Warnings in a successful response are shown in full and have no other effect."""
 
 from lib.agent import summary
 from lib.fake import results, series

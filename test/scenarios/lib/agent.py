@@ -36,7 +36,7 @@ class Agent:
         self.process = None
 
     def write(self, config):
-        """An object, a list (as the ConfigMap holds) or text. An object gets a cluster's name when it has none."""
+        """config: an object, a list (as in the ConfigMap) or text. An object without a cluster name gets one."""
         if isinstance(config, dict):
             config = {"clusterName": "c1", **config}
         text = config if isinstance(config, str) else json.dumps(config, indent=1)
@@ -59,7 +59,7 @@ class Agent:
         return wait_until(alive_and, what, deadline)
 
     def holds_until(self, condition, end, what):
-        """Condition must hold each time that it is looked at, until the end comes."""
+        """The condition must hold each time that it is checked until end() is true."""
 
         def look():
             assert condition(), f"it did not hold until {what}"
@@ -94,13 +94,13 @@ class Agent:
         return self.metrics().value(name, **with_labels)
 
     def wait_metric(self, name, at_least=1, **with_labels):
-        """Waits until a metric is there and that large: the program's own metrics follow a round 250 ms later."""
+        """Waits until a metric exists and is that large: the program's own metrics follow a round by up to 250 ms."""
         self.wait_until(
             lambda: (self.metric(name, **with_labels) or 0) >= at_least, f"{name}{with_labels} is at least {at_least}"
         )
 
     def scores(self, score_name):
-        """[({"node": ...}, value)] in the order of the page: labels that are set, but for score name and cluster."""
+        """[({"node": ...}, value)] in the order of the page: labels that are set, except score name and cluster."""
         found = self.metrics().all("dynamic_score", ds_score_name=score_name)
         hidden = ("ds_score_name", "ds_cluster")
         return [({k[3:]: x for k, x in have.items() if x and k not in hidden}, v) for have, v in found]
@@ -113,13 +113,13 @@ class Agent:
         return next((s for s in whole["scorers"] if s["scoreName"] == score_name), None)
 
     def wait_rounds(self, score_name, n=1):
-        """Waits for that many rounds in all; the scorer's status then."""
+        """Waits for that many rounds in total; returns the scorer's status."""
         return self.wait_until(
             lambda: (s := self.status(score_name)) and s["rounds"] >= n and s, f"{score_name} has ended {n} rounds"
         )
 
     def wait_all(self):
-        """Waits until each scorer has ended a round; their status by score name."""
+        """Waits until each scorer has completed a round; returns their status by score name."""
 
         def all_done():
             scorers = self.status()["scorers"]
@@ -133,7 +133,7 @@ class Agent:
 
 @contextlib.contextmanager
 def running_agent(config, *flags, env=None, start=True):
-    """start=False: the configuration is written, and the rest is the test's."""
+    """start=False: only writes the configuration."""
     with tempfile.TemporaryDirectory() as folder:
         agent = Agent(folder, flags, env)
         agent.write(config)

@@ -12,7 +12,7 @@ from lib.wait import DEADLINE, wait_until
 
 
 class Controller:
-    """`dynamic-scoring controller`, with the rights that it is documented to need."""
+    """`dynamic-scoring controller` with the documented permissions."""
 
     def __init__(self, kube, folder, flags=(), kubeconfig=None, env=None):
         self.folder, self.env = pathlib.Path(folder), env
@@ -71,7 +71,7 @@ class Controller:
         self.wait_until(lambda: self.metric(name, **with_labels) == value, f"{name}{with_labels} is {value}")
 
     def stop(self):
-        """SIGTERM; it must end well."""
+        """SIGTERM; it must exit with status 0."""
         self.process.end()
 
     def kill(self):
@@ -80,7 +80,7 @@ class Controller:
 
 @contextlib.contextmanager
 def running_controller(kube, *flags, kubeconfig=None, env=None, start=True):
-    """start=False: the rest is the test's. Flags win over those given here but for the addresses."""
+    """start=False: does not start it. Flags take precedence over the defaults here, except the addresses."""
     with tempfile.TemporaryDirectory() as folder:
         controller = Controller(kube, folder, flags, kubeconfig, env)
         try:

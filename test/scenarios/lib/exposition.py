@@ -35,13 +35,13 @@ class Samples:
         return base if self.types.get(base) == "histogram" else name
 
     def all(self, name, **labels):
-        """(labels, value) of each sample of that name whose labels agree with these."""
+        """(labels, value) of each sample of that name with these labels."""
         return [
             (have, v) for n, have, v in self.list if n == name and all(have.get(k) == x for k, x in labels.items())
         ]
 
     def value(self, name, **labels):
-        """The value of the only such sample; None without one."""
+        """The value of the only such sample; None if there is none."""
         found = self.all(name, **labels)
         assert len(found) < 2, f"{len(found)} samples of {name} with {labels}"
         return found[0][1] if found else None

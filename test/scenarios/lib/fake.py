@@ -32,7 +32,7 @@ class Request:
 
     @property
     def arguments(self):
-        """Of the query string, or of a form."""
+        """The parameters of the query string or of a form."""
         text = urllib.parse.urlsplit(self.path).query or self.body.decode()
         return dict(urllib.parse.parse_qsl(text, keep_blank_values=True, strict_parsing=True))
 
@@ -45,7 +45,7 @@ class Request:
 
 
 def raw(data):
-    """These bytes, and the connection's end."""
+    """These bytes, then closes the connection."""
 
     def send(connection, _):
         connection.wfile.write(data)
@@ -101,7 +101,7 @@ def dripping(body):
 
 
 def cut_off(body):
-    """Promises more than it sends; then a reset."""
+    """Announces more than it sends, then resets the connection."""
 
     def send(connection, _):
         connection.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + body.encode())
@@ -112,7 +112,7 @@ def cut_off(body):
 
 
 def flood(begin, filler, megabytes, end, announced=True):
-    """A large answer; without its length, in chunks."""
+    """A large response; announced=False: in chunks, without its length."""
     block = filler * (1 << 20)
     length = len(begin) + megabytes * len(block) + len(end)
     kind = f"Content-Length: {length}" if announced else "Transfer-Encoding: chunked"
@@ -128,7 +128,7 @@ def flood(begin, filler, megabytes, end, announced=True):
 
 
 def hanging(connection, _):
-    """Nothing, until the test ends."""
+    """No response until the test ends."""
     connection.server.fake.closing.wait()
     connection.close_connection = True
 
@@ -176,7 +176,8 @@ class Fake:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def on(self, path, *replies):
-        """From now on this path answers with each of these in turn, and goes on with the last. Returns its URL."""
+        """From now on, requests of this path get each of the replies in turn, and then the last one. Returns its
+        URL."""
         with self.lock:
             self.scripts[path] = list(replies)
         return self.url + path

@@ -27,13 +27,13 @@ LEASES = OF_HUB.format("coordination.k8s.io/v1", "leases")
 
 
 def condition_of(found, kind):
-    """(status, reason, message); None without."""
+    """(status, reason, message), or None."""
     conditions = (found or {}).get("status", {}).get("conditions", [])
     return next(((c["status"], c["reason"], c["message"]) for c in conditions if c["type"] == kind), None)
 
 
 def static_scorer(url, score_name, interval=600, **more):
-    """The spec of a DynamicScorer in None mode that needs no data; url is the API's, without a path."""
+    """The spec of a DynamicScorer in None mode without a source; url: the API's, without a path."""
     params = {"name": score_name, "interval": interval}
     return {
         "configURL": f"{url}/config",
@@ -45,7 +45,7 @@ def static_scorer(url, score_name, interval=600, **more):
 
 
 class Hub:
-    """What tests do as the hub's admin."""
+    """The hub as its admin uses it."""
 
     def __init__(self, kube):
         self.kube = kube
@@ -57,7 +57,7 @@ class Hub:
             self.kube.call("POST", NAMESPACES, {"metadata": {"name": name, "labels": OWNED}})
 
     def remove_namespace(self, name):
-        """With what is in it: no controller runs here that would do so."""
+        """With its contents: no controller runs here that would delete them."""
         self.empty({name})
         self.end_namespace(name)
 
@@ -67,7 +67,7 @@ class Hub:
         self.kube.call("PUT", f"{NAMESPACES}/{name}/finalize", found)
 
     def add_cluster(self, name, accepted=True, namespace=True, labels=None):
-        """namespace=False: one whose namespace is missing."""
+        """namespace=False: without its namespace."""
         if namespace:
             self.add_namespace(name)
         return self.put(CLUSTERS, "ManagedCluster", name, {"hubAcceptsClient": accepted}, labels=labels or {})
@@ -113,7 +113,7 @@ class Hub:
         return condition_of(self.config(name), kind)
 
     def wait_scorer(self, name, kind, status, reason=None, deadline=DEADLINE):
-        """Waits for a condition; (status, reason, message)."""
+        """Waits for a condition; returns (status, reason, message)."""
         return self.wait_condition(lambda: self.scorer(name), name, kind, status, reason, deadline)
 
     def wait_config(self, kind, status, reason=None, deadline=DEADLINE):
@@ -133,7 +133,7 @@ class Hub:
             raise AssertionError(f"{error}; {kind} is {last[-1]}") from None
 
     def secret(self, name, kind="Opaque", **values):
-        """One that the controller may get has a name that test/kube-apiserver lists."""
+        """The controller may only read Secrets that test/kube-apiserver lists."""
         data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
         return self.kube.apply(f"{NAMESPACES}/{HUB_NAMESPACE}/secrets", name, {"type": kind, "data": data})
 
@@ -153,21 +153,21 @@ class Hub:
         return {w["metadata"]["namespace"]: w for w in found}
 
     def summaries(self, cluster):
-        """[{scoreName: ...}] that the cluster's work carries; None without a work."""
+        """[{scoreName: ...}] in the cluster's work; None without a work."""
         work = self.work(cluster)
         return work and json.loads(manifest(work, WORK_CONFIGMAP)["data"]["summaries"])
 
     def score_names(self, cluster):
-        """Of its work, in the order there; None without a work."""
+        """The score names in the cluster's work, in order; None without a work."""
         found = self.summaries(cluster)
         return None if found is None else [s["scoreName"] for s in found]
 
     def wait_scores(self, cluster, *names, deadline=DEADLINE):
-        """Waits until the cluster is to compute exactly these."""
+        """Waits until the cluster's work contains exactly these."""
         wait_until(lambda: self.score_names(cluster) == sorted(names), f"{cluster} has {sorted(names)}", deadline)
 
     def set_feedback(self, cluster, text, applied=True, why="applied"):
-        """What the work agent says once it has applied the work: text is the agent's report, None without one."""
+        """The work agent's status once it has applied the work; text: the agent's report, or None."""
         write_work_status(self.kube, self.work(cluster), text, applied, why)
 
     # ---- All ----
@@ -188,7 +188,7 @@ class Hub:
         return self.kube.kubectl(f"--namespace={HUB_NAMESPACE}", *args, user=user)
 
     def empty(self, namespaces=None):
-        """Takes what tests leave in namespaces; None: in all but Kubernetes' own."""
+        """Deletes what tests leave in namespaces; None: in all except Kubernetes' own."""
         for api, plural in LEFT:
             found = {o["metadata"]["namespace"] for o in self.kube.call("GET", f"{api}/{plural}")["items"]}
             for name in sorted(found if namespaces is None else found & namespaces):
@@ -196,14 +196,14 @@ class Hub:
                     self.drop(f"{api}/namespaces/{name}/{plural}")
 
     def drop(self, path):
-        """All objects there, whatever finalizers they have."""
+        """Deletes all objects there, whatever finalizers they have."""
         for one in self.kube.call("GET", path)["items"]:
             if one["metadata"].get("finalizers"):
                 self.patch(f"{path}/{one['metadata']['name']}", {"metadata": {"finalizers": None}})
         self.kube.call("DELETE", path)
 
     def clean(self):
-        """Nothing of former tests is left."""
+        """Deletes everything that earlier tests left."""
         for path in (SCORERS, CONFIGS, LEASES, EVENTS, CLUSTERS):
             self.drop(path)
         self.empty()
@@ -213,7 +213,7 @@ class Hub:
 
 
 def clean_hub(kube):
-    """A Hub without anything in it that a test before has left. Skips without Open Cluster Management's CRDs."""
+    """A Hub without leftovers of earlier tests. Skips without Open Cluster Management's CRDs."""
     skip_without(kube, ALL_WORKS)
     hub = Hub(kube)
     hub.clean()
@@ -221,12 +221,12 @@ def clean_hub(kube):
 
 
 def agent_namespace_of(cluster):
-    """Where several "managed clusters" share one API server."""
+    """For several "managed clusters" on one API server."""
     return f"{NAMESPACE}-{cluster}"
 
 
 def agent_flags(hub, cluster):
-    """An agent's on such a cluster."""
+    """The flags of an agent on such a cluster."""
     admin = hub.kube.kubeconfig()
     return (
         f"--hub-kubeconfig={admin}",

@@ -25,7 +25,7 @@ BUILD_DEADLINE = 3600  # the first time, it is built
 
 
 def script(name, *words, env=None):
-    """One of test/'s, to its end: what it prints. Skips when it says that something cannot be had here."""
+    """Runs a script in test/ and returns its output. Skips the test if the script says that it cannot run here."""
     done = subprocess.run(
         [ROOT / "test" / name, *words], env=env, capture_output=True, text=True, check=False, timeout=BUILD_DEADLINE
     )
@@ -36,7 +36,7 @@ def script(name, *words, env=None):
 
 
 def go_program(name):
-    """The path of kubectl or another that test/go-program builds."""
+    """The path of a program that test/go-program builds, such as kubectl."""
     return script("go-program", name)
 
 
@@ -73,7 +73,7 @@ class Kube:
         return copy / "kubeconfig"
 
     def kubectl(self, *args, user="admin"):
-        """The real one, to its end: .returncode, .stdout, .stderr."""
+        """Runs the real kubectl: .returncode, .stdout, .stderr."""
         more = (f"--kubeconfig={self.kubeconfig(user)}", f"--cache-dir={self.folder / 'kubectl'}")
         return run(go_program("kubectl"), *more, *args)
 
@@ -133,7 +133,7 @@ class Kube:
         return self.apply(f"api/v1/namespaces/{NAMESPACE}/secrets", name, {"data": data})
 
     def report(self):
-        """What the ConfigMap dynamic-scoring-status says; empty without."""
+        """The contents of the ConfigMap dynamic-scoring-status; empty without it."""
         found = self.configmap("dynamic-scoring-status")
         return json.loads(found["data"]["status"]) if found else {}
 
@@ -153,7 +153,7 @@ class Kube:
         return None if scores is None else {s["name"]: s.get("value", 0) for s in scores}
 
     def condition(self, name, kind):
-        """(status, reason, message); None without."""
+        """(status, reason, message), or None."""
         found = self.object(name) or {}
         for c in found.get("status", {}).get("conditions", []):
             if c["type"] == kind:
@@ -188,12 +188,12 @@ class Kube:
 
 
 def seconds_until(text):
-    """From now to a time as Kubernetes writes it."""
+    """From now to a timestamp of Kubernetes."""
     return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
 def skip_without(kube, path):
-    """Skips the test where the API server does not know Open Cluster Management's kinds."""
+    """Skips the test if the API server does not know Open Cluster Management's kinds."""
     try:
         kube.call("GET", f"{path}?limit=1")
     except Refused:
@@ -202,7 +202,7 @@ def skip_without(kube, path):
 
 @contextlib.contextmanager
 def running_kube(crds="ours"):
-    """crds="reference": the reference implementation's for dynamic scoring."""
+    """crds="reference": with the reference implementation's CRDs for dynamic scoring."""
     with tempfile.TemporaryDirectory() as folder:
         kube = Kube(folder, crds)
         try:

@@ -26,7 +26,7 @@ WEBHOOK_FIXED_PORTS = (8000, 8080)  # its health and metrics; no flag changes th
 
 @contextlib.contextmanager
 def running(name, kube, program, *words):
-    """kube's is the API server of its --kubeconfig, whose paths it takes as relative to where it is started."""
+    """kube: the API server of its --kubeconfig, whose paths are relative to the current folder."""
     home = kube.kubeconfig().parent
     with tempfile.TemporaryDirectory() as folder:
         command = ["env", "-C", home, go_program(program), *words, "--kubeconfig=kubeconfig"]
@@ -43,7 +43,7 @@ def controller_flags():
 
 
 def work_agent(hub, managed, cluster):
-    """As on the cluster `managed`, with the looks at what it feeds back a second apart rather than ten."""
+    """On the cluster `managed`; returns feedback every second rather than every ten."""
     return running(
         f"work agent of {cluster}",
         hub,
@@ -64,7 +64,7 @@ def placement_controller(hub):
 
 
 def make_placement(hub, name, resource, item):
-    """One that wants the one cluster whose item of AddOnPlacementScore `resource` is highest, of all in set default."""
+    """Selects the one cluster in the default set with the highest item in the AddOnPlacementScore `resource`."""
     exclusive = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}
     hub.put(SETS, "ManagedClusterSet", "default", exclusive)
     hub.put(BINDINGS, "ManagedClusterSetBinding", "default", {"clusterSet": "default"})
@@ -79,7 +79,7 @@ def remove_placement(hub, name):
 
 
 def decided(hub):
-    """The clusters that placements have picked."""
+    """The clusters that placements have selected."""
     found = hub.kube.call("GET", DECISIONS)["items"]
     return [d["clusterName"] for one in found for d in one.get("status", {}).get("decisions", [])]
 
@@ -98,7 +98,7 @@ def check_ports():
 
 @contextlib.contextmanager
 def work_webhook(kube):
-    """The one that every write of a ManifestWork has to pass, as OCM installs it."""
+    """The webhook that validates each write of a ManifestWork, as OCM installs it."""
     check_ports()
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:

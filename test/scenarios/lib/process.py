@@ -18,7 +18,7 @@ running = []  # their logs are shown when a test fails
 
 
 def free_port():
-    """Outside of the range that the kernel gives to outgoing connections, so that it stays free until it is used."""
+    """Outside the kernel's range for outgoing connections, so that it stays free until it is used."""
     while True:
         port = random.randint(10240, 32000)
         with socket.socket() as s:
@@ -31,14 +31,14 @@ def free_port():
 
 
 def environment(**more):
-    """Ours without what steers HTTP clients."""
+    """Our environment without the variables that affect HTTP clients."""
     kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("SSL_CERT_")}
     return {"UBSAN_OPTIONS": "print_stacktrace=1", **kept, **more}
 
 
 @functools.cache
 def steady_addresses():
-    """Sanitizers of this age lose their way where addresses are very random."""
+    """These sanitizers crash under strong address space randomization."""
     try:
         ok = subprocess.run(["setarch", "-R", "true"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -47,7 +47,7 @@ def steady_addresses():
 
 
 def run(*command, env=None, **more):
-    """Runs a command to its end."""
+    """Runs a command until it exits."""
     return subprocess.run(
         [*steady_addresses(), *map(str, command)],
         **{"capture_output": True, "text": True, "timeout": 2 * DEADLINE, "env": env or environment(), **more},
@@ -88,7 +88,7 @@ class Process:
             running.remove(self)
 
     def end(self, status=0):
-        """SIGTERM, and a look at how it went."""
+        """SIGTERM, and a check of the exit status."""
         if self.popen.poll() is None:
             self.send(signal.SIGTERM)
             try:

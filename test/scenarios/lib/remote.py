@@ -31,7 +31,7 @@ def free_port():
 
 
 def wait_for(what, ready, seconds=DEADLINE, alive=lambda: True):
-    """Returns what ready() returns once that is true; connections that fail meanwhile, and parts that are missing, are not."""
+    """Returns the result of ready() once it is true. Failing connections and missing parts count as not true."""
     end = time.monotonic() + seconds
     while True:
         with contextlib.suppress(*NOT_YET, ValueError):
@@ -134,7 +134,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Receiver:
-    """Takes remote writes on a port of its own; down() and up() again on the same one."""
+    """Receives remote writes on a port of its own; down() and up() use the same one."""
 
     def __init__(self, *script, plan=None):
         self.script = list(script)  # answers to the next requests, each an Answer or a status
@@ -152,7 +152,7 @@ class Receiver:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def down(self):
-        """Refuses connections; those that are open live on until their next request."""
+        """Refuses connections; open ones last until their next request."""
         server, self.server = self.server, None
         if server:
             server.shutdown()
@@ -178,7 +178,7 @@ class Receiver:
         assert kind or not problems, problems[:3]
 
     def with_samples(self):
-        """The requests that hold samples: not those that only tell the metadata."""
+        """The requests with samples, without those that only contain metadata."""
         return [a for a in list(self.arrivals) if a.write and a.write.series]
 
     def wait(self, n, what="requests with samples"):
@@ -186,7 +186,7 @@ class Receiver:
         return self.with_samples()
 
     def stream(self, accepted=True):
-        """By series: its samples in the order in which they came; those that were answered with 2xx, or all."""
+        """The samples of each series in order of arrival; accepted: only those answered with 2xx."""
         found = {}
         for arrival in self.with_samples():
             if not accepted or arrival.status // 100 == 2:
@@ -199,7 +199,7 @@ class Receiver:
 
 
 def in_order(stream):
-    """Holds streams of samples to the promise: never backwards, and one timestamp is one value for ever."""
+    """Asserts that no series goes backwards and that one timestamp has one value."""
     for labels, samples in stream.items():
         for before, after in zip(samples, samples[1:]):
             assert before.timestamp <= after.timestamp, f"{dict(labels)} goes back: {before} then {after}"
@@ -210,7 +210,7 @@ def in_order(stream):
 
 
 class Scoring:
-    """A scoring API with a path for each score. `of[name]` gives its results: a list of (metric, score), a function of the
+    """A scoring API with a path for each score. `of[name]` is its results: a list of (metric, score), a function of the
     number of the round (from 0), or None for a failure."""
 
     def __init__(self, **of):
@@ -264,7 +264,7 @@ def counted(series, prefix="n"):
 
 
 def labels(score_name, external=(), **values):
-    """The labels of a score, as they must come."""
+    """The labels of a score as they must arrive."""
     found = {"__name__": "dynamic_score", "ds_cluster": CLUSTER, "ds_score_name": score_name, **dict(external)}
     found |= {f"ds_{name}": value for name, value in values.items()}
     return tuple(sorted(((k, v) for k, v in found.items() if v), key=lambda pair: pair[0].encode()))
@@ -274,7 +274,7 @@ def labels(score_name, external=(), **values):
 
 
 class Agent:
-    """The program at work in a folder of its own; start() again after stop() or kill() for the same storage."""
+    """The agent with a folder of its own; start() after stop() or kill() uses the same storage."""
 
     def __init__(self, folder, scoring, remote_write, storage=True, **more):
         self.folder = pathlib.Path(folder)
@@ -357,7 +357,7 @@ class Agent:
         return sum(self.values(f"prometheus_remote_storage_{what}", **wanted))
 
     def drained(self):
-        """Waits until every endpoint has sent a round of this start, and holds nothing more."""
+        """Waits until every endpoint has sent a round since the start and has nothing pending."""
 
         def done():
             sent = self.values("prometheus_remote_storage_queue_highest_sent_timestamp_seconds")
@@ -366,8 +366,8 @@ class Agent:
         wait_for("an empty queue", done, alive=self.alive)
 
     def caught_up(self, scoring):
-        """Waits until all that the scoring API has given so far was sent; the monotonic time of "so far". A round has
-        ended when the next has begun."""
+        """Waits until everything that the scoring API has served so far was sent; returns the monotonic time of "so
+        far". A round has ended when the next one has begun."""
         until, before = time.monotonic(), {name: len(served) for name, served in scoring.served.items()}
         for name, n in before.items():
             wait_for("two more rounds", lambda name=name, n=n: len(scoring.served[name]) >= n + 2, alive=self.alive)
@@ -376,7 +376,7 @@ class Agent:
 
 
 def endpoint(receiver, **more):
-    """A remoteWrite entry that does not make a test wait, and sends nothing but samples."""
+    """A remoteWrite entry with short back-offs that sends nothing but samples."""
     queue = {"min_backoff": "30ms", "max_backoff": "200ms", **more.pop("queue_config", {})}
     defaults = {"url": receiver.url(), "name": "hub", "remote_timeout": "30s", "metadata_config": {"send": False}}
     return {**defaults, "queue_config": queue, **more}

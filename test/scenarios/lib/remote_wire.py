@@ -102,7 +102,7 @@ def double(bits):
 
 
 def bits(value):
-    """As the sender must write it: every NaN that is a score is the ordinary one."""
+    """As the sender must write it: every NaN score is the ordinary one."""
     return NAN if math.isnan(value) else struct.unpack("<Q", struct.pack("<d", value))[0]
 
 
@@ -139,7 +139,7 @@ def decode_v1(raw):
 
 
 def fields(raw):
-    """Yields number, wire type and content of the fields of a message, without knowing it."""
+    """Yields number, wire type and content of a message's fields, without its schema."""
     at = 0
 
     def varint():
@@ -211,7 +211,7 @@ def check_labels(labels):
 
 
 def check(write, method, headers, body):
-    """AssertionError when a request breaks a rule that any receiver may insist on. headers: pairs."""
+    """AssertionError if a request breaks a rule that a receiver may insist on. headers: pairs."""
     found = {name.lower(): value for name, value in headers}
     assert method == "POST", method
     assert len(found) == len(headers), f"a header twice: {headers}"

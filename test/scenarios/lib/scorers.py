@@ -24,30 +24,30 @@ def scoring(score_name, **more):
 
 
 def api_config(score_name, **more):
-    """What a scoring API's /config says."""
+    """The response of a scoring API's /config."""
     said = {"name": score_name, "description": f"about {score_name}"}
     return {**said, "source": source(), "scoring": scoring(score_name), **more}
 
 
 def full(url, **more):
-    """The spec of a DynamicScorer that takes all from its API."""
+    """The spec of a DynamicScorer that takes everything from its API."""
     return {"description": "", "configURL": url, "configSyncMode": "Full", **more}
 
 
 def own(score_name, url, **more):
-    """The spec of one that says all itself; url: its API's."""
+    """The spec of a DynamicScorer that contains everything; url: its API's."""
     of_api = {"description": "", "configURL": f"{url}/config", "configSyncMode": "None"}
     return {**of_api, "source": source(), "scoring": scoring(score_name, host=url), **more}
 
 
 def serve(fake, path, score_name, **more):
-    """A healthy scoring API that says so; the URL of its /config."""
+    """A healthy scoring API with this configuration; returns the URL of its /config."""
     fake.on("/healthz", plain("ok"))
     return fake.on(path, answer(api_config(score_name, **more)))
 
 
 def distributed(hub, fake, start_controller, *flags, clusters=("c1",), **more):
-    """A scorer "s" of score "cpu" that each of the clusters has; the controller."""
+    """Distributes a scorer "s" with score "cpu" to the clusters; returns the controller."""
     in_parallel(hub.add_cluster, clusters)
     hub.configure()
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
@@ -67,12 +67,12 @@ def summaries(hub, cluster):
 
 
 def text_of(work):
-    """Its summaries, as they are delivered."""
+    """Its summaries, as text."""
     return manifest(work, WORK_CONFIGMAP)["data"]["summaries"]
 
 
 def wait_status(hub, name, condition, what, deadline=DEADLINE):
-    """Waits until a DynamicScorer's status is like that; the status."""
+    """Waits until a DynamicScorer's status meets the condition; returns the status."""
     return wait_until(lambda: (s := hub.scorer_status(name)) and condition(s) and s, what, deadline, 0.1)
 
 
@@ -116,7 +116,8 @@ def in_parallel(function, items):
 
 
 def limited_user(hub, clusters):
-    """kubeconfig of one who may do what the controller must, but writes ManifestWorks in these namespaces only."""
+    """The kubeconfig of a user with the controller's permissions, who may write ManifestWorks in these namespaces
+    only."""
     user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nobody"}
     role = {"apiGroup": "rbac.authorization.k8s.io"}
     work = {"apiGroups": ["work.open-cluster-management.io"], "resources": ["manifestworks"]}

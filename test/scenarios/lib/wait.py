@@ -15,7 +15,7 @@ NOT_YET = (OSError, http.client.HTTPException, LookupError, TypeError)
 
 
 def wait_until(condition, what, deadline=DEADLINE, every=0.02):
-    """Calls condition until it returns something true, and returns that. One of NOT_YET counts as not true."""
+    """Calls condition() until it returns something true, and returns that. NOT_YET counts as not true."""
     end = time.monotonic() + deadline
     last = None
     while True:
@@ -30,8 +30,8 @@ def wait_until(condition, what, deadline=DEADLINE, every=0.02):
 
 
 def eventually(check, deadline=DEADLINE, every=0.1):
-    """Calls check until none of its assertions fails, and returns what it returns: for several values that settle one after
-    the other."""
+    """Calls check() until none of its assertions fails, and returns its result: for several values that settle one
+    after the other."""
     end = time.monotonic() + deadline
     while True:
         try:

@@ -39,7 +39,7 @@ def strategy_of(work, name):
 
 
 def feedback_values(rules, text):
-    """Of the rules that point at .data.status, as the work agent fills them in."""
+    """The values of the rules for .data.status, as the work agent fills them in."""
     names = [p["name"] for r in rules for p in r.get("jsonPaths", []) if p["path"] == ".data.status"]
     return [{"name": n, "fieldValue": {"type": "String", "string": text}} for n in names]
 
@@ -60,7 +60,7 @@ def conditions(generation, **are):
 
 
 def write_work_status(kube, work, report, applied=True, why="applied"):
-    """report: the text of the ConfigMap dynamic-scoring-status; None without one: the work is then not Available."""
+    """report: the text of the ConfigMap dynamic-scoring-status; None without it: the work is then not Available."""
     generation, entries = work["metadata"]["generation"], []
     for i, one in enumerate(manifests(work)):
         name = one["metadata"]["name"]
@@ -95,11 +95,11 @@ def write_work_status(kube, work, report, applied=True, why="applied"):
 
 
 class FakeWorkAgent:
-    """Plays the work agent of some clusters: holds a finalizer, copies the work's ConfigMap to the "managed cluster",
-    which is a namespace of an API server, and feeds the agent's report back.
+    """Acts as the work agent of some clusters: holds a finalizer, copies the work's ConfigMap to the "managed cluster",
+    which is a namespace of an API server, and returns the agent's report.
 
-    clusters: {cluster: (kube, namespace)}. refuse[cluster] = "words": it cannot apply there. hold.add(cluster): it does
-    nothing there, as one that is away."""
+    clusters: {cluster: (kube, namespace)}. refuse[cluster] = "message": it cannot apply there. hold.add(cluster): it is
+    away there."""
 
     def __init__(self, hub, clusters):
         self.hub, self.clusters = hub, dict(clusters)
