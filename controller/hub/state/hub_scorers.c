@@ -161,7 +161,7 @@ static void scorer_resume(struct hub_scorer *s)
     scorer_resume_summary(s);
 }
 
-static int scorer_new(struct hub_scorer **ret, struct hub *h, json_t *object)
+static int scorer_add(struct hub_scorer **ret, struct hub *h, json_t *object)
 {
     struct hub_scorer *s = calloc(1, sizeof(*s));
     struct hub_scorer **by_age = realloc(h->by_age, (h->scorers.n + 1) * sizeof(struct hub_scorer *));
@@ -249,7 +249,7 @@ void hub_scorer_set(struct hub *h, json_t *object)
         return;
     }
     changed = !s || scorer_generation(s->object) != scorer_generation(object);
-    if (!s && scorer_new(&s, h, object) < 0) {
+    if (!s && scorer_add(&s, h, object) < 0) {
         log_error("DynamicScorer not followed: out of memory", L_STR("scorer", kube_name(object)));
         return;
     }

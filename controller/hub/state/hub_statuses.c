@@ -103,7 +103,7 @@ struct hub_write {
     json_t *before; /* the object's status until then */
 };
 
-static void write_free(struct hub_write *w)
+static void status_write_free(struct hub_write *w)
 {
     struct hub_write **at = &w->hub->writes;
 
@@ -117,7 +117,7 @@ static void write_free(struct hub_write *w)
     free(w);
 }
 
-static void write_failed(const struct subject *s, const struct kube_answer *a)
+static void status_write_failed(const struct subject *s, const struct kube_answer *a)
 {
     if (strcmp(s->write_error, a->why) != 0)
         log_warn("status not written", L_STR("kind", s->resource->kind), L_STR("name", kube_name(s->object)),
@@ -126,7 +126,7 @@ static void write_failed(const struct subject *s, const struct kube_answer *a)
 }
 
 /* Returns how long to wait when another writer keeps undoing our writes, -1 otherwise. */
-static int64_t write_succeeded(const struct subject *s, struct hub_write *w, json_t *answer)
+static int64_t status_write_succeeded(const struct subject *s, struct hub_write *w, json_t *answer)
 {
     struct last_status *l = s->last;
     mono_ms now = loop_now(w->hub->o.loop);
@@ -146,7 +146,7 @@ static int64_t write_succeeded(const struct subject *s, struct hub_write *w, jso
     return last_write_note(&l->status, same, now, kind, name);
 }
 
-static void write_on_answer(void *arg, struct kube_answer *a)
+static void status_write_answered(void *arg, struct kube_answer *a)
 {
     struct hub_write *w = arg;
     struct hub *h = w->hub;
@@ -157,18 +157,19 @@ static void write_on_answer(void *arg, struct kube_answer *a)
     w->call = NULL;
     hub_count_write(h, w->status ? "status" : "finalizer", a);
     if (found && ok) {
-        wait_ms = write_succeeded(&s, w, a->object);
+        wait_ms = status_write_succeeded(&s, w, a->object);
         ok = wait_ms < 0;
     } else if (found) {
-        write_failed(&s, a);
+        status_write_failed(&s, a);
     }
     hub_count_reconcile(h, "status", ok);
     /* After a finalizer comes the status, once the watch has shown the version that it led to. */
     kube_queue_done(h->status, w->key, ok || a->verdict == KUBE_NOT_FOUND, wait_ms);
-    write_free(w);
+    status_write_free(w);
 }
 
-static int write_start(struct hub *h, const char *key, const struct subject *s, json_t *patch, json_t *status)
+static int status_write_start(struct hub *h, const char *key, const struct subject *s, json_t *patch,
+                              json_t *status)
 {
     struct hub_write *w = calloc(1, sizeof(*w));
     struct kube_request rq = {
@@ -193,9 +194,9 @@ static int write_start(struct hub *h, const char *key, const struct subject *s, 
         json_decref(w->before);
         w->before = json_incref(s->last->sent);
     }
-    r = kube_start(&w->call, h->o.kube, &rq, write_on_answer, w);
+    r = kube_start(&w->call, h->o.kube, &rq, status_write_answered, w);
     if (r < 0) {
-        write_free(w);
+        status_write_free(w);
         return r;
     }
     w->next = h->writes;
@@ -204,17 +205,17 @@ static int write_start(struct hub *h, const char *key, const struct subject *s, 
 }
 
 /* 1 when a write is under way, 0 when there is nothing to write. */
-static int write_finalizers(struct hub *h, const char *key, const struct subject *s)
+static int status_reconcile_finalizers(struct hub *h, const char *key, const struct subject *s)
 {
     json_auto_t *patch = NULL;
     int r = 0;
 
     if (s->config)
         patch = hub_config_finalizer_patch(h, s->config, &r);
-    return patch ? write_start(h, key, s, patch, NULL) : r;
+    return patch ? status_write_start(h, key, s, patch, NULL) : r;
 }
 
-static int write_status(struct hub *h, const char *key, const struct subject *s)
+static int status_reconcile_status(struct hub *h, const char *key, const struct subject *s)
 {
     json_auto_t *status = subject_status(h, s), *patch = NULL;
     int64_t wait_ms;
@@ -227,10 +228,10 @@ static int write_status(struct hub *h, const char *key, const struct subject *s)
     if (wait_ms)
         return kube_queue_add_after(h->status, key, wait_ms);
     patch = json_pack("{s:O}", "status", status);
-    return patch ? write_start(h, key, s, patch, status) : -ENOMEM;
+    return patch ? status_write_start(h, key, s, patch, status) : -ENOMEM;
 }
 
-static void status_reconcile(void *arg, const char *key)
+static void status_work_on_key(void *arg, const char *key)
 {
     struct hub *h = arg;
     struct subject s;
@@ -241,9 +242,9 @@ static void status_reconcile(void *arg, const char *key)
         kube_queue_done(h->status, key, true, -1);
         return;
     }
-    r = write_finalizers(h, key, &s);
+    r = status_reconcile_finalizers(h, key, &s);
     if (r == 0)
-        r = write_status(h, key, &s);
+        r = status_reconcile_status(h, key, &s);
     if (r < 0)
         log_error("status not written", L_STR("object", key), L_ERR(r));
     if (r <= 0)
@@ -252,7 +253,7 @@ static void status_reconcile(void *arg, const char *key)
 
 int hub_statuses_new(struct hub *h)
 {
-    const struct kube_queue_options o = {.work = status_reconcile,
+    const struct kube_queue_options o = {.work = status_work_on_key,
                                          .arg = h,
                                          .max_active = ACTIVE,
                                          .min_retry_ms = MIN_RETRY_MS,
@@ -270,7 +271,7 @@ void hub_statuses_cancel(struct hub *h)
 
     while (h->writes) {
         kube_queue_done(h->status, h->writes->key, true, -1);
-        write_free(h->writes);
+        status_write_free(h->writes);
     }
     /* Another controller writes them from now on. */
     for (size_t i = 0; i < h->n_scorers; i++)

@@ -27,7 +27,7 @@ struct hub_body *hub_body_unref(struct hub_body *b)
     return NULL;
 }
 
-static int body_print(struct buf *into, const struct hub *h, const struct hub_cluster *c)
+static int work_body_print(struct buf *into, const struct hub *h, const struct hub_cluster *c)
 {
     BUF_AUTO(summaries, BODY_MAX_BYTES);
     int r = plan_text(h->plan, c->group, &summaries);
@@ -39,7 +39,7 @@ static int body_print(struct buf *into, const struct hub *h, const struct hub_cl
 }
 
 /* A creation has a body of its own; a patch is the same for all clusters of a group. */
-static int body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
+static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
 {
     struct hub_body *b;
     int r;
@@ -54,7 +54,7 @@ static int body_make(struct hub_body **ret, struct hub *h, const struct hub_clus
         return -ENOMEM;
     *b = (struct hub_body){.refs = 1, .group = c->work.exists ? c->group : NULL};
     buf_init(&b->text, BODY_MAX_BYTES);
-    r = body_print(&b->text, h, c);
+    r = work_body_print(&b->text, h, c);
     if (r < 0) {
         (void)hub_body_unref(b);
         return r;
@@ -184,7 +184,7 @@ static int work_start_write(struct hub *h, struct hub_cluster *c)
         .query = "fieldManager=dynamic-scoring-controller",
         .metadata_only = true,
     };
-    int r = body_make(&c->body, h, c);
+    int r = work_body_make(&c->body, h, c);
 
     if (r < 0)
         return r;

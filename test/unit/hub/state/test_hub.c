@@ -4,7 +4,7 @@
 
 /* ---- Tests ---- */
 
-static void test_a_lie_is_told_and_tried_again(void **state)
+static void retries_a_write_whose_answer_has_no_version(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
@@ -32,7 +32,7 @@ static size_t count_writes(struct world *w)
 }
 
 /* A webhook that changes what is written would otherwise be fought with at the network's speed. */
-static void test_what_is_not_kept_is_not_written_without_end(void **state)
+static void backs_off_when_a_webhook_changes_writes(void **state)
 {
     static const char answer[] = "{\"metadata\":{\"resourceVersion\":\"%u\"}}";
     static const char work[] =
@@ -60,7 +60,7 @@ static void test_what_is_not_kept_is_not_written_without_end(void **state)
 }
 
 /* Events of before a write, told after it, do not undo it; an answer does not bring back what is gone. */
-static void test_older_news_do_not_count(void **state)
+static void ignores_events_from_before_a_write(void **state)
 {
     struct world *w = *state;
 
@@ -78,7 +78,7 @@ static void test_older_news_do_not_count(void **state)
     assert_false(cluster(w, "c1")->work.frame);
 }
 
-static void test_nothing_is_written_twice(void **state)
+static void writes_nothing_twice(void **state)
 {
     struct world *w = *state;
     size_t n;
@@ -97,7 +97,7 @@ static void test_nothing_is_written_twice(void **state)
 }
 
 /* What another changed is set right, and only that patch is sent. */
-static void test_a_change_of_others_is_undone(void **state)
+static void reverts_a_change_of_another_writer(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
@@ -110,7 +110,7 @@ static void test_a_change_of_others_is_undone(void **state)
     assert_null(written(w, "POST", "c1"));
 }
 
-static void test_a_refused_cluster_delays_no_other(void **state)
+static void delays_no_cluster_for_a_refused_one(void **state)
 {
     struct world *w = *state;
 
@@ -137,7 +137,7 @@ static void on_stopped(void *arg)
     stopped = true;
 }
 
-static void test_a_stop_ends_what_is_under_way(void **state)
+static void cancels_writes_when_stopped(void **state)
 {
     struct world *w = *state;
     size_t n;
@@ -167,7 +167,7 @@ static const struct fake_request *finalizer_patch(struct world *w)
     return NULL;
 }
 
-static void test_the_finalizer_waits_for_the_last_work(void **state)
+static void keeps_the_finalizer_until_the_last_work_is_gone(void **state)
 {
     struct world *w = *state;
     const char *body;
@@ -192,7 +192,7 @@ static void test_the_finalizer_waits_for_the_last_work(void **state)
 }
 
 /* Of a cluster that left while no controller ran; and none that someone else made. */
-static void test_works_left_behind_are_deleted(void **state)
+static void deletes_works_left_behind(void **state)
 {
     static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
     struct world *w = *state;
@@ -208,7 +208,7 @@ static void test_works_left_behind_are_deleted(void **state)
 }
 
 /* With another --namespace, or one whose config was taken away by force: the fleet keeps its scorers. */
-static void test_without_a_config_nothing_is_deleted(void **state)
+static void deletes_no_work_without_a_config(void **state)
 {
     static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
     struct world *w = *state;
@@ -226,16 +226,16 @@ static void test_without_a_config_nothing_is_deleted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_lie_is_told_and_tried_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_not_kept_is_not_written_without_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_older_news_do_not_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_is_written_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_change_of_others_is_undone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_refused_cluster_delays_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_stop_ends_what_is_under_way, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_finalizer_waits_for_the_last_work, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_works_left_behind_are_deleted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_without_a_config_nothing_is_deleted, setup, teardown),
+        cmocka_unit_test_setup_teardown(retries_a_write_whose_answer_has_no_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(backs_off_when_a_webhook_changes_writes, setup, teardown),
+        cmocka_unit_test_setup_teardown(ignores_events_from_before_a_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_nothing_twice, setup, teardown),
+        cmocka_unit_test_setup_teardown(reverts_a_change_of_another_writer, setup, teardown),
+        cmocka_unit_test_setup_teardown(delays_no_cluster_for_a_refused_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(cancels_writes_when_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_the_finalizer_until_the_last_work_is_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(deletes_works_left_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(deletes_no_work_without_a_config, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void answer_slowly(struct world *w, const char *body)
 }
 
 /* The watch is often faster than the answer. */
-static void test_a_work_that_is_gone_before_its_deletion_is_answered(void **state)
+static void recreates_a_work_deleted_before_the_answer(void **state)
 {
     struct world *w = *state;
     size_t n;
@@ -79,7 +79,7 @@ static void test_a_work_that_is_gone_before_its_deletion_is_answered(void **stat
 }
 
 /* Deleted by hand while the patch is under way. */
-static void test_an_answer_older_than_the_deletion(void **state)
+static void ignores_an_answer_older_than_the_deletion(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -97,7 +97,7 @@ static void test_an_answer_older_than_the_deletion(void **state)
 }
 
 /* The watch shows what was written before the patch that is under way. */
-static void test_news_of_the_write_before(void **state)
+static void ignores_events_of_the_previous_write(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -115,7 +115,7 @@ static void test_news_of_the_write_before(void **state)
 }
 
 /* Changed by another right after the patch. */
-static void test_an_answer_older_than_a_change(void **state)
+static void ignores_an_answer_older_than_a_change(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -133,7 +133,7 @@ static void test_an_answer_older_than_a_change(void **state)
 }
 
 /* The work agent's status of the version before, told late. */
-static void test_news_older_than_the_answer(void **state)
+static void ignores_events_older_than_the_answer(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -156,7 +156,7 @@ static void test_news_older_than_the_answer(void **state)
 }
 
 /* Another controller that wants it otherwise is not written against without end. */
-static void test_a_quarrel_calms_down(void **state)
+static void backs_off_when_another_writer_undoes_writes(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -180,7 +180,7 @@ static void test_a_quarrel_calms_down(void **state)
 }
 
 /* A ManagedCluster that goes while its work is being made leaves none behind. */
-static void test_a_cluster_that_leaves_while_its_work_is_made(void **state)
+static void leaves_no_work_of_a_cluster_that_leaves_during_its_creation(void **state)
 {
     struct world *w = *state;
     const char *body = settle_one(w);
@@ -204,7 +204,7 @@ static void lead(struct world *w, bool leads)
 }
 
 /* Another has led meanwhile and taken the scorer out of the work: what was planned before is not written. */
-static void test_a_leader_again_waits_for_its_plan(void **state)
+static void writes_nothing_before_the_first_plan_as_leader(void **state)
 {
     struct world *w = *state;
     BUF_AUTO(text, 1 << 20);
@@ -233,7 +233,7 @@ static bool has_failed(struct world *w)
 }
 
 /* The answer is lost, but the watch shows the work: nothing is wrong any more. */
-static void test_a_write_that_was_done_all_the_same(void **state)
+static void accepts_a_write_whose_answer_was_lost(void **state)
 {
     struct world *w = *state;
     const char *body;
@@ -271,16 +271,16 @@ static void creates_the_works_of_a_new_fleet_at_the_full_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_work_that_is_gone_before_its_deletion_is_answered, setup,
+        cmocka_unit_test_setup_teardown(recreates_a_work_deleted_before_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_the_deletion, setup, teardown),
+        cmocka_unit_test_setup_teardown(ignores_an_answer_older_than_a_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(ignores_events_of_the_previous_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(ignores_events_older_than_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(backs_off_when_another_writer_undoes_writes, setup, teardown),
+        cmocka_unit_test_setup_teardown(leaves_no_work_of_a_cluster_that_leaves_during_its_creation, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_an_answer_older_than_the_deletion, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_answer_older_than_a_change, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_news_of_the_write_before, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_news_older_than_the_answer, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_quarrel_calms_down, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_cluster_that_leaves_while_its_work_is_made, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_leader_again_waits_for_its_plan, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_write_that_was_done_all_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_nothing_before_the_first_plan_as_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(accepts_a_write_whose_answer_was_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(creates_the_works_of_a_new_fleet_at_the_full_rate, setup, teardown),
     };
 

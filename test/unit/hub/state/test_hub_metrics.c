@@ -107,7 +107,7 @@ static void assert_line(struct world *w, const char *line)
         fail_msg("no line %s", line);
 }
 
-static void gauges_of_a_leader(void **state)
+static void sets_the_gauges_of_a_leader(void **state)
 {
     static const char *const lines[] = {
         "dynamic_scoring_hub_leader 1",
@@ -156,7 +156,7 @@ static void gauges_of_a_leader(void **state)
         assert_line(w, lines[i]);
 }
 
-static void health_is_absent_while_unknown(void **state)
+static void omits_health_while_unknown(void **state)
 {
     struct world *w = *state;
 
@@ -170,7 +170,7 @@ static void health_is_absent_while_unknown(void **state)
 
 #define SYNCED "dynamic_scoring_hub_scorer_config_synced{scorer=\"energy\"}"
 
-static void config_synced_is_absent_where_none_is_asked_for(void **state)
+static void omits_config_synced_where_no_config_is_read(void **state)
 {
     struct world *w = *state;
     struct probe_part *config = &w->probe.status.config;
@@ -191,7 +191,7 @@ static void config_synced_is_absent_where_none_is_asked_for(void **state)
 }
 
 /* Of a standby's, too: one that cannot take over should be known before it has to. */
-static void each_watch_tells_whether_it_follows(void **state)
+static void shows_whether_each_watch_is_up(void **state)
 {
     static const char *const lines[] = {
         "dynamic_scoring_kubernetes_up{resource=\"dynamicscorers\",server=\"hub\"} 1",
@@ -224,7 +224,7 @@ static void each_watch_tells_whether_it_follows(void **state)
 }
 
 /* It grows while nothing happens; without it nothing is counted that has not changed. */
-static void the_lag_is_of_now(void **state)
+static void computes_the_lag_at_each_scrape(void **state)
 {
     struct world *w = *state;
 
@@ -238,7 +238,7 @@ static void the_lag_is_of_now(void **state)
 }
 
 /* Else two replicas would tell everything twice, and an old leader what was true once. */
-static void a_standby_tells_nothing_of_the_fleet(void **state)
+static void has_no_gauges_of_the_fleet_on_a_standby(void **state)
 {
     struct world *w = *state;
     const struct probe_part part = {.ok = true, .seconds = 0.2};
@@ -257,7 +257,7 @@ static void a_standby_tells_nothing_of_the_fleet(void **state)
     assert_false(has_text(w, "dynamic_scoring_hub_scorers_left_out "));
 }
 
-static void counts(void **state)
+static void counts_probes_writes_and_reconciles(void **state)
 {
     static const char *const lines[] = {
         "dynamic_scoring_hub_probes_total{probe=\"health\",result=\"ok\",scorer=\"energy\"} 2",
@@ -287,7 +287,7 @@ static void counts(void **state)
         assert_line(w, lines[i]);
 }
 
-static void a_removed_scorer_leaves_no_series(void **state)
+static void leaves_no_series_of_a_removed_scorer(void **state)
 {
     struct world *w = *state;
     const struct probe_part part = {.ok = true, .seconds = 0.2};
@@ -304,14 +304,14 @@ static void a_removed_scorer_leaves_no_series(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(gauges_of_a_leader, setup, teardown),
-        cmocka_unit_test_setup_teardown(health_is_absent_while_unknown, setup, teardown),
-        cmocka_unit_test_setup_teardown(config_synced_is_absent_where_none_is_asked_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_watch_tells_whether_it_follows, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_lag_is_of_now, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_standby_tells_nothing_of_the_fleet, setup, teardown),
-        cmocka_unit_test_setup_teardown(counts, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_removed_scorer_leaves_no_series, setup, teardown),
+        cmocka_unit_test_setup_teardown(sets_the_gauges_of_a_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(omits_health_while_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(omits_config_synced_where_no_config_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(shows_whether_each_watch_is_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(computes_the_lag_at_each_scrape, setup, teardown),
+        cmocka_unit_test_setup_teardown(has_no_gauges_of_the_fleet_on_a_standby, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_probes_writes_and_reconciles, setup, teardown),
+        cmocka_unit_test_setup_teardown(leaves_no_series_of_a_removed_scorer, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static const struct fake_request *status_patch(struct world *w, const char *of, 
 }
 
 /* What the leader found out is what a standby begins with. */
-static void test_a_standby_takes_over_what_is_known(void **state)
+static void takes_over_health_from_statuses(void **state)
 {
     struct world *w = *state;
 
@@ -52,7 +52,7 @@ static void test_a_standby_takes_over_what_is_known(void **state)
 }
 
 /* A restart is no news: before the first plan nothing is told of clusters. */
-static void test_a_restart_does_not_say_that_summaries_are_being_made(void **state)
+static void writes_no_status_before_the_first_plan(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
@@ -78,7 +78,7 @@ static void test_a_restart_does_not_say_that_summaries_are_being_made(void **sta
 }
 
 /* The status that was just written, told by the watch, asks for nothing. */
-static void test_a_status_of_the_configuration_asks_for_no_plan(void **state)
+static void makes_no_plan_for_a_change_of_status(void **state)
 {
     struct world *w = *state;
     const struct plan *plan;
@@ -105,7 +105,7 @@ static size_t count_finalizers(struct world *w)
 }
 
 /* With the version from before it the next write would be a conflict. */
-static void test_a_finalizer_waits_for_the_watch(void **state)
+static void waits_for_the_watch_after_a_finalizer(void **state)
 {
     struct world *w = *state;
 
@@ -133,7 +133,7 @@ static void tell_full(struct world *w, struct fake_server *api, unsigned generat
 }
 
 /* A broken spec leaves what is in force alone, and is no work while nothing changes. */
-static void test_what_is_kept_is_not_planned_again(void **state)
+static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state)
 {
     struct world *w = *state;
     struct fake_server *api = fake_new();
@@ -166,7 +166,7 @@ static void test_what_is_kept_is_not_planned_again(void **state)
 }
 
 /* What was so before another led is not what this one goes on from. */
-static void test_a_leader_again_forgets(void **state)
+static void forgets_writes_from_before_another_leader(void **state)
 {
     struct world *w = *state;
 
@@ -187,13 +187,13 @@ static void test_a_leader_again_forgets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_standby_takes_over_what_is_known, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_kept_is_not_planned_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_leader_again_forgets, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_restart_does_not_say_that_summaries_are_being_made, setup,
+        cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(makes_no_plan_while_the_last_valid_summary_stays_active, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_a_status_of_the_configuration_asks_for_no_plan, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_finalizer_waits_for_the_watch, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_no_status_before_the_first_plan, setup, teardown),
+        cmocka_unit_test_setup_teardown(makes_no_plan_for_a_change_of_status, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_the_watch_after_a_finalizer, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

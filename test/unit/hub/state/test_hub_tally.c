@@ -70,7 +70,7 @@ static void start(struct world *w)
     assert_int_equal(tally(w)->n_named, 0);
 }
 
-static void test_a_cluster_that_is_not_available(void **state)
+static void counts_an_unavailable_cluster_as_silent(void **state)
 {
     static const char *const statuses[] = {"Unknown", "False"};
     struct world *w = *state;
@@ -94,7 +94,7 @@ static void test_a_cluster_that_is_not_available(void **state)
     assert_int_equal(tally(w)->silent, 0);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char text[] =
         "{\"metadata\":{\"name\":\"c1\"},\"spec\":{\"hubAcceptsClient\":true},\"status\":{\"conditions\":[{"
@@ -115,7 +115,7 @@ static void test_memory(void **state)
 }
 
 /* The work agent goes on to feed back what the last agent said. */
-static void test_an_agent_that_is_dead(void **state)
+static void counts_a_dead_agent_as_silent(void **state)
 {
     struct world *w = *state;
 
@@ -132,7 +132,7 @@ static void test_an_agent_that_is_dead(void **state)
     assert_string_equal(tally(w)->named[0].cluster->name, "c1");
 }
 
-static void test_what_cannot_be_written_or_applied_fails(void **state)
+static void counts_unwritten_and_unapplied_works_as_failing(void **state)
 {
     struct world *w = *state;
 
@@ -155,7 +155,7 @@ static void test_what_cannot_be_written_or_applied_fails(void **state)
 }
 
 /* Twelve that are not available do not hide the one that fails. */
-static void test_failures_are_named_first(void **state)
+static void names_failing_clusters_first(void **state)
 {
     struct world *w = *state;
 
@@ -178,7 +178,7 @@ static void test_failures_are_named_first(void **state)
 }
 
 /* A report of new times takes the place of the one that was counted. */
-static void test_what_is_counted_points_into_no_report_that_is_gone(void **state)
+static void holds_no_pointers_into_a_replaced_report(void **state)
 {
     struct world *w = *state;
     json_t *status;
@@ -212,7 +212,7 @@ static void assert_ready(struct world *w, const char *is, const char *reason)
 }
 
 /* What did not work does not count as working because nothing is heard of it any more. */
-static void test_a_fleet_that_goes_down_is_not_ready(void **state)
+static void is_not_ready_when_all_clusters_go_down(void **state)
 {
     static const char *const names[] = {"c1", "c2"};
     struct world *w = *state;
@@ -234,7 +234,7 @@ static void test_a_fleet_that_goes_down_is_not_ready(void **state)
 }
 
 /* An agent that works by an older configuration is not judged by the newest one's interval. */
-static void test_an_older_interval(void **state)
+static void does_not_judge_a_score_by_a_new_interval(void **state)
 {
     struct world *w = *state;
 
@@ -257,7 +257,7 @@ static size_t count_events(struct world *w)
 }
 
 /* With a CRD that has no conditions each status that is written would be news. */
-static void test_events_where_conditions_are_pruned(void **state)
+static void sends_each_event_once_where_conditions_are_pruned(void **state)
 {
     struct world *w = *state;
     size_t before;
@@ -278,16 +278,15 @@ static void test_events_where_conditions_are_pruned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_is_counted_points_into_no_report_that_is_gone, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_a_fleet_that_goes_down_is_not_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_older_interval, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_events_where_conditions_are_pruned, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_cluster_that_is_not_available, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_agent_that_is_dead, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_cannot_be_written_or_applied_fails, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failures_are_named_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(holds_no_pointers_into_a_replaced_report, setup, teardown),
+        cmocka_unit_test_setup_teardown(is_not_ready_when_all_clusters_go_down, setup, teardown),
+        cmocka_unit_test_setup_teardown(does_not_judge_a_score_by_a_new_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(sends_each_event_once_where_conditions_are_pruned, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_an_unavailable_cluster_as_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_failing_clusters_first, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,7 @@ static json_t *status_at(struct world *w, int64_t seconds_later)
     return status;
 }
 
-static void states_give_conditions(void **state)
+static void derives_conditions_from_states(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
@@ -207,7 +207,7 @@ static void states_give_conditions(void **state)
     }
 }
 
-static void one_write_is_enough(void **state)
+static void needs_one_write(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
@@ -232,7 +232,7 @@ static void one_write_is_enough(void **state)
     }
 }
 
-static void members_are_counts(void **state)
+static void writes_counts_as_members(void **state)
 {
     struct world *w = world_new();
     json_t *status, *wanted = json_of(
@@ -264,7 +264,7 @@ static void members_are_counts(void **state)
     world_free(w);
 }
 
-static void another_name_is_told_so(void **state)
+static void marks_a_config_of_another_name_as_not_used(void **state)
 {
     struct world *w = world_new();
     struct hub_config other = {.object = json_of("{\"metadata\":{\"name\":\"mine\",\"generation\":5}}")};
@@ -292,7 +292,7 @@ static json_t *make(struct world *w)
     return status_of_config(&w->hub, &w->hub.config, noon);
 }
 
-static void memory_runs_out(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = world_new();
 
@@ -313,9 +313,11 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_give_conditions), cmocka_unit_test(one_write_is_enough),
-        cmocka_unit_test(members_are_counts),     cmocka_unit_test(another_name_is_told_so),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(derives_conditions_from_states),
+        cmocka_unit_test(needs_one_write),
+        cmocka_unit_test(writes_counts_as_members),
+        cmocka_unit_test(marks_a_config_of_another_name_as_not_used),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static const struct {
     {"ConfigSynced=False Timeout", "ConfigSynced=True NotNeeded", ""},
 };
 
-static void changes_are_told(void **state)
+static void sends_an_event_for_each_transition(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -110,7 +110,7 @@ static void changes_are_told(void **state)
 }
 
 /* A status that another controller wrote, of any shape. */
-static void foreign_statuses_are_survived(void **state)
+static void survives_statuses_of_other_writers(void **state)
 {
     static const char *const texts[] = {"null",
                                         "[]",
@@ -139,8 +139,8 @@ static void foreign_statuses_are_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_are_told),
-        cmocka_unit_test(foreign_statuses_are_survived),
+        cmocka_unit_test(sends_an_event_for_each_transition),
+        cmocka_unit_test(survives_statuses_of_other_writers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

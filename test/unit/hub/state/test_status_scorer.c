@@ -124,7 +124,7 @@ static const struct {
     {one_cluster, "Distributed", "True Distributed: ", "distributed to 1 cluster"},
 };
 
-static void states_give_conditions(void **state)
+static void derives_conditions_from_states(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
@@ -140,7 +140,7 @@ static void states_give_conditions(void **state)
     }
 }
 
-static void conditions_are_whole_and_in_order(void **state)
+static void writes_complete_conditions_in_order(void **state)
 {
     static const char *const order[] = {"Healthy",     "ConfigSynced", "Valid", "UniqueScoreName",
                                         "Distributed", "Scoring",      "Ready"};
@@ -170,7 +170,7 @@ static void conditions_are_whole_and_in_order(void **state)
 }
 
 /* Whatever was there before, after one write there is nothing to write, an hour later neither. */
-static void one_write_is_enough(void **state)
+static void needs_one_write(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(states) * 2; i++) {
@@ -202,9 +202,9 @@ static void one_write_is_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_give_conditions),
-        cmocka_unit_test(conditions_are_whole_and_in_order),
-        cmocka_unit_test(one_write_is_enough),
+        cmocka_unit_test(derives_conditions_from_states),
+        cmocka_unit_test(writes_complete_conditions_in_order),
+        cmocka_unit_test(needs_one_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static const struct {
                 "\"error\":\"no namespace dynamic-scoring\"}]}"},
 };
 
-static void states_give_members(void **state)
+static void derives_members_from_states(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
@@ -67,7 +67,7 @@ static void states_give_members(void **state)
 }
 
 /* What the object has and nobody means any more goes: as null in the patch, which is how a merge takes things away. */
-static void what_went_is_taken_away(void **state)
+static void removes_members_that_no_longer_apply(void **state)
 {
     struct world *w = world_new();
     json_t *status;
@@ -89,7 +89,7 @@ static void what_went_is_taken_away(void **state)
 }
 
 /* A synced configuration replaces the one before; a merge alone would mix them. */
-static void synced_config_replaces_the_one_before(void **state)
+static void replaces_the_synced_config(void **state)
 {
     struct world *w = world_new();
     json_t *status, *wanted = api_config_value(&w->probe.status.synced);
@@ -117,7 +117,7 @@ static const char *since(const json_t *status, const char *type)
     return cstr(kube_str(kube_condition(status, type), "lastTransitionTime", NULL));
 }
 
-static void time_moves_with_the_status_alone(void **state)
+static void changes_the_transition_time_with_the_status_only(void **state)
 {
     struct world *w = world_new();
     json_t *status = status_at(w, 0);
@@ -142,7 +142,7 @@ static void time_moves_with_the_status_alone(void **state)
 }
 
 /* With a CRD that has no conditions they are pruned: what was sent is all that is known of them. Also while the watch has not told yet. */
-static void time_is_kept_where_conditions_are_pruned(void **state)
+static void keeps_transition_times_where_conditions_are_pruned(void **state)
 {
     struct world *w = world_new();
 
@@ -160,7 +160,7 @@ static json_t *make(struct world *w)
     return status_of_scorer(&w->scorer, noon);
 }
 
-static void memory_runs_out(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = world_new();
     json_t *status;
@@ -183,12 +183,12 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_give_members),
-        cmocka_unit_test(what_went_is_taken_away),
-        cmocka_unit_test(synced_config_replaces_the_one_before),
-        cmocka_unit_test(time_moves_with_the_status_alone),
-        cmocka_unit_test(time_is_kept_where_conditions_are_pruned),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(derives_members_from_states),
+        cmocka_unit_test(removes_members_that_no_longer_apply),
+        cmocka_unit_test(replaces_the_synced_config),
+        cmocka_unit_test(changes_the_transition_time_with_the_status_only),
+        cmocka_unit_test(keeps_transition_times_where_conditions_are_pruned),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
