@@ -137,7 +137,7 @@ def test_the_mode_is_none_when_it_is_not_said(hub):
         ("dynamicscorer.spec.configSyncMode", "Where the configuration comes from."),
         ("dynamicscorer.spec.scoring.params.interval", "How often the score is computed, in seconds."),
         ("dynamicscorer.spec.source.auth.allowedHosts", "Where the token may be sent"),
-        ("dynamicscorer.status.clusters.silent", "Clusters of which nothing is heard"),
+        ("dynamicscorer.status.clusters.silent", "Clusters without news"),
         ("dynamicscoringconfig.spec.masks.clusterName", "Name of the ManagedCluster."),
     ],
 )
