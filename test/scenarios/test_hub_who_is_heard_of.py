@@ -86,7 +86,7 @@ def test_a_configuration_that_is_refused(hub, fake, start_controller):
     words = "summaries:1:9: error: no such field and more"
     assert found["c1"] == ("refused", f"the agent rejected its configuration: {words}")
     assert found["c2"] == ("refused", f"the agent rejected its configuration, an older one stays active: {words}")
-    assert "1 of 2 clusters: c1: the agent refuses" in hub.wait_scorer("s", "Scoring", "False")[2]
+    assert "1 of 2 clusters: c1: the agent rejected" in hub.wait_scorer("s", "Scoring", "False")[2]
     assert "the agent rejected its configuration" in controller.get("/").text
     assert {c["state"] for s in controller.status()["scorers"] for c in s["failingClusters"]} == {"refused"}
 
