@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* "DSRWACT1" crc32c, count, length of the lane's name, 0; the name; then each series' labels with their length before them. */
+/* "DSRWACT1", crc32c, count, length of the lane's name, 0; the name; then the labels of each series,
+ * preceded by their length. */
 enum { HEAD = 24, AT_CRC = 8, AT_COUNT = 12, AT_LANE = 16, FILE_BYTES_MAX = 1 << 30 };
 
 static const char magic[] = "DSRWACT1";
@@ -35,7 +36,7 @@ int active_put(struct buf *into, struct str lane, const struct label_bytes *l)
     return r;
 }
 
-static int read_series(struct str rest, uint32_t n, struct label_bytes *l)
+static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l)
 {
     const char *p = rest.p, *end = rest.p + rest.n;
     char *to;
@@ -73,7 +74,7 @@ int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret
     l = calloc(1, sizeof(*l));
     if (!l)
         return -ENOMEM;
-    r = read_series((struct str){bytes.p + HEAD + lane_n, bytes.n - HEAD - lane_n}, n, l);
+    r = active_read_series((struct str){bytes.p + HEAD + lane_n, bytes.n - HEAD - lane_n}, n, l);
     if (r < 0)
         return r;
     *ret_lane = (struct str){bytes.p + HEAD, lane_n};
@@ -81,8 +82,9 @@ int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret
     return 0;
 }
 
-/* Names may hold any character, so the file is called by a hash (FNV-1a); the name itself is inside. */
-static void file_name(char out[32], struct str lane)
+/* A score name may contain any character, so the file is named by its FNV-1a hash; the content has the
+ * name. */
+static void active_file_name(char out[32], struct str lane)
 {
     uint64_t h = 0xcbf29ce484222325ull;
 
@@ -97,7 +99,7 @@ int active_save(struct spool *s, struct str lane, const struct label_bytes *l)
     char name[32];
     int r;
 
-    file_name(name, lane);
+    active_file_name(name, lane);
     if (!l || l->n == 0) {
         spool_remove_file(s, name);
         return 0;
@@ -106,16 +108,16 @@ int active_save(struct spool *s, struct str lane, const struct label_bytes *l)
     return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes));
 }
 
-struct loading {
+struct active_loading {
     struct spool *spool;
     int (*on_lane)(void *arg, struct str lane, struct label_bytes *l);
     void *arg;
 };
 
-/* A file that is not whole is passed over: its series stay without markers, and the receiver's own five minutes end them. */
-static int load_file(void *arg, const char *name)
+/* Ignores a damaged file: its series get no markers and end after the receiver's lookback of five minutes. */
+static int active_load_file(void *arg, const char *name)
 {
-    struct loading *v = arg;
+    struct active_loading *v = arg;
     BUF_AUTO(bytes, FILE_BYTES_MAX);
     struct label_bytes *l;
     struct str lane;
@@ -130,7 +132,7 @@ static int load_file(void *arg, const char *name)
 
 int active_load(struct spool *s, int (*on_lane)(void *arg, struct str lane, struct label_bytes *l), void *arg)
 {
-    struct loading v = {s, on_lane, arg};
+    struct active_loading v = {s, on_lane, arg};
 
-    return spool_each_file(s, "active.", load_file, &v);
+    return spool_each_file(s, "active.", active_load_file, &v);
 }

@@ -30,7 +30,7 @@ int body_unpack(struct str block, struct buf *into)
     return 0;
 }
 
-/* The next field of a message, which must be bytes; its number is in *ret_field. NULL when there is none. */
+/* Skips a field, which must be length-delimited; *ret_field is its number. NULL if there is none. */
 static const char *next_field(const char *p, const char *end, uint64_t *ret_field)
 {
     uint64_t tag, n;
@@ -101,7 +101,7 @@ static int put_zstd(struct str message, struct buf *into)
     return 0;
 }
 
-/* A 1.0 message in one of the forms. */
+/* Appends a 1.0 message in one of the forms. */
 static int put_form(enum rw_form form, struct str message, struct buf *into)
 {
     BUF_AUTO(v2, BODY_MAX);
@@ -129,7 +129,7 @@ int body_make(enum rw_form form, struct str block, size_t from, size_t to, struc
         return r;
     if (from >= to || to > n)
         return -EBADMSG;
-    /* Series stand one after the other. */
+    /* The series are contiguous. */
     part.p = series[from].p;
     part.n = (size_t)(series[to - 1].p + series[to - 1].n - part.p);
     return put_form(form, part, into);
@@ -175,14 +175,14 @@ static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)
     return r == 0 && *before == ',' ? buf_putc(into, '}') : r;
 }
 
-static void free_request(Rw__V1__WriteRequest **rq)
+static void request_free(Rw__V1__WriteRequest **rq)
 {
     rw__v1__write_request__free_unpacked(*rq, NULL);
 }
 
 int body_series_name(struct str series, struct buf *into)
 {
-    CLEANUP(free_request)
+    CLEANUP(request_free)
     Rw__V1__WriteRequest *rq = rw__v1__write_request__unpack(NULL, series.n, (const uint8_t *)series.p);
 
     if (!rq || rq->n_timeseries != 1)
@@ -210,7 +210,7 @@ static int print_series(const Rw__V1__TimeSeries *s, struct buf *into)
 
 int body_print(struct str block, struct buf *into)
 {
-    CLEANUP(free_request) Rw__V1__WriteRequest *rq = NULL;
+    CLEANUP(request_free) Rw__V1__WriteRequest *rq = NULL;
     BUF_AUTO(message, BODY_MAX);
     int r = body_unpack(block, &message);
 

@@ -10,7 +10,7 @@
 
 enum { CHUNK_BYTES = 256 << 10 };
 
-/* Memory for the message that is read: protobuf-c allocates a dozen pieces per series and frees them all at once. */
+/* Memory for the message read: protobuf-c allocates a dozen pieces per series, all freed at once. */
 static void *message_alloc(void *arg, size_t n)
 {
     return arena_alloc(arg, n);
@@ -22,13 +22,13 @@ static void message_free(void *arg, void *p)
     (void)p;
 }
 
-/* Everything that a 2.0 message is put together from; strings stay where protobuf-c put them. */
-struct maker {
+/* The parts of a 2.0 message; strings stay where protobuf-c put them. */
+struct v2_message {
     struct arena memory; /* of v1 */
     Rw__V1__WriteRequest *v1;
     char **symbols;
     size_t n_symbols;
-    uint32_t *slots; /* places in symbols, by hash; 0: free, as the empty string needs no search */
+    uint32_t *slots; /* indices of symbols by hash; 0: free, because the empty string is never looked up */
     size_t mask;
     uint32_t *refs;
     Rw__V2__TimeSeries *series, **series_places;
@@ -36,7 +36,7 @@ struct maker {
     Rw__V2__Metadata metadata;
 };
 
-static void maker_done(struct maker *m)
+static void v2_message_done(struct v2_message *m)
 {
     arena_done(&m->memory);
     free(m->symbols);
@@ -48,7 +48,7 @@ static void maker_done(struct maker *m)
     free(m->sample_places);
 }
 
-static void count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *ret_samples)
+static void v2_count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *ret_samples)
 {
     *ret_labels = *ret_samples = 0;
     for (size_t i = 0; i < rq->n_timeseries; i++) {
@@ -57,11 +57,11 @@ static void count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *re
     }
 }
 
-static int make_room(struct maker *m)
+static int v2_message_reserve(struct v2_message *m)
 {
     size_t labels, samples, slots = 16, n = m->v1->n_timeseries;
 
-    count(m->v1, &labels, &samples);
+    v2_count(m->v1, &labels, &samples);
     while (slots < (2 * labels + 2) * 2)
         slots *= 2;
     m->mask = slots - 1;
@@ -78,7 +78,7 @@ static int make_room(struct maker *m)
                : -ENOMEM;
 }
 
-static uint32_t symbol(struct maker *m, char *text)
+static uint32_t v2_symbol(struct v2_message *m, char *text)
 {
     size_t i;
 
@@ -94,16 +94,16 @@ static uint32_t symbol(struct maker *m, char *text)
     return m->slots[i] = (uint32_t)m->n_symbols++;
 }
 
-/* Refs and samples are taken from the shared arrays, from *refs and *samples on. */
-static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2__TimeSeries *to, size_t *refs,
-                        size_t *samples)
+/* Takes refs and samples from the shared arrays, from *refs and *samples on. */
+static void v2_message_add(struct v2_message *m, const Rw__V1__TimeSeries *from, Rw__V2__TimeSeries *to,
+                           size_t *refs, size_t *samples)
 {
     rw__v2__time_series__init(to);
     to->labels_refs = m->refs + *refs;
     to->n_labels_refs = 2 * from->n_labels;
     for (size_t i = 0; i < from->n_labels; i++) {
-        m->refs[(*refs)++] = symbol(m, from->labels[i]->name);
-        m->refs[(*refs)++] = symbol(m, from->labels[i]->value);
+        m->refs[(*refs)++] = v2_symbol(m, from->labels[i]->name);
+        m->refs[(*refs)++] = v2_symbol(m, from->labels[i]->value);
         if (strcmp(from->labels[i]->name, "__name__") == 0 &&
             strcmp(from->labels[i]->value, SCORE_METRIC) == 0)
             to->metadata = &m->metadata;
@@ -124,7 +124,7 @@ static void make_series(struct maker *m, const Rw__V1__TimeSeries *from, Rw__V2_
 int body_v2_message(struct str v1, struct buf *into)
 {
     static char empty[] = "", help[] = SCORE_HELP;
-    CLEANUP(maker_done) struct maker m = {.memory = {.chunk_bytes = CHUNK_BYTES}};
+    CLEANUP(v2_message_done) struct v2_message m = {.memory = {.chunk_bytes = CHUNK_BYTES}};
     ProtobufCAllocator memory = {.alloc = message_alloc, .free = message_free, .allocator_data = &m.memory};
     Rw__V2__Request rq = RW__V2__REQUEST__INIT;
     size_t refs = 0, samples = 0;
@@ -134,16 +134,16 @@ int body_v2_message(struct str v1, struct buf *into)
     m.v1 = rw__v1__write_request__unpack(&memory, v1.n, (const uint8_t *)v1.p);
     if (!m.v1)
         return -EBADMSG;
-    r = make_room(&m);
+    r = v2_message_reserve(&m);
     if (r < 0)
         return r;
     m.symbols[m.n_symbols++] = empty;
     rw__v2__metadata__init(&m.metadata);
     m.metadata.has_type = m.metadata.has_help_ref = true;
     m.metadata.type = RW__V2__METADATA__TYPE__GAUGE;
-    m.metadata.help_ref = symbol(&m, help);
+    m.metadata.help_ref = v2_symbol(&m, help);
     for (size_t i = 0; i < m.v1->n_timeseries; i++) {
-        make_series(&m, m.v1->timeseries[i], &m.series[i], &refs, &samples);
+        v2_message_add(&m, m.v1->timeseries[i], &m.series[i], &refs, &samples);
         m.series_places[i] = &m.series[i];
     }
     rq.symbols = m.symbols;

@@ -1,4 +1,4 @@
-/* Numbers in files: little-endian, at any address. And variable-length ones as protobuf and snappy write them. */
+/* Encoded numbers: little-endian at any address, and the varints of protobuf and snappy. */
 #ifndef DS_REMOTEWRITE_BYTES_H
 #define DS_REMOTEWRITE_BYTES_H
 
@@ -63,7 +63,7 @@ static inline char *put_varint(char *p, uint64_t v)
     return p;
 }
 
-/* Returns past the number, or NULL when there is none. */
+/* Returns the end of the number, or NULL if it is incomplete or too long. */
 static inline const char *get_varint(const char *p, const char *end, uint64_t *ret)
 {
     uint64_t v = 0;

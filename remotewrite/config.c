@@ -1,4 +1,4 @@
-/* Reading `remoteWrite`: a list of endpoints, strictly. */
+/* Reading `remoteWrite`. */
 #include "remotewrite/config.h"
 
 #include "exporter/base/hash.h"
@@ -12,7 +12,7 @@ const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] 
 
 enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096 };
 
-static const char *const keys[] = {
+static const char *const endpoint_keys[] = {
     "url",
     "name",
     "remote_timeout",
@@ -64,7 +64,7 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
     return NULL;
 }
 
-static void defaults(struct rw_endpoint_config *c)
+static void endpoint_defaults(struct rw_endpoint_config *c)
 {
     c->refs = 1;
     c->timeout_ms = 30 * 1000;
@@ -79,13 +79,13 @@ static void defaults(struct rw_endpoint_config *c)
     c->metadata_interval_ms = 60 * 1000;
 }
 
-static const char *leave_query_out(char *url)
+static const char *cut_query(char *url)
 {
     url[strcspn(url, "?#")] = '\0';
     return url;
 }
 
-static void read_url(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_url(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     static const char what[] = "an absolute http or https URL with a host";
     BUF_AUTO(shown, SHOWN_URL_MAX);
@@ -108,10 +108,10 @@ static void read_url(struct rw_reader *r, struct rw_endpoint_config *c, const st
         node_problem(node_get(map, "url"), r->p, PROBLEM_ERROR, "longer than 4 KiB");
         return;
     }
-    c->url_shown = rw_keep(r, str_of(leave_query_out(shown.p)));
+    c->url_shown = rw_keep(r, str_of(cut_query(shown.p)));
 }
 
-static bool is_name(struct str s)
+static bool is_endpoint_name(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char ch = s.p[i];
@@ -123,7 +123,8 @@ static bool is_name(struct str s)
     return s.n > 0 && s.n <= NAME_MAX_BYTES && s.p[0] != '.';
 }
 
-/* Without a name, one that stays the same as long as the URL does: it is the spool's folder. */
+/* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
+ * same. */
 static char *name_from_url(struct rw_reader *r, const char *url)
 {
     uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -135,7 +136,7 @@ static char *name_from_url(struct rw_reader *r, const char *url)
     return rw_keep(r, str_of(name));
 }
 
-static void read_name(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_name(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     struct str s = {0};
 
@@ -145,14 +146,14 @@ static void read_name(struct rw_reader *r, struct rw_endpoint_config *c, const s
         c->name = c->url ? name_from_url(r, c->url) : NULL;
         return;
     }
-    if (is_name(s))
+    if (is_endpoint_name(s))
         c->name = rw_keep(r, s);
     else
         node_expected(node_get(map, "name"), r->p,
                       "at most 64 letters, digits, '-', '_' and '.', not starting with '.'");
 }
 
-static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0",
                                         [RW_PROTOCOL_VM] = "vm",
@@ -160,7 +161,7 @@ static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, con
                                         [RW_PROTOCOL_AUTO] = "auto"};
     const struct node *n = node_given(map, "protocol");
 
-    /* `protocol: 1.0` without quotes is a number for YAML, and clear enough. */
+    /* YAML reads an unquoted 1.0 as a number. */
     for (unsigned i = 0; n && i < ARRAY_SIZE(words); i++)
         if ((n->kind == NODE_STRING || n->kind == NODE_DOUBLE) && str_eq(n->text, str_of(words[i]))) {
             c->protocol = (enum rw_protocol)i;
@@ -170,8 +171,9 @@ static void read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, con
         node_expected(n, r->p, "auto, 1.0, 2.0 or vm");
 }
 
-/* The specifications leave no choice but between forms: 1.0 and 2.0 are compressed by snappy, VictoriaMetrics' form by zstd. */
-static void read_compression(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+/* The wire format determines the compression: snappy for 1.0 and 2.0, zstd for vm. */
+static void endpoint_read_compression(struct rw_reader *r, struct rw_endpoint_config *c,
+                                      const struct node *map)
 {
     const struct node *n = node_given(map, "compression");
     struct str word = STR("");
@@ -183,10 +185,10 @@ static void read_compression(struct rw_reader *r, struct rw_endpoint_config *c, 
     else if (str_eq(word, STR("zstd")) && (c->protocol == RW_PROTOCOL_VM || c->protocol == RW_PROTOCOL_AUTO))
         c->protocol = RW_PROTOCOL_VM;
     else
-        node_expected(n, r->p, "snappy (protocols 1.0, 2.0 and auto) or zstd (protocols vm and auto)");
+        node_expected(n, r->p, "snappy (for protocol 1.0, 2.0 or auto) or zstd (for vm or auto)");
 }
 
-static void read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     const struct node *rules = node_given(map, "write_relabel_configs");
 
@@ -196,8 +198,8 @@ static void read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const s
         r->no_memory = true;
 }
 
-/* The next node of the subtree, each before what is in it; NULL at its end. */
-static const struct node *walk(const struct node *top, const struct node *n)
+/* The next node of the subtree in preorder; NULL at its end. */
+static const struct node *node_next(const struct node *top, const struct node *n)
 {
     if (n->n)
         return n->items[0];
@@ -206,18 +208,18 @@ static const struct node *walk(const struct node *top, const struct node *n)
     return n == top ? NULL : n->parent->items[n->index + 1];
 }
 
-static uint64_t fingerprint(const struct node *top)
+static uint64_t endpoint_fingerprint(const struct node *top)
 {
     uint64_t h = 0;
 
-    for (const struct node *n = top; n; n = walk(top, n)) {
+    for (const struct node *n = top; n; n = node_next(top, n)) {
         h = hash_bytes(n->key, h + (uint64_t)n->kind);
         h = hash_bytes(n->text, h + n->n);
     }
     return h;
 }
 
-static struct rw_endpoint_config *read_endpoint(struct rw_reader *r, const struct node *map)
+static struct rw_endpoint_config *endpoint_read(struct rw_reader *r, const struct node *map)
 {
     struct rw_endpoint_config *c = calloc(1, sizeof(*c));
 
@@ -225,33 +227,32 @@ static struct rw_endpoint_config *read_endpoint(struct rw_reader *r, const struc
         r->no_memory = true;
         return NULL;
     }
-    defaults(c);
-    node_only_keys(map, keys, PROBLEM_ERROR, r->p);
-    read_url(r, c, map);
-    read_name(r, c, map);
-    read_protocol(r, c, map);
-    read_compression(r, c, map);
-    read_rest(r, c, map);
+    endpoint_defaults(c);
+    node_only_keys(map, endpoint_keys, PROBLEM_ERROR, r->p);
+    endpoint_read_url(r, c, map);
+    endpoint_read_name(r, c, map);
+    endpoint_read_protocol(r, c, map);
+    endpoint_read_compression(r, c, map);
+    endpoint_read_rest(r, c, map);
     rw_read_credentials(r, c, map);
     rw_read_queue(r, c, map);
     rw_read_labels(r, c, map);
-    c->fingerprint = fingerprint(map);
+    c->fingerprint = endpoint_fingerprint(map);
     return c;
 }
 
-static void check_names(const struct rw_config *c, const struct node *list, struct problems *p)
+static void check_endpoint_names(const struct rw_config *c, const struct node *list, struct problems *p)
 {
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < i; k++)
             if (c->list[i]->name && c->list[k]->name && strcmp(c->list[i]->name, c->list[k]->name) == 0) {
                 node_problem(list->items[i], p, PROBLEM_ERROR,
-                             "has the same name as entry %zu, \"%s\"; give each a name of its own", k,
-                             c->list[i]->name);
+                             "same name as entry %zu, \"%s\"; names must be unique", k, c->list[i]->name);
                 break;
             }
 }
 
-static void done(void *config)
+static void rw_config_done(void *config)
 {
     struct rw_config *c = config;
 
@@ -261,7 +262,7 @@ static void done(void *config)
     free(c);
 }
 
-static int parse(const struct node *list, struct problems *p, void **ret)
+static int rw_config_parse(const struct node *list, struct problems *p, void **ret)
 {
     struct rw_reader r = {.p = p};
     struct rw_config *c;
@@ -279,15 +280,16 @@ static int parse(const struct node *list, struct problems *p, void **ret)
         const struct node *n = list->items[i];
 
         if (n->kind != NODE_MAP)
-            node_expected(n, p, "an endpoint: an object with url, name and so on");
-        else if ((c->list[c->n] = read_endpoint(&r, n)))
+            node_expected(n, p, "an endpoint: an object with url, name, ...");
+        else if ((c->list[c->n] = endpoint_read(&r, n)))
             c->n++;
     }
     if (r.no_memory || !c->list)
         return -ENOMEM;
     if (p->errors == 0)
-        check_names(c, list, p);
+        check_endpoint_names(c, list, p);
     return 0;
 }
 
-const struct config_section rw_config_section = {.key = "remoteWrite", .parse = parse, .done = done};
+const struct config_section rw_config_section = {
+    .key = "remoteWrite", .parse = rw_config_parse, .done = rw_config_done};

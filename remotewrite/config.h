@@ -1,17 +1,17 @@
-/* The `remoteWrite` section of the agent's configuration: a list of endpoints, with the names that Prometheus' remote_write
- * uses. */
+/* The `remoteWrite` section of the agent's configuration: a list of endpoints with the keys of Prometheus'
+ * remote_write. */
 #ifndef DS_REMOTEWRITE_CONFIG_H
 #define DS_REMOTEWRITE_CONFIG_H
 
 #include "exporter/agent/config.h"
 #include "remotewrite/relabel.h"
 
-/* What a request may look like on the wire. */
+/* Wire formats. */
 enum rw_form { RW_FORM_V1, RW_FORM_VM, RW_FORM_V2, RW_FORMS };
 enum rw_protocol { RW_PROTOCOL_V1, RW_PROTOCOL_VM, RW_PROTOCOL_V2, RW_PROTOCOL_AUTO };
 enum rw_full_policy { RW_DROP_OLDEST, RW_DROP_NEWEST };
 
-/* "1.0", "vm", "2.0", as in the configuration and on the status page. */
+/* "1.0", "vm", "2.0", for the configuration and the status page. */
 extern const char *const rw_form_words[RW_FORMS];
 
 struct rw_pair {
@@ -23,15 +23,15 @@ struct rw_pairs {
     size_t n;
 };
 
-/* One endpoint. Immutable once read. */
+/* One endpoint. Immutable. */
 struct rw_endpoint_config {
     unsigned refs;
-    uint64_t fingerprint; /* of all that is written: the same for endpoints that need no restart */
-    char *name;           /* also the spool's folder */
+    uint64_t fingerprint; /* of the configuration text: equal if the endpoint need not be restarted */
+    char *name;           /* also the folder of the spool */
     char *url;
     char *url_shown; /* without credentials and query */
     int64_t timeout_ms;
-    struct rw_pairs headers; /* none of those that the protocol sets */
+    struct rw_pairs headers; /* without those that the protocol sets */
     char *user, *password, *password_file;
     char *auth_type, *credentials, *credentials_file;
     char *ca_file, *cert_file, *key_file, *server_name;
@@ -59,7 +59,7 @@ struct rw_config {
 
 enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
-/* For the table that agent_options and config_load() take; what it makes is a struct rw_config. */
+/* A section for agent_options and config_load(); its result is a struct rw_config. */
 extern const struct config_section rw_config_section;
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c);

@@ -1,4 +1,4 @@
-/* The parts of an endpoint: how it is reached, how its queue behaves, which labels it adds. */
+/* Reading the parts of an endpoint: credentials and TLS, queue, external labels. */
 #include "remotewrite/config_read.h"
 
 #include <curl/curl.h>
@@ -40,9 +40,9 @@ bool rw_is_url(const char *url, bool proxy)
     return c == CURLUE_OK;
 }
 
-/* A member that is a map; NULL when it is absent or no map (noted). */
-static const struct node *part(struct rw_reader *r, const struct node *map, const char *key,
-                               const char *const *known)
+/* A member that is an object; NULL if it is absent or of another type (a problem). */
+static const struct node *read_object(struct rw_reader *r, const struct node *map, const char *key,
+                                      const char *const *known)
 {
     const struct node *n = node_given(map, key);
 
@@ -77,7 +77,7 @@ static bool is_header_value(struct str s)
     return s.n > 0 && s.n <= 4096;
 }
 
-/* What the protocol sets, and what curl must be sure of. Credentials have keys of their own. */
+/* Headers set by the protocol, by libcurl, or by keys for credentials. */
 static bool is_reserved(struct str name)
 {
     static const char *const reserved[] = {"Content-Type",
@@ -99,7 +99,7 @@ static bool is_reserved(struct str name)
     return false;
 }
 
-static void add_pair(struct rw_reader *r, struct rw_pairs *pairs, const struct node *n)
+static void pairs_add(struct rw_reader *r, struct rw_pairs *pairs, const struct node *n)
 {
     struct rw_pair *pair = &pairs->list[pairs->n++];
 
@@ -107,7 +107,7 @@ static void add_pair(struct rw_reader *r, struct rw_pairs *pairs, const struct n
     pair->value = rw_keep(r, n->text);
 }
 
-static bool room_for(struct rw_reader *r, struct rw_pairs *pairs, const struct node *map, size_t most)
+static bool pairs_reserve(struct rw_reader *r, struct rw_pairs *pairs, const struct node *map, size_t most)
 {
     if (map->n > most) {
         node_problem(map, r->p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
@@ -121,24 +121,23 @@ static bool room_for(struct rw_reader *r, struct rw_pairs *pairs, const struct n
 
 static void read_headers(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
-    const struct node *headers = part(r, map, "headers", NULL);
+    const struct node *headers = read_object(r, map, "headers", NULL);
 
-    if (!headers || !room_for(r, &c->headers, headers, RW_MAX_HEADERS))
+    if (!headers || !pairs_reserve(r, &c->headers, headers, RW_MAX_HEADERS))
         return;
     for (size_t i = 0; i < headers->n; i++) {
         const struct node *n = headers->items[i];
 
         if (is_reserved(n->key))
-            node_key_problem(n, r->p, PROBLEM_ERROR, "is a header that may not be replaced%s",
-                             str_eq_nocase(n->key, STR("Authorization")) ? "; use authorization or basic_auth"
+            node_key_problem(n, r->p, PROBLEM_ERROR, "this header cannot be set here%s",
+                             str_eq_nocase(n->key, STR("Authorization")) ? ": use authorization or basic_auth"
                                                                          : "");
         else if (!is_header_name(n->key))
-            node_key_problem(n, r->p, PROBLEM_ERROR, "expected a header's name");
+            node_key_problem(n, r->p, PROBLEM_ERROR, "expected a header name");
         else if (n->kind != NODE_STRING || !is_header_value(n->text))
-            node_problem(n, r->p, PROBLEM_ERROR,
-                         "expected a header's value: text of at most 4096 bytes on one line");
+            node_problem(n, r->p, PROBLEM_ERROR, "expected a header value: one line of at most 4096 bytes");
         else
-            add_pair(r, &c->headers, n);
+            pairs_add(r, &c->headers, n);
     }
 }
 
@@ -154,10 +153,10 @@ static bool is_secret(const char *s)
 static void check_secret(struct rw_reader *r, const char *secret, const struct node *map, const char *key)
 {
     if (!is_secret(secret))
-        node_problem(node_get(map, key), r->p, PROBLEM_ERROR, "has characters that a header may not hold");
+        node_problem(node_get(map, key), r->p, PROBLEM_ERROR, "contains control characters");
 }
 
-static void only_one(struct rw_reader *r, const struct node *map, const char *a, const char *b)
+static void check_exclusive(struct rw_reader *r, const struct node *map, const char *a, const char *b)
 {
     if (node_given(map, a) && node_given(map, b))
         node_key_problem(node_get(map, b), r->p, PROBLEM_ERROR, "only one of %s and %s may be set", a, b);
@@ -166,11 +165,11 @@ static void only_one(struct rw_reader *r, const struct node *map, const char *a,
 static void read_basic(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     static const char *const known[] = {"username", "password", "password_file", NULL};
-    const struct node *n = part(r, map, "basic_auth", known);
+    const struct node *n = read_object(r, map, "basic_auth", known);
 
     if (!n)
         return;
-    only_one(r, n, "password", "password_file");
+    check_exclusive(r, n, "password", "password_file");
     c->user = rw_read_text(r, n, "username");
     c->password = rw_read_text(r, n, "password");
     c->password_file = rw_read_text(r, n, "password_file");
@@ -183,18 +182,18 @@ static void read_basic(struct rw_reader *r, struct rw_endpoint_config *c, const 
 static void read_authorization(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
     static const char *const known[] = {"type", "credentials", "credentials_file", NULL};
-    const struct node *n = part(r, map, "authorization", known);
+    const struct node *n = read_object(r, map, "authorization", known);
 
     if (!n)
         return;
-    only_one(r, n, "credentials", "credentials_file");
+    check_exclusive(r, n, "credentials", "credentials_file");
     c->auth_type = rw_read_text(r, n, "type");
     if (!c->auth_type)
         c->auth_type = rw_keep(r, STR("Bearer"));
     if (c->auth_type && !is_header_name(str_of(c->auth_type)))
         node_expected(node_get(n, "type"), r->p, "a word like Bearer");
     else if (c->auth_type && str_eq_nocase(str_of(c->auth_type), STR("Basic")))
-        node_problem(node_get(n, "type"), r->p, PROBLEM_ERROR, "use basic_auth instead");
+        node_problem(node_get(n, "type"), r->p, PROBLEM_ERROR, "expected basic_auth instead");
     c->credentials = rw_read_text(r, n, "credentials");
     c->credentials_file = rw_read_text(r, n, "credentials_file");
     if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
@@ -209,7 +208,7 @@ static void read_tls(struct rw_reader *r, struct rw_endpoint_config *c, const st
 {
     static const char *const known[] = {
         "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
-    const struct node *n = part(r, map, "tls_config", known);
+    const struct node *n = read_object(r, map, "tls_config", known);
 
     if (!n)
         return;
@@ -219,7 +218,7 @@ static void read_tls(struct rw_reader *r, struct rw_endpoint_config *c, const st
     c->server_name = rw_read_text(r, n, "server_name");
     (void)node_bool(n, "insecure_skip_verify", r->p, &c->insecure_skip_verify);
     if (!c->cert_file != !c->key_file && !r->no_memory)
-        node_problem(n, r->p, PROBLEM_ERROR, "cert_file and key_file need each other");
+        node_problem(n, r->p, PROBLEM_ERROR, "cert_file and key_file must be set together");
     if (c->server_name && c->server_name[strcspn(c->server_name, ":/@?# ")])
         node_expected(node_get(n, "server_name"), r->p, "a host name");
 }
@@ -254,8 +253,8 @@ void rw_read_queue(struct rw_reader *r, struct rw_endpoint_config *c, const stru
         "max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
         "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
     static const char *const known_metadata[] = {"send", "send_interval", NULL};
-    const struct node *n = part(r, map, "queue_config", known),
-                      *metadata = part(r, map, "metadata_config", known_metadata);
+    const struct node *n = read_object(r, map, "queue_config", known),
+                      *metadata = read_object(r, map, "metadata_config", known_metadata);
 
     if (n) {
         (void)node_int(n, "max_samples_per_send", r->p, 1, 1000000, &c->max_samples_per_send);
@@ -288,27 +287,28 @@ static bool is_label_name(struct str s)
     return s.n > 0 && s.n <= 256;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_pairs(const void *a, const void *b)
 {
     return strcmp(((const struct rw_pair *)a)->name, ((const struct rw_pair *)b)->name);
 }
 
 void rw_read_labels(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
 {
-    const struct node *labels = part(r, map, "external_labels", NULL);
+    const struct node *labels = read_object(r, map, "external_labels", NULL);
 
-    if (!labels || !room_for(r, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS))
+    if (!labels || !pairs_reserve(r, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS))
         return;
     for (size_t i = 0; i < labels->n; i++) {
         const struct node *n = labels->items[i];
 
         if (!is_label_name(n->key) || str_eq(n->key, STR("__name__")))
-            node_key_problem(n, r->p, PROBLEM_ERROR, "expected a label's name: letters, digits and '_'");
+            node_key_problem(n, r->p, PROBLEM_ERROR, "expected a label name: letters, digits and '_'");
         else if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n) || n->text.n > 65536)
-            node_expected(n, r->p, "a label's value: a string (put it in quotes)");
+            node_expected(n, r->p, "a label value: a string (use quotes)");
         else
-            add_pair(r, &c->external_labels, n);
+            pairs_add(r, &c->external_labels, n);
     }
     if (c->external_labels.n && !r->no_memory)
-        qsort(c->external_labels.list, c->external_labels.n, sizeof(c->external_labels.list[0]), by_name);
+        qsort(c->external_labels.list, c->external_labels.n, sizeof(c->external_labels.list[0]),
+              compare_pairs);
 }

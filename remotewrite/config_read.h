@@ -1,19 +1,20 @@
-/* Private to config*.c: what the readers of an endpoint's parts share. */
+/* Private to config*.c. */
 #ifndef DS_REMOTEWRITE_CONFIG_READ_H
 #define DS_REMOTEWRITE_CONFIG_READ_H
 
 #include "remotewrite/config.h"
 
-/* Memory that runs out is remembered, so that each field is one line. */
+/* A failed allocation is remembered, so that callers need not check each field. */
 struct rw_reader {
     struct problems *p;
     bool no_memory;
 };
 
+/* A copy, or NULL when out of memory. */
 char *rw_keep(struct rw_reader *r, struct str text);
-/* A string; NULL when it is absent, empty or none. */
+/* A copy of a string; NULL if it is absent, empty or not a string (a problem). */
 char *rw_read_text(struct rw_reader *r, const struct node *map, const char *key);
-/* http or https with a host; for a proxy also socks. */
+/* http or https with a host; for a proxy socks4 and socks5 too. */
 bool rw_is_url(const char *url, bool proxy);
 
 /* headers, basic_auth, authorization, tls_config, proxy_url */

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-/* The polynomial with its bits turned round, as the checksum is. */
+/* The polynomial, bit-reversed like the checksum. */
 #define POLYNOMIAL 0x82f63b78u
 
 static uint32_t table[256];

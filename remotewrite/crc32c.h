@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli; RFC 3720, appendix B.4), by the processor's instruction where it has one. */
+/* CRC-32C (Castagnoli; RFC 3720, appendix B.4), with the CPU's instruction if it has one. */
 #ifndef DS_REMOTEWRITE_CRC32C_H
 #define DS_REMOTEWRITE_CRC32C_H
 
@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-/* Continues from the checksum of what came before; 0 to begin. */
+/* Continues the checksum `before`; 0 to start. */
 uint32_t crc32c(uint32_t before, struct str bytes);
-/* The same without the instruction: for processors that have none, and for tests. */
+/* Like crc32c(), without the instruction. */
 uint32_t crc32c_table(uint32_t before, struct str bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* One endpoint: a thread with its own loop, queue and sender. The agent's loop puts items into an inbox and reads a copy of
- * the state; one lock guards both, and its holder never blocks. */
+/* One endpoint: a thread with its own loop, queue and sender. The agent's loop puts items into an inbox
+ * and reads a copy of the state; one lock guards both, and its holder never blocks. */
 #ifndef DS_REMOTEWRITE_ENDPOINT_H
 #define DS_REMOTEWRITE_ENDPOINT_H
 
@@ -29,8 +29,8 @@ struct endpoint_state {
 
 /* Starts the thread. -ENOMEM, -EAGAIN. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
-/* Asks the thread to stop: it queues stale markers if `markers` is set, sends what it can within flush_ms, and ends. Does
- * not wait. */
+/* Asks the thread to stop: it queues stale markers if `markers` is set, sends what it can within flush_ms,
+ * and ends. Does not wait. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);

@@ -8,7 +8,8 @@
 
 #include <pthread.h>
 
-/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own metrics. */
+/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own
+ * metrics. */
 struct endpoint_item {
     struct endpoint_item *next;
     struct batch *batch;

@@ -6,22 +6,22 @@
 
 enum {
     HASH_BITS = 14,
-    WINDOW = 65535, /* as far back as a copy of three bytes reaches */
+    WINDOW = 65535, /* the reach of a copy element of three bytes */
     SHORT_WINDOW = 2047,
     MATCH_MIN = 4,
     SAMPLE_FIXED = 10, /* tag, value, tag */
     RAW_MAX = 128 << 20,
 };
 
-/* Where four bytes were seen, and where the labels end that they belong to: a copy must not read on past that. */
+/* Where four bytes were seen, and the end of their labels, past which a copy must not read. */
 struct seen {
-    uint32_t at, end; /* end 0: nothing */
+    uint32_t at, end; /* end 0: unused */
 };
 
 struct packer {
     const char *raw;
-    char *out;        /* the block's next byte */
-    uint32_t literal; /* where the bytes begin that are not packed yet */
+    char *out;        /* end of the block so far */
+    uint32_t literal; /* start of the bytes not yet packed */
     struct seen *seen;
 };
 
@@ -66,7 +66,7 @@ static char *put_copy(char *out, size_t back, size_t n)
     return out + 2;
 }
 
-/* Remembers p and returns what was there. */
+/* Records p and returns the previous position with the same hash. */
 static struct seen swap_seen(struct packer *k, uint32_t p, uint32_t end)
 {
     struct seen *s = &k->seen[(get_u32(k->raw + p) * 0x1e35a7bdu) >> (32 - HASH_BITS)], was = *s;
@@ -86,7 +86,7 @@ static uint32_t match_length(const struct packer *k, struct seen from, uint32_t 
     return n;
 }
 
-/* Packs labels [p, end): copies from labels before where they repeat. */
+/* Packs labels [p, end), with copies of earlier labels where they repeat. */
 static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
 {
     while (p + MATCH_MIN <= end) {
@@ -106,7 +106,7 @@ static void pack_labels(struct packer *k, uint32_t p, uint32_t end)
     }
 }
 
-/* Packs what is left up to `end`, where a sample ends, as one literal. */
+/* Packs the rest up to `end`, the end of a sample, as one literal. */
 static void pack_sample(struct packer *k, uint32_t end)
 {
     k->out = put_literal(k->out, k->raw + k->literal, end - k->literal);
@@ -118,7 +118,7 @@ unsigned frame_time_bytes(int64_t at)
     return (unsigned)varint_size((uint64_t)at);
 }
 
-/* One TimeSeries whose value is zero. Returns its end; *ret_value is where the value stands. */
+/* Writes a TimeSeries with the value zero. Returns its end; *ret_value points to the value. */
 static char *put_series(char *p, struct str labels, unsigned time_n, int64_t at, char **ret_value)
 {
     size_t sample = SAMPLE_FIXED + time_n;
@@ -146,7 +146,7 @@ static size_t raw_size(const struct frame *f, const struct label_bytes *l, const
     return total;
 }
 
-/* Writes the message to raw, and packs it series by series. */
+/* Writes the message to raw and packs it series by series. */
 static void make_block(struct frame *f, struct packer *k, char *raw, const struct label_bytes *l,
                        const uint32_t *pick, size_t first, int64_t at)
 {
@@ -211,13 +211,13 @@ static inline uint64_t value_bits(double v)
 {
     uint64_t bits = RW_NAN_BITS;
 
-    /* A NaN whose bits happened to be those of the stale marker would end the series. */
+    /* A NaN with the bits of the stale marker would end the series. */
     if (LIKELY(v == v))
         memcpy(&bits, &v, sizeof(bits));
     return bits;
 }
 
-/* time_n is a constant where it matters, so that each store is one or two instructions. */
+/* A constant time_n makes each store one or two instructions. */
 static inline __attribute__((always_inline)) void fill(const struct frame *f, char *out, const double *values,
                                                        const char *time, size_t time_n)
 {
@@ -249,9 +249,4 @@ void frame_fill(const struct frame *f, char *out, const double *values, int64_t 
 void frame_fill_stale(const struct frame *f, char *out, int64_t at)
 {
     copy_and_fill(f, out, NULL, at);
-}
-
-size_t frame_memory(const struct frame *f)
-{
-    return sizeof(*f) + f->block_n + f->n * (sizeof(f->value_at[0]) + sizeof(f->series[0]));
 }

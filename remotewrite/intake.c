@@ -88,8 +88,8 @@ struct intake *intake_free(struct intake *in)
     return NULL;
 }
 
-/* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the lane plus 1 ms.
- * After a step back of more than an hour the earlier time must have been wrong. */
+/* Receivers insist on order within a series, so a clock that was set back yields the last timestamp of the
+ * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
 static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
     int64_t last = queue_last_ms(in->queue, (struct str){l->name, l->name_n});
@@ -175,8 +175,8 @@ static int lane_make_frames(struct intake *in, struct intake_lane *l, const stru
     return r;
 }
 
-/* Stores the active series on disk. A crash may come in between, hence the order: stale markers first, then the active
- * series, then their samples. At worst a marker is sent twice. */
+/* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
+ * then the active series, then their samples. At worst a marker is sent twice. */
 static int lane_remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
 {
     int r;

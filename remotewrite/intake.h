@@ -1,5 +1,5 @@
-/* Turns batches into records: remembers each scorer's active series, reuses their frames, and writes stale markers.
- * Sender thread. */
+/* Turns batches into records: remembers each scorer's active series, reuses their frames, and writes stale
+ * markers. Sender thread. */
 #ifndef DS_REMOTEWRITE_INTAKE_H
 #define DS_REMOTEWRITE_INTAKE_H
 
@@ -17,8 +17,8 @@ MUST_USE int intake_new(struct intake **ret, const struct rw_endpoint_config *c,
 struct intake *intake_free(struct intake *in);
 DEFINE_CLEANUP(struct intake, intake_free)
 
-/* Queues stale markers for series that disappeared, then the samples of the batch. On return, all of it is on disk, or in
- * memory if the disk fails. -ENOMEM: the samples are counted as dropped. */
+/* Queues stale markers for series that disappeared, then the samples of the batch. On return, all of it is
+ * on disk, or in memory if the disk fails. -ENOMEM: the samples are counted as dropped. */
 MUST_USE int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms);
 /* Queues stale markers for all series of a scorer. */
 MUST_USE int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms);

@@ -180,7 +180,8 @@ static uint32_t *label_index_find(const struct label_index *x, const struct labe
     return &x->slots[i];
 }
 
-/* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each other. */
+/* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
+ * other. */
 static int label_bytes_deduplicate(struct label_bytes *l)
 {
     struct label_index x = {0};

@@ -1,7 +1,7 @@
 /* Label sets as remote write 1.0 encodes them.
  *
- * When a set of series is new, each series' labels get the endpoint's external labels, are relabelled, sorted, rid of empty
- * values and encoded, once. */
+ * When a set of series is new, each series' labels get the endpoint's external labels, are relabelled,
+ * sorted, rid of empty values and encoded, once. */
 #ifndef DS_REMOTEWRITE_LABELS_H
 #define DS_REMOTEWRITE_LABELS_H
 
@@ -30,7 +30,8 @@ DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
 /* The labels of a whole set. -ENOMEM. */
 MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
                              const struct rw_endpoint_config *c);
-/* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after label_list_reset(). */
+/* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after
+ * label_list_reset(). */
 MUST_USE int label_list_init(struct label_list *l);
 void label_list_done(struct label_list *l);
 void label_list_reset(struct label_list *l);
@@ -38,8 +39,8 @@ void label_list_reset(struct label_list *l);
 MUST_USE int label_list_add(struct label_list *l, struct str name, struct str value);
 /* Both strings as one, stored in the list; empty if there is no room. */
 struct str label_list_join(struct label_list *l, struct str a, struct str b);
-/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops the series.
- * -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
+/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops
+ * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
 MUST_USE int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into);
 /* Indices of the series of `in` that `not_in` lacks; `not_in` may be NULL. *ret from malloc. -ENOMEM. */
 MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in,

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* "DSRWPOS1" crc32c, count, generation; then for each lane: seq, last, length of the name, name. */
+/* "DSRWPOS1", crc32c, count, generation; then for each lane: seq, last_ms, length of the name, name. */
 enum { HEAD = 24, LANE_HEAD = 18, AT_CRC = 8, AT_COUNT = 12, AT_GENERATION = 16 };
 
 static const char magic[] = "DSRWPOS1";
@@ -35,8 +35,8 @@ int position_put(struct buf *into, uint64_t generation, const struct position_la
     return 0;
 }
 
-/* The file may be longer than what was written last: it is not cut. */
-static const char *next_lane(const char *p, const char *end, struct position_lane *ret)
+/* The file is not truncated, so older bytes may follow the last lane. */
+static const char *position_next_lane(const char *p, const char *end, struct position_lane *ret)
 {
     size_t n;
 
@@ -58,7 +58,7 @@ int position_generation(struct str bytes, uint64_t *ret)
     if (bytes.n < HEAD || memcmp(bytes.p, magic, 8) != 0)
         return -EBADMSG;
     for (uint32_t i = get_u32(bytes.p + AT_COUNT); i; i--) {
-        p = next_lane(p, end, &lane);
+        p = position_next_lane(p, end, &lane);
         if (!p)
             return -EBADMSG;
     }
@@ -77,7 +77,7 @@ int position_read(struct str bytes, int (*on_lane)(void *arg, const struct posit
     int r = position_generation(bytes, &generation);
 
     for (uint32_t i = r == 0 ? get_u32(bytes.p + AT_COUNT) : 0; i && r == 0; i--) {
-        p = next_lane(p, bytes.p + bytes.n, &lane);
+        p = position_next_lane(p, bytes.p + bytes.n, &lane);
         r = p ? on_lane(arg, &lane) : -EBADMSG;
     }
     return r;

@@ -39,7 +39,7 @@ int queue_new(struct queue **ret, const struct queue_options *o, struct spool_fo
     return 0;
 }
 
-static void free_record(struct record *r)
+static void record_free(struct record *r)
 {
     free(r->payload);
     free(r);
@@ -55,7 +55,7 @@ struct queue *queue_free(struct queue *q)
             struct record *r = l->head;
 
             l->head = r->next;
-            free_record(r);
+            record_free(r);
         }
         free(l);
     }
@@ -90,7 +90,6 @@ struct lane *queue_lane(struct queue *q, struct str name)
     return l;
 }
 
-/* Appends to the lane; the record's payload and place are set. */
 void queue_link(struct queue *q, struct lane *l, struct record *r)
 {
     r->lane = l;
@@ -113,7 +112,7 @@ void queue_link(struct queue *q, struct lane *l, struct record *r)
         q->memory_only += r->payload_n;
 }
 
-static void forget_unsynced(struct queue *q, struct record *r)
+static void queue_forget_unsynced(struct queue *q, struct record *r)
 {
     for (struct record **at = &q->unsynced; *at; at = &(*at)->next_unsynced)
         if (*at == r) {
@@ -148,8 +147,8 @@ void queue_remove(struct queue *q, struct record **at)
         spool_forget(q->spool, r->place);
     else
         q->memory_only -= r->payload_n;
-    forget_unsynced(q, r);
-    free_record(r);
+    queue_forget_unsynced(q, r);
+    record_free(r);
 }
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
@@ -157,8 +156,8 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
     q->stats.dropped[why] += samples;
 }
 
-/* Onto the disk, or into memory alone when that fails. */
-static void store(struct queue *q, struct record *r, const struct record_head *h)
+/* Writes the record to disk; it stays in memory only if that fails. */
+static void queue_store(struct queue *q, struct record *r, const struct record_head *h)
 {
     int error = q->spool ? spool_append(q->spool, h, (struct str){r->payload, r->payload_n}, &r->place) : 0;
 
@@ -192,23 +191,23 @@ int queue_append(struct queue *q, struct record_head *h, char *payload, size_t p
                          .last_ms = h->last_ms,
                          .payload = payload,
                          .payload_n = payload_n};
-    store(q, r, h);
+    queue_store(q, r, h);
     queue_link(q, l, r);
     return 0;
 }
 
-/* What is safe on disk need not stay in memory too, past the part that is about to be sent anyway. */
-static void release_memory(struct queue *q, struct record *r)
+/* A payload on disk leaves memory if the cache is over its limit. */
+static void record_release_memory(struct queue *q, struct record *r)
 {
-    if (q->stats.memory <= q->memory_bytes || r == q->held || !r->payload)
+    if (q->stats.memory <= q->memory_bytes || r == q->picked || !r->payload)
         return;
     q->stats.memory -= r->payload_n;
     free(r->payload);
     r->payload = NULL;
 }
 
-/* The file cannot be trusted to hold it. */
-static void keep_in_memory(struct queue *q, struct record *r)
+/* After a failed sync the file cannot be trusted to hold the record. */
+static void record_keep_in_memory(struct queue *q, struct record *r)
 {
     if (!r->place.segment)
         return;
@@ -229,9 +228,9 @@ void queue_sync(struct queue *q)
         next = r->next_unsynced;
         r->next_unsynced = NULL;
         if (error < 0)
-            keep_in_memory(q, r);
+            record_keep_in_memory(q, r);
         else
-            release_memory(q, r);
+            record_release_memory(q, r);
     }
     q->unsynced = NULL;
     q->unsynced_end = &q->unsynced;
@@ -245,33 +244,33 @@ int64_t queue_last_ms(const struct queue *q, struct str lane)
     return l ? l->last_ms : INT64_MIN;
 }
 
-static bool is_too_old(const struct queue *q, const struct record *r, int64_t now_ms)
+static bool record_is_too_old(const struct queue *q, const struct record *r, int64_t now_ms)
 {
     return r->last_ms < now_ms - q->age_limit_ms;
 }
 
-/* The record under way is the first of its lane, and may be old: what waits behind it goes all the same. */
+/* The picked record is the first of its lane and is kept, even if records behind it expire. */
 void queue_expire(struct queue *q, int64_t now_ms)
 {
     for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next) {
-        struct record **at = l->head && l->head == q->held ? &l->head->next : &l->head;
+        struct record **at = l->head && l->head == q->picked ? &l->head->next : &l->head;
 
-        while (*at && is_too_old(q, *at, now_ms)) {
+        while (*at && record_is_too_old(q, *at, now_ms)) {
             queue_count_drop(q, DROP_TOO_OLD, (*at)->samples);
             queue_remove(q, at);
         }
     }
 }
 
-/* Without a backlog: what waits is of the newest round. */
-static bool is_fresh(const struct lane *l)
+/* True if the lane has no backlog: its first record is of the newest round. */
+static bool lane_is_fresh(const struct lane *l)
 {
     return l->head->last_ms >= l->last_ms;
 }
 
-/* The first lane after the one served last that has something; a fresh one before others, but now and then any, so that a
- * backlog drains also where fresh rounds never end. */
-static struct lane *next_lane(struct queue *q)
+/* The next non-empty lane in turn, fresh ones first; every fourth pick takes any lane, so that a backlog
+ * drains under a constant load of fresh rounds. */
+static struct lane *queue_next_lane(struct queue *q)
 {
     struct lane *any = NULL, *l = q->served;
     bool want_fresh = q->picks++ % (FRESH_PICKS + 1) != FRESH_PICKS;
@@ -281,7 +280,7 @@ static struct lane *next_lane(struct queue *q)
         lanes++;
     for (; lanes; lanes--) {
         l = l && l->next ? l->next : q->lanes;
-        if (l->head && want_fresh && is_fresh(l))
+        if (l->head && want_fresh && lane_is_fresh(l))
             return l;
         if (l->head && !any)
             any = l;
@@ -294,11 +293,11 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     struct lane *l;
 
     queue_expire(q, now_ms);
-    l = next_lane(q);
+    l = queue_next_lane(q);
     if (!l)
         return NULL;
     q->served = l;
-    q->held = l->head;
+    q->picked = l->head;
     return l->head;
 }
 
@@ -320,14 +319,14 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
 {
     queue_count_drop(q, why, dropped);
-    q->held = NULL;
+    q->picked = NULL;
     queue_remove(q, &r->lane->head);
 }
 
 void queue_put_back(struct queue *q, struct record *r)
 {
     (void)r;
-    q->held = NULL;
+    q->picked = NULL;
 }
 
 void queue_stats(const struct queue *q, struct queue_stats *ret)

@@ -1,4 +1,4 @@
-/* The queue and its spool's read positions: finding out at the start what is still to be sent, and noting what was. */
+/* Read positions in the spool: recovering what is still to be sent, and storing what was sent. */
 #include "remotewrite/queue_internal.h"
 
 #include "remotewrite/position.h"
@@ -7,7 +7,7 @@
 
 enum { POSITION_MAX = 64 << 20, LANES_KEPT = 10000 };
 
-static int take_lane(void *arg, const struct position_lane *from)
+static int position_restore_lane(void *arg, const struct position_lane *from)
 {
     struct queue *q = arg;
     struct lane *l = queue_lane(q, from->name);
@@ -21,8 +21,8 @@ static int take_lane(void *arg, const struct position_lane *from)
     return 0;
 }
 
-/* The one of the two files that is whole and newer. */
-static int read_positions(struct queue *q)
+/* Restores the newer of the two files that is intact. */
+static int queue_read_positions(struct queue *q)
 {
     BUF_AUTO(a, POSITION_MAX);
     BUF_AUTO(b, POSITION_MAX);
@@ -42,10 +42,10 @@ static int read_positions(struct queue *q)
             best = files[i];
         }
     }
-    return best ? position_read(buf_str(best), take_lane, q) : 0;
+    return best ? position_read(buf_str(best), position_restore_lane, q) : 0;
 }
 
-static int take_record(void *arg, const struct record_head *h, struct spool_place at)
+static int queue_restore_record(void *arg, const struct record_head *h, struct spool_place at)
 {
     struct queue *q = arg;
     struct lane *l = queue_lane(q, h->lane);
@@ -73,10 +73,10 @@ static int take_record(void *arg, const struct record_head *h, struct spool_plac
 
 int queue_recover(struct queue *q, struct spool_found *ret)
 {
-    return read_positions(q) ?: spool_recover(q->spool, take_record, q, ret);
+    return queue_read_positions(q) ?: spool_recover(q->spool, queue_restore_record, q, ret);
 }
 
-static int put_positions(const struct queue *q, struct buf *into)
+static int queue_encode_positions(const struct queue *q, struct buf *into)
 {
     CLEANUP(cleanup_free) struct position_lane *list = calloc(LANES_KEPT, sizeof(*list));
     size_t n = 0;
@@ -96,7 +96,7 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     q->generation++;
-    r = put_positions(q, &bytes);
+    r = queue_encode_positions(q, &bytes);
     if (r == 0)
         r = spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {

@@ -74,8 +74,9 @@ static const char *read_variable(const char *p, struct str *ret_name)
     return end + brace;
 }
 
-/* Puts the template with the groups of the last match filled in, by the rules of Go's regexp.Expand: `$$` is a dollar sign,
- * `$name` takes as many letters, digits and underscores as it can, and an unknown group is empty. */
+/* Puts the template with the groups of the last match filled in, by the rules of Go's regexp.Expand: `$$`
+ * is a dollar sign, `$name` takes as many letters, digits and underscores as it can, and an unknown group
+ * is empty. */
 static void text_expand(struct label_text *t, const char *template)
 {
     while (*template) {

@@ -78,14 +78,15 @@ static int rule_read(struct relabel_rule *rule, const struct node *n, struct pro
     int r;
 
     if (n->kind != NODE_MAP) {
-        node_expected(n, p, "an object with source_labels, regex, action and so on");
+        node_expected(n, p, "a rule: an object with source_labels, regex, ...");
         return 0;
     }
     node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
     rule_read_action(rule, n, p);
-    r = rule_read_sources(rule, n, p) ?: rule_read_regex(rule, n, p) ?: rule_read_text(n, "separator", ";", p, &rule->separator)
-            ?: rule_read_text(n, "target_label", "", p, &rule->target)
-            ?: rule_read_text(n, "replacement", "$1", p, &rule->replacement);
+    r = rule_read_sources(rule, n, p) ?: rule_read_regex(rule, n, p);
+    r = r ?: rule_read_text(n, "separator", ";", p, &rule->separator);
+    r = r ?: rule_read_text(n, "target_label", "", p, &rule->target);
+    r = r ?: rule_read_text(n, "replacement", "$1", p, &rule->replacement);
     if (r == 0 && rule->action == RELABEL_REPLACE && !*rule->target)
         node_missing(n, "target_label", p, "the label to set");
     if ((rule->action == RELABEL_KEEP || rule->action == RELABEL_DROP) && rule->n_sources == 0)

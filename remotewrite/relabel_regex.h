@@ -20,8 +20,8 @@ struct regex_matcher;
 MUST_USE int regex_matcher_new(struct regex_matcher **ret);
 struct regex_matcher *regex_matcher_free(struct regex_matcher *m);
 
-/* 1 if the expression matches the whole subject, else 0. -ELOOP if the match exceeds its limits, -EINVAL if the subject is not
- * UTF-8, -ENOMEM. The subject must outlive the use of its groups. */
+/* 1 if the expression matches the whole subject, else 0. -ELOOP if the match exceeds its limits, -EINVAL
+ * if the subject is not UTF-8, -ENOMEM. The subject must outlive the use of its groups. */
 MUST_USE int regex_match(struct regex_matcher *m, const struct regex *x, struct str subject);
 /* The text of a group of the last match, by number or by name; empty if the group is unset or unknown. */
 struct str regex_group(const struct regex_matcher *m, struct str name);

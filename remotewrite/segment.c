@@ -7,10 +7,10 @@ const char segment_magic[SEGMENT_HEAD + 1] = "DSRWSEG1";
 
 #define RECORD_MAGIC "\xd5RW\x1a"
 
-/* Where each field of a record's head is. */
+/* Offsets of the fields in a record's head. */
 enum {
     AT_MAGIC = 0,
-    AT_CRC = 4, /* of all that follows it */
+    AT_CRC = 4, /* of everything after it */
     AT_LENGTH = 8,
     AT_KIND = 12,
     AT_LANE = 14,
@@ -70,7 +70,7 @@ bool record_read(struct str bytes, size_t at, struct segment_item *ret)
     return p[AT_KIND] == RECORD_SAMPLES || p[AT_KIND] == RECORD_MARKERS;
 }
 
-/* The next place that looks like a record and is one; the end where there is none. */
+/* The offset of the next intact record, or of the end. */
 static size_t find_record(struct str bytes, size_t at)
 {
     struct segment_item item;

@@ -1,9 +1,9 @@
-/* The spool's file format. A segment is a file of records, each with its own checksum:
+/* The file format of the spool. A segment is a file of records, each with its own checksum:
  *
- *     "DSRWSEG1"                                   8 bytes, once
+ *     "DSRWSEG1"                                              8 bytes, once
  *     magic crc32c length | kind lane_n ... lane payload      for each record, little-endian
  *
- * What is damaged costs the records that are damaged: reading goes on at the next one that is whole. */
+ * Damage costs only the damaged records: reading continues at the next intact one. */
 #ifndef DS_REMOTEWRITE_SEGMENT_H
 #define DS_REMOTEWRITE_SEGMENT_H
 
@@ -13,41 +13,41 @@
 
 enum record_kind { RECORD_SAMPLES = 1, RECORD_MARKERS = 2 };
 
-/* What is known about a record without looking into its payload. */
+/* The description of a record, without its payload. */
 struct record_head {
-    uint64_t seq; /* ever increasing within a spool */
+    uint64_t seq; /* increasing within a spool */
     enum record_kind kind;
     uint32_t samples;
     int64_t first_ms, last_ms; /* timestamps */
-    struct str lane;           /* score name; empty for the agent's own metrics */
+    struct str lane;           /* score name; empty for the program's own metrics */
 };
 
 enum { SEGMENT_HEAD = 8, RECORD_HEAD = 48, LANE_NAME_MAX = 1024, RECORD_MAX = 64 << 20 };
 
 extern const char segment_magic[SEGMENT_HEAD + 1];
 
-/* The record's first RECORD_HEAD bytes; the lane's name and the payload follow them in the file. */
+/* Encodes the first RECORD_HEAD bytes of a record; in the file, the lane's name and the payload follow. */
 void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload);
 
 enum segment_found {
     SEGMENT_RECORD,
-    SEGMENT_DAMAGE, /* bytes [at, at + n) are lost, and something whole follows */
-    SEGMENT_TORN,   /* from `at` on nothing is whole */
+    SEGMENT_DAMAGE, /* bytes [at, at + n) are lost; an intact record follows */
+    SEGMENT_TORN,   /* no intact record follows `at` */
     SEGMENT_END
 };
 
 struct segment_reader {
-    struct str bytes; /* of the whole file */
+    struct str bytes; /* the whole file */
     size_t next;
 };
 
 struct segment_item {
-    size_t at, n; /* where in the file, and how many bytes */
+    size_t at, n; /* offset and length in the file */
     struct record_head head;
-    struct str payload; /* both point into the reader's bytes */
+    struct str payload; /* like head.lane, a slice of the reader's bytes */
 };
 
-/* Reads the whole record at `at`; false when there is none. */
+/* Reads the record at `at`; false if there is no intact one. */
 bool record_read(struct str bytes, size_t at, struct segment_item *ret);
 void segment_reader_init(struct segment_reader *r, struct str bytes);
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret);

@@ -1,4 +1,4 @@
-/* Owns the record under way and the wait for the next try. */
+/* Owns the current record and the timer of the next attempt. */
 #include "remotewrite/sender_internal.h"
 
 #include "exporter/base/backoff.h"
@@ -10,10 +10,10 @@
 
 enum { COMPLAIN_MS = 60 * 1000, NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000, TYPE_GAUGE = 2 };
 
-static void step(struct sender *s);
-static void on_timer(struct timer *t);
+static void sender_step(struct sender *s);
+static void sender_on_timer(struct timer *t);
 
-static const char *name(const struct sender *s)
+static const char *sender_name(const struct sender *s)
 {
     return s->o.config->name;
 }
@@ -25,7 +25,7 @@ int sender_new(struct sender **ret, const struct sender_options *o)
     if (!s)
         return -ENOMEM;
     s->o = *o;
-    s->timer.fn = on_timer;
+    s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
     s->stats.form = sender_form(s);
     *ret = s;
@@ -50,41 +50,41 @@ struct sender_stats *sender_stats(struct sender *s)
     return &s->stats;
 }
 
-static void changed(struct sender *s)
+static void sender_changed(struct sender *s)
 {
     if (s->o.changed)
         s->o.changed(s->o.arg);
 }
 
-/* Once when it begins, then at most once a minute. */
-static void complain(struct sender *s, const char *text)
+/* Logs the first failure and then one a minute. */
+static void sender_complain(struct sender *s, const char *text)
 {
     mono_ms now = loop_now(s->o.loop);
 
-    if (s->complained && mono_before(now, mono_add(s->complained_at, COMPLAIN_MS)))
+    if (s->complaining && mono_before(now, mono_add(s->complained_at, COMPLAIN_MS)))
         return;
-    s->complained = true;
+    s->complaining = true;
     s->complained_at = now;
-    log_warn("endpoint does not take samples, trying again", L_STR("remote_name", name(s)),
+    log_warn("sending samples failed, retrying", L_STR("remote_name", sender_name(s)),
              L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
 }
 
-static void note_error(struct sender *s, const char *text)
+static void sender_note_error(struct sender *s, const char *text)
 {
     (void)snprintf(s->stats.error, sizeof(s->stats.error), "%s", text);
     s->stats.error_at_ms = loop_wall(s->o.loop).ms;
 }
 
-static void wait_for(struct sender *s, int64_t ms)
+static void sender_wait(struct sender *s, int64_t ms)
 {
     s->waiting = true;
     s->stats.state = SENDER_BACKING_OFF;
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     if (loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms)) < 0)
-        s->waiting = false; /* the next kick tries again */
+        s->waiting = false; /* the next sender_kick() tries again */
 }
 
-static void finish_record(struct sender *s, enum queue_drop why)
+static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
     queue_finish(s->o.queue, s->record, why, s->rejected);
     queue_save_position(s->o.queue, false);
@@ -92,80 +92,80 @@ static void finish_record(struct sender *s, enum queue_drop why)
     s->plain = s->doubting = false;
 }
 
-/* What is left of the record under way is older than anyone wants it. */
-static void give_up_old(struct sender *s)
+/* The rest of the current record has exceeded the age limit. */
+static void sender_drop_old(struct sender *s)
 {
     while (s->n_pieces) {
         struct piece p = s->pieces[--s->n_pieces];
 
         queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
     }
-    finish_record(s, DROP_REJECTED);
+    sender_finish_record(s, DROP_REJECTED);
 }
 
-static void on_timer(struct timer *t)
+static void sender_on_timer(struct timer *t)
 {
     struct sender *s = CONTAINER_OF(t, struct sender, timer);
     int64_t limit = s->o.config->sample_age_limit_ms;
 
     s->waiting = false;
     if (s->record && limit && s->record->last_ms < loop_wall(s->o.loop).ms - limit)
-        give_up_old(s);
-    step(s);
+        sender_drop_old(s);
+    sender_step(s);
 }
 
-static void back_off(struct sender *s, const char *text, int64_t retry_after_ms)
+static void sender_back_off(struct sender *s, const char *text, int64_t retry_after_ms)
 {
     const struct rw_endpoint_config *c = s->o.config;
     struct backoff backoff = {c->min_backoff_ms, c->max_backoff_ms, RETRY_AFTER_MAX_MS};
 
     s->stats.failures++;
-    note_error(s, text);
+    sender_note_error(s, text);
     if (s->hurried) {
         s->gave_up = true;
         return;
     }
-    complain(s, text);
-    wait_for(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
+    sender_complain(s, text);
+    sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
-static void piece_done(struct sender *s)
+static void sender_end_piece(struct sender *s)
 {
     if (s->n_pieces == 0)
-        finish_record(s, DROP_REJECTED);
+        sender_finish_record(s, DROP_REJECTED);
 }
 
-static void well_again(struct sender *s)
+static void sender_note_recovery(struct sender *s)
 {
-    if (s->complained)
-        log_info("endpoint takes samples again", L_STR("remote_name", name(s)),
+    if (s->complaining)
+        log_info("sending samples works again", L_STR("remote_name", sender_name(s)),
                  L_INT("failures", s->stats.failures));
-    s->complained = false;
+    s->complaining = false;
     s->stats.failures = 0;
-    /* What was refused of this record stays to be seen. */
+    /* A rejection of this record stays visible. */
     if (s->refusals == 0)
         s->stats.error[0] = '\0';
 }
 
-static void on_sent(struct sender *s)
+static void sender_on_accepted(struct sender *s)
 {
     struct piece p = s->pieces[--s->n_pieces];
     struct sender_stats *st = &s->stats;
 
     if (s->doubting)
-        sender_refuse_form(s, s->doubted, "refused in this form, accepted in a simpler one");
+        sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
     s->doubting = false;
     s->accepted += p.to - p.from;
     st->samples += p.to - p.from;
     st->last_sent_at_ms = loop_wall(s->o.loop).ms;
     if (s->record->last_ms > st->highest_sent_ms)
         st->highest_sent_ms = s->record->last_ms;
-    well_again(s);
-    piece_done(s);
+    sender_note_recovery(s);
+    sender_end_piece(s);
 }
 
-/* 400 in one of the higher forms says nothing yet about the samples. */
-static bool doubt_form(struct sender *s, const struct transport_answer *a)
+/* A 400 to a higher form may be about the form rather than the samples. */
+static bool sender_doubt_form(struct sender *s, const struct transport_answer *a)
 {
     if (a->status != 400 || s->doubting || s->form == RW_FORM_V1)
         return false;
@@ -174,11 +174,11 @@ static bool doubt_form(struct sender *s, const struct transport_answer *a)
     return true;
 }
 
-static enum rw_verdict judge(const struct sender *s, const struct transport_answer *a)
+static enum rw_verdict sender_verdict(const struct sender *s, const struct transport_answer *a)
 {
     enum rw_verdict v = verdict_of(a->error, a->status);
 
-    /* A 1.0 receiver decodes a 2.0 request to nothing, and is content. */
+    /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
     if (v == VERDICT_SENT && s->form == RW_FORM_V2 && !a->written)
         v = VERDICT_STEP_DOWN;
     if (v == VERDICT_STEP_DOWN && s->form == RW_FORM_V1)
@@ -186,84 +186,83 @@ static enum rw_verdict judge(const struct sender *s, const struct transport_answ
     return v;
 }
 
-static void act(struct sender *s, const struct transport_answer *a)
+static void sender_act(struct sender *s, const struct transport_answer *a)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
 
-    switch (judge(s, a)) {
+    switch (sender_verdict(s, a)) {
     case VERDICT_SENT:
-        on_sent(s);
+        sender_on_accepted(s);
         return;
     case VERDICT_STEP_DOWN:
-        sender_refuse_form(s, s->form,
-                           *a->text ? a->text : "accepted without saying how many samples were written");
+        sender_refuse_form(s, s->form, *a->text ? a->text : "response lacks the Written headers of 2.0");
         return;
     case VERDICT_HALVE:
-        if (doubt_form(s, a))
+        if (sender_doubt_form(s, a))
             return;
         s->plain = s->plain || s->doubting;
         s->doubting = false;
-        note_error(s, a->text);
+        sender_note_error(s, a->text);
         sender_halve(s, a);
-        piece_done(s);
+        sender_end_piece(s);
         return;
     case VERDICT_DROP:
-        note_error(s, a->text);
+        sender_note_error(s, a->text);
         sender_give_up_piece(s, a);
-        piece_done(s);
+        sender_end_piece(s);
         return;
     default:
         s->stats.retried += p.to - p.from;
-        back_off(s, a->text, a->retry_after_ms);
+        sender_back_off(s, a->text, a->retry_after_ms);
     }
 }
 
-static void note_duration(struct sender *s, double seconds)
+static void sender_note_duration(struct sender *s, double seconds)
 {
     if (s->stats.n_durations < SENDER_DURATIONS)
         s->stats.durations[s->stats.n_durations++] = (float)seconds;
 }
 
-static void on_answer(void *arg, const struct transport_answer *a)
+static void sender_on_answer(void *arg, const struct transport_answer *a)
 {
     struct sender *s = arg;
 
-    s->under_way = false;
+    s->in_flight = false;
     s->stats.state = SENDER_IDLE;
     s->stats.requests++;
-    note_duration(s, a->seconds);
+    sender_note_duration(s, a->seconds);
     buf_done(&s->body);
-    if (s->metadata_under_way) {
+    if (s->metadata_in_flight) {
         bool good = verdict_of(a->error, a->status) == VERDICT_SENT;
 
-        s->metadata_under_way = false;
+        s->metadata_in_flight = false;
         s->stats.metadata += good;
         s->stats.metadata_failed += !good;
     } else {
-        act(s, a);
+        sender_act(s, a);
     }
-    step(s);
-    changed(s);
+    sender_step(s);
+    sender_changed(s);
 }
 
-static void start(struct sender *s, struct str body)
+static void sender_start(struct sender *s, struct str body)
 {
     char why[256] = "";
-    int r = s->o.transport->start(s->o.transport, s->form, body, on_answer, s, why);
+    int r = s->o.transport->start(s->o.transport, s->form, body, sender_on_answer, s, why);
 
     if (r < 0) {
-        back_off(s, why, -1);
+        sender_back_off(s, why, -1);
         return;
     }
-    s->under_way = true;
+    s->in_flight = true;
     s->stats.state = SENDER_SENDING;
     s->stats.form = s->form;
     s->stats.bytes += body.n;
 }
 
-/* Type and help go by themselves where the form has no place for them beside the samples; not before samples were taken,
- * as the form is known only then. */
-static bool start_metadata(struct sender *s)
+/* Sends type and help in a request of their own where the form has no place for them beside the samples;
+ * not before samples were accepted, because the form is known only then. */
+static bool sender_start_metadata(struct sender *s)
 {
     static const struct body_family families[] = {{SCORE_METRIC, SCORE_HELP, TYPE_GAUGE}};
     const struct rw_endpoint_config *c = s->o.config;
@@ -277,14 +276,14 @@ static bool start_metadata(struct sender *s)
         return false;
     s->metadata_sent = true;
     s->metadata_at = mono_add(now, c->metadata_interval_ms);
-    s->metadata_under_way = true;
-    start(s, buf_str(&s->body));
-    s->metadata_under_way = s->under_way;
+    s->metadata_in_flight = true;
+    sender_start(s, buf_str(&s->body));
+    s->metadata_in_flight = s->in_flight;
     return true;
 }
 
-/* Takes the next record. False when there is none to send now. */
-static bool take_record(struct sender *s)
+/* Makes the next record the current one. False if there is none to send now. */
+static bool sender_take_record(struct sender *s)
 {
     struct record *r = queue_pick(s->o.queue, loop_wall(s->o.loop).ms);
     int error;
@@ -299,20 +298,20 @@ static bool take_record(struct sender *s)
     if (error == 0)
         return true;
     if (error == -EBADMSG) {
-        log_error("record of the spool is damaged, left out", L_STR("remote_name", name(s)),
+        log_error("damaged record in the spool dropped", L_STR("remote_name", sender_name(s)),
                   L_INT("samples", r->samples));
         s->rejected = r->samples;
-        finish_record(s, DROP_DAMAGED);
+        sender_finish_record(s, DROP_DAMAGED);
     } else {
         queue_put_back(s->o.queue, r);
         s->record = NULL;
-        note_error(s, strerror(-error));
-        wait_for(s, NO_MEMORY_MS);
+        sender_note_error(s, strerror(-error));
+        sender_wait(s, NO_MEMORY_MS);
     }
     return true;
 }
 
-static void start_piece(struct sender *s)
+static void sender_start_piece(struct sender *s)
 {
     struct piece p = s->pieces[s->n_pieces - 1];
     struct str body = s->payload;
@@ -324,36 +323,36 @@ static void start_piece(struct sender *s)
         body = buf_str(&s->body);
     }
     if (r == 0) {
-        start(s, body);
+        sender_start(s, body);
         return;
     }
     buf_done(&s->body);
     if (r == -ENOMEM) {
-        note_error(s, "out of memory");
-        wait_for(s, NO_MEMORY_MS);
+        sender_note_error(s, "out of memory");
+        sender_wait(s, NO_MEMORY_MS);
         return;
     }
     s->rejected += p.to - p.from;
     s->n_pieces = 0;
-    finish_record(s, DROP_DAMAGED);
+    sender_finish_record(s, DROP_DAMAGED);
 }
 
-static void step(struct sender *s)
+static void sender_step(struct sender *s)
 {
-    while (!s->under_way && !s->waiting && !s->gave_up) {
-        if (!s->record && start_metadata(s))
+    while (!s->in_flight && !s->waiting && !s->gave_up) {
+        if (!s->record && sender_start_metadata(s))
             continue;
-        if (!s->record && !take_record(s))
+        if (!s->record && !sender_take_record(s))
             return;
         if (s->record)
-            start_piece(s);
+            sender_start_piece(s);
     }
 }
 
 void sender_kick(struct sender *s)
 {
-    step(s);
-    changed(s);
+    sender_step(s);
+    sender_changed(s);
 }
 
 void sender_hurry(struct sender *s)
@@ -368,5 +367,5 @@ void sender_hurry(struct sender *s)
 
 bool sender_done(const struct sender *s)
 {
-    return s->gave_up || (!s->under_way && !s->waiting && !s->record);
+    return s->gave_up || (!s->in_flight && !s->waiting && !s->record);
 }

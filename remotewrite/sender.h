@@ -1,5 +1,5 @@
-/* Delivers one endpoint's records: one request at a time, in the queue's order, with back-off, stepping between forms of
- * the wire, and halving of what is refused. Driven by a loop; knows no thread. */
+/* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back
+ * to simpler wire formats, and halving rejected requests. Driven by a loop, without a thread of its own. */
 #ifndef DS_REMOTEWRITE_SENDER_H
 #define DS_REMOTEWRITE_SENDER_H
 
@@ -16,7 +16,7 @@ struct sender_options {
     struct loop *loop;
     struct transport *transport;
     struct queue *queue;
-    /* Something has changed that stats show. */
+    /* Called when the stats have changed. */
     void (*changed)(void *arg);
     void *arg;
 };
@@ -27,15 +27,15 @@ struct sender_stats {
     enum sender_state state;
     enum rw_form form;
     uint64_t samples, bytes, requests; /* delivered; bytes as compressed */
-    uint64_t failed, retried;          /* samples refused for good; samples sent again */
+    uint64_t failed, retried;          /* samples rejected for good; samples sent again */
     uint64_t metadata, metadata_failed;
     int64_t highest_sent_ms; /* timestamp; 0 for none */
     int64_t last_sent_at_ms; /* wall clock; 0 for never */
     int64_t retry_at_ms;     /* wall clock of the next try while backing off */
-    unsigned failures;       /* in a row */
-    char error[512];         /* of the last failure, in the receiver's words; empty once it is well again */
+    unsigned failures;       /* consecutive */
+    char error[512];         /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
-    float durations[SENDER_DURATIONS]; /* seconds of requests not yet taken by sender_take_durations() */
+    float durations[SENDER_DURATIONS]; /* seconds of requests, until the owner resets n_durations */
     size_t n_durations;
 };
 
@@ -43,11 +43,11 @@ struct sender_stats {
 MUST_USE int sender_new(struct sender **ret, const struct sender_options *o);
 struct sender *sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender, sender_free)
-/* There may be something to send. */
+/* To be called when something was queued. */
 void sender_kick(struct sender *s);
-/* From now on a failure is the end of it: for a stop that flushes. Waits that are under way end at once. */
+/* For the flush of a stop: ends a wait and gives up at the first failure from now on. */
 void sender_hurry(struct sender *s);
-/* Nothing under way and nothing that waits; or hurried, and the receiver did not take it. */
+/* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
 struct sender_stats *sender_stats(struct sender *s);
 

@@ -1,4 +1,4 @@
-/* Owns the endpoints. Everything here is on the agent's loop but on_changed(). */
+/* Owns the endpoints. Everything runs on the agent's loop except rw_on_changed(). */
 #include "remotewrite/sink.h"
 
 #include "remotewrite/endpoint.h"
@@ -20,7 +20,7 @@ struct rw_sink {
     struct timer health;
 };
 
-static void publish(struct sink *sink, struct batch *b)
+static void rw_publish(struct sink *sink, struct batch *b)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
@@ -28,7 +28,7 @@ static void publish(struct sink *sink, struct batch *b)
         endpoint_publish(s->endpoints[i], b);
 }
 
-static void withdraw(struct sink *sink, const char *score_name, unix_ms at)
+static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
@@ -36,10 +36,10 @@ static void withdraw(struct sink *sink, const char *score_name, unix_ms at)
         endpoint_withdraw(s->endpoints[i], score_name, at);
 }
 
-static const struct sink_ops ops = {.name = "remote-write", .publish = publish, .withdraw = withdraw};
+static const struct sink_ops ops = {.name = "remote-write", .publish = rw_publish, .withdraw = rw_withdraw};
 
-/* Sender threads. Many changes become one visit of the loop. */
-static void on_changed(void *arg)
+/* Sender threads. Coalesces changes until the loop has seen them. */
+static void rw_on_changed(void *arg)
 {
     struct rw_sink *s = arg;
 
@@ -47,7 +47,7 @@ static void on_changed(void *arg)
         loop_post(agent_loop(s->agent), &s->post);
 }
 
-static void on_post(struct post *p)
+static void rw_on_post(struct post *p)
 {
     struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
 
@@ -55,8 +55,8 @@ static void on_post(struct post *p)
     agent_touch(s->agent);
 }
 
-static void set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
-                       const struct rw_endpoint_config *c)
+static void rw_set_gauges(struct metrics *m, const char *const *labels, const struct endpoint_state *st,
+                          const struct rw_endpoint_config *c)
 {
     int64_t newest =
         st->newest_in_ms > st->queue.newest_ever_ms ? st->newest_in_ms : st->queue.newest_ever_ms;
@@ -72,7 +72,7 @@ static void set_gauges(struct metrics *m, const char *const *labels, const struc
     metric_set(m, METRIC_RW_UP, labels, st->sender.failures == 0);
 }
 
-static void set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
+static void rw_set_counters(struct metrics *m, const char *const *labels, const struct endpoint_state *st)
 {
     const char *with_reason[3] = {NULL, labels[0], labels[1]};
 
@@ -90,8 +90,8 @@ static void set_counters(struct metrics *m, const char *const *labels, const str
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
 }
 
-static void set_status(struct endpoint_status *to, const struct endpoint_state *st,
-                       const struct rw_endpoint_config *c)
+static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,
+                          const struct rw_endpoint_config *c)
 {
     int64_t newest = st->newest_in_ms > st->queue.newest_ms ? st->newest_in_ms : st->queue.newest_ms;
     bool waits = st->queue.samples > 0;
@@ -119,8 +119,7 @@ static void set_status(struct endpoint_status *to, const struct endpoint_state *
     if (*st->sender.error)
         (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
     else if (st->queue.disk_error < 0)
-        (void)snprintf(to->error, sizeof(to->error),
-                       "the spool cannot be written, samples are in memory only: %s",
+        (void)snprintf(to->error, sizeof(to->error), "cannot write the spool, keeping samples in memory: %s",
                        strerror(-st->queue.disk_error));
 }
 
@@ -133,9 +132,9 @@ void rw_sink_refresh(struct rw_sink *s)
         struct endpoint_state st;
 
         endpoint_state(s->endpoints[i], &st);
-        set_gauges(m, LV(c->name, c->url_shown), &st, c);
-        set_counters(m, LV(c->name, c->url_shown), &st);
-        set_status(&s->list[i], &st, c);
+        rw_set_gauges(m, LV(c->name, c->url_shown), &st, c);
+        rw_set_counters(m, LV(c->name, c->url_shown), &st);
+        rw_set_status(&s->list[i], &st, c);
     }
 }
 
@@ -146,7 +145,7 @@ const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n
     return s->list;
 }
 
-static void sink_send_metrics(struct timer *t)
+static void rw_send_metrics(struct timer *t)
 {
     struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
     struct loop *loop = agent_loop(s->agent);
@@ -167,8 +166,8 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
         return -ENOMEM;
     s->sink.ops = &ops;
     s->agent = a;
-    s->post.fn = on_post;
-    s->health.fn = sink_send_metrics;
+    s->post.fn = rw_on_post;
+    s->health.fn = rw_send_metrics;
     r = agent_add_sink(a, &s->sink);
     if (r == 0)
         r = loop_timer_set(agent_loop(a), &s->health, mono_add(loop_now(agent_loop(a)), HEALTH_MS));
@@ -180,8 +179,8 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     return 0;
 }
 
-/* All that are in `stop` at once, so that the slowest alone decides how long it takes. */
-static void stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
+/* Stops the endpoints in parallel. */
+static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
 {
     for (size_t i = 0; i < n; i++)
         if (stop[i])
@@ -199,13 +198,13 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
     if (!s)
         return NULL;
     loop_timer_clear(agent_loop(s->agent), &s->health);
-    stop_endpoints(s, s->endpoints, s->n, flush_ms);
+    rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
     free(s);
     return NULL;
 }
 
-/* The running endpoint of this name. */
-static struct endpoint **find(struct rw_sink *s, const char *name)
+/* The running endpoint with this name, or NULL. */
+static struct endpoint **rw_find(struct rw_sink *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->endpoints[i] && strcmp(endpoint_config(s->endpoints[i])->name, name) == 0)
@@ -213,7 +212,7 @@ static struct endpoint **find(struct rw_sink *s, const char *name)
     return NULL;
 }
 
-static const struct rw_endpoint_config *wanted(const struct rw_config *c, const char *name)
+static const struct rw_endpoint_config *rw_config_find(const struct rw_config *c, const char *name)
 {
     for (size_t i = 0; c && i < c->n; i++)
         if (strcmp(c->list[i]->name, name) == 0)
@@ -221,20 +220,22 @@ static const struct rw_endpoint_config *wanted(const struct rw_config *c, const 
     return NULL;
 }
 
-/* Takes out of the list what is not wanted any more (ending its series) or wanted otherwise (markers too: labels may differ). */
-static void stop_changed(struct rw_sink *s, const struct rw_config *c)
+/* Stops endpoints that were removed or changed. Changed ones send stale markers too: their labels may
+ * differ. */
+static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
 {
     struct endpoint *stop[RW_MAX_ENDPOINTS] = {0};
 
     for (size_t i = 0; i < s->n; i++) {
-        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]), *now = wanted(c, was->name);
+        const struct rw_endpoint_config *was = endpoint_config(s->endpoints[i]),
+                                        *now = rw_config_find(c, was->name);
 
         if (now && now->fingerprint == was->fingerprint)
             continue;
         log_info(now ? "endpoint changed" : "endpoint removed", L_STR("remote_name", was->name));
         stop[i] = TAKE_PTR(s->endpoints[i]);
     }
-    stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
+    rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
 }
 
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
@@ -242,11 +243,11 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
     struct endpoint *list[RW_MAX_ENDPOINTS];
     size_t n = 0;
 
-    stop_changed(s, c);
+    rw_stop_changed(s, c);
     for (size_t i = 0; c && i < c->n; i++) {
         struct endpoint_options o = {
-            .config = c->list[i], .storage_path = storage_path, .changed = on_changed, .arg = s};
-        struct endpoint **running = find(s, c->list[i]->name);
+            .config = c->list[i], .storage_path = storage_path, .changed = rw_on_changed, .arg = s};
+        struct endpoint **running = rw_find(s, c->list[i]->name);
         int r = 0;
 
         if (running)
@@ -254,7 +255,7 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
         else
             r = endpoint_new(&list[n], &o);
         if (r < 0)
-            log_error("endpoint not started", L_STR("remote_name", c->list[i]->name), L_ERR(r));
+            log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
         n += r == 0;
     }
     memcpy(s->endpoints, list, n * sizeof(list[0]));

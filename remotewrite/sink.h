@@ -1,4 +1,4 @@
-/* Remote write as a sink of the agent: all endpoints of the configuration. Belongs to the agent's loop. */
+/* Remote write as a sink of the agent: the endpoints of the configuration. Agent's loop only. */
 #ifndef DS_REMOTEWRITE_SINK_H
 #define DS_REMOTEWRITE_SINK_H
 
@@ -7,13 +7,13 @@
 
 struct rw_sink;
 
-/* Adds itself to the agent, and is to be freed before it, once the agent's loop runs no more. -ENOMEM, -ENOSPC. */
+/* Adds itself to the agent; free it before the agent, after the agent's loop has ended. -ENOMEM, -ENOSPC. */
 MUST_USE int rw_sink_new(struct rw_sink **ret, struct agent *a);
-/* Stops every endpoint at once, and waits: stale markers, and what can be sent within flush_ms; the rest stays in the
- * spool. Then frees. Takes NULL, returns NULL. */
+/* Stops all endpoints in parallel and frees: each sends stale markers and what it can within flush_ms; the
+ * rest stays in the spool. Accepts NULL, returns NULL. */
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms);
-/* Takes a configuration over: endpoints are known by name; those that have not changed go on, the others stop and start
- * anew with their spool. c may be NULL: none. */
+/* Applies a configuration, NULL for no endpoints. Endpoints are matched by name: unchanged ones continue,
+ * changed ones restart with their spool. */
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path);
 /* Brings the endpoints' metrics up to date. */
 void rw_sink_refresh(struct rw_sink *s);

@@ -1,4 +1,4 @@
-/* Owns the folder's files and the descriptors on them. */
+/* Owns the files of the folder and their descriptors. */
 #include "remotewrite/spool.h"
 
 #include "remotewrite/spool_internal.h"
@@ -17,8 +17,8 @@ static void segment_name(char out[32], uint64_t number)
     (void)snprintf(out, 32, "%012" PRIu64 ".seg", number);
 }
 
-/* Makes the folders of the path that are not there. */
-static int make_folders(const char *dir)
+/* Creates the missing folders of the path. */
+static int spool_make_folders(const char *dir)
 {
     CLEANUP(cleanup_free) char *path = strdup(dir);
 
@@ -51,7 +51,7 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     s->dir = strdup(dir);
     if (!s->dir)
         return -ENOMEM;
-    r = make_folders(dir);
+    r = spool_make_folders(dir);
     if (r < 0)
         return r;
     s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -86,11 +86,6 @@ struct spool *spool_free(struct spool *s)
     return NULL;
 }
 
-const char *spool_dir(const struct spool *s)
-{
-    return s->dir;
-}
-
 uint64_t spool_bytes(const struct spool *s)
 {
     return s->bytes;
@@ -101,14 +96,14 @@ struct spool_segment *spool_oldest(const struct spool *s)
     return s->oldest;
 }
 
-static void close_current(struct spool *s)
+static void spool_close_current(struct spool *s)
 {
     cleanup_close(&s->fd);
     s->fd = -1;
     s->current = NULL;
 }
 
-static void remove_segment(struct spool *s, struct spool_segment *segment)
+static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
 {
     struct spool_segment **at = &s->oldest;
     char name[32];
@@ -119,7 +114,7 @@ static void remove_segment(struct spool *s, struct spool_segment *segment)
     if (s->newest_next == &segment->next)
         s->newest_next = at;
     if (s->current == segment)
-        close_current(s);
+        spool_close_current(s);
     segment_name(name, segment->number);
     (void)unlinkat(s->dir_fd, name, 0);
     s->bytes -= segment->size;
@@ -142,7 +137,7 @@ struct spool_segment *spool_add_segment(struct spool *s, uint64_t number)
     return segment;
 }
 
-static int begin_segment(struct spool *s)
+static int spool_begin_segment(struct spool *s)
 {
     CLEANUP(cleanup_close) int fd = -1;
     struct spool_segment *segment;
@@ -170,17 +165,17 @@ static int begin_segment(struct spool *s)
     return 0;
 }
 
-/* Closes the current segment when the next record would make it too large. What it holds must be on disk before, since
- * spool_sync() looks only at the current one. */
-static int rotate(struct spool *s, size_t need)
+/* Closes the current segment if the next record would make it too large; synced, because spool_sync() only
+ * syncs the current one. */
+static int spool_rotate(struct spool *s, size_t need)
 {
     if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + need > s->segment_bytes) {
         if (s->dirty && fdatasync(s->fd) < 0)
             s->sync_failed = true;
-        close_current(s);
+        spool_close_current(s);
         spool_drop_empty(s);
     }
-    return s->current ? 0 : begin_segment(s);
+    return s->current ? 0 : spool_begin_segment(s);
 }
 
 int spool_append(struct spool *s, const struct record_head *h, struct str payload, struct spool_place *ret)
@@ -192,20 +187,20 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
         {(void *)(uintptr_t)h->lane.p, h->lane.n},
         {(void *)(uintptr_t)payload.p, payload.n},
     };
-    ssize_t wrote;
-    int r = rotate(s, total);
+    ssize_t written;
+    int r = spool_rotate(s, total);
 
     if (r < 0)
         return r;
     if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
         return -EFBIG;
     record_head_put(head, h, payload);
-    wrote = pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size);
-    if (wrote != (ssize_t)total) {
-        r = wrote < 0 ? -errno : -ENOSPC;
-        /* Half a record would hide what follows it from nobody, but costs a search at the next start. */
+    written = pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size);
+    if (written != (ssize_t)total) {
+        r = written < 0 ? -errno : -ENOSPC;
+        /* Half a record is harmless, but costs a search at the next start. */
         if (ftruncate(s->fd, s->current->size) < 0)
-            close_current(s);
+            spool_close_current(s);
         return r;
     }
     *ret = (struct spool_place){.segment = s->current,
@@ -228,9 +223,9 @@ int spool_sync(struct spool *s)
     if (s->folder_dirty && fsync(s->dir_fd) < 0)
         r = -errno;
     s->dirty = s->folder_dirty = s->sync_failed = false;
-    /* After a failed sync the kernel may forget what was not written: such a file is not to be trusted further. */
+    /* After a failed sync the kernel may have discarded dirty pages: do not append to this file. */
     if (r < 0)
-        close_current(s);
+        spool_close_current(s);
     return r;
 }
 
@@ -266,7 +261,7 @@ void spool_forget(struct spool *s, struct spool_place at)
     if (!segment || --segment->live > 0)
         return;
     if (segment != s->current || segment->size > s->segment_bytes / 4)
-        remove_segment(s, segment);
+        spool_remove_segment(s, segment);
 }
 
 void spool_drop_empty(struct spool *s)
@@ -276,7 +271,7 @@ void spool_drop_empty(struct spool *s)
     for (struct spool_segment *segment = s->oldest; segment; segment = next) {
         next = segment->next;
         if (segment->live == 0 && segment != s->current)
-            remove_segment(s, segment);
+            spool_remove_segment(s, segment);
     }
 }
 
@@ -284,7 +279,7 @@ bool spool_shrink(struct spool *s)
 {
     if (!s->current || s->current->live || s->current->size <= SEGMENT_HEAD)
         return false;
-    remove_segment(s, s->current);
+    spool_remove_segment(s, s->current);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Reading a spool back after a start, and the small files beside its segments. */
+/* Recovering a spool at start, and the small files beside its segments. */
 #include "remotewrite/spool_internal.h"
 
 #include "exporter/base/file.h"
@@ -10,14 +10,14 @@
 
 enum { SEGMENT_FILE_MAX = 256 << 20, PATH_BYTES = 4352 };
 
-struct numbers {
+struct segment_numbers {
     uint64_t *list;
     size_t n, cap;
 };
 
-static int note_number(void *arg, const char *name)
+static int numbers_add(void *arg, const char *name)
 {
-    struct numbers *all = arg;
+    struct segment_numbers *all = arg;
     uint64_t number;
     int end = 0;
 
@@ -34,21 +34,21 @@ static int note_number(void *arg, const char *name)
     return 0;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
     return (x > y) - (x < y);
 }
 
-struct recovery {
+struct spool_recovery {
     struct spool *spool;
     int (*on_record)(void *arg, const struct record_head *h, struct spool_place at);
     void *arg;
     struct spool_found *found;
 };
 
-static int recover_records(struct recovery *v, struct spool_segment *segment, struct str bytes)
+static int recover_records(struct spool_recovery *v, struct spool_segment *segment, struct str bytes)
 {
     struct segment_reader reader;
     struct segment_item item;
@@ -73,7 +73,7 @@ static int recover_records(struct recovery *v, struct spool_segment *segment, st
     return r < 0 ? r : 0;
 }
 
-static int recover_segment(struct recovery *v, uint64_t number)
+static int recover_segment(struct spool_recovery *v, uint64_t number)
 {
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
     struct spool_segment *segment;
@@ -100,13 +100,13 @@ int spool_recover(struct spool *s,
                   int (*on_record)(void *arg, const struct record_head *h, struct spool_place at), void *arg,
                   struct spool_found *ret)
 {
-    struct recovery v = {.spool = s, .on_record = on_record, .arg = arg, .found = ret};
-    struct numbers all = {0};
-    int r = spool_each_file(s, "", note_number, &all);
+    struct spool_recovery v = {.spool = s, .on_record = on_record, .arg = arg, .found = ret};
+    struct segment_numbers all = {0};
+    int r = spool_each_file(s, "", numbers_add, &all);
 
     *ret = (struct spool_found){0};
     if (r == 0 && all.n)
-        qsort(all.list, all.n, sizeof(all.list[0]), by_number);
+        qsort(all.list, all.n, sizeof(all.list[0]), compare_numbers);
     for (size_t i = 0; i < all.n && r == 0; i++)
         r = recover_segment(&v, all.list[i]);
     free(all.list);
@@ -114,7 +114,7 @@ int spool_recover(struct spool *s,
     return r;
 }
 
-static int write_all(int fd, struct str bytes)
+static int spool_write_all(int fd, struct str bytes)
 {
     while (bytes.n) {
         ssize_t n = write(fd, bytes.p, bytes.n);
@@ -138,7 +138,7 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes)
     fd = openat(s->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    r = write_all(fd, bytes);
+    r = spool_write_all(fd, bytes);
     if (r == 0 && (fdatasync(fd) < 0 || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
         r = -errno;
     if (r == 0)

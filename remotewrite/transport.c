@@ -1,4 +1,4 @@
-/* Requests over HTTP: the headers of each form, credentials, and what is kept of an answer. */
+/* Requests over HTTP: headers of each format, credentials, and the response. */
 #include "remotewrite/transport.h"
 
 #include "exporter/base/file.h"
@@ -15,11 +15,11 @@ struct http_transport {
     struct http *http;
     const struct rw_endpoint_config *config;
     struct http_tls tls;
-    char *url, *connect_to, *host; /* as tls_config.server_name wants them; NULL: nothing special */
+    char *url, *connect_to, *host; /* for tls_config.server_name; else NULL */
     struct http_call *call;
     transport_done_fn done;
     void *arg;
-    struct transport_answer answer; /* noted so far */
+    struct transport_answer answer;
 };
 
 static const struct {
@@ -33,11 +33,11 @@ static const struct {
                     {"Content-Encoding: snappy", "X-Prometheus-Remote-Write-Version: 2.0.0"}},
 };
 
-/* One request's own headers, and the secrets in them; wiped when it has been handed over. */
+/* The headers and secrets of one request; wiped once libcurl has its copy. */
 struct request_headers {
     const char *list[RW_MAX_HEADERS + OWN_HEADERS];
     size_t n;
-    struct buf text;     /* lines of the configuration, terminated */
+    struct buf text;     /* header lines, each terminated */
     struct buf password; /* terminated */
 };
 
@@ -47,7 +47,8 @@ static void request_headers_done(struct request_headers *h)
     secret_done(&h->password);
 }
 
-/* Appends a secret from the configuration or from its file, read anew each time so that a changed one takes effect. */
+/* Appends a secret from the configuration, or from its file, which is read for each request: it may be
+ * rotated. */
 static int put_secret(const char *value, const char *file, struct buf *into, char why[256])
 {
     size_t mark = into->n;
@@ -64,8 +65,7 @@ static int put_secret(const char *value, const char *file, struct buf *into, cha
     secret = str_trim((struct str){into->p + mark, into->n - mark});
     for (size_t i = 0; i < secret.n; i++)
         if ((unsigned char)secret.p[i] < 0x20 || secret.p[i] == 0x7f) {
-            (void)snprintf(why, 256, "credentials file %.150s has characters that a header may not hold",
-                           file);
+            (void)snprintf(why, 256, "credentials file %.150s contains control characters", file);
             return -EINVAL;
         }
     memmove(into->p + mark, secret.p, secret.n);
@@ -119,14 +119,14 @@ void transport_note_header(struct transport_answer *a, struct str name)
         a->written = true;
 }
 
-static void on_header(void *arg, struct str name, struct str value)
+static void transport_on_header(void *arg, struct str name, struct str value)
 {
     (void)value;
     transport_note_header(&((struct http_transport *)arg)->answer, name);
 }
 
-/* At its end of the text: a character as it is, or a space for what is none that can be shown. */
-static size_t put_char(char *to, struct str s, size_t n)
+/* Copies a character of n bytes; a space replaces control characters and invalid bytes (n = 0). */
+static size_t put_printable(char *to, struct str s, size_t n)
 {
     bool shown = n > 1 || (n == 1 && (unsigned char)*s.p >= 0x20 && *s.p != 0x7f);
 
@@ -153,13 +153,13 @@ void transport_note_body(struct transport_answer *a, struct str body)
 
         if (at + step >= sizeof(a->text))
             break;
-        at += put_char(a->text + at, body, n);
+        at += put_printable(a->text + at, body, n);
         body = (struct str){body.p + step, body.n - step};
     }
     a->text[at] = '\0';
 }
 
-static void on_answer(void *arg, struct http_answer *a)
+static void transport_on_answer(void *arg, struct http_answer *a)
 {
     struct http_transport *t = arg;
     struct transport_answer *answer = &t->answer;
@@ -176,8 +176,8 @@ static void on_answer(void *arg, struct http_answer *a)
     t->done(t->arg, answer);
 }
 
-static int start(struct transport *transport, enum rw_form form, struct str body, transport_done_fn done,
-                 void *arg, char why[256])
+static int transport_start(struct transport *transport, enum rw_form form, struct str body,
+                           transport_done_fn done, void *arg, char why[256])
 {
     struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
     const struct rw_endpoint_config *c = t->config;
@@ -197,7 +197,7 @@ static int start(struct transport *transport, enum rw_form form, struct str body
         .connect_to = t->connect_to,
         .no_redirects = true,
         .cut_answer = true,
-        .on_header = on_header,
+        .on_header = transport_on_header,
     };
     int r = make_headers(t, form, &h, why);
 
@@ -207,26 +207,26 @@ static int start(struct transport *transport, enum rw_form form, struct str body
         t->done = done;
         t->arg = arg;
         t->answer = (struct transport_answer){0};
-        r = http_start(&t->call, t->http, &rq, on_answer, t);
+        r = http_start(&t->call, t->http, &rq, transport_on_answer, t);
     }
     if (r < 0 && !*why)
-        (void)snprintf(why, 256, "%s", r == -ENOMEM ? "out of memory" : "the request cannot be made");
+        (void)snprintf(why, 256, "%s", r == -ENOMEM ? "out of memory" : "cannot start the request");
     return r;
 }
 
-static void cancel(struct transport *transport)
+static void transport_cancel(struct transport *transport)
 {
     struct http_transport *t = CONTAINER_OF(transport, struct http_transport, transport);
 
     t->call = http_cancel(t->call);
 }
 
-struct parts {
+struct url_parts {
     CURLU *u;
     char *host, *port, *url;
 };
 
-static void parts_done(struct parts *p)
+static void url_parts_done(struct url_parts *p)
 {
     curl_free(p->host);
     curl_free(p->port);
@@ -234,11 +234,11 @@ static void parts_done(struct parts *p)
     curl_url_cleanup(p->u);
 }
 
-/* The handshake names, and verifies, another host than the one that is connected to: for curl, the URL's host is the name,
- * and the real one only the place to go. */
-static int use_server_name(struct http_transport *t)
+/* tls_config.server_name: libcurl takes the name to verify from the URL, so the URL gets that name, and
+ * CURLOPT_CONNECT_TO the real host. */
+static int transport_set_server_name(struct http_transport *t)
 {
-    CLEANUP(parts_done) struct parts p = {.u = curl_url()};
+    CLEANUP(url_parts_done) struct url_parts p = {.u = curl_url()};
     const char *name = t->config->server_name;
 
     if (!p.u || curl_url_set(p.u, CURLUPART_URL, t->config->url, 0) != CURLUE_OK ||
@@ -262,14 +262,14 @@ int transport_http_new(struct transport **ret, struct http *http, const struct r
 
     if (!t)
         return -ENOMEM;
-    t->transport = (struct transport){.start = start, .cancel = cancel};
+    t->transport = (struct transport){.start = transport_start, .cancel = transport_cancel};
     t->http = http;
     t->config = c;
     t->tls = (struct http_tls){.ca_file = c->ca_file,
                                .cert_file = c->cert_file,
                                .key_file = c->key_file,
                                .insecure = c->insecure_skip_verify};
-    if (c->server_name && use_server_name(t) < 0)
+    if (c->server_name && transport_set_server_name(t) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(made);
     return 0;

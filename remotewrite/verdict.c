@@ -2,20 +2,13 @@
 
 #include "exporter/base/def.h"
 
-WORD_TABLE(verdict_word, enum rw_verdict, VERDICTS,
-           {[VERDICT_SENT] = "sent",
-            [VERDICT_RETRY] = "retry",
-            [VERDICT_HALVE] = "halve",
-            [VERDICT_DROP] = "drop",
-            [VERDICT_STEP_DOWN] = "step_down"});
-
-/* The first line that fits counts. */
+/* The first matching line applies. */
 static const struct {
     long from, to;
     enum rw_verdict verdict;
 } table[] = {
     {200, 299, VERDICT_SENT},
-    /* A redirect that was not followed is a mistake in the URL, which someone will mend: the samples wait for it. */
+    /* A redirect is a mistake in the configured URL: keep the samples until it is fixed. */
     {300, 399, VERDICT_RETRY},
     {415, 415, VERDICT_STEP_DOWN},
     {429, 429, VERDICT_RETRY},

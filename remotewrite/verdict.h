@@ -1,4 +1,4 @@
-/* What to do after an answer, or after none: one table. */
+/* What to do with a request, by its response: one table. */
 #ifndef DS_REMOTEWRITE_VERDICT_H
 #define DS_REMOTEWRITE_VERDICT_H
 
@@ -6,16 +6,13 @@
 
 enum rw_verdict {
     VERDICT_SENT,
-    VERDICT_RETRY,     /* the same bytes again, later */
-    VERDICT_HALVE,     /* something in it is refused: find out what */
-    VERDICT_DROP,      /* never again */
-    VERDICT_STEP_DOWN, /* the form is not understood: the same samples in a simpler one */
-    VERDICTS
+    VERDICT_RETRY,     /* send the same bytes again later */
+    VERDICT_HALVE,     /* some of the samples are rejected: find out which */
+    VERDICT_DROP,      /* never send again */
+    VERDICT_STEP_DOWN, /* the format is not supported: send the samples in a simpler one */
 };
 
-/* "sent", "retry", "halve", "drop", "step_down". */
-const char *verdict_word(enum rw_verdict v);
-/* status counts only when error is HTTP_OK. */
+/* status is ignored unless error is HTTP_OK. */
 enum rw_verdict verdict_of(enum http_error error, long status);
 
 #endif

@@ -1,7 +1,7 @@
 /* Turns the results of a round into a batch.
  *
- * Most rounds return the series of the previous round. Each result is looked up in the last set, by its spelling and then
- * by its name; batch_seal() reuses that set if no series came or went. */
+ * Most rounds return the series of the previous round. Each result is looked up in the last set, by its
+ * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/metric/batch_builder.h"
 
 #include "exporter/base/escape.h"

@@ -21,8 +21,9 @@ static size_t kept_bytes(const struct batch_builder *b)
     return bytes;
 }
 
-/* Merges the series of the last set that were seen again, which are in order, with the fresh ones, which it sorts, into a
- * new set with its values and order. moved[] maps the place of each until now to its place in the new set. */
+/* Merges the series of the last set that were seen again, which are in order, with the fresh ones, which
+ * it sorts, into a new set with its values and order. moved[] maps the place of each until now to its
+ * place in the new set. */
 static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
 {
     size_t n = b->n_seen + b->n_fresh, old_n = batch_last_count(b);

@@ -66,7 +66,8 @@ struct metric_sample {
 int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metric_sample *s), void *arg);
 /* A registry with the same values. -ENOMEM. */
 MUST_USE int metrics_copy(struct metrics **ret, const struct metrics *m);
-/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -ENOMEM, -EFBIG. */
+/* Appends every sample as text 0.0.4 or OpenMetrics 1.0, with TYPE and HELP of its family. -ENOMEM,
+ * -EFBIG. */
 MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into);
 
 /* Sets the process_* metrics from /proc/self. */

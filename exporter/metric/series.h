@@ -1,9 +1,9 @@
 /* Series and batches: what a round produces and what sinks consume.
  *
- * A series has an exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`, escaped for the text formats, and its
- * label values unescaped. A set of series is sorted by name, immutable and shared. As long as a scorer returns the same
- * series, each round only adds values, and a sink can reuse what it derived from the set (rendered text, encoded
- * labels). */
+ * A series has an exposition name, `dynamic_score{ds_app="...",...,ds_score_name="..."}`, escaped for the
+ * text formats, and its label values unescaped. A set of series is sorted by name, immutable and shared.
+ * As long as a scorer returns the same series, each round only adds values, and a sink can reuse what it
+ * derived from the set (rendered text, encoded labels). */
 #ifndef DS_METRIC_SERIES_H
 #define DS_METRIC_SERIES_H
 
@@ -32,7 +32,8 @@ enum ds_label {
 
 /* "ds_app", ... */
 extern const struct str ds_label_names[DS_LABELS];
-/* The label of a result's metric that each is copied from: "app", ...; empty for ds_cluster and ds_score_name. */
+/* The label of a result's metric that each is copied from: "app", ...; empty for ds_cluster and
+ * ds_score_name. */
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
@@ -90,14 +91,16 @@ MUST_USE int batch_begin(struct batch_builder *b);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);
-/* Most answers spell the same labels in the same order as the previous one. If text starts with the spelling expected
- * next, returns its length: batch_add_spelled() then adds to that series without reading the labels again. Else 0. */
+/* Most answers spell the same labels in the same order as the previous one. If text starts with the
+ * spelling expected next, returns its length: batch_add_spelled() then adds to that series without reading
+ * the labels again. Else 0. */
 size_t batch_spelled(const struct batch_builder *b, struct str text);
 /* Only after a match of batch_spelled(). Otherwise like batch_add(). */
 MUST_USE int batch_add_spelled(struct batch_builder *b, double value);
 /* The length that the caller truncates label values to. A change invalidates the remembered spellings. */
 void batch_builder_set_label_max(struct batch_builder *b, size_t label_max);
-/* Ends the batch. *ret_duplicates (may be NULL) is the number of results that replaced an earlier one. -ENOMEM. */
+/* Ends the batch. *ret_duplicates (may be NULL) is the number of results that replaced an earlier one.
+ * -ENOMEM. */
 MUST_USE int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates);
 /* Discards an unfinished batch; the next one is not affected. */
 void batch_abandon(struct batch_builder *b);

@@ -1,9 +1,10 @@
 /* Inside of the metric layer: how the last answer spelled its results' labels.
  *
- * Answers mostly name the same series in the same order and in the same bytes as the answer before. For each result the place of its
- * series is kept with the length and a keyed hash of the bytes that its labels were read from. Where the next answer has
- * those bytes again where they are expected, they are not read, checked and rendered once more. A false match needs
- * 64 bits to agree by chance, at the one place where it would be looked for. */
+ * Answers mostly name the same series in the same order and in the same bytes as the answer before. For
+ * each result the place of its series is kept with the length and a keyed hash of the bytes that its
+ * labels were read from. Where the next answer has those bytes again where they are expected, they are not
+ * read, checked and rendered once more. A false match needs 64 bits to agree by chance, at the one place
+ * where it would be looked for. */
 #ifndef DS_METRIC_SPELLINGS_H
 #define DS_METRIC_SPELLINGS_H
 
@@ -29,9 +30,11 @@ size_t spellings_match(const struct spellings *s, struct str text);
 MUST_USE int spellings_take(struct spellings *s, size_t *ret);
 /* Notes the spelling of a result that was read in full. -ENOMEM. */
 MUST_USE int spellings_note(struct spellings *s, struct str text, size_t place);
-/* A result of a known place (of n_places in all) came unexpected: what followed it the last time is expected next. -ENOMEM. */
+/* A result of a known place (of n_places in all) came unexpected: what followed it the last time is
+ * expected next. -ENOMEM. */
 MUST_USE int spellings_follow(struct spellings *s, size_t place, size_t n_places);
-/* The answer was read to its end: the next one will be compared with it. `moved` (NULL: they stay) has the new place of each. */
+/* The answer was read to its end: the next one will be compared with it. `moved` (NULL: they stay) has the
+ * new place of each. */
 void spellings_keep(struct spellings *s, const uint32_t *moved);
 /* The answer is given up: the one before stays. */
 void spellings_drop(struct spellings *s);
