@@ -1,5 +1,6 @@
 #include "remotewrite/active.h"
 
+#include "exporter/base/buf.h"
 #include "remotewrite/bytes.h"
 #include "remotewrite/crc32c.h"
 

@@ -1,8 +1,11 @@
 /* Reading `remoteWrite`. */
 #include "remotewrite/config.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/http.h"
+#include "exporter/base/problems.h"
 #include "remotewrite/config_read.h"
 
 #include <errno.h>

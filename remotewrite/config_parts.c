@@ -1,4 +1,8 @@
 /* Reading the parts of an endpoint: credentials and TLS, queue, external labels. */
+#include "remotewrite/config.h"
+
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "remotewrite/config_read.h"
 
 #include <curl/curl.h>

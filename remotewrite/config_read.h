@@ -2,6 +2,8 @@
 #ifndef DS_REMOTEWRITE_CONFIG_READ_H
 #define DS_REMOTEWRITE_CONFIG_READ_H
 
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "remotewrite/config.h"
 
 /* A failed allocation is remembered, so that callers need not check each field. */

@@ -1,8 +1,14 @@
 /* Owns the thread. What the agent's loop calls is here, what the thread runs in endpoint_thread.c. */
 #include "remotewrite/endpoint.h"
 
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
+#include "remotewrite/config.h"
 #include "remotewrite/endpoint_internal.h"
+#include "remotewrite/transport.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,11 @@
 #ifndef DS_REMOTEWRITE_ENDPOINT_H
 #define DS_REMOTEWRITE_ENDPOINT_H
 
+#include "exporter/base/clock.h"
 #include "remotewrite/intake.h"
+#include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/spool.h"
 
 struct endpoint;
 

@@ -2,9 +2,15 @@
 #ifndef DS_REMOTEWRITE_ENDPOINT_INTERNAL_H
 #define DS_REMOTEWRITE_ENDPOINT_INTERNAL_H
 
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "remotewrite/endpoint.h"
+#include "remotewrite/intake.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/sender.h"
+#include "remotewrite/spool.h"
+#include "remotewrite/transport.h"
 
 #include <pthread.h>
 

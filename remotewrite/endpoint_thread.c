@@ -1,6 +1,11 @@
 /* The thread of an endpoint: takes items from the inbox into the queue and runs the sender. */
 #include "remotewrite/endpoint_internal.h"
 
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/spool.h"
+
 #include <errno.h>
 
 enum {

@@ -1,8 +1,11 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
+#include "exporter/base/log.h"
+#include "exporter/metric/series.h"
 #include "remotewrite/active.h"
 #include "remotewrite/intake_internal.h"
+#include "remotewrite/segment.h"
 
 #include <errno.h>
 

@@ -4,6 +4,7 @@
 #define DS_REMOTEWRITE_INTAKE_H
 
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 

@@ -2,6 +2,7 @@
 #ifndef DS_REMOTEWRITE_INTAKE_INTERNAL_H
 #define DS_REMOTEWRITE_INTAKE_INTERNAL_H
 
+#include "exporter/metric/series_set.h"
 #include "remotewrite/frame.h"
 #include "remotewrite/intake.h"
 

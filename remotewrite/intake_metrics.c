@@ -1,6 +1,8 @@
 /* The labels and values of the program's own metrics. */
 #include "remotewrite/intake_internal.h"
 
+#include "exporter/base/buf.h"
+
 #include <errno.h>
 
 enum { METRICS_LABELS_MAX = 64 << 20 };

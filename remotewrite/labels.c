@@ -1,7 +1,9 @@
 #include "remotewrite/labels.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "remotewrite/bytes.h"
+#include "remotewrite/relabel.h"
 #include "remotewrite/relabel_regex.h"
 
 #include <errno.h>

@@ -5,8 +5,10 @@
 #ifndef DS_REMOTEWRITE_LABELS_H
 #define DS_REMOTEWRITE_LABELS_H
 
+#include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/config.h"
+#include "remotewrite/relabel.h"
 
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {

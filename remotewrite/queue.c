@@ -1,6 +1,9 @@
 /* Owns the lanes and the records in them. */
 #include "remotewrite/queue_internal.h"
 
+#include "exporter/base/buf.h"
+#include "remotewrite/segment.h"
+
 #include <errno.h>
 
 enum { FRESH_PICKS = 3, MEMORY_ONLY_MAX = 64 << 20 };

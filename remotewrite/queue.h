@@ -7,6 +7,7 @@
 #define DS_REMOTEWRITE_QUEUE_H
 
 #include "remotewrite/config.h"
+#include "remotewrite/segment.h"
 #include "remotewrite/spool.h"
 
 struct queue;

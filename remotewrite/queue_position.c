@@ -1,6 +1,7 @@
 /* Read positions in the spool: recovering what is still to be sent, and storing what was sent. */
 #include "remotewrite/queue_internal.h"
 
+#include "exporter/base/buf.h"
 #include "remotewrite/position.h"
 
 #include <errno.h>

@@ -7,9 +7,10 @@
 #ifndef DS_REMOTEWRITE_SEGMENT_H
 #define DS_REMOTEWRITE_SEGMENT_H
 
-#include "exporter/base/buf.h"
+#include "exporter/base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum record_kind { RECORD_SAMPLES = 1, RECORD_MARKERS = 2 };
 

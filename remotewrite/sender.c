@@ -2,8 +2,14 @@
 #include "remotewrite/sender_internal.h"
 
 #include "exporter/base/backoff.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/body.h"
+#include "remotewrite/config.h"
+#include "remotewrite/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>

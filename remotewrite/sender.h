@@ -3,9 +3,9 @@
 #ifndef DS_REMOTEWRITE_SENDER_H
 #define DS_REMOTEWRITE_SENDER_H
 
+#include "exporter/base/loop.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/transport.h"
-#include "remotewrite/verdict.h"
 
 struct sender;
 

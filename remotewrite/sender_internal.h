@@ -2,7 +2,13 @@
 #ifndef DS_REMOTEWRITE_SENDER_INTERNAL_H
 #define DS_REMOTEWRITE_SENDER_INTERNAL_H
 
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "remotewrite/config.h"
+#include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/transport.h"
 
 /* Series [from, to) of the current record. */
 struct piece {

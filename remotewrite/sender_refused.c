@@ -1,7 +1,12 @@
 /* What the receiver rejects: a wire format, or the content of a request. */
 #include "remotewrite/sender_internal.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "remotewrite/body.h"
+#include "remotewrite/config.h"
 
 /* From the preferred form down to the one that every receiver supports. */
 static const enum rw_form ladders[][RW_FORMS] = {

@@ -1,7 +1,14 @@
 /* Owns the endpoints. Everything runs on the agent's loop except rw_on_changed(). */
 #include "remotewrite/sink.h"
 
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/sink.h"
 #include "remotewrite/endpoint.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/sender.h"
 
 #include <errno.h>
 #include <stdatomic.h>

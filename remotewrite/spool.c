@@ -3,6 +3,8 @@
 
 #include "remotewrite/spool_internal.h"
 
+#include "exporter/base/buf.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #ifndef DS_REMOTEWRITE_SPOOL_H
 #define DS_REMOTEWRITE_SPOOL_H
 
+#include "exporter/base/buf.h"
 #include "remotewrite/segment.h"
 
 struct spool;

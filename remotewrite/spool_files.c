@@ -1,6 +1,7 @@
 /* Recovering a spool at start, and the small files beside its segments. */
 #include "remotewrite/spool_internal.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #ifndef DS_PLACEMENT_FORMAT_H
 #define DS_PLACEMENT_FORMAT_H
 
+#include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 
 /* A format split into literal texts and placeholders. */

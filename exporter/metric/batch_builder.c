@@ -4,7 +4,9 @@
  * spelling and then by its name; batch_seal() reuses that set if no series came or went. */
 #include "exporter/metric/batch_builder.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
+#include "exporter/metric/series.h"
 
 #include <errno.h>
 

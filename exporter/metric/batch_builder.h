@@ -2,6 +2,8 @@
 #ifndef DS_METRIC_BATCH_BUILDER_H
 #define DS_METRIC_BATCH_BUILDER_H
 
+#include "exporter/base/buf.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
 #include "exporter/metric/spellings.h"
 

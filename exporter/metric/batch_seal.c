@@ -1,5 +1,9 @@
 /* Sealing a batch: with the last set if the series are the same, else with a new one. */
+#include "exporter/base/clock.h"
 #include "exporter/metric/batch_builder.h"
+#include "exporter/metric/series.h"
+#include "exporter/metric/series_set.h"
+#include "exporter/metric/spellings.h"
 
 #include <errno.h>
 

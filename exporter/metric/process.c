@@ -1,4 +1,5 @@
 /* The process_* metrics, as client libraries of Prometheus name them, from /proc/self. */
+#include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/metric/metrics.h"
 

@@ -7,8 +7,9 @@
 #ifndef DS_METRIC_SERIES_H
 #define DS_METRIC_SERIES_H
 
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+#include "exporter/base/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>

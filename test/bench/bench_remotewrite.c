@@ -1,10 +1,15 @@
 /* Remote write's encoding of 100,000 series: the first time, in the steady state, and what the usual way costs: protobuf-c
  * packing and snappy, each round anew. Then what a receiver's other forms cost, and bytes a sample of each. */
+#include "exporter/base/clock.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
+#include "remotewrite/config.h"
 #include "remotewrite/crc32c.h"
 #include "remotewrite/frame.h"
+#include "remotewrite/labels.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
 

@@ -1,4 +1,8 @@
 /* The remoteWrite section: what is accepted can be used, what is refused is explained. */
+#include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/problems.h"
+#include "remotewrite/config.h"
 #include "remotewrite/labels.h"
 
 #include <assert.h>

@@ -1,6 +1,9 @@
 /* A spool's segment, and what its records hold: reading ends, goes forward only, and stays inside. */
+#include "exporter/base/buf.h"
 #include "remotewrite/active.h"
 #include "remotewrite/body.h"
+#include "remotewrite/config.h"
+#include "remotewrite/labels.h"
 #include "remotewrite/position.h"
 #include "remotewrite/segment.h"
 

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/metric/metrics.h"
 #include "test/oom.h"
 

@@ -1,3 +1,7 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/metric/batch_builder.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
 
 #include <errno.h>

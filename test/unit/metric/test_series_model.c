@@ -1,4 +1,7 @@
 /* Thousands of rounds against a model that keeps a plain list; many series; every allocation failing. */
+#include "exporter/base/clock.h"
+#include "exporter/metric/batch_builder.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
 #include "test/oom.h"
 

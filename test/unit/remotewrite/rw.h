@@ -2,6 +2,10 @@
 #ifndef DS_TEST_RW_H
 #define DS_TEST_RW_H
 
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "remote_v2.pb-c.h"
 #include "remotewrite/frame.h"
 #include "test/unit/remotewrite/rw.h"

@@ -1,4 +1,6 @@
 /* What is wrong is said with its place; the scenarios try many more. */
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "test/oom.h"
 #include "test/unit/remotewrite/rw.h"
 

@@ -1,5 +1,11 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/log.h"
+#include "exporter/metric/metrics.h"
 #include "remotewrite/active.h"
 #include "remotewrite/intake.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/segment.h"
+#include "remotewrite/spool.h"
 #include "test/oom.h"
 #include "test/unit/remotewrite/rw.h"
 

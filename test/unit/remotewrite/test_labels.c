@@ -1,5 +1,6 @@
+#include "exporter/base/buf.h"
 #include "remotewrite/labels.h"
-#include "test/oom.h"
+#include "remotewrite/relabel.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>

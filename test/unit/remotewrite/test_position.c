@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "remotewrite/position.h"
 
 #include <errno.h>

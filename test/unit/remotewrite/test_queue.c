@@ -1,4 +1,6 @@
 #include "remotewrite/queue.h"
+#include "remotewrite/segment.h"
+#include "remotewrite/spool.h"
 #include "test/oom.h"
 #include "test/unit/remotewrite/rw.h"
 

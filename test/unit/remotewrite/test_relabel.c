@@ -1,4 +1,5 @@
 /* Relabelling as Prometheus documents and tests it. */
+#include "exporter/base/buf.h"
 #include "remotewrite/relabel.h"
 
 #include "test/oom.h"

@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "remotewrite/relabel_regex.h"
 
 #include "test/oom.h"

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "remotewrite/segment.h"
 
 #include <setjmp.h>

@@ -1,7 +1,14 @@
 /* The sender against a receiver that is a function, on a clock that is moved by hand. */
-#include "remotewrite/frame.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "remotewrite/intake.h"
+#include "remotewrite/queue.h"
+#include "remotewrite/segment.h"
 #include "remotewrite/sender.h"
+#include "remotewrite/transport.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+#include "exporter/base/http.h"
 #include "remotewrite/verdict.h"
 
 #include <setjmp.h>
