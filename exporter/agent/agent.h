@@ -25,17 +25,18 @@ MUST_USE int agent_new(struct agent **ret, struct loop *loop, const struct agent
 struct agent *agent_free(struct agent *a);
 DEFINE_CLEANUP(struct agent, agent_free)
 
-/* Reads the file and applies it: unchanged scorers continue, changed ones restart, and scores of removed ones are
- * withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each. -EINVAL if the
- * file is invalid, -ENOMEM. */
+/* Reads the file and applies it: unchanged scorers continue, changed ones restart, and scores of removed ones
+ * are withdrawn. On failure nothing changes. Appends every problem to *ret_why (may be NULL), a line each.
+ * -EINVAL if the file is invalid, -ENOMEM. */
 MUST_USE int agent_reload(struct agent *a, struct buf *ret_why);
-/* Like agent_reload(), but with the summaries in `text`, in the form of the ConfigMap; `what` names their origin in
- * messages. From then on the file's own summaries are ignored. */
+/* Like agent_reload(), but with the summaries in `text`, in the form of the ConfigMap; `what` names their
+ * origin in messages. From then on the file's own summaries are ignored. */
 MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why);
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
-/* Starts the scorer's next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
+/* Starts the scorer's next round now if the last one was refused (missing token, HTTP 4xx): the cause may be
+ * gone. */
 void agent_wake(struct agent *a, const struct scorer *s);
 /* Something that the own metrics show has changed outside of the agent: renders them soon. */
 void agent_touch(struct agent *a);

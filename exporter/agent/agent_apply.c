@@ -80,7 +80,8 @@ static void stop_unclaimed(struct agent *a)
     }
 }
 
-/* Fills list, which the agent takes. A scorer that cannot be started for lack of memory is logged and left out. */
+/* Fills list, which the agent takes. A scorer that cannot be started for lack of memory is logged and left
+ * out. */
 static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
 {
     size_t n = 0;
@@ -233,8 +234,8 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     return finish_reload(a, r, &c, &p, ret_why);
 }
 
-/* Completes the summaries of `text` with the file and the flags. The file was valid at the start; if it no longer is,
- * nothing can change before it is corrected. */
+/* Completes the summaries of `text` with the file and the flags. The file was valid at the start; if it no
+ * longer is, nothing can change before it is corrected. */
 static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
 {
     CLEANUP(problems_done) struct problems of_file = {0};

@@ -177,8 +177,8 @@ static int read_object(struct config *c, const struct node *root, struct problem
                ?: read_sections(c, root, p);
 }
 
-/* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent, so they
- * are only warnings. */
+/* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent,
+ * so they are only warnings. */
 static int read_root(struct config *c, const struct node *root, struct problems *p)
 {
     int r = 0;

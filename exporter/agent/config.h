@@ -1,5 +1,5 @@
-/* The agent's configuration: a file in YAML or JSON, either an object or the bare list of summaries that the ConfigMap
- * holds. Flags override it. */
+/* The agent's configuration: a file in YAML or JSON, either an object or the bare list of summaries that the
+ * ConfigMap holds. Flags override it. */
 #ifndef DS_AGENT_CONFIG_H
 #define DS_AGENT_CONFIG_H
 
@@ -19,8 +19,8 @@ struct limits {
 /* A section of the file that another layer reads, such as remoteWrite. */
 struct config_section {
     const char *key;
-    /* Called if the key is present and not null. Adds problems to p. *ret, if set, is passed to done() when the
-     * configuration is freed, even after a failure. -ENOMEM. */
+    /* Called if the key is present and not null. Adds problems to p. *ret, if set, is passed to done() when
+     * the configuration is freed, even after a failure. -ENOMEM. */
     int (*parse)(const struct node *node, struct problems *p, void **ret);
     void (*done)(void *);
 };
@@ -43,8 +43,8 @@ struct config {
     int64_t loaded_at_ms; /* Unix time */
 };
 
-/* Reads `text` into a configuration with defaults filled in, and every problem into p, sorted. -EINVAL if p has
- * errors, -ENOMEM. */
+/* Reads `text` into a configuration with defaults filled in, and every problem into p, sorted. -EINVAL if p
+ * has errors, -ENOMEM. */
 MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *sections,
                           size_t n_sections, struct problems *p);
 /* Like config_parse(), but for a file; one that cannot be read, or is larger than 16 MiB, is a problem. */

@@ -44,8 +44,8 @@ static void scorer_schedule(struct scorer *s, mono_ms at)
         log_error("scorer stopped: out of memory", L_STR("score_name", s->summary.score_name));
 }
 
-/* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and the
- * rhythm stays. */
+/* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and
+ * the rhythm stays. */
 static mono_ms advance_due(struct scorer *s)
 {
     int64_t behind = mono_diff(s->due, loop_now(s->loop));
@@ -108,8 +108,8 @@ static void scorer_expire(struct scorer *s)
     s->env->ended(s->env->arg, s);
 }
 
-/* With staleAfterIntervals of 1, scores expire while the round that renews them is running. Unless that round fails
- * or hangs, they stay exposed until it ends. */
+/* With staleAfterIntervals of 1, scores expire while the round that renews them is running. Unless that round
+ * fails or hangs, they stay exposed until it ends. */
 static void on_expire_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, expire);
@@ -120,7 +120,8 @@ static void on_expire_timer(struct timer *t)
         scorer_expire(s);
 }
 
-/* Scores live for staleAfterIntervals intervals, or round durations where the round took longer than an interval. */
+/* Scores live for staleAfterIntervals intervals, or round durations where the round took longer than an
+ * interval. */
 static void keep_scores(struct scorer *s, struct batch *b)
 {
     int64_t took = mono_diff(s->started, loop_now(s->loop));

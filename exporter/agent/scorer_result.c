@@ -116,7 +116,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     count_limits(s, r);
 }
 
-static void set_status(struct scorer *s, const struct round_result *r)
+static void update_status(struct scorer *s, const struct round_result *r)
 {
     struct scorer_status *st = &s->status;
 
@@ -153,5 +153,5 @@ void scorer_record(struct scorer *s, struct round_result *r)
         log_failure(s, r);
     count_transfers(s, r);
     count_result(s, r);
-    set_status(s, r);
+    update_status(s, r);
 }

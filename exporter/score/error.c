@@ -1,5 +1,7 @@
 #include "exporter/score/error.h"
 
+#include <stdio.h>
+
 static const struct {
     const char *word;
     enum round_retry retry;
@@ -14,12 +16,12 @@ static const struct {
     [ROUND_BROKEN] = {"broken", ROUND_RETRY_SOON},
     [ROUND_MEMORY] = {"memory", ROUND_RETRY_SOON},
     [ROUND_HTTP_4XX] = {"http_4xx", ROUND_RETRY_NEXT},
-    [ROUND_HTTP_5XX] = {"http_5xx", ROUND_RETRY_SOON}, /* 429 too: round_error_of_answer() puts it here */
+    [ROUND_HTTP_5XX] = {"http_5xx", ROUND_RETRY_SOON}, /* and 429, see round_error_of_answer() */
     [ROUND_HTTP_OTHER] = {"http_other", ROUND_RETRY_NEXT},
     [ROUND_QUERY] = {"query", ROUND_RETRY_NEXT},
     [ROUND_JSON] = {"json", ROUND_RETRY_NEXT},
     [ROUND_SHAPE] = {"shape", ROUND_RETRY_NEXT},
-    [ROUND_SECRET] = {"secret", ROUND_RETRY_SOON}, /* a Secret often comes after what names it */
+    [ROUND_SECRET] = {"secret", ROUND_RETRY_SOON}, /* a Secret is often created after the scorer */
     [ROUND_SERIES] = {"series_limit", ROUND_RETRY_NEXT},
 };
 
@@ -48,4 +50,20 @@ enum round_error round_error_of_answer(const struct http_answer *a)
     if (a->status >= 500 || a->status == 429)
         return a->status < 600 ? ROUND_HTTP_5XX : ROUND_HTTP_OTHER;
     return a->status >= 400 ? ROUND_HTTP_4XX : ROUND_HTTP_OTHER;
+}
+
+enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,
+                                     char why[ROUND_REASON_BYTES])
+{
+    struct jr whole;
+    unsigned line, column;
+    bool is_json;
+
+    jr_init(&whole, body, j->flags);
+    (void)jr_skip(&whole, NULL);
+    is_json = jr_end(&whole);
+    jr_position(body, j->error_at, &line, &column);
+    (void)snprintf(why, ROUND_REASON_BYTES, "%s: line %u, column %u: %s",
+                   is_json ? what : "response is not JSON", line, column, j->error);
+    return is_json ? ROUND_SHAPE : ROUND_JSON;
 }

@@ -3,24 +3,27 @@
 #define DS_SCORE_ERROR_H
 
 #include "exporter/base/http.h"
+#include "exporter/base/json.h"
+
+enum { ROUND_REASON_BYTES = 1024 };
 
 enum round_error {
     ROUND_OK,
-    ROUND_URL, /* the endpoint's URL cannot be used */
+    ROUND_URL, /* the endpoint's URL is invalid */
     ROUND_DNS,
     ROUND_CONNECT,
     ROUND_TLS,
     ROUND_TIMEOUT,   /* the round's deadline passed */
-    ROUND_TOO_LARGE, /* an answer over limits.responseBytes */
-    ROUND_BROKEN,    /* cut off, or not HTTP */
+    ROUND_TOO_LARGE, /* a response over limits.responseBytes */
+    ROUND_BROKEN,    /* truncated, or not HTTP */
     ROUND_MEMORY,
     ROUND_HTTP_4XX,
     ROUND_HTTP_5XX,
-    ROUND_HTTP_OTHER, /* a status that is neither success nor failure */
-    ROUND_QUERY,      /* the query engine refused the query, in its own words */
+    ROUND_HTTP_OTHER, /* neither 2xx, 4xx nor 5xx */
+    ROUND_QUERY,      /* the query engine rejected the query */
     ROUND_JSON,       /* not JSON */
-    ROUND_SHAPE,      /* JSON, but not the answer that was agreed on */
-    ROUND_SECRET,     /* a token that the scorer names cannot be read */
+    ROUND_SHAPE,      /* JSON, but not of the API */
+    ROUND_SECRET,     /* the scorer's token cannot be read */
     ROUND_SERIES,     /* more series than limits.series or limits.seriesPerScorer */
     ROUND_ERRORS
 };
@@ -33,7 +36,11 @@ enum round_retry {
 /* "timeout", "http_5xx", ...: for labels. */
 const char *round_error_word(enum round_error e);
 enum round_retry round_error_retry(enum round_error e);
-/* The class of a transfer that brought no answer, or of a status that is not 2xx; ROUND_OK for a 2xx. */
+/* The class of a transfer that failed, or of a status other than 2xx; ROUND_OK for a 2xx. */
 enum round_error round_error_of_answer(const struct http_answer *a);
+/* Why j refused the body: ROUND_JSON, or ROUND_SHAPE and "<what>: ..." if the body is JSON of another shape.
+ * */
+enum round_error round_error_of_json(struct str body, const struct jr *j, const char *what,
+                                     char why[ROUND_REASON_BYTES]);
 
 #endif

@@ -13,7 +13,7 @@ struct round {
     mono_ms deadline;
     struct source *source;
     struct buf token;
-    struct str *body; /* parts of the request: what goes around the source's slices, and they */
+    struct str *body; /* the request's parts, among them the source's slices */
     struct http_call *call;
     struct round_result result;
 };
@@ -34,26 +34,24 @@ struct round *round_free(struct round *r)
     return NULL;
 }
 
-static void fail(struct round *r, enum round_stage stage, enum round_error e, const char *reason)
+static void round_fail(struct round *r, enum round_stage stage, enum round_error e, const char *reason)
 {
     r->result.stage = stage;
     r->result.error = e;
-    /* The reason may already stand there. */
     if (reason != r->result.reason)
         (void)snprintf(r->result.reason, sizeof(r->result.reason), "%s", reason);
     r->done(r->arg, &r->result);
 }
 
-/* Reads the answer into a batch. What the source found is not needed any more: it is given back first, so that the
- * largest pieces of a round are never held together. */
-static void take_answer(struct round *r, struct http_answer *a)
+/* Frees the source's data first, so that a round never holds its two largest pieces together. */
+static void round_read_answer(struct round *r, struct http_answer *a)
 {
     struct round_result *res = &r->result;
     enum round_error e;
 
     r->source = source_free(r->source);
     if (batch_begin(r->rq.builder) < 0) {
-        fail(r, STAGE_SCORING, ROUND_MEMORY, "out of memory");
+        round_fail(r, STAGE_SCORING, ROUND_MEMORY, "out of memory");
         return;
     }
     e = answer_parse(buf_str(&a->body), r->rq.builder, r->rq.label_max, &res->answer, res->reason);
@@ -65,7 +63,7 @@ static void take_answer(struct round *r, struct http_answer *a)
     }
     if (e != ROUND_OK) {
         batch_abandon(r->rq.builder);
-        fail(r, STAGE_SCORING, e, res->reason);
+        round_fail(r, STAGE_SCORING, e, res->reason);
         return;
     }
     r->done(r->arg, res);
@@ -82,7 +80,7 @@ static void got_scores(void *arg, struct http_answer *a)
     res->received[STAGE_SCORING] = a->received;
     res->sent[STAGE_SCORING] = a->sent;
     if (e == ROUND_OK) {
-        take_answer(r, a);
+        round_read_answer(r, a);
         return;
     }
     res->retry_after_ms = a->retry_after_ms;
@@ -90,11 +88,11 @@ static void got_scores(void *arg, struct http_answer *a)
         (void)snprintf(res->reason, sizeof(res->reason), "%s", a->reason);
     else
         text_http_status(res->reason, sizeof(res->reason), a->status, buf_str(&a->body));
-    fail(r, STAGE_SCORING, e, res->reason);
+    round_fail(r, STAGE_SCORING, e, res->reason);
 }
 
-/* `{"data":[` part `,` part `]}` as a list of slices: the source's bytes are sent from where they are. */
-static int make_body(struct round *r, const struct source_result *found, size_t *ret_n)
+/* `{"data":[` part `,` part `]}` as a list of slices, so that the source's bytes are not copied. */
+static int round_make_body(struct round *r, const struct source_result *found, size_t *ret_n)
 {
     size_t n = 0;
 
@@ -114,7 +112,7 @@ static int make_body(struct round *r, const struct source_result *found, size_t 
     return 0;
 }
 
-static bool read_token(struct round *r)
+static bool round_read_token(struct round *r)
 {
     const struct secret_ref *auth = &r->rq.summary->scoring_auth;
     char why[256];
@@ -123,7 +121,7 @@ static bool read_token(struct round *r)
         return true;
     if (secrets_token(r->rq.env->secrets, auth->name, auth->key, &r->token, why) == 0)
         return true;
-    fail(r, STAGE_SCORING, ROUND_SECRET, why);
+    round_fail(r, STAGE_SCORING, ROUND_SECRET, why);
     return false;
 }
 
@@ -137,25 +135,25 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
     };
     int e;
 
-    if (!read_token(r))
+    if (!round_read_token(r))
         return;
     if (q.timeout_ms <= 0) {
-        fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source used up the round's time");
+        round_fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
         return;
     }
-    e = make_body(r, found, &q.body_parts);
+    e = round_make_body(r, found, &q.body_parts);
     q.body = r->body;
     q.bearer = buf_str(&r->token);
     if (e == 0)
         e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
     if (e < 0)
-        fail(r, STAGE_SCORING, e == -EINVAL ? ROUND_URL : ROUND_MEMORY,
-             e == -EINVAL ? "the scoring endpoint's URL cannot be used" : "out of memory");
+        round_fail(r, STAGE_SCORING, e == -EINVAL ? ROUND_URL : ROUND_MEMORY,
+                   e == -EINVAL ? "scoringEndpoint is not a valid URL" : "out of memory");
     else
         r->result.performed = true;
 }
 
-static void got_series(void *arg, const struct source_result *found)
+static void round_got_series(void *arg, const struct source_result *found)
 {
     struct round *r = arg;
     struct round_result *res = &r->result;
@@ -165,7 +163,7 @@ static void got_series(void *arg, const struct source_result *found)
     res->sent[STAGE_SOURCE] = found->sent;
     if (found->error != ROUND_OK) {
         res->retry_after_ms = found->retry_after_ms;
-        fail(r, STAGE_SOURCE, found->error, found->reason);
+        round_fail(r, STAGE_SOURCE, found->error, found->reason);
         return;
     }
     res->fetched = true;
@@ -196,7 +194,7 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .result = {.retry_after_ms = -1},
     };
     buf_init(&r->token, 64 << 10);
-    e = source_for(rq->summary)->start(&r->source, &source, got_series, r);
+    e = source_for(rq->summary)->start(&r->source, &source, round_got_series, r);
     if (e < 0) {
         free(r);
         return e;

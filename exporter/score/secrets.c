@@ -8,7 +8,7 @@
 
 enum { TOKEN_MAX_BYTES = 64 << 10 };
 
-static int read_file(struct secrets *s, const char *name, const char *key, struct buf *into)
+static int secret_file_read(struct secrets *s, const char *name, const char *key, struct buf *into)
 {
     struct secret_files *f = CONTAINER_OF(s, struct secret_files, secrets);
     BUF_AUTO(path, 4096);
@@ -24,7 +24,7 @@ static int read_file(struct secrets *s, const char *name, const char *key, struc
 
 void secret_files_init(struct secret_files *f, const char *dir)
 {
-    *f = (struct secret_files){.secrets = {.read = read_file}, .dir = dir};
+    *f = (struct secret_files){.secrets = {.read = secret_file_read}, .dir = dir};
 }
 
 int secrets_token(struct secrets *s, const char *name, const char *key, struct buf *into, char why[256])

@@ -1,4 +1,4 @@
-/* No source: the scoring API is asked without any series. Also the table of sources. */
+/* Source type None: the scoring API gets no series. Also the table of sources. */
 #include "exporter/score/source.h"
 
 #include <errno.h>
@@ -6,12 +6,12 @@
 struct none {
     struct source source;
     struct loop *loop;
-    struct timer timer; /* the answer may not come from inside start() */
+    struct timer timer; /* done() must not run inside start() */
     source_done_fn done;
     void *arg;
 };
 
-static void answer(struct timer *t)
+static void none_on_timer(struct timer *t)
 {
     struct none *n = CONTAINER_OF(t, struct none, timer);
 
@@ -24,8 +24,11 @@ static int none_start(struct source **ret, const struct source_request *rq, sour
 
     if (!n)
         return -ENOMEM;
-    *n = (struct none){
-        .source = {&source_none}, .loop = rq->env->loop, .timer = {.fn = answer}, .done = done, .arg = arg};
+    *n = (struct none){.source = {&source_none},
+                       .loop = rq->env->loop,
+                       .timer = {.fn = none_on_timer},
+                       .done = done,
+                       .arg = arg};
     if (loop_timer_set(rq->env->loop, &n->timer, loop_now(rq->env->loop)) < 0) {
         free(n);
         return -ENOMEM;

@@ -1,6 +1,6 @@
-/* Prometheus' query API as a source: one request a query, one after the other, so that a scorer of many queries asks no more
- * of a small Prometheus at a time than one of a single query. The answers' bodies are kept as they came; what goes
- * to the scoring API are slices of them. */
+/* The Prometheus query API as a source. Queries are sent one after the other, so that a scorer of many
+ * queries puts no more load on a small Prometheus than one of a single query. The scoring API gets slices of
+ * the responses' bodies. */
 #include "exporter/base/escape.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
@@ -30,9 +30,9 @@ struct prometheus {
     mono_ms deadline;
     source_done_fn done;
     void *arg;
-    struct timer late; /* ends a fetch that failed before it could ask */
+    struct timer late; /* ends a fetch that failed inside start() */
     struct http_call *call;
-    struct buf token, form; /* of the request under way */
+    struct buf token, form; /* of the running request */
     struct str form_part;
     size_t query_at;
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
@@ -58,24 +58,23 @@ static struct source *prometheus_free(struct source *s)
     return NULL;
 }
 
-static void finish(struct prometheus *p)
+static void prometheus_finish(struct prometheus *p)
 {
     p->result.parts = p->parts;
     p->result.n_parts = p->n;
     p->done(p->arg, &p->result);
 }
 
-static void finish_late(struct timer *t)
+static void prometheus_on_late_timer(struct timer *t)
 {
-    finish(CONTAINER_OF(t, struct prometheus, late));
+    prometheus_finish(CONTAINER_OF(t, struct prometheus, late));
 }
 
 static int put_arguments(struct buf *b, const struct prometheus *p, struct str query)
 {
     int r = query.n > QUERY_MAX_BYTES ? -EFBIG : buf_puts(b, "query=");
 
-    if (r == 0)
-        r = buf_put_url(b, query);
+    r = r ?: buf_put_url(b, query);
     if (r == 0)
         r = buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", (long long)(p->start_ms / 1000),
                        (long long)(p->start_ms % 1000), (long long)(p->end_ms / 1000),
@@ -85,7 +84,7 @@ static int put_arguments(struct buf *b, const struct prometheus *p, struct str q
 
 static void got_answer(void *arg, struct http_answer *a);
 
-/* By GET, or by form POST when the URL would be longer than proxies like. */
+/* By GET, or by form POST if proxies might reject the length of the URL. */
 static int send_query(struct prometheus *p, struct str query)
 {
     const char *endpoint = p->from.endpoint;
@@ -101,20 +100,16 @@ static int send_query(struct prometheus *p, struct str query)
         return -ETIME;
     p->form.n = 0;
     e = put_arguments(&p->form, p, query);
-    if (e == 0)
-        e = buf_puts(&url, endpoint);
+    e = e ?: buf_puts(&url, endpoint);
     if (e == 0 && url.n + p->form.n <= GET_MAX_BYTES) {
-        e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?');
-        if (e == 0)
-            e = buf_put_str(&url, buf_str(&p->form));
+        e = buf_putc(&url, strchr(endpoint, '?') ? '&' : '?') ?: buf_put_str(&url, buf_str(&p->form));
     } else if (e == 0) {
         p->form_part = buf_str(&p->form);
         r.body = &p->form_part;
         r.body_parts = 1;
         r.content_type = "application/x-www-form-urlencoded";
     }
-    if (e == 0)
-        e = buf_putc(&url, '\0');
+    e = e ?: buf_putc(&url, '\0');
     r.url = url.p;
     return e == 0 ? http_start(&p->call, p->env->http, &r, got_answer, p) : e;
 }
@@ -125,8 +120,8 @@ static void set_error(struct prometheus *p, enum round_error e, const char *reas
     (void)snprintf(p->result.reason, sizeof(p->result.reason), "%s", reason);
 }
 
-/* Asks the next query. True when one is under way; false when there are none left, or on an error (in result). */
-static bool ask_next(struct prometheus *p)
+/* False if there are no more queries, or on an error, which is in the result. */
+static bool send_next_query(struct prometheus *p)
 {
     struct str query = summary_next_query(str_of(p->from.query), &p->query_at);
     int r;
@@ -139,30 +134,30 @@ static bool ask_next(struct prometheus *p)
     }
     r = send_query(p, query);
     if (r == -ETIME)
-        set_error(p, ROUND_TIMEOUT, "the round's time was used up before all queries were asked");
+        set_error(p, ROUND_TIMEOUT, "timed out before all queries were sent");
     else if (r == -EINVAL)
-        set_error(p, ROUND_URL, "the source's URL cannot be used");
+        set_error(p, ROUND_URL, "sourceEndpoint is not a valid URL");
     else if (r == -EFBIG)
-        set_error(p, ROUND_QUERY, "the query is longer than 1 MiB");
+        set_error(p, ROUND_QUERY, "query longer than 1 MiB");
     else if (r < 0)
         set_error(p, ROUND_MEMORY, "out of memory");
     return r == 0;
 }
 
-static void failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
+static void read_failed_answer(struct prometheus *p, enum round_error e, const struct http_answer *a)
 {
     p->result.error = e;
     p->result.retry_after_ms = a->retry_after_ms;
     if (a->error != HTTP_OK)
         (void)snprintf(p->result.reason, sizeof(p->result.reason), "%s", a->reason);
     else if (prom_answer_error(buf_str(&a->body), p->result.reason))
-        /* 503 is a query that timed out or an engine under load: it may pass. */
+        /* 503: a query that timed out, or an overloaded engine. Either may pass. */
         p->result.error = e == ROUND_HTTP_5XX ? e : ROUND_QUERY;
     else
         text_http_status(p->result.reason, sizeof(p->result.reason), a->status, buf_str(&a->body));
 }
 
-static void good_answer(struct prometheus *p, struct http_answer *a)
+static void read_good_answer(struct prometheus *p, struct http_answer *a)
 {
     struct fetched *f = &p->fetched[p->n];
     enum round_error e;
@@ -191,14 +186,14 @@ static void got_answer(void *arg, struct http_answer *a)
     p->result.received += a->received;
     p->result.sent += a->sent;
     if (e == ROUND_OK)
-        good_answer(p, a);
+        read_good_answer(p, a);
     else
-        failed_answer(p, e, a);
-    if (p->result.error != ROUND_OK || !ask_next(p))
-        finish(p);
+        read_failed_answer(p, e, a);
+    if (p->result.error != ROUND_OK || !send_next_query(p))
+        prometheus_finish(p);
 }
 
-static bool read_token(struct prometheus *p)
+static bool prometheus_read_token(struct prometheus *p)
 {
     const struct secret_ref *auth = &p->from.auth;
     char why[256];
@@ -225,16 +220,16 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
         .deadline = rq->deadline,
         .done = done,
         .arg = arg,
-        .late = {.fn = finish_late},
+        .late = {.fn = prometheus_on_late_timer},
         .end_ms = rq->now.ms,
         .result = {.retry_after_ms = -1},
     };
     p->start_ms = p->end_ms - p->from.range_s * 1000;
-    if (p->start_ms < 0) /* a clock that was never set */
+    if (p->start_ms < 0) /* the clock was never set */
         p->start_ms = 0;
     buf_init(&p->token, 64 << 10);
     buf_init(&p->form, FORM_MAX_BYTES);
-    if (!read_token(p) || !ask_next(p)) {
+    if (!prometheus_read_token(p) || !send_next_query(p)) {
         int r = loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
         if (r < 0) {
             (void)prometheus_free(&p->source);

@@ -1,5 +1,5 @@
-/* Several sources as one: each is asked when the one before it has answered, with its own token and range, and their series are put one
- * after the other. The first that fails fails the whole. */
+/* Several sources as one: fetched one after the other, each with its own token and range; their series are
+ * concatenated. The first failure fails the whole fetch. */
 #include "exporter/base/text.h"
 #include "exporter/score/source.h"
 
@@ -13,9 +13,9 @@ struct several {
     struct source_request request;
     source_done_fn done;
     void *arg;
-    struct source *asked[SUMMARY_MAX_SOURCES]; /* kept until the end: they hold the series */
+    struct source *started[SUMMARY_MAX_SOURCES]; /* kept until the end: they own the series */
     size_t n;
-    struct str *parts; /* theirs, joined */
+    struct str *parts; /* of all sources */
     struct source_result result;
 };
 
@@ -24,14 +24,14 @@ static struct source *several_free(struct source *s)
     struct several *v = CONTAINER_OF(s, struct several, source);
 
     for (size_t i = 0; i < v->n; i++)
-        v->asked[i] = source_free(v->asked[i]);
+        v->started[i] = source_free(v->started[i]);
     free(v->parts);
     free(v);
     return NULL;
 }
 
-/* "source 2 of 3, <URL>: <what it said>" */
-static void fail(struct several *v, enum round_error e, const char *reason)
+/* "source 2 of 3, <URL>: <reason>" */
+static void several_fail(struct several *v, enum round_error e, const char *reason)
 {
     const char *endpoint = cstr(summary_source(v->request.summary, v->request.index).endpoint);
     struct source_result *all = &v->result;
@@ -62,19 +62,19 @@ static int keep_parts(struct several *v, const struct source_result *found)
     return 0;
 }
 
-static void got_series(void *arg, const struct source_result *found);
+static void several_got_series(void *arg, const struct source_result *found);
 
-static int ask(struct several *v)
+static int several_start_next(struct several *v)
 {
     const struct source_ops *ops = source_of_type(v->request.summary->source_type);
-    int r = ops->start(&v->asked[v->n], &v->request, got_series, v);
+    int r = ops->start(&v->started[v->n], &v->request, several_got_series, v);
 
     if (r == 0)
         v->n++;
     return r;
 }
 
-static void take(struct several *v, const struct source_result *found)
+static void several_add(struct several *v, const struct source_result *found)
 {
     struct source_result *all = &v->result;
 
@@ -83,7 +83,7 @@ static void take(struct several *v, const struct source_result *found)
     all->sent += found->sent;
     if (found->error != ROUND_OK) {
         all->retry_after_ms = found->retry_after_ms;
-        fail(v, found->error, found->reason);
+        several_fail(v, found->error, found->reason);
         return;
     }
     if (all->warnings == 0)
@@ -91,19 +91,19 @@ static void take(struct several *v, const struct source_result *found)
     all->warnings += found->warnings;
     all->series += found->series;
     if (keep_parts(v, found) < 0)
-        fail(v, ROUND_MEMORY, "out of memory");
+        several_fail(v, ROUND_MEMORY, "out of memory");
 }
 
-static void got_series(void *arg, const struct source_result *found)
+static void several_got_series(void *arg, const struct source_result *found)
 {
     struct several *v = arg;
 
-    take(v, found);
+    several_add(v, found);
     if (v->result.error == ROUND_OK && v->n < summary_sources(v->request.summary)) {
         v->request.index = v->n;
-        if (ask(v) == 0)
+        if (several_start_next(v) == 0)
             return;
-        fail(v, ROUND_MEMORY, "out of memory");
+        several_fail(v, ROUND_MEMORY, "out of memory");
     }
     v->done(v->arg, &v->result);
 }
@@ -122,7 +122,7 @@ static int several_start(struct source **ret, const struct source_request *rq, s
         .arg = arg,
         .result = {.retry_after_ms = -1},
     };
-    r = ask(v);
+    r = several_start_next(v);
     if (r < 0) {
         (void)several_free(&v->source);
         return r;

@@ -1,11 +1,11 @@
-/* Summaries in memory: freeing, copying, comparing, and reading one or a list. */
+/* Summaries in memory: freeing, copying, comparing, and reading one or a list of them. */
 #include "exporter/score/summary.h"
 
 #include "exporter/score/summary_read.h"
 
 #include <errno.h>
 
-/* Where in a structure its strings are. */
+/* The offsets of a structure's strings. */
 struct texts {
     const size_t *at;
     size_t n;
@@ -43,7 +43,7 @@ static void texts_free(const struct texts *t, void *of)
         free(*text_at(of, t->at[i]));
 }
 
-/* *into is a flat copy of *from: each string becomes one of its own, or NULL when memory is out. */
+/* *into is a flat copy of *from. Each of its strings becomes a copy, or NULL if out of memory. */
 static int texts_copy(const struct texts *t, void *into, const void *from)
 {
     int r = 0;
@@ -168,7 +168,7 @@ void summaries_done(struct summaries *s)
     *s = (struct summaries){0};
 }
 
-static int compare_names(const void *pa, const void *pb)
+static int compare_score_names(const void *pa, const void *pb)
 {
     const struct node *a = *(const struct node *const *)pa, *b = *(const struct node *const *)pb;
     int r = str_cmp(a->text, b->text);
@@ -176,8 +176,8 @@ static int compare_names(const void *pa, const void *pb)
     return r ? r : a->parent->index < b->parent->index ? -1 : a->parent->index > b->parent->index;
 }
 
-/* Sets later[i] for every entry whose score name an earlier one has, and says so. */
-static int find_repeated(const struct node *list, bool *later, struct problems *p)
+/* Sets later[i], with a warning, for every entry with the score name of an earlier one. */
+static int find_duplicate_names(const struct node *list, bool *later, struct problems *p)
 {
     CLEANUP(cleanup_free) const struct node **names = calloc(list->n, sizeof(struct node *));
     const struct node *first = NULL;
@@ -191,7 +191,7 @@ static int find_repeated(const struct node *list, bool *later, struct problems *
         if (name && name->kind == NODE_STRING && name->text.n)
             names[n++] = name;
     }
-    qsort(names, n, sizeof(struct node *), compare_names);
+    qsort(names, n, sizeof(struct node *), compare_score_names);
     for (size_t i = 0; i < n; i++) {
         if (!first || !str_eq(first->text, names[i]->text)) {
             first = names[i];
@@ -199,7 +199,7 @@ static int find_repeated(const struct node *list, bool *later, struct problems *
         }
         later[names[i]->parent->index] = true;
         node_problem(names[i], p, PROBLEM_WARNING,
-                     "the summary at line %u already has this score name: this one (line %u) is left out",
+                     "already used by the summary at line %u; the one at line %u is ignored",
                      first->parent->line, names[i]->parent->line);
     }
     return 0;
@@ -214,7 +214,7 @@ static int parse_list(struct summaries *s, const struct node *list, enum problem
     s->list = calloc(list->n, sizeof(struct summary));
     if (!later || !s->list)
         return -ENOMEM;
-    r = find_repeated(list, later, p);
+    r = find_duplicate_names(list, later, p);
     for (size_t i = 0; i < list->n && r == 0; i++) {
         size_t errors = p->errors;
         struct summary *entry = &s->list[s->n];

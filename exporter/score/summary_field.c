@@ -1,4 +1,4 @@
-/* The kinds of fields that summaries are made of: words, seconds, Secrets, URLs. */
+/* Fields of summaries by type: words, seconds, Secrets, URLs. */
 #include "exporter/score/summary_read.h"
 
 #include <curl/curl.h>
@@ -16,7 +16,6 @@ char *field_keep(struct summary_reader *r, struct str text)
     return copy;
 }
 
-/* A string; NULL when it is absent, empty or none. */
 char *field_text(struct summary_reader *r, const char *key)
 {
     struct str s = {0};
@@ -24,7 +23,6 @@ char *field_text(struct summary_reader *r, const char *key)
     return node_str(r->map, key, r->p, &s) && s.n ? field_keep(r, s) : NULL;
 }
 
-/* Which of two words, in any case; the first is the default. */
 bool field_choice(struct summary_reader *r, const char *key, const char *first, const char *second)
 {
     struct str s = {0};
@@ -37,7 +35,7 @@ bool field_choice(struct summary_reader *r, const char *key, const char *first, 
     return false;
 }
 
-/* Whole seconds. Zero is what a Go program writes for a number that was never set. */
+/* A Go program writes zero for a number that was never set. */
 int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, int64_t fallback)
 {
     const struct node *n = node_given(r->map, key);
@@ -83,7 +81,7 @@ static bool is_set(const struct summary_reader *r, const char *key)
     return n && !(n->kind == NODE_STRING && n->text.n == 0);
 }
 
-/* Name and key become parts of a path; one without the other would be a token silently not sent. */
+/* One without the other would silently send no token. */
 void field_secret(struct summary_reader *r, const char *name_key, const char *key_key, struct secret_ref *ret)
 {
     bool has_name = is_set(r, name_key), has_key = is_set(r, key_key);
@@ -96,7 +94,7 @@ void field_secret(struct summary_reader *r, const char *name_key, const char *ke
         node_problem(node_get(r->map, key_key), r->p, PROBLEM_ERROR, "%s must be set too", name_key);
 }
 
-/* libcurl takes "http:/host" and "http:///host" too; nobody means them. */
+/* libcurl also accepts "http:/host" and "http:///host", which are mistakes. */
 static bool has_scheme_and_host(const char *url)
 {
     size_t n = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
@@ -104,7 +102,7 @@ static bool has_scheme_and_host(const char *url)
     return n && url[n] != '\0' && url[n] != '/';
 }
 
-/* *ret: the URL as written, or with the path put in where it has none. False for what is no URL. */
+/* *ret: the URL, with the path added if it has none. False if it is not a URL. */
 static bool complete_url(struct summary_reader *r, const char *url, const char *path, char **ret)
 {
     CURLU *u = curl_url();

@@ -1,8 +1,8 @@
-/* Several queries in one field. The text is cut as Prometheus' lexer would see it, so that a `;` inside a
- * label value stays where it is. */
+/* Splits several queries in one field by the rules of Prometheus' lexer, so that a `;` inside a label value
+ * does not separate. */
 #include "exporter/score/summary.h"
 
-/* The end of the string literal that starts at `at`; the end of the text when it has none. */
+/* The end of the string literal at `at`, or of the text if it is not terminated. */
 static size_t skip_literal(struct str s, size_t at)
 {
     char quote = s.p[at++];
@@ -20,7 +20,7 @@ static size_t skip_comment(struct str s, size_t at)
     return at;
 }
 
-/* Where the query that starts at `at` ends: a separator or the end of the text. */
+/* The end of the query at `at`: a separator or the end of the text. */
 static size_t query_end(struct str s, size_t at)
 {
     while (at < s.n && s.p[at] != ';') {

@@ -1,4 +1,4 @@
-/* One summary's fields: which there are, their defaults, their bounds. */
+/* The fields of a summary, their defaults and bounds. */
 #include "exporter/score/summary_read.h"
 
 #include "exporter/base/num.h"
@@ -13,7 +13,7 @@ enum {
     TIMEOUT_MAX_MS = 3600 * 1000,
 };
 
-static const char *const keys[] = {
+static const char *const summary_keys[] = {
     "name",
     "scoreName",
     "sourceType",
@@ -55,7 +55,7 @@ static char *read_score_name(struct summary_reader *r)
     return NULL;
 }
 
-static void read_scoring(struct summary_reader *r, struct summary *s)
+static void read_scoring_fields(struct summary_reader *r, struct summary *s)
 {
     s->scoring_endpoint = field_url(r, "scoringEndpoint", "/scoring");
     field_secret(r, "scoringEndpointAuthName", "scoringEndpointAuthKey", &s->scoring_auth);
@@ -118,8 +118,7 @@ static void read_range(struct summary_reader *r, struct summary *s)
         node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
 }
 
-/* What becomes of the scores on the hub. */
-static void read_destination(struct summary_reader *r, struct summary *s)
+static void read_destination_fields(struct summary_reader *r, struct summary *s)
 {
     int64_t fallback = 0;
 
@@ -144,7 +143,7 @@ int summary_read(struct summary *s, const struct node *map, enum problem_kind un
         node_expected(map, p, "a summary: an object with scoreName, scoringEndpoint and so on");
         return 0;
     }
-    node_only_keys(map, keys, unknown, p);
+    node_only_keys(map, summary_keys, unknown, p);
     s->line = map->line;
     s->column = map->column;
     s->score_name = read_score_name(&r);
@@ -152,7 +151,7 @@ int summary_read(struct summary *s, const struct node *map, enum problem_kind un
     if (!s->name && s->score_name)
         s->name = field_keep(&r, str_of(s->score_name));
     summary_read_sources(&r, s);
-    read_scoring(&r, s);
-    read_destination(&r, s);
+    read_scoring_fields(&r, s);
+    read_destination_fields(&r, s);
     return r.no_memory ? -ENOMEM : 0;
 }

@@ -1,4 +1,4 @@
-/* Where a summary's series come from: one source in the summary's own fields, or several in its list `sources`. */
+/* The sources of a summary: one in its own fields, or several in its list `sources`. */
 #include "exporter/score/summary_read.h"
 
 #include <inttypes.h>
@@ -8,10 +8,10 @@ enum {
     RANGE_MAX_S = 366 * 86400,
     STEP_DEFAULT_S = 60,
     STEP_MAX_S = 86400,
-    POINTS_MAX = 11000, /* Prometheus refuses more a series */
+    POINTS_MAX = 11000, /* per series; Prometheus rejects more */
 };
 
-static const char *const keys[] = {
+static const char *const source_keys[] = {
     "sourceType",
     "sourceEndpoint",
     "sourceEndpointAuthName",
@@ -39,19 +39,19 @@ static char *read_query(struct summary_reader *r)
     return NULL;
 }
 
-static void warn_of_points(struct summary_reader *r, int64_t range, int64_t step)
+static void check_points(struct summary_reader *r, int64_t range, int64_t step)
 {
     const struct node *n = node_given(r->map, "sourceStep");
 
     if (range / step <= POINTS_MAX)
         return;
     node_problem(n ? n : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
-                 "%" PRId64 " seconds in steps of %" PRId64 " are %" PRId64
-                 " points a series, and Prometheus refuses more than 11,000",
+                 "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
+                 " points per series; Prometheus rejects more than 11,000",
                  range, step, range / step + 1);
 }
 
-/* The source in the reader's map; all but its type goes into *s. */
+/* Reads the fields of the reader's map into *s; returns the type. */
 static enum source_type read_source(struct summary_reader *r, struct summary_source *s)
 {
     *s = (struct summary_source){.range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
@@ -62,11 +62,11 @@ static enum source_type read_source(struct summary_reader *r, struct summary_sou
     s->query = read_query(r);
     s->range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s->step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
-    warn_of_points(r, s->range_s, s->step_s);
+    check_points(r, s->range_s, s->step_s);
     return SOURCE_PROMETHEUS;
 }
 
-/* Takes the source over. */
+/* Takes the strings of *first. */
 static void set_first(struct summary *s, const struct summary_source *first)
 {
     s->source_endpoint = first->endpoint;
@@ -76,8 +76,8 @@ static void set_first(struct summary *s, const struct summary_source *first)
     s->source_step_s = first->step_s;
 }
 
-/* One entry of the list. Those that say None are left out. */
-static void read_entry(struct summary_reader *all, const struct node *map, struct summary *s)
+/* Entries of type None are skipped. */
+static void read_source_entry(struct summary_reader *all, const struct node *map, struct summary *s)
 {
     struct summary_reader r = {.map = map, .unknown = all->unknown, .p = all->p};
     struct summary_source one;
@@ -86,7 +86,7 @@ static void read_entry(struct summary_reader *all, const struct node *map, struc
         node_expected(map, r.p, "a source: an object with sourceEndpoint, sourceQuery and so on");
         return;
     }
-    node_only_keys(map, keys, r.unknown, r.p);
+    node_only_keys(map, source_keys, r.unknown, r.p);
     if (read_source(&r, &one) == SOURCE_PROMETHEUS) {
         if (s->source_type == SOURCE_NONE)
             set_first(s, &one);
@@ -97,12 +97,12 @@ static void read_entry(struct summary_reader *all, const struct node *map, struc
     all->no_memory |= r.no_memory;
 }
 
-static void read_list(struct summary_reader *r, const struct node *list, struct summary *s)
+static void read_source_list(struct summary_reader *r, const struct node *list, struct summary *s)
 {
     s->source_type = SOURCE_NONE;
     if (list->n > SUMMARY_MAX_SOURCES) {
-        node_problem(list, r->p, PROBLEM_ERROR, "%zu sources, and at most %d are allowed", list->n,
-                     SUMMARY_MAX_SOURCES);
+        node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
+                     list->n);
         return;
     }
     s->more_sources = list->n > 1 ? calloc(list->n - 1, sizeof(*s->more_sources)) : NULL;
@@ -111,7 +111,7 @@ static void read_list(struct summary_reader *r, const struct node *list, struct 
         return;
     }
     for (size_t i = 0; i < list->n; i++)
-        read_entry(r, list->items[i], s);
+        read_source_entry(r, list->items[i], s);
 }
 
 void summary_read_sources(struct summary_reader *r, struct summary *s)
@@ -122,8 +122,8 @@ void summary_read_sources(struct summary_reader *r, struct summary *s)
     set_first(s, &none);
     if (list && list->kind != NODE_LIST) {
         node_expected(list, r->p, "a list of sources");
-    } else if (list && list->n) { /* an empty one is what a Go program writes for none */
-        read_list(r, list, s);
+    } else if (list && list->n) { /* a Go program writes none as an empty list */
+        read_source_list(r, list, s);
     } else {
         s->source_type = read_source(r, &one);
         set_first(s, &one);

@@ -46,7 +46,7 @@ BAD = {
     "no_data": (plain('{"status":"success"}'), "shape", "data.result"),
     "result_object": (plain(matrix("{}")), "shape", "data.result"),
     "not_series": (plain(matrix("[1,2]")), "shape", r"data.result\[0\]: expected an object"),
-    "array": (plain("[]"), "shape", "not an answer of the query API"),
+    "array": (plain("[]"), "shape", "invalid query response"),
     "cut_off": (cut_off(matrix(SERIES)), "broken", ""),
     "large": (
         flood(b'{"data":{"result":[', b" ", 100, b"]}}"),

@@ -32,4 +32,4 @@ def test_one_sample(prometheus, fake, start_agent, query, metric, value):
 def test_a_string_cannot_be_scored(prometheus, fake, start_agent):
     status, asked = instant(prometheus, fake, start_agent, '"text"')
     assert (status["error"]["class"], asked) == ("shape", [])
-    assert "the query gives a string, which cannot be scored" in status["error"]["text"]
+    assert 'unsupported result type "string"' in status["error"]["text"]

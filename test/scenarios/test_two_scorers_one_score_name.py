@@ -14,8 +14,8 @@ def test_the_first_stays(fake, start_agent):
     assert not fake.requests("/two")
     assert [s["name"] for s in agent.status()["scorers"]] == ["one"]
     [problem] = agent.status()["config"]["problems"]
-    assert "warning: summaries[1].scoreName: the summary at line 4 already has this score name" in problem
-    assert "already has this score name" in agent.log()
+    assert "warning: summaries[1].scoreName: already used by the summary at line 4" in problem
+    assert "already used by the summary" in agent.log()
     check = run(PROGRAM, "check-config", agent.file)
     assert check.returncode == 0 and problem.split("config:")[-1] in check.stdout
 

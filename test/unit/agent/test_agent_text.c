@@ -1,4 +1,5 @@
-/* Summaries from elsewhere than the file, as a watched ConfigMap brings them, and what the agent tells about them. */
+/* Summaries from elsewhere than the file, as a watched ConfigMap brings them, and what the agent tells about
+ * them. */
 #include "exporter/agent/agent.h"
 #include "test/fakes/fake_server.h"
 

@@ -284,9 +284,8 @@ static void reports_everything_at_once(void **state)
         "agent.yaml:13:21: error: summaries[0].sourceEndpoint: expected an absolute http or https URL with a "
         "host, got "
         "the string \"prometheus:9090\"\n"
-        "agent.yaml:16:17: warning: summaries[0].sourceStep: 864000 seconds in steps of 1 are 864001 points "
-        "a series, "
-        "and Prometheus refuses more than 11,000\n"
+        "agent.yaml:16:17: warning: summaries[0].sourceStep: 864000 s at a step of 1 s is 864001 points "
+        "per series; Prometheus rejects more than 11,000\n"
         "agent.yaml:17:22: error: summaries[0].scoringEndpoint: expected an absolute http or https URL with "
         "a host, got "
         "the string \"http://***@scorer:99999/scoring...\"\n"
@@ -302,9 +301,8 @@ static void reports_everything_at_once(void **state)
         "604800, got "
         "-5\n"
         "agent.yaml:23:15: error: aliases are not supported: write the value out\n"
-        "agent.yaml:24:16: warning: summaries[2].scoreName: the summary at line 12 already has this score "
-        "name: this one "
-        "(line 24) is left out\n"
+        "agent.yaml:24:16: warning: summaries[2].scoreName: already used by the summary at line 12; the one "
+        "at line 24 is ignored\n"
         "agent.yaml:27:5: error: summaries[2].scoringIntervall: unknown key, did you mean "
         "scoringInterval?\n");
 }

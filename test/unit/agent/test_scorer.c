@@ -1,5 +1,5 @@
-/* When rounds happen and how long scores live, on a clock that the test moves. Rounds are real: a scoring API is asked over
- * HTTP, with no source. */
+/* When rounds happen and how long scores live, on a clock that the test moves. Rounds are real: a scoring API
+ * is asked over HTTP, with no source. */
 #include "exporter/agent/scorer.h"
 #include "test/fakes/fake_server.h"
 

@@ -202,11 +202,11 @@ static void unusable_results(void **state)
         {"{\"score\":true}", "results[0].score: expected a number"},
         {"{\"score\":[1]}", "results[0].score: expected a number"},
         {"{\"score\":{\"value\":1}}", "results[0].score: expected a number"},
-        {"{\"score\":\"\"}", "results[0].score: expected a number, got a string that spells none"},
-        {"{\"score\":\"high\"}", "results[0].score: expected a number, got a string that spells none"},
-        {"{\"score\":\" 1\"}", "results[0].score: expected a number, got a string that spells none"},
-        {"{\"score\":\"0x10\"}", "results[0].score: expected a number, got a string that spells none"},
-        {"{\"score\":\"1,5\"}", "results[0].score: expected a number, got a string that spells none"},
+        {"{\"score\":\"\"}", "results[0].score: expected a number, got a string that is not one"},
+        {"{\"score\":\"high\"}", "results[0].score: expected a number, got a string that is not one"},
+        {"{\"score\":\" 1\"}", "results[0].score: expected a number, got a string that is not one"},
+        {"{\"score\":\"0x10\"}", "results[0].score: expected a number, got a string that is not one"},
+        {"{\"score\":\"1,5\"}", "results[0].score: expected a number, got a string that is not one"},
         {"{\"score\":1e999}", "results[0].score: number too large for a double"},
         {"{\"score\":-1e999}", "results[0].score: number too large for a double"},
         {"{\"score\":\"1e999\"}", "results[0].score: number too large for a double"},
@@ -234,7 +234,7 @@ static void unusable_results(void **state)
         assert_int_equal(stats.invalid, 2);
         assert_string_equal(stats.first_invalid, cases[i].reason);
         (void)snprintf(body, sizeof(body), RESULTS("%s,{}"), cases[i].result);
-        (void)snprintf(want, sizeof(want), "no result has a usable score; %s", cases[i].reason);
+        (void)snprintf(want, sizeof(want), "no result is valid: %s", cases[i].reason);
         assert_refused(str_of(body), ROUND_SHAPE, want);
     }
     assert_gives(RESULTS(GOOD_RESULT), "node:z=9");
@@ -347,9 +347,9 @@ static void refused_answers(void **state)
         enum round_error error;
         const char *reason;
     } cases[] = {
-        {"", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
-        {" \n", ROUND_JSON, "the answer is not JSON: line 2, column 1: "},
-        {"<html>", ROUND_JSON, "the answer is not JSON: line 1, column 1: "},
+        {"", ROUND_JSON, "response is not JSON: line 1, column 1: "},
+        {" \n", ROUND_JSON, "response is not JSON: line 2, column 1: "},
+        {"<html>", ROUND_JSON, "response is not JSON: line 1, column 1: "},
         {"{\n \"results\": [\n  {\"score\": 1,}]}", ROUND_JSON, "line 3, column 15: "},
         {"{'results':[]}", ROUND_JSON, "column 2"},
         {"{\"results\":[]}x", ROUND_JSON, "expected nothing more"},
@@ -364,17 +364,17 @@ static void refused_answers(void **state)
         {METRIC("\"node\":\"a\nb\""), ROUND_JSON, "control character"},
         {METRIC("node:\"a\""), ROUND_JSON, ""},
         {"\xef\xbb\xbf{\"results\":[]}", ROUND_JSON, ""},
-        {"null", ROUND_SHAPE, "not a scoring answer: line 1, column 1: expected an object"},
+        {"null", ROUND_SHAPE, "invalid scoring response: line 1, column 1: expected an object"},
         {"[]", ROUND_SHAPE, "expected an object"},
         {"\"results\"", ROUND_SHAPE, "expected an object"},
         {"5", ROUND_SHAPE, "expected an object"},
-        {"{}", ROUND_SHAPE, "not a scoring answer: it has no \"results\""},
-        {"{\"error\":\"model not loaded\"}", ROUND_SHAPE, "it has no \"results\""},
-        {"{\"Results\":[]}", ROUND_SHAPE, "it has no \"results\""},
+        {"{}", ROUND_SHAPE, "invalid scoring response: missing \"results\""},
+        {"{\"error\":\"model not loaded\"}", ROUND_SHAPE, "missing \"results\""},
+        {"{\"Results\":[]}", ROUND_SHAPE, "missing \"results\""},
         {"{\"results\":{}}", ROUND_SHAPE, "line 1, column 12: expected an array"},
         {"{\"results\":5}", ROUND_SHAPE, "expected an array"},
         {"{\"results\":\"[]\"}", ROUND_SHAPE, "expected an array"},
-        {"{\"results\":[],\"results\":[]}", ROUND_SHAPE, "\"results\" a second time"},
+        {"{\"results\":[],\"results\":[]}", ROUND_SHAPE, "duplicate \"results\""},
     };
 
     (void)state;

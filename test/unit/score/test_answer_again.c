@@ -1,5 +1,5 @@
-/* Answer after answer into one builder, which knows most labels by how the last answer spelled them, and each into a new
- * builder, which has to read them all: both must make the same batch. */
+/* Answer after answer into one builder, which knows most labels by how the last answer spelled them, and each
+ * into a new builder, which has to read them all: both must make the same batch. */
 #include "exporter/score/answer.h"
 #include "test/oom.h"
 
@@ -34,7 +34,8 @@ struct item {
     size_t key, style;
 };
 
-/* Values that have to be mended or cut, names twice, odd values, another order, spaces: none may be taken for another. */
+/* Values that have to be mended or cut, names twice, odd values, another order, spaces: none may be taken for
+ * another. */
 static void put_metric(struct buf *b, struct item it)
 {
     static const char *const styles[] = {

@@ -1,5 +1,5 @@
-/* What a round asks, sends and gives, and that it may end at any time. The servers, from fake_new(), have threads of
- * their own. */
+/* What a round asks, sends and gives, and that it may end at any time. The servers, from fake_new(), have
+ * threads of their own. */
 #include "test/unit/score/rounds.h"
 
 static void a_good_round(void **state)

@@ -61,9 +61,9 @@ static void source_errors_keep_their_words(void **state)
          "HTTP 502 Bad Gateway: <h1>Bad Gateway</h1>",
          -1},
         {{.status = 401, .body = ""}, ROUND_HTTP_4XX, "HTTP 401 Unauthorized", -1},
-        {{.status = 200, .body = "<html>"}, ROUND_JSON, "the answer is not JSON", -1},
-        {{.status = 200, .body = "{}"}, ROUND_SHAPE, "no list data.result", -1},
-        {{.status = 200, .body = ""}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.status = 200, .body = "<html>"}, ROUND_JSON, "response is not JSON", -1},
+        {{.status = 200, .body = "{}"}, ROUND_SHAPE, "missing list data.result", -1},
+        {{.status = 200, .body = ""}, ROUND_JSON, "response is not JSON", -1},
         {{.mode = FAKE_CLOSE}, ROUND_BROKEN, "", -1},
         {{.body = MATRIX(SERIES_A), .close_after = 120}, ROUND_BROKEN, "", -1},
         {{.body = "x", .repeat = 2u << 20}, ROUND_TOO_LARGE, "", -1},
@@ -115,12 +115,12 @@ static void scoring_errors(void **state)
          "HTTP 429 Too Many Requests: slow down",
          3000},
         {{.status = 404, .body = "no such path"}, ROUND_HTTP_4XX, "HTTP 404 Not Found: no such path", -1},
-        {{.status = 204, .body = ""}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.status = 204, .body = ""}, ROUND_JSON, "response is not JSON", -1},
         {{.body = "{\"results\":[{\"score\":null}]}"},
          ROUND_SHAPE,
          "results[0].score: expected a number, got null",
          -1},
-        {{.body = "{\"results\":"}, ROUND_JSON, "the answer is not JSON", -1},
+        {{.body = "{\"results\":"}, ROUND_JSON, "response is not JSON", -1},
         {{.body = SCORES, .close_after = 100}, ROUND_BROKEN, "", -1},
         {{.body = " ", .repeat = 2u << 20}, ROUND_TOO_LARGE, "", -1},
     };
@@ -150,11 +150,10 @@ static void the_deadline_ends_a_round(void **state)
     r = run(e, 2000, NULL);
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
     r = run(e, 0, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT,
-                  "the round's time was used up before all queries were asked");
+    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "timed out before all queries were sent");
     e->summary.source_type = SOURCE_NONE;
     r = run(e, 0, NULL);
-    assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "the source used up the round's time");
+    assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
 }
 
 static void bad_urls_and_queries(void **state)
@@ -167,18 +166,18 @@ static void bad_urls_and_queries(void **state)
 
     e->summary.source_endpoint = (char *)(uintptr_t) "ftp://host/";
     r = run(e, TIMEOUT_MS, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_URL, "the source's URL cannot be used");
+    assert_failed(&r, STAGE_SOURCE, ROUND_URL, "sourceEndpoint is not a valid URL");
     e->summary.source_endpoint = good;
     e->summary.scoring_endpoint = (char *)(uintptr_t) "/scoring";
     r = run(e, TIMEOUT_MS, NULL);
-    assert_failed(&r, STAGE_SCORING, ROUND_URL, "the scoring endpoint's URL cannot be used");
+    assert_failed(&r, STAGE_SCORING, ROUND_URL, "scoringEndpoint is not a valid URL");
     memset(large, 'q', 1u << 20);
     e->summary.source_query = large;
     e->summary.scoring_endpoint = (char *)(uintptr_t)fake_url(e->scorer, "/scoring");
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* as long as may be */
     large[1u << 20] = 'q';
     r = run(e, TIMEOUT_MS, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "the query is longer than");
+    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "query longer than");
     for (int i = 0; i < 65; i++)
         assert_int_equal(buf_puts(&many, "up;"), 0);
     assert_int_equal(buf_putc(&many, '\0'), 0);
@@ -211,7 +210,7 @@ static void too_many_series(void **state)
 
     batch_builder_set_max(e->builder, 1);
     r = run(e, TIMEOUT_MS, NULL);
-    assert_failed(&r, STAGE_SCORING, ROUND_SERIES, "more series than allowed");
+    assert_failed(&r, STAGE_SCORING, ROUND_SERIES, "too many series");
 }
 
 /* Whatever fails, the round ends, with scores or with "out of memory". */

@@ -1,4 +1,5 @@
-/* Rounds with several sources. The servers, from fake_new(), have threads of their own; the second source is a third server. */
+/* Rounds with several sources. The servers, from fake_new(), have threads of their own; the second source is
+ * a third server. */
 #include "test/oom.h"
 #include "test/unit/score/rounds.h"
 

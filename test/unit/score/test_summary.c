@@ -380,16 +380,14 @@ static void warns_but_goes_on(void **state)
         "sources, scoringEndpoint, "
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
         "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout\n"
-        "f:4:17: warning: [1].sourceRange: 660060 seconds in steps of 60 are 11002 points a series, and "
-        "Prometheus refuses more than 11,000\n"
-        "f:6:39: warning: [2].sourceStep: 31622400 seconds in steps of 1 are 31622401 points a series, and "
-        "Prometheus refuses more than 11,000\n"
-        "f:7:15: warning: [3].scoreName: the summary at line 1 already has this score name: this one (line "
-        "7) is "
-        "left out\n"
-        "f:8:15: warning: [4].scoreName: the summary at line 1 already has this score name: this one (line "
-        "8) is "
-        "left out\n");
+        "f:4:17: warning: [1].sourceRange: 660060 s at a step of 60 s is 11002 points per series; "
+        "Prometheus rejects more than 11,000\n"
+        "f:6:39: warning: [2].sourceStep: 31622400 s at a step of 1 s is 31622401 points per series; "
+        "Prometheus rejects more than 11,000\n"
+        "f:7:15: warning: [3].scoreName: already used by the summary at line 1; the one at line 7 is "
+        "ignored\n"
+        "f:8:15: warning: [4].scoreName: already used by the summary at line 1; the one at line 8 is "
+        "ignored\n");
     assert_int_equal(s.n, 3);
     assert_string_equal(s.list[0].scoring_endpoint, "http://s/scoring");
     assert_string_equal(s.list[2].score_name, "c");

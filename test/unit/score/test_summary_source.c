@@ -1,4 +1,5 @@
-/* A summary's list `sources`: what is read, what is refused and where, and that copies and comparisons cover it. */
+/* A summary's list `sources`: what is read, what is refused and where, and that copies and comparisons cover
+ * it. */
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 
@@ -157,7 +158,7 @@ static void says_what_is_wrong(void **state)
          ".sources[0].scoringEndpoint: unknown key, expected one of sourceType, sourceEndpoint, "
          "sourceEndpointAuthName, sourceEndpointAuthKey, sourceQuery, sourceRange, sourceStep"},
         {"sources: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]",
-         ".sources: 17 sources, and at most 16 are allowed"},
+         ".sources: expected at most 16 sources, got 17"},
     };
 
     (void)state;
@@ -186,7 +187,7 @@ static void warns_of_each(void **state)
     assert_int_equal(s.n, 1);
     assert_int_equal(summary_sources(&s.list[0]), 2);
     assert_non_null(memmem(said.p, said.n, "warning: [0].sources[1].other: unknown key", 42));
-    assert_non_null(memmem(said.p, said.n, "warning: [0].sources[1].sourceRange: 31622400 seconds", 53));
+    assert_non_null(memmem(said.p, said.n, "warning: [0].sources[1].sourceRange: 31622400 s", 47));
     summaries_done(&s);
 }
 
