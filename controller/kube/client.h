@@ -1,8 +1,9 @@
 /* One API server under one identity: REST calls on the loop's HTTP client.
  *
- * Credentials are read again every minute, after a 401 (the call is then made once more, unseen by the caller) and after a
- * failed TLS handshake. What cannot be read leaves the last good credentials in use; without any, calls end with
- * KUBE_UNAUTHORIZED and the reason. No call is retried otherwise: the caller knows what is still wanted by then. */
+ * Credentials are read again every minute, after a 401 (the call is then made once more, unseen by the
+ * caller) and after a failed TLS handshake. What cannot be read leaves the last good credentials in use;
+ * without any, calls end with KUBE_UNAUTHORIZED and the reason. No call is retried otherwise: the caller
+ * knows what is still wanted by then. */
 #ifndef DS_KUBE_CLIENT_H
 #define DS_KUBE_CLIENT_H
 
@@ -13,8 +14,8 @@
 struct kube;
 struct kube_call;
 
-/* A kind as REST sees it, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores", "AddOnPlacementScore"}.
- * Literals: not copied. */
+/* A kind as REST sees it, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
+ * "AddOnPlacementScore"}. Literals: not copied. */
 struct kube_resource {
     const char *group; /* "" for the core */
     const char *version, *plural, *kind;
@@ -50,8 +51,8 @@ struct kube_request {
     size_t max_answer;          /* 0: 16 MiB */
     int64_t timeout_ms;         /* 0: 15 s */
     int64_t idle_timeout_ms;    /* 0: none; see http.h */
-    /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers are in. May
-     * do anything, kube_cancel() included. */
+    /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers
+     * are in. May do anything, kube_cancel() included. */
     void (*on_data)(void *arg, struct str piece);
 };
 
@@ -73,8 +74,8 @@ struct kube_options {
     struct kube_config_options config; /* copied */
 };
 
-/* Reads the credentials; when that fails the client is made all the same and tries again as it goes on (OCM mounts the
- * hub's kubeconfig late). -ENOMEM. loop and http must outlive it. */
+/* Reads the credentials; when that fails the client is made all the same and tries again as it goes on
+ * (OCM mounts the hub's kubeconfig late). -ENOMEM. loop and http must outlive it. */
 MUST_USE int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o);
 /* Cancels its calls. Watches, queues, leases and the like of it must be freed before. */
 struct kube *kube_free(struct kube *k);
@@ -89,8 +90,8 @@ struct loop *kube_loop(const struct kube *k);
 /* Reads the credentials now. */
 void kube_reload(struct kube *k);
 
-/* Starts a call. -ENOMEM; -EINVAL for a name that cannot be in a path, or without what the method needs; then `done`
- * is never called. */
+/* Starts a call. -ENOMEM; -EINVAL for a name that cannot be in a path, or without what the method needs;
+ * then `done` is never called. */
 MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request *rq,
                         kube_done_fn done, void *arg);
 /* Ends a call; `done` is not called. A write may or may not have been done. Takes NULL, returns NULL. */

@@ -1,21 +1,35 @@
-/* What the files of this folder share; nothing else includes it. */
+/* Shared by the files of this folder and included nowhere else. Of the client's, each uses those before
+ * it: client_credentials.c, client_url.c, client_call.c, client.c. */
 #ifndef DS_KUBE_CLIENT_INTERNAL_H
 #define DS_KUBE_CLIENT_INTERNAL_H
 
 #include "controller/kube/client.h"
 
+#include <errno.h>
+
 enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
+
+struct kube {
+    struct loop *loop;
+    struct http *http;
+    char *label, *kubeconfig, *context, *in_cluster_dir;
+    struct kube_config *config; /* NULL until it could be read */
+    mono_ms read_at;
+    bool stale; /* read again before the next call */
+    char trouble[512];
+    struct kube_call *calls;
+};
 
 /* Where a request goes. */
 struct kube_route {
     struct buf url;
-    struct buf host;       /* "Host: host:port" and connect_to, terminated; empty without a tls-server-name */
+    struct buf host; /* "Host: host:port", terminated; empty without a tls-server-name, like connect_to */
     struct buf connect_to; /* as in http.h */
-    struct buf what;       /* "GET configmaps ns/name", for people; terminated */
+    struct buf what;       /* "get configmaps ns/name", terminated */
 };
 
-/* Moves a timer that is set, or has just run, which cannot fail: whoever must not lose its next step keeps its timer set
- * from the beginning, KUBE_FAR_MS ahead while there is nothing to do. */
+/* Moves a timer that is set or has just run, which cannot fail. A timer whose next step must not be lost
+ * is set from the start, and KUBE_FAR_MS ahead while there is nothing to do. */
 static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
 {
     int r = loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
@@ -23,10 +37,20 @@ static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_m
     (void)r;
 }
 
+/* Copies a string; NULL stays NULL. -ENOMEM. */
+MUST_USE static inline int kube_copy(char **ret, const char *s)
+{
+    *ret = s ? str_dup(str_of(s)) : NULL;
+    return s && !*ret ? -ENOMEM : 0;
+}
+
+/* Reads the credentials if they are a minute old or could not be read the last time. */
+void kube_freshen(struct kube *k);
+
 void kube_route_done(struct kube_route *r);
-/* -EINVAL for a name that cannot be in a path, or without what the method needs; -ENOMEM, -EFBIG. */
+/* -EINVAL for a name that is no path segment, or if the method needs more; -ENOMEM, -EFBIG. */
 MUST_USE int kube_route_path(struct kube_route *r, const struct kube_request *rq);
-/* Sets url, host and connect_to; path is that of kube_route_path(). */
+/* Sets url, host and connect_to; `path` was made by kube_route_path(). */
 MUST_USE int kube_route_server(struct kube_route *r, const struct kube_config *c, struct str path);
 
 #endif

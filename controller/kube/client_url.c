@@ -129,8 +129,8 @@ int kube_route_path(struct kube_route *r, const struct kube_request *rq)
     return e;
 }
 
-/* The URL bears the name that the certificate must have, and the connection goes to the server's address: curl takes
- * the name to verify and the one of SNI from the URL. */
+/* The URL bears the name that the certificate must have, and the connection goes to the server's address:
+ * curl takes the name to verify and the one of SNI from the URL. */
 static int rename_server(struct kube_route *r, const struct kube_config *c)
 {
     CURLU *u = curl_url();

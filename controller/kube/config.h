@@ -1,8 +1,9 @@
 /* How to reach an API server and as whom: a kubeconfig, or what Kubernetes mounts into a pod.
  *
- * A config is one snapshot of everything that was read, files included, so that a certificate and its key always
- * belong to one reading. Rotation means reading a new one; see client.h. Specification: kubeconfig v1
- * (k8s.io/client-go/tools/clientcmd/api/v1). Exec plugins, auth providers and impersonation are refused. */
+ * A config is one snapshot of everything that was read, files included, so that a certificate and its key
+ * always belong to one reading. Rotation means reading a new one; see client.h. Specification: kubeconfig
+ * v1 (k8s.io/client-go/tools/clientcmd/api/v1). Exec plugins, auth providers and impersonation are
+ * refused. */
 #ifndef DS_KUBE_CONFIG_H
 #define DS_KUBE_CONFIG_H
 
@@ -36,7 +37,8 @@ struct kube_config_options {
 
 /* Reads it all. -EINVAL or another negative errno with a sentence that holds no secret in why; -ENOMEM. */
 MUST_USE int kube_config_read(struct kube_config **ret, const struct kube_config_options *o, char why[512]);
-/* The same from a kubeconfig's text; relative paths are taken from `dir`, and with NULL no file may be named. */
+/* The same from a kubeconfig's text; relative paths are taken from `dir`, and with NULL no file may be
+ * named. */
 MUST_USE int kube_config_parse(struct kube_config **ret, struct str text, const char *dir,
                                const char *context, char why[512]);
 struct kube_config *kube_config_ref(struct kube_config *c);

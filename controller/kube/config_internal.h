@@ -1,4 +1,5 @@
-/* What the two ways to a config share; nothing else includes it. */
+/* Shared by config_parts.c, config_kubeconfig.c and config.c, each of which uses those before it; included
+ * nowhere else. */
 #ifndef DS_KUBE_CONFIG_INTERNAL_H
 #define DS_KUBE_CONFIG_INTERNAL_H
 
@@ -7,13 +8,17 @@
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20 };
 
 MUST_USE int kube_config_new(struct kube_config **ret);
-/* Takes the bytes out of b. */
+/* Moves the bytes of b into the blob. */
 MUST_USE int kube_blob_take(struct kube_blob *blob, struct buf *b);
-/* Reads a file of PEM, or a token (trimmed, printable). -EINVAL and errors of reading with a sentence. */
+/* Moves PEM, or a token (trimmed, printable), into the blob. -EINVAL with a sentence in why; -ENOMEM. */
 MUST_USE int kube_blob_pem(struct kube_blob *blob, const char *what, struct buf *b, char why[512]);
 MUST_USE int kube_blob_token(struct kube_blob *blob, const char *what, struct buf *b, char why[512]);
 MUST_USE int kube_read_file(const char *what, const char *path, struct buf *into, char why[512]);
-/* Sets server after a look at it: http or https, a host, and nothing behind the path. */
+/* Sets the server after checking it: http or https, a host, and nothing after the path. */
 MUST_USE int kube_config_set_server(struct kube_config *c, const char *what, struct str url, char why[512]);
+
+/* kube_config_parse() of the file at path, with its directory. */
+MUST_USE int kube_config_from_file(struct kube_config **ret, const char *path, const char *context,
+                                   char why[512]);
 
 #endif

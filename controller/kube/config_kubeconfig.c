@@ -1,8 +1,9 @@
-/* The kubeconfig file, YAML or JSON. Values are never quoted in messages: any of them may be a secret. */
+/* The kubeconfig file, YAML or JSON. Messages never quote values: any of them may be a secret. */
 #include "controller/kube/config_internal.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
@@ -15,9 +16,10 @@ struct reading {
     char *why;       /* 512 bytes */
 };
 
-static int refuse(const struct reading *rd, const char *where, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int kubeconfig_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 
-static int refuse(const struct reading *rd, const char *where, const char *fmt, ...)
+static int kubeconfig_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
 {
     char text[400];
     va_list args;
@@ -29,8 +31,9 @@ static int refuse(const struct reading *rd, const char *where, const char *fmt, 
     return -EINVAL;
 }
 
-/* A string; absent is the same as empty, which is no error. */
-static int get_str(const struct reading *rd, const struct node *map, const char *key, struct str *ret)
+/* A string; an absent one reads as empty. */
+static int kubeconfig_get_str(const struct reading *rd, const struct node *map, const char *key,
+                              struct str *ret)
 {
     const struct node *n = node_given(map, key);
 
@@ -38,15 +41,15 @@ static int get_str(const struct reading *rd, const struct node *map, const char 
     if (!n)
         return 0;
     if (n->kind != NODE_STRING || (n->text.n && memchr(n->text.p, '\0', n->text.n)))
-        return refuse(rd, key, "line %u: expected a string", n->line);
+        return kubeconfig_refuse(rd, key, "line %u: expected a string", n->line);
     *ret = n->text;
     return 0;
 }
 
-static int copy_str(const struct reading *rd, const struct node *map, const char *key, char **ret)
+static int kubeconfig_copy_str(const struct reading *rd, const struct node *map, const char *key, char **ret)
 {
     struct str s;
-    int r = get_str(rd, map, key, &s);
+    int r = kubeconfig_get_str(rd, map, key, &s);
 
     if (r < 0 || !s.n)
         return r;
@@ -54,14 +57,14 @@ static int copy_str(const struct reading *rd, const struct node *map, const char
     return *ret ? 0 : -ENOMEM;
 }
 
-/* The file that a value names, by a path that may be relative. */
-static int read_named(const struct reading *rd, const char *key, struct str path, struct buf *into)
+/* Reads the file at a path, which may be relative to rd->dir. */
+static int kubeconfig_read_named(const struct reading *rd, const char *key, struct str path, struct buf *into)
 {
     CLEANUP(cleanup_free) char *full = NULL;
     bool absolute = path.n && *path.p == '/';
 
     if (!rd->dir)
-        return refuse(rd, key, "a file cannot be named here");
+        return kubeconfig_refuse(rd, key, "files are not allowed here");
     if (asprintf(&full, "%s%s%.*s", absolute ? "" : rd->dir, absolute ? "" : "/", STR_ARG(path)) < 0) {
         full = NULL;
         return -ENOMEM;
@@ -69,8 +72,9 @@ static int read_named(const struct reading *rd, const char *key, struct str path
     return kube_read_file(key, full, into, rd->why);
 }
 
-/* PEM from <key>-data, which wins as in client-go, or from the file that <key> names. */
-static int get_pem(const struct reading *rd, const struct node *map, const char *key, struct kube_blob *ret)
+/* PEM from <key>-data, which takes precedence as in client-go, or from the file at <key>. */
+static int kubeconfig_get_pem(const struct reading *rd, const struct node *map, const char *key,
+                              struct kube_blob *ret)
 {
     BUF_AUTO(pem, BLOB_MAX_BYTES);
     struct str data, path;
@@ -78,31 +82,31 @@ static int get_pem(const struct reading *rd, const struct node *map, const char 
     int r;
 
     (void)snprintf(data_key, sizeof(data_key), "%s-data", key);
-    r = get_str(rd, map, data_key, &data);
+    r = kubeconfig_get_str(rd, map, data_key, &data);
     if (r == 0)
-        r = get_str(rd, map, key, &path);
+        r = kubeconfig_get_str(rd, map, key, &path);
     if (r < 0 || (!data.n && !path.n))
         return r;
     if (!data.n)
-        r = read_named(rd, key, path, &pem);
+        r = kubeconfig_read_named(rd, key, path, &pem);
     else if ((r = kube_base64_decode(data, &pem)) == -EINVAL || r == -EFBIG)
-        return refuse(rd, data_key, "expected at most 1 MiB of base64");
+        return kubeconfig_refuse(rd, data_key, "expected at most 1 MiB of base64");
     return r < 0 ? r : kube_blob_pem(ret, data.n ? data_key : key, &pem, rd->why);
 }
 
-/* tokenFile wins while it can be read. */
-static int get_token(const struct reading *rd, const struct node *user)
+/* tokenFile takes precedence while it can be read. */
+static int kubeconfig_get_token(const struct reading *rd, const struct node *user)
 {
     BUF_AUTO(text, BLOB_MAX_BYTES);
     struct str token, path;
-    int r = get_str(rd, user, "token", &token);
+    int r = kubeconfig_get_str(rd, user, "token", &token);
 
     if (r == 0)
-        r = get_str(rd, user, "tokenFile", &path);
+        r = kubeconfig_get_str(rd, user, "tokenFile", &path);
     if (r < 0)
         return r;
     if (path.n) {
-        r = read_named(rd, "tokenFile", path, &text);
+        r = kubeconfig_read_named(rd, "tokenFile", path, &text);
         if (r == 0)
             return kube_blob_token(&rd->c->token, "tokenFile", &text, rd->why);
         if (r == -ENOMEM || !token.n)
@@ -118,7 +122,7 @@ static int get_token(const struct reading *rd, const struct node *user)
 static const struct {
     const char *key, *why;
 } unsupported[] = {
-    {"exec", "exec plugins are not run; use a token, a tokenFile or a client certificate"},
+    {"exec", "exec plugins are not supported; use a token, a tokenFile or a client certificate"},
     {"auth-provider", "auth providers are not supported; use a token, a tokenFile or a client certificate"},
     {"as", "impersonation is not supported"},
     {"as-uid", "impersonation is not supported"},
@@ -126,38 +130,38 @@ static const struct {
     {"as-user-extra", "impersonation is not supported"},
 };
 
-static int read_user(const struct reading *rd, const struct node *user)
+static int kubeconfig_read_user(const struct reading *rd, const struct node *user)
 {
     struct kube_config *c = rd->c;
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
         if (node_given(user, unsupported[i].key))
-            return refuse(rd, unsupported[i].key, "%s", unsupported[i].why);
+            return kubeconfig_refuse(rd, unsupported[i].key, "%s", unsupported[i].why);
     if (r == 0)
-        r = get_pem(rd, user, "client-certificate", &c->cert);
+        r = kubeconfig_get_pem(rd, user, "client-certificate", &c->cert);
     if (r == 0)
-        r = get_pem(rd, user, "client-key", &c->key);
+        r = kubeconfig_get_pem(rd, user, "client-key", &c->key);
     if (r == 0)
-        r = get_token(rd, user);
+        r = kubeconfig_get_token(rd, user);
     if (r == 0)
-        r = copy_str(rd, user, "username", &c->user);
+        r = kubeconfig_copy_str(rd, user, "username", &c->user);
     if (r == 0)
-        r = copy_str(rd, user, "password", &c->password);
+        r = kubeconfig_copy_str(rd, user, "password", &c->password);
     if (r == 0 && !c->cert.p != !c->key.p)
-        return refuse(rd, c->cert.p ? "client-key" : "client-certificate",
-                      "missing beside the other of the two");
+        return kubeconfig_refuse(rd, c->cert.p ? "client-key" : "client-certificate",
+                                 "missing: client-certificate and client-key go together");
     if (r == 0 && c->user && c->token.p)
-        return refuse(rd, "username", "given beside a token: only one way to log in is possible");
+        return kubeconfig_refuse(rd, "username", "not allowed together with a token");
     return r;
 }
 
-/* "socks5://" as Go takes it: the proxy resolves the name. */
-static int read_proxy(const struct reading *rd, const struct node *cluster)
+/* "socks5://" as in Go: the proxy resolves the host name. */
+static int kubeconfig_read_proxy(const struct reading *rd, const struct node *cluster)
 {
     static const char *const schemes[] = {"http://", "https://", "socks5://"};
     struct str proxy;
-    int r = get_str(rd, cluster, "proxy-url", &proxy);
+    int r = kubeconfig_get_str(rd, cluster, "proxy-url", &proxy);
 
     if (r < 0 || !proxy.n)
         return r;
@@ -172,39 +176,39 @@ static int read_proxy(const struct reading *rd, const struct node *cluster)
         }
         return 0;
     }
-    return refuse(rd, "proxy-url", "expected http://, https:// or socks5://");
+    return kubeconfig_refuse(rd, "proxy-url", "expected http://, https:// or socks5://");
 }
 
-static int read_cluster(const struct reading *rd, const struct node *cluster)
+static int kubeconfig_read_cluster(const struct reading *rd, const struct node *cluster)
 {
     const struct node *insecure = node_given(cluster, "insecure-skip-tls-verify");
     struct str server;
-    int r = get_str(rd, cluster, "server", &server);
+    int r = kubeconfig_get_str(rd, cluster, "server", &server);
 
     if (r == 0 && !server.n)
-        return refuse(rd, "server", "missing, expected https://host:port");
+        return kubeconfig_refuse(rd, "server", "missing, expected https://host:port");
     if (r == 0)
         r = kube_config_set_server(rd->c, "server", server, rd->why);
     if (r == 0)
-        r = get_pem(rd, cluster, "certificate-authority", &rd->c->ca);
+        r = kubeconfig_get_pem(rd, cluster, "certificate-authority", &rd->c->ca);
     if (r == 0)
-        r = copy_str(rd, cluster, "tls-server-name", &rd->c->tls_server_name);
+        r = kubeconfig_copy_str(rd, cluster, "tls-server-name", &rd->c->tls_server_name);
     if (r == 0)
-        r = read_proxy(rd, cluster);
+        r = kubeconfig_read_proxy(rd, cluster);
     if (r < 0 || !insecure)
         return r;
     if (insecure->kind != NODE_BOOL)
-        return refuse(rd, "insecure-skip-tls-verify", "expected true or false");
+        return kubeconfig_refuse(rd, "insecure-skip-tls-verify", "expected true or false");
     rd->c->insecure = insecure->text.p[0] == 't' || insecure->text.p[0] == 'T';
     if (rd->c->insecure && rd->c->ca.p)
-        return refuse(rd, "insecure-skip-tls-verify",
-                      "given beside a certificate-authority: only one is possible");
+        return kubeconfig_refuse(rd, "insecure-skip-tls-verify",
+                                 "not allowed together with a certificate-authority");
     return 0;
 }
 
-/* The map <what> of the entry of this name in the list <what>s. */
-static int find_entry(const struct reading *rd, const struct node *root, const char *what, struct str name,
-                      const struct node **ret)
+/* The map <what> in the entry of that name of the list <what>s. */
+static int kubeconfig_find_entry(const struct reading *rd, const struct node *root, const char *what,
+                                 struct str name, const struct node **ret)
 {
     const struct node *list, *found;
     char plural[32];
@@ -217,48 +221,48 @@ static int find_entry(const struct reading *rd, const struct node *root, const c
 
         if (entry->kind != NODE_MAP)
             continue;
-        if (get_str(rd, entry, "name", &its) < 0)
+        if (kubeconfig_get_str(rd, entry, "name", &its) < 0)
             return -EINVAL;
         if (!str_eq(its, name))
             continue;
         found = node_given(entry, what);
         if (found && found->kind != NODE_MAP)
-            return refuse(rd, plural, "line %u: expected a map", found->line);
+            return kubeconfig_refuse(rd, plural, "line %u: expected a map", found->line);
         *ret = found;
-        return found ? 0 : refuse(rd, plural, "the entry `%.*s` has no `%s`", STR_ARG(name), what);
+        return found ? 0 : kubeconfig_refuse(rd, plural, "entry `%.*s` has no `%s`", STR_ARG(name), what);
     }
-    return refuse(rd, plural, "there is no entry `%.*s`", STR_ARG(name));
+    return kubeconfig_refuse(rd, plural, "no entry `%.*s`", STR_ARG(name));
 }
 
-static int read_context(const struct reading *rd, const struct node *root, const char *context)
+static int kubeconfig_read_context(const struct reading *rd, const struct node *root, const char *context)
 {
     const struct node *ctx, *cluster, *user = NULL;
     struct str name = str_of(context), cluster_name, user_name;
-    int r = context ? 0 : get_str(rd, root, "current-context", &name);
+    int r = context ? 0 : kubeconfig_get_str(rd, root, "current-context", &name);
 
     if (r == 0 && !name.n)
-        return refuse(rd, "current-context", "missing, and no context is asked for");
+        return kubeconfig_refuse(rd, "current-context", "missing, and no context was given");
     if (r == 0)
-        r = find_entry(rd, root, "context", name, &ctx);
+        r = kubeconfig_find_entry(rd, root, "context", name, &ctx);
     if (r == 0)
-        r = get_str(rd, ctx, "cluster", &cluster_name);
+        r = kubeconfig_get_str(rd, ctx, "cluster", &cluster_name);
     if (r == 0)
-        r = get_str(rd, ctx, "user", &user_name);
+        r = kubeconfig_get_str(rd, ctx, "user", &user_name);
     if (r == 0)
-        r = copy_str(rd, ctx, "namespace", &rd->c->namespace);
+        r = kubeconfig_copy_str(rd, ctx, "namespace", &rd->c->namespace);
     if (r < 0)
         return r;
     if (!cluster_name.n)
-        return refuse(rd, "contexts", "`%.*s` names no cluster", STR_ARG(name));
-    r = find_entry(rd, root, "cluster", cluster_name, &cluster);
+        return kubeconfig_refuse(rd, "contexts", "`%.*s` names no cluster", STR_ARG(name));
+    r = kubeconfig_find_entry(rd, root, "cluster", cluster_name, &cluster);
     if (r == 0)
-        r = read_cluster(rd, cluster);
+        r = kubeconfig_read_cluster(rd, cluster);
     if (r == 0 && user_name.n)
-        r = find_entry(rd, root, "user", user_name, &user);
-    return r == 0 && user ? read_user(rd, user) : r;
+        r = kubeconfig_find_entry(rd, root, "user", user_name, &user);
+    return r == 0 && user ? kubeconfig_read_user(rd, user) : r;
 }
 
-static int parse(struct doc **ret, struct str text, struct problems *p, char why[512])
+static int kubeconfig_parse(struct doc **ret, struct str text, struct problems *p, char why[512])
 {
     int r = doc_parse(ret, text, p);
 
@@ -274,8 +278,8 @@ static int parse(struct doc **ret, struct str text, struct problems *p, char why
     return 0;
 }
 
-/* Names in it may hold anything. */
-static void make_one_line(char why[512])
+/* Names in it may contain any bytes. */
+static void kubeconfig_make_one_line(char why[512])
 {
     char raw[512];
 
@@ -295,16 +299,41 @@ int kube_config_parse(struct kube_config **ret, struct str text, const char *dir
     r = problems_init(&p, "kubeconfig");
     if (r < 0)
         return r;
-    r = parse(&doc, text, &p, why);
+    r = kubeconfig_parse(&doc, text, &p, why);
     problems_done(&p);
     if (r == 0)
         r = kube_config_new(&c);
     if (r == 0)
-        r = read_context(&(struct reading){.c = c, .dir = dir, .why = why}, doc_root(doc), context);
+        r = kubeconfig_read_context(&(struct reading){.c = c, .dir = dir, .why = why}, doc_root(doc),
+                                    context);
     if (r < 0) {
-        make_one_line(why);
+        kubeconfig_make_one_line(why);
         return r;
     }
     *ret = TAKE_PTR(c);
     return 0;
+}
+
+/* The directory of a path. */
+static char *kubeconfig_dir(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? str_dup((struct str){path, slash == path ? 1 : (size_t)(slash - path)})
+                 : str_dup(STR("."));
+}
+
+int kube_config_from_file(struct kube_config **ret, const char *path, const char *context, char why[512])
+{
+    SECRET_AUTO(text, KUBECONFIG_MAX_BYTES);
+    CLEANUP(cleanup_free) char *dir = kubeconfig_dir(path);
+    char inner[512] = "";
+    int r = dir ? kube_read_file("kubeconfig", path, &text, why) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    r = kube_config_parse(ret, buf_str(&text), dir, context, inner);
+    if (inner[0])
+        (void)snprintf(why, 512, "kubeconfig %.200s: %.280s", path, inner);
+    return r;
 }

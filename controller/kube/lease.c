@@ -320,12 +320,6 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg))
     set_leading(l, false);
 }
 
-static int copy(char **ret, const char *s)
-{
-    *ret = str_dup(str_of(s));
-    return *ret ? 0 : -ENOMEM;
-}
-
 static int set_times(struct kube_lease *l, const struct kube_lease_options *o)
 {
     l->o.duration_ms = o->duration_ms ? o->duration_ms : DEFAULT_DURATION_MS;
@@ -351,7 +345,7 @@ int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_le
     l->end.fn = on_end;
     r = set_times(l, o);
     if (r == 0)
-        r = copy(&l->namespace, o->namespace) ?: copy(&l->name, o->name) ?: copy(&l->identity, o->identity);
+        r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name) ?: kube_copy(&l->identity, o->identity);
     if (r == 0)
         r = loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
     if (r == 0)

@@ -142,7 +142,7 @@ def test_a_kubeconfig_that_cannot_be_used(content, words, tmp_path):
 def test_no_kubeconfig_and_no_pod():
     ended = run(PROGRAM, "controller", env=environment(KUBERNETES_SERVICE_HOST=""))
     assert ended.returncode == 1
-    assert "no kubeconfig is given and this is no pod" in ended.stderr
+    assert "no kubeconfig, and not in a pod" in ended.stderr
 
 
 def test_help_of_the_controller():

@@ -174,7 +174,7 @@ static void test_errors_are_explained(void **state)
     fake_push(f->server, (struct fake_answer){.body = "<html>"});
     call(f, &get_a, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
-    assert_non_null(strstr(g.a.why, "HTTP 200, but the answer is not JSON at line 1"));
+    assert_non_null(strstr(g.a.why, "HTTP 200 with a body that is not JSON at line 1"));
 
     /* Twice: curl itself tries again when a kept connection turns out to be closed. */
     fake_push(f->server, (struct fake_answer){.mode = FAKE_CLOSE});
@@ -297,7 +297,7 @@ static void test_credentials_that_cannot_be_read(void **state)
     fake_kube_advance(f, 60000);
     call(f, &get_a, &g);
     assert_int_equal(g.a.verdict, KUBE_OK);
-    assert_non_null(strstr(kube_trouble(f->kube), "tokenFile: file"));
+    assert_non_null(strstr(kube_trouble(f->kube), "tokenFile: cannot read file"));
     fake_kube_file(f, "token", "second");
     call(f, &get_a, &g);
     assert_null(kube_trouble(f->kube));

@@ -1,7 +1,7 @@
 /* Whom the client trusts and as whom it comes, over real TLS, while files are swapped under it.
  *
- * pki/ holds keys made for this test alone, valid for a hundred years: ca.pem signed server.pem (for the name api.test
- * only), agent-1.pem and agent-2.pem; other-ca.pem signed nothing. */
+ * pki/ holds keys made for this test alone, valid for a hundred years: ca.pem signed server.pem (for the
+ * name api.test only), agent-1.pem and agent-2.pem; other-ca.pem signed nothing. */
 #include "exporter/base/file.h"
 #include "test/fakes/fake_kube.h"
 

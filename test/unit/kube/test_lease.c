@@ -120,7 +120,8 @@ static void test_creates(void **state)
     assert_true(kube_int(o, &n, "spec", "leaseTransitions", NULL) && n == 0);
 }
 
-/* Another holds it: it is taken when it has not changed for its duration by our clock, whatever its own times say. */
+/* Another holds it: it is taken when it has not changed for its duration by our clock, whatever its own
+ * times say. */
 static void test_takes_over_when_unchanged(void **state)
 {
     struct world *w = *state;

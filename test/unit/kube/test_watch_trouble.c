@@ -214,7 +214,7 @@ static void test_object_too_large(void **state)
     begin(t);
     expect(t, 2, "synced trouble ");
     assert_string_equal(kube_watch_trouble(t->watch),
-                        "hub: watch configmaps: an object is over the limit of 4194304 bytes");
+                        "hub: watch configmaps: an event exceeds 4194304 bytes");
     fake_kube_advance(f, 1000);
     expect(t, 2, "+ns/a@15 ok ");
 }
@@ -240,7 +240,7 @@ static void test_what_is_no_event(void **state)
     }
     begin(t);
     expect(t, 2, "synced trouble ");
-    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: what came is no event");
+    assert_string_equal(kube_watch_trouble(t->watch), "hub: watch configmaps: the data is not a watch event");
     for (size_t i = 1; i < ARRAY_SIZE(lines); i++) {
         fake_kube_advance(f, 60000);
         expect(t, 2, "ok trouble ");
