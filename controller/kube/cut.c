@@ -7,8 +7,8 @@
 
 enum { NAME_BYTES = 64 };
 
-/* Where the string begins that is the value of the next member of that name, its quote included; NULL when there is none. A quote inside of
- * a string is escaped, so that the pattern is found in member names only. */
+/* Where the string begins that is the value of the next member of that name, its quote included; NULL when
+ * there is none. A quote inside of a string is escaped, so that the pattern is found in member names only. */
 static const char *find_value(struct str pattern, const char *from, const char *end)
 {
     const char *at = memmem(from, (size_t)(end - from), pattern.p, pattern.n);

@@ -1,4 +1,5 @@
-/* Owns a ring of events that wait, the first of which is under way, and how many were sent lately about which object. */
+/* Owns a ring of events that wait, the first of which is under way, and how many were sent lately about
+ * which object. */
 #include "controller/kube/event.h"
 
 #include "controller/kube/client_internal.h"
@@ -151,7 +152,8 @@ static uint64_t hash_of(const struct kube_events *e, const struct kube_event *ev
     return h;
 }
 
-/* A bucket of tokens for each object. Where there are too many objects, the fullest is given up: it has most to give anyway. */
+/* A bucket of tokens for each object. Where there are too many objects, the fullest is given up: it has
+ * most to give anyway. */
 static bool take_token(struct kube_events *e, uint64_t object)
 {
     mono_ms now = loop_now(kube_loop(e->kube)), full_at = now;

@@ -1,6 +1,7 @@
-/* Events (events.k8s.io/v1) about objects: what `kubectl describe` shows to whoever wonders. They are a courtesy: at
- * most 512 wait, about one object at most 25 are sent at once and then one every ten seconds, and after a few tries one is dropped. What
- * is the same as before is sent all the same: whoever adds events does so for what has changed. */
+/* Events (events.k8s.io/v1) about objects: what `kubectl describe` shows to whoever wonders. They are a
+ * courtesy: at most 512 wait, about one object at most 25 are sent at once and then one every ten seconds,
+ * and after a few tries one is dropped. What is the same as before is sent all the same: whoever adds
+ * events does so for what has changed. */
 #ifndef DS_KUBE_EVENT_H
 #define DS_KUBE_EVENT_H
 

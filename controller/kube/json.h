@@ -1,9 +1,8 @@
-/* Reading Kubernetes documents: jansson values by path. Absent members, nulls and values of another type all read as
- * "not there", so that a document from a server of another version never surprises a caller.
+/* Reading Kubernetes documents: jansson values by path. Absent members, nulls and values of another type all
+ * read as "not there", so that a document from a server of another version never surprises a caller.
  *
- *     const char *name = kube_str(o, "metadata", "name", NULL);
- *     if (kube_int(o, &n, "status", "observedGeneration", NULL)) ...
- */
+ * const char *name = kube_str(o, "metadata", "name", NULL); if (kube_int(o, &n, "status",
+ * "observedGeneration", NULL)) ... */
 #ifndef DS_KUBE_JSON_H
 #define DS_KUBE_JSON_H
 
@@ -44,7 +43,8 @@ struct kube_cut;
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -ENOMEM, -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
-/* Appends what base64 (RFC 4648, line ends allowed) stands for: a Secret's data, a kubeconfig's *-data. -EINVAL, -ENOMEM, -EFBIG. */
+/* Appends what base64 (RFC 4648, line ends allowed) stands for: a Secret's data, a kubeconfig's *-data.
+ * -EINVAL, -ENOMEM, -EFBIG. */
 MUST_USE int kube_base64_decode(struct str text, struct buf *into);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);

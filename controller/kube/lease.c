@@ -1,4 +1,5 @@
-/* Owns its one call under way. Each step ends by setting the timer for the next; see client-go's leaderelection. */
+/* Owns its one call under way. Each step ends by setting the timer for the next; see client-go's
+ * leaderelection. */
 #include "controller/kube/lease.h"
 
 #include "controller/kube/client_internal.h"
@@ -237,7 +238,8 @@ static void on_written(void *arg, struct kube_answer *a)
         else
             held(l);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
-        /* Someone else was faster: what we know is old. The time of the change is not known, so it counts from the next look. */
+        /* Someone else was faster: what we know is old. The time of the change is not known, so it counts
+         * from the next look. */
         forget(l);
         failed(l, a->why);
     } else {

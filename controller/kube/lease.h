@@ -1,9 +1,9 @@
-/* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules: whoever finds the lease free, or unchanged for its whole
- * duration, takes it; the holder renews it and stops by itself when it could not for renew_deadline_ms, which is
- * sooner than others may take it.
+/* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules: whoever finds the lease free, or
+ * unchanged for its whole duration, takes it; the holder renews it and stops by itself when it could not for
+ * renew_deadline_ms, which is sooner than others may take it.
  *
- * Expiry is judged by the local monotonic time at which a change was seen, never by the times written in the
- * lease: clocks of two machines need not agree. */
+ * Expiry is judged by the local monotonic time at which a change was seen, never by the times written in
+ * the lease: clocks of two machines need not agree. */
 #ifndef DS_KUBE_LEASE_H
 #define DS_KUBE_LEASE_H
 
@@ -33,8 +33,9 @@ bool kube_lease_leading(const struct kube_lease *l);
 const char *kube_lease_holder(const struct kube_lease *l);
 /* Why it could not be read or written the last time; NULL when it could. */
 const char *kube_lease_trouble(const struct kube_lease *l);
-/* Stops leading at once (on_change is called) and gives the lease back, so that another need not wait for it to expire; `done`, which may be
- * NULL, is called when that has ended, well or not. The lease is not taken again. */
+/* Stops leading at once (on_change is called) and gives the lease back, so that another need not wait for
+ * it to expire; `done`, which may be NULL, is called when that has ended, well or not. The lease is not
+ * taken again. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg));
 
 #endif

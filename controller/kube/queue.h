@@ -15,8 +15,8 @@ struct kube_queue;
 enum kube_priority { KUBE_NORMAL, KUBE_HIGH, KUBE_PRIORITIES };
 
 struct kube_queue_options {
-    /* Starts the work on a key; copies the key if it is needed longer. The key is active until kube_queue_done(), which `work` may
-     * call itself. */
+    /* Starts the work on a key; copies the key if it is needed longer. The key is active until
+     * kube_queue_done(), which `work` may call itself. */
     void (*work)(void *arg, const char *key);
     void *arg;
     size_t max_active;          /* active keys; 0: 8 */

@@ -20,8 +20,8 @@ WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
 
 enum { ANY = 0 };
 
-/* The first row that fits decides. A row's reason and message are NULL where they do not matter; the message need
- * only hold the words. */
+/* The first row that fits decides. A row's reason and message are NULL where they do not matter; the
+ * message need only hold the words. */
 static const struct rule {
     int from, to; /* HTTP status */
     const char *reason, *message;

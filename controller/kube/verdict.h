@@ -21,8 +21,8 @@ enum kube_verdict {
     KUBE_VERDICTS
 };
 
-/* For labels: "ok", "retry", "unauthorized", "forbidden", "not_found", "no_kind", "exists", "conflict", "gone", "invalid",
- * "too_large". */
+/* For labels: "ok", "retry", "unauthorized", "forbidden", "not_found", "no_kind", "exists", "conflict",
+ * "gone", "invalid", "too_large". */
 const char *kube_verdict_word(enum kube_verdict v);
 
 /* A Status object's own words and what they mean. */

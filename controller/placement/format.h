@@ -20,7 +20,8 @@ struct dimension_format {
  * other placeholder stays as it is, as does an unterminated one. `format` must outlive *ret. -ENOMEM. */
 MUST_USE int dimension_format_parse(struct dimension_format *ret, struct str format);
 void dimension_format_done(struct dimension_format *f);
-/* Appends the item name of a series with these label values, which are not expanded again. -ENOMEM, -EFBIG. */
+/* Appends the item name of a series with these label values, which are not expanded again. -ENOMEM,
+ * -EFBIG. */
 MUST_USE int dimension_format_render(const struct dimension_format *f, const struct str labels[DS_LABELS],
                                      struct buf *into);
 

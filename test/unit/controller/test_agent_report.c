@@ -109,7 +109,7 @@ static void run(struct world *w, unsigned seconds)
     fake_kube_idle(w->f);
 }
 
-static void test_times_alone_are_written_every_five_minutes(void **state)
+static void writes_mere_times_every_five_minutes(void **state)
 {
     struct world *w = *state;
 
@@ -122,7 +122,7 @@ static void test_times_alone_are_written_every_five_minutes(void **state)
     assert_non_null(strstr(fake_request(w->f->server, 1)->body, "lastSuccess\\\":\\\"2026-11-21T06:28:"));
 }
 
-static void test_a_state_is_written_soon(void **state)
+static void writes_a_new_state_soon(void **state)
 {
     struct world *w = *state;
 
@@ -140,8 +140,8 @@ static void test_a_state_is_written_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_times_alone_are_written_every_five_minutes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_state_is_written_soon, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_mere_times_every_five_minutes, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_a_new_state_soon, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

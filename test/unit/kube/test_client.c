@@ -62,7 +62,7 @@ static void assert_header_is(struct fake_kube *f, size_t i, const char *name, co
     assert_string_equal(value, want);
 }
 
-static void test_requests(void **state)
+static void sends_each_kind_of_request(void **state)
 {
     json_auto_t *body = json_pack("{s:{s:s}}", "metadata", "name", "a");
     const struct {
@@ -121,7 +121,7 @@ static void test_requests(void **state)
     done_with(&g);
 }
 
-static void test_refuses_what_is_no_request(void **state)
+static void rejects_incomplete_requests(void **state)
 {
     static const struct kube_request cases[] = {
         {.method = KUBE_GET, .namespace = "ns", .name = "a"},
@@ -150,7 +150,7 @@ static void test_refuses_what_is_no_request(void **state)
     assert_int_equal(g.times, 0);
 }
 
-static void test_errors_are_explained(void **state)
+static void explains_errors(void **state)
 {
     struct fake_kube *f = *state;
     struct got g = {0};
@@ -189,7 +189,7 @@ static void test_errors_are_explained(void **state)
     assert_int_equal(g.a.http_status, 302);
 }
 
-static void test_answer_past_its_ceiling(void **state)
+static void limits_the_size_of_an_answer(void **state)
 {
     struct fake_kube *f = *state;
     struct kube_request rq = get_a;
@@ -204,7 +204,7 @@ static void test_answer_past_its_ceiling(void **state)
     assert_int_equal(g.a.verdict, KUBE_TOO_LARGE);
 }
 
-static void test_compressed_answer(void **state)
+static void reads_a_compressed_answer(void **state)
 {
     struct fake_kube *f = *state;
     struct got g = {0};
@@ -217,7 +217,7 @@ static void test_compressed_answer(void **state)
     done_with(&g);
 }
 
-static void test_body_too_large(void **state)
+static void refuses_to_send_an_oversized_body(void **state)
 {
     struct fake_kube *f = *state;
     char *big = calloc(1, 9 << 20);
@@ -235,7 +235,7 @@ static void test_body_too_large(void **state)
 }
 
 /* 401: the token is read again, and the caller sees only the end of it. */
-static void test_token_rotated(void **state)
+static void reads_the_token_again_after_a_401(void **state)
 {
     struct fake_kube *f = *state;
     struct got g = {0};
@@ -268,7 +268,7 @@ static void test_token_rotated(void **state)
     done_with(&g);
 }
 
-static void test_token_read_each_minute(void **state)
+static void reads_the_token_each_minute(void **state)
 {
     struct fake_kube *f = *state;
     struct got g = {0};
@@ -284,7 +284,7 @@ static void test_token_read_each_minute(void **state)
     done_with(&g);
 }
 
-static void test_credentials_that_cannot_be_read(void **state)
+static void keeps_the_last_good_credentials(void **state)
 {
     struct fake_kube *f = *state;
     const struct kube_options o = {.config.kubeconfig = fake_kube_text(f, "%s/late", f->dir)};
@@ -320,7 +320,7 @@ static void test_credentials_that_cannot_be_read(void **state)
     f->kube = usual;
 }
 
-static void test_times_out(void **state)
+static void times_out(void **state)
 {
     struct fake_kube *f = *state;
     struct kube_request rq = get_a;
@@ -340,7 +340,7 @@ static void on_never(void *arg, struct kube_answer *a)
     fail_msg("called after its end");
 }
 
-static void test_cancel(void **state)
+static void never_calls_back_after_a_cancel(void **state)
 {
     struct fake_kube *f = *state;
     struct kube_call *c;
@@ -367,7 +367,7 @@ static void on_done_free(void *arg, struct kube_answer *a)
     f->kube = kube_free(f->kube);
 }
 
-static void test_freed_from_done(void **state)
+static void may_be_freed_by_its_callback(void **state)
 {
     struct fake_kube *f = *state;
     struct kube_call *c;
@@ -379,7 +379,7 @@ static void test_freed_from_done(void **state)
     assert_null(f->kube);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct fake_kube *f = *state;
     json_auto_t *body = json_pack("{s:{s:s}}", "metadata", "name", "a");
@@ -418,19 +418,19 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_requests),
-        CASE(test_refuses_what_is_no_request),
-        CASE(test_errors_are_explained),
-        CASE(test_answer_past_its_ceiling),
-        CASE(test_compressed_answer),
-        CASE(test_body_too_large),
-        CASE(test_token_rotated),
-        CASE(test_token_read_each_minute),
-        CASE(test_credentials_that_cannot_be_read),
-        CASE(test_times_out),
-        CASE(test_cancel),
-        CASE(test_freed_from_done),
-        CASE(test_memory),
+        CASE(sends_each_kind_of_request),
+        CASE(rejects_incomplete_requests),
+        CASE(explains_errors),
+        CASE(limits_the_size_of_an_answer),
+        CASE(reads_a_compressed_answer),
+        CASE(refuses_to_send_an_oversized_body),
+        CASE(reads_the_token_again_after_a_401),
+        CASE(reads_the_token_each_minute),
+        CASE(keeps_the_last_good_credentials),
+        CASE(times_out),
+        CASE(never_calls_back_after_a_cancel),
+        CASE(may_be_freed_by_its_callback),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

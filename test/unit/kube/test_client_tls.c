@@ -154,7 +154,7 @@ static void assert_not_trusted(struct world *w)
     assert_non_null(strstr(w->a.why, "SSL"));
 }
 
-static void test_the_clusters_authority(void **state)
+static void trusts_only_the_clusters_authority(void **state)
 {
     struct world *w = *state;
 
@@ -177,7 +177,7 @@ static void test_the_clusters_authority(void **state)
 }
 
 /* A connection that fails for its certificates has them read again, and the call succeeds unseen. */
-static void test_new_authority(void **state)
+static void reads_the_authority_again_after_a_failed_handshake(void **state)
 {
     struct world *w = *state;
 
@@ -209,7 +209,7 @@ static void remove_version(struct world *w, const char *version)
 }
 
 /* As the kubelet renews a Secret's volume: one symlink is renamed over another. */
-static void test_client_certificate_swapped(void **state)
+static void uses_a_client_certificate_swapped_by_symlink(void **state)
 {
     struct world *w = *state;
     const char *data = fake_kube_text(w->f, "%s/..data", w->f->dir),
@@ -238,9 +238,9 @@ static void test_client_certificate_swapped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_the_clusters_authority),
-        CASE(test_new_authority),
-        CASE(test_client_certificate_swapped),
+        CASE(trusts_only_the_clusters_authority),
+        CASE(reads_the_authority_again_after_a_failed_handshake),
+        CASE(uses_a_client_certificate_swapped_by_symlink),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

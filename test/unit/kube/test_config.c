@@ -75,7 +75,7 @@ static void assert_blob(struct kube_blob b, const char *want)
     assert_int_equal(b.n, strlen(want));
 }
 
-static void test_inline_data(void **state)
+static void reads_inline_data(void **state)
 {
     struct kube_config *c = parse(CONFIG(
         SERVER ", \"certificate-authority-data\": \"" CA64 "\", \"certificate-authority\": \"/absent\"",
@@ -95,7 +95,7 @@ static void test_inline_data(void **state)
 }
 
 /* As OCM's registration agent writes it: YAML, key files beside it. */
-static void test_ocm_form(void **state)
+static void reads_the_kubeconfig_of_ocms_registration_agent(void **state)
 {
     static const char yaml[] = "apiVersion: v1\n"
                                "clusters:\n"
@@ -135,7 +135,7 @@ static void test_ocm_form(void **state)
     (void)kube_config_unref(c);
 }
 
-static void test_tokens(void **state)
+static void prefers_a_readable_token_file(void **state)
 {
     static const struct {
         const char *user, *token; /* NULL: refused */
@@ -171,7 +171,7 @@ static void test_tokens(void **state)
     }
 }
 
-static void test_cluster_options(void **state)
+static void reads_the_options_of_a_cluster(void **state)
 {
     struct kube_config *c =
         parse(CONFIG("\"server\": \"http://[::1]:8080/k8s/clusters/a//\", \"tls-server-name\": \"api.test\", "
@@ -192,7 +192,7 @@ static void test_cluster_options(void **state)
     (void)kube_config_unref(c);
 }
 
-static void test_contexts(void **state)
+static void selects_the_context(void **state)
 {
     static const char two[] =
         "contexts: [{name: a, context: {cluster: k, user: u}}, {name: b, context: {cluster: k2}}]\n"
@@ -259,7 +259,7 @@ static const struct {
     {CONFIG(SERVER, "\"as-groups\": [\"root\"]"), "as-groups: impersonation"},
 };
 
-static void test_refusals(void **state)
+static void rejects_invalid_kubeconfigs_without_quoting_secrets(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
@@ -273,7 +273,7 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_no_files_without_a_folder(void **state)
+static void reads_no_files_without_a_directory(void **state)
 {
     struct kube_config *c = NULL;
     char why[512];
@@ -285,7 +285,7 @@ static void test_no_files_without_a_folder(void **state)
     assert_string_equal(why, "tokenFile: files are not allowed here");
 }
 
-static void test_in_cluster(void **state)
+static void reads_a_pods_service_account(void **state)
 {
     const struct kube_config_options o = {.in_cluster_dir = dir};
     struct kube_config *c = NULL;
@@ -318,7 +318,7 @@ static void test_in_cluster(void **state)
 }
 
 /* As the kubelet updates a Secret's volume: kubeconfig → ..data/kubeconfig, ..data → a folder of its own. */
-static void test_symlink_swap(void **state)
+static void reads_a_volume_swapped_by_symlink(void **state)
 {
     struct kube_config_options o = {0};
     struct kube_config *first = NULL, *same = NULL, *second = NULL;
@@ -355,7 +355,7 @@ static void test_symlink_swap(void **state)
     (void)kube_config_unref(second);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct kube_config_options o = {0};
     char path[128], why[512];
@@ -383,16 +383,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_inline_data),
-        CASE(test_ocm_form),
-        CASE(test_tokens),
-        CASE(test_cluster_options),
-        CASE(test_contexts),
-        CASE(test_refusals),
-        CASE(test_no_files_without_a_folder),
-        CASE(test_in_cluster),
-        CASE(test_symlink_swap),
-        CASE(test_memory),
+        CASE(reads_inline_data),
+        CASE(reads_the_kubeconfig_of_ocms_registration_agent),
+        CASE(prefers_a_readable_token_file),
+        CASE(reads_the_options_of_a_cluster),
+        CASE(selects_the_context),
+        CASE(rejects_invalid_kubeconfigs_without_quoting_secrets),
+        CASE(reads_no_files_without_a_directory),
+        CASE(reads_a_pods_service_account),
+        CASE(reads_a_volume_swapped_by_symlink),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void expect(const char *text, const char *want)
     assert_string_equal(b.p + 1, want);
 }
 
-static void test_left_as_it_is(void **state)
+static void leaves_other_text_as_it_is(void **state)
 {
     static const char *const texts[] = {
         "",
@@ -64,7 +64,7 @@ static void test_left_as_it_is(void **state)
     expect(text, text);
 }
 
-static void test_cut(void **state)
+static void replaces_long_strings_of_the_member(void **state)
 {
     char text[20000], want[200], plain[4096] = "";
     uint64_t h;
@@ -83,7 +83,7 @@ static void test_cut(void **state)
     expect(text, want);
 }
 
-static void test_read(void **state)
+static void reads_only_the_words_that_it_writes(void **state)
 {
     static const char *const wrong[] = {"", "cut:", "cut:00000000000000000", "cut:000000000000000G",
                                         "Cut:0000000000000000"};
@@ -96,7 +96,7 @@ static void test_read(void **state)
         assert_false(kube_cut_read(str_of(wrong[i]), &h));
 }
 
-static void test_ceiling_and_memory(void **state)
+static void survives_each_failed_allocation_and_a_full_buffer(void **state)
 {
     char text[9000];
     struct buf small = {.max = 8};
@@ -114,7 +114,7 @@ static void test_ceiling_and_memory(void **state)
     }
 }
 
-static void test_parsed(void **state)
+static void parses_to_the_same_document(void **state)
 {
     char text[9000];
     json_t *o = NULL;
@@ -134,8 +134,11 @@ static void test_parsed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_left_as_it_is),      cmocka_unit_test(test_cut),    cmocka_unit_test(test_read),
-        cmocka_unit_test(test_ceiling_and_memory), cmocka_unit_test(test_parsed),
+        cmocka_unit_test(leaves_other_text_as_it_is),
+        cmocka_unit_test(replaces_long_strings_of_the_member),
+        cmocka_unit_test(reads_only_the_words_that_it_writes),
+        cmocka_unit_test(survives_each_failed_allocation_and_a_full_buffer),
+        cmocka_unit_test(parses_to_the_same_document),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

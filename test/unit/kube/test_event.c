@@ -61,7 +61,7 @@ static json_t *sent(struct world *w, size_t i)
     return o;
 }
 
-static void test_what_is_sent(void **state)
+static void sends_a_complete_event(void **state)
 {
     struct world *w = *state;
     json_auto_t *o = NULL;
@@ -89,7 +89,7 @@ static void test_what_is_sent(void **state)
 }
 
 /* Something that comes and goes says the same each time, and each time is news. */
-static void test_the_same_again_is_sent_again(void **state)
+static void sends_the_same_event_again(void **state)
 {
     struct world *w = *state;
 
@@ -112,7 +112,7 @@ static void be_about(struct world *w, unsigned object)
                          fake_kube_text(w->f, "u-%u", object));
 }
 
-static void test_so_many_about_one_object(void **state)
+static void limits_events_about_one_object(void **state)
 {
     struct world *w = *state;
     const char *why;
@@ -142,7 +142,7 @@ static void test_so_many_about_one_object(void **state)
     assert_int_equal(kube_events_dropped(w->events, NULL), 7);
 }
 
-static void test_long_note_and_no_namespace(void **state)
+static void cuts_a_long_note_and_defaults_the_namespace(void **state)
 {
     struct world *w = *state;
     char note[3001];
@@ -161,7 +161,7 @@ static void test_long_note_and_no_namespace(void **state)
     assert_string_equal(kube_str(o, "regarding", "namespace", NULL), "default");
 }
 
-static void test_tries_again_then_gives_up(void **state)
+static void retries_then_drops_an_event(void **state)
 {
     struct world *w = *state;
     const char *why;
@@ -186,7 +186,7 @@ static void test_tries_again_then_gives_up(void **state)
     assert_int_equal(kube_events_dropped(w->events, NULL), 2);
 }
 
-static void test_so_many_wait(void **state)
+static void limits_waiting_events(void **state)
 {
     struct world *w = *state;
     const char *why;
@@ -201,7 +201,7 @@ static void test_so_many_wait(void **state)
     fake_kube_requests(w->f, 1);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
     unsigned i = 0;
@@ -237,13 +237,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_what_is_sent),
-        CASE(test_the_same_again_is_sent_again),
-        CASE(test_so_many_about_one_object),
-        CASE(test_long_note_and_no_namespace),
-        CASE(test_tries_again_then_gives_up),
-        CASE(test_so_many_wait),
-        CASE(test_memory),
+        CASE(sends_a_complete_event),          CASE(sends_the_same_event_again),
+        CASE(limits_events_about_one_object),  CASE(cuts_a_long_note_and_defaults_the_namespace),
+        CASE(retries_then_drops_an_event),     CASE(limits_waiting_events),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static json_t *sample(void)
     return o;
 }
 
-static void test_strings(void **state)
+static void reads_strings(void **state)
 {
     json_auto_t *o = sample();
 
@@ -40,7 +40,7 @@ static void test_strings(void **state)
     assert_int_equal(kube_text(o, "absent", NULL).n, 0);
 }
 
-static void test_metadata(void **state)
+static void reads_metadata(void **state)
 {
     json_auto_t *o = sample();
 
@@ -55,7 +55,7 @@ static void test_metadata(void **state)
     assert_string_equal(kube_name(NULL), "");
 }
 
-static void test_numbers(void **state)
+static void reads_integers(void **state)
 {
     static const struct {
         const char *name;
@@ -72,7 +72,7 @@ static void test_numbers(void **state)
     }
 }
 
-static void test_others(void **state)
+static void reads_lists_maps_and_bools(void **state)
 {
     json_auto_t *o = sample();
     bool b = false;
@@ -88,7 +88,7 @@ static void test_others(void **state)
     assert_null(kube_get(o, "null", NULL));
 }
 
-static void test_parse_refuses(void **state)
+static void rejects_invalid_json_without_quoting_it(void **state)
 {
     static const char *const cases[] = {"", "{", "{\"a\":}", "{\"secret\":tru}", "[1,]", "{} x"};
     char why[256];
@@ -103,7 +103,7 @@ static void test_parse_refuses(void **state)
     }
 }
 
-static void test_print(void **state)
+static void prints_compact_json(void **state)
 {
     json_auto_t *o = sample(), *small = json_pack("{s:[i, s]}", "a", 1, "\xc3\xa4");
     BUF_AUTO(b, 1 << 20);
@@ -118,7 +118,7 @@ static void test_print(void **state)
     assert_int_equal(tiny.n, 1);
 }
 
-static void test_base64(void **state)
+static void decodes_base64(void **state)
 {
     static const struct {
         const char *in, *out; /* NULL: refused */
@@ -153,7 +153,7 @@ static void test_base64(void **state)
     }
 }
 
-static void test_base64_ceiling(void **state)
+static void decodes_base64_up_to_the_ceiling(void **state)
 {
     BUF_AUTO(exact, 3);
     BUF_AUTO(less, 2);
@@ -165,7 +165,7 @@ static void test_base64_ceiling(void **state)
     assert_int_equal(less.n, 0);
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     json_set_alloc_funcs(malloc, free);
@@ -187,9 +187,15 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_metadata),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_others),  cmocka_unit_test(test_parse_refuses),  cmocka_unit_test(test_print),
-        cmocka_unit_test(test_base64),  cmocka_unit_test(test_base64_ceiling), cmocka_unit_test(test_memory),
+        cmocka_unit_test(reads_strings),
+        cmocka_unit_test(reads_metadata),
+        cmocka_unit_test(reads_integers),
+        cmocka_unit_test(reads_lists_maps_and_bools),
+        cmocka_unit_test(rejects_invalid_json_without_quoting_it),
+        cmocka_unit_test(prints_compact_json),
+        cmocka_unit_test(decodes_base64),
+        cmocka_unit_test(decodes_base64_up_to_the_ceiling),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static json_t *sent(struct world *w, size_t i)
     return o;
 }
 
-static void test_creates(void **state)
+static void creates_the_lease(void **state)
 {
     struct world *w = *state;
     json_auto_t *o = NULL;
@@ -122,7 +122,7 @@ static void test_creates(void **state)
 
 /* Another holds it: it is taken when it has not changed for its duration by our clock, whatever its own
  * times say. */
-static void test_takes_over_when_unchanged(void **state)
+static void takes_over_a_lease_unchanged_for_its_duration(void **state)
 {
     struct world *w = *state;
     json_auto_t *o = NULL;
@@ -168,7 +168,7 @@ static void lead(struct world *w)
     assert_true(w->leading);
 }
 
-static void test_renews(void **state)
+static void renews_its_lease(void **state)
 {
     struct world *w = *state;
     json_auto_t *o = NULL;
@@ -188,7 +188,7 @@ static void test_renews(void **state)
 }
 
 /* Not renewed for ten seconds: no longer leading, five seconds before anyone else may. */
-static void test_stops_in_time(void **state)
+static void stops_leading_before_others_may_take_over(void **state)
 {
     struct world *w = *state;
 
@@ -221,7 +221,7 @@ static void test_stops_in_time(void **state)
 }
 
 /* A write whose answer comes late counts from when it was sent. */
-static void test_late_answer(void **state)
+static void counts_a_renewal_from_its_request(void **state)
 {
     struct world *w = *state;
 
@@ -236,7 +236,7 @@ static void test_late_answer(void **state)
     assert_false(kube_lease_leading(w->lease));
 }
 
-static void test_loses_to_another(void **state)
+static void stops_leading_when_another_took_over(void **state)
 {
     struct world *w = *state;
 
@@ -254,7 +254,7 @@ static void test_loses_to_another(void **state)
 }
 
 /* Someone only labelled it: nothing is lost. */
-static void test_conflict_without_loss(void **state)
+static void keeps_leading_after_a_harmless_conflict(void **state)
 {
     struct world *w = *state;
 
@@ -270,7 +270,7 @@ static void test_conflict_without_loss(void **state)
     assert_int_equal(w->changes, 1);
 }
 
-static void test_release(void **state)
+static void releases_the_lease(void **state)
 {
     struct world *w = *state;
     json_auto_t *o = NULL;
@@ -292,7 +292,7 @@ static void test_release(void **state)
     assert_int_equal(w->changes, 2);
 }
 
-static void test_release_when_away_or_anothers(void **state)
+static void ends_a_release_that_cannot_or_need_not_be_written(void **state)
 {
     struct world *w = *state;
 
@@ -309,7 +309,7 @@ static void test_release_when_away_or_anothers(void **state)
     assert_int_equal(w->changes, 0);
 }
 
-static void test_freed_from_inside(void **state)
+static void may_be_freed_by_its_callback(void **state)
 {
     struct world *w = *state;
 
@@ -322,7 +322,7 @@ static void test_freed_from_inside(void **state)
     fake_kube_idle(w->f);
 }
 
-static void test_times_that_do_not_fit(void **state)
+static void rejects_inconsistent_durations(void **state)
 {
     static const struct kube_lease_options cases[] = {
         {.duration_ms = 1500, .renew_deadline_ms = 1000, .retry_ms = 100},
@@ -340,7 +340,7 @@ static void test_times_that_do_not_fit(void **state)
     }
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
 
@@ -373,18 +373,18 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_creates),
-        CASE(test_takes_over_when_unchanged),
-        CASE(test_renews),
-        CASE(test_stops_in_time),
-        CASE(test_late_answer),
-        CASE(test_loses_to_another),
-        CASE(test_conflict_without_loss),
-        CASE(test_release),
-        CASE(test_release_when_away_or_anothers),
-        CASE(test_freed_from_inside),
-        CASE(test_times_that_do_not_fit),
-        CASE(test_memory),
+        CASE(creates_the_lease),
+        CASE(takes_over_a_lease_unchanged_for_its_duration),
+        CASE(renews_its_lease),
+        CASE(stops_leading_before_others_may_take_over),
+        CASE(counts_a_renewal_from_its_request),
+        CASE(stops_leading_when_another_took_over),
+        CASE(keeps_leading_after_a_harmless_conflict),
+        CASE(releases_the_lease),
+        CASE(ends_a_release_that_cannot_or_need_not_be_written),
+        CASE(may_be_freed_by_its_callback),
+        CASE(rejects_inconsistent_durations),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

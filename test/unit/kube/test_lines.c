@@ -47,7 +47,7 @@ static const struct {
     {"12345678\r", "", 9},
 };
 
-static void test_any_cut(void **state)
+static void finds_the_same_lines_however_the_stream_is_split(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -69,7 +69,7 @@ static void test_any_cut(void **state)
         }
 }
 
-static void test_too_long(void **state)
+static void rejects_a_line_over_the_ceiling(void **state)
 {
     static const char *const long_ones[] = {"123456789\n", "123456789", "12345678\r\r\n", "1\n123456789a"};
 
@@ -95,7 +95,7 @@ static void test_too_long(void **state)
         }
 }
 
-static void test_may_be_freed_in_the_middle(void **state)
+static void may_be_freed_by_its_callback(void **state)
 {
     (void)state;
     for (unsigned at = 1; at <= 3; at++) {
@@ -110,7 +110,7 @@ static void test_may_be_freed_in_the_middle(void **state)
     }
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     FOR_EACH_ALLOCATION_FAILURE(n)
@@ -131,10 +131,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_cut),
-        cmocka_unit_test(test_too_long),
-        cmocka_unit_test(test_may_be_freed_in_the_middle),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(finds_the_same_lines_however_the_stream_is_split),
+        cmocka_unit_test(rejects_a_line_over_the_ceiling),
+        cmocka_unit_test(may_be_freed_by_its_callback),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

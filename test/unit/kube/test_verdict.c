@@ -60,7 +60,7 @@ static const struct {
     {500, "[]", KUBE_RETRY, "", "HTTP 500 Internal Server Error: []"},
 };
 
-static void test_answers(void **state)
+static void judges_answers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
@@ -74,7 +74,7 @@ static void test_answers(void **state)
     }
 }
 
-static void test_retry_after_of_status(void **state)
+static void reads_retry_after_from_a_status(void **state)
 {
     static const struct {
         const char *seconds;
@@ -93,7 +93,7 @@ static void test_retry_after_of_status(void **state)
     }
 }
 
-static void test_message_is_cut_at_a_character(void **state)
+static void cuts_a_message_at_a_character(void **state)
 {
     char body[4096] = "{\"message\":\"";
     struct kube_status s;
@@ -108,7 +108,7 @@ static void test_message_is_cut_at_a_character(void **state)
     assert_int_equal((strlen(s.message) - 3) % 2, 0);
 }
 
-static void test_events(void **state)
+static void judges_error_events(void **state)
 {
     static const struct {
         const char *body;
@@ -135,7 +135,7 @@ static void test_events(void **state)
     }
 }
 
-static void test_errors(void **state)
+static void judges_transport_errors(void **state)
 {
     (void)state;
     for (enum http_error e = HTTP_OK; e < HTTP_ERRORS; e++) {
@@ -149,7 +149,7 @@ static void test_errors(void **state)
         assert_true(*kube_verdict_word((enum kube_verdict)v));
 }
 
-static void test_backoff(void **state)
+static void backs_off_for_at_most_two_minutes_of_retry_after(void **state)
 {
     static const struct {
         unsigned nth;
@@ -182,12 +182,12 @@ static void test_backoff(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_retry_after_of_status),
-        cmocka_unit_test(test_message_is_cut_at_a_character),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_backoff),
+        cmocka_unit_test(judges_answers),
+        cmocka_unit_test(reads_retry_after_from_a_status),
+        cmocka_unit_test(cuts_a_message_at_a_character),
+        cmocka_unit_test(judges_error_events),
+        cmocka_unit_test(judges_transport_errors),
+        cmocka_unit_test(backs_off_for_at_most_two_minutes_of_retry_after),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "test/oom.h"
 #include "test/unit/kube/watch_world.h"
 
-static void test_list_then_watch(void **state)
+static void lists_then_watches(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -29,7 +29,7 @@ static void test_list_then_watch(void **state)
     assert_string_equal(encoding, "identity");
 }
 
-static void test_one_object(void **state)
+static void watches_a_single_object(void **state)
 {
     struct told *t = *state;
     struct kube_watch_options o = options(t);
@@ -47,7 +47,7 @@ static void test_one_object(void **state)
         "%3Db&limit=500");
 }
 
-static void test_three_pages(void **state)
+static void lists_page_by_page(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -65,7 +65,7 @@ static void test_three_pages(void **state)
 }
 
 /* 410 in the middle of a list: once more in one piece, and what came before is not told twice. */
-static void test_expired_continue_token(void **state)
+static void lists_in_one_piece_after_an_expired_continue_token(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -84,7 +84,7 @@ static void test_expired_continue_token(void **state)
     assert_watches_from(t, 3, "20");
 }
 
-static void test_page_too_large(void **state)
+static void asks_for_smaller_pages_when_one_is_too_large(void **state)
 {
     struct told *t = *state;
     struct kube_watch_options o = options(t);
@@ -100,7 +100,7 @@ static void test_page_too_large(void **state)
     assert_string_equal(fake_kube_asked(t->f, 1), "GET /api/v1/namespaces/ns/configmaps?limit=1");
 }
 
-static void test_compressed_list(void **state)
+static void reads_a_compressed_list(void **state)
 {
     struct told *t = *state;
     const char *body =
@@ -113,7 +113,7 @@ static void test_compressed_list(void **state)
 }
 
 /* A stream in pieces of one byte, each in a chunk of its own. */
-static void test_any_pieces(void **state)
+static void reads_a_stream_split_anywhere(void **state)
 {
     struct told *t = *state;
     const char *lines = fake_kube_text(t->f, "%s%s", set(t, "a", "2"), set(t, "b", "3"));
@@ -124,7 +124,7 @@ static void test_any_pieces(void **state)
     expect(t, 3, "synced +ns/a@2 +ns/b@3 ");
 }
 
-static void test_clean_end_resumes(void **state)
+static void resumes_after_a_clean_end(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -145,7 +145,7 @@ static void test_clean_end_resumes(void **state)
 }
 
 /* What is older than what is known does not come through, nor does what is the same. */
-static void test_events_out_of_order(void **state)
+static void ignores_events_that_are_not_newer(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -163,7 +163,7 @@ static void test_events_out_of_order(void **state)
     assert_watches_from(t, 2, "102");
 }
 
-static void test_versions(void **state)
+static void compares_versions(void **state)
 {
     static const struct {
         const char *a, *b;
@@ -185,7 +185,7 @@ static void test_versions(void **state)
         assert_int_equal(kube_version_newer(cases[i].a, cases[i].b), cases[i].newer);
 }
 
-static void test_token_rotated(void **state)
+static void watches_on_with_a_rotated_token(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -206,7 +206,7 @@ static void test_token_rotated(void **state)
 }
 
 /* A reader that is slower than its server: what has come is bounded, and nothing is lost. */
-static void test_many_events(void **state)
+static void keeps_up_with_many_events_in_bounded_memory(void **state)
 {
     enum { EVENTS = 15000 };
     struct told *t = *state;
@@ -230,7 +230,7 @@ static void test_many_events(void **state)
 }
 
 /* Freed from each of its callbacks in turn. */
-static void test_freed_from_inside(void **state)
+static void may_be_freed_by_each_callback(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -286,7 +286,7 @@ static void script_for_memory(struct told *t)
                                    .body = fake_kube_text(f, "%s%*s", lines, (int)strlen(lines), "")});
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -330,13 +330,20 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_list_then_watch),     CASE(test_one_object),
-        CASE(test_three_pages),         CASE(test_expired_continue_token),
-        CASE(test_page_too_large),      CASE(test_compressed_list),
-        CASE(test_any_pieces),          CASE(test_clean_end_resumes),
-        CASE(test_events_out_of_order), CASE(test_versions),
-        CASE(test_token_rotated),       CASE(test_many_events),
-        CASE(test_freed_from_inside),   CASE(test_memory),
+        CASE(lists_then_watches),
+        CASE(watches_a_single_object),
+        CASE(lists_page_by_page),
+        CASE(lists_in_one_piece_after_an_expired_continue_token),
+        CASE(asks_for_smaller_pages_when_one_is_too_large),
+        CASE(reads_a_compressed_list),
+        CASE(reads_a_stream_split_anywhere),
+        CASE(resumes_after_a_clean_end),
+        CASE(ignores_events_that_are_not_newer),
+        CASE(compares_versions),
+        CASE(watches_on_with_a_rotated_token),
+        CASE(keeps_up_with_many_events_in_bounded_memory),
+        CASE(may_be_freed_by_each_callback),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "test/unit/kube/watch_world.h"
 
 /* A watch that ends as soon as it begins is not asked for in a busy loop. */
-static void test_ends_at_once(void **state)
+static void backs_off_when_streams_end_at_once(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -17,7 +17,7 @@ static void test_ends_at_once(void **state)
     expect(t, 1, "synced ");
 }
 
-static void test_half_a_line_at_the_end(void **state)
+static void ignores_half_a_line_at_the_end(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -33,7 +33,7 @@ static void test_half_a_line_at_the_end(void **state)
 }
 
 /* The first cut is nothing to tell: the watch goes on from where it was. A server that stays away is. */
-static void test_connection_cut_mid_line(void **state)
+static void reports_no_trouble_for_one_broken_connection(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -59,7 +59,7 @@ static void test_connection_cut_mid_line(void **state)
 }
 
 /* A back-off, and a stream that died without a word, are cut short; what was told is not told again. */
-static void test_hurry(void **state)
+static void hurries_past_a_backoff_and_a_dead_stream(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -79,7 +79,7 @@ static void test_hurry(void **state)
     assert_watches_from(t, 3, "11");
 }
 
-static void test_410_as_status(void **state)
+static void lists_again_after_a_410_status(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -99,7 +99,7 @@ static void test_410_as_status(void **state)
     assert_watches_from(t, 3, "100");
 }
 
-static void test_410_as_event(void **state)
+static void lists_again_after_a_410_event(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -120,7 +120,7 @@ static void test_410_as_event(void **state)
 }
 
 /* Each list leads to an expired watch: the lists back off. */
-static void test_410_for_ever(void **state)
+static void backs_off_when_each_list_expires(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -135,7 +135,7 @@ static void test_410_for_ever(void **state)
     expect(t, 2, "+ns/a@1 synced ");
 }
 
-static void test_error_event_of_another_kind(void **state)
+static void retries_after_other_error_events(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -157,7 +157,7 @@ static void test_error_event_of_another_kind(void **state)
     assert_watches_from(t, 3, "10");
 }
 
-static void test_429_with_text_body(void **state)
+static void waits_for_retry_after(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -177,7 +177,7 @@ static void test_429_with_text_body(void **state)
     expect(t, 2, "ok synced ");
 }
 
-static void test_500_for_hours(void **state)
+static void keeps_its_objects_through_a_long_outage(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -201,7 +201,7 @@ static void test_500_for_hours(void **state)
     assert_int_equal(t->synced, 1);
 }
 
-static void test_object_too_large(void **state)
+static void lists_again_after_an_oversized_event(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -219,7 +219,7 @@ static void test_object_too_large(void **state)
     expect(t, 2, "+ns/a@15 ok ");
 }
 
-static void test_what_is_no_event(void **state)
+static void lists_again_after_an_invalid_event(void **state)
 {
     static const char *const lines[] = {
         "nonsense\n",
@@ -248,7 +248,7 @@ static void test_what_is_no_event(void **state)
     }
 }
 
-static void test_what_is_no_list(void **state)
+static void reports_an_invalid_list(void **state)
 {
     static const char *const bodies[] = {"{}", "[]",
                                          "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}]}",
@@ -273,7 +273,7 @@ static void test_what_is_no_list(void **state)
 }
 
 /* The store went back in time: the list says what is. */
-static void test_restored_from_a_backup(void **state)
+static void follows_a_store_restored_from_a_backup(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -291,7 +291,7 @@ static void test_restored_from_a_backup(void **state)
     assert_watches_from(t, 3, "60");
 }
 
-static void test_right_taken_away(void **state)
+static void reports_a_right_taken_away(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -312,7 +312,7 @@ static void test_right_taken_away(void **state)
 }
 
 /* A connection that is dead without a word: nothing comes, not even bookmarks. */
-static void test_silent_connection(void **state)
+static void gives_up_a_silent_connection(void **state)
 {
     struct told *t = *state;
     struct fake_kube *f = t->f;
@@ -335,22 +335,22 @@ static void test_silent_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_ends_at_once),
-        CASE(test_half_a_line_at_the_end),
-        CASE(test_connection_cut_mid_line),
-        CASE(test_hurry),
-        CASE(test_410_as_status),
-        CASE(test_410_as_event),
-        CASE(test_410_for_ever),
-        CASE(test_error_event_of_another_kind),
-        CASE(test_429_with_text_body),
-        CASE(test_500_for_hours),
-        CASE(test_object_too_large),
-        CASE(test_what_is_no_event),
-        CASE(test_what_is_no_list),
-        CASE(test_restored_from_a_backup),
-        CASE(test_right_taken_away),
-        CASE(test_silent_connection),
+        CASE(backs_off_when_streams_end_at_once),
+        CASE(ignores_half_a_line_at_the_end),
+        CASE(reports_no_trouble_for_one_broken_connection),
+        CASE(hurries_past_a_backoff_and_a_dead_stream),
+        CASE(lists_again_after_a_410_status),
+        CASE(lists_again_after_a_410_event),
+        CASE(backs_off_when_each_list_expires),
+        CASE(retries_after_other_error_events),
+        CASE(waits_for_retry_after),
+        CASE(keeps_its_objects_through_a_long_outage),
+        CASE(lists_again_after_an_oversized_event),
+        CASE(lists_again_after_an_invalid_event),
+        CASE(reports_an_invalid_list),
+        CASE(follows_a_store_restored_from_a_backup),
+        CASE(reports_a_right_taken_away),
+        CASE(gives_up_a_silent_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

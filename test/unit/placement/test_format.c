@@ -18,7 +18,7 @@ static int render(const struct dimension_format *f, const struct batch *b, struc
     return dimension_format_render(f, labels, into);
 }
 
-static void renders(void **state)
+static void renders_placeholders(void **state)
 {
     static const struct {
         const char *format, *want;
@@ -58,7 +58,7 @@ static void renders(void **state)
     (void)batch_unref(b);
 }
 
-static void a_value_is_never_expanded_again(void **state)
+static void never_expands_a_value_again(void **state)
 {
     struct batch *b = one_series("${pod}", "${node}${scoreName}");
     struct dimension_format f;
@@ -72,7 +72,7 @@ static void a_value_is_never_expanded_again(void **state)
     (void)batch_unref(b);
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct batch *b = one_series("n1", "p\\1");
 
@@ -94,9 +94,9 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renders),
-        cmocka_unit_test(a_value_is_never_expanded_again),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(renders_placeholders),
+        cmocka_unit_test(never_expands_a_value_again),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

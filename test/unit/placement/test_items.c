@@ -23,7 +23,7 @@ static void assert_json(const struct items *i, const char *want)
         fail_msg("got %.*s\nexpected %s", STR_ARG(buf_str(&i->json)), want);
 }
 
-static void values_are_floored_and_clamped(void **state)
+static void floors_and_clamps_values(void **state)
 {
     static const struct {
         double score;
@@ -59,7 +59,7 @@ static void values_are_floored_and_clamped(void **state)
     }
 }
 
-static void a_range_scales(void **state)
+static void scales_a_range(void **state)
 {
     static const struct {
         double min, max, score;
@@ -89,7 +89,7 @@ static void a_range_scales(void **state)
     }
 }
 
-static void what_is_no_number_is_left_out(void **state)
+static void leaves_out_nan_and_infinities(void **state)
 {
     static const struct result results[] = {
         {"a", "", NAN}, {"b", "", 1}, {"c", "", INFINITY}, {"d", "", -INFINITY}, {"e", "", -2}};
@@ -104,7 +104,7 @@ static void what_is_no_number_is_left_out(void **state)
 }
 
 /* The order of the answer counts, not that of the labels. */
-static void results_of_one_name_are_aggregated(void **state)
+static void aggregates_results_of_one_name(void **state)
 {
     static const struct result results[] = {{"z", "p", 10},  {"m", "p", 40},  {"b", "q", 7},
                                             {"q", "p", NAN}, {"a", "p", 5.5}, {"c", "p", 20}};
@@ -134,7 +134,7 @@ static void results_of_one_name_are_aggregated(void **state)
 }
 
 /* Rounds after the first take another way through the batch builder. */
-static void order_is_kept_from_round_to_round(void **state)
+static void keeps_the_order_of_results_across_rounds(void **state)
 {
     const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 10};
     static const char *const rounds[] = {"ab", "ba", "ab", "abc", "cab", "ba"};
@@ -164,7 +164,7 @@ static void order_is_kept_from_round_to_round(void **state)
     (void)batch_builder_free(b);
 }
 
-static void empty_names_are_skipped_and_others_escaped(void **state)
+static void skips_empty_names_and_escapes_others(void **state)
 {
     static const struct result results[] = {{"", "", 1}, {"a\"\\\n\x01", "", 2}, {"\xc3\xa9", "", 3}};
     struct summary s = summary_of("cpu", "${node}");
@@ -199,7 +199,7 @@ static void free_many(struct result *list)
     free(list);
 }
 
-static void twenty_thousand_items_pass_fast(void **state)
+static void makes_twenty_thousand_items_fast(void **state)
 {
     struct result *list = many(20000, 40, 'x');
     struct summary s = summary_of("cpu", "${node}");
@@ -223,7 +223,7 @@ static void twenty_thousand_items_pass_fast(void **state)
 }
 
 /* What the store writes longer counts as long as it is there. */
-static void what_finds_no_room_is_counted(void **state)
+static void counts_items_that_exceed_the_limit(void **state)
 {
     static const char fills[] = {'x', '<', '&'};
 
@@ -244,7 +244,7 @@ static void what_finds_no_room_is_counted(void **state)
     }
 }
 
-static void names_are_kept_with_another_value(void **state)
+static void refills_names_with_another_value(void **state)
 {
     static const char list[] = "[{\"value\":5,\"name\":\"a\\\"b\"},{\"name\":\"\",\"value\":1},{\"value\":7},"
                                "{\"name\":\"c\",\"value\":-3}]";
@@ -263,7 +263,7 @@ static void names_are_kept_with_another_value(void **state)
     assert_int_equal(items_refill(&got, STR("[{\"name\":\"a\"}"), 1), -EINVAL);
 }
 
-static void a_single_item_needs_no_series(void **state)
+static void makes_a_single_item_without_series(void **state)
 {
     static const struct {
         const char *format, *want;
@@ -285,7 +285,7 @@ static void a_single_item_needs_no_series(void **state)
     }
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const struct result results[] = {{"a", "p", 1}, {"b\n", "p", 2}, {"c", "q", 3}};
     struct summary s = summary_of("cpu", "${node}-${pod}");
@@ -314,17 +314,17 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_floored_and_clamped),
-        cmocka_unit_test(a_range_scales),
-        cmocka_unit_test(what_is_no_number_is_left_out),
-        cmocka_unit_test(results_of_one_name_are_aggregated),
-        cmocka_unit_test(order_is_kept_from_round_to_round),
-        cmocka_unit_test(empty_names_are_skipped_and_others_escaped),
-        cmocka_unit_test(twenty_thousand_items_pass_fast),
-        cmocka_unit_test(what_finds_no_room_is_counted),
-        cmocka_unit_test(names_are_kept_with_another_value),
-        cmocka_unit_test(a_single_item_needs_no_series),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(floors_and_clamps_values),
+        cmocka_unit_test(scales_a_range),
+        cmocka_unit_test(leaves_out_nan_and_infinities),
+        cmocka_unit_test(aggregates_results_of_one_name),
+        cmocka_unit_test(keeps_the_order_of_results_across_rounds),
+        cmocka_unit_test(skips_empty_names_and_escapes_others),
+        cmocka_unit_test(makes_twenty_thousand_items_fast),
+        cmocka_unit_test(counts_items_that_exceed_the_limit),
+        cmocka_unit_test(refills_names_with_another_value),
+        cmocka_unit_test(makes_a_single_item_without_series),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void makes_names(void **state)
+static void makes_rfc_1123_subdomains(void **state)
 {
     static const struct {
         const char *score, *want;
@@ -41,7 +41,7 @@ static void makes_names(void **state)
     }
 }
 
-static void never_passes_the_longest(void **state)
+static void never_exceeds_253_bytes(void **state)
 {
     char text[600], got[OBJECT_NAME_MAX + 1];
 
@@ -56,8 +56,8 @@ static void never_passes_the_longest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(makes_names),
-                                       cmocka_unit_test(never_passes_the_longest)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(makes_rfc_1123_subdomains),
+                                       cmocka_unit_test(never_exceeds_253_bytes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
