@@ -119,7 +119,7 @@ def refused(hub, fake, start_controller, name, words):
 
 def test_the_clusters_own_credentials_are_no_token(hub, fake, start_controller):
     hub.secret("bootstrap", kubeconfig="k", token="s3cret")
-    refused(hub, fake, start_controller, "bootstrap", "credentials")
+    refused(hub, fake, start_controller, "bootstrap", "kubeconfig")
 
 
 @pytest.mark.parametrize("kind", ["helm.sh/release.v1", "kubernetes.io/basic-auth"])

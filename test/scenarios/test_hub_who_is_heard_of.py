@@ -87,7 +87,8 @@ def test_a_configuration_that_is_refused(hub, fake, start_controller):
     assert found["c1"] == ("refused", f"the agent rejected its configuration: {words}")
     assert found["c2"] == ("refused", f"the agent rejected its configuration, an older one stays active: {words}")
     assert "1 of 2 clusters: c1: the agent rejected" in hub.wait_scorer("s", "Scoring", "False")[2]
-    assert "the agent rejected its configuration" in controller.get("/").text
+    named_errors = [c["error"] for s in controller.status()["scorers"] for c in s["failingClusters"]]
+    assert all("the agent rejected its configuration" in error for error in named_errors), named_errors
     assert {c["state"] for s in controller.status()["scorers"] for c in s["failingClusters"]} == {"refused"}
 
 
