@@ -105,7 +105,7 @@ static uint64_t states_hash(const struct agent_report *r)
 {
     CLEANUP(cleanup_free) char *text = report_text(r, false);
 
-    return hash_bytes(str_of(text), 1);
+    return hash_bytes(str_of(text));
 }
 
 static void set_timer(struct agent_report *r, int64_t ms)

@@ -84,7 +84,7 @@ static uint32_t v2_symbol(struct v2_message *m, char *text)
 
     if (!*text)
         return 0;
-    i = hash_bytes(str_of(text), 0) & m->mask;
+    i = hash_bytes(str_of(text)) & m->mask;
     while (m->slots[i]) {
         if (strcmp(m->symbols[m->slots[i]], text) == 0)
             return m->slots[i];

@@ -216,8 +216,8 @@ static uint64_t endpoint_fingerprint(const struct node *top)
     uint64_t h = 0;
 
     for (const struct node *n = top; n; n = node_next(top, n)) {
-        h = hash_bytes(n->key, h + (uint64_t)n->kind);
-        h = hash_bytes(n->text, h + n->n);
+        h = hash_chain(hash_chain_u64(h, (uint64_t)n->kind), n->key);
+        h = hash_chain(hash_chain_u64(h, n->n), n->text);
     }
     return h;
 }

@@ -175,7 +175,7 @@ static int label_index_init(struct label_index *x, size_t n)
 /* The slot of these labels, or the free slot for them. */
 static uint32_t *label_index_find(const struct label_index *x, const struct label_bytes *l, struct str labels)
 {
-    size_t i = hash_bytes(labels, 0) & x->mask;
+    size_t i = hash_bytes(labels) & x->mask;
 
     while (x->slots[i] && !str_eq(label_bytes_at(l, x->slots[i] - 1), labels))
         i = (i + 1) & x->mask;

@@ -1,7 +1,6 @@
 #include "controller/kube/config_internal.h"
 
 #include "exporter/base/hash.h"
-#include "exporter/base/rand.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@ static const char in_cluster_dir[] = "/var/run/secrets/kubernetes.io/serviceacco
 
 static uint64_t fingerprint_add(uint64_t h, const char *p, size_t n)
 {
-    return hash_bytes((struct str){cstr(p), n}, h * 31 + n + (p != NULL));
+    return hash_chain(hash_chain_u64(h, p != NULL), (struct str){cstr(p), n});
 }
 
 static uint64_t fingerprint_add_blob(uint64_t h, struct kube_blob b)
@@ -25,8 +24,7 @@ static uint64_t fingerprint_add_str(uint64_t h, const char *s)
 
 static uint64_t config_fingerprint(const struct kube_config *c)
 {
-    static uint64_t seed;
-    uint64_t h = seed ? seed : (seed = rand_u64() | 1);
+    uint64_t h = hash_chain_u64(0, c->insecure);
 
     h = fingerprint_add_str(
         fingerprint_add_str(fingerprint_add_str(fingerprint_add_str(h, c->server), c->namespace),
@@ -35,7 +33,7 @@ static uint64_t config_fingerprint(const struct kube_config *c)
     h = fingerprint_add_blob(
         fingerprint_add_blob(fingerprint_add_blob(fingerprint_add_blob(h, c->ca), c->cert), c->key),
         c->token);
-    return fingerprint_add_str(fingerprint_add_str(h + c->insecure, c->user), c->password);
+    return fingerprint_add_str(fingerprint_add_str(h, c->user), c->password);
 }
 
 static int in_cluster_read(const char *dir, const char *name, struct buf *into, char why[512])

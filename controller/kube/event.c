@@ -26,7 +26,6 @@ enum {
 struct kube_events {
     struct kube *kube;
     char *controller, *instance;
-    uint64_t seed;
     json_t *waiting[MAX_WAITING];
     size_t first, n;
     unsigned tries; /* of the first */
@@ -50,7 +49,6 @@ int kube_events_new(struct kube_events **ret, struct kube *k, const char *contro
     if (!e)
         return -ENOMEM;
     e->kube = k;
-    e->seed = rand_u64();
     e->timer.fn = on_timer;
     e->controller = str_dup(str_of(controller));
     e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
@@ -141,14 +139,14 @@ static void on_timer(struct timer *t)
         send_first(e);
 }
 
-static uint64_t hash_of(const struct kube_events *e, const struct kube_event *ev)
+static uint64_t hash_of(const struct kube_event *ev)
 {
     const char *const parts[] = {ev->kind, kube_namespace(ev->about), kube_name(ev->about),
                                  kube_uid(ev->about)};
-    uint64_t h = e->seed;
+    uint64_t h = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        h = hash_bytes(str_of(parts[i]), h * 31 + i);
+        h = hash_chain(h, str_of(parts[i]));
     return h;
 }
 
@@ -221,7 +219,7 @@ void kube_events_add(struct kube_events *e, const struct kube_event *ev)
         drop(e, "too many events wait");
         return;
     }
-    if (!take_token(e, hash_of(e, ev))) {
+    if (!take_token(e, hash_of(ev))) {
         drop(e, "too many events about one object");
         return;
     }

@@ -4,7 +4,6 @@
 
 #include "controller/kube/client_internal.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/rand.h"
 
 #include <errno.h>
 
@@ -43,7 +42,6 @@ struct item {
 struct kube_queue {
     struct loop *loop;
     struct kube_queue_options o;
-    uint64_t seed;
     struct item *buckets[BUCKETS];
     struct ready_list ready[KUBE_PRIORITIES];
     size_t n, active[KUBE_PRIORITIES];
@@ -56,7 +54,7 @@ struct kube_queue {
 
 static struct item **queue_slot(const struct kube_queue *q, const char *key)
 {
-    struct item *const *at = &q->buckets[hash_bytes(str_of(key), q->seed) % BUCKETS];
+    struct item *const *at = &q->buckets[hash_bytes(str_of(key)) % BUCKETS];
 
     while (*at && strcmp((*at)->key, key) != 0)
         at = &(*at)->next_in_bucket;
@@ -202,7 +200,6 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
     q->o.max_retry_ms = o->max_retry_ms ? o->max_retry_ms : DEFAULT_MAX_RETRY_MS;
     q->o.per_second = o->per_second ? o->per_second : DEFAULT_PER_SECOND;
     q->o.burst = o->burst ? o->burst : DEFAULT_BURST;
-    q->seed = rand_u64();
     q->tokens = (int64_t)q->o.burst * TOKEN;
     q->filled_at = loop_now(loop);
     q->pump.fn = queue_on_pump;

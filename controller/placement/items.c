@@ -6,7 +6,6 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/num.h"
-#include "exporter/base/rand.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +27,6 @@ struct maker {
     size_t n;
     uint32_t *slots; /* 1-based places in list; a power of two, at least twice the series */
     size_t mask;
-    uint64_t seed;
     struct items *items;
 };
 
@@ -47,7 +45,6 @@ static int maker_init(struct maker *m, size_t series)
     while (slots < series * 2)
         slots *= 2;
     buf_init(&m->names, SIZE_MAX / 2);
-    m->seed = rand_u64();
     m->mask = slots - 1;
     m->slots = calloc(slots, sizeof(*m->slots));
     m->list = calloc(size_max(series, 1), sizeof(*m->list));
@@ -65,7 +62,7 @@ static struct str item_name(const struct maker *m, const struct item *i)
 static struct item *maker_find_or_add(struct maker *m, size_t at)
 {
     struct str name = {m->names.p + at, m->names.n - at};
-    uint64_t hash = hash_bytes(name, m->seed);
+    uint64_t hash = hash_bytes(name);
     size_t slot = hash & m->mask;
 
     for (; m->slots[slot]; slot = (slot + 1) & m->mask) {

@@ -143,14 +143,13 @@ static void slot_set_limits(struct slot *s, const struct items *items, unix_ms n
 
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
 {
-    uint64_t h = hash_bytes(buf_str(&items->json), 1);
+    uint64_t h = hash_chain_u64(hash_bytes(buf_str(&items->json)), (uint64_t)s->life_ms);
 
     for (size_t i = 0; i < CONDITIONS; i++) {
         const struct condition *c = &s->conditions[i];
-        h = hash_bytes(str_of(c->message), h + c->on);
-        h = hash_bytes(str_of(c->reason), h);
+        h = hash_chain(hash_chain(hash_chain_u64(h, c->on), str_of(c->message)), str_of(c->reason));
     }
-    return hash_bytes((struct str){(const char *)&s->life_ms, sizeof(s->life_ms)}, h);
+    return h;
 }
 
 static void slot_count(const struct slot *s, const struct placement_options *o, const struct items *items,

@@ -8,7 +8,7 @@ enum { FIRST_CAP = 16 };
 
 static uint64_t hash_of(const char *key)
 {
-    return hash_bytes(str_of(key), 0);
+    return hash_bytes(str_of(key));
 }
 
 /* Where the key is, or the free slot where it would go. There is always a free one. */

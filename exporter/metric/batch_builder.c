@@ -6,6 +6,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
 #include "exporter/metric/series.h"
 
 #include <errno.h>
@@ -261,7 +262,7 @@ static int add_known(struct batch_builder *b, size_t place, double value)
 /* Adds the name just rendered; *ret is its place. */
 static int add_name(struct batch_builder *b, const struct batch_labels *labels, double value, size_t *ret)
 {
-    uint64_t hash = series_hash(buf_str(&b->name));
+    uint64_t hash = hash_bytes(buf_str(&b->name));
     ssize_t place = b->last ? series_set_lookup(b->last, buf_str(&b->name), hash) : -1;
     int r;
 

@@ -5,6 +5,8 @@
 #include "exporter/metric/series_set.h"
 #include "exporter/metric/spellings.h"
 
+#include "exporter/base/hash.h"
+
 #include <errno.h>
 
 static int compare_fresh_names(const void *x, const void *y, void *text)
@@ -56,7 +58,7 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
             moved[i] = (uint32_t)set->n;
             values[set->n] = b->values[i];
             order[set->n] = b->results[i];
-            series_set_append(set, series_record(b->last, i++), name.n, series_hash(name));
+            series_set_append(set, series_record(b->last, i++), name.n, hash_bytes(name));
         } else {
             moved[old_n + f->id] = (uint32_t)set->n;
             values[set->n] = f->value;

@@ -1,9 +1,7 @@
 /* Immutable sets of series and the batches that hold them. */
 #include "exporter/metric/series_set.h"
 
-#include "exporter/base/hash.h"
 #include "exporter/base/huge.h"
-#include "exporter/base/rand.h"
 
 #include <errno.h>
 
@@ -77,15 +75,6 @@ void series_set_append(struct series_set *s, struct str record, size_t name_n, u
             s->slots[i].tag = (uint32_t)(hash >> 32);
             return;
         }
-}
-
-uint64_t series_hash(struct str name)
-{
-    static uint64_t seed;
-
-    if (UNLIKELY(seed == 0))
-        seed = rand_u64() | 1;
-    return hash_bytes(name, seed);
 }
 
 ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash)

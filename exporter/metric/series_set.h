@@ -25,8 +25,6 @@ struct series_set {
     size_t mask;
 };
 
-/* The same for all sets of the process. Loop thread only. */
-uint64_t series_hash(struct str name);
 /* An empty set with room for n records of text_bytes in total. -ENOMEM, also for a text of 4 GiB or more. */
 MUST_USE int series_set_new(struct series_set **ret, size_t n, size_t text_bytes);
 /* Appends a record whose name is greater than all names before it, within the room reserved. */

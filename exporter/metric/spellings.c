@@ -1,14 +1,8 @@
 #include "exporter/metric/spellings.h"
 
 #include "exporter/base/hash.h"
-#include "exporter/base/rand.h"
 
 #include <errno.h>
-
-static uint64_t hash_of(const struct spellings *s, const char *p, size_t n)
-{
-    return hash_bytes((struct str){p, n}, s->seed);
-}
 
 size_t spellings_match(const struct spellings *s, struct str text)
 {
@@ -17,7 +11,8 @@ size_t spellings_match(const struct spellings *s, struct str text)
     if (s->next == s->n_was)
         return 0;
     next = &s->was[s->next];
-    return next->bytes <= text.n && hash_of(s, text.p, next->bytes) == next->hash ? next->bytes : 0;
+    return next->bytes <= text.n && hash_bytes((struct str){text.p, next->bytes}) == next->hash ? next->bytes
+                                                                                                : 0;
 }
 
 static int append(struct spellings *s, const struct spelling *one)
@@ -48,9 +43,7 @@ int spellings_note(struct spellings *s, struct str text, size_t place)
 
     if (text.n == 0 || text.n > UINT32_MAX)
         return 0;
-    if (s->seed == 0)
-        s->seed = rand_u64() | 1;
-    one.hash = hash_of(s, text.p, text.n);
+    one.hash = hash_bytes(text);
     return append(s, &one);
 }
 
@@ -93,5 +86,5 @@ void spellings_done(struct spellings *s)
 {
     spellings_drop(s);
     free(s->was);
-    *s = (struct spellings){.seed = s->seed};
+    *s = (struct spellings){0};
 }

@@ -17,7 +17,6 @@ struct spelling {
 };
 
 struct spellings {
-    uint64_t seed;
     struct spelling *was, *now; /* in the order of the last answer, and of the one that is being read */
     size_t n_was, n_now, cap_now;
     size_t next;     /* of `was`, expected to come next */

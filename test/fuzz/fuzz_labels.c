@@ -1,5 +1,6 @@
 /* Label values, cut at NUL: a set of series returns the same bytes. */
 #include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(batch_begin(b) == 0 && batch_add(b, &in, 1) == 0 &&
            batch_seal(b, (unix_ms){0}, &batch, NULL) == 0);
     name = series_name(batch->set, 0);
-    assert(!memchr(name.p, '\n', name.n) && series_set_lookup(batch->set, name, series_hash(name)) == 0);
+    assert(!memchr(name.p, '\n', name.n) && series_set_lookup(batch->set, name, hash_bytes(name)) == 0);
     assert(str_starts(name, STR("dynamic_score{ds_app=\"")) && name.p[name.n - 1] == '}');
     series_labels(batch->set, 0, out);
     for (size_t i = 0; i < DS_LABELS; i++)

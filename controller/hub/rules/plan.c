@@ -125,7 +125,7 @@ static size_t plan_set_bytes(const struct plan *p)
 static struct plan_group **plan_slot(const struct plan *p, struct plan_group **groups, size_t cap,
                                      const uint64_t *wanted)
 {
-    size_t i = hash_bytes((struct str){(const char *)wanted, plan_set_bytes(p)}, 0) & (cap - 1);
+    size_t i = hash_bytes((struct str){(const char *)wanted, plan_set_bytes(p)}) & (cap - 1);
 
     while (groups[i] && memcmp(group_wanted(p, groups[i]), wanted, plan_set_bytes(p)) != 0)
         i = (i + 1) & (cap - 1);
@@ -242,7 +242,7 @@ int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into
 
 uint64_t plan_hash(struct str text)
 {
-    uint64_t h = hash_bytes(text, 0);
+    uint64_t h = hash_bytes(text);
 
     return h ? h : 1;
 }

@@ -8,12 +8,12 @@
 
 uint64_t report_score(struct str score_name)
 {
-    return hash_bytes(score_name, 0);
+    return hash_bytes(score_name);
 }
 
 uint64_t report_hash(struct str text)
 {
-    return hash_bytes(text, 0);
+    return hash_bytes(text);
 }
 
 bool report_cell_fails(const struct report_cell *c)

@@ -50,12 +50,11 @@ static void scorer_log_health(const struct hub_scorer *s, enum probe_health befo
 static uint64_t scorer_probe_hash(const struct probe_status *st)
 {
     const struct probe_part *parts[] = {&st->probe, &st->config};
-    uint64_t h = hash_bytes((struct str){(const char *)&st->synced.owner, sizeof(st->synced.owner)},
-                            (uint64_t)st->health);
+    uint64_t h = hash_chain_u64((uint64_t)st->health, (uintptr_t)st->synced.owner);
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        h = hash_bytes(str_of(parts[i]->reason), h * 4 + parts[i]->ok * 2 + parts[i]->asked);
-        h = hash_bytes(str_of(parts[i]->message), h);
+        h = hash_chain_u64(h, parts[i]->ok * 2u + parts[i]->asked);
+        h = hash_chain(hash_chain(h, str_of(parts[i]->reason)), str_of(parts[i]->message));
     }
     return h;
 }

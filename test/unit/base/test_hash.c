@@ -1,6 +1,6 @@
 #include "exporter/base/def.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/rand.h"
+#include "exporter/base/map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static int by_value(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
-static void is_the_same_for_the_same(void **state)
+static void gives_equal_bytes_equal_hashes(void **state)
 {
     static const char text[] = "0123456789abcdef0123456789abcdef0123456789abcdef";
     char moved[64];
@@ -23,8 +23,7 @@ static void is_the_same_for_the_same(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof(text); n++) {
         memcpy(moved + 3, text, n); /* at another alignment */
-        assert_true(hash_bytes((struct str){text, n}, 7) == hash_bytes((struct str){moved + 3, n}, 7));
-        assert_true(hash_bytes((struct str){text, n}, 7) != hash_bytes((struct str){text, n}, 8));
+        assert_true(hash_bytes((struct str){text, n}) == hash_bytes((struct str){moved + 3, n}));
     }
 }
 
@@ -35,26 +34,84 @@ static void tells_lengths_apart(void **state)
 
     (void)state;
     for (size_t n = 0; n < 100; n++)
-        h[n] = hash_bytes((struct str){zeros, n}, 1);
+        h[n] = hash_bytes((struct str){zeros, n});
     qsort(h, 100, sizeof(h[0]), by_value);
     for (size_t n = 1; n < 100; n++)
         assert_true(h[n] != h[n - 1]);
 }
 
-/* Bytes that cancel a constant of the hash must not take the seed, and what came before, out of it. */
-static void no_block_erases_what_came_before(void **state)
+static void depends_on_the_key(void **state)
 {
-    static const uint64_t constants[] = {0x9e3779b97f4a7c15ull, 0xd1b54a32d192ed03ull, 0};
+    static const char text[300] = "the same text";
+    uint64_t key = hash_set_key(1);
 
     (void)state;
-    for (size_t k = 0; k < ARRAY_SIZE(constants); k++)
-        for (uint64_t seed = 1; seed < 20; seed++) {
-            char a[40] = "first16bytes...", b[40] = "other16bytes...";
-            memcpy(a + 16, &constants[k], 8);
-            memcpy(b + 16, &constants[k], 8);
-            for (size_t n = 17; n <= sizeof(a); n++)
-                assert_true(hash_bytes((struct str){a, n}, seed) != hash_bytes((struct str){b, n}, seed));
-        }
+    for (size_t n = 0; n < sizeof(text); n++) {
+        uint64_t one = hash_bytes((struct str){text, n});
+
+        (void)hash_set_key(2);
+        assert_true(hash_bytes((struct str){text, n}) != one);
+        (void)hash_set_key(1);
+        assert_true(hash_bytes((struct str){text, n}) == one);
+    }
+    (void)hash_set_key(key);
+    assert_true(key != 0);
+}
+
+static void chains_tell_borders_and_order_apart(void **state)
+{
+    uint64_t ab = hash_chain(hash_bytes(STR("a")), STR("b"));
+
+    (void)state;
+    assert_true(ab == hash_chain(hash_bytes(STR("a")), STR("b")));
+    assert_true(ab != hash_chain(hash_bytes(STR("b")), STR("a")));
+    assert_true(ab != hash_chain(hash_bytes(STR("ab")), STR("")));
+    assert_true(ab != hash_chain(hash_bytes(STR("")), STR("ab")));
+    assert_true(hash_chain_u64(ab, 1) != hash_chain_u64(ab, 2));
+    assert_true(hash_chain_u64(ab, 1) != hash_chain_u64(1, ab));
+}
+
+enum { FLOOD = 1024, FLOOD_CAP = 2048 };
+
+/* How many slots past their own all names are, together: what searching for each of them costs. */
+static size_t extra_probes(const struct map *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->cap; i++)
+        if (m->slots[i].key)
+            n += (i - m->slots[i].hash) & (m->cap - 1);
+    return n;
+}
+
+static size_t extra_probes_of(char names[FLOOD][16])
+{
+    struct map m = {0};
+    size_t n;
+
+    for (size_t i = 0; i < FLOOD; i++)
+        assert_int_equal(map_set(&m, names[i], names[i]), 0);
+    assert_int_equal(m.cap, FLOOD_CAP);
+    n = extra_probes(&m);
+    map_done(&m);
+    return n;
+}
+
+/* Names that a sender chose for the published hash crowd into one slot of it, and spread like any others with our key. */
+static void withstands_a_flood_of_colliding_names(void **state)
+{
+    static char names[FLOOD][16];
+    uint64_t key = hash_set_key(0);
+    size_t n = 0;
+
+    (void)state;
+    for (unsigned i = 0; n < FLOOD; i++) {
+        (void)snprintf(names[n], sizeof(names[n]), "pod-%u", i);
+        n += hash_bytes(str_of(names[n])) % FLOOD_CAP == 7;
+    }
+    assert_true(extra_probes_of(names) == (size_t)FLOOD * (FLOOD - 1) / 2);
+    (void)hash_set_key(key);
+    assert_true(extra_probes_of(names) < (size_t)2 * FLOOD);
 }
 
 /* The lower bits choose a slot: names that differ in one digit must not crowd together. */
@@ -67,35 +124,21 @@ static void spreads_similar_names(void **state)
     (void)state;
     for (int i = 0; i < 10240; i++) {
         int n = snprintf(name, sizeof(name), "ds_pod=\"web-%d\"", i);
-        unsigned *slot = &slots[hash_bytes((struct str){name, (size_t)n}, 42) % ARRAY_SIZE(slots)];
+        unsigned *slot = &slots[hash_bytes((struct str){name, (size_t)n}) % ARRAY_SIZE(slots)];
         most = ++*slot > most ? *slot : most;
     }
     assert_in_range(most, 10, 35); /* ten on average */
 }
 
-static void random_numbers_keep_below(void **state)
-{
-    size_t seen[7] = {0};
-
-    (void)state;
-    assert_int_equal(rand_below(0), 0);
-    assert_int_equal(rand_below(1), 0);
-    for (int i = 0; i < 7000; i++) {
-        uint64_t v = rand_below(7);
-        assert_true(v < 7);
-        seen[v]++;
-    }
-    for (size_t i = 0; i < 7; i++)
-        assert_in_range(seen[i], 700, 1300);
-    assert_true(rand_u64() != rand_u64());
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_the_same_for_the_same),         cmocka_unit_test(tells_lengths_apart),
-        cmocka_unit_test(no_block_erases_what_came_before), cmocka_unit_test(spreads_similar_names),
-        cmocka_unit_test(random_numbers_keep_below),
+        cmocka_unit_test(gives_equal_bytes_equal_hashes),
+        cmocka_unit_test(tells_lengths_apart),
+        cmocka_unit_test(depends_on_the_key),
+        cmocka_unit_test(chains_tell_borders_and_order_apart),
+        cmocka_unit_test(withstands_a_flood_of_colliding_names),
+        cmocka_unit_test(spreads_similar_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

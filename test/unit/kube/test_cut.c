@@ -15,7 +15,7 @@
 
 static uint64_t hash(struct str text)
 {
-    return hash_bytes(text, 7);
+    return hash_bytes(text);
 }
 
 static const struct kube_cut cut = {.name = "long", .hash = hash};

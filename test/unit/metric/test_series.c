@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
@@ -26,7 +27,7 @@ static int teardown(void **state)
 
 static ssize_t find(const struct series_set *s, struct str name)
 {
-    return series_set_lookup(s, name, series_hash(name));
+    return series_set_lookup(s, name, hash_bytes(name));
 }
 
 static int add(struct batch_builder *b, const char *node, const char *meta, double value)

@@ -1,5 +1,6 @@
 /* Thousands of rounds against a model that keeps a plain list; many series; every allocation failing. */
 #include "exporter/base/clock.h"
+#include "exporter/base/hash.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
@@ -83,7 +84,7 @@ static int by_name(const void *x, const void *y)
 
 static ssize_t find(const struct series_set *s, struct str name)
 {
-    return series_set_lookup(s, name, series_hash(name));
+    return series_set_lookup(s, name, hash_bytes(name));
 }
 
 static void assert_labels(const struct series_set *s, size_t i, size_t key)

@@ -2,6 +2,7 @@
  * the same must be taken, with the same series and values. What jansson knowingly does otherwise ends a
  * comparison: it refuses ill-formed UTF-8, lone surrogates, NUL in names and numbers past a double, and does
  * not keep a number's text. */
+#include "exporter/base/hash.h"
 #include "exporter/metric/series_set.h"
 #include "exporter/score/answer.h"
 
@@ -329,7 +330,7 @@ static void compare(const struct plain *p, const struct batch *b, const struct t
         fail_msg("%zu series, not %zu: %.*s", series_count(b->set), p->n, (int)t->n, t->p);
     for (size_t i = 0; i < p->n; i++) {
         ssize_t at =
-            series_set_lookup(b->set, str_of(p->series[i].name), series_hash(str_of(p->series[i].name)));
+            series_set_lookup(b->set, str_of(p->series[i].name), hash_bytes(str_of(p->series[i].name)));
         double want = p->series[i].value;
         if (at < 0)
             fail_msg("no %s: %.*s", p->series[i].name, (int)t->n, t->p);
