@@ -59,7 +59,7 @@ static void fill_random(char *p, size_t n, unsigned letters)
 
 static char text[300000];
 
-static void small_texts_come_back(void **state)
+static void returns_small_texts_intact(void **state)
 {
     (void)state;
     assert_int_equal(round_trip(STR("")), 0);
@@ -71,7 +71,7 @@ static void small_texts_come_back(void **state)
     }
 }
 
-static void random_bytes_come_back_and_grow_little(void **state)
+static void returns_random_bytes_intact_and_hardly_larger(void **state)
 {
     (void)state;
     fill_random(text, sizeof(text), 256);
@@ -83,7 +83,7 @@ static void random_bytes_come_back_and_grow_little(void **state)
 }
 
 /* Every length and every distance that a match can have, and those that it cannot. */
-static void runs_come_back(void **state)
+static void returns_runs_intact(void **state)
 {
     (void)state;
     memset(text, 'a', sizeof(text));
@@ -98,7 +98,7 @@ static void runs_come_back(void **state)
 }
 
 /* A phrase that comes again `distance` bytes later, among bytes that do not repeat. */
-static void far_matches_come_back(void **state)
+static void returns_far_matches_intact(void **state)
 {
     static const size_t distances[] = {1,    2,    3,    4,     5,     255,   256,   257,   258,   511,  512,
                                        1024, 8191, 8192, 16384, 24576, 32766, 32767, 32768, 32769, 65536};
@@ -126,7 +126,7 @@ static size_t write_exposition(char *to, size_t room, unsigned from)
     return n;
 }
 
-static void exposition_text_becomes_small(void **state)
+static void shrinks_exposition_text(void **state)
 {
     size_t n = write_exposition(text, sizeof(text), 0);
 
@@ -134,7 +134,7 @@ static void exposition_text_becomes_small(void **state)
     assert_in_range(round_trip((struct str){text, n}), n / 20, n / 4);
 }
 
-static void mutated_text_comes_back(void **state)
+static void returns_mutated_text_intact(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 300; i++) {
@@ -150,7 +150,7 @@ static void mutated_text_comes_back(void **state)
 }
 
 /* Many pieces between one beginning and one end are one gzip member, and zlib checks its sum and length. */
-static void pieces_make_one_member(void **state)
+static void strings_pieces_into_one_member(void **state)
 {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -181,7 +181,7 @@ static void pieces_make_one_member(void **state)
     }
 }
 
-static void sums_join(void **state)
+static void joins_checksums(void **state)
 {
     (void)state;
     assert_int_equal(gzip_crc(STR("")), 0);
@@ -195,7 +195,7 @@ static void sums_join(void **state)
     }
 }
 
-static void length_is_taken_modulo_4_gib(void **state)
+static void writes_the_length_modulo_4_gib(void **state)
 {
     char end[GZIP_END_BYTES];
 
@@ -204,7 +204,7 @@ static void length_is_taken_modulo_4_gib(void **state)
     assert_memory_equal(end, "\x03\x00\x01\x02\x03\x04\x05\x06\x07\x08", GZIP_END_BYTES);
 }
 
-static void keeps_to_the_ceiling_and_memory(void **state)
+static void keeps_to_the_ceiling_and_survives_each_failed_allocation(void **state)
 {
     BUF_AUTO(small, 10);
 
@@ -224,16 +224,16 @@ static void keeps_to_the_ceiling_and_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_texts_come_back),
-        cmocka_unit_test(random_bytes_come_back_and_grow_little),
-        cmocka_unit_test(runs_come_back),
-        cmocka_unit_test(far_matches_come_back),
-        cmocka_unit_test(exposition_text_becomes_small),
-        cmocka_unit_test(mutated_text_comes_back),
-        cmocka_unit_test(pieces_make_one_member),
-        cmocka_unit_test(sums_join),
-        cmocka_unit_test(length_is_taken_modulo_4_gib),
-        cmocka_unit_test(keeps_to_the_ceiling_and_memory),
+        cmocka_unit_test(returns_small_texts_intact),
+        cmocka_unit_test(returns_random_bytes_intact_and_hardly_larger),
+        cmocka_unit_test(returns_runs_intact),
+        cmocka_unit_test(returns_far_matches_intact),
+        cmocka_unit_test(shrinks_exposition_text),
+        cmocka_unit_test(returns_mutated_text_intact),
+        cmocka_unit_test(strings_pieces_into_one_member),
+        cmocka_unit_test(joins_checksums),
+        cmocka_unit_test(writes_the_length_modulo_4_gib),
+        cmocka_unit_test(keeps_to_the_ceiling_and_survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
