@@ -44,7 +44,7 @@ def test_after_so_many(hub, fake, start_controller):
     assert reason == "HTTPStatus" and "503" in message and "overloaded" in message
     hub.wait_scores("c1")
     _, _, message = hub.wait_scorer("s", "Distributed", "False", "NotSelected")
-    assert "not healthy" in message
+    assert "unhealthy" in message
     assert hub.wait_scorer("s", "Ready", "False")[1] == "HTTPStatus"
     fake.on("/healthz", GOOD)
     hub.wait_scorer("s", "Healthy", "True")

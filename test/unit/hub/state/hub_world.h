@@ -1,4 +1,5 @@
-/* A hub at work, with an API server that lies, refuses and hangs; objects are handed in as the watches would. */
+/* A hub at work, with an API server that lies, refuses and hangs; objects are handed in as the watches
+ * would. */
 #ifndef DS_TEST_HUB_WORLD_H
 #define DS_TEST_HUB_WORLD_H
 

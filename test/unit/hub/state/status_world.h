@@ -1,5 +1,6 @@
-/* A hub without its machinery: one scorer on three clusters, all of it well, for tests of what is told about it. What the statuses ask of the
- * rest of the hub is answered here. One test program includes it once. */
+/* A hub without its machinery: one scorer on three clusters, all of it well, for tests of what is told
+ * about it. What the statuses ask of the rest of the hub is answered here. One test program includes it
+ * once. */
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 

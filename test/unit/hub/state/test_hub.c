@@ -1,5 +1,5 @@
-/* The controller's core with an API server that lies, refuses and hangs; what a good one does is for the scenarios. Objects are handed in
- * as the watches would. */
+/* The controller's core with an API server that lies, refuses and hangs; what a good one does is for the
+ * scenarios. Objects are handed in as the watches would. */
 #include "test/unit/hub/state/hub_world.h"
 
 /* ---- Tests ---- */

@@ -1,4 +1,5 @@
-/* A DynamicScorer's conditions: which states give which, and that what is written once is not written again. */
+/* A DynamicScorer's conditions: which states give which, and that what is written once is not written
+ * again. */
 #include "test/unit/hub/state/scorer_states.h"
 
 static const struct {

@@ -66,7 +66,8 @@ static void derives_members_from_states(void **state)
     }
 }
 
-/* What the object has and nobody means any more goes: as null in the patch, which is how a merge takes things away. */
+/* What the object has and nobody means any more goes: as null in the patch, which is how a merge takes
+ * things away. */
 static void removes_members_that_no_longer_apply(void **state)
 {
     struct world *w = world_new();
@@ -141,7 +142,8 @@ static void changes_the_transition_time_with_the_status_only(void **state)
     world_free(w);
 }
 
-/* With a CRD that has no conditions they are pruned: what was sent is all that is known of them. Also while the watch has not told yet. */
+/* With a CRD that has no conditions they are pruned: what was sent is all that is known of them. Also
+ * while the watch has not told yet. */
 static void keeps_transition_times_where_conditions_are_pruned(void **state)
 {
     struct world *w = world_new();
