@@ -2,6 +2,7 @@
 #include "controller/hub/pages/json.h"
 #include "controller/hub/pages/json_members.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/kube/lease.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
 

@@ -12,8 +12,16 @@
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/hub_watches.h"
 #include "controller/hub/state/hub_works.h"
+#include "controller/hub/state/state.h"
 #include "controller/kube/client_internal.h"
+#include "controller/kube/event.h"
+#include "controller/kube/json.h"
+#include "controller/kube/lease.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 

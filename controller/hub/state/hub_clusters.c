@@ -1,11 +1,20 @@
 #include "controller/hub/state/hub_clusters.h"
 
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub_counters.h"
 #include "controller/hub/state/hub_schedule.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/hub_works.h"
+#include "controller/kube/client.h"
 #include "controller/kube/condition.h"
+#include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

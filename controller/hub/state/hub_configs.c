@@ -1,7 +1,11 @@
 #include "controller/hub/state/hub_configs.h"
 
+#include "controller/hub/rules/masks.h"
 #include "controller/hub/state/hub_schedule.h"
+#include "controller/hub/state/writes.h"
+#include "controller/kube/json.h"
 #include "exporter/base/log.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,9 @@
 #include "controller/hub/state/hub_counters.h"
 
+#include "controller/hub/probe/probe.h"
+#include "controller/kube/verdict.h"
+#include "exporter/metric/metrics.h"
+
 static const char *probe_word(enum probe_what what)
 {
     return what == PROBE_HEALTH ? "health" : "config";

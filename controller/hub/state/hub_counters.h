@@ -2,7 +2,9 @@
 #ifndef DS_HUB_COUNTERS_H
 #define DS_HUB_COUNTERS_H
 
+#include "controller/hub/probe/probe.h"
 #include "controller/hub/state/state.h"
+#include "controller/kube/client.h"
 
 void hub_count_probe(struct hub *h, const struct hub_scorer *s, enum probe_what what,
                      const struct probe_part *part);

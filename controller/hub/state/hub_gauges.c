@@ -1,8 +1,17 @@
 /* Sets the hub's gauges. Only the active controller has gauges of scorers and clusters: two replicas would
  * report everything twice, and a standby does not know it. */
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
+#include "controller/kube/event.h"
+#include "controller/kube/lease.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/clock.h"
+#include "exporter/metric/metrics.h"
 
 #include "exporter/metric/version.h"
 

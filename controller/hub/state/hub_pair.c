@@ -1,5 +1,10 @@
 #include "controller/hub/state/hub_pair.h"
 
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+
 static struct pair_facts pair_reason_facts(const struct hub_cluster *c, const struct report_cell *cell)
 {
     return (struct pair_facts){

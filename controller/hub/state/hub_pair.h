@@ -2,6 +2,7 @@
 #ifndef DS_HUB_STATE_PAIR_H
 #define DS_HUB_STATE_PAIR_H
 
+#include "controller/hub/rules/pair.h"
 #include "controller/hub/state/state.h"
 
 /* Whether the cluster's summaries should contain the scorer. */

@@ -1,7 +1,16 @@
 #include "controller/hub/state/hub_plan.h"
 
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/masks.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_clusters.h"
 #include "controller/hub/state/hub_works.h"
+#include "controller/kube/queue.h"
+#include "controller/placement/name.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 

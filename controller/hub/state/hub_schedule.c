@@ -1,7 +1,10 @@
 #include "controller/hub/state/hub_schedule.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/queue.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,16 @@
 #include "controller/hub/state/hub_counters.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/status.h"
+#include "controller/hub/state/writes.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <stdio.h>

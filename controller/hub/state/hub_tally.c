@@ -1,6 +1,12 @@
 #include "controller/hub/state/hub_tally.h"
 
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
 #include "controller/hub/state/hub_pair.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 
 #include <malloc.h>
 

@@ -1,8 +1,11 @@
 #include "controller/hub/state/hub_watches.h"
 
+#include "controller/hub/rules/work.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_clusters.h"
 #include "controller/hub/state/hub_configs.h"
 #include "controller/hub/state/hub_scorers.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/log.h"
 
 enum { WORKS_PAGE = 25 }; /* each may hold half a megabyte */

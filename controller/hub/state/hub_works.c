@@ -1,8 +1,20 @@
 #include "controller/hub/state/hub_works.h"
 
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_counters.h"
 #include "controller/hub/state/hub_schedule.h"
+#include "controller/hub/state/writes.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,9 @@
 #include "controller/hub/state/state.h"
 
+#include "controller/hub/probe/probe.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+
 const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
     [HUB_CONFIGS] = {&kube_dynamicscoringconfigs, "DynamicScoringConfigs"},

@@ -17,17 +17,20 @@
 #ifndef DS_HUB_STATE_H
 #define DS_HUB_STATE_H
 
+#include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/writes.h"
 #include "controller/kube/event.h"
-#include "controller/kube/lease.h"
 #include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
 #include "controller/placement/name.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"

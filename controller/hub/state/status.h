@@ -3,6 +3,7 @@
 #define DS_HUB_STATUS_H
 
 #include "controller/hub/state/state.h"
+#include "exporter/base/clock.h"
 
 /* The complete status as a merge patch: null for members to remove. now: for conditions that change. A new
  * reference; NULL when out of memory. */

@@ -1,7 +1,15 @@
 /* The part of a DynamicScorer's status that is about clusters: where it is distributed, and what agents
  * report. */
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_pair.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status_conditions.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/map.h"
 
 /* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
 static const char *clusters_not_selected(const struct hub_scorer *s)
@@ -75,7 +83,7 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct status_c
     if (t->no_room)
         condition_set(c, TRUTH_FALSE, "NoRoom",
                       "no room in the ManifestWorks of %zu cluster%s, which hold at most %d KiB", t->no_room,
-                      plural(t->no_room), WORK_MAX_BYTES / 1024);
+                      plural_s(t->no_room), WORK_MAX_BYTES / 1024);
     else if (!t->selected)
         condition_set(c, TRUTH_FALSE, "Masked", "masked on all clusters");
     else if (t->up_to_date < t->selected)

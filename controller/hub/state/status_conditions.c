@@ -1,7 +1,10 @@
 #include "controller/hub/state/status_conditions.h"
 
 #include "controller/kube/condition.h"
+#include "controller/kube/json.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/text.h"
+#include "exporter/ui/members.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -122,7 +125,7 @@ int status_drop(json_t *status, const char *member, const json_t *object)
     return json_object_set_new(status, member, json_null()) < 0 ? -ENOMEM : 0;
 }
 
-const char *plural(size_t n)
+const char *plural_s(size_t n)
 {
     return n == 1 ? "" : "s";
 }
@@ -130,7 +133,7 @@ const char *plural(size_t n)
 void condition_distributed(struct status_condition *c, size_t n)
 {
     condition_set(c, TRUTH_TRUE, "Distributed", "distributed to %s%zu cluster%s", n == 1 ? "" : "all ", n,
-                  plural(n));
+                  plural_s(n));
 }
 
 void condition_failing(struct status_condition *c, const char *what, size_t n, size_t of, const char *name,

@@ -2,7 +2,10 @@
 #ifndef DS_HUB_STATUS_CONDITIONS_H
 #define DS_HUB_STATUS_CONDITIONS_H
 
+#include "controller/hub/probe/probe.h"
 #include "controller/hub/state/state.h"
+#include "exporter/base/clock.h"
+#include "exporter/ui/members.h"
 
 enum truth { TRUTH_UNKNOWN, TRUTH_TRUE, TRUTH_FALSE };
 
@@ -36,7 +39,7 @@ MUST_USE int status_put(json_t *status, const char *member, json_t *value, const
 MUST_USE int status_drop(json_t *status, const char *member, const json_t *object);
 
 /* "" for one and "s" for any other number. */
-const char *plural(size_t n);
+const char *plural_s(size_t n);
 /* "distributed to 1 cluster", "distributed to all 3 clusters". */
 void condition_distributed(struct status_condition *c, size_t n);
 /* "<what> 2 of 300 clusters: c1: no such namespace". Without a name (NULL) there is no reason either. */

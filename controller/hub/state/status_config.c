@@ -1,7 +1,10 @@
 /* A DynamicScoringConfig's status: the state of the whole fleet. Only the one named HUB_CONFIG is used;
  * others say that they are not. */
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 
 #include <errno.h>
 
@@ -15,7 +18,7 @@ static void config_set_valid(const struct hub_config *c, struct status_condition
                       c->has_masks ? "the last valid masks stay active"
                                    : "clusters keep their scorers until the masks are valid");
     else
-        condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural(c->masks.n));
+        condition_set(valid, TRUTH_TRUE, "Valid", "%zu mask%s", c->masks.n, plural_s(c->masks.n));
 }
 
 static void config_set_deleting(const struct hub *h, struct status_condition *c)
@@ -24,7 +27,7 @@ static void config_set_deleting(const struct hub *h, struct status_condition *c)
     const struct hub_cluster *first = t->n_named ? t->named[0] : NULL;
 
     condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s",
-                  t->works, plural(t->works), first ? "; failed on " : "", first ? first->name : "",
+                  t->works, plural_s(t->works), first ? "; failed on " : "", first ? first->name : "",
                   first && *first->write_error ? ": " : "", first ? first->write_error : "");
 }
 
@@ -52,7 +55,7 @@ static int config_set_no_room(const struct hub *h, struct status_condition *c)
     condition_set(c, TRUTH_FALSE, "NoRoom",
                   "no room for %zu DynamicScorer%s in the ManifestWorks of some clusters, which hold at most "
                   "%d KiB: %s",
-                  h->totals.left_out, plural(h->totals.left_out), WORK_MAX_BYTES / 1024, names.p);
+                  h->totals.left_out, plural_s(h->totals.left_out), WORK_MAX_BYTES / 1024, names.p);
     return 0;
 }
 

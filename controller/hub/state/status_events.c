@@ -1,9 +1,10 @@
 /* Events for transitions of conditions. The progress of a roll-out is none, nor is what an earlier process
  * has seen. */
 #include "controller/hub/state/status.h"
-#include "controller/hub/state/status_conditions.h"
 
 #include "controller/kube/condition.h"
+#include "controller/kube/event.h"
+#include "controller/kube/json.h"
 
 static const struct {
     const char *type;

@@ -1,7 +1,11 @@
 /* A DynamicScorer's status. Each condition covers one aspect; Ready says whether the scorer works on some
  * cluster. */
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
+#include "exporter/base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

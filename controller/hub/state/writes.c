@@ -1,6 +1,6 @@
 #include "controller/hub/state/writes.h"
 
-#include "controller/kube/client_internal.h"
+#include "controller/kube/verdict.h"
 #include "exporter/base/log.h"
 
 enum { MIN_WAIT_MS = 500, MAX_WAIT_MS = 60 * 1000, SAME_MS = 10 * 60 * 1000, UNDONE_LOGGED = 3 };

@@ -6,6 +6,7 @@
 #include "controller/hub/pages/json.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/status.h"
+#include "controller/kube/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

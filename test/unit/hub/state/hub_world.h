@@ -3,13 +3,19 @@
 #ifndef DS_TEST_HUB_WORLD_H
 #define DS_TEST_HUB_WORLD_H
 
+#include "controller/hub/state/hub.h"
 #include "controller/hub/state/hub_clusters.h"
 #include "controller/hub/state/hub_configs.h"
 #include "controller/hub/state/hub_schedule.h"
 #include "controller/hub/state/hub_scorers.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

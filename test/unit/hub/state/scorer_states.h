@@ -2,6 +2,13 @@
 #ifndef DS_TEST_SCORER_STATES_H
 #define DS_TEST_SCORER_STATES_H
 
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/state/status.h"
+#include "exporter/base/clock.h"
+#include "exporter/score/state.h"
 #include "test/unit/hub/state/status_world.h"
 
 static inline void all_well(struct world *w)

@@ -4,9 +4,19 @@
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "controller/hub/state/status_conditions.h"
 #include "controller/kube/condition.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/map.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,5 +1,10 @@
 /* The controller's core with an API server that lies, refuses and hangs; what a good one does is for the
  * scenarios. Objects are handed in as the watches would. */
+#include "controller/hub/rules/work_text.h"
+#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
+#include "exporter/base/map.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"
 
 /* ---- Tests ---- */

@@ -1,4 +1,11 @@
 /* ManifestWorks when answers and the watch's news cross, and when someone else writes them too. */
+#include "controller/hub/rules/work_text.h"
+#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"
 
 enum { STUCK_MS = 5000 };

@@ -1,6 +1,15 @@
 /* The hub's metrics: what each count and gauge says, and that a standby tells nothing of the fleet. */
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/state/hub.h"
 #include "controller/hub/state/hub_counters.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/lease.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/metric/metrics.h"
 #include "test/unit/hub/state/status_world.h"
 
 static unsigned tallies;

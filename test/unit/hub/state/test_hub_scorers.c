@@ -1,4 +1,8 @@
 /* What a controller knows when it starts, stands by and takes over; and that none of it is written anew. */
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"
 
 #define STATUS(health, distributed)                                                     \

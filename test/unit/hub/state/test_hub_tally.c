@@ -1,4 +1,11 @@
 /* What clusters and their agents say, counted: also that time alone changes what counts. */
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/work_text.h"
+#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 #include "test/unit/hub/state/hub_world.h"
 

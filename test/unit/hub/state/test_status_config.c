@@ -1,4 +1,6 @@
 /* A DynamicScoringConfig's status: how far the fleet is, and who found no room. */
+#include "controller/kube/json.h"
+#include "exporter/base/clock.h"
 #include "test/unit/hub/state/status_world.h"
 
 static void all_well(struct world *w)

@@ -1,4 +1,6 @@
 /* Events: what changes of conditions are told, and what is no news. */
+#include "controller/hub/state/state.h"
+#include "controller/kube/event.h"
 #include "test/unit/hub/state/status_world.h"
 
 struct kube_events {

@@ -1,5 +1,6 @@
 /* A DynamicScorer's conditions: which states give which, and that what is written once is not written
  * again. */
+#include "controller/kube/json.h"
 #include "test/unit/hub/state/scorer_states.h"
 
 static const struct {

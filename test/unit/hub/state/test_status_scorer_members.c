@@ -1,5 +1,7 @@
 /* The other members of a DynamicScorer's status, and the times of its conditions. */
+#include "controller/hub/rules/spec.h"
 #include "controller/kube/condition.h"
+#include "controller/kube/json.h"
 #include "test/unit/hub/state/scorer_states.h"
 
 /* ---- Members ---- */

@@ -1,4 +1,5 @@
 #include "controller/hub/state/writes.h"
+#include "exporter/base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
