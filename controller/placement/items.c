@@ -5,7 +5,7 @@
 #include "controller/placement/format.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The program's own metrics as text for /metrics. */
 #include "exporter/base/escape.h"
-#include "exporter/base/num.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/num/num.h"
 
 struct text {
     struct buf *into;

@@ -2,9 +2,9 @@
 #include "exporter/metric/page.h"
 
 #include "exporter/base/log.h"
-#include "exporter/base/num.h"
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/negotiate.h"
+#include "exporter/num/num.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #include "exporter/score/answer.h"
 
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 #include "exporter/score/answer_internal.h"
 
 #include <errno.h>

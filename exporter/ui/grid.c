@@ -1,7 +1,7 @@
 #include "exporter/ui/grid.h"
 
-#include "exporter/base/num.h"
 #include "exporter/base/utf8.h"
+#include "exporter/num/num.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 #include "exporter/ui/history.h"
 
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 #include "exporter/ui/members.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What jr_skip() and the pull calls cost, next to the memcpy() of the same bytes. */
 #include "exporter/base/json.h"
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <stdio.h>
 #include <time.h>

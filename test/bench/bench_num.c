@@ -1,5 +1,5 @@
 /* What num_parse() and num_put_double() cost, next to strtod() and snprintf(). */
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <stdio.h>
 #include <stdlib.h>

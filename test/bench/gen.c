@@ -1,6 +1,6 @@
 #include "test/bench/gen.h"
 
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 /* xorshift64: the numbers only have to look like measurements. */
 static double fraction(uint64_t *state)

@@ -1,5 +1,5 @@
 /* Numbers as text read as strtod() reads them; any double reads back from its text. */
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <stdlib.h>
 

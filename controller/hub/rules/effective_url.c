@@ -1,7 +1,7 @@
 /* URLs: their origin, and how they are built. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/escape.h"
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <curl/curl.h>
 #include <errno.h>

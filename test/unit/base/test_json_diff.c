@@ -3,7 +3,7 @@
  * int64, surrogate escapes that stand alone, and NUL in names; it overlooks a NUL byte after a number, so there are none
  * here; its depth limit is not reached. */
 #include "exporter/base/json.h"
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <jansson.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-#include "exporter/base/num.h"
 #include "exporter/base/utf8.h"
+#include "exporter/num/num.h"
 #include "exporter/score/answer.h"
 #include "test/oom.h"
 

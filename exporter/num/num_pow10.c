@@ -1,5 +1,5 @@
-/* Written by test/unit/base/test_num_table.py --print, which also checks it. */
-#include "exporter/base/num_pow10.h"
+/* Written by test/unit/num/test_num_table.py --print, which also checks it. */
+#include "exporter/num/num_pow10.h"
 
 /* clang-format off */
 const uint64_t num_pow10[NUM_POW10_LAST - NUM_POW10_FIRST + 1][2] = {

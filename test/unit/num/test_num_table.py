@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Checks exporter/base/num_pow10.c: recomputes every entry with exact integers. `--print` writes the file's text."""
+"""Checks exporter/num/num_pow10.c: recomputes every entry with exact integers. `--print` writes the file's text."""
 
 import os
 import sys
 
 FIRST, LAST = -342, 324
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../exporter/base/num_pow10.c")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../exporter/num/num_pow10.c")
 
-HEAD = """/* Written by test/unit/base/test_num_table.py --print, which also checks it. */
-#include "exporter/base/num_pow10.h"
+HEAD = """/* Written by test/unit/num/test_num_table.py --print, which also checks it. */
+#include "exporter/num/num_pow10.h"
 
 /* clang-format off */
 const uint64_t num_pow10[NUM_POW10_LAST - NUM_POW10_FIRST + 1][2] = {

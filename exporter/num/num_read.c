@@ -2,10 +2,10 @@
  * (Clinger 1990); the others are multiplied by 128 bits of 10^q, which settles the nearest double for every w and q
  * (Lemire 2021; Mushtak and Lemire 2023 show that no case is left open). More than 19 digits leave w between two
  * integers: where both give one double, that is it, and otherwise strtod() decides on a shortened copy. */
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include "exporter/base/def.h"
-#include "exporter/base/num_pow10.h"
+#include "exporter/num/num_pow10.h"
 
 #include <endian.h>
 #include <float.h>

@@ -2,10 +2,10 @@
  * of ten chosen so that it is between one and ten units wide; then either one multiple of ten lies inside, or the
  * shortest digits are those of one of the two integers next to the value. Three 64 by 128 bit products, rounded to odd
  * so that comparisons stay exact, decide it: no loops and no big numbers. */
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include "exporter/base/def.h"
-#include "exporter/base/num_pow10.h"
+#include "exporter/num/num_pow10.h"
 
 #include <endian.h>
 #include <math.h>

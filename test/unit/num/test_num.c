@@ -1,4 +1,4 @@
-#include "exporter/base/num.h"
+#include "exporter/num/num.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -98,7 +98,7 @@ static void check_shortest(double v)
         fail_msg("%s is not as near as %s", text, other);
 }
 
-static void random_patterns(void **state)
+static void prints_random_doubles_shortest(void **state)
 {
     (void)state;
     for (int i = 0; i < PATTERNS; i++) {
@@ -108,7 +108,7 @@ static void random_patterns(void **state)
     }
 }
 
-static void everyday_values(void **state)
+static void prints_everyday_values(void **state)
 {
     (void)state;
     for (int i = 0; i < PATTERNS / 4; i++) {
@@ -120,7 +120,7 @@ static void everyday_values(void **state)
     }
 }
 
-static void boundaries(void **state)
+static void prints_doubles_at_boundaries(void **state)
 {
     (void)state;
     for (int e = -1074; e < 1024; e++) {
@@ -145,7 +145,7 @@ static void boundaries(void **state)
     }
 }
 
-static void notation(void **state)
+static void chooses_decimal_or_scientific_notation(void **state)
 {
     static const struct {
         double v;
@@ -206,7 +206,7 @@ static void notation(void **state)
     }
 }
 
-static void integers(void **state)
+static void prints_integers(void **state)
 {
     char out[NUM_MAX], want[32];
     uint64_t v = 1;
@@ -224,7 +224,7 @@ static void integers(void **state)
     assert_int_equal(num_put_u64(out, UINT64_MAX), 20);
 }
 
-static void read_random_texts(void **state)
+static void reads_random_texts_like_strtod(void **state)
 {
     char text[64];
 
@@ -244,7 +244,7 @@ static void read_random_texts(void **state)
 }
 
 /* Exactly between two doubles, and a hair to either side of it: what separates reading right from nearly right. */
-static void read_ties(void **state)
+static void rounds_ties_to_even(void **state)
 {
     char text[1300];
 
@@ -273,7 +273,7 @@ static void read_ties(void **state)
     }
 }
 
-static void read_notable(void **state)
+static void reads_notably_hard_numbers(void **state)
 {
     static const char *const texts[] = {
         "0",
@@ -342,7 +342,7 @@ static void read_notable(void **state)
         same_as_strtod(texts[i]);
 }
 
-static void read_thousands_of_digits(void **state)
+static void reads_thousands_of_digits(void **state)
 {
     enum { DIGITS = 5000 };
     char *text = malloc(DIGITS + 64);
@@ -371,7 +371,7 @@ static void read_thousands_of_digits(void **state)
     free(text);
 }
 
-static void syntax(void **state)
+static void refuses_what_json_refuses(void **state)
 {
     static const char *const bad[] = {
         "",         "-",
@@ -414,7 +414,7 @@ static void syntax(void **state)
         }
 }
 
-static void words(void **state)
+static void reads_the_words_of_prometheus(void **state)
 {
     static const char *const bad[] = {"",     "+",    "++1",   "+-1",      "-+1",       "+NaN",      "-NaN",
                                       "nan",  "inf",  "+inf",  "Infinity", "+Infinity", "-Infinity", "In",
@@ -444,17 +444,17 @@ static void words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_patterns),
-        cmocka_unit_test(everyday_values),
-        cmocka_unit_test(boundaries),
-        cmocka_unit_test(notation),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(read_random_texts),
-        cmocka_unit_test(read_ties),
-        cmocka_unit_test(read_notable),
-        cmocka_unit_test(read_thousands_of_digits),
-        cmocka_unit_test(syntax),
-        cmocka_unit_test(words),
+        cmocka_unit_test(prints_random_doubles_shortest),
+        cmocka_unit_test(prints_everyday_values),
+        cmocka_unit_test(prints_doubles_at_boundaries),
+        cmocka_unit_test(chooses_decimal_or_scientific_notation),
+        cmocka_unit_test(prints_integers),
+        cmocka_unit_test(reads_random_texts_like_strtod),
+        cmocka_unit_test(rounds_ties_to_even),
+        cmocka_unit_test(reads_notably_hard_numbers),
+        cmocka_unit_test(reads_thousands_of_digits),
+        cmocka_unit_test(refuses_what_json_refuses),
+        cmocka_unit_test(reads_the_words_of_prometheus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
