@@ -2,6 +2,7 @@
  * back as they were sent. */
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
+#include "controller/hub/rules/work_text.h"
 #include "exporter/base/utf8.h"
 
 #include <assert.h>

@@ -3,7 +3,6 @@
 #ifndef DS_HUB_WORK_H
 #define DS_HUB_WORK_H
 
-#include "controller/hub/rules/work_text.h"
 #include "controller/kube/cut.h"
 #include "controller/kube/json.h"
 
