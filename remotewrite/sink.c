@@ -116,7 +116,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
         .samples_sent = st->sender.samples,
         .samples_pending = st->queue.samples,
         .spool = st->has_spool,
-        .spool_bytes = st->spool_bytes,
+        .bytes_on_disk = st->spool_bytes,
         .sent_at_ms = st->sender.last_sent_at_ms,
         .retry_at_ms = st->sender.state == SENDER_BACKING_OFF ? st->sender.retry_at_ms : 0,
         .error_at_ms = st->sender.error_at_ms,

@@ -1,7 +1,15 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
 #include "exporter/agent/agent_internal.h"
 
+#include "exporter/agent/config.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
+#include "exporter/score/secrets.h"
 
 #include <errno.h>
 #include <time.h>

@@ -2,8 +2,13 @@
 #ifndef DS_AGENT_AGENT_H
 #define DS_AGENT_AGENT_H
 
+#include "exporter/agent/config.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/base/http.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
+#include "exporter/score/secrets.h"
 
 struct agent;
 
@@ -49,7 +54,7 @@ struct endpoint_status {
     double behind_s;        /* age of the oldest pending sample, relative to the newest */
     uint64_t samples_sent, samples_pending, samples_dropped;
     bool spool; /* pending samples are on disk too */
-    uint64_t spool_bytes;
+    uint64_t bytes_on_disk;
     int64_t sent_at_ms, retry_at_ms, error_at_ms; /* Unix time; 0: never, or not now */
     char error[512];                              /* the last one, in the receiver's words; empty if none */
 };

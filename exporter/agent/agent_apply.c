@@ -1,6 +1,14 @@
 /* Reads and checks a configuration, and applies it as a whole or not at all. */
 #include "exporter/agent/agent_internal.h"
 
+#include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/problems.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/score/summary.h"
+
 #include <errno.h>
 
 enum { PROBLEMS_MAX_BYTES = 1 << 20 };

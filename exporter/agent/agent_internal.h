@@ -3,6 +3,11 @@
 #define DS_AGENT_AGENT_INTERNAL_H
 
 #include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/score/secrets.h"
+#include "exporter/score/source.h"
 
 enum { AGENT_MAX_SINKS = 8 };
 

@@ -1,8 +1,11 @@
 /* The agent's configuration file: its top-level keys, their defaults and bounds. */
 #include "exporter/agent/config.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/file.h"
+#include "exporter/base/problems.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -163,7 +166,7 @@ static void check_keys(const struct config *c, const struct node *root, struct p
     node_only_keys(root, known, PROBLEM_ERROR, p);
 }
 
-static int read_object(struct config *c, const struct node *root, struct problems *p)
+static int read_config_object(struct config *c, const struct node *root, struct problems *p)
 {
     const struct node *list = node_given(root, "summaries");
 
@@ -184,7 +187,7 @@ static int read_root(struct config *c, const struct node *root, struct problems 
     int r = 0;
 
     if (root->kind == NODE_MAP)
-        r = read_object(c, root, p);
+        r = read_config_object(c, root, p);
     else if (root->kind == NODE_LIST)
         r = summaries_parse(&c->summaries, root, PROBLEM_WARNING, p);
     else

@@ -2,7 +2,13 @@
 
 #include "exporter/agent/scorer_history.h"
 #include "exporter/base/backoff.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
 #include "exporter/base/rand.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
+#include "exporter/ui/history.h"
 
 #include <errno.h>
 

@@ -1,6 +1,9 @@
 #include "exporter/agent/scorer_history.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
 
 #include <math.h>
 

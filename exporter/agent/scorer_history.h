@@ -3,6 +3,8 @@
 #define DS_AGENT_SCORER_HISTORY_H
 
 #include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
+#include "exporter/score/round.h"
 #include "exporter/ui/history.h"
 
 /* Records a round that has ended, before its batch is taken out of the result. */

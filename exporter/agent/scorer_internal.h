@@ -3,7 +3,10 @@
 #define DS_AGENT_SCORER_INTERNAL_H
 
 #include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/batch_builder.h"
+#include "exporter/score/round.h"
 
 struct scorer {
     const struct scorer_env *env;

@@ -1,6 +1,11 @@
 /* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
 #include "exporter/agent/scorer_internal.h"
 
+#include "exporter/base/log.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
+
 #include <stdio.h>
 
 /* Whether the limit of all scorers together is what stops this one. */

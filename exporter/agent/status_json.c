@@ -267,7 +267,7 @@ static void json_endpoint(struct out *o, const struct endpoint_status *e)
     member_count(o, "samplesPending", e->samples_pending);
     member_count(o, "samplesDropped", e->samples_dropped);
     member_bool(o, "spool", e->spool);
-    member_count(o, "spoolBytes", e->spool_bytes);
+    member_count(o, "spoolBytes", e->bytes_on_disk);
     member_time(o, "sentAt", e->sent_at_ms);
     member_time(o, "retryAt", e->retry_at_ms);
     member_words(o, "error", e->error);

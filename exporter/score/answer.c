@@ -1,5 +1,6 @@
 #include "exporter/score/answer.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/num/num.h"
 #include "exporter/score/answer_internal.h"
 

@@ -3,6 +3,7 @@
 #define DS_SCORE_ANSWER_INTERNAL_H
 
 #include "exporter/base/json.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 
 struct answer_reader {

@@ -1,6 +1,7 @@
 /* The labels of one result: from JSON to values that are valid UTF-8 within the limit. */
 #include "exporter/score/answer_internal.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>

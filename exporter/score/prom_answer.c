@@ -1,5 +1,6 @@
 #include "exporter/score/prom_answer.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
 

@@ -3,6 +3,7 @@
 #ifndef DS_SCORE_PROM_ANSWER_H
 #define DS_SCORE_PROM_ANSWER_H
 
+#include "exporter/base/buf.h"
 #include "exporter/score/error.h"
 
 struct prom_answer {

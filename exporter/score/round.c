@@ -1,7 +1,14 @@
 #include "exporter/score/round.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/score/error.h"
+#include "exporter/score/secrets.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 #include "exporter/score/source.h"
 
 enum round_stage { STAGE_SOURCE, STAGE_SCORING };

@@ -2,6 +2,9 @@
 #ifndef DS_SCORE_SOURCE_H
 #define DS_SCORE_SOURCE_H
 
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 #include "exporter/score/summary.h"

@@ -1,6 +1,8 @@
 /* Source type None: the scoring API gets no series. Also the table of sources. */
 #include "exporter/score/source.h"
 
+#include "exporter/base/loop.h"
+
 #include <errno.h>
 
 struct none {

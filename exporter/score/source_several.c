@@ -1,5 +1,7 @@
 /* Several sources as one: fetched one after the other, each with its own token and range; their series are
  * concatenated. The first failure fails the whole fetch. */
+#include "exporter/base/buf.h"
+#include "exporter/base/http.h"
 #include "exporter/base/text.h"
 #include "exporter/score/source.h"
 

@@ -1,6 +1,7 @@
 /* Summaries in memory: freeing, copying, comparing, and reading one or a list of them. */
 #include "exporter/score/summary.h"
 
+#include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* Fields of summaries by type: words, seconds, Secrets, URLs. */
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
 
 #include <curl/curl.h>

@@ -1,6 +1,7 @@
 /* The fields of a summary, their defaults and bounds. */
 #include "exporter/score/summary_read.h"
 
+#include "exporter/base/problems.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* The sources of a summary: one in its own fields, or several in its list `sources`. */
+#include "exporter/score/summary.h"
+
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
 
 #include <inttypes.h>

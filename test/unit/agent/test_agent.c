@@ -1,5 +1,13 @@
 /* What a new configuration does to scorers at work, and what a bad one does not. */
 #include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/page.h"
+#include "exporter/metric/series.h"
+#include "exporter/metric/sink.h"
 #include "test/fakes/fake_server.h"
 #include "test/oom.h"
 
@@ -121,7 +129,7 @@ static bool on_page(struct world *w, const char *what)
     return memmem(b.p, b.n, what, strlen(what)) != NULL;
 }
 
-static void unchanged_scorers_keep_their_rounds(void **state)
+static void keeps_the_rounds_of_unchanged_scorers(void **state)
 {
     struct world *w = *state;
 
@@ -134,7 +142,7 @@ static void unchanged_scorers_keep_their_rounds(void **state)
     assert_string_equal(w->withdrawn, "");
 }
 
-static void a_changed_scorer_starts_anew_at_once(void **state)
+static void restarts_a_changed_scorer_at_once(void **state)
 {
     struct world *w = *state;
 
@@ -147,7 +155,7 @@ static void a_changed_scorer_starts_anew_at_once(void **state)
     assert_string_equal(fake_request(w->api, 2)->target, "/other");
 }
 
-static void a_removed_scorer_leaves_nothing(void **state)
+static void leaves_nothing_of_a_removed_scorer(void **state)
 {
     struct world *w = *state;
 
@@ -160,7 +168,7 @@ static void a_removed_scorer_leaves_nothing(void **state)
     assert_int_equal(agent_scorers(w->agent), 1);
 }
 
-static void another_cluster_name_makes_all_series_others(void **state)
+static void restarts_all_scorers_under_another_cluster_name(void **state)
 {
     struct world *w = *state;
 
@@ -174,7 +182,7 @@ static void another_cluster_name_makes_all_series_others(void **state)
     assert_string_equal(w->withdrawn, "a ");
 }
 
-static void a_bad_file_changes_nothing_and_says_why(void **state)
+static void rejects_an_invalid_file_with_the_reason(void **state)
 {
     static const char *const bad[] = {"", "{", "[{\"name\":\"x\"}]", "clusterName: c1\nsummaries: 5\n",
                                       "nonsense: [1,"};
@@ -201,7 +209,7 @@ static void a_bad_file_changes_nothing_and_says_why(void **state)
     assert_int_equal(fake_requests(w->api), 1);
 }
 
-static void flags_win_over_the_file(void **state)
+static void prefers_flags_to_the_file(void **state)
 {
     struct world *w = *state;
 
@@ -214,7 +222,7 @@ static void flags_win_over_the_file(void **state)
     assert_string_equal(agent_config(w->agent)->listen[0], "127.0.0.1:0");
 }
 
-static void a_cluster_without_a_name_is_refused(void **state)
+static void requires_a_cluster_name(void **state)
 {
     struct world *w = *state;
     BUF_AUTO(why, 1 << 20);
@@ -226,7 +234,7 @@ static void a_cluster_without_a_name_is_refused(void **state)
 }
 
 /* Whatever allocation fails, the agent is in order afterwards: with the old scorers, or the new. */
-static void any_failed_allocation_leaves_an_agent_in_order(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
 
@@ -252,10 +260,14 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(unchanged_scorers_keep_their_rounds),     T(a_changed_scorer_starts_anew_at_once),
-        T(a_removed_scorer_leaves_nothing),         T(another_cluster_name_makes_all_series_others),
-        T(a_bad_file_changes_nothing_and_says_why), T(flags_win_over_the_file),
-        T(a_cluster_without_a_name_is_refused),     T(any_failed_allocation_leaves_an_agent_in_order),
+        T(keeps_the_rounds_of_unchanged_scorers),
+        T(restarts_a_changed_scorer_at_once),
+        T(leaves_nothing_of_a_removed_scorer),
+        T(restarts_all_scorers_under_another_cluster_name),
+        T(rejects_an_invalid_file_with_the_reason),
+        T(prefers_flags_to_the_file),
+        T(requires_a_cluster_name),
+        T(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

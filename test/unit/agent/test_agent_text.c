@@ -1,6 +1,11 @@
 /* Summaries from elsewhere than the file, as a watched ConfigMap brings them, and what the agent tells about
  * them. */
 #include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/score/error.h"
 #include "test/fakes/fake_server.h"
 
 #include <errno.h>
@@ -104,7 +109,7 @@ static void turn_until(const struct world *w, const size_t *count, size_t want)
     assert_true(*count >= want);
 }
 
-static void applies_and_replaces(void **state)
+static void applies_and_replaces_summaries(void **state)
 {
     struct world *w = *state;
     const struct scorer *b;
@@ -126,7 +131,7 @@ static void applies_and_replaces(void **state)
     assert_scorers(w, "");
 }
 
-static void a_bad_text_changes_nothing(void **state)
+static void rejects_an_invalid_text_with_the_reason(void **state)
 {
     static const char *const bad[] = {"", "[", "{}]", "\"x\"", "[{\"scoreName\":\"a\"}]"};
     struct world *w = *state;
@@ -146,7 +151,7 @@ static void a_bad_text_changes_nothing(void **state)
     assert_true(agent_reload_status(w->agent)->ok);
 }
 
-static void a_reload_keeps_them(void **state)
+static void keeps_the_text_over_a_reload(void **state)
 {
     struct world *w = *state;
 
@@ -156,7 +161,7 @@ static void a_reload_keeps_them(void **state)
     assert_int_equal(w->applied, 2);
 }
 
-static void a_token_that_comes_wakes_its_scorer(void **state)
+static void wakes_a_scorer_whose_token_appears(void **state)
 {
     struct world *w = *state;
 
@@ -182,10 +187,10 @@ static void a_token_that_comes_wakes_its_scorer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(applies_and_replaces),
-        TEST(a_bad_text_changes_nothing),
-        TEST(a_reload_keeps_them),
-        TEST(a_token_that_comes_wakes_its_scorer),
+        TEST(applies_and_replaces_summaries),
+        TEST(rejects_an_invalid_text_with_the_reason),
+        TEST(keeps_the_text_over_a_reload),
+        TEST(wakes_a_scorer_whose_token_appears),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,8 @@
 #include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/log.h"
+#include "exporter/base/problems.h"
 #include "test/oom.h"
 
 #include <errno.h>
@@ -161,7 +165,7 @@ static void reads_every_key(void **state)
     config_free(NULL);
 }
 
-static void takes_one_address_as_a_string(void **state)
+static void accepts_one_address_as_a_string(void **state)
 {
     CLEANUP(cleanup_config_free) struct config *c = read_good("listenAddresses: ':9090'");
 
@@ -170,7 +174,7 @@ static void takes_one_address_as_a_string(void **state)
     assert_string_equal(c->listen[0], ":9090");
 }
 
-static void refuses_addresses(void **state)
+static void rejects_invalid_addresses(void **state)
 {
     static const char *const bad[] = {
         "8080",  "':'", "host",       "':65536'", "'::1:80'", "'[::1:80'", "':80a'",
@@ -196,7 +200,7 @@ static void refuses_addresses(void **state)
               "agent.yaml:1:18: error: listenAddresses: expected 1 to 16 addresses, got 17\n");
 }
 
-static void refuses_limits_past_their_bounds(void **state)
+static void rejects_limits_out_of_bounds(void **state)
 {
     static const char *const cases[][2] = {
         {"responseBytes: 1023",
@@ -264,7 +268,7 @@ static const char full_of_errors[] = "clusterNam: prod-1\n"
                                      "    scoringEndpoint: http://scorer\n"
                                      "    scoringIntervall: 30\n";
 
-static void reports_everything_at_once(void **state)
+static void reports_every_problem_at_once(void **state)
 {
     (void)state;
     check_bad(
@@ -307,7 +311,7 @@ static void reports_everything_at_once(void **state)
         "scoringInterval?\n");
 }
 
-static void says_what_a_configuration_is(void **state)
+static void rejects_what_is_not_a_configuration(void **state)
 {
     static const char *const cases[][2] = {
         {"", "nothing"},     {" \n\n", "nothing"},     {"# empty\n", "nothing"}, {"---\n", "nothing"},
@@ -333,7 +337,7 @@ static void says_what_a_configuration_is(void **state)
               "agent.yaml:1:12: error: summaries: expected a list of summaries, got an object\n");
 }
 
-static void an_unknown_key_of_the_hub_is_a_warning(void **state)
+static void warns_about_an_unknown_key_of_the_hub(void **state)
 {
     static const char bare[] =
         "[{\"scoreName\":\"a\",\"sourceType\":\"None\",\"scoringEndpoint\":\"http://s\",\"newer\":{}}]";
@@ -354,7 +358,7 @@ static void an_unknown_key_of_the_hub_is_a_warning(void **state)
         str_starts(buf_str(&said_of_object), STR("agent.yaml:1:81: error: summaries[0].newer: unknown key")));
 }
 
-static void load_says_why_a_file_cannot_be_read(void **state)
+static void reports_why_a_file_cannot_be_read(void **state)
 {
     char path[] = "/tmp/test_config_XXXXXX";
     CLEANUP(cleanup_close) int fd = mkstemp(path);
@@ -410,13 +414,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(reads_every_key),
-        cmocka_unit_test(takes_one_address_as_a_string),
-        cmocka_unit_test(refuses_addresses),
-        cmocka_unit_test(refuses_limits_past_their_bounds),
-        cmocka_unit_test(reports_everything_at_once),
-        cmocka_unit_test(says_what_a_configuration_is),
-        cmocka_unit_test(an_unknown_key_of_the_hub_is_a_warning),
-        cmocka_unit_test(load_says_why_a_file_cannot_be_read),
+        cmocka_unit_test(accepts_one_address_as_a_string),
+        cmocka_unit_test(rejects_invalid_addresses),
+        cmocka_unit_test(rejects_limits_out_of_bounds),
+        cmocka_unit_test(reports_every_problem_at_once),
+        cmocka_unit_test(rejects_what_is_not_a_configuration),
+        cmocka_unit_test(warns_about_an_unknown_key_of_the_hub),
+        cmocka_unit_test(reports_why_a_file_cannot_be_read),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 

@@ -1,6 +1,16 @@
 /* When rounds happen and how long scores live, on a clock that the test moves. Rounds are real: a scoring API
  * is asked over HTTP, with no source. */
 #include "exporter/agent/scorer.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/score/error.h"
+#include "exporter/score/secrets.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
 #include <setjmp.h>
@@ -140,7 +150,7 @@ static void first_round(struct world *w)
     turn_until_ended(w, 1);
 }
 
-static void the_first_round_starts_at_once_with_a_little_jitter(void **state)
+static void starts_the_first_round_at_once_with_jitter(void **state)
 {
     struct world *w = *state;
     int64_t wait;
@@ -156,7 +166,7 @@ static void the_first_round_starts_at_once_with_a_little_jitter(void **state)
     assert_string_equal(fake_request(w->api, 0)->body, "{\"data\":[]}");
 }
 
-static void jitter_of_a_short_interval_is_a_tenth_of_it(void **state)
+static void limits_jitter_to_a_tenth_of_the_interval(void **state)
 {
     struct world *w = *state;
 
@@ -168,7 +178,7 @@ static void jitter_of_a_short_interval_is_a_tenth_of_it(void **state)
     }
 }
 
-static void rounds_keep_their_rhythm(void **state)
+static void keeps_the_rhythm_of_rounds(void **state)
 {
     struct world *w = *state;
     int64_t due, first;
@@ -185,7 +195,7 @@ static void rounds_keep_their_rhythm(void **state)
     }
 }
 
-static void a_round_longer_than_its_interval_costs_the_rounds_it_covers(void **state)
+static void skips_the_rounds_that_a_long_one_covers(void **state)
 {
     struct world *w = *state;
     int64_t first;
@@ -201,7 +211,7 @@ static void a_round_longer_than_its_interval_costs_the_rounds_it_covers(void **s
     assert_int_equal(scorer_status(w->scorer)->next_ms, first + 120000);
 }
 
-static void a_failure_that_may_pass_is_tried_again_after_a_growing_wait(void **state)
+static void retries_a_transient_failure_with_back_off(void **state)
 {
     struct world *w = *state;
     static const int64_t base[] = {5000, 10000, 20000, 40000, 60000, 60000};
@@ -219,7 +229,7 @@ static void a_failure_that_may_pass_is_tried_again_after_a_growing_wait(void **s
     assert_int_equal(scorer_status(w->scorer)->failures, ARRAY_SIZE(base) + 1);
 }
 
-static void a_failure_that_will_not_pass_waits_for_its_time(void **state)
+static void retries_a_permanent_failure_at_the_next_round(void **state)
 {
     struct world *w = *state;
 
@@ -228,7 +238,7 @@ static void a_failure_that_will_not_pass_waits_for_its_time(void **state)
     assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 58000, 60000);
 }
 
-static void retry_after_is_heeded(void **state)
+static void honours_retry_after(void **state)
 {
     struct world *w = *state;
 
@@ -237,7 +247,7 @@ static void retry_after_is_heeded(void **state)
     assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 200000);
 }
 
-static void scores_of_a_failing_scorer_go_after_three_intervals(void **state)
+static void expires_scores_after_three_intervals(void **state)
 {
     struct world *w = *state;
     size_t failed;
@@ -262,7 +272,7 @@ static void scores_of_a_failing_scorer_go_after_three_intervals(void **state)
     assert_true(metric_get(w->metrics, METRIC_EXPIRED, LV("s")) == 1);
 }
 
-static void good_rounds_keep_scores_alive(void **state)
+static void renews_scores_with_each_good_round(void **state)
 {
     struct world *w = *state;
 
@@ -276,7 +286,7 @@ static void good_rounds_keep_scores_alive(void **state)
 }
 
 /* The schedule is on a clock that does not jump; only what people see follows the wall clock. */
-static void a_wall_clock_that_jumps_moves_no_round(void **state)
+static void keeps_the_schedule_when_the_wall_clock_jumps(void **state)
 {
     struct world *w = *state;
 
@@ -293,7 +303,7 @@ static void a_wall_clock_that_jumps_moves_no_round(void **state)
     turn_until_ended(w, 3);
 }
 
-static void a_changed_summary_starts_a_round_at_once_and_keeps_the_scores(void **state)
+static void starts_a_round_and_keeps_scores_on_a_changed_summary(void **state)
 {
     struct world *w = *state;
     struct summary other = w->summary;
@@ -311,7 +321,7 @@ static void a_changed_summary_starts_a_round_at_once_and_keeps_the_scores(void *
     assert_true(metric_get(w->metrics, METRIC_INTERVAL, LV("s")) == 30);
 }
 
-static void a_change_in_the_middle_of_a_round_gives_that_round_up(void **state)
+static void cancels_the_running_round_on_a_change(void **state)
 {
     struct world *w = *state;
     struct summary other = w->summary;
@@ -328,7 +338,7 @@ static void a_change_in_the_middle_of_a_round_gives_that_round_up(void **state)
     assert_int_equal(scorer_state(w->scorer), SCORER_OK);
 }
 
-static void a_scorer_that_goes_takes_its_metrics_along(void **state)
+static void removes_its_metrics_when_freed(void **state)
 {
     struct world *w = *state;
     BUF_AUTO(text, 1 << 20);
@@ -339,7 +349,7 @@ static void a_scorer_that_goes_takes_its_metrics_along(void **state)
     assert_int_equal(text.n, 0);
 }
 
-static void limits_are_named_with_their_numbers(void **state)
+static void names_the_limit_and_its_number(void **state)
 {
     struct world *w = *state;
 
@@ -365,20 +375,20 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(the_first_round_starts_at_once_with_a_little_jitter),
-        T(jitter_of_a_short_interval_is_a_tenth_of_it),
-        T(rounds_keep_their_rhythm),
-        T(a_round_longer_than_its_interval_costs_the_rounds_it_covers),
-        T(a_failure_that_may_pass_is_tried_again_after_a_growing_wait),
-        T(a_failure_that_will_not_pass_waits_for_its_time),
-        T(retry_after_is_heeded),
-        T(scores_of_a_failing_scorer_go_after_three_intervals),
-        T(good_rounds_keep_scores_alive),
-        T(a_wall_clock_that_jumps_moves_no_round),
-        T(a_changed_summary_starts_a_round_at_once_and_keeps_the_scores),
-        T(a_change_in_the_middle_of_a_round_gives_that_round_up),
-        T(a_scorer_that_goes_takes_its_metrics_along),
-        T(limits_are_named_with_their_numbers),
+        T(starts_the_first_round_at_once_with_jitter),
+        T(limits_jitter_to_a_tenth_of_the_interval),
+        T(keeps_the_rhythm_of_rounds),
+        T(skips_the_rounds_that_a_long_one_covers),
+        T(retries_a_transient_failure_with_back_off),
+        T(retries_a_permanent_failure_at_the_next_round),
+        T(honours_retry_after),
+        T(expires_scores_after_three_intervals),
+        T(renews_scores_with_each_good_round),
+        T(keeps_the_schedule_when_the_wall_clock_jumps),
+        T(starts_a_round_and_keeps_scores_on_a_changed_summary),
+        T(cancels_the_running_round_on_a_change),
+        T(removes_its_metrics_when_freed),
+        T(names_the_limit_and_its_number),
     };
 
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);

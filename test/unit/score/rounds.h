@@ -3,7 +3,14 @@
 #ifndef DS_TEST_ROUNDS_H
 #define DS_TEST_ROUNDS_H
 
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/secrets.h"
+#include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
 #include <errno.h>

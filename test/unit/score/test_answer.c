@@ -1,6 +1,10 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
+#include "exporter/metric/series.h"
 #include "exporter/num/num.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 #include "test/oom.h"
 
 #include <errno.h>
@@ -95,7 +99,7 @@ static void assert_all(const struct good *cases, size_t n)
 #define SCORE(s)    RESULTS("{\"metric\":{\"node\":\"a\"},\"score\":" s "}")
 #define GOOD_RESULT "{\"metric\":{\"node\":\"z\"},\"score\":9}"
 
-static void shapes(void **state)
+static void reads_every_shape_of_a_result(void **state)
 {
     static const struct good cases[] = {
         {RESULTS(""), ""},
@@ -140,7 +144,7 @@ static void shapes(void **state)
     assert_all(cases, ARRAY_SIZE(cases));
 }
 
-static void numbers(void **state)
+static void reads_numbers_in_every_spelling(void **state)
 {
     static const struct good cases[] = {
         {SCORE("1.5"), "node:a=1.5"},
@@ -172,7 +176,7 @@ static void numbers(void **state)
 }
 
 /* Whatever way a NaN is written, its bits are those that no sink takes for a stale marker. */
-static void nan_has_one_pattern(void **state)
+static void gives_every_nan_one_bit_pattern(void **state)
 {
     static const char *const bodies[] = {SCORE("NaN"), SCORE("\"NaN\"")};
 
@@ -191,7 +195,7 @@ static void nan_has_one_pattern(void **state)
 }
 
 /* Each is left out beside a good one, named when it is alone, and counted. */
-static void unusable_results(void **state)
+static void drops_and_counts_invalid_results(void **state)
 {
     static const struct {
         const char *result, *reason;
@@ -242,7 +246,7 @@ static void unusable_results(void **state)
     assert_string_equal(stats.first_invalid, "");
 }
 
-static void odd_labels(void **state)
+static void reads_labels_that_are_not_strings(void **state)
 {
     static const struct good cases[] = {
         {METRIC("\"node\":5"), "node:5=1"},
@@ -257,7 +261,7 @@ static void odd_labels(void **state)
     assert_all(cases, ARRAY_SIZE(cases));
 }
 
-static void label_text(void **state)
+static void repairs_label_text(void **state)
 {
     static const struct {
         const char *body, *want;
@@ -304,7 +308,7 @@ static const char *const cut_units[] = {"b",       "\xc3\xa9",       "\xe2\x82\x
 static const size_t cut_sizes[] = {1, 2, 3, 4, 2, 4, 3, 1, 3}; /* of what each stands for */
 
 /* A value of `pad` letters and units of some characters is cut to the most whole ones that fit. */
-static void labels_are_cut_between_characters(void **state)
+static void cuts_labels_between_characters(void **state)
 {
     (void)state;
     for (size_t unit = 0; unit < ARRAY_SIZE(cut_units); unit++)
@@ -327,7 +331,7 @@ static void labels_are_cut_between_characters(void **state)
         }
 }
 
-static void any_label_limit_holds(void **state)
+static void keeps_any_label_limit(void **state)
 {
     (void)state;
     for (size_t max = 0; max < 12; max++) {
@@ -340,7 +344,7 @@ static void any_label_limit_holds(void **state)
     }
 }
 
-static void refused_answers(void **state)
+static void rejects_what_is_not_a_scoring_response(void **state)
 {
     static const struct {
         const char *body;
@@ -384,7 +388,7 @@ static void refused_answers(void **state)
     assert_refused(STR("{\"results\":[]}\0"), ROUND_JSON, "");
 }
 
-static void every_truncation_is_refused(void **state)
+static void rejects_every_truncation(void **state)
 {
     static const char body[] =
         "{\"a\":[1,{}],\"results\":[{\"metric\":{\"node\":\"\\u20ac\xc3\xa9\",\"pod\":5},\"score\":-1.5e-3},"
@@ -399,7 +403,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-static void series_are_limited(void **state)
+static void limits_the_series(void **state)
 {
     BUF_AUTO(got, 1000);
     static const char body[] =
@@ -424,7 +428,7 @@ static void fill(struct buf *b, const char *unit, size_t times)
     b->n += n * times;
 }
 
-static void deep_nesting_is_refused(void **state)
+static void rejects_deep_nesting(void **state)
 {
     static const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
     static const char *const places[] = {"",
@@ -453,7 +457,7 @@ static void deep_nesting_is_refused(void **state)
 }
 
 /* 100 MB, most of it what nobody asked for, in seconds even under AddressSanitizer. */
-static void large_answers_are_quick(void **state)
+static void reads_large_responses_quickly(void **state)
 {
     BUF_AUTO(body, 128u << 20);
     BUF_AUTO(got, 1000);
@@ -462,7 +466,7 @@ static void large_answers_are_quick(void **state)
     (void)state;
     fill(&body, "{\"text\":\"", 1);
     fill(&body, "lorem ipsum \\n \xc3\xa9 ", 2u << 20);
-    fill(&body, "\",\"numbers\":[0", 1);
+    fill(&body, "\",\"reads_numbers_in_every_spelling\":[0", 1);
     fill(&body, ",-12.5e3", 2u << 20);
     fill(&body, "],\"results\":[{\"score\":1}", 1);
     fill(&body, ",{\"metric\":{\"node\":\"a\"},\"score\":5.25}", 1u << 20);
@@ -477,7 +481,7 @@ static void large_answers_are_quick(void **state)
     assert_true((double)(clock() - began) / CLOCKS_PER_SEC < 20);
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char body[] =
         RESULTS("{\"metric\":{\"node\":\"\\u20ac\\u0000\",\"pod\":\"p\"},\"score\":1},{\"score\":null},"
@@ -500,20 +504,20 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(nan_has_one_pattern),
-        cmocka_unit_test(unusable_results),
-        cmocka_unit_test(odd_labels),
-        cmocka_unit_test(label_text),
-        cmocka_unit_test(labels_are_cut_between_characters),
-        cmocka_unit_test(any_label_limit_holds),
-        cmocka_unit_test(refused_answers),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(series_are_limited),
-        cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(large_answers_are_quick),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(reads_every_shape_of_a_result),
+        cmocka_unit_test(reads_numbers_in_every_spelling),
+        cmocka_unit_test(gives_every_nan_one_bit_pattern),
+        cmocka_unit_test(drops_and_counts_invalid_results),
+        cmocka_unit_test(reads_labels_that_are_not_strings),
+        cmocka_unit_test(repairs_label_text),
+        cmocka_unit_test(cuts_labels_between_characters),
+        cmocka_unit_test(keeps_any_label_limit),
+        cmocka_unit_test(rejects_what_is_not_a_scoring_response),
+        cmocka_unit_test(rejects_every_truncation),
+        cmocka_unit_test(limits_the_series),
+        cmocka_unit_test(rejects_deep_nesting),
+        cmocka_unit_test(reads_large_responses_quickly),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

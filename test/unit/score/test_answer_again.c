@@ -1,6 +1,10 @@
 /* Answer after answer into one builder, which knows most labels by how the last answer spelled them, and each
  * into a new builder, which has to read them all: both must make the same batch. */
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 #include "test/oom.h"
 
 #include <setjmp.h>
@@ -161,7 +165,7 @@ static void check_round(struct batch_builder *kept, struct str body, size_t labe
         assert_same(a, b);
 }
 
-static void spelled_is_as_read(void **state)
+static void reads_a_repeated_spelling_like_a_new_one(void **state)
 {
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *kept = NULL;
     BUF_AUTO(body, 1u << 20);
@@ -186,7 +190,7 @@ static void spelled_is_as_read(void **state)
 }
 
 /* Whatever allocation fails in the second of three rounds, the third is as if nothing had been. */
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char *const bodies[] = {
         "{\"results\":[{\"metric\":{\"pod\":\"a\"},\"score\":1},{\"metric\":{\"pod\":\"b\"},\"score\":2}]}",
@@ -217,8 +221,8 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spelled_is_as_read),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(reads_a_repeated_spelling_like_a_new_one),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

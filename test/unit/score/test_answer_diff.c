@@ -2,9 +2,12 @@
  * the same must be taken, with the same series and values. What jansson knowingly does otherwise ends a
  * comparison: it refuses ill-formed UTF-8, lone surrogates, NUL in names and numbers past a double, and does
  * not keep a number's text. */
+#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
+#include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -385,7 +388,7 @@ static void read_both(struct batch_builder *b, const struct text *t)
     compare(&p, batch, t);
 }
 
-static void reads_as_a_plain_reader_does(void **state)
+static void agrees_with_a_plain_reader(void **state)
 {
     static struct text t;
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
@@ -405,7 +408,7 @@ static void reads_as_a_plain_reader_does(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads_as_a_plain_reader_does)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_a_plain_reader)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,5 @@
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/score/error.h"
 
 #include <setjmp.h>
@@ -7,7 +9,7 @@
 #include <cmocka.h>
 
 /* They become label values: all there, all different, all plain. */
-static void words_are_fit_for_labels(void **state)
+static void gives_each_error_a_word_fit_for_labels(void **state)
 {
     (void)state;
     for (enum round_error e = ROUND_OK; e < ROUND_ERRORS; e++) {
@@ -21,7 +23,7 @@ static void words_are_fit_for_labels(void **state)
     assert_string_equal(round_error_word(ROUND_HTTP_5XX), "http_5xx");
 }
 
-static void classes_of_answers(void **state)
+static void classifies_responses_and_says_when_to_retry(void **state)
 {
     static const struct {
         enum http_error error;
@@ -65,7 +67,7 @@ static void classes_of_answers(void **state)
     }
 }
 
-static void every_failed_transfer_is_an_error(void **state)
+static void takes_no_failed_transfer_for_a_success(void **state)
 {
     (void)state;
     for (enum http_error e = HTTP_OK + 1; e < HTTP_ERRORS; e++)
@@ -76,9 +78,9 @@ static void every_failed_transfer_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_fit_for_labels),
-        cmocka_unit_test(classes_of_answers),
-        cmocka_unit_test(every_failed_transfer_is_an_error),
+        cmocka_unit_test(gives_each_error_a_word_fit_for_labels),
+        cmocka_unit_test(classifies_responses_and_says_when_to_retry),
+        cmocka_unit_test(takes_no_failed_transfer_for_a_success),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,6 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/score/error.h"
 #include "exporter/score/prom_answer.h"
 #include "test/oom.h"
 
@@ -23,7 +26,7 @@ static enum round_error parse(struct str body, struct prom_answer *a)
 #define SERIES(name) \
     "{\"metric\":{\"pod\":\"" name "\"},\"values\":[[1718600060.123,\"0.25\"],[1718600120,\"NaN\"]]}"
 
-static void series_of_good_answers(void **state)
+static void finds_the_series_of_valid_responses(void **state)
 {
     static const struct {
         const char *body, *series;
@@ -81,7 +84,7 @@ static void series_of_good_answers(void **state)
 }
 
 /* What goes to the scoring API are the very bytes that came, not a copy of them. */
-static void matrix_is_a_slice_of_the_body(void **state)
+static void returns_a_matrix_as_a_slice_of_the_body(void **state)
 {
     static const char body[] = MATRIX(SERIES("\\u20ac\xe2\x82\xac") "," SERIES("b"));
     struct prom_answer a;
@@ -93,7 +96,7 @@ static void matrix_is_a_slice_of_the_body(void **state)
     assert_null(a.made.p);
 }
 
-static void warnings_are_kept(void **state)
+static void counts_warnings_and_keeps_the_first(void **state)
 {
     static const struct {
         const char *warnings, *first;
@@ -123,7 +126,7 @@ static void warnings_are_kept(void **state)
         }
 }
 
-static void refused_answers(void **state)
+static void rejects_what_is_not_a_query_response(void **state)
 {
     static const struct {
         const char *body;
@@ -181,7 +184,7 @@ static void refused_answers(void **state)
     }
 }
 
-static void every_truncation_is_refused(void **state)
+static void rejects_every_truncation(void **state)
 {
     static const char body[] = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{"
                                "\"metric\":{\"a\":\"\\u20ac\xc3\xa9\"},"
@@ -198,7 +201,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-static void error_bodies(void **state)
+static void finds_the_words_of_an_error(void **state)
 {
     static const struct {
         const char *body, *why; /* NULL: not of that form */
@@ -232,7 +235,7 @@ static void error_bodies(void **state)
     }
 }
 
-static void long_words_are_cut(void **state)
+static void cuts_long_words(void **state)
 {
     static char body[8192], text[5000];
     struct prom_answer a;
@@ -252,7 +255,7 @@ static void long_words_are_cut(void **state)
     assert_true(strlen(why) < 200);
 }
 
-static void deep_nesting_is_refused(void **state)
+static void rejects_deep_nesting(void **state)
 {
     BUF_AUTO(body, 4u << 20);
     struct prom_answer a;
@@ -265,7 +268,7 @@ static void deep_nesting_is_refused(void **state)
     assert_non_null(strstr(why, "nested deeper than 256"));
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char *const bodies[] = {VECTOR("{\"metric\":{\"pod\":\"a\"},\"value\":[1,\"1\"]}"),
                                          SUCCESS("{\"resultType\":\"scalar\",\"result\":[1,\"42\"]}")};
@@ -286,11 +289,15 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_of_good_answers),      cmocka_unit_test(matrix_is_a_slice_of_the_body),
-        cmocka_unit_test(warnings_are_kept),           cmocka_unit_test(refused_answers),
-        cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(error_bodies),
-        cmocka_unit_test(long_words_are_cut),          cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(finds_the_series_of_valid_responses),
+        cmocka_unit_test(returns_a_matrix_as_a_slice_of_the_body),
+        cmocka_unit_test(counts_warnings_and_keeps_the_first),
+        cmocka_unit_test(rejects_what_is_not_a_query_response),
+        cmocka_unit_test(rejects_every_truncation),
+        cmocka_unit_test(finds_the_words_of_an_error),
+        cmocka_unit_test(cuts_long_words),
+        cmocka_unit_test(rejects_deep_nesting),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

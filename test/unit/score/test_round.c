@@ -1,8 +1,12 @@
 /* What a round asks, sends and gives, and that it may end at any time. The servers, from fake_new(), have
  * threads of their own. */
+#include "exporter/base/loop.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
 #include "test/unit/score/rounds.h"
 
-static void a_good_round(void **state)
+static void turns_series_into_a_batch(void **state)
 {
     struct env *e = *state;
     struct batch *batch = NULL;
@@ -27,7 +31,7 @@ static void a_good_round(void **state)
     (void)batch_unref(batch);
 }
 
-static void queries_are_asked_in_order_and_joined(void **state)
+static void sends_queries_in_order_and_joins_the_results(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -46,7 +50,7 @@ static void queries_are_asked_in_order_and_joined(void **state)
     assert_posted(e, 0, "{\"data\":[" SERIES_A "," SERIES_B "," SERIES_A "]}");
 }
 
-static void empty_parts_leave_no_commas(void **state)
+static void leaves_no_commas_for_empty_parts(void **state)
 {
     static const char *const answers[][3] = {
         {MATRIX(""), MATRIX(SERIES_A), MATRIX("")},
@@ -68,7 +72,7 @@ static void empty_parts_leave_no_commas(void **state)
 }
 
 /* No series is no error: the scoring API is asked all the same, and says what it makes of it. */
-static void empty_result_is_no_error(void **state)
+static void accepts_an_empty_result(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -81,7 +85,7 @@ static void empty_result_is_no_error(void **state)
     assert_posted(e, 0, "{\"data\":[]}");
 }
 
-static void long_query_is_a_form(void **state)
+static void sends_a_long_query_as_a_form(void **state)
 {
     struct env *e = *state;
     const struct fake_request *rq;
@@ -112,7 +116,7 @@ static void assert_token(struct fake_server *s, size_t i, const char *want)
     assert_string_equal(value, cstr(want));
 }
 
-static void tokens_are_read_for_each_round(void **state)
+static void reads_tokens_for_each_round(void **state)
 {
     struct env *e = *state;
 
@@ -134,7 +138,7 @@ static void tokens_are_read_for_each_round(void **state)
     assert_token(e->scorer, 2, NULL);
 }
 
-static void warnings_are_handed_on(void **state)
+static void passes_warnings_on(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -154,7 +158,7 @@ static void warnings_are_handed_on(void **state)
 }
 
 /* Ways in which an answer may come. */
-static void odd_transports_are_fine(void **state)
+static void accepts_unusual_transports(void **state)
 {
     struct env *e = *state;
     const struct fake_answer answers[] = {
@@ -174,7 +178,7 @@ static void odd_transports_are_fine(void **state)
     assert_string_equal(fake_request(e->scorer, 4)->body, "{\"data\":[" SERIES_A "]}");
 }
 
-static void no_source_posts_no_series(void **state)
+static void posts_no_series_without_a_source(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -198,7 +202,7 @@ static void wait_for_request(struct env *e, struct fake_server *s)
 }
 
 /* A round that is freed says nothing more, wherever it stood. */
-static void may_be_freed_at_every_stage(void **state)
+static void can_be_freed_at_every_stage(void **state)
 {
     struct env *e = *state;
     struct got g = {0};
@@ -226,7 +230,7 @@ static void may_be_freed_at_every_stage(void **state)
 }
 
 /* From inside the callback, at each place from which it may be called. */
-static void may_be_freed_by_its_callback(void **state)
+static void can_be_freed_by_its_callback(void **state)
 {
     static const char *const secret = "nobody";
     struct env *e = *state;
@@ -258,17 +262,17 @@ static void may_be_freed_by_its_callback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_good_round),
-        TEST(queries_are_asked_in_order_and_joined),
-        TEST(empty_parts_leave_no_commas),
-        TEST(empty_result_is_no_error),
-        TEST(long_query_is_a_form),
-        TEST(tokens_are_read_for_each_round),
-        TEST(warnings_are_handed_on),
-        TEST(odd_transports_are_fine),
-        TEST(no_source_posts_no_series),
-        TEST(may_be_freed_at_every_stage),
-        TEST(may_be_freed_by_its_callback),
+        TEST(turns_series_into_a_batch),
+        TEST(sends_queries_in_order_and_joins_the_results),
+        TEST(leaves_no_commas_for_empty_parts),
+        TEST(accepts_an_empty_result),
+        TEST(sends_a_long_query_as_a_form),
+        TEST(reads_tokens_for_each_round),
+        TEST(passes_warnings_on),
+        TEST(accepts_unusual_transports),
+        TEST(posts_no_series_without_a_source),
+        TEST(can_be_freed_at_every_stage),
+        TEST(can_be_freed_by_its_callback),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

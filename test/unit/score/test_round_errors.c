@@ -1,9 +1,14 @@
 /* How rounds fail: where, as which class, and with whose words.
  * The servers, from fake_new(), have threads of their own. */
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
 #include "test/oom.h"
 #include "test/unit/score/rounds.h"
 
-static void missing_secrets_fail_the_round(void **state)
+static void fails_without_its_secret(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -27,7 +32,7 @@ static void missing_secrets_fail_the_round(void **state)
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK);
 }
 
-static void source_errors_keep_their_words(void **state)
+static void keeps_the_words_of_source_errors(void **state)
 {
     static const struct {
         struct fake_answer answer;
@@ -83,7 +88,7 @@ static void source_errors_keep_their_words(void **state)
     assert_int_equal(fake_requests(e->scorer), 0);
 }
 
-static void a_later_query_that_fails_fails_the_round(void **state)
+static void fails_if_a_later_query_fails(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -97,7 +102,7 @@ static void a_later_query_that_fails_fails_the_round(void **state)
     assert_int_equal(fake_requests(e->scorer), 0);
 }
 
-static void scoring_errors(void **state)
+static void classifies_scoring_errors(void **state)
 {
     static const struct {
         struct fake_answer answer;
@@ -135,7 +140,7 @@ static void scoring_errors(void **state)
     }
 }
 
-static void the_deadline_ends_a_round(void **state)
+static void ends_at_the_deadline(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -156,7 +161,7 @@ static void the_deadline_ends_a_round(void **state)
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
 }
 
-static void bad_urls_and_queries(void **state)
+static void rejects_invalid_urls_and_queries(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -188,7 +193,7 @@ static void bad_urls_and_queries(void **state)
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* nothing to ask */
 }
 
-static void failed_rounds_leave_the_set_as_it_was(void **state)
+static void leaves_the_series_set_alone_on_failure(void **state)
 {
     struct env *e = *state;
     struct batch *first = NULL, *second = NULL;
@@ -203,7 +208,7 @@ static void failed_rounds_leave_the_set_as_it_was(void **state)
     (void)batch_unref(second);
 }
 
-static void too_many_series(void **state)
+static void rejects_too_many_series(void **state)
 {
     struct env *e = *state;
     struct round_result r;
@@ -214,7 +219,7 @@ static void too_many_series(void **state)
 }
 
 /* Whatever fails, the round ends, with scores or with "out of memory". */
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct env *e = *state;
     long failures = 0;
@@ -254,15 +259,15 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(missing_secrets_fail_the_round),
-        TEST(source_errors_keep_their_words),
-        TEST(a_later_query_that_fails_fails_the_round),
-        TEST(scoring_errors),
-        TEST(the_deadline_ends_a_round),
-        TEST(bad_urls_and_queries),
-        TEST(failed_rounds_leave_the_set_as_it_was),
-        TEST(too_many_series),
-        TEST(survives_lack_of_memory),
+        TEST(fails_without_its_secret),
+        TEST(keeps_the_words_of_source_errors),
+        TEST(fails_if_a_later_query_fails),
+        TEST(classifies_scoring_errors),
+        TEST(ends_at_the_deadline),
+        TEST(rejects_invalid_urls_and_queries),
+        TEST(leaves_the_series_set_alone_on_failure),
+        TEST(rejects_too_many_series),
+        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,5 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/score/secrets.h"
 #include "test/oom.h"
 
@@ -54,7 +56,7 @@ static int read_token(struct buf *into, char why[256])
     return secrets_token(&files.secrets, "prom", "token", into, why);
 }
 
-static void takes_one_line_of_ascii(void **state)
+static void accepts_one_line_of_ascii(void **state)
 {
     static const struct {
         struct str value, token; /* empty: refused */
@@ -95,7 +97,7 @@ static void takes_one_line_of_ascii(void **state)
     }
 }
 
-static void says_what_is_missing(void **state)
+static void names_the_secret_and_the_problem(void **state)
 {
     BUF_AUTO(token, 1000);
     char why[256], path[256];
@@ -116,7 +118,7 @@ static void says_what_is_missing(void **state)
     assert_int_equal(token.n, 0);
 }
 
-static void refuses_what_is_too_large(void **state)
+static void rejects_large_values(void **state)
 {
     static char large[(64 << 10) + 1];
     BUF_AUTO(token, 100);
@@ -134,7 +136,7 @@ static void refuses_what_is_too_large(void **state)
 }
 
 /* As the kubelet does it: a link to a folder is swapped, so a file that was opened once would stay old. */
-static void sees_a_change_at_once(void **state)
+static void reads_a_changed_file(void **state)
 {
     BUF_AUTO(token, 1000);
     char why[256], old[256], new[256], link[256];
@@ -153,7 +155,7 @@ static void sees_a_change_at_once(void **state)
     assert_true(str_eq(buf_str(&token), STR("onetwo"))); /* appended */
 }
 
-static void long_names_fit_the_sentence(void **state)
+static void fits_long_names_into_the_message(void **state)
 {
     BUF_AUTO(token, 1000);
     char name[300], why[256];
@@ -165,7 +167,7 @@ static void long_names_fit_the_sentence(void **state)
     assert_true(strlen(why) < sizeof(why));
 }
 
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     write_key("prom", "token", STR("abc"));
@@ -183,9 +185,12 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_one_line_of_ascii),     cmocka_unit_test(says_what_is_missing),
-        cmocka_unit_test(refuses_what_is_too_large),   cmocka_unit_test(sees_a_change_at_once),
-        cmocka_unit_test(long_names_fit_the_sentence), cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(accepts_one_line_of_ascii),
+        cmocka_unit_test(names_the_secret_and_the_problem),
+        cmocka_unit_test(rejects_large_values),
+        cmocka_unit_test(reads_a_changed_file),
+        cmocka_unit_test(fits_long_names_into_the_message),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,10 @@
 /* Rounds with several sources. The servers, from fake_new(), have threads of their own; the second source is
  * a third server. */
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/summary.h"
 #include "test/oom.h"
 #include "test/unit/score/rounds.h"
 
@@ -37,7 +42,7 @@ static void assert_header(const struct fake_request *rq, const char *name, const
 }
 
 /* Each has its own endpoint, token, queries, range and step; the end of the range is the same. */
-static void each_is_asked_in_its_own_way(void **state)
+static void fetches_each_source_by_its_own_settings(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -65,7 +70,7 @@ static void each_is_asked_in_its_own_way(void **state)
     (void)fake_free(f);
 }
 
-static void all_warnings_count(void **state)
+static void counts_the_warnings_of_all_sources(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -86,7 +91,7 @@ static void all_warnings_count(void **state)
     (void)fake_free(f);
 }
 
-static void the_one_that_fails_is_named(void **state)
+static void names_the_source_that_fails(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -143,7 +148,7 @@ static void shows_no_password_and_cuts_long_words(void **state)
 }
 
 /* All share the round's time. */
-static void the_deadline_ends_all(void **state)
+static void ends_all_sources_at_the_deadline(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -158,7 +163,7 @@ static void the_deadline_ends_all(void **state)
     (void)fake_free(f);
 }
 
-static void sixteen_keep_their_order(void **state)
+static void keeps_the_order_of_sixteen_sources(void **state)
 {
     struct env *e = *state;
     struct summary_source more[SUMMARY_MAX_SOURCES - 1];
@@ -183,7 +188,7 @@ static void sixteen_keep_their_order(void **state)
     assert_string_equal(fake_request(e->scorer, 0)->body + 9 + want.n - 1, "]}");
 }
 
-static void may_be_freed_at_every_stage(void **state)
+static void can_be_freed_at_every_stage(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -216,7 +221,7 @@ static void may_be_freed_at_every_stage(void **state)
 }
 
 /* Whatever fails, the round ends, with scores or with a reason. */
-static void survives_lack_of_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
@@ -252,10 +257,14 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_is_asked_in_its_own_way), TEST(all_warnings_count),
-        TEST(the_one_that_fails_is_named),  TEST(shows_no_password_and_cuts_long_words),
-        TEST(the_deadline_ends_all),        TEST(sixteen_keep_their_order),
-        TEST(may_be_freed_at_every_stage),  TEST(survives_lack_of_memory),
+        TEST(fetches_each_source_by_its_own_settings),
+        TEST(counts_the_warnings_of_all_sources),
+        TEST(names_the_source_that_fails),
+        TEST(shows_no_password_and_cuts_long_words),
+        TEST(ends_all_sources_at_the_deadline),
+        TEST(keeps_the_order_of_sixteen_sources),
+        TEST(can_be_freed_at_every_stage),
+        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,7 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 
@@ -226,7 +230,7 @@ static void completes_urls(void **state)
 #define URL    "an absolute http or https URL with a host"
 
 /* Each rule broken: what follows `{`, and what is said. */
-static void says_what_is_wrong(void **state)
+static void reports_each_invalid_field(void **state)
 {
     static const char good[] =
         "scoreName: a, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s'";
@@ -306,7 +310,7 @@ static void says_what_is_wrong(void **state)
     }
 }
 
-static void demands_what_has_no_default(void **state)
+static void requires_fields_without_a_default(void **state)
 {
     static const char *const cases[][2] = {
         {"- {}", AT_ONE ".scoreName: missing, expected a name of 1 to 1024 bytes that is not blank\n" //
@@ -339,7 +343,7 @@ static void demands_what_has_no_default(void **state)
     }
 }
 
-static void bounds_the_score_name(void **state)
+static void limits_the_length_of_the_score_name(void **state)
 {
     (void)state;
     for (size_t n = 1024; n <= 1025; n++) {
@@ -357,7 +361,7 @@ static void bounds_the_score_name(void **state)
     }
 }
 
-static void warns_but_goes_on(void **state)
+static void warns_about_unknown_keys_and_duplicates(void **state)
 {
     static const char text[] =
         "- {scoreName: a, sourceEndpoint: 'http://p', sourceQuery: up, scoringEndpoint: 'http://s',\n"
@@ -408,7 +412,7 @@ static void never_shows_a_password(void **state)
     summaries_done(&s);
 }
 
-static void cuts_queries(void **state)
+static void splits_queries(void **state)
 {
     static const struct {
         const char *joined;
@@ -589,12 +593,12 @@ int main(void)
         cmocka_unit_test(reads_words_in_any_case),
         cmocka_unit_test(reads_how_scores_become_items),
         cmocka_unit_test(completes_urls),
-        cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(demands_what_has_no_default),
-        cmocka_unit_test(bounds_the_score_name),
-        cmocka_unit_test(warns_but_goes_on),
+        cmocka_unit_test(reports_each_invalid_field),
+        cmocka_unit_test(requires_fields_without_a_default),
+        cmocka_unit_test(limits_the_length_of_the_score_name),
+        cmocka_unit_test(warns_about_unknown_keys_and_duplicates),
         cmocka_unit_test(never_shows_a_password),
-        cmocka_unit_test(cuts_queries),
+        cmocka_unit_test(splits_queries),
         cmocka_unit_test(compares_and_copies),
         cmocka_unit_test(reads_one_summary_and_names_the_field_of_each_problem),
         cmocka_unit_test(survives_each_failed_allocation),

@@ -1,5 +1,9 @@
 /* A summary's list `sources`: what is read, what is refused and where, and that copies and comparisons cover
  * it. */
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 
@@ -51,7 +55,7 @@ static void assert_source(const struct summary *s, size_t i, const struct summar
     assert_int_equal(got.step_s, want->step_s);
 }
 
-static void reads_each_of_the_list(void **state)
+static void reads_each_source_of_the_list(void **state)
 {
     struct summaries s =
         read_good("sources: [{sourceEndpoint: 'http://p1', sourceQuery: 'up;down'}, "
@@ -91,7 +95,7 @@ static void reads_each_of_the_list(void **state)
 }
 
 /* The list counts, not the fields beside it; a list without any entry is as none. */
-static void says_which_sources_count(void **state)
+static void prefers_the_list_to_the_own_fields(void **state)
 {
     static const struct {
         const char *fields;
@@ -127,7 +131,7 @@ static void says_which_sources_count(void **state)
 
 #define GOOD "{sourceEndpoint: 'http://p', sourceQuery: up}"
 
-static void says_what_is_wrong(void **state)
+static void reports_each_invalid_field(void **state)
 {
     static const char *const cases[][2] = {
         {"sources: {}", ".sources: expected a list of sources, got an object"},
@@ -175,7 +179,7 @@ static void says_what_is_wrong(void **state)
     }
 }
 
-static void warns_of_each(void **state)
+static void warns_about_each_source(void **state)
 {
     BUF_AUTO(said, 4096);
     struct summaries s =
@@ -191,7 +195,7 @@ static void warns_of_each(void **state)
     summaries_done(&s);
 }
 
-static void takes_sixteen(void **state)
+static void accepts_sixteen_sources(void **state)
 {
     BUF_AUTO(fields, 4096);
     struct summaries s;
@@ -278,11 +282,11 @@ static void survives_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_each_of_the_list),
-        cmocka_unit_test(says_which_sources_count),
-        cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(warns_of_each),
-        cmocka_unit_test(takes_sixteen),
+        cmocka_unit_test(reads_each_source_of_the_list),
+        cmocka_unit_test(prefers_the_list_to_the_own_fields),
+        cmocka_unit_test(reports_each_invalid_field),
+        cmocka_unit_test(warns_about_each_source),
+        cmocka_unit_test(accepts_sixteen_sources),
         cmocka_unit_test(compares_and_copies),
         cmocka_unit_test(survives_each_failed_allocation),
     };
