@@ -1,6 +1,7 @@
 /* The overview: the controller, its configuration, totals, and the first scorers and clusters. */
 #include "controller/hub/pages/json.h"
 #include "controller/hub/pages/json_members.h"
+#include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/kube/lease.h"
 #include "exporter/metric/version.h"
