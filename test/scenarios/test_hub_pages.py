@@ -2,13 +2,12 @@
 exactly which, and why."""
 
 import collections
-import html
 import json
-import re
 import urllib.parse
 
 import pytest
 
+from lib.browser import VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
 from lib.scorers import full, in_parallel, limited_user, serve
 from lib.wait import LONG, eventually, wait_until
 
@@ -37,17 +36,16 @@ WORDS = {  # on the page
     "waiting": "waiting",
     "masked": "masked",
     "empty": "nothing to score",
-    "ok": "scores",
+    "ok": "scoring",
 }
 FAILING = list(STATES)[:5]
 # Spread over the alphabet, so that no order comes by chance.
 CLUSTERS = {
     f"{'qaxmtcz'[i % 7]}{i}-{state.lower()}": state for state, (n, _) in STATES.items() for i in range(n)
 }
-ROW = re.compile(
-    r'<tr><td class="is"><span class="state \w+">([^<]*)</span></td><th scope="row"><a '
-    r'href="([^"]*)"><bdi>([^<]*)</bdi></a></th><td class="wide">(.*?)</td></tr>'
-)
+# [state, link, name, error] of each row of the table of pairs.
+ROWS = """[...document.querySelectorAll('[data-key=table-pairs] tbody tr')].map(row => [row.querySelector('.state').innerText,
+    row.querySelector('th a').getAttribute('href'), row.querySelector('th').innerText, row.querySelector('.wide').innerText])"""
 
 
 def report(state):
@@ -82,13 +80,6 @@ def fleet(hub, fake, start_controller):
     return controller
 
 
-def rows(page):
-    """[(state, link, name, words)] of its one table of pairs."""
-    found = [[html.unescape(part) for part in row] for row in ROW.findall(page)]
-    assert len(found) == page.count('<th scope="row"><a ')
-    return found
-
-
 def pairs_of_scorer(controller):
     answer = controller.get("/api/v1/scorer?name=s").json
     assert [p["cluster"] for p in answer["pairs"]] == sorted(CLUSTERS)
@@ -106,22 +97,22 @@ def look_at_the_json(controller):
         assert expected is None or expected in error, (cluster, error)
 
 
-def look_at_the_page(controller):
-    page = controller.get("/scorer?name=s").text
-    found = rows(page)
-    assert "<script" not in page
+def look_at_the_page(controller, browser):
+    browser.open(controller.url + "/scorer?name=s")
+    found, text = browser.run(ROWS), browser.run(VISIBLE_TEXT)
     assert {name: word for word, _, name, _ in found} == {c: WORDS[s] for c, s in CLUSTERS.items()}
     order = [WORDS[state] for state in STATES]
     assert found == sorted(found, key=lambda row: (order.index(row[0]), row[2]))
-    for word, link, name, words in found:
-        assert link == f"/cluster?name={name}"
+    for _, link, name, words in found:
+        assert link == f"cluster?name={name}"
         assert (STATES[CLUSTERS[name]][1] or "") in words
-    assert "ManifestWork not written on 6 of 55 clusters" in page  # the condition Distributed
+    assert "6 of 55 clusters cannot be written" in text  # the condition Distributed
     for word, n in collections.Counter(word for word, *_ in found).items():
-        assert f"<dt>{word}</dt><dd>{n}</dd>" in page
+        assert f"\n{word}\n{n}\n" in text
+    assert browser.run("document.scripts.length") == 1 and not browser.seen("Page.javascriptDialogOpening")
 
 
-def look_at_a_cluster(controller, cluster):
+def look_at_a_cluster(controller, browser, cluster):
     state = CLUSTERS[cluster]
     answer = controller.get(f"/api/v1/cluster?name={cluster}").json
     other = state if state in ("notWritten", "notApplied", "silent") else "waiting"
@@ -129,19 +120,19 @@ def look_at_a_cluster(controller, cluster):
         [("another", other), ("s", TOLD.get(state, state))],
         [("another", "silent"), ("s", TOLD.get(state, state))],
     )
-    found = {name: (word, words) for word, _, name, words in rows(controller.get(f"/cluster?name={cluster}").text)}
+    browser.open(f"{controller.url}/cluster?name={cluster}")
+    found = {name: (word, words) for word, _, name, words in browser.run(ROWS)}
     assert set(found) == {"another", "s"}
     assert found["s"][0] == WORDS[state] and (STATES[state][1] or "") in found["s"][1]
 
 
-def look_at_the_rest(hub, controller):
+def look_at_the_rest(hub, controller, browser):
     """The main page leads there, and the status names the first ten in the same words."""
-    page = controller.get("/").text
-    n = sum(STATES[s][0] for s in FAILING)
-    assert f"Trouble on {n} clusters, the first 10; " in page
-    links = set(re.findall(r'href="(/[^"]*)"', page))
-    assert {"/scorer?name=s", "/scorer?name=another"} <= links
-    assert {f"/cluster?name={c}" for c, s in CLUSTERS.items() if s in FAILING} <= links
+    browser.open(controller.url + "/")
+    assert "Clusters with problems, the first 10; all of them" in browser.run(VISIBLE_TEXT)
+    links = set(browser.run("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))"))
+    assert {"scorer?name=s", "scorer?name=another"} <= links
+    assert {f"cluster?name={c}" for c, s in CLUSTERS.items() if s in FAILING} <= links
     named = {c["name"]: c for c in hub.scorer_status("s")["failingClusters"]}
     assert list(named) == sorted(c for c, s in CLUSTERS.items() if s in FAILING)[:10]
     all_of_it = controller.status()["scorers"]
@@ -151,15 +142,38 @@ def look_at_the_rest(hub, controller):
     assert {c: TOLD.get(CLUSTERS[c], CLUSTERS[c]) for c in named} == {c: named[c]["state"] for c in named}
 
 
-def test_who_fails_is_told_in_full(hub, controller):
+def look_at_the_lists(controller):
+    """Whole, in parts, and of some states only; a part begins where the one before ended."""
+    seen, token = [], ""
+    while token is not None:
+        part = controller.get(f"/api/v1/clusters?limit=25&continue={token}").json
+        seen += [c["name"] for c in part["clusters"]]
+        token = part["metadata"]["continue"]
+        assert part["metadata"]["remainingItemCount"] == len(CLUSTERS) - len(seen)
+    assert seen == sorted(CLUSTERS)
+    part = controller.get("/api/v1/scorer?name=s&state=stale,notApplied&filter=-STA").json
+    assert [p["cluster"] for p in part["pairs"]] == sorted(c for c, s in CLUSTERS.items() if s == "stale")
+    worst = controller.get("/api/v1/clusters?sort=state&limit=6").json["clusters"]
+    assert [c["name"] for c in worst] == sorted(c for c, s in CLUSTERS.items() if s == "notWritten")
+    assert {(c["state"], c["severity"]) for c in worst} == {("notWritten", "error")}
+    pairs = controller.get("/api/v1/pairs?filter=-masked").json
+    assert pairs["scorers"] == ["another", "s"]
+    assert {pairs["legend"][c["states"][1]]["label"] for c in pairs["clusters"]} == {"masked"}
+
+
+def test_who_fails_is_told_in_full(hub, controller, browser):
     look_at_the_json(controller)
-    eventually(lambda: look_at_the_page(controller))
+    eventually(lambda: look_at_the_page(controller, browser))
     for state in STATES:
         cluster = next(c for c, s in CLUSTERS.items() if s == state)
-        eventually(lambda c=cluster: look_at_a_cluster(controller, c))
-    eventually(lambda: look_at_the_rest(hub, controller))  # the status is written a little later
-    for path in ("scorer", "cluster", "api/v1/scorer", "api/v1/cluster"):
-        hostile = urllib.parse.quote('"><script>alert(1)</script>')
-        answer = controller.get(f"/{path}?name={hostile}")
-        assert answer.status == 404 and "<" not in answer.text
-        assert controller.get(f"/{path}").status == 400
+        eventually(lambda c=cluster: look_at_a_cluster(controller, browser, c))
+    eventually(lambda: look_at_the_rest(hub, controller, browser))  # the status is written a little later
+    look_at_the_lists(controller)
+    for kind in ("scorer", "cluster"):
+        hostile = '"><script>alert(1)</script>'
+        answer = controller.get(f"/api/v1/{kind}?name={urllib.parse.quote(hostile)}")
+        assert (answer.status, answer.text) == (404, f'no {kind} named "{hostile}"\n')
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        assert (controller.get(f"/api/v1/{kind}").status, controller.get(f"/{kind}").status) == (400, 200)
+        browser.open(f"{controller.url}/{kind}?name={urllib.parse.quote(hostile)}")
+        assert f'no {kind} named "{hostile}"' in browser.run(VISIBLE_TEXT)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from lib.browser import FAINT, VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
 from lib.scorers import distributed
 from lib.wait import wait_until
-from test_status_page import FAINT, VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
 
 LONG = "a" * 20 + "-cluster-with-a-name-as-long-as-names-may-become"[:43]
 HOSTILE = '"><img src=x onerror=document.title=1><script>document.title=1</script>' + "unbroken" * 22
@@ -20,6 +20,7 @@ def click(browser, selector):
     browser.events = []
     browser.run(f"document.querySelector({json.dumps(selector)}).click()")
     browser.wait_for_event("Page.loadEventFired")
+    browser.wait_for("document.querySelector('h1') !== null")
 
 
 def test_the_pages_fit(hub, fake, start_controller, browser):
@@ -31,7 +32,7 @@ def test_the_pages_fit(hub, fake, start_controller, browser):
     hub.set_feedback(LONG, json.dumps({"configurationInForce": True, "scorers": [said]}))
     hub.set_feedback("b", json.dumps({"configurationInForce": True, "scorers": [{"scoreName": "cpu", "state": "ok"}]}))
     hub.set_feedback("c", None, applied=False, why=HOSTILE)
-    wait_until(lambda: controller.get("/scorer?name=s").text.count("unbroken") > 40, "both errors are there")
+    wait_until(lambda: controller.get("/api/v1/scorer?name=s").text.count("unbroken") > 40, "both errors are there")
     for path in PAGES:
         for width in WIDTHS:
             for scheme in ("light", "dark"):
@@ -45,7 +46,7 @@ def test_the_pages_fit(hub, fake, start_controller, browser):
     browser.open(controller.url + "/scorer?name=s")
     text = browser.run(VISIBLE_TEXT)
     assert LONG in text and HOSTILE[:200] in text
-    click(browser, f'a[href="/cluster?name={LONG}"]')
+    click(browser, f'a[href="cluster?name={LONG}"]')
     assert browser.run("document.querySelector('h1').innerText") == LONG
 
 
