@@ -168,8 +168,8 @@ static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)
     for (size_t i = 0; i < s->n_labels && r == 0; i++) {
         if (strcmp(s->labels[i]->name, "__name__") == 0)
             continue;
-        r = buf_printf(into, "%s%s=\"", before, s->labels[i]->name) ?: buf_put_label_value(into, str_of(s->labels[i]->value))
-                ?: buf_putc(into, '"');
+        r = buf_printf(into, "%s%s=\"", before, s->labels[i]->name);
+        r = r ?: buf_put_label_value(into, str_of(s->labels[i]->value)) ?: buf_putc(into, '"');
         before = ",";
     }
     return r == 0 && *before == ',' ? buf_putc(into, '}') : r;

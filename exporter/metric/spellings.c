@@ -15,7 +15,7 @@ size_t spellings_match(const struct spellings *s, struct str text)
                                                                                                 : 0;
 }
 
-static int append(struct spellings *s, const struct spelling *one)
+static int spellings_append(struct spellings *s, const struct spelling *one)
 {
     if (UNLIKELY(s->n_now == s->cap_now)) {
         size_t cap = size_max(size_max(64, s->n_was), s->cap_now * 2);
@@ -34,7 +34,7 @@ int spellings_take(struct spellings *s, size_t *ret)
     const struct spelling *one = &s->was[s->next++];
 
     *ret = one->place;
-    return append(s, one);
+    return spellings_append(s, one);
 }
 
 int spellings_note(struct spellings *s, struct str text, size_t place)
@@ -44,7 +44,7 @@ int spellings_note(struct spellings *s, struct str text, size_t place)
     if (text.n == 0 || text.n > UINT32_MAX)
         return 0;
     one.hash = hash_bytes(text);
-    return append(s, &one);
+    return spellings_append(s, &one);
 }
 
 int spellings_follow(struct spellings *s, size_t place, size_t n_places)

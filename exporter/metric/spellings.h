@@ -1,10 +1,9 @@
-/* Inside of the metric layer: how the last answer spelled its results' labels.
+/* Private to exporter/metric: how the last answer spelled the labels of its results.
  *
- * Answers mostly name the same series in the same order and in the same bytes as the answer before. For
- * each result the place of its series is kept with the length and a keyed hash of the bytes that its
- * labels were read from. Where the next answer has those bytes again where they are expected, they are not
- * read, checked and rendered once more. A false match needs 64 bits to agree by chance, at the one place
- * where it would be looked for. */
+ * Most answers name the same series in the same order and in the same bytes as the previous one. For each
+ * result, the place of its series is kept with the length and a keyed hash of the bytes that spelled its
+ * labels. If the next answer has these bytes where they are expected, they need not be parsed, checked and
+ * rendered again. A false match needs 64 bits to agree by chance at just that position. */
 #ifndef DS_METRIC_SPELLINGS_H
 #define DS_METRIC_SPELLINGS_H
 
@@ -17,25 +16,25 @@ struct spelling {
 };
 
 struct spellings {
-    struct spelling *was, *now; /* in the order of the last answer, and of the one that is being read */
+    struct spelling *was, *now; /* in the order of the last answer, and of the current one */
     size_t n_was, n_now, cap_now;
-    size_t next;     /* of `was`, expected to come next */
-    uint32_t *index; /* index in `was` and 1 by place; made for the first result that comes unexpected */
+    size_t next;     /* index in `was` of the one expected next */
+    uint32_t *index; /* index in `was` + 1 by place; built for the first unexpected result */
 };
 
-/* The length of the expected spelling when text begins with it, else 0. */
+/* The length of the expected spelling if text starts with it, else 0. */
 size_t spellings_match(const struct spellings *s, struct str text);
-/* Takes the one that matched; *ret is its place. -ENOMEM. */
+/* Consumes the spelling that matched; *ret is its place. -ENOMEM. */
 MUST_USE int spellings_take(struct spellings *s, size_t *ret);
-/* Notes the spelling of a result that was read in full. -ENOMEM. */
+/* Records the spelling of a result that was parsed. -ENOMEM. */
 MUST_USE int spellings_note(struct spellings *s, struct str text, size_t place);
-/* A result of a known place (of n_places in all) came unexpected: what followed it the last time is
- * expected next. -ENOMEM. */
+/* After an unexpected result for a known place of n_places: expects what followed it in the last answer.
+ * -ENOMEM. */
 MUST_USE int spellings_follow(struct spellings *s, size_t place, size_t n_places);
-/* The answer was read to its end: the next one will be compared with it. `moved` (NULL: they stay) has the
- * new place of each. */
+/* The answer is complete: the next one is compared with it. `moved` maps old places to new ones; NULL:
+ * unchanged. */
 void spellings_keep(struct spellings *s, const uint32_t *moved);
-/* The answer is given up: the one before stays. */
+/* Discards the current answer and keeps the last one. */
 void spellings_drop(struct spellings *s);
 void spellings_done(struct spellings *s);
 

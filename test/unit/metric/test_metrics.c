@@ -49,20 +49,20 @@ static void renders_counters_and_gauges(void **state)
     assert_text(
         m, false,
         "# TYPE dynamic_scoring_requests_total counter\n"
-        "# HELP dynamic_scoring_requests_total Calls of the scoring API by outcome: success or error.\n"
+        "# HELP dynamic_scoring_requests_total Requests to the scoring API, by status: success or error.\n"
         "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"error\"} 0\n"
         "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"success\"} 2.5\n"
         "# TYPE dynamic_scoring_scorers gauge\n"
-        "# HELP dynamic_scoring_scorers Scorers configured.\n"
+        "# HELP dynamic_scoring_scorers Configured scorers.\n"
         "dynamic_scoring_scorers 2\n");
     /* OpenMetrics names a counter's family without the suffix of its samples. */
     assert_text(m, true,
                 "# TYPE dynamic_scoring_requests counter\n"
-                "# HELP dynamic_scoring_requests Calls of the scoring API by outcome: success or error.\n"
+                "# HELP dynamic_scoring_requests Requests to the scoring API, by status: success or error.\n"
                 "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"error\"} 0\n"
                 "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"success\"} 2.5\n"
                 "# TYPE dynamic_scoring_scorers gauge\n"
-                "# HELP dynamic_scoring_scorers Scorers configured.\n"
+                "# HELP dynamic_scoring_scorers Configured scorers.\n"
                 "dynamic_scoring_scorers 2\n");
 }
 
@@ -146,7 +146,7 @@ static void escapes_label_values(void **state)
     metric_set(m, METRIC_UP, LV(""), 2);
     assert_text(m, true,
                 "# TYPE dynamic_scoring_up gauge\n"
-                "# HELP dynamic_scoring_up 1 if the last round gave scores, 0 if it failed.\n"
+                "# HELP dynamic_scoring_up 1 if the last round produced scores, 0 if it failed.\n"
                 "dynamic_scoring_up{score_name=\"\"} 2\n"
                 "dynamic_scoring_up{score_name=\"a\\\"b\\\\c\\nd\"} 1\n");
     assert_true(metric_get(m, METRIC_UP, LV("a\"b\\c\nd")) == 1);

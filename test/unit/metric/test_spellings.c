@@ -21,7 +21,7 @@ static void assert_taken(struct spellings *s, const char *text, size_t n, size_t
     assert_int_equal(got, place);
 }
 
-static void matches_in_order(void **state)
+static void matches_spellings_in_order(void **state)
 {
     struct spellings s = {0};
 
@@ -40,7 +40,7 @@ static void matches_in_order(void **state)
     spellings_done(&s);
 }
 
-static void nothing_is_no_spelling(void **state)
+static void ignores_an_empty_spelling(void **state)
 {
     struct spellings s = {0};
 
@@ -51,7 +51,7 @@ static void nothing_is_no_spelling(void **state)
     spellings_done(&s);
 }
 
-static void follows_what_came_unexpected(void **state)
+static void follows_an_unexpected_result(void **state)
 {
     struct spellings s = {0};
 
@@ -73,7 +73,7 @@ static void follows_what_came_unexpected(void **state)
     spellings_done(&s);
 }
 
-static void places_move(void **state)
+static void maps_places_that_moved(void **state)
 {
     struct spellings s = {0};
 
@@ -86,7 +86,7 @@ static void places_move(void **state)
     spellings_done(&s);
 }
 
-static void an_answer_given_up_changes_nothing(void **state)
+static void forgets_a_dropped_answer(void **state)
 {
     struct spellings s = {0};
 
@@ -105,11 +105,9 @@ static void an_answer_given_up_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_in_order),
-        cmocka_unit_test(nothing_is_no_spelling),
-        cmocka_unit_test(follows_what_came_unexpected),
-        cmocka_unit_test(places_move),
-        cmocka_unit_test(an_answer_given_up_changes_nothing),
+        cmocka_unit_test(matches_spellings_in_order),   cmocka_unit_test(ignores_an_empty_spelling),
+        cmocka_unit_test(follows_an_unexpected_result), cmocka_unit_test(maps_places_that_moved),
+        cmocka_unit_test(forgets_a_dropped_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void assert_v1(const Rw__V1__WriteRequest *rq, size_t from, size_t to)
     }
 }
 
-static void parts_in_1_0_and_zstd(void **state)
+static void splits_bodies_of_1_0_and_zstd(void **state)
 {
     BUF_AUTO(block, 1 << 20);
 
@@ -77,7 +77,7 @@ static void parts_in_1_0_and_zstd(void **state)
         }
 }
 
-static void symbols_of_2_0(void **state)
+static void deduplicates_symbols_of_2_0(void **state)
 {
     BUF_AUTO(block, 1 << 20);
     BUF_AUTO(body, 1 << 20);
@@ -116,7 +116,7 @@ static void symbols_of_2_0(void **state)
     rw__v1__write_request__free_unpacked(as_v1, NULL);
 }
 
-static void metadata(void **state)
+static void encodes_metadata(void **state)
 {
     static const struct body_family families[] = {{"a_total", "Help \"a\".", 1}, {"b", "", 2}};
     BUF_AUTO(body, 1 << 20);
@@ -133,7 +133,7 @@ static void metadata(void **state)
     rw__v1__write_request__free_unpacked(rq, NULL);
 }
 
-static void as_text(void **state)
+static void prints_samples_as_text(void **state)
 {
     BUF_AUTO(block, 1 << 20);
     BUF_AUTO(text, 1 << 20);
@@ -146,7 +146,7 @@ static void as_text(void **state)
     assert_true(str_starts(buf_str(&text), str_of(first)));
 }
 
-static void malformed(void **state)
+static void refuses_malformed_bodies(void **state)
 {
     BUF_AUTO(block, 1 << 20);
     BUF_AUTO(out, 1 << 20);
@@ -170,11 +170,11 @@ static void malformed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_in_1_0_and_zstd),
-        cmocka_unit_test(symbols_of_2_0),
-        cmocka_unit_test(metadata),
-        cmocka_unit_test(as_text),
-        cmocka_unit_test(malformed),
+        cmocka_unit_test(splits_bodies_of_1_0_and_zstd),
+        cmocka_unit_test(deduplicates_symbols_of_2_0),
+        cmocka_unit_test(encodes_metadata),
+        cmocka_unit_test(prints_samples_as_text),
+        cmocka_unit_test(refuses_malformed_bodies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static int parse(const char *yaml, struct problems *p, struct rw_config **ret)
     return r;
 }
 
-static void table(void **state)
+static void explains_each_problem(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -110,7 +110,7 @@ static void table(void **state)
     }
 }
 
-static void defaults_and_what_is_shown(void **state)
+static void applies_defaults_and_hides_credentials(void **state)
 {
     struct rw_endpoint_config *c =
         rw_endpoint("[{url: 'https://user:secret@hub:9/api/v1/write?token=secret'}]");
@@ -126,7 +126,7 @@ static void defaults_and_what_is_shown(void **state)
     (void)rw_endpoint_config_unref(c);
 }
 
-static void compression_leaves_the_forms_that_have_it(void **state)
+static void limits_the_protocol_to_the_compression(void **state)
 {
     static const struct {
         const char *yaml;
@@ -146,7 +146,7 @@ static void compression_leaves_the_forms_that_have_it(void **state)
     }
 }
 
-static void a_fingerprint_tells_changes(void **state)
+static void changes_the_fingerprint_with_the_text(void **state)
 {
     static const char *const others[] = {"[{" URL ", name: a}]", "[{" URL ", remote_timeout: 5s}]",
                                          "[{" URL ", external_labels: {a: b}}]",
@@ -167,7 +167,7 @@ static void a_fingerprint_tells_changes(void **state)
     (void)rw_endpoint_config_unref(again);
 }
 
-static void without_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     static const char yaml[] =
         "[{" URL
@@ -195,11 +195,11 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table),
-        cmocka_unit_test(defaults_and_what_is_shown),
-        cmocka_unit_test(compression_leaves_the_forms_that_have_it),
-        cmocka_unit_test(a_fingerprint_tells_changes),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(explains_each_problem),
+        cmocka_unit_test(applies_defaults_and_hides_credentials),
+        cmocka_unit_test(limits_the_protocol_to_the_compression),
+        cmocka_unit_test(changes_the_fingerprint_with_the_text),
+        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

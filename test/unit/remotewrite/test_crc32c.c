@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-static void known_values(void **state)
+static void returns_the_published_values(void **state)
 {
     char zeros[32] = {0}, ones[32];
 
@@ -18,7 +18,7 @@ static void known_values(void **state)
     assert_int_equal(crc32c(0, (struct str){ones, 32}), 0x62a8ab43u);
 }
 
-static void table_and_instruction_agree_in_any_pieces(void **state)
+static void agrees_with_the_table_in_any_pieces(void **state)
 {
     char bytes[100];
 
@@ -37,8 +37,8 @@ static void table_and_instruction_agree_in_any_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(table_and_instruction_agree_in_any_pieces),
+        cmocka_unit_test(returns_the_published_values),
+        cmocka_unit_test(agrees_with_the_table_in_any_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static struct endpoint_state wait_sent(struct endpoint *e, uint64_t samples)
     return st;
 }
 
-static void headers_of_1_0(void **state)
+static void sends_the_headers_of_1_0(void **state)
 {
     struct fake_server *s = fake_new();
     struct endpoint *e =
@@ -84,7 +84,7 @@ static void headers_of_1_0(void **state)
     (void)fake_free(s);
 }
 
-static void odd_answers_cost_nothing(void **state)
+static void survives_odd_responses_without_loss(void **state)
 {
     struct fake_server *s = fake_new();
     struct endpoint *e;
@@ -109,7 +109,7 @@ static void odd_answers_cost_nothing(void **state)
 }
 
 /* The server closes a connection that it kept: the next request goes out again at once, and is no failure. */
-static void a_closed_connection_is_no_failure(void **state)
+static void retries_at_once_on_a_closed_connection(void **state)
 {
     struct fake_server *s = fake_new();
     struct endpoint *e = open_endpoint(s, NULL, "");
@@ -128,7 +128,7 @@ static void a_closed_connection_is_no_failure(void **state)
     (void)fake_free(s);
 }
 
-static void what_waits_survives_and_a_stop_sends_markers(void **state)
+static void keeps_pending_samples_and_sends_markers_at_a_stop(void **state)
 {
     struct fake_server *s = fake_new();
     char *dir = rw_folder();
@@ -164,7 +164,7 @@ static void what_waits_survives_and_a_stop_sends_markers(void **state)
     rw_folder_done(dir);
 }
 
-static void a_hanging_receiver_holds_no_stop(void **state)
+static void stops_in_time_with_a_hanging_receiver(void **state)
 {
     struct fake_server *s = fake_new();
     struct endpoint *e;
@@ -181,7 +181,7 @@ static void a_hanging_receiver_holds_no_stop(void **state)
 }
 
 /* Publishing, withdrawing, looking and stopping while the thread works: for ThreadSanitizer. */
-static void all_at_once(void **state)
+static void serves_concurrent_calls(void **state)
 {
     struct fake_server *s = fake_new();
     struct endpoint *e = open_endpoint(s, NULL, ", send_health_metrics: true");
@@ -207,12 +207,12 @@ static void all_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_of_1_0),
-        cmocka_unit_test(odd_answers_cost_nothing),
-        cmocka_unit_test(a_closed_connection_is_no_failure),
-        cmocka_unit_test(what_waits_survives_and_a_stop_sends_markers),
-        cmocka_unit_test(a_hanging_receiver_holds_no_stop),
-        cmocka_unit_test(all_at_once),
+        cmocka_unit_test(sends_the_headers_of_1_0),
+        cmocka_unit_test(survives_odd_responses_without_loss),
+        cmocka_unit_test(retries_at_once_on_a_closed_connection),
+        cmocka_unit_test(keeps_pending_samples_and_sends_markers_at_a_stop),
+        cmocka_unit_test(stops_in_time_with_a_hanging_receiver),
+        cmocka_unit_test(serves_concurrent_calls),
     };
 
     (void)unsetenv("http_proxy");

@@ -54,7 +54,7 @@ static struct label_bytes *labels_of(const struct batch *b, const char *yaml)
     return l;
 }
 
-static void any_number_of_series_any_part_of_them(void **state)
+static void frames_any_subset_of_series(void **state)
 {
     static const size_t counts[] = {1, 2, 3, 17, 300, 2000};
 
@@ -84,7 +84,7 @@ static void any_number_of_series_any_part_of_them(void **state)
     }
 }
 
-static void odd_values(void **state)
+static void writes_odd_values_exactly(void **state)
 {
     static const uint64_t bits[] = {0,
                                     1ull << 63,
@@ -113,7 +113,7 @@ static void odd_values(void **state)
     (void)batch_unref(b);
 }
 
-static void long_labels_and_every_script(void **state)
+static void frames_long_and_non_ascii_labels(void **state)
 {
     struct batch_builder *builder = rw_builder("zażółć \"quoted\" \\ back\nslash 🦊");
     char *longer = malloc(10241);
@@ -156,7 +156,7 @@ static void long_labels_and_every_script(void **state)
 }
 
 /* Labels without any order or likeness, so that all kinds of literals and copies come up. */
-static void random_labels(void **state)
+static void frames_random_labels(void **state)
 {
     (void)state;
     for (int k = 0; k < 200; k++) {
@@ -198,7 +198,7 @@ static void random_labels(void **state)
     }
 }
 
-static void times_of_any_length(void **state)
+static void frames_timestamps_of_any_length(void **state)
 {
     static const int64_t times[] = {0, 127, 128, 1ll << 35, (1ll << 42) - 1, 1ll << 42, INT64_MAX, -1};
     struct batch *b = rw_batch("score", 5, AT);
@@ -221,7 +221,7 @@ static void times_of_any_length(void **state)
     (void)batch_unref(b);
 }
 
-static void without_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct batch *b = rw_batch("score", 5, AT);
     struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
@@ -246,12 +246,9 @@ static void without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_series_any_part_of_them),
-        cmocka_unit_test(odd_values),
-        cmocka_unit_test(long_labels_and_every_script),
-        cmocka_unit_test(random_labels),
-        cmocka_unit_test(times_of_any_length),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(frames_any_subset_of_series),      cmocka_unit_test(writes_odd_values_exactly),
+        cmocka_unit_test(frames_long_and_non_ascii_labels), cmocka_unit_test(frames_random_labels),
+        cmocka_unit_test(frames_timestamps_of_any_length),  cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

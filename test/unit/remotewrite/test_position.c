@@ -24,7 +24,7 @@ static int on_lane(void *arg, const struct position_lane *l)
     return 0;
 }
 
-static void round_trip_also_before_older_bytes(void **state)
+static void reads_back_what_it_wrote_over_older_bytes(void **state)
 {
     BUF_AUTO(b, 4096);
     uint64_t generation = 0;
@@ -39,7 +39,7 @@ static void round_trip_also_before_older_bytes(void **state)
     assert_int_equal(n, ARRAY_SIZE(lanes));
 }
 
-static void cut_or_flipped_is_refused(void **state)
+static void refuses_a_damaged_file(void **state)
 {
     BUF_AUTO(b, 4096);
     uint64_t generation;
@@ -60,7 +60,7 @@ static void cut_or_flipped_is_refused(void **state)
     }
 }
 
-static void ceiling(void **state)
+static void leaves_a_full_buffer_unchanged(void **state)
 {
     BUF_AUTO(b, 50);
 
@@ -72,9 +72,9 @@ static void ceiling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip_also_before_older_bytes),
-        cmocka_unit_test(cut_or_flipped_is_refused),
-        cmocka_unit_test(ceiling),
+        cmocka_unit_test(reads_back_what_it_wrote_over_older_bytes),
+        cmocka_unit_test(refuses_a_damaged_file),
+        cmocka_unit_test(leaves_a_full_buffer_unchanged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

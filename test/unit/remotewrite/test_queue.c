@@ -57,7 +57,7 @@ static struct queue *queue_of(struct spool *spool, uint64_t max, enum rw_full_po
     return q;
 }
 
-static void fresh_lanes_go_first_and_none_out_of_order(void **state)
+static void serves_fresh_lanes_first_and_each_in_order(void **state)
 {
     struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
 
@@ -87,7 +87,7 @@ static void fresh_lanes_go_first_and_none_out_of_order(void **state)
     (void)queue_free(q);
 }
 
-static void put_back_comes_again(void **state)
+static void picks_a_record_again_after_put_back(void **state)
 {
     struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 0);
     struct record *r;
@@ -103,7 +103,7 @@ static void put_back_comes_again(void **state)
 }
 
 /* A receiver that is away for an hour, a round a minute, and room for twenty rounds. */
-static void hour_long_outage(void **state)
+static void holds_an_hour_of_outage(void **state)
 {
     static const enum rw_full_policy policies[] = {RW_DROP_OLDEST, RW_DROP_NEWEST};
 
@@ -148,7 +148,7 @@ static void hour_long_outage(void **state)
         }
 }
 
-static void age_limit(void **state)
+static void drops_records_over_the_age_limit(void **state)
 {
     struct queue *q = queue_of(NULL, 1 << 20, RW_DROP_OLDEST, 10 * MINUTE);
 
@@ -163,7 +163,7 @@ static void age_limit(void **state)
     (void)queue_free(q);
 }
 
-static void what_is_under_way_is_never_thrown_out(void **state)
+static void never_drops_the_picked_record(void **state)
 {
     char *dir = rw_folder();
     struct spool *spool;
@@ -190,7 +190,7 @@ static void what_is_under_way_is_never_thrown_out(void **state)
     rw_folder_done(dir);
 }
 
-static void recovery_goes_on_where_it_was(void **state)
+static void resumes_after_a_restart(void **state)
 {
     char *dir = rw_folder();
     struct spool *spool;
@@ -231,7 +231,7 @@ static void recovery_goes_on_where_it_was(void **state)
     rw_folder_done(dir);
 }
 
-static void one_process_at_a_time(void **state)
+static void refuses_a_second_process(void **state)
 {
     char *dir = rw_folder();
     struct spool *a, *b;
@@ -246,7 +246,7 @@ static void one_process_at_a_time(void **state)
 }
 
 /* A byte of the first segment goes bad while the records are on disk only. */
-static void damage_under_way_costs_one_record(void **state)
+static void loses_one_record_to_damage(void **state)
 {
     char *dir = rw_folder(), path[128];
     struct spool *spool;
@@ -283,7 +283,7 @@ static void damage_under_way_costs_one_record(void **state)
     rw_folder_done(dir);
 }
 
-static void without_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     (void)state;
     FOR_EACH_ALLOCATION_FAILURE(n)
@@ -303,7 +303,7 @@ static void without_memory(void **state)
     }
 }
 
-static void without_memory_on_disk(void **state)
+static void survives_each_failed_allocation_with_a_spool(void **state)
 {
     char *dir = rw_folder();
 
@@ -345,16 +345,16 @@ static void without_memory_on_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fresh_lanes_go_first_and_none_out_of_order),
-        cmocka_unit_test(put_back_comes_again),
-        cmocka_unit_test(hour_long_outage),
-        cmocka_unit_test(age_limit),
-        cmocka_unit_test(what_is_under_way_is_never_thrown_out),
-        cmocka_unit_test(recovery_goes_on_where_it_was),
-        cmocka_unit_test(one_process_at_a_time),
-        cmocka_unit_test(damage_under_way_costs_one_record),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(without_memory_on_disk),
+        cmocka_unit_test(serves_fresh_lanes_first_and_each_in_order),
+        cmocka_unit_test(picks_a_record_again_after_put_back),
+        cmocka_unit_test(holds_an_hour_of_outage),
+        cmocka_unit_test(drops_records_over_the_age_limit),
+        cmocka_unit_test(never_drops_the_picked_record),
+        cmocka_unit_test(resumes_after_a_restart),
+        cmocka_unit_test(refuses_a_second_process),
+        cmocka_unit_test(loses_one_record_to_damage),
+        cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(survives_each_failed_allocation_with_a_spool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

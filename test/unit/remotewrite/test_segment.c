@@ -68,7 +68,7 @@ static unsigned read_all(struct str bytes, unsigned *ret_damaged, bool *ret_torn
     return seen;
 }
 
-static void whole(void **state)
+static void reads_every_record(void **state)
 {
     BUF_AUTO(b, 4096);
     unsigned damaged;
@@ -83,7 +83,7 @@ static void whole(void **state)
     assert_int_equal(read_all((struct str){b.p, 0}, &damaged, &torn), 0);
 }
 
-static void cut_at_every_byte_costs_the_tail(void **state)
+static void loses_only_the_tail_of_a_cut_file(void **state)
 {
     BUF_AUTO(b, 4096);
 
@@ -107,7 +107,7 @@ static void cut_at_every_byte_costs_the_tail(void **state)
     }
 }
 
-static void every_flipped_bit_costs_one_record(void **state)
+static void loses_one_record_to_a_flipped_bit(void **state)
 {
     BUF_AUTO(b, 4096);
 
@@ -129,7 +129,7 @@ static void every_flipped_bit_costs_one_record(void **state)
         }
 }
 
-static void zeros_and_rubbish_behind_are_torn_off(void **state)
+static void ignores_trailing_garbage(void **state)
 {
     BUF_AUTO(b, 8192);
     unsigned damaged;
@@ -143,7 +143,7 @@ static void zeros_and_rubbish_behind_are_torn_off(void **state)
     assert_true(torn && !damaged);
 }
 
-static void a_lost_beginning_costs_nothing_more(void **state)
+static void finds_records_without_the_beginning(void **state)
 {
     BUF_AUTO(b, 4096);
     unsigned damaged;
@@ -155,7 +155,7 @@ static void a_lost_beginning_costs_nothing_more(void **state)
     assert_int_equal(read_all((struct str){b.p + 3, b.n - 3}, &damaged, &torn), 15);
 }
 
-static void what_is_no_segment(void **state)
+static void finds_nothing_in_other_files(void **state)
 {
     unsigned damaged;
     bool torn;
@@ -170,12 +170,12 @@ static void what_is_no_segment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole),
-        cmocka_unit_test(cut_at_every_byte_costs_the_tail),
-        cmocka_unit_test(every_flipped_bit_costs_one_record),
-        cmocka_unit_test(zeros_and_rubbish_behind_are_torn_off),
-        cmocka_unit_test(a_lost_beginning_costs_nothing_more),
-        cmocka_unit_test(what_is_no_segment),
+        cmocka_unit_test(reads_every_record),
+        cmocka_unit_test(loses_only_the_tail_of_a_cut_file),
+        cmocka_unit_test(loses_one_record_to_a_flipped_bit),
+        cmocka_unit_test(ignores_trailing_garbage),
+        cmocka_unit_test(finds_records_without_the_beginning),
+        cmocka_unit_test(finds_nothing_in_other_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

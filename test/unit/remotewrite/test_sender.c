@@ -209,7 +209,7 @@ static void push(struct bench *b, struct transport_answer a)
 
 #define ANSWER(...) ((struct transport_answer){.retry_after_ms = -1, __VA_ARGS__})
 
-static void retried_bytes_are_the_same(void **state)
+static void retries_the_same_bytes(void **state)
 {
     struct bench b;
 
@@ -238,7 +238,7 @@ static void retried_bytes_are_the_same(void **state)
     end(&b);
 }
 
-static void what_grows_too_old_under_way_is_left_out(void **state)
+static void drops_a_record_that_expires_while_retrying(void **state)
 {
     struct bench b;
 
@@ -253,7 +253,7 @@ static void what_grows_too_old_under_way_is_left_out(void **state)
     end(&b);
 }
 
-static void retry_after_is_waited_for(void **state)
+static void waits_for_retry_after(void **state)
 {
     struct bench b;
 
@@ -268,7 +268,7 @@ static void retry_after_is_waited_for(void **state)
     end(&b);
 }
 
-static void never_again(void **state)
+static void never_retries_other_4xx(void **state)
 {
     static const long statuses[] = {401, 403, 404, 405, 409, 415, 418, 451, 999, 100, 600};
 
@@ -289,7 +289,7 @@ static void never_again(void **state)
     }
 }
 
-static void poison_is_found_and_left_out(void **state)
+static void finds_and_drops_rejected_series(void **state)
 {
     static const struct {
         size_t series;
@@ -327,7 +327,7 @@ static void poison_is_found_and_left_out(void **state)
     }
 }
 
-static void who_refuses_all_is_not_asked_forever(void **state)
+static void gives_up_halving_when_everything_is_rejected(void **state)
 {
     struct bench b;
 
@@ -343,7 +343,7 @@ static void who_refuses_all_is_not_asked_forever(void **state)
 }
 
 /* An outage in the midst of halving: what is left comes later, what was taken does not come again. */
-static void halving_survives_an_outage(void **state)
+static void continues_halving_after_an_outage(void **state)
 {
     struct bench b;
 
@@ -360,7 +360,7 @@ static void halving_survives_an_outage(void **state)
     end(&b);
 }
 
-static void steps_down_remembers_and_probes_again(void **state)
+static void falls_back_and_probes_again_later(void **state)
 {
     static const struct {
         const char *protocol;
@@ -405,7 +405,7 @@ static void steps_down_remembers_and_probes_again(void **state)
     }
 }
 
-static void a_proxys_400_does_not_cost_the_form(void **state)
+static void keeps_the_protocol_after_a_400_of_a_proxy(void **state)
 {
     struct bench b;
 
@@ -423,7 +423,7 @@ static void a_proxys_400_does_not_cost_the_form(void **state)
     end(&b);
 }
 
-static void two_hundred_without_written_is_no_2_0(void **state)
+static void falls_back_without_written_headers(void **state)
 {
     struct bench b;
 
@@ -439,7 +439,7 @@ static void two_hundred_without_written_is_no_2_0(void **state)
     end(&b);
 }
 
-static void auto_climbs_down_to_what_is_understood(void **state)
+static void falls_back_from_auto_to_a_supported_protocol(void **state)
 {
     static const struct {
         unsigned refuses;
@@ -465,7 +465,7 @@ static void auto_climbs_down_to_what_is_understood(void **state)
     }
 }
 
-static void a_hurried_sender_tries_once(void **state)
+static void tries_once_in_a_hurry(void **state)
 {
     struct bench b;
 
@@ -491,7 +491,7 @@ static void a_hurried_sender_tries_once(void **state)
     end(&b);
 }
 
-static void markers_come_later_than_values(void **state)
+static void sends_markers_later_than_values(void **state)
 {
     struct bench b;
     struct batch *batch;
@@ -531,19 +531,19 @@ static void markers_come_later_than_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retried_bytes_are_the_same),
-        cmocka_unit_test(what_grows_too_old_under_way_is_left_out),
-        cmocka_unit_test(retry_after_is_waited_for),
-        cmocka_unit_test(never_again),
-        cmocka_unit_test(poison_is_found_and_left_out),
-        cmocka_unit_test(who_refuses_all_is_not_asked_forever),
-        cmocka_unit_test(halving_survives_an_outage),
-        cmocka_unit_test(steps_down_remembers_and_probes_again),
-        cmocka_unit_test(a_proxys_400_does_not_cost_the_form),
-        cmocka_unit_test(two_hundred_without_written_is_no_2_0),
-        cmocka_unit_test(auto_climbs_down_to_what_is_understood),
-        cmocka_unit_test(a_hurried_sender_tries_once),
-        cmocka_unit_test(markers_come_later_than_values),
+        cmocka_unit_test(retries_the_same_bytes),
+        cmocka_unit_test(drops_a_record_that_expires_while_retrying),
+        cmocka_unit_test(waits_for_retry_after),
+        cmocka_unit_test(never_retries_other_4xx),
+        cmocka_unit_test(finds_and_drops_rejected_series),
+        cmocka_unit_test(gives_up_halving_when_everything_is_rejected),
+        cmocka_unit_test(continues_halving_after_an_outage),
+        cmocka_unit_test(falls_back_and_probes_again_later),
+        cmocka_unit_test(keeps_the_protocol_after_a_400_of_a_proxy),
+        cmocka_unit_test(falls_back_without_written_headers),
+        cmocka_unit_test(falls_back_from_auto_to_a_supported_protocol),
+        cmocka_unit_test(tries_once_in_a_hurry),
+        cmocka_unit_test(sends_markers_later_than_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
