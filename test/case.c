@@ -1,4 +1,5 @@
-/* Linked into every unit test: DS_TEST_CASE in the environment names the case to run, with * and ? as wildcards. */
+/* Linked into every unit test: DS_TEST_CASE in the environment names the case to run, with * and ? as
+ * wildcards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

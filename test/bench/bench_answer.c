@@ -1,4 +1,5 @@
-/* From a scoring answer to a sealed batch: the first round, which makes the set of series, and those after it. */
+/* From a scoring answer to a sealed batch: the first round, which makes the set of series, and those after
+ * it. */
 #include "exporter/score/answer.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"

@@ -1,9 +1,9 @@
-/* A Prometheus and a scoring API that answer from memory, so that what they cost is not what is measured.
+/* A Prometheus and a scoring API that answer from memory, so that their cost is not measured.
  *
  *     bench_canned SERIES POINTS RESULTS
  *
- * GET gives a range query's answer, POST takes whatever comes and gives a scoring answer, GET /rounds says how many of the
- * latter there were. The first line of stdout is the port on 127.0.0.1. Ends when stdin does. */
+ * GET returns a range query's response, POST accepts anything and returns a scoring response, GET /rounds
+ * returns the number of POSTs. The first line of stdout is the port on 127.0.0.1. Exits at the end of stdin. */
 #include "test/bench/gen.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
-/* Remote write's encoding of 100,000 series: the first time, in the steady state, and what the usual way costs: protobuf-c
- * packing and snappy, each round anew. Then what a receiver's other forms cost, and bytes a sample of each. */
+/* Remote write's encoding of 100,000 series: the first time, in the steady state, and what the usual way
+ * costs: protobuf-c packing and snappy, each round anew. Then what a receiver's other forms cost, and
+ * bytes a sample of each. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"

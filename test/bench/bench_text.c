@@ -1,5 +1,5 @@
-/* The exposition text of a batch, and its compression; then both, and reading the answer before them, from a thousand
- * series to a million. */
+/* The exposition text of a batch, and its compression; then both, and reading the answer before them, from
+ * a thousand series to a million. */
 #include "exporter/metric/deflate.h"
 #include "exporter/metric/page.h"
 #include "exporter/score/answer.h"
@@ -31,7 +31,8 @@ static void read_answer(void *arg)
     must(batch_seal(w->builder, (unix_ms){0}, &w->batch, NULL) == 0);
 }
 
-/* Into a buffer that is kept, as memcpy() below, so that both are compared without the kernel's clearing of pages. */
+/* Into a buffer that is kept, as memcpy() below, so that both are compared without the kernel's clearing
+ * of pages. */
 static void render(void *arg)
 {
     struct work *w = arg;

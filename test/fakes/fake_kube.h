@@ -1,12 +1,13 @@
-/* A scripted API server: a fake_server that is told in Kubernetes' terms, and a clock that is moved by hand.
+/* A scripted API server: a fake_server in terms of Kubernetes, and a clock that the test advances.
  *
  *     struct fake_kube *f = fake_kube_new();
  *     fake_kube_list(f, "10", NULL, fake_kube_object(f, "ns", "a", "9"));
- *     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_event(f, "MODIFIED", fake_kube_object(f, "ns", "a", "11")));
+ *     fake_kube_watch(f, FAKE_WATCH_STAYS,
+ *                     fake_kube_event(f, "MODIFIED", fake_kube_object(f, "ns", "a", "11")));
  *     ... kube_watch_new(&w, f->kube, ...), fake_kube_turn(f, ...) ...
  *     fake_kube_free(f);
  *
- * Answers are given in the order they were pushed; out of them, it is 500. All strings live until fake_kube_free(). */
+ * Responses are sent in the order they were pushed, then 500. All strings live until fake_kube_free(). */
 #ifndef DS_TEST_FAKE_KUBE_H
 #define DS_TEST_FAKE_KUBE_H
 

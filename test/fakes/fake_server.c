@@ -60,7 +60,8 @@ static void *must(void *p)
     return p;
 }
 
-/* reallocarray(), because tests that let allocations of the code under test fail replace malloc() and its like. */
+/* reallocarray(), because tests that let allocations of the code under test fail replace malloc() and its
+ * like. */
 static void *grow(void *p, size_t n)
 {
     return must(reallocarray(p, n, 1));

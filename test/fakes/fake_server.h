@@ -1,5 +1,5 @@
-/* An HTTP/1.1 server for tests, on raw sockets and a thread of its own, that does what it is told: answer by answer, well
- * or badly. What it was asked is kept for the test to look at.
+/* A scripted HTTP/1.1 server on raw sockets with a thread of its own, which can also break the protocol. It keeps
+ * the requests for the test.
  *
  *     struct fake_server *s = fake_new();
  *     fake_push(s, (struct fake_answer){.status = 503, .headers = "Retry-After: 7\r\n"});
@@ -8,7 +8,7 @@
  *     assert_string_equal(fake_request(s, 1)->method, "POST");
  *     fake_free(s);
  *
- * Out of answers, it gives the one of fake_default(), which is 200 with the body "{}" until set. */
+ * When no answer is left it sends that of fake_default(), initially 200 with the body "{}". */
 #ifndef DS_TEST_FAKE_SERVER_H
 #define DS_TEST_FAKE_SERVER_H
 

@@ -1,4 +1,5 @@
-/* Any body of /config: what is taken is kept whole in the status, and no token follows it to a place that was not named. */
+/* Any body of /config: what is taken is kept whole in the status, and no token follows it to a place that
+ * was not named. */
 #include "test/fuzz/effective_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-/* A format that holds no placeholder renders to itself; each placeholder adds what its label holds, and no more. */
+/* A format that holds no placeholder renders to itself; each placeholder adds what its label holds, and no
+ * more. */
 #include "controller/placement/format.h"
 #include "controller/placement/name.h"
 

@@ -1,4 +1,5 @@
-/* The framer: the first byte says in what pieces the rest comes, and the lines are the same as in one piece. */
+/* The framer: the first byte says in what pieces the rest comes, and the lines are the same as in one
+ * piece. */
 #include "controller/kube/lines.h"
 
 #include <assert.h>

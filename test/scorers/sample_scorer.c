@@ -1,10 +1,10 @@
-/* sample-scorer: the scoring API, to try the agent against and to start one's own scorer from.
+/* sample-scorer: an example of a scoring API.
  *
  *     GET  /healthz   200 while it runs
- *     GET  /config    how this scorer wants to be asked
- *     POST /scoring   {"data":[{"metric":{..},"values":[[time,"value"],..]},..]}, answered with the mean of each series
+ *     GET  /config    the configuration that the hub reads
+ *     POST /scoring   {"data":[{"metric":{..},"values":[[time,"value"],..]},..]}: the mean of each series
  *
- * The answer depends on the request alone, and its results come in the order of the series. */
+ * The response depends on the request only; its results are in the order of the series. */
 #include "test/scorers/serve.h"
 
 #include <getopt.h>

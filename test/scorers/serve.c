@@ -55,8 +55,8 @@ struct answer answer_error(unsigned status, const char *fmt, ...)
     return answer_json(status, body ? body : json_pack("{s:s}", "error", "the body is not valid JSON"));
 }
 
-/* Opened by path at each call, so that a new token counts at once. The length, without white space at its end; -1 when
- * there is no token to compare with. */
+/* Opened by path at each call, so that a new token counts at once. The length, without white space at its
+ * end; -1 when there is no token to compare with. */
 static ssize_t read_token(const char *path, char token[TOKEN_MAX])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -215,7 +215,8 @@ static enum MHD_Result call_begin(const struct server *s, struct MHD_Connection 
         call_answer(call, refusal);
     else if (over_length(MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH)))
         call_answer(call, too_large());
-    /* A client that asked first need not send the body. Any other is heard out: closed on, it might never read why. */
+    /* A client that asked first need not send the body. Any other is heard out: closed on, it might never
+     * read why. */
     if (call->answered && MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT))
         return call_send(call, c);
     return MHD_YES;

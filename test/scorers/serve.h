@@ -1,5 +1,5 @@
-/* What a scorer's HTTP side needs: routes that answer JSON, a bearer token, a graceful stop. One libmicrohttpd thread runs
- * every route; the main thread waits for a signal. */
+/* What a scorer's HTTP side needs: routes that answer JSON, a bearer token, a graceful stop. One
+ * libmicrohttpd thread runs every route; the main thread waits for a signal. */
 #ifndef DS_TEST_SCORERS_SERVE_H
 #define DS_TEST_SCORERS_SERVE_H
 
@@ -33,7 +33,8 @@ struct answer answer_json(unsigned status, json_t *body);
 /* {"error":"..."} */
 struct answer answer_error(unsigned status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Says its address on stdout and serves until SIGTERM or SIGINT. The exit status: 0, or 1 after saying what is wrong. */
+/* Says its address on stdout and serves until SIGTERM or SIGINT. The exit status: 0, or 1 after saying
+ * what is wrong. */
 int serve(const struct server *s);
 
 #endif
