@@ -1,5 +1,5 @@
-/* A scripted HTTP/1.1 server on raw sockets with a thread of its own, which can also break the protocol. It keeps
- * the requests for the test.
+/* A scripted HTTP/1.1 server on raw sockets with a thread of its own, which can also break the protocol.
+ * It keeps the requests for the test.
  *
  *     struct fake_server *s = fake_new();
  *     fake_push(s, (struct fake_answer){.status = 503, .headers = "Retry-After: 7\r\n"});

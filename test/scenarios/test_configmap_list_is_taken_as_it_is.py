@@ -50,7 +50,7 @@ def test_it_checks(fake, tmp_path):
     file = tmp_path / "summaries"
     file.write_text(json.dumps(as_the_hub_writes(fake)))
     check = run(PROGRAM, "check-config", file)
-    assert check.returncode == 0 and "good, 1 scorer" in check.stdout
+    assert check.returncode == 0 and "valid, 1 scorer" in check.stdout
     assert "aKeyOfTomorrow" in check.stdout
 
 

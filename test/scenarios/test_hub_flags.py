@@ -57,7 +57,7 @@ def written_at(work):
 
 
 def test_write_limits(hub, fake, start_controller):
-    """At five a second, 80 works take 15 s. Everything else continues meanwhile."""
+    """With five a second, and a quarter more for clusters that join, 80 works take 10 s. Everything else continues."""
     names = [f"r{i:02}" for i in range(80)]
     controller = distributed(hub, fake, start_controller, clusters=names)
     controller.stop()
@@ -75,7 +75,7 @@ def test_write_limits(hub, fake, start_controller):
     assert reached("memory") < len(names)
     wait_until(lambda: reached("memory") == len(names), "all have it", LONG)
     times = [written_at(w) for w in hub.works().values()]
-    assert (max(times) - min(times)).total_seconds() >= 13
+    assert (max(times) - min(times)).total_seconds() >= 8
     # Clusters that join have a quarter for themselves, and do not wait for the others.
     fake.on("/config", answer(api_config("disk")))
     wait_until(lambda: reached("disk"), "the first has it")
