@@ -1,4 +1,4 @@
-"""An invalid file is rejected: the response, the log, the metric and the status page name every problem with line and
+"""An invalid file is rejected: the response, the log, the metric and the status name every problem with line and
 column, and the last valid configuration stays active."""
 
 import re

@@ -1,4 +1,4 @@
-"""When Prometheus rejects a query, its own message is in the log, on the status page, in the JSON and in the
+"""When Prometheus rejects a query, its own message is in the log, in the JSON and in the
 terminal."""
 
 import json
