@@ -2,7 +2,12 @@
 
 #include "controller/agent_report.h"
 #include "controller/agent_secrets.h"
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
 #include "controller/kube/watch.h"
+#include "controller/placement/placement.h"
+#include "exporter/base/log.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,10 +27,10 @@ struct agent_kube {
     char *namespace, *configmap_namespace, *configmap_name;
     char *owner;
     char *what;         /* "configmap namespace/name" */
-    bool scorers_known; /* the ConfigMap, or that there is none, has been seen */
+    bool scorers_known; /* the ConfigMap was read, or does not exist */
 };
 
-static const char *or_environment(const char *flag, const char *variable)
+static const char *kube_env(const char *flag, const char *variable)
 {
     const char *v = flag ? flag : getenv(variable);
 
@@ -36,73 +41,73 @@ bool agent_kube_options_complete(struct agent_kube_options *o)
 {
     bool on;
 
-    o->hub_kubeconfig = or_environment(o->hub_kubeconfig, "HUB_KUBECONFIG");
+    o->hub_kubeconfig = kube_env(o->hub_kubeconfig, "HUB_KUBECONFIG");
     on = o->hub_kubeconfig || o->managed_kubeconfig || o->addon_namespace || o->configmap;
     if (on) {
-        o->cluster_name = or_environment(o->cluster_name, "CLUSTER_NAME");
-        o->addon_namespace = or_environment(o->addon_namespace, "INSTALL_NAMESPACE");
+        o->cluster_name = kube_env(o->cluster_name, "CLUSTER_NAME");
+        o->addon_namespace = kube_env(o->addon_namespace, "INSTALL_NAMESPACE");
     }
     return on;
 }
 
 bool agent_kube_has_cluster(const struct agent_kube_options *o)
 {
-    return o->managed_kubeconfig || or_environment(NULL, "KUBERNETES_SERVICE_HOST");
+    return o->managed_kubeconfig || kube_env(NULL, "KUBERNETES_SERVICE_HOST");
 }
 
-static void apply(struct agent_kube *k, struct str text)
+static void configmap_apply(struct agent_kube *k, struct str text)
 {
     bool known = k->scorers_known;
 
-    k->scorers_known = true; /* applying tells the sink which scorers there are */
+    k->scorers_known = true; /* applying passes the scorers on to the placement */
     if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
         k->scorers_known = known;
     if (k->report)
         agent_report_touch(k->report);
 }
 
-static void on_configmap(void *arg, json_t *object)
+static void configmap_on_set(void *arg, json_t *object)
 {
     struct agent_kube *k = arg;
     struct str text = kube_text(object, "data", "summaries", NULL);
 
     if (!text.p)
-        log_error("the ConfigMap has no key `summaries`", L_STR("configmap", k->what));
-    apply(k, text.p ? text : STR(""));
+        log_error("ConfigMap has no key `summaries`", L_STR("configmap", k->what));
+    configmap_apply(k, text.p ? text : STR(""));
 }
 
-static void no_configmap(struct agent_kube *k)
+static void configmap_missing(struct agent_kube *k)
 {
-    log_warn("there is no ConfigMap, and so there are no scorers", L_STR("configmap", k->what));
-    apply(k, STR("[]"));
+    log_warn("ConfigMap not found: no scorers", L_STR("configmap", k->what));
+    configmap_apply(k, STR("[]"));
 }
 
-static void on_configmap_delete(void *arg, const char *namespace, const char *name)
+static void configmap_on_delete(void *arg, const char *namespace, const char *name)
 {
     (void)namespace;
     (void)name;
-    no_configmap(arg);
+    configmap_missing(arg);
 }
 
-static void on_configmap_synced(void *arg)
+static void configmap_on_synced(void *arg)
 {
     struct agent_kube *k = arg;
 
     metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
     if (kube_watch_objects(k->configmap) == 0)
-        no_configmap(k);
+        configmap_missing(k);
 }
 
-static void on_configmap_trouble(void *arg, const char *text)
+static void configmap_on_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
 
     metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
     if (text)
-        log_warn("the ConfigMap is not followed, its last state stays in force", L_STR("configmap", k->what),
+        log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->what),
                  L_STR("err", text));
     else
-        log_info("the ConfigMap is followed again", L_STR("configmap", k->what));
+        log_info("watch of ConfigMap works again", L_STR("configmap", k->what));
     agent_touch(k->agent);
 }
 
@@ -122,7 +127,7 @@ static void sync_placement(struct agent_kube *k)
     for (size_t i = 0; list && i < n; i++)
         list[i] = agent_scorer(k->agent, i);
     if (!list || placement_sync(k->placement, list, n) < 0)
-        log_error("placement scores not all written: out of memory");
+        log_error("not all AddOnPlacementScores written: out of memory");
 }
 
 void agent_kube_applied(struct agent_kube *k)
@@ -133,13 +138,13 @@ void agent_kube_applied(struct agent_kube *k)
         sync_placement(k);
 }
 
-static int join(char **ret, const char *before, const char *namespace, const char *name)
+static int join_name(char **ret, const char *before, const char *namespace, const char *name)
 {
     return asprintf(ret, "%s%s/%s", before, namespace, name) < 0 ? (*ret = NULL, -ENOMEM) : 0;
 }
 
 /* "namespace/name" or "name", in the agent's own namespace. */
-static int name_things(struct agent_kube *k)
+static int set_names(struct agent_kube *k)
 {
     const struct agent_kube_options *o = &k->o;
     const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
@@ -152,8 +157,8 @@ static int name_things(struct agent_kube *k)
     k->configmap_name = strdup(slash ? slash + 1 : configmap);
     if (!k->configmap_namespace || !k->configmap_name)
         return -ENOMEM;
-    return join(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON)
-               ?: join(&k->what, "configmap ", k->configmap_namespace, k->configmap_name);
+    return join_name(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON)
+               ?: join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name);
 }
 
 static int start_cluster(struct agent_kube *k, bool secrets)
@@ -164,10 +169,10 @@ static int start_cluster(struct agent_kube *k, bool secrets)
         .resource = &kube_configmaps,
         .namespace = k->configmap_namespace,
         .name = k->configmap_name,
-        .on_set = on_configmap,
-        .on_delete = on_configmap_delete,
-        .on_synced = on_configmap_synced,
-        .on_trouble = on_configmap_trouble,
+        .on_set = configmap_on_set,
+        .on_delete = configmap_on_delete,
+        .on_synced = configmap_on_synced,
+        .on_trouble = configmap_on_trouble,
         .arg = k,
     };
     int r = secrets ? agent_secrets_new(&k->secrets, k->agent, k->cluster, k->namespace) : 0;
@@ -205,7 +210,7 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
     if (agent_kube_has_cluster(o))
         r = kube_new(&k->cluster, agent_loop(a), agent_http(a), &cluster);
     if (r == 0)
-        r = name_things(k);
+        r = set_names(k);
     if (r == 0 && o->hub_kubeconfig)
         r = start_hub(k);
     if (r == 0 && k->cluster)

@@ -1,6 +1,6 @@
-/* The agent's Kubernetes side: scorers from a ConfigMap and tokens from Secrets of its own cluster,
- * placement scores to the hub, and a ConfigMap that says how it goes. Each API server fails on its own,
- * and scoring goes on without either. */
+/* The agent's Kubernetes side: summaries from a ConfigMap and tokens from Secrets of its own cluster,
+ * AddOnPlacementScores on the hub, and a ConfigMap with its report. Each API server fails on its own, and
+ * scoring goes on without either. */
 #ifndef DS_CONTROLLER_AGENT_KUBE_H
 #define DS_CONTROLLER_AGENT_KUBE_H
 
@@ -8,20 +8,20 @@
 
 struct agent_kube;
 
-/* NULL where flags and environment say nothing. Not copied. */
+/* NULL where neither a flag nor the environment sets a value. Not copied. */
 struct agent_kube_options {
-    const char *hub_kubeconfig;     /* no placement scores without */
-    const char *managed_kubeconfig; /* of the own cluster; NULL: as a pod in it */
+    const char *hub_kubeconfig;     /* NULL: no AddOnPlacementScores */
+    const char *managed_kubeconfig; /* of the agent's own cluster; NULL: the pod's service account */
     const char *cluster_name;
-    const char *addon_namespace; /* where the agent runs: its Secrets and its ConfigMaps */
+    const char *addon_namespace; /* of the agent, its Secrets and its ConfigMaps */
     const char *addon_name;
-    const char *configmap; /* "name" or "namespace/name" of the summaries */
+    const char *configmap; /* with the summaries: "name" or "namespace/name" */
 };
 
-/* Fills in what the environment says: HUB_KUBECONFIG, CLUSTER_NAME, INSTALL_NAMESPACE. True when the agent
- * is one on Kubernetes: by a kubeconfig, a namespace or a ConfigMap. */
+/* Fills in HUB_KUBECONFIG, CLUSTER_NAME and INSTALL_NAMESPACE from the environment. Returns whether the
+ * agent runs on Kubernetes: a kubeconfig, a namespace or a ConfigMap is set. */
 bool agent_kube_options_complete(struct agent_kube_options *o);
-/* Whether there is a cluster to read the summaries from; otherwise they are the file's. */
+/* Whether the summaries come from a cluster; otherwise they come from the file. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
 /* Before the first configuration is applied. secrets: whether tokens come from Secrets, not from files.

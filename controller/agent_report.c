@@ -1,15 +1,23 @@
 #include "controller/agent_report.h"
 
+#include "controller/kube/client.h"
 #include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
+#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/score/state.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum {
-    GATHER_MS = 1000,      /* changes that come together are one write */
-    TIMES_MS = 300 * 1000, /* times alone are written this often */
-    SCORERS_BYTES = 50000, /* of the list: feedback carries about 59 KB in one string */
+    GATHER_MS = 1000,      /* delay, so that changes that come together are one write */
+    TIMES_MS = 300 * 1000, /* interval of writes when only times change */
+    SCORERS_BYTES = 50000, /* of the list: status feedback carries about 59 KB in one string */
     ERROR_BYTES = 300,
     PROBLEM_BYTES = 2000,
 };
@@ -26,7 +34,7 @@ struct agent_report {
     bool written, missing;
 };
 
-static json_t *text_cut(const char *text, size_t max)
+static json_t *report_cut(const char *text, size_t max)
 {
     struct str s = str_of(text);
 
@@ -35,7 +43,7 @@ static json_t *text_cut(const char *text, size_t max)
     return json_stringn(s.p, s.n);
 }
 
-static json_t *time_or_null(int64_t ms)
+static json_t *report_time(int64_t ms)
 {
     char text[32];
 
@@ -45,27 +53,27 @@ static json_t *time_or_null(int64_t ms)
     return json_string(text);
 }
 
-static json_t *scorer_value(const struct agent_report *r, const struct scorer *s, bool times)
+static json_t *report_scorer(const struct agent_report *r, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = scorer_status(s);
     const char *trouble = r->o.placement ? placement_trouble(r->o.placement, s) : "";
 
     return json_pack("{s:o, s:s, s:o*, s:o*, s:o*}", "scoreName",
-                     text_cut(scorer_summary(s)->score_name, ERROR_BYTES), "state",
+                     report_cut(scorer_summary(s)->score_name, ERROR_BYTES), "state",
                      scorer_state_word(scorer_state(s)), "lastSuccess",
-                     times ? time_or_null(st->succeeded_ms) : NULL, "error",
-                     st->reason[0] ? text_cut(st->reason, ERROR_BYTES) : NULL, "placementError",
-                     trouble[0] ? text_cut(trouble, ERROR_BYTES) : NULL);
+                     times ? report_time(st->succeeded_ms) : NULL, "error",
+                     st->reason[0] ? report_cut(st->reason, ERROR_BYTES) : NULL, "placementError",
+                     trouble[0] ? report_cut(trouble, ERROR_BYTES) : NULL);
 }
 
-/* Those that found no room are counted in `notShown`. */
-static json_t *scorers_value(const struct agent_report *r, bool times, size_t *ret_left_out)
+/* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
+static json_t *report_scorers(const struct agent_report *r, bool times, size_t *ret_left_out)
 {
     json_t *list = json_array();
     size_t bytes = 0, n = agent_scorers(r->o.agent), i = 0;
 
     for (; list && i < n; i++) {
-        json_t *one = scorer_value(r, agent_scorer(r->o.agent, i), times);
+        json_t *one = report_scorer(r, agent_scorer(r->o.agent, i), times);
         bytes += one ? json_dumpb(one, NULL, 0, JSON_COMPACT) + 2 : SCORERS_BYTES;
         if (bytes > SCORERS_BYTES) {
             json_decref(one);
@@ -83,12 +91,12 @@ static json_t *report_value(const struct agent_report *r, bool times)
     const struct reload_status *reload = agent_reload_status(r->o.agent);
     const char *hub = r->o.placement ? placement_hub_trouble(r->o.placement) : NULL;
     size_t left_out;
-    json_t *scorers = scorers_value(r, times, &left_out);
+    json_t *scorers = report_scorers(r, times, &left_out);
 
     return json_pack("{s:b, s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok,
                      "configurationProblems",
-                     reload->problems ? text_cut(reload->problems, PROBLEM_BYTES) : NULL, "hubError",
-                     hub ? text_cut(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
+                     reload->problems ? report_cut(reload->problems, PROBLEM_BYTES) : NULL, "hubError",
+                     hub ? report_cut(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
                      left_out ? json_integer((json_int_t)left_out) : NULL);
 }
 
@@ -101,30 +109,30 @@ static char *report_text(const struct agent_report *r, bool times)
     return text;
 }
 
-static uint64_t states_hash(const struct agent_report *r)
+static uint64_t report_hash(const struct agent_report *r)
 {
     CLEANUP(cleanup_free) char *text = report_text(r, false);
 
     return hash_bytes(str_of(text));
 }
 
-static void set_timer(struct agent_report *r, int64_t ms)
+static void report_set_timer(struct agent_report *r, int64_t ms)
 {
     struct loop *l = kube_loop(r->o.cluster);
 
     if (loop_timer_set(l, &r->timer, mono_add(loop_now(l), ms)) < 0)
-        log_debug("status not written: out of memory");
+        log_debug("report not written: out of memory");
 }
 
-static void look(struct timer *t)
+static void report_on_timer(struct timer *t)
 {
     struct agent_report *r = CONTAINER_OF(t, struct agent_report, timer);
     int64_t age = mono_diff(r->written_at, loop_now(kube_loop(r->o.cluster)));
 
-    if (r->written && r->written_states == states_hash(r) && age < TIMES_MS)
-        set_timer(r, TIMES_MS - age);
+    if (r->written && r->written_states == report_hash(r) && age < TIMES_MS)
+        report_set_timer(r, TIMES_MS - age);
     else if (kube_queue_add(r->queue, key) < 0)
-        set_timer(r, GATHER_MS);
+        report_set_timer(r, GATHER_MS);
 }
 
 void agent_report_touch(struct agent_report *r)
@@ -132,19 +140,19 @@ void agent_report_touch(struct agent_report *r)
     mono_ms soon = mono_add(loop_now(kube_loop(r->o.cluster)), GATHER_MS);
 
     if (r->timer.place == 0 || mono_before(soon, r->timer.at))
-        set_timer(r, GATHER_MS);
+        report_set_timer(r, GATHER_MS);
 }
 
-static void start_write(struct agent_report *r);
+static void report_start_write(struct agent_report *r);
 
-static void wrote(void *arg, struct kube_answer *a)
+static void report_on_written(void *arg, struct kube_answer *a)
 {
     struct agent_report *r = arg;
 
     r->call = NULL;
     if (a->verdict == KUBE_NOT_FOUND && !r->missing) {
         r->missing = true;
-        start_write(r);
+        report_start_write(r);
         return;
     }
     if (a->verdict == KUBE_OK) {
@@ -152,13 +160,13 @@ static void wrote(void *arg, struct kube_answer *a)
         r->written_states = r->sent_states;
         r->written_at = loop_now(kube_loop(r->o.cluster));
     } else if (kube_queue_failures(r->queue, key) == 0) {
-        log_warn("status not written", L_STR("configmap", REPORT_CONFIGMAP), L_STR("err", a->why));
+        log_warn("report not written", L_STR("configmap", REPORT_CONFIGMAP), L_STR("err", a->why));
     }
     r->missing = false;
     kube_queue_done(r->queue, key, a->verdict == KUBE_OK, a->retry_after_ms);
 }
 
-static void start_write(struct agent_report *r)
+static void report_start_write(struct agent_report *r)
 {
     CLEANUP(cleanup_free) char *text = report_text(r, true);
     json_t *body =
@@ -174,27 +182,27 @@ static void start_write(struct agent_report *r)
         .body = body,
     };
 
-    r->sent_states = states_hash(r);
-    if (!body || kube_start(&r->call, r->o.cluster, &rq, wrote, r) < 0)
+    r->sent_states = report_hash(r);
+    if (!body || kube_start(&r->call, r->o.cluster, &rq, report_on_written, r) < 0)
         kube_queue_done(r->queue, key, false, -1);
     json_decref(body);
 }
 
-static void work(void *arg, const char *what)
+static void report_work(void *arg, const char *what)
 {
     (void)what;
-    start_write(arg);
+    report_start_write(arg);
 }
 
 int agent_report_new(struct agent_report **ret, const struct agent_report_options *o)
 {
     struct agent_report *r = calloc(1, sizeof(*r));
-    const struct kube_queue_options q = {.work = work, .arg = r, .min_retry_ms = 5000};
+    const struct kube_queue_options q = {.work = report_work, .arg = r, .min_retry_ms = 5000};
 
     if (!r)
         return -ENOMEM;
     r->o = *o;
-    r->timer.fn = look;
+    r->timer.fn = report_on_timer;
     if (kube_queue_new(&r->queue, kube_loop(o->cluster), &q) < 0) {
         free(r);
         return -ENOMEM;

@@ -1,11 +1,10 @@
-/* The ConfigMap `dynamic-scoring-status` in the agent's namespace: how each scorer is, for whoever cannot
- * look at the agent itself. Its key `status` holds one JSON object small enough for a ManifestWork's
- * feedback rule. */
+/* The ConfigMap `dynamic-scoring-status` in the agent's namespace: the state of each scorer, for the hub
+ * and for people without access to the agent. Its key `status` holds one JSON object, small enough for a
+ * ManifestWork's feedback rule. */
 #ifndef DS_CONTROLLER_AGENT_REPORT_H
 #define DS_CONTROLLER_AGENT_REPORT_H
 
 #include "controller/placement/placement.h"
-#include "exporter/agent/agent.h"
 
 #define REPORT_CONFIGMAP "dynamic-scoring-status"
 
@@ -21,9 +20,9 @@ struct agent_report_options {
 /* -ENOMEM. */
 MUST_USE int agent_report_new(struct agent_report **ret, const struct agent_report_options *o);
 struct agent_report *agent_report_free(struct agent_report *r);
-/* Something may have changed: it is written soon when a state or an error has, within five minutes when
- * only times have: a work agent copies each write into its ManifestWork on the hub, which all who watch
- * that are then sent as a whole. */
+/* Something may have changed. A new state or error is written soon, mere times within five minutes: a work
+ * agent copies each write into its ManifestWork on the hub, which is then sent as a whole to all who watch
+ * it. */
 void agent_report_touch(struct agent_report *r);
 
 #endif

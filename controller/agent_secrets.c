@@ -1,6 +1,10 @@
 #include "controller/agent_secrets.h"
 
+#include "controller/kube/json.h"
 #include "controller/kube/watch.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/log.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 
@@ -9,7 +13,7 @@ struct watched {
     struct watched *next;
     char *name;
     struct kube_watch *watch;
-    json_t *data; /* base64, as it came; NULL while there is none */
+    json_t *data; /* base64; NULL while the Secret does not exist */
     bool wanted;
 };
 
@@ -21,27 +25,26 @@ struct agent_secrets {
     struct watched *list;
 };
 
-static void drop_data(struct watched *w)
+static void secrets_drop_data(struct watched *w)
 {
     kube_wipe_strings(w->data);
     json_decref(w->data);
     w->data = NULL;
 }
 
-static struct watched *watched_free(struct watched *w)
+static struct watched *secrets_watched_free(struct watched *w)
 {
     if (!w)
         return NULL;
     w->watch = kube_watch_free(w->watch);
-    drop_data(w);
+    secrets_drop_data(w);
     free(w->name);
     free(w);
     return NULL;
 }
 
-/* A summary must not be able to send the credentials for the hub, which lie in the same namespace, to
- * wherever it likes. */
-static bool is_forbidden(const char *name, const json_t *data)
+/* Otherwise a summary could send the hub's credentials, a Secret of the same namespace, anywhere. */
+static bool secrets_is_forbidden(const char *name, const json_t *data)
 {
     struct str s = str_of(name), end = STR("-hub-kubeconfig");
 
@@ -49,7 +52,7 @@ static bool is_forbidden(const char *name, const json_t *data)
            json_object_get(data, "kubeconfig");
 }
 
-static int read_secret(struct secrets *base, const char *name, const char *key, struct buf *into)
+static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into)
 {
     const struct agent_secrets *s = CONTAINER_OF(base, struct agent_secrets, secrets);
     const struct watched *w = s->list;
@@ -59,13 +62,13 @@ static int read_secret(struct secrets *base, const char *name, const char *key, 
         w = w->next;
     if (!w || !w->data)
         return w && kube_watch_trouble(w->watch) ? -EACCES : -ENOENT;
-    if (is_forbidden(name, w->data))
+    if (secrets_is_forbidden(name, w->data))
         return -EPERM;
     value = kube_text(w->data, key, NULL);
     return value.p ? kube_base64_decode(value, into) : -ENOENT;
 }
 
-static bool names(const struct summary *sum, const char *secret)
+static bool secrets_is_named(const struct summary *sum, const char *secret)
 {
     for (size_t i = 0; i < summary_sources(sum); i++)
         if (strcmp(cstr(summary_source(sum, i).auth.name), secret) == 0)
@@ -73,16 +76,16 @@ static bool names(const struct summary *sum, const char *secret)
     return strcmp(cstr(sum->scoring_auth.name), secret) == 0;
 }
 
-static void wake(const struct watched *w)
+static void secrets_wake(const struct watched *w)
 {
     struct agent *a = w->all->agent;
 
     for (size_t i = 0; i < agent_scorers(a); i++)
-        if (names(scorer_summary(agent_scorer(a, i)), w->name))
+        if (secrets_is_named(scorer_summary(agent_scorer(a, i)), w->name))
             agent_wake(a, agent_scorer(a, i));
 }
 
-static void on_set(void *arg, json_t *object)
+static void secrets_on_set(void *arg, json_t *object)
 {
     struct watched *w = arg;
     json_t *data = kube_map(object, "data", NULL);
@@ -91,40 +94,40 @@ static void on_set(void *arg, json_t *object)
         return;
     if (w->data)
         log_info("secret changed", L_STR("secret", w->name));
-    drop_data(w);
+    secrets_drop_data(w);
     w->data = json_incref(data);
-    if (is_forbidden(w->name, data))
-        log_error("secret not used: it holds credentials for an API server", L_STR("secret", w->name));
-    wake(w);
+    if (secrets_is_forbidden(w->name, data))
+        log_error("secret refused: it contains credentials for an API server", L_STR("secret", w->name));
+    secrets_wake(w);
 }
 
-static void on_delete(void *arg, const char *namespace, const char *name)
+static void secrets_on_delete(void *arg, const char *namespace, const char *name)
 {
     struct watched *w = arg;
 
     (void)namespace;
     log_warn("secret deleted", L_STR("secret", name));
-    drop_data(w);
+    secrets_drop_data(w);
 }
 
-static void on_trouble(void *arg, const char *text)
+static void secrets_on_trouble(void *arg, const char *text)
 {
     const struct watched *w = arg;
 
     if (text)
-        log_warn("secret not read", L_STR("secret", w->name), L_STR("err", text));
+        log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", text));
 }
 
-static int watch(struct agent_secrets *s, const char *name)
+static int secrets_watch(struct agent_secrets *s, const char *name)
 {
     struct watched *w = calloc(1, sizeof(*w));
     struct kube_watch_options o = {
         .resource = &kube_secrets,
         .namespace = s->namespace,
         .name = name,
-        .on_set = on_set,
-        .on_delete = on_delete,
-        .on_trouble = on_trouble,
+        .on_set = secrets_on_set,
+        .on_delete = secrets_on_delete,
+        .on_trouble = secrets_on_trouble,
         .arg = w,
     };
 
@@ -134,7 +137,7 @@ static int watch(struct agent_secrets *s, const char *name)
     w->wanted = true;
     w->name = strdup(name);
     if (!w->name || kube_watch_new(&w->watch, s->kube, &o) < 0) {
-        (void)watched_free(w);
+        (void)secrets_watched_free(w);
         return -ENOMEM;
     }
     w->next = s->list;
@@ -142,7 +145,7 @@ static int watch(struct agent_secrets *s, const char *name)
     return 0;
 }
 
-static void want(struct agent_secrets *s, const char *name)
+static void secrets_want(struct agent_secrets *s, const char *name)
 {
     struct watched *w = s->list;
 
@@ -152,7 +155,7 @@ static void want(struct agent_secrets *s, const char *name)
         w = w->next;
     if (w)
         w->wanted = true;
-    else if (watch(s, name) < 0)
+    else if (secrets_watch(s, name) < 0)
         log_error("secret not watched: out of memory", L_STR("secret", name));
 }
 
@@ -164,8 +167,8 @@ void agent_secrets_sync(struct agent_secrets *s)
         const struct summary *sum = scorer_summary(agent_scorer(s->agent, i));
 
         for (size_t k = 0; k < summary_sources(sum); k++)
-            want(s, summary_source(sum, k).auth.name);
-        want(s, sum->scoring_auth.name);
+            secrets_want(s, summary_source(sum, k).auth.name);
+        secrets_want(s, sum->scoring_auth.name);
     }
     for (struct watched **at = &s->list; *at;) {
         struct watched *w = *at;
@@ -173,7 +176,7 @@ void agent_secrets_sync(struct agent_secrets *s)
             at = &w->next;
         } else {
             *at = w->next;
-            (void)watched_free(w);
+            (void)secrets_watched_free(w);
         }
     }
 }
@@ -185,7 +188,7 @@ int agent_secrets_new(struct agent_secrets **ret, struct agent *a, struct kube *
     if (!s)
         return -ENOMEM;
     *s = (struct agent_secrets){
-        .secrets = {.read = read_secret}, .agent = a, .kube = k, .namespace = namespace};
+        .secrets = {.read = secrets_read}, .agent = a, .kube = k, .namespace = namespace};
     *ret = s;
     return 0;
 }
@@ -197,7 +200,7 @@ struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
     while (s->list) {
         struct watched *w = s->list;
         s->list = w->next;
-        (void)watched_free(w);
+        (void)secrets_watched_free(w);
     }
     free(s);
     return NULL;

@@ -1,4 +1,4 @@
-/* Tokens from Secrets of the agent's own namespace, watched by name: a Secret that changes, or comes late,
+/* Tokens from Secrets in the agent's namespace, each watched by its name, so that a new or changed Secret
  * takes effect at once. */
 #ifndef DS_CONTROLLER_AGENT_SECRETS_H
 #define DS_CONTROLLER_AGENT_SECRETS_H
@@ -13,7 +13,7 @@ MUST_USE int agent_secrets_new(struct agent_secrets **ret, struct agent *a, stru
                                const char *namespace);
 struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
 struct secrets *agent_secrets_reader(struct agent_secrets *s);
-/* Watches the Secrets that the agent's scorers name, and no others. */
+/* Watches the Secrets that the agent's scorers refer to, and no others. */
 void agent_secrets_sync(struct agent_secrets *s);
 
 #endif

@@ -1,9 +1,21 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
-#include "controller/commands.h"
+#include "controller/flags.h"
 #include "controller/signals.h"
+#include "exporter/agent/agent.h"
+#include "exporter/agent/config.h"
+#include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
 #include "exporter/agent/web.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/page.h"
+#include "exporter/score/error.h"
+#include "exporter/ui/list.h"
+#include "exporter/ui/members.h"
+#include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 
 #include <errno.h>

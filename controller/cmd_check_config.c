@@ -1,6 +1,8 @@
 /* `dynamic-scoring check-config FILE`: prints every problem of a configuration. */
-#include "controller/commands.h"
+#include "controller/flags.h"
 #include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/problems.h"
 #include "remotewrite/config.h"
 
 #include <stdio.h>

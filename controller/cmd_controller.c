@@ -1,11 +1,19 @@
 /* `dynamic-scoring controller`: the hub's part. */
-#include "controller/commands.h"
+#include "controller/flags.h"
 #include "controller/hub/pages/web.h"
+#include "controller/hub/state/hub.h"
+#include "controller/kube/client.h"
+#include "controller/kube/config.h"
 #include "controller/signals.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
+#include "exporter/ui/members.h"
 
 #include <errno.h>
 #include <signal.h>

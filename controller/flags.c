@@ -1,5 +1,6 @@
 #include "controller/flags.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
 #include <stdio.h>

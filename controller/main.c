@@ -1,5 +1,6 @@
 /* One program, one subcommand per role. */
 #include "controller/commands.h"
+#include "controller/flags.h"
 #include "exporter/base/def.h"
 #include "exporter/metric/version.h"
 

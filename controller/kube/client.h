@@ -1,21 +1,23 @@
-/* One API server under one identity: REST calls on the loop's HTTP client.
+/* A client of one API server with one identity: REST calls on the loop's HTTP client.
  *
- * Credentials are read again every minute, after a 401 (the call is then made once more, unseen by the
- * caller) and after a failed TLS handshake. What cannot be read leaves the last good credentials in use;
- * without any, calls end with KUBE_UNAUTHORIZED and the reason. No call is retried otherwise: the caller
- * knows what is still wanted by then. */
+ * Credentials are read again every minute, after a failed TLS handshake, and after a 401, when the call is
+ * sent once more before the caller hears of it. While they cannot be read, the last good ones stay in use;
+ * without any, calls end with KUBE_UNAUTHORIZED and the reason. Nothing else is retried: the caller knows
+ * what is still wanted by then. */
 #ifndef DS_KUBE_CLIENT_H
 #define DS_KUBE_CLIENT_H
 
 #include "controller/kube/config.h"
 #include "controller/kube/cut.h"
 #include "controller/kube/verdict.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 
 struct kube;
 struct kube_call;
 
-/* A kind as REST sees it, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
- * "AddOnPlacementScore"}. Literals: not copied. */
+/* A kind, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
+ * "AddOnPlacementScore"}. String literals: not copied. */
 struct kube_resource {
     const char *group; /* "" for the core */
     const char *version, *plural, *kind;
@@ -37,17 +39,16 @@ enum kube_method {
 struct kube_request {
     enum kube_method method;
     const struct kube_resource *resource;
-    const char *namespace;      /* NULL: all namespaces, or a resource without */
+    const char *namespace;      /* NULL: all namespaces, or a cluster-scoped resource */
     const char *name;           /* NULL for KUBE_LIST and KUBE_CREATE */
     const char *subresource;    /* "status"; NULL for none */
-    const json_t *body;         /* sent as it is now; may be changed or freed at once */
-    struct str body_text;       /* instead of body: JSON already printed. Must live until `done` */
-    const char *label_selector; /* for KUBE_LIST and KUBE_DELETE's collection: not escaped; NULL for none */
+    const json_t *body;         /* serialized at once */
+    struct str body_text;       /* instead of body: serialized JSON. Must live until `done` */
+    const char *label_selector; /* for KUBE_LIST; not escaped; NULL for none */
     const char *field_selector;
-    const char *query; /* more of it, escaped: "fieldManager=x&limit=500"; NULL for none */
-    bool
-        metadata_only; /* of a write: the answer has the object's metadata and nothing else (PartialObjectMetadata) */
-    const struct kube_cut *cut; /* of a good answer; NULL: none. Must live until `done` */
+    const char *query;          /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
+    bool metadata_only;         /* the answer is a PartialObjectMetadata */
+    const struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
     size_t max_answer;          /* 0: 16 MiB */
     int64_t timeout_ms;         /* 0: 15 s */
     int64_t idle_timeout_ms;    /* 0: none; see http.h */
@@ -60,7 +61,7 @@ struct kube_answer {
     enum kube_verdict verdict;
     long http_status;       /* 0 without an answer */
     char reason[64];        /* the Status object's: "AlreadyExists"; empty without */
-    char why[768];          /* a sentence for a person, one line; empty on KUBE_OK. Holds no credentials */
+    char why[768];          /* the error for people, one line without credentials; empty on KUBE_OK */
     int64_t retry_after_ms; /* from the header or the Status object; -1 without */
     json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
     double seconds;
@@ -70,14 +71,14 @@ struct kube_answer {
 typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
 
 struct kube_options {
-    const char *label;                 /* for logs and sentences: "hub", "cluster"; copied */
+    const char *label;                 /* for logs and errors: "hub", "cluster"; copied */
     struct kube_config_options config; /* copied */
 };
 
-/* Reads the credentials; when that fails the client is made all the same and tries again as it goes on
- * (OCM mounts the hub's kubeconfig late). -ENOMEM. loop and http must outlive it. */
+/* Reads the credentials. If that fails the client exists all the same and tries again later, since OCM
+ * mounts the hub's kubeconfig late. -ENOMEM. loop and http must outlive it. */
 MUST_USE int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o);
-/* Cancels its calls. Watches, queues, leases and the like of it must be freed before. */
+/* Cancels its calls. Its watches, queues, leases and events must be freed before. */
 struct kube *kube_free(struct kube *k);
 DEFINE_CLEANUP(struct kube, kube_free)
 
@@ -90,11 +91,11 @@ struct loop *kube_loop(const struct kube *k);
 /* Reads the credentials now. */
 void kube_reload(struct kube *k);
 
-/* Starts a call. -ENOMEM; -EINVAL for a name that cannot be in a path, or without what the method needs;
- * then `done` is never called. */
+/* Starts a call. On failure `done` is never called: -ENOMEM; -EINVAL for a name that is no path segment,
+ * or a request that lacks what its method needs. */
 MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request *rq,
                         kube_done_fn done, void *arg);
-/* Ends a call; `done` is not called. A write may or may not have been done. Takes NULL, returns NULL. */
+/* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
 
 #endif

@@ -1,6 +1,10 @@
 /* Owns the calls under way. A call keeps a reference to the credentials that it was sent with. */
 #include "controller/kube/client_internal.h"
 
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

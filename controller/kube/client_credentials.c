@@ -1,7 +1,9 @@
 /* The credentials in use. */
 #include "controller/kube/client_internal.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
 enum { REREAD_MS = 60 * 1000 };

@@ -4,6 +4,10 @@
 #define DS_KUBE_CLIENT_INTERNAL_H
 
 #include "controller/kube/client.h"
+#include "controller/kube/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 
 #include <errno.h>
 

@@ -1,5 +1,7 @@
 /* The addresses of objects, as in "API URIs" of the Kubernetes documentation. */
 #include "controller/kube/client_internal.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
 #include <curl/curl.h>
@@ -29,38 +31,38 @@ static const char *const verbs[] = {
     [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
 };
 
-/* The API server refuses these in names too; here they would change what is asked for. */
-static bool is_segment(const char *s)
+/* The API server rejects such names too; here they would change the path. */
+static bool url_is_segment(const char *s)
 {
     return *s && !strpbrk(s, "/%") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0;
 }
 
-static int put_segment(struct buf *b, const char *s)
+static int url_put_segment(struct buf *b, const char *s)
 {
-    if (!is_segment(s))
+    if (!url_is_segment(s))
         return -EINVAL;
     return buf_putc(b, '/') ?: buf_put_url(b, str_of(s));
 }
 
-static int put_path(struct buf *b, const struct kube_request *rq)
+static int url_put_path(struct buf *b, const struct kube_request *rq)
 {
     const struct kube_resource *res = rq->resource;
-    int r = *res->group ? buf_puts(b, "/apis") ?: put_segment(b, res->group) : buf_puts(b, "/api");
+    int r = *res->group ? buf_puts(b, "/apis") ?: url_put_segment(b, res->group) : buf_puts(b, "/api");
 
     if (r == 0)
-        r = put_segment(b, res->version);
+        r = url_put_segment(b, res->version);
     if (r == 0 && rq->namespace)
-        r = buf_puts(b, "/namespaces") ?: put_segment(b, rq->namespace);
+        r = buf_puts(b, "/namespaces") ?: url_put_segment(b, rq->namespace);
     if (r == 0)
-        r = put_segment(b, res->plural);
+        r = url_put_segment(b, res->plural);
     if (r == 0 && rq->name)
-        r = put_segment(b, rq->name);
+        r = url_put_segment(b, rq->name);
     if (r == 0 && rq->subresource)
-        r = put_segment(b, rq->subresource);
+        r = url_put_segment(b, rq->subresource);
     return r;
 }
 
-static int put_parameter(struct buf *b, char *separator, const char *name, const char *value)
+static int url_put_parameter(struct buf *b, char *separator, const char *name, const char *value)
 {
     int r;
 
@@ -71,20 +73,20 @@ static int put_parameter(struct buf *b, char *separator, const char *name, const
     return r;
 }
 
-static int put_query(struct buf *b, const struct kube_request *rq)
+static int url_put_query(struct buf *b, const struct kube_request *rq)
 {
     char separator = '?';
-    int r = put_parameter(b, &separator, "labelSelector=", rq->label_selector);
+    int r = url_put_parameter(b, &separator, "labelSelector=", rq->label_selector);
 
     if (r == 0)
-        r = put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
+        r = url_put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
     if (r == 0 && rq->query && *rq->query)
         r = buf_printf(b, "%c%s", separator, rq->query);
     return r;
 }
 
 /* "patch addonplacementscores/status cluster1/energy" */
-static int put_what(struct buf *b, const struct kube_request *rq)
+static int url_put_what(struct buf *b, const struct kube_request *rq)
 {
     const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
     bool both = rq->namespace && *name;
@@ -95,7 +97,7 @@ static int put_what(struct buf *b, const struct kube_request *rq)
                ?: buf_putc(b, '\0');
 }
 
-static bool is_complete(const struct kube_request *rq)
+static bool url_is_complete(const struct kube_request *rq)
 {
     bool named = rq->name != NULL, many = rq->method == KUBE_LIST || rq->method == KUBE_CREATE;
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH || rq->method == KUBE_UPDATE;
@@ -119,19 +121,19 @@ int kube_route_path(struct kube_route *r, const struct kube_request *rq)
     buf_init(&r->host, URL_MAX_BYTES);
     buf_init(&r->connect_to, URL_MAX_BYTES);
     buf_init(&r->what, URL_MAX_BYTES);
-    if (!is_complete(rq))
+    if (!url_is_complete(rq))
         return -EINVAL;
-    e = put_path(&r->url, rq);
+    e = url_put_path(&r->url, rq);
     if (e == 0)
-        e = put_query(&r->url, rq);
+        e = url_put_query(&r->url, rq);
     if (e == 0)
-        e = put_what(&r->what, rq);
+        e = url_put_what(&r->what, rq);
     return e;
 }
 
-/* The URL bears the name that the certificate must have, and the connection goes to the server's address:
- * curl takes the name to verify and the one of SNI from the URL. */
-static int rename_server(struct kube_route *r, const struct kube_config *c)
+/* curl verifies the URL's host name and sends it as SNI. So the URL names the tls-server-name, and
+ * connect_to leads to the server. */
+static int url_rename_server(struct kube_route *r, const struct kube_config *c)
 {
     CURLU *u = curl_url();
     char *host = NULL, *port = NULL, *url = NULL;
@@ -147,7 +149,9 @@ static int rename_server(struct kube_route *r, const struct kube_config *c)
         size_t n = strlen(url);
         while (n && url[n - 1] == '/')
             n--;
-        e = buf_put(&r->url, url, n) ?: buf_printf(&r->host, "Host: %s:%s", host, port) ?: buf_putc(&r->host, '\0');
+        e = buf_put(&r->url, url, n);
+        if (e == 0)
+            e = buf_printf(&r->host, "Host: %s:%s", host, port) ?: buf_putc(&r->host, '\0');
         if (e == 0)
             e = buf_printf(&r->connect_to, "%s:%s:%s:%s", c->tls_server_name, port, host, port)
                     ?: buf_putc(&r->connect_to, '\0');
@@ -166,7 +170,7 @@ int kube_route_server(struct kube_route *r, const struct kube_config *c, struct 
     buf_truncate(&r->url, 0);
     buf_truncate(&r->host, 0);
     buf_truncate(&r->connect_to, 0);
-    e = c->tls_server_name ? rename_server(r, c) : buf_puts(&r->url, c->server);
+    e = c->tls_server_name ? url_rename_server(r, c) : buf_puts(&r->url, c->server);
     if (e == 0)
         e = buf_put_str(&r->url, path);
     return e ?: buf_putc(&r->url, '\0');

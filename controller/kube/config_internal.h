@@ -4,6 +4,7 @@
 #define DS_KUBE_CONFIG_INTERNAL_H
 
 #include "controller/kube/config.h"
+#include "exporter/base/buf.h"
 
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20 };
 

@@ -3,6 +3,7 @@
 
 #include "controller/kube/json.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

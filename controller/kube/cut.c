@@ -7,16 +7,16 @@
 
 enum { NAME_BYTES = 64 };
 
-/* Where the string begins that is the value of the next member of that name, its quote included; NULL when
- * there is none. A quote inside of a string is escaped, so that the pattern is found in member names only. */
-static const char *find_value(struct str pattern, const char *from, const char *end)
+/* The opening quote of the next such member's value, or NULL. The pattern matches member names only, since
+ * a quote inside a string is escaped. */
+static const char *cut_find_value(struct str pattern, const char *from, const char *end)
 {
     const char *at = memmem(from, (size_t)(end - from), pattern.p, pattern.n);
 
     return at ? at + pattern.n - 1 : NULL;
 }
 
-static int put_word(const struct kube_cut *cut, struct str raw, struct buf *scratch, struct buf *into)
+static int cut_put_hash(const struct kube_cut *cut, struct str raw, struct buf *scratch, struct buf *into)
 {
     char *plain;
     int r;
@@ -36,16 +36,16 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
     size_t mark = into->n;
     int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
 
-    while (r == 0 && text.n && (at = find_value(buf_str(&pattern), from, end))) {
+    while (r == 0 && text.n && (at = cut_find_value(buf_str(&pattern), from, end))) {
         struct str raw;
         struct jr j;
 
         jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
         if (!jr_string(&j, &raw))
-            break; /* the document's reader tells what is wrong */
+            break; /* the JSON parser reports the error */
         r = buf_put(into, from, (size_t)(raw.p - from));
         if (r == 0)
-            r = raw.n > KUBE_CUT_MIN_BYTES ? put_word(cut, raw, &scratch, into) : buf_put_str(into, raw);
+            r = raw.n > KUBE_CUT_MIN_BYTES ? cut_put_hash(cut, raw, &scratch, into) : buf_put_str(into, raw);
         from = raw.p + raw.n;
     }
     if (r == 0 && from < end)

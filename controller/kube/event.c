@@ -1,10 +1,13 @@
-/* Owns a ring of events that wait, the first of which is under way, and how many were sent lately about
- * which object. */
+/* Owns a ring of events, the first of which is being sent, and a token bucket for each object. */
 #include "controller/kube/event.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/json.h"
 #include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/utf8.h"
 
@@ -17,8 +20,8 @@ enum {
     MIN_RETRY_MS = 1000,
     MAX_RETRY_MS = 30 * 1000,
     OBJECTS = 128,
-    BURST = 25, /* so many about one object at once, */
-    EACH_MS = 10 * 1000 /* and then one in this time */,
+    BURST = 25,          /* events about one object at once ... */
+    EACH_MS = 10 * 1000, /* ... and then one per this time */
     NOTE_BYTES = 1024,
     WORD_BYTES = 128,
 };
@@ -33,13 +36,13 @@ struct kube_events {
     struct timer timer; /* always set */
     struct {
         uint64_t object;
-        mono_ms full_at; /* when it may have a whole burst again */
+        mono_ms full_at; /* when its bucket is full again */
     } limits[OBJECTS];
     uint64_t dropped;
     char why[768];
 };
 
-static void on_timer(struct timer *t);
+static void event_on_timer(struct timer *t);
 
 int kube_events_new(struct kube_events **ret, struct kube *k, const char *controller, const char *instance)
 {
@@ -49,7 +52,7 @@ int kube_events_new(struct kube_events **ret, struct kube *k, const char *contro
     if (!e)
         return -ENOMEM;
     e->kube = k;
-    e->timer.fn = on_timer;
+    e->timer.fn = event_on_timer;
     e->controller = str_dup(str_of(controller));
     e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
     if (!e->controller || !e->instance ||
@@ -80,13 +83,13 @@ uint64_t kube_events_dropped(const struct kube_events *e, const char **ret_why)
     return e->dropped;
 }
 
-static void drop(struct kube_events *e, const char *why)
+static void event_drop(struct kube_events *e, const char *why)
 {
     e->dropped++;
     (void)snprintf(e->why, sizeof(e->why), "%s", why);
 }
 
-static void leave_first(struct kube_events *e)
+static void event_remove_first(struct kube_events *e)
 {
     json_decref(e->waiting[e->first]);
     e->first = (e->first + 1) % MAX_WAITING;
@@ -94,52 +97,52 @@ static void leave_first(struct kube_events *e)
     e->tries = 0;
 }
 
-static void next_in(struct kube_events *e, int64_t ms)
+static void event_next_in(struct kube_events *e, int64_t ms)
 {
     kube_timer_move(kube_loop(e->kube), &e->timer, ms);
 }
 
-static void on_sent(void *arg, struct kube_answer *a)
+static void event_on_sent(void *arg, struct kube_answer *a)
 {
     struct kube_events *e = arg;
-    bool passes = a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED;
+    bool transient = a->verdict == KUBE_RETRY || a->verdict == KUBE_UNAUTHORIZED;
 
     e->call = NULL;
-    if (passes && ++e->tries < MAX_TRIES) {
-        next_in(e, kube_backoff_ms(e->tries, MIN_RETRY_MS, MAX_RETRY_MS, a->retry_after_ms));
+    if (transient && ++e->tries < MAX_TRIES) {
+        event_next_in(e, kube_backoff_ms(e->tries, MIN_RETRY_MS, MAX_RETRY_MS, a->retry_after_ms));
         return;
     }
-    /* One that exists is ours: its answer was lost. */
+    /* KUBE_EXISTS: an earlier answer was lost. */
     if (a->verdict != KUBE_OK && a->verdict != KUBE_EXISTS)
-        drop(e, a->why);
-    leave_first(e);
-    next_in(e, 0);
+        event_drop(e, a->why);
+    event_remove_first(e);
+    event_next_in(e, 0);
 }
 
-static void send_first(struct kube_events *e)
+static void event_send_first(struct kube_events *e)
 {
     const json_t *event = e->waiting[e->first];
     const struct kube_request rq = {
         .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
-    int r = kube_start(&e->call, e->kube, &rq, on_sent, e);
+    int r = kube_start(&e->call, e->kube, &rq, event_on_sent, e);
 
     if (r < 0) {
-        drop(e, strerror(-r));
-        leave_first(e);
-        next_in(e, 0);
+        event_drop(e, strerror(-r));
+        event_remove_first(e);
+        event_next_in(e, 0);
     }
 }
 
-static void on_timer(struct timer *t)
+static void event_on_timer(struct timer *t)
 {
     struct kube_events *e = CONTAINER_OF(t, struct kube_events, timer);
 
-    next_in(e, KUBE_FAR_MS);
+    event_next_in(e, KUBE_FAR_MS);
     if (e->n && !e->call)
-        send_first(e);
+        event_send_first(e);
 }
 
-static uint64_t hash_of(const struct kube_event *ev)
+static uint64_t event_object_hash(const struct kube_event *ev)
 {
     const char *const parts[] = {ev->kind, kube_namespace(ev->about), kube_name(ev->about),
                                  kube_uid(ev->about)};
@@ -150,9 +153,9 @@ static uint64_t hash_of(const struct kube_event *ev)
     return h;
 }
 
-/* A bucket of tokens for each object. Where there are too many objects, the fullest is given up: it has
- * most to give anyway. */
-static bool take_token(struct kube_events *e, uint64_t object)
+/* A token bucket per object. If there are too many objects, the fullest bucket is reused: it has the least
+ * to forget. */
+static bool event_take_token(struct kube_events *e, uint64_t object)
 {
     mono_ms now = loop_now(kube_loop(e->kube)), full_at = now;
     size_t at = 0;
@@ -170,7 +173,7 @@ static bool take_token(struct kube_events *e, uint64_t object)
     return true;
 }
 
-static json_t *cut(const char *s, size_t max)
+static json_t *event_cut(const char *s, size_t max)
 {
     struct str text = str_of(s);
 
@@ -179,36 +182,37 @@ static json_t *cut(const char *s, size_t max)
     return json_stringn(text.p, text.n);
 }
 
-/* An object without a namespace has its events in "default". */
-static const char *namespace_of(const struct kube_event *ev)
+/* Events of cluster-scoped objects are in "default". */
+static const char *event_namespace(const struct kube_event *ev)
 {
     return *kube_namespace(ev->about) ? kube_namespace(ev->about) : "default";
 }
 
-static json_t *metadata(const struct kube_event *ev)
+static json_t *event_metadata(const struct kube_event *ev)
 {
     return json_pack("{s:o, s:s}", "name",
                      json_sprintf("%.200s.%016llx", kube_name(ev->about), (unsigned long long)rand_u64()),
-                     "namespace", namespace_of(ev));
+                     "namespace", event_namespace(ev));
 }
 
-static json_t *regarding(const struct kube_event *ev)
+static json_t *event_regarding(const struct kube_event *ev)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s}", "apiVersion", ev->api_version, "kind", ev->kind,
-                     "namespace", namespace_of(ev), "name", kube_name(ev->about), "uid", kube_uid(ev->about));
+                     "namespace", event_namespace(ev), "name", kube_name(ev->about), "uid",
+                     kube_uid(ev->about));
 }
 
-static json_t *build(const struct kube_events *e, const struct kube_event *ev)
+static json_t *event_build(const struct kube_events *e, const struct kube_event *ev)
 {
     char now[KUBE_TIME_BYTES];
 
     kube_micro_time_format(loop_wall(kube_loop(e->kube)), now);
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:s, s:s}", "apiVersion",
-                     "events.k8s.io/v1", "kind", "Event", "metadata", metadata(ev), "regarding",
-                     regarding(ev), "eventTime", now, "type", ev->warning ? "Warning" : "Normal", "reason",
-                     cut(ev->reason, WORD_BYTES), "action", cut(ev->action, WORD_BYTES), "note",
-                     cut(ev->note, NOTE_BYTES), "reportingController", e->controller, "reportingInstance",
-                     e->instance);
+                     "events.k8s.io/v1", "kind", "Event", "metadata", event_metadata(ev), "regarding",
+                     event_regarding(ev), "eventTime", now, "type", ev->warning ? "Warning" : "Normal",
+                     "reason", event_cut(ev->reason, WORD_BYTES), "action", event_cut(ev->action, WORD_BYTES),
+                     "note", event_cut(ev->note, NOTE_BYTES), "reportingController", e->controller,
+                     "reportingInstance", e->instance);
 }
 
 void kube_events_add(struct kube_events *e, const struct kube_event *ev)
@@ -216,19 +220,19 @@ void kube_events_add(struct kube_events *e, const struct kube_event *ev)
     json_t *event;
 
     if (e->n == MAX_WAITING) {
-        drop(e, "too many events wait");
+        event_drop(e, "too many events waiting");
         return;
     }
-    if (!take_token(e, hash_of(ev))) {
-        drop(e, "too many events about one object");
+    if (!event_take_token(e, event_object_hash(ev))) {
+        event_drop(e, "too many events about one object");
         return;
     }
-    event = build(e, ev);
+    event = event_build(e, ev);
     if (!event) {
-        drop(e, "out of memory");
+        event_drop(e, "out of memory");
         return;
     }
     e->waiting[(e->first + e->n++) % MAX_WAITING] = event;
     if (e->n == 1)
-        next_in(e, 0);
+        event_next_in(e, 0);
 }

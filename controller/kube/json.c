@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static json_t *walk(const json_t *o, va_list names)
+static json_t *json_walk(const json_t *o, va_list names)
 {
     /* jansson's getters of a member do not take const, nor do they change anything. */
     json_t *at = (json_t *)(uintptr_t)o;
@@ -18,12 +18,12 @@ static json_t *walk(const json_t *o, va_list names)
 }
 
 /* The value at the path of the function's last arguments. */
-#define WALK(var, o, last)       \
-    do {                         \
-        va_list names_;          \
-        va_start(names_, last);  \
-        (var) = walk(o, names_); \
-        va_end(names_);          \
+#define WALK(var, o, last)            \
+    do {                              \
+        va_list names_;               \
+        va_start(names_, last);       \
+        (var) = json_walk(o, names_); \
+        va_end(names_);               \
     } while (0)
 
 json_t *kube_get(const json_t *o, ...)
@@ -34,7 +34,7 @@ json_t *kube_get(const json_t *o, ...)
     return v;
 }
 
-static const char *as_str(const json_t *v)
+static const char *json_as_str(const json_t *v)
 {
     const char *s = json_string_value(v);
 
@@ -46,7 +46,7 @@ const char *kube_str(const json_t *o, ...)
     json_t *v;
 
     WALK(v, o, o);
-    return as_str(v);
+    return json_as_str(v);
 }
 
 struct str kube_text(const json_t *o, ...)
@@ -143,7 +143,7 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
     }
     if (json_error_code(&e) == json_error_out_of_memory)
         return -ENOMEM;
-    /* jansson's text quotes the document, which may hold secrets. */
+    /* jansson's message quotes the document, which may contain secrets. */
     if (why)
         (void)snprintf(why, 256, "not JSON at line %d, column %d", e.line, e.column);
     return -EINVAL;
@@ -162,11 +162,11 @@ struct printing {
     int r;
 };
 
-static int put(const char *p, size_t n, void *arg)
+static int json_put(const char *p, size_t n, void *arg)
 {
     struct printing *to = arg;
 
-    /* jansson goes on after a member's name that found no room: the first failure counts. */
+    /* jansson goes on after a failure: the first one counts. */
     if (to->r == 0)
         to->r = buf_put(to->into, p, n);
     return to->r;
@@ -177,7 +177,7 @@ int kube_json_print(const json_t *o, struct buf *into)
     struct printing to = {.into = into};
     size_t mark = into->n;
 
-    if (json_dump_callback(o, put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && to.r == 0)
+    if (json_dump_callback(o, json_put, &to, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && to.r == 0)
         return 0;
     buf_truncate(into, mark);
     return to.r < 0 ? to.r : -ENOMEM;
@@ -195,18 +195,18 @@ static int base64_digit(unsigned char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-static bool is_line_end(char c)
+static bool base64_is_line_end(char c)
 {
     return c == '\n' || c == '\r';
 }
 
-/* After the digits: the padding that their number asks for, and line ends. */
+/* Whether the text after the digits is their padding and line ends. */
 static bool base64_tail_fits(struct str tail, size_t digits)
 {
     size_t padding = 0;
 
     for (size_t i = 0; i < tail.n; i++) {
-        if (!is_line_end(tail.p[i]) && tail.p[i] != '=')
+        if (!base64_is_line_end(tail.p[i]) && tail.p[i] != '=')
             return false;
         padding += tail.p[i] == '=';
     }
@@ -220,7 +220,7 @@ int kube_base64_decode(struct str text, struct buf *into)
     char *to;
     int r = buf_room(into, text.n / 4 * 3 + 3, &to);
 
-    /* Line ends, or a ceiling just as large as what comes out. */
+    /* The text may have line ends, or the ceiling may be exact. */
     if (r == -EFBIG)
         r = buf_room(into, into->max - into->n, &to);
     if (r < 0)
@@ -228,7 +228,7 @@ int kube_base64_decode(struct str text, struct buf *into)
     for (; i < text.n; i++) {
         int digit = base64_digit((unsigned char)text.p[i]);
 
-        if (is_line_end(text.p[i]))
+        if (base64_is_line_end(text.p[i]))
             continue;
         if (digit < 0)
             break;

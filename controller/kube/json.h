@@ -1,8 +1,9 @@
 /* Reading Kubernetes documents: jansson values by path. Absent members, nulls and values of another type all
- * read as "not there", so that a document from a server of another version never surprises a caller.
+ * read as absent, so that a document from a server of another version never surprises a caller.
  *
- * const char *name = kube_str(o, "metadata", "name", NULL); if (kube_int(o, &n, "status",
- * "observedGeneration", NULL)) ... */
+ *     const char *name = kube_str(o, "metadata", "name", NULL);
+ *     if (kube_int(o, &n, "status", "observedGeneration", NULL)) ...
+ */
 #ifndef DS_KUBE_JSON_H
 #define DS_KUBE_JSON_H
 
@@ -16,9 +17,9 @@
 json_t *kube_get(const json_t *o, ...) KUBE_PATH;
 /* A string without a NUL inside; NULL when there is none. */
 const char *kube_str(const json_t *o, ...) KUBE_PATH;
-/* A string of any bytes; an empty slice with p = NULL when there is none. */
+/* A string of any bytes; absent: an empty slice with p = NULL. */
 struct str kube_text(const json_t *o, ...) KUBE_PATH;
-/* True with *ret set when there is an integer (12.0 counts). */
+/* True, and sets *ret, for an integer; 12.0 is one. */
 bool kube_int(const json_t *o, int64_t *ret, ...) KUBE_PATH;
 bool kube_bool(const json_t *o, bool *ret, ...) KUBE_PATH;
 /* An array; NULL when there is none. For json_array_foreach(). */
@@ -35,15 +36,15 @@ const char *kube_version(const json_t *o); /* metadata.resourceVersion */
 const char *kube_label(const json_t *o, const char *key);
 const char *kube_annotation(const json_t *o, const char *key);
 
-/* Parses one document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL); -ENOMEM, for
- * which jansson sometimes takes the other. */
+/* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL); -ENOMEM, which
+ * jansson sometimes reports as -EINVAL. */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
 struct kube_cut;
-/* The same with long strings cut; cut may be NULL. */
+/* Like kube_json_parse(), after kube_cut(); cut may be NULL. */
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -ENOMEM, -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
-/* Appends what base64 (RFC 4648, line ends allowed) stands for: a Secret's data, a kubeconfig's *-data.
+/* Decodes and appends base64 (RFC 4648, line ends allowed): a Secret's data, a kubeconfig's *-data.
  * -EINVAL, -ENOMEM, -EFBIG. */
 MUST_USE int kube_base64_decode(struct str text, struct buf *into);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */

@@ -3,7 +3,11 @@
 #include "controller/kube/lease.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/json.h"
 #include "controller/kube/time.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
@@ -17,21 +21,21 @@ struct kube_lease {
     struct kube_lease_options o;
     char *namespace, *name, *identity;
     struct kube_call *call;
-    struct timer timer, end; /* always set; `end` tells when leading ends unless renewed */
-    json_t *seen;            /* the Lease as last seen; NULL: none, or not known */
+    struct timer timer, end; /* always set; `end`: when leading ends unless renewed */
+    json_t *seen;            /* the Lease as last seen; NULL: none or unknown */
     mono_ms changed_at;      /* when that version was first seen */
-    mono_ms sent_at;         /* of the write under way */
+    mono_ms sent_at;         /* of the call under way */
     mono_ms leading_until;
-    bool leading; /* what on_change was told */
+    bool leading; /* as last passed to on_change */
     bool releasing;
     void (*released)(void *arg);
     char trouble[768];
     bool busy, dead;
 };
 
-static void step(struct kube_lease *l);
+static void lease_step(struct kube_lease *l);
 
-static void destroy(struct kube_lease *l)
+static void lease_destroy(struct kube_lease *l)
 {
     json_decref(l->seen);
     free(l->namespace);
@@ -49,25 +53,25 @@ struct kube_lease *kube_lease_free(struct kube_lease *l)
     loop_timer_clear(kube_loop(l->kube), &l->end);
     l->dead = true;
     if (!l->busy)
-        destroy(l);
+        lease_destroy(l);
     return NULL;
 }
 
-static void leave(struct kube_lease *l)
+static void lease_leave(struct kube_lease *l)
 {
     l->busy = false;
     if (l->dead)
-        destroy(l);
+        lease_destroy(l);
 }
 
-static mono_ms now_of(const struct kube_lease *l)
+static mono_ms lease_now(const struct kube_lease *l)
 {
     return loop_now(kube_loop(l->kube));
 }
 
 bool kube_lease_leading(const struct kube_lease *l)
 {
-    return l->leading && mono_before(now_of(l), l->leading_until);
+    return l->leading && mono_before(lease_now(l), l->leading_until);
 }
 
 const char *kube_lease_holder(const struct kube_lease *l)
@@ -80,7 +84,7 @@ const char *kube_lease_trouble(const struct kube_lease *l)
     return l->trouble[0] ? l->trouble : NULL;
 }
 
-static void set_leading(struct kube_lease *l, bool leading)
+static void lease_set_leading(struct kube_lease *l, bool leading)
 {
     if (l->dead || l->leading == leading)
         return;
@@ -89,24 +93,24 @@ static void set_leading(struct kube_lease *l, bool leading)
         l->o.on_change(l->o.arg, leading);
 }
 
-static void next_in(struct kube_lease *l, int64_t ms)
+static void lease_next_in(struct kube_lease *l, int64_t ms)
 {
     if (!l->dead)
         kube_timer_move(kube_loop(l->kube), &l->timer, ms);
 }
 
-static void next_try(struct kube_lease *l)
+static void lease_next_try(struct kube_lease *l)
 {
-    next_in(l, l->o.retry_ms + (int64_t)rand_below((uint64_t)l->o.retry_ms / 5 + 1));
+    lease_next_in(l, l->o.retry_ms + (int64_t)rand_below((uint64_t)l->o.retry_ms / 5 + 1));
 }
 
-static bool is_ours(const struct kube_lease *l)
+static bool lease_is_ours(const struct kube_lease *l)
 {
     return strcmp(kube_lease_holder(l), l->identity) == 0;
 }
 
-/* Nobody's, or its holder has not renewed it for as long as it promised, all by our own clock. */
-static bool is_free(const struct kube_lease *l)
+/* Without a holder, or unchanged for the holder's duration by our own clock. */
+static bool lease_is_free(const struct kube_lease *l)
 {
     int64_t seconds = 0, ms = l->o.duration_ms;
 
@@ -115,29 +119,29 @@ static bool is_free(const struct kube_lease *l)
     if (kube_int(l->seen, &seconds, "spec", "leaseDurationSeconds", NULL) && seconds > 0 &&
         seconds < 24 * 3600 && seconds * 1000 > ms)
         ms = seconds * 1000;
-    return mono_diff(l->changed_at, now_of(l)) >= ms;
+    return mono_diff(l->changed_at, lease_now(l)) >= ms;
 }
 
-static void see(struct kube_lease *l, json_t *lease)
+static void lease_see(struct kube_lease *l, json_t *lease)
 {
     if (!l->seen || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
-        l->changed_at = now_of(l);
+        l->changed_at = lease_now(l);
     json_decref(l->seen);
     l->seen = json_incref(lease);
 }
 
-static void finish_release(struct kube_lease *l)
+static void lease_finish_release(struct kube_lease *l)
 {
     void (*released)(void *arg) = l->released;
 
     l->released = NULL;
-    next_in(l, KUBE_FAR_MS);
+    lease_next_in(l, KUBE_FAR_MS);
     if (released && !l->dead)
         released(l->o.arg);
 }
 
-/* The spec that says that we hold it, or no one does. NULL when memory is out. */
-static json_t *new_spec(const struct kube_lease *l)
+/* The spec with us as the holder, or with none for a release. NULL when out of memory. */
+static json_t *lease_new_spec(const struct kube_lease *l)
 {
     const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
     char now[KUBE_TIME_BYTES];
@@ -145,7 +149,7 @@ static json_t *new_spec(const struct kube_lease *l)
 
     kube_micro_time_format(loop_wall(kube_loop(l->kube)), now);
     (void)kube_int(l->seen, &transitions, "spec", "leaseTransitions", NULL);
-    if (!is_ours(l)) {
+    if (!lease_is_ours(l)) {
         transitions += l->seen != NULL;
         acquired = now;
     }
@@ -154,34 +158,34 @@ static json_t *new_spec(const struct kube_lease *l)
                      "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
 }
 
-/* What others wrote beside the spec stays. */
-static json_t *new_lease(const struct kube_lease *l)
+/* Keeps what others wrote besides the spec. */
+static json_t *lease_new_object(const struct kube_lease *l)
 {
     json_t *lease = l->seen
                         ? json_copy(l->seen)
                         : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1",
                                     "kind", "Lease", "metadata", "name", l->name, "namespace", l->namespace);
 
-    if (lease && json_object_set_new(lease, "spec", new_spec(l)) < 0) {
+    if (lease && json_object_set_new(lease, "spec", lease_new_spec(l)) < 0) {
         json_decref(lease);
         return NULL;
     }
     return lease;
 }
 
-static void failed(struct kube_lease *l, const char *why)
+static void lease_failed(struct kube_lease *l, const char *why)
 {
     text_line(l->trouble, sizeof(l->trouble), str_of(why));
     if (l->releasing)
-        finish_release(l);
+        lease_finish_release(l);
     else
-        next_try(l);
+        lease_next_try(l);
 }
 
-static void on_written(void *arg, struct kube_answer *a);
-static void on_read(void *arg, struct kube_answer *a);
+static void lease_on_written(void *arg, struct kube_answer *a);
+static void lease_on_read(void *arg, struct kube_answer *a);
 
-static void call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
+static void lease_call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
 {
     const struct kube_request rq = {
         .method = method,
@@ -193,38 +197,38 @@ static void call(struct kube_lease *l, enum kube_method method, const json_t *bo
     };
     int r = kube_start(&l->call, l->kube, &rq, done, l);
 
-    l->sent_at = now_of(l);
+    l->sent_at = lease_now(l);
     if (r < 0)
-        failed(l, r == -ENOMEM ? "out of memory" : "the lease's namespace or name cannot be asked for");
+        lease_failed(l, r == -ENOMEM ? "out of memory" : "invalid namespace or name of the Lease");
 }
 
-static void write_lease(struct kube_lease *l)
+static void lease_write(struct kube_lease *l)
 {
-    json_auto_t *lease = new_lease(l);
+    json_auto_t *lease = lease_new_object(l);
 
     if (lease)
-        call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, on_written);
+        lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
     else
-        failed(l, "out of memory");
+        lease_failed(l, "out of memory");
 }
 
-static void forget(struct kube_lease *l)
+static void lease_forget(struct kube_lease *l)
 {
     json_decref(l->seen);
     l->seen = NULL;
 }
 
-/* We hold it from now on; that we may act on it counts from before the request was sent. */
-static void held(struct kube_lease *l)
+/* The Lease is ours. The time to lead counts from when the request was sent. */
+static void lease_lead(struct kube_lease *l)
 {
     l->leading_until = mono_add(l->sent_at, l->o.renew_deadline_ms);
-    kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(now_of(l), l->leading_until));
-    next_try(l);
-    if (mono_before(now_of(l), l->leading_until))
-        set_leading(l, true);
+    kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
+    lease_next_try(l);
+    if (mono_before(lease_now(l), l->leading_until))
+        lease_set_leading(l, true);
 }
 
-static void on_written(void *arg, struct kube_answer *a)
+static void lease_on_written(void *arg, struct kube_answer *a)
 {
     struct kube_lease *l = arg;
 
@@ -232,85 +236,85 @@ static void on_written(void *arg, struct kube_answer *a)
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
         l->trouble[0] = '\0';
-        see(l, a->object);
+        lease_see(l, a->object);
         if (l->releasing)
-            finish_release(l);
+            lease_finish_release(l);
         else
-            held(l);
+            lease_lead(l);
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
-        /* Someone else was faster: what we know is old. The time of the change is not known, so it counts
-         * from the next look. */
-        forget(l);
-        failed(l, a->why);
+        /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
+         * next read. */
+        lease_forget(l);
+        lease_failed(l, a->why);
     } else {
-        failed(l, a->why);
+        lease_failed(l, a->why);
     }
-    leave(l);
+    lease_leave(l);
 }
 
-static void lease_came(struct kube_lease *l, json_t *lease)
+static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
-    see(l, lease);
+    lease_see(l, lease);
     l->trouble[0] = '\0';
-    if (l->releasing && !is_ours(l)) {
-        finish_release(l);
+    if (l->releasing && !lease_is_ours(l)) {
+        lease_finish_release(l);
         return;
     }
-    if (is_ours(l) || is_free(l)) {
-        write_lease(l);
+    if (lease_is_ours(l) || lease_is_free(l)) {
+        lease_write(l);
         return;
     }
-    next_try(l);
-    set_leading(l, false);
+    lease_next_try(l);
+    lease_set_leading(l, false);
 }
 
-static void on_read(void *arg, struct kube_answer *a)
+static void lease_on_read(void *arg, struct kube_answer *a)
 {
     struct kube_lease *l = arg;
 
     l->busy = true;
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
-        lease_came(l, a->object);
+        lease_take_answer(l, a->object);
     } else if (a->verdict == KUBE_NOT_FOUND && !l->releasing) {
-        forget(l);
-        write_lease(l);
+        lease_forget(l);
+        lease_write(l);
     } else {
-        failed(l, a->why);
+        lease_failed(l, a->why);
     }
-    leave(l);
+    lease_leave(l);
 }
 
-/* The holder renews without looking; a conflict tells that it must look. */
-static void step(struct kube_lease *l)
+/* The holder renews without reading; after a conflict it reads. */
+static void lease_step(struct kube_lease *l)
 {
     if (l->call)
         return;
-    if (l->leading && l->seen && is_ours(l) && !l->releasing)
-        write_lease(l);
+    if (l->leading && l->seen && lease_is_ours(l) && !l->releasing)
+        lease_write(l);
     else
-        call(l, KUBE_GET, NULL, on_read);
+        lease_call(l, KUBE_GET, NULL, lease_on_read);
 }
 
-static void on_timer(struct timer *t)
+static void lease_on_timer(struct timer *t)
 {
     struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, timer);
 
-    next_in(l, KUBE_FAR_MS);
+    lease_next_in(l, KUBE_FAR_MS);
     l->busy = true;
-    step(l);
-    leave(l);
+    lease_step(l);
+    lease_leave(l);
 }
 
-static void on_end(struct timer *t)
+static void lease_on_end(struct timer *t)
 {
     struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, end);
 
     kube_timer_move(kube_loop(l->kube), t, KUBE_FAR_MS);
     l->busy = true;
-    if (!mono_before(now_of(l), l->leading_until))
-        set_leading(l, false);
-    leave(l);
+    if (!mono_before(lease_now(l), l->leading_until))
+        lease_set_leading(l, false);
+    lease_leave(l);
 }
 
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg))
@@ -318,11 +322,11 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg))
     l->releasing = true;
     l->released = done;
     l->call = kube_cancel(l->call);
-    next_in(l, 0);
-    set_leading(l, false);
+    lease_next_in(l, 0);
+    lease_set_leading(l, false);
 }
 
-static int set_times(struct kube_lease *l, const struct kube_lease_options *o)
+static int lease_set_times(struct kube_lease *l, const struct kube_lease_options *o)
 {
     l->o.duration_ms = o->duration_ms ? o->duration_ms : DEFAULT_DURATION_MS;
     l->o.renew_deadline_ms = o->renew_deadline_ms ? o->renew_deadline_ms : l->o.duration_ms * 2 / 3;
@@ -343,11 +347,13 @@ int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_le
         return -ENOMEM;
     l->kube = k;
     l->o = *o;
-    l->timer.fn = on_timer;
-    l->end.fn = on_end;
-    r = set_times(l, o);
+    l->timer.fn = lease_on_timer;
+    l->end.fn = lease_on_end;
+    r = lease_set_times(l, o);
     if (r == 0)
-        r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name) ?: kube_copy(&l->identity, o->identity);
+        r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name);
+    if (r == 0)
+        r = kube_copy(&l->identity, o->identity);
     if (r == 0)
         r = loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
     if (r == 0)

@@ -1,9 +1,9 @@
-/* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules: whoever finds the lease free, or
- * unchanged for its whole duration, takes it; the holder renews it and stops by itself when it could not for
- * renew_deadline_ms, which is sooner than others may take it.
+/* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules. A candidate takes the Lease if
+ * it is free, or has not changed for its whole duration. The holder renews it, and stops leading by itself if
+ * it cannot do so for renew_deadline_ms, which is before others may take over.
  *
- * Expiry is judged by the local monotonic time at which a change was seen, never by the times written in
- * the lease: clocks of two machines need not agree. */
+ * Expiry is judged by the local monotonic time at which a change was seen, never by the times in the
+ * Lease: clocks need not agree. */
 #ifndef DS_KUBE_LEASE_H
 #define DS_KUBE_LEASE_H
 
@@ -15,26 +15,26 @@ struct kube_lease_options {
     const char *namespace, *name;               /* copied, as is identity */
     const char *identity;                       /* unique per process: pod name and a random part */
     int64_t duration_ms;                        /* 0: 15 s; whole seconds */
-    int64_t renew_deadline_ms;                  /* 0: two thirds of it */
+    int64_t renew_deadline_ms;                  /* 0: two thirds of duration_ms */
     int64_t retry_ms;                           /* 0: 2 s */
     void (*on_change)(void *arg, bool leading); /* may free the lease */
     void *arg;
 };
 
-/* Starts in the loop's next turn. -ENOMEM, -EINVAL for times that do not fit. */
+/* Starts in the loop's next turn. -ENOMEM, -EINVAL for inconsistent durations. */
 MUST_USE int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_lease_options *o);
-/* The lease is not given back: see kube_lease_release(). */
+/* Does not release the Lease; see kube_lease_release(). */
 struct kube_lease *kube_lease_free(struct kube_lease *l);
 DEFINE_CLEANUP(struct kube_lease, kube_lease_free)
 
-/* Whether this process may act as the leader at this very moment, by the loop's time. */
+/* Whether this process is the leader now, by the loop's time. */
 bool kube_lease_leading(const struct kube_lease *l);
-/* Who holds it, as last seen; "" when no one, or not known. */
+/* The holder as last seen; "" if none or unknown. */
 const char *kube_lease_holder(const struct kube_lease *l);
-/* Why it could not be read or written the last time; NULL when it could. */
+/* Why the last read or write failed; NULL if it did not. */
 const char *kube_lease_trouble(const struct kube_lease *l);
-/* Stops leading at once (on_change is called) and gives the lease back, so that another need not wait for
- * it to expire; `done`, which may be NULL, is called when that has ended, well or not. The lease is not
+/* Stops leading at once (calls on_change) and releases the Lease, so that others need not wait for its
+ * expiry. `done` (may be NULL) is called when the release has ended, successfully or not. The Lease is not
  * taken again. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg));
 

@@ -5,7 +5,7 @@
 void lines_init(struct lines *l, size_t max)
 {
     *l = (struct lines){.max = max};
-    /* One more for a "\r" that may turn out to belong to the end. */
+    /* One more for a "\r" that may belong to the line's end. */
     buf_init(&l->partial, max + 1);
 }
 
@@ -14,7 +14,7 @@ void lines_done(struct lines *l)
     buf_done(&l->partial);
 }
 
-static int give(struct lines *l, struct str line, int (*on_line)(void *arg, struct str line), void *arg)
+static int lines_emit(struct lines *l, struct str line, int (*on_line)(void *arg, struct str line), void *arg)
 {
     if (line.n && line.p[line.n - 1] == '\r')
         line.n--;
@@ -23,13 +23,13 @@ static int give(struct lines *l, struct str line, int (*on_line)(void *arg, stru
     return line.n ? on_line(arg, line) : 0;
 }
 
-/* The bytes are moved out first, since on_line may free l. */
-static int give_partial(struct lines *l, int (*on_line)(void *arg, struct str line), void *arg)
+/* Moves the bytes out first, since on_line may free l. */
+static int lines_emit_partial(struct lines *l, int (*on_line)(void *arg, struct str line), void *arg)
 {
     BUF_AUTO(whole, 0);
 
     whole = buf_take(&l->partial);
-    return give(l, buf_str(&whole), on_line, arg);
+    return lines_emit(l, buf_str(&whole), on_line, arg);
 }
 
 int lines_feed(struct lines *l, struct str piece, int (*on_line)(void *arg, struct str line), void *arg)
@@ -42,7 +42,7 @@ int lines_feed(struct lines *l, struct str piece, int (*on_line)(void *arg, stru
         if (l->partial.n || !end)
             r = buf_put_str(&l->partial, part);
         if (r == 0 && end)
-            r = l->partial.n ? give_partial(l, on_line, arg) : give(l, part, on_line, arg);
+            r = l->partial.n ? lines_emit_partial(l, on_line, arg) : lines_emit(l, part, on_line, arg);
         if (r != 0)
             return r;
         if (!end)

@@ -3,6 +3,8 @@
 #include "controller/kube/queue.h"
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 
 #include <errno.h>

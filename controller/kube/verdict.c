@@ -20,8 +20,8 @@ WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
 
 enum { ANY = 0 };
 
-/* The first row that fits decides. A row's reason and message are NULL where they do not matter; the
- * message need only hold the words. */
+/* The first matching row decides. A NULL reason or message matches any; a message matches by containing
+ * the words. */
 static const struct rule {
     int from, to; /* HTTP status */
     const char *reason, *message;
@@ -35,7 +35,7 @@ static const struct rule {
     {410, 410, NULL, NULL, KUBE_GONE},
     {ANY, INT_MAX, "Expired", NULL, KUBE_GONE},
     {413, 413, NULL, NULL, KUBE_TOO_LARGE},
-    /* A watch from a version of another life of the store, e.g. before it was restored from a backup. */
+    /* A watch from a version that the store, restored from a backup, has not reached yet. */
     {500, 599, NULL, "Too large resource version", KUBE_GONE},
     {500, 599, NULL, "request is too large", KUBE_TOO_LARGE},
     {500, 599, NULL, "message larger than max", KUBE_TOO_LARGE},
@@ -44,9 +44,9 @@ static const struct rule {
     {400, 499, NULL, NULL, KUBE_INVALID},
 };
 
-/* Not in the table: 404, which the details of the Status tell apart, and all that may pass by itself. */
-static enum kube_verdict judge(long http_status, const char *reason, const char *message,
-                               const json_t *status)
+/* Besides the table: the Status' details tell two kinds of 404 apart, and any other error is transient. */
+static enum kube_verdict verdict_judge(long http_status, const char *reason, const char *message,
+                                       const json_t *status)
 {
     if (http_status == 404)
         return kube_str(status, "details", "name", NULL) ? KUBE_NOT_FOUND : KUBE_NO_KIND;
@@ -60,7 +60,7 @@ static enum kube_verdict judge(long http_status, const char *reason, const char 
     return KUBE_RETRY;
 }
 
-static void read_status(const json_t *status, long http_status, struct kube_status *ret)
+static void verdict_read_status(const json_t *status, long http_status, struct kube_status *ret)
 {
     struct str message = kube_text(status, "message", NULL);
     int64_t seconds;
@@ -70,7 +70,7 @@ static void read_status(const json_t *status, long http_status, struct kube_stat
     if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
         seconds <= 24 * 3600)
         ret->retry_after_ms = seconds * 1000;
-    ret->verdict = judge(http_status, ret->reason, cstr(kube_str(status, "message", NULL)), status);
+    ret->verdict = verdict_judge(http_status, ret->reason, cstr(kube_str(status, "message", NULL)), status);
     if (!ret->message[0])
         text_http_status(ret->message, sizeof(ret->message), http_status, str_of(ret->reason));
 }
@@ -84,13 +84,13 @@ void kube_status_of_answer(long http_status, struct str body, struct kube_status
         return;
     body = str_trim(body);
     if (body.n && *body.p == '{' && kube_json_parse(&status, body, NULL) == 0 && json_is_object(status)) {
-        read_status(status, http_status, ret);
+        verdict_read_status(status, http_status, ret);
         return;
     }
     /* 429 and unknown paths come as plain text, a proxy's errors as HTML. */
     text_http_status(ret->message, sizeof(ret->message), http_status,
                      (struct str){body.p, size_min(body.n, 256)});
-    ret->verdict = judge(http_status, "", ret->message, NULL);
+    ret->verdict = verdict_judge(http_status, "", ret->message, NULL);
 }
 
 void kube_status_of_event(const json_t *status, struct kube_status *ret)
@@ -99,8 +99,8 @@ void kube_status_of_event(const json_t *status, struct kube_status *ret)
 
     *ret = (struct kube_status){.retry_after_ms = -1};
     (void)kube_int(status, &code, "code", NULL);
-    /* Whatever it says, an error is not well. */
-    read_status(status, code < 300 || code > 599 ? 500 : (long)code, ret);
+    /* An ERROR event is an error whatever its code. */
+    verdict_read_status(status, code < 300 || code > 599 ? 500 : (long)code, ret);
 }
 
 enum kube_verdict kube_verdict_of_error(enum http_error e)

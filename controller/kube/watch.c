@@ -2,6 +2,8 @@
  * next call. */
 #include "controller/kube/watch_internal.h"
 
+#include "exporter/base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 

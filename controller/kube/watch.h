@@ -8,6 +8,7 @@
 #define DS_KUBE_WATCH_H
 
 #include "controller/kube/client.h"
+#include "exporter/base/clock.h"
 
 struct kube_watch;
 

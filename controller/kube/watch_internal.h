@@ -5,8 +5,13 @@
 #define DS_KUBE_WATCH_INTERNAL_H
 
 #include "controller/kube/client_internal.h"
+#include "controller/kube/json.h"
 #include "controller/kube/lines.h"
+#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 
 enum { VERSION_BYTES = 128, WATCH_MIN_RETRY_MS = 1000 };
 

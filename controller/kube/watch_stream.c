@@ -2,6 +2,7 @@
  * version leads to a new list. */
 #include "controller/kube/watch_internal.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/rand.h"
 

@@ -3,6 +3,7 @@
 #include "controller/placement/items.h"
 
 #include "controller/placement/format.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/num/num.h"

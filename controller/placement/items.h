@@ -3,6 +3,7 @@
 #ifndef DS_PLACEMENT_ITEMS_H
 #define DS_PLACEMENT_ITEMS_H
 
+#include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 

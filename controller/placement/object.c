@@ -1,5 +1,9 @@
 /* Slots as Kubernetes objects, and back. */
+#include "controller/kube/json.h"
+#include "controller/placement/items.h"
 #include "controller/placement/slot.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 
 #include "controller/kube/condition.h"
 #include "controller/kube/time.h"

@@ -1,6 +1,17 @@
+#include "controller/placement/placement.h"
+
 #include "controller/placement/placement_internal.h"
 
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/placement/name.h"
+#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>

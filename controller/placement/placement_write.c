@@ -1,7 +1,13 @@
 /* The calls for one object: create, get its owner, patch its status, delete. */
 #include "controller/placement/placement_internal.h"
 
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/verdict.h"
+#include "controller/placement/name.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>

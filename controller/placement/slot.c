@@ -1,6 +1,14 @@
 #include "controller/placement/slot.h"
 
+#include "controller/kube/client.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -41,7 +41,7 @@ def test_a_change_takes_effect_at_once(kube, fake, start_agent):
 
 def test_a_missing_configmap_means_no_scorers(kube, fake, start_agent):
     agent = start_agent({}, *kube.flags())
-    agent.wait_until(lambda: "there is no ConfigMap" in agent.log(), "it is said")
+    agent.wait_until(lambda: "ConfigMap not found" in agent.log(), "it is said")
     kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
     kube.wait_items("a", {"a": 1})
     kube.delete("api/v1/namespaces/dynamic-scoring/configmaps/dynamic-scoring-config")

@@ -61,7 +61,7 @@ def test_no_object_goes_before_the_configmap_has_come(kube, fake, start_agent):
     uid = kube.object("a")["metadata"]["uid"]
     agent.flags = kube.flags(managed=kube.kubeconfig("nobody"))
     agent.start()
-    agent.wait_until(lambda: "is not followed" in agent.log(), "the ConfigMap cannot be read")
+    agent.wait_until(lambda: "watch of ConfigMap failed" in agent.log(), "the ConfigMap cannot be read")
     agent.wait_metric("dynamic_scoring_kubernetes_up", 1, server="hub")
     assert kube.object("a")["metadata"]["uid"] == uid
 

@@ -1,6 +1,14 @@
 /* The agent's report: when it is written, and when it is not. The agent is a stand-in. */
 #include "controller/agent_report.c"
+#include "controller/agent_report.h"
+#include "controller/placement/placement.h"
+#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/loop.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,10 @@
  *
  * pki/ holds keys made for this test alone, valid for a hundred years: ca.pem signed server.pem (for the
  * name api.test only), agent-1.pem and agent-2.pem; other-ca.pem signed nothing. */
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "test/fakes/fake_kube.h"
 

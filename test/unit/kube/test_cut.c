@@ -1,4 +1,5 @@
 #include "controller/kube/cut.h"
+#include "exporter/base/buf.h"
 
 #include "controller/kube/json.h"
 #include "exporter/base/hash.h"

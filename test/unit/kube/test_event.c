@@ -1,6 +1,9 @@
 /* Events: what is sent, how many, and what is given up. */
 #include "controller/kube/event.h"
+#include "controller/kube/json.h"
+#include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* Leader election: who leads when, by local time alone. */
+#include "controller/kube/json.h"
 #include "controller/kube/lease.h"
+#include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* The framer gives the same lines however the stream is cut into pieces. */
 #include "controller/kube/lines.h"
+#include "exporter/base/buf.h"
 #include "test/oom.h"
 
 #include <errno.h>

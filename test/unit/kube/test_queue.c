@@ -1,5 +1,7 @@
 /* The work queue, on a clock moved by hand. */
 #include "controller/kube/queue.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 #include "test/oom.h"
 
 #include <errno.h>

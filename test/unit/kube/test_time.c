@@ -1,5 +1,6 @@
 /* Kubernetes' two forms of a time. */
 #include "controller/kube/time.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
 #include <setjmp.h>

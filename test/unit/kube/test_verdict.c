@@ -1,5 +1,6 @@
 /* What answers mean. The bodies are those of real API servers. */
 #include "controller/kube/verdict.h"
+#include "exporter/base/http.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

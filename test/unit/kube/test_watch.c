@@ -1,4 +1,10 @@
 /* Lists and watches when all goes as it should, or nearly; with fake_kube_new(). */
+#include "controller/kube/client.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 #include "test/unit/kube/watch_world.h"
 

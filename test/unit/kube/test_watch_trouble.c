@@ -1,4 +1,6 @@
 /* Lists and watches, through all that an API server and a network do to them; with fake_kube_new(). */
+#include "controller/kube/watch.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/kube/watch_world.h"
 
 /* A watch that ends as soon as it begins is not asked for in a busy loop. */

@@ -2,6 +2,7 @@
 #ifndef DS_TEST_PLACEMENT_WORLD_H
 #define DS_TEST_PLACEMENT_WORLD_H
 
+#include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 

@@ -1,4 +1,6 @@
 #include "controller/placement/items.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 
 #include "test/oom.h"
 #include "test/unit/placement/placement_world.h"

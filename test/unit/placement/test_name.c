@@ -1,4 +1,5 @@
 #include "controller/placement/name.h"
+#include "exporter/base/clock.h"
 
 #include "exporter/base/def.h"
 

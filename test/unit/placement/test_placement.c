@@ -1,7 +1,19 @@
 /* The requests to the hub, step by step, against a scripted API server and on a fake clock. Rounds are
  * real: the same server is the scoring API. */
+#include "controller/kube/json.h"
 #include "controller/placement/placement.h"
+#include "exporter/agent/config.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/secrets.h"
+#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 #include "test/oom.h"
 
 #include <errno.h>
