@@ -1,5 +1,6 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
+#include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/signals.h"
 #include "exporter/agent/agent.h"

@@ -1,4 +1,5 @@
 /* `dynamic-scoring check-config FILE`: prints every problem of a configuration. */
+#include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"

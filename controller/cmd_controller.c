@@ -1,4 +1,5 @@
 /* `dynamic-scoring controller`: the hub's part. */
+#include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/hub.h"

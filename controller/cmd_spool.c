@@ -1,5 +1,6 @@
 /* `dynamic-scoring spool ls|verify|export PATH`: reads what waits for remote-write endpoints, and changes
  * nothing. */
+#include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

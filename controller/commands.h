@@ -4,6 +4,9 @@
 
 #include "controller/flags.h"
 
-extern const struct command command_agent, command_controller, command_check_config, command_spool;
+extern const struct command command_agent;
+extern const struct command command_controller;
+extern const struct command command_check_config;
+extern const struct command command_spool;
 
 #endif

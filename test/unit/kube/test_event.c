@@ -200,7 +200,7 @@ static void limits_waiting_events(void **state)
         add(w, "note");
     }
     assert_int_equal(kube_events_dropped(w->events, &why), 6);
-    assert_string_equal(why, "too many events wait");
+    assert_string_equal(why, "too many events waiting");
     fake_kube_requests(w->f, 1);
 }
 
