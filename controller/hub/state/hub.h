@@ -1,8 +1,8 @@
-/* The hub's controller: DynamicScorers and the DynamicScoringConfig in, a ManifestWork for each managed
- * cluster out, and how all of it goes into their status. Level-based: each change only says what to look at
- * again, and a relist mends what was missed.
+/* The hub's controller: distributes DynamicScorers to managed clusters by ManifestWorks, as the
+ * DynamicScoringConfig says, and writes the outcome into their statuses. Level-based: a change only says
+ * what to look at again, and a relist repairs what was missed.
  *
- * Only the leader probes, writes and sends events; a standby follows the objects, so that it can take over
+ * Only the leader probes, writes and sends Events; a standby watches the objects, so that it can take over
  * at once. */
 #ifndef DS_HUB_HUB_H
 #define DS_HUB_HUB_H
@@ -19,15 +19,15 @@ struct hub_options {
     struct metrics *metrics;     /* of METRIC_OWNER_LOOP */
     const char *namespace;       /* of the objects, the Lease and the Secrets */
     const char *agent_namespace; /* on managed clusters */
-    const char *identity;        /* of this process: for the Lease and Events */
+    const char *identity;        /* of this process, for the Lease and Events */
     struct probe_settings probe;
     bool leader_elect, keep_unhealthy;
-    unsigned api_qps, api_burst; /* requests that write, in each second and at once */
+    unsigned api_qps, api_burst; /* write requests per second, and in a burst */
 };
 
-/* Starts following the objects. Everything of the options must outlive the hub. -ENOMEM. */
+/* Starts watching the objects. Everything in the options must outlive the hub. -ENOMEM. */
 MUST_USE int hub_new(struct hub **ret, const struct hub_options *o);
-/* Stops leading and gives the lease back; `done` (may be NULL) when that has ended, well or not. */
+/* Stops leading and releases the Lease; then calls `done` (may be NULL), also after a failure. */
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg);
 struct hub *hub_free(struct hub *h);
 DEFINE_CLEANUP(struct hub, hub_free)

@@ -1,14 +1,14 @@
 /* The hub's state: what it knows of scorers, clusters and configurations, and pure questions about it.
  *
- * The room's files, bottom to top; each calls only those before it:
- *   state, last_write           data, and the rule about other writers
+ * The room's files, bottom to top; each calls only those before it, so there is no circle:
+ *   writes, state               the rule about other writers; data
  *   hub_schedule, hub_counters  what is to be planned, counted or looked at soon; counters
  *   hub_pair, hub_tally         the state of a scorer on a cluster; counts over the fleet
  *   status_*                    statuses, conditions and Events, computed from the state
- *   hub_works                   writes ManifestWorks, and reports each outcome by hub_works.on_written
+ *   hub_works                   writes ManifestWorks, and reports each outcome by on_work_written()
  *   hub_clusters                decides what each ManifestWork needs
  *   hub_plan                    assigns a group of summaries to each cluster
- *   hub_scorers, hub_configs    follow the objects
+ *   hub_scorers, hub_configs    own the objects
  *   hub_statuses                writes statuses and finalizers
  *   hub_watches, hub_gauges     the table of watches; gauges
  *   hub                         wires all of it

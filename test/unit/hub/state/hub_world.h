@@ -1,5 +1,4 @@
-/* A hub at work, with an API server that lies, refuses and hangs; objects are handed in as the watches
- * would. */
+/* An active hub with a fake API server; objects are handed in as the watches would. */
 #ifndef DS_TEST_HUB_WORLD_H
 #define DS_TEST_HUB_WORLD_H
 
@@ -97,9 +96,9 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* ---- What the watches would say ---- */
+/* ---- Objects as the watches would show them ---- */
 
-static inline void tell(struct world *w, void (*set)(struct hub *h, json_t *object), const char *text)
+static inline void show(struct world *w, void (*set)(struct hub *h, json_t *object), const char *text)
 {
     json_t *o = json_loads(text, 0, NULL);
 
@@ -108,22 +107,22 @@ static inline void tell(struct world *w, void (*set)(struct hub *h, json_t *obje
     json_decref(o);
 }
 
-static inline void tell_cluster(struct world *w, const char *name)
+static inline void show_cluster(struct world *w, const char *name)
 {
-    tell(w, hub_managed_set,
+    show(w, hub_managed_set,
          fake_kube_text(w->f, "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"hubAcceptsClient\":true}}", name));
 }
 
-static inline void tell_config(struct world *w, const char *more)
+static inline void show_config(struct world *w, const char *more)
 {
-    tell(w, hub_config_set,
+    show(w, hub_config_set,
          fake_kube_text(w->f, "{\"metadata\":{\"name\":\"" HUB_CONFIG "\",\"uid\":\"u\"%s},\"spec\":{}}",
                         more));
 }
 
-static inline void tell_scorer(struct world *w)
+static inline void show_scorer(struct world *w)
 {
-    tell(w, hub_scorer_set,
+    show(w, hub_scorer_set,
          fake_kube_text(
              w->f,
              "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
@@ -132,7 +131,7 @@ static inline void tell_scorer(struct world *w)
              fake_url(w->f->server, "/config")));
 }
 
-/* The newest write of a cluster's work; NULL without. */
+/* The last write of a cluster's work; NULL when there is none. */
 static inline const struct fake_request *written(struct world *w, const char *method, const char *cluster)
 {
     const char *path = fake_kube_text(w->f, WORKS "%s/manifestworks", cluster);
@@ -145,7 +144,7 @@ static inline const struct fake_request *written(struct world *w, const char *me
     return NULL;
 }
 
-/* The clock is the test's: time passes until it is so. */
+/* Advances the fake clock until the work is written. */
 static inline const struct fake_request *wait_written(struct world *w, const char *method,
                                                       const char *cluster)
 {
@@ -173,8 +172,8 @@ static inline struct hub_cluster *cluster(struct world *w, const char *name)
     return c;
 }
 
-/* As the API server would tell of what was written. */
-static inline void tell_work(struct world *w, const char *body, const char *name)
+/* What was written, as the watch would show it. */
+static inline void show_work(struct world *w, const char *body, const char *name)
 {
     json_t *o = json_loads(body, 0, NULL);
 

@@ -1,4 +1,4 @@
-/* States that a DynamicScorer can be in, as the tests of its status arrange them. */
+/* States of a DynamicScorer, as the tests of its status set them up. */
 #ifndef DS_TEST_SCORER_STATES_H
 #define DS_TEST_SCORER_STATES_H
 
@@ -338,7 +338,7 @@ static inline void unapplied_anywhere(struct world *w)
     w->scorer.tally.failing = w->scorer.tally.unapplied = w->scorer.tally.stuck = 3;
 }
 
-/* No agent has reported yet: that some cluster cannot be written makes the rest no worse. */
+/* No agent has reported yet: a cluster that cannot be written does not make the others fail. */
 static inline void unwritten_and_waiting(struct world *w)
 {
     unwritten(w);
@@ -374,7 +374,7 @@ static inline void failing_everywhere(struct world *w)
         fail_cluster(w, i, SCORER_STALE, "HTTP 503 Service Unavailable");
 }
 
-/* One fails, and nothing is heard of the others. */
+/* One fails, and the others do not report. */
 static inline void failing_where_heard_of(struct world *w)
 {
     fail_cluster(w, 1, SCORER_STALE, "HTTP 503 Service Unavailable");
@@ -441,7 +441,7 @@ static inline void placement_failing(struct world *w)
     w->cells[1].placement = true;
 }
 
-/* So many cannot be written that there was no room to name one that fails. */
+/* Too many cannot be written for a failing one to be named. */
 static inline void failing_unnamed(struct world *w)
 {
     w->scorer.tally = (struct tally){

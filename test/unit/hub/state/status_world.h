@@ -1,6 +1,4 @@
-/* A hub without its machinery: one scorer on three clusters, all of it well, for tests of what is told
- * about it. What the statuses ask of the rest of the hub is answered here. One test program includes it
- * once. */
+/* A hub by data alone: one healthy scorer on three clusters, for tests of statuses. */
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 
@@ -65,7 +63,7 @@ static inline void set_text(char *into, size_t size, const char *text)
 }
 #define SET_TEXT(into, text) set_text(into, sizeof(into), text)
 
-/* Clears what a test did to the clusters as a whole. */
+/* Resets the totals. */
 static inline void world_clusters_well(struct world *w)
 {
     w->hub.totals = (struct hub_totals){
@@ -169,7 +167,7 @@ static inline void merge(json_t *into, json_t *patch)
     }
 }
 
-/* What the API server does with it. */
+/* As the API server merges it. */
 static inline void merge_status(json_t *object, json_t *status)
 {
     json_t *patch = json_pack("{s:O}", "status", status);
@@ -189,7 +187,7 @@ static inline void assert_json_equal(const json_t *a, const json_t *b)
 }
 
 /* A condition as "True Healthy: the scoring API responds". */
-static inline const char *told(const json_t *status, const char *type)
+static inline const char *condition_text(const json_t *status, const char *type)
 {
     static char text[2048];
     const json_t *c = kube_condition(status, type);
@@ -199,10 +197,10 @@ static inline const char *told(const json_t *status, const char *type)
     return text;
 }
 
-static inline void assert_told(const json_t *status, const char *type, const char *beginning,
-                               const char *piece)
+static inline void assert_condition(const json_t *status, const char *type, const char *beginning,
+                                    const char *piece)
 {
-    const char *text = told(status, type);
+    const char *text = condition_text(status, type);
 
     if (strncmp(text, beginning, strlen(beginning)) != 0 || !strstr(text, piece))
         fail_msg("%s is \"%s\", not \"%s ... %s\"", type, text, beginning, piece);
@@ -217,7 +215,7 @@ static inline void *json_malloc_or_not(size_t n)
     return --json_fails_in == 0 ? NULL : malloc(n);
 }
 
-/* Each of them fails in turn: there is no status then, and nothing else happens. */
+/* Makes each allocation fail in turn: there is no status then, and nothing leaks. */
 static inline void assert_survives_json_failures(json_t *(*make)(struct world *w), struct world *w)
 {
     json_t *status;

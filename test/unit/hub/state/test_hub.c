@@ -1,5 +1,4 @@
-/* The controller's core with an API server that lies, refuses and hangs; what a good one does is for the
- * scenarios. Objects are handed in as the watches would. */
+/* The controller with an API server that refuses, hangs and answers wrongly; the scenarios use a real one. */
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
@@ -7,22 +6,20 @@
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"
 
-/* ---- Tests ---- */
-
 static void retries_a_write_whose_answer_has_no_version(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer(w);
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
     rq = wait_written(w, "POST", "c1");
     pass_time(w, 300);
     assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
     assert_non_null(strstr(cluster(w, "c1")->write_error, "has no resourceVersion"));
     assert_true(cluster(w, "c1")->behind);
-    tell_work(w, rq->body, "c1");
+    show_work(w, rq->body, "c1");
     assert_false(cluster(w, "c1")->behind);
     assert_string_equal(cluster(w, "c1")->write_error, "");
 }
@@ -36,7 +33,7 @@ static size_t count_writes(struct world *w)
     return n;
 }
 
-/* A webhook that changes what is written would otherwise be fought with at the network's speed. */
+/* Without a back-off both would write as fast as the network allows. */
 static void backs_off_when_a_webhook_changes_writes(void **state)
 {
     static const char answer[] = "{\"metadata\":{\"resourceVersion\":\"%u\"}}";
@@ -45,9 +42,9 @@ static void backs_off_when_a_webhook_changes_writes(void **state)
     struct world *w = *state;
     size_t n = 0;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_work(w, fake_kube_text(w->f, work, 10), "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_work(w, fake_kube_text(w->f, work, 10), "c1");
     for (unsigned i = 11; i < 16; i++) {
         fake_push(w->f->server,
                   (struct fake_answer){.body = fake_kube_text(w->f, answer, i), .only_path = WORKS "c1/"});
@@ -56,7 +53,7 @@ static void backs_off_when_a_webhook_changes_writes(void **state)
         pass_time(w, 300);
         assert_int_equal(count_writes(w), ++n);
         assert_false(cluster(w, "c1")->behind);            /* what was sent is believed ... */
-        tell_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
+        show_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
         assert_int_equal(cluster(w, "c1")->last_write.undone, i - 11);
         assert_non_null(strstr(cluster(w, "c1")->write_error, "mutating webhook"));
     }
@@ -64,22 +61,22 @@ static void backs_off_when_a_webhook_changes_writes(void **state)
     assert_int_equal(count_writes(w), n);
 }
 
-/* Events of before a write, told after it, do not undo it; an answer does not bring back what is gone. */
+/* Events from before a write may arrive after its answer. */
 static void ignores_events_from_before_a_write(void **state)
 {
     struct world *w = *state;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"}}", "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"}}", "c1");
     fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"20\"}}",
                                                  .only_path = WORKS "c1/"});
     (void)wait_written(w, "PATCH", "c1");
     pass_time(w, 200);
     assert_true(cluster(w, "c1")->work.frame);
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"15\"}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"15\"}}", "c1");
     assert_true(cluster(w, "c1")->work.frame);
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"21\"}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"21\"}}", "c1");
     assert_false(cluster(w, "c1")->work.frame);
 }
 
@@ -88,28 +85,28 @@ static void writes_nothing_twice(void **state)
     struct world *w = *state;
     size_t n;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer(w);
-    tell_work(w, wait_written(w, "POST", "c1")->body, "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
+    show_work(w, wait_written(w, "POST", "c1")->body, "c1");
     pass_time(w, 3000);
     n = count_writes(w);
-    tell_config(w, HELD);
-    tell_scorer(w);
+    show_config(w, HELD);
+    show_scorer(w);
     hub_schedule_plan(w->hub);
     pass_time(w, 3000);
     assert_int_equal(count_writes(w), n);
 }
 
-/* What another changed is set right, and only that patch is sent. */
+/* By a patch, and nothing else. */
 static void reverts_a_change_of_another_writer(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_work(w, "{\"metadata\":{},\"spec\":{\"workload\":{\"manifests\":[]}}}", "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_work(w, "{\"metadata\":{},\"spec\":{\"workload\":{\"manifests\":[]}}}", "c1");
     rq = wait_written(w, "PATCH", "c1");
     assert_null(strstr(rq->body, "finalizers"));
     assert_null(written(w, "POST", "c1"));
@@ -121,9 +118,9 @@ static void delays_no_cluster_for_a_refused_one(void **state)
 
     fake_push(w->f->server, (struct fake_answer){.status = 403, .body = "no", .only_path = WORKS "c1/"});
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c2/"});
-    tell_config(w, HELD);
+    show_config(w, HELD);
     for (unsigned i = 1; i <= 6; i++)
-        tell_cluster(w, fake_kube_text(w->f, "c%u", i));
+        show_cluster(w, fake_kube_text(w->f, "c%u", i));
     for (unsigned i = 1; i <= 6; i++)
         (void)wait_written(w, "POST", fake_kube_text(w->f, "c%u", i));
     pass_time(w, 200);
@@ -148,16 +145,16 @@ static void cancels_writes_when_stopped(void **state)
     size_t n;
 
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = WORKS "c1/"});
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
     (void)wait_written(w, "POST", "c1");
     stopped = false;
     hub_stop(w->hub, on_stopped, NULL);
     assert_true(stopped);
     assert_null(cluster(w, "c1")->call);
     n = fake_requests(w->f->server);
-    tell_cluster(w, "c2");
-    tell_scorer(w);
+    show_cluster(w, "c2");
+    show_scorer(w);
     pass_time(w, 2000);
     assert_int_equal(fake_requests(w->f->server), n);
 }
@@ -177,15 +174,15 @@ static void keeps_the_finalizer_until_the_last_work_is_gone(void **state)
     struct world *w = *state;
     const char *body;
 
-    tell_config(w, "");
-    tell_cluster(w, "c1");
+    show_config(w, "");
+    show_cluster(w, "c1");
     pass_time(w, 1500);
     assert_non_null(strstr(finalizer_patch(w)->body, HUB_FINALIZER));
     assert_null(written(w, "POST", "c1"));
-    tell_config(w, HELD);
+    show_config(w, HELD);
     body = wait_written(w, "POST", "c1")->body;
-    tell_work(w, body, "c1");
-    tell_config(w, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\",\"" HUB_FINALIZER
+    show_work(w, body, "c1");
+    show_config(w, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\",\"" HUB_FINALIZER
                    "\"]");
     (void)wait_written(w, "DELETE", "c1");
     pass_time(w, 1500);
@@ -196,14 +193,14 @@ static void keeps_the_finalizer_until_the_last_work_is_gone(void **state)
     assert_non_null(strstr(finalizer_patch(w)->body, "a/b"));
 }
 
-/* Of a cluster that left while no controller ran; and none that someone else made. */
+/* Of a cluster that left while no controller ran; not those created by others. */
 static void deletes_works_left_behind(void **state)
 {
     static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
     struct world *w = *state;
 
-    tell_work(w, label, "gone");
-    tell_work(w, "{\"metadata\":{}}", "other");
+    show_work(w, label, "gone");
+    show_work(w, "{\"metadata\":{}}", "other");
     (void)wait_written(w, "DELETE", "gone");
     pass_time(w, 1000);
     assert_null(written(w, "DELETE", "other"));
@@ -212,18 +209,18 @@ static void deletes_works_left_behind(void **state)
     assert_null(map_get(&w->hub->clusters, "gone"));
 }
 
-/* With another --namespace, or one whose config was taken away by force: the fleet keeps its scorers. */
+/* With another --namespace, or after the config was removed by force, the fleet keeps its scorers. */
 static void deletes_no_work_without_a_config(void **state)
 {
     static const char label[] = "{\"metadata\":{\"labels\":{\"" WORK_LABEL "\":\"" WORK_LABEL_VALUE "\"}}}";
     struct world *w = *state;
 
-    tell_cluster(w, "c1");
-    tell_work(w, label, "c1");
+    show_cluster(w, "c1");
+    show_work(w, label, "c1");
     hub_schedule_plan(w->hub);
     pass_time(w, 3000);
     assert_null(written(w, "DELETE", "c1"));
-    tell_config(w, HELD);
+    show_config(w, HELD);
     hub_config_delete(w->hub, "hub-ns", HUB_CONFIG);
     (void)wait_written(w, "DELETE", "c1");
 }

@@ -1,4 +1,4 @@
-/* ManifestWorks when answers and the watch's news cross, and when someone else writes them too. */
+/* ManifestWorks when answers and watch events arrive in any order, and with other writers. */
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
@@ -10,7 +10,7 @@
 
 enum { STUCK_MS = 5000 };
 
-/* Waits until the cluster's call is under way, or has ended. */
+/* Waits until the cluster's call has started, or ended. */
 static void wait_call(struct world *w, const char *name, bool under_way)
 {
     for (unsigned i = 0; i < 500 && (cluster(w, name)->call != NULL) != under_way; i++) {
@@ -36,16 +36,16 @@ static const char *with_version(struct world *w, const char *work, const char *v
     return kept;
 }
 
-/* One cluster with its work as version 5, and what was sent for it. */
+/* One cluster whose work has version 5; returns the body that created it. */
 static const char *settle_one(struct world *w)
 {
     const char *body;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
     body = wait_written(w, "POST", "c1")->body;
     pass_time(w, 200);
-    tell_work(w, with_version(w, body, "5"), "c1");
+    show_work(w, with_version(w, body, "5"), "c1");
     assert_false(cluster(w, "c1")->behind);
     return body;
 }
@@ -80,7 +80,7 @@ static void recreates_a_work_deleted_before_the_answer(void **state)
     hub_work_delete(w->hub, "c1", WORK_NAME);
     wait_call(w, "c1", false);
     assert_int_equal(count_of(w, "DELETE"), 1);
-    tell_config(w, HELD);
+    show_config(w, HELD);
     pass_time(w, STUCK_MS);
     assert_true(count_of(w, "POST") > n);
 }
@@ -92,7 +92,7 @@ static void ignores_an_answer_older_than_the_deletion(void **state)
     const char *body = settle_one(w);
 
     answer_slowly(w, with_version(w, body, "6"));
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", true);
     hub_work_delete(w->hub, "c1", WORK_NAME);
     wait_call(w, "c1", false);
@@ -110,18 +110,18 @@ static void ignores_events_of_the_previous_write(void **state)
     const char *body = settle_one(w);
 
     answer_slowly(w, with_version(w, body, "20"));
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"10\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", true);
     wait_call(w, "c1", false);
     answer_slowly(w, with_version(w, body, "21"));
-    tell_scorer(w);
+    show_scorer(w);
     wait_call(w, "c1", true);
-    tell_work(w, with_version(w, body, "20"), "c1");
+    show_work(w, with_version(w, body, "20"), "c1");
     assert_int_equal(cluster(w, "c1")->last_write.undone, 0);
     assert_string_equal(cluster(w, "c1")->write_error, "");
 }
 
-/* Changed by another right after the patch. */
+/* Changed by another writer right after the patch. */
 static void ignores_an_answer_older_than_a_change(void **state)
 {
     struct world *w = *state;
@@ -131,15 +131,15 @@ static void ignores_an_answer_older_than_a_change(void **state)
     fake_push(
         w->f->server,
         (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c1/"});
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", true);
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", false);
     pass_time(w, STUCK_MS);
     assert_true(count_of(w, "PATCH") >= n + 2);
 }
 
-/* The work agent's status of the version before, told late. */
+/* A late event with the work agent's status of the previous version. */
 static void ignores_events_older_than_the_answer(void **state)
 {
     struct world *w = *state;
@@ -149,20 +149,19 @@ static void ignores_events_older_than_the_answer(void **state)
     fake_push(
         w->f->server,
         (struct fake_answer){.body = with_version(w, body, "7"), .delay_ms = 100, .only_path = WORKS "c1/"});
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"5\"},\"spec\":{}}", "c1");
     wait_call(w, "c1", true);
     wait_call(w, "c1", false);
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "PATCH"), n + 1);
     assert_false(cluster(w, "c1")->behind);
     /* After a restore from a backup all versions are older. */
     fake_kube_advance(w->f, 60000);
-    tell_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
+    show_work(w, "{\"metadata\":{\"resourceVersion\":\"6\"},\"spec\":{}}", "c1");
     assert_true(cluster(w, "c1")->behind);
 }
 
-/* Another controller that wants it otherwise is not written against without end. */
 static void backs_off_when_another_writer_undoes_writes(void **state)
 {
     struct world *w = *state;
@@ -174,7 +173,7 @@ static void backs_off_when_another_writer_undoes_writes(void **state)
                   (struct fake_answer){.body = with_version(w, body, fake_kube_text(w->f, "%u", version)),
                                        .only_path = WORKS "c1/"});
         if (!cluster(w, "c1")->behind) {
-            tell_work(
+            show_work(
                 w,
                 fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"%u\"},\"spec\":{}}", version + 1),
                 "c1");
@@ -186,7 +185,6 @@ static void backs_off_when_another_writer_undoes_writes(void **state)
     assert_in_range(count_of(w, "PATCH"), 3, 12);
 }
 
-/* A ManagedCluster that goes while its work is being made leaves none behind. */
 static void leaves_no_work_of_a_cluster_that_leaves_during_its_creation(void **state)
 {
     struct world *w = *state;
@@ -195,7 +193,7 @@ static void leaves_no_work_of_a_cluster_that_leaves_during_its_creation(void **s
     fake_push(
         w->f->server,
         (struct fake_answer){.body = with_version(w, body, "6"), .delay_ms = 100, .only_path = WORKS "c2/"});
-    tell_cluster(w, "c2");
+    show_cluster(w, "c2");
     wait_call(w, "c2", true);
     hub_managed_delete(w->hub, "", "c2");
     (void)wait_written(w, "DELETE", "c2");
@@ -210,24 +208,24 @@ static void lead(struct world *w, bool leads)
     hub_update_active(w->hub);
 }
 
-/* Another has led meanwhile and taken the scorer out of the work: what was planned before is not written. */
+/* Meanwhile another leader has removed the scorer from the work: the old plan must not be written. */
 static void writes_nothing_before_the_first_plan_as_leader(void **state)
 {
     struct world *w = *state;
     BUF_AUTO(text, 1 << 20);
     const char *emptied;
 
-    tell_scorer(w);
+    show_scorer(w);
     (void)settle_one(w);
     assert_non_null(strstr(written(w, "POST", "c1")->body, "score"));
     lead(w, false);
     hub_scorer_delete(w->hub, "hub-ns", "s");
     assert_int_equal(work_object(&text, "c1", "agents", STR("[]")), 0);
     emptied = fake_kube_text(w->f, "%.*s", STR_ARG(buf_str(&text)));
-    tell_work(w, with_version(w, emptied, "20"), "c1");
+    show_work(w, with_version(w, emptied, "20"), "c1");
     pass_time(w, 70000);
     lead(w, true);
-    tell_work(w, with_version(w, emptied, "21"), "c1"); /* the work agent's status */
+    show_work(w, with_version(w, emptied, "21"), "c1"); /* the work agent's status */
     for (unsigned i = 0; i < 50; i++)
         assert_int_equal(loop_turn(w->f->loop, 2), 0);
     pass_time(w, 2000);
@@ -239,7 +237,7 @@ static bool has_failed(struct world *w)
     return cluster(w, "c1")->failures > 0;
 }
 
-/* The answer is lost, but the watch shows the work: nothing is wrong any more. */
+/* The watch shows the work although the answer was an error. */
 static void accepts_a_write_whose_answer_was_lost(void **state)
 {
     struct world *w = *state;
@@ -248,11 +246,11 @@ static void accepts_a_write_whose_answer_was_lost(void **state)
     fake_push(w->f->server, (struct fake_answer){.status = 504,
                                                  .body = "upstream timeout",
                                                  .only_path = WORKS "c1/manifestworks"});
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
     body = wait_written(w, "POST", "c1")->body;
     turn_until(w, has_failed);
-    tell_work(w, with_version(w, body, "5"), "c1");
+    show_work(w, with_version(w, body, "5"), "c1");
     pass_time(w, STUCK_MS);
     assert_false(cluster(w, "c1")->behind);
     assert_string_equal(cluster(w, "c1")->write_error, "");
@@ -265,9 +263,9 @@ static void creates_the_works_of_a_new_fleet_at_the_full_rate(void **state)
 {
     struct world *w = *state;
 
-    tell_config(w, HELD);
+    show_config(w, HELD);
     for (unsigned i = 0; i < 300; i++)
-        tell_cluster(w, fake_kube_text(w->f, "c%u", i));
+        show_cluster(w, fake_kube_text(w->f, "c%u", i));
     for (unsigned i = 0; i < 400 && count_of(w, "POST") < 200; i++) {
         fake_kube_advance(w->f, 10);
         assert_int_equal(loop_turn(w->f->loop, 5), 0);

@@ -1,4 +1,4 @@
-/* The hub's metrics: what each count and gauge says, and that a standby tells nothing of the fleet. */
+/* The hub's counters and gauges. */
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/state/hub.h"
@@ -199,7 +199,7 @@ static void omits_config_synced_where_no_config_is_read(void **state)
     assert_false(has_text(w, SYNCED));
 }
 
-/* Of a standby's, too: one that cannot take over should be known before it has to. */
+/* Also on a standby: one that cannot take over should be noticed before it has to. */
 static void shows_whether_each_watch_is_up(void **state)
 {
     static const char *const lines[] = {
@@ -232,7 +232,7 @@ static void shows_whether_each_watch_is_up(void **state)
     assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"leases\",server=\"hub\"} 1");
 }
 
-/* It grows while nothing happens; without it nothing is counted that has not changed. */
+/* The lag grows with time alone; without a lag nothing is counted again. */
 static void computes_the_lag_at_each_scrape(void **state)
 {
     struct world *w = *state;
@@ -246,7 +246,7 @@ static void computes_the_lag_at_each_scrape(void **state)
     assert_int_equal(tallies, 1);
 }
 
-/* Else two replicas would tell everything twice, and an old leader what was true once. */
+/* Two replicas would report everything twice, and a former leader old values. */
 static void has_no_gauges_of_the_fleet_on_a_standby(void **state)
 {
     struct world *w = *state;

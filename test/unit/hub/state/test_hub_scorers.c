@@ -1,4 +1,4 @@
-/* What a controller knows when it starts, stands by and takes over; and that none of it is written anew. */
+/* A controller that starts, stands by and takes over. */
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
@@ -11,9 +11,9 @@
     "\"True\",\"reason\":\"" distributed                                                \
     "\",\"message\":\"distributed to 1 cluster\",\"observedGeneration\":1}]}"
 
-static void tell_scorer_with(struct world *w, const char *status)
+static void show_scorer_with(struct world *w, const char *status)
 {
-    tell(w, hub_scorer_set,
+    show(w, hub_scorer_set,
          fake_kube_text(w->f,
                         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1,\"creationTimestamp\":"
                         "\"2026-01-01T00:00:00Z\"},\"status\":%s,\"spec\":{\"configURL\":\"%s\","
@@ -38,35 +38,35 @@ static const struct fake_request *status_patch(struct world *w, const char *of, 
     return NULL;
 }
 
-/* What the leader found out is what a standby begins with. */
+/* A standby starts from what the leader wrote. */
 static void takes_over_health_from_statuses(void **state)
 {
     struct world *w = *state;
 
     lead(w, false);
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer_with(w, STATUS("Inactive", "Distributed"));
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Inactive", "Distributed"));
     assert_false(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
-    tell_scorer_with(w, STATUS("Active", "Distributed"));
+    show_scorer_with(w, STATUS("Active", "Distributed"));
     assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/healthz"});
     lead(w, true);
     assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
 }
 
-/* A restart is no news: before the first plan nothing is told of clusters. */
+/* Counts are not known before the first plan. */
 static void writes_no_status_before_the_first_plan(void **state)
 {
     struct world *w = *state;
     const struct fake_request *rq;
 
     lead(w, false);
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer_with(w, STATUS("Active", "Distributed"));
-    /* Another one, that has not been judged and hangs, delays the first plan. */
-    tell(w, hub_scorer_set,
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Active", "Distributed"));
+    /* A second scorer of unknown health, whose API hangs, delays the first plan. */
+    show(w, hub_scorer_set,
          fake_kube_text(w->f,
                         "{\"metadata\":{\"name\":\"new\",\"uid\":\"n\",\"generation\":1,"
                         "\"creationTimestamp\":\"2025-01-01T00:00:00Z\"},\"spec\":{\"configURL\":"
@@ -81,20 +81,19 @@ static void writes_no_status_before_the_first_plan(void **state)
         assert_null(strstr(rq->body, "the summaries are being computed"));
 }
 
-/* The status that was just written, told by the watch, asks for nothing. */
 static void makes_no_plan_for_a_change_of_status(void **state)
 {
     struct world *w = *state;
     const struct plan *plan;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer(w);
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
     (void)wait_written(w, "POST", "c1");
     pass_time(w, 2000);
     plan = w->hub->plan;
     assert_non_null(plan);
-    tell_config(w, HELD ",\"resourceVersion\":\"9\"");
+    show_config(w, HELD ",\"resourceVersion\":\"9\"");
     pass_time(w, 1000);
     assert_ptr_equal(w->hub->plan, plan);
 }
@@ -108,26 +107,26 @@ static size_t count_finalizers(struct world *w)
     return n;
 }
 
-/* With the version from before it the next write would be a conflict. */
+/* With the old resourceVersion the next write would be a conflict. */
 static void waits_for_the_watch_after_a_finalizer(void **state)
 {
     struct world *w = *state;
 
     fake_push(w->f->server, (struct fake_answer){.body = "{\"metadata\":{\"resourceVersion\":\"6\"}}",
                                                  .only_path = OURS "dynamicscoringconfigs/" HUB_CONFIG});
-    tell_config(w, ",\"resourceVersion\":\"5\"");
+    show_config(w, ",\"resourceVersion\":\"5\"");
     pass_time(w, 4000);
     assert_int_equal(count_finalizers(w), 1);
     assert_null(status_patch(w, HUB_CONFIG "/status", 0));
-    tell_config(w, ",\"resourceVersion\":\"6\",\"finalizers\":[\"" HUB_FINALIZER "\"]");
+    show_config(w, ",\"resourceVersion\":\"6\",\"finalizers\":[\"" HUB_FINALIZER "\"]");
     pass_time(w, 400);
     assert_int_equal(count_finalizers(w), 1);
     assert_non_null(status_patch(w, HUB_CONFIG "/status", 0));
 }
 
-static void tell_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
+static void show_full(struct world *w, struct fake_server *api, unsigned generation, const char *scoring)
 {
-    tell(
+    show(
         w, hub_scorer_set,
         fake_kube_text(w->f,
                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":%u,\"creationTimestamp\":"
@@ -136,7 +135,6 @@ static void tell_full(struct world *w, struct fake_server *api, unsigned generat
                        generation, fake_url(api, "/config"), scoring));
 }
 
-/* A broken spec leaves what is in force alone, and is no work while nothing changes. */
 static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state)
 {
     struct world *w = *state;
@@ -150,11 +148,11 @@ static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state
                      .close = true,
                      .body = "{\"name\":\"a\",\"source\":{\"type\":\"None\"},\"scoring\":{\"path\":\"/s\","
                              "\"params\":{\"name\":\"score\",\"interval\":60}}}"});
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_full(w, api, 1, "{\"params\":{\"name\":\"score\",\"interval\":60}}");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_full(w, api, 1, "{\"params\":{\"name\":\"score\",\"interval\":60}}");
     pass_time(w, 3000);
-    tell_full(w, api, 2, "{\"host\":\"ftp://x\",\"params\":{\"name\":\"score\",\"interval\":60}}");
+    show_full(w, api, 2, "{\"host\":\"ftp://x\",\"params\":{\"name\":\"score\",\"interval\":60}}");
     pass_time(w, 5000);
     s = hub_scorer_find(w->hub, "s");
     assert_true(s->effective.kept);
@@ -169,14 +167,13 @@ static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state
     fake_free(api);
 }
 
-/* What was so before another led is not what this one goes on from. */
 static void forgets_writes_from_before_another_leader(void **state)
 {
     struct world *w = *state;
 
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_scorer(w);
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer(w);
     (void)wait_written(w, "POST", "c1");
     pass_time(w, 2000);
     assert_non_null(hub_scorer_find(w->hub, "s")->last_status.sent);

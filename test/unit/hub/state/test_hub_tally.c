@@ -1,4 +1,4 @@
-/* What clusters and their agents say, counted: also that time alone changes what counts. */
+/* Counts of clusters and agents' reports, which time alone may change. */
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub.h"
@@ -11,8 +11,8 @@
 
 enum { MINUTE_S = 60 };
 
-/* A cluster's work as it was written, with the agent's report in it. */
-static void tell_report(struct world *w, const char *name, const char *report)
+/* A cluster's work as it was written, with the agent's report. */
+static void show_report(struct world *w, const char *name, const char *report)
 {
     json_t *o = json_loads(wait_written(w, "POST", name)->body, 0, NULL);
     json_t *status =
@@ -26,7 +26,7 @@ static void tell_report(struct world *w, const char *name, const char *report)
     assert_int_equal(json_object_set_new(o, "status", status), 0);
     text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
-    tell_work(w, text, name);
+    show_work(w, text, name);
     free(text);
 }
 
@@ -38,9 +38,9 @@ static const char *report_of(struct world *w, const char *state, const char *las
                           state, last_success);
 }
 
-static void tell_availability(struct world *w, const char *name, const char *status, const char *message)
+static void show_availability(struct world *w, const char *name, const char *status, const char *message)
 {
-    tell(w, hub_managed_set,
+    show(w, hub_managed_set,
          fake_kube_text(
              w->f,
              "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"hubAcceptsClient\":true},\"status\":{"
@@ -63,15 +63,15 @@ static const struct tally *tally(struct world *w)
     return &hub_scorer_find(w->hub, "s")->tally;
 }
 
-/* One scorer on c1 and c2, whose agents say that it scored a moment ago. */
+/* One scorer on c1 and c2, whose agents report a recent success. */
 static void start(struct world *w)
 {
-    tell_config(w, HELD);
-    tell_cluster(w, "c1");
-    tell_cluster(w, "c2");
-    tell_scorer(w);
-    tell_report(w, "c1", report_of(w, "ok", "2026-11-21T06:23:00.000Z"));
-    tell_report(w, "c2", report_of(w, "ok", "2026-11-21T06:23:00Z"));
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_cluster(w, "c2");
+    show_scorer(w);
+    show_report(w, "c1", report_of(w, "ok", "2026-11-21T06:23:00.000Z"));
+    show_report(w, "c2", report_of(w, "ok", "2026-11-21T06:23:00Z"));
     assert_int_equal(tally(w)->selected, 2);
     assert_int_equal(tally(w)->scoring, 2);
     assert_int_equal(tally(w)->n_named, 0);
@@ -84,20 +84,20 @@ static void counts_an_unavailable_cluster_as_silent(void **state)
 
     start(w);
     for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
-        tell_availability(w, "c2", statuses[i], "Registration agent\\nstopped");
+        show_availability(w, "c2", statuses[i], "Registration agent\\nstopped");
         assert_int_equal(tally(w)->scoring, 1);
         assert_int_equal(tally(w)->silent, 1);
         assert_int_equal(tally(w)->named[0].pair, PAIR_UNAVAILABLE);
         assert_string_equal(tally(w)->named[0].cluster->unavailable, "Registration agent stopped");
         assert_int_equal(w->hub->totals.scoring_all, 1);
         assert_int_equal(w->hub->totals.up_to_date, 2);
-        tell_availability(w, "c2", "True", "Managed cluster is available");
+        show_availability(w, "c2", "True", "Managed cluster is available");
         assert_int_equal(tally(w)->scoring, 2);
         assert_int_equal(tally(w)->n_named, 0);
     }
-    tell_availability(w, "c2", "Unknown", "");
+    show_availability(w, "c2", "Unknown", "");
     assert_int_equal(tally(w)->silent, 1);
-    tell_cluster(w, "c2"); /* without the condition */
+    show_cluster(w, "c2"); /* without the condition */
     assert_int_equal(tally(w)->silent, 0);
 }
 
@@ -114,14 +114,14 @@ static void survives_each_failed_allocation(void **state)
     {
         hub_managed_set(w->hub, o);
         assert_true(cluster(w, "c1")->unavailable || oom_happened());
-        tell_cluster(w, "c1");
+        show_cluster(w, "c1");
     }
     hub_managed_set(w->hub, o);
     assert_string_equal(cluster(w, "c1")->unavailable, "no lease");
     json_decref(o);
 }
 
-/* The work agent goes on to feed back what the last agent said. */
+/* The work agent keeps feeding back the last report. */
 static void counts_a_dead_agent_as_silent(void **state)
 {
     struct world *w = *state;
@@ -129,9 +129,9 @@ static void counts_a_dead_agent_as_silent(void **state)
     start(w);
     pass_seconds(w, 17 * MINUTE_S);
     assert_int_equal(tally(w)->scoring, 2);
-    tell_report(w, "c2", report_of(w, "ok", "2026-11-21T06:40:00Z"));
+    show_report(w, "c2", report_of(w, "ok", "2026-11-21T06:40:00Z"));
     pass_seconds(w, 7 * MINUTE_S);
-    /* No one has said anything for seven minutes. */
+    /* No report for seven minutes. */
     assert_int_equal(tally(w)->scoring, 1);
     assert_int_equal(tally(w)->silent, 1);
     assert_int_equal(tally(w)->n_named, 1);
@@ -161,20 +161,20 @@ static void counts_unwritten_and_unapplied_works_as_failing(void **state)
     assert_string_equal(w->hub->totals.named[1]->name, "c2");
 }
 
-/* Twelve that are not available do not hide the one that fails. */
+/* Twelve unavailable clusters do not hide the failing one. */
 static void names_failing_clusters_first(void **state)
 {
     struct world *w = *state;
 
-    tell_config(w, HELD);
-    tell_scorer(w);
+    show_config(w, HELD);
+    show_scorer(w);
     for (unsigned i = 10; i < 23; i++) {
         const char *name = fake_kube_text(w->f, "c%u", i);
 
-        tell_cluster(w, name);
-        tell_report(w, name, report_of(w, i == 20 ? "failing" : "ok", "2026-11-21T06:23:00Z"));
+        show_cluster(w, name);
+        show_report(w, name, report_of(w, i == 20 ? "failing" : "ok", "2026-11-21T06:23:00Z"));
         if (i != 20)
-            tell_availability(w, name, "Unknown", "no lease");
+            show_availability(w, name, "Unknown", "no lease");
     }
     assert_int_equal(tally(w)->failing, 1);
     assert_int_equal(tally(w)->silent, 12);
@@ -184,16 +184,16 @@ static void names_failing_clusters_first(void **state)
         assert_string_equal(tally(w)->named[i].cluster->name, fake_kube_text(w->f, "c%u", 9 + i));
 }
 
-/* A report of new times takes the place of the one that was counted. */
+/* A report with new times replaces the one that was counted. */
 static void holds_no_pointers_into_a_replaced_report(void **state)
 {
     struct world *w = *state;
     json_t *status;
 
     start(w);
-    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    show_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
     assert_int_equal(tally(w)->failing, 1);
-    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:05:00Z"));
+    show_report(w, "c2", report_of(w, "failing", "2026-11-21T06:05:00Z"));
     hub_set_metrics(w->hub);
     status = status_of_scorer(hub_scorer_find(w->hub, "s"), (unix_ms){0});
     assert_non_null(status);
@@ -218,7 +218,7 @@ static void assert_ready(struct world *w, const char *is, const char *reason)
     json_decref(status);
 }
 
-/* What did not work does not count as working because nothing is heard of it any more. */
+/* A failing scorer does not become ready because its clusters are silent. */
 static void is_not_ready_when_all_clusters_go_down(void **state)
 {
     static const char *const names[] = {"c1", "c2"};
@@ -229,24 +229,24 @@ static void is_not_ready_when_all_clusters_go_down(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         cluster(w, names[i])->work.applied = false;
         (void)strcpy(cluster(w, names[i])->work.why, "no namespace");
-        tell_availability(w, names[i], "Unknown", "no lease");
+        show_availability(w, names[i], "Unknown", "no lease");
     }
     assert_ready(w, "False", "ClustersFailing");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         cluster(w, names[i])->work.applied = true;
     hub_schedule_tally(w->hub);
     assert_ready(w, "Unknown", "Silent");
-    tell_availability(w, "c1", "True", "");
+    show_availability(w, "c1", "True", "");
     assert_ready(w, "True", "Ready");
 }
 
-/* An agent that works by an older configuration is not judged by the newest one's interval. */
+/* An agent with an older configuration is not held to the newest interval. */
 static void does_not_judge_a_score_by_a_new_interval(void **state)
 {
     struct world *w = *state;
 
     start(w);
-    tell_report(w, "c2",
+    show_report(w, "c2",
                 "{\"configurationInForce\":false,\"configurationProblems\":\"bad query\",\"scorers\":[{"
                 "\"scoreName\":\"score\",\"state\":\"ok\",\"lastSuccess\":\"2026-11-21T05:23:00Z\"}]}");
     assert_int_equal(tally(w)->scoring, 2);
@@ -263,20 +263,20 @@ static size_t count_events(struct world *w)
     return n;
 }
 
-/* With a CRD that has no conditions each status that is written would be news. */
+/* Where a CRD has no conditions, each status would look like a transition. */
 static void sends_each_event_once_where_conditions_are_pruned(void **state)
 {
     struct world *w = *state;
     size_t before;
 
     start(w);
-    tell_cluster(w, "c3");
-    tell_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    show_cluster(w, "c3");
+    show_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
     pass_seconds(w, 2 * MINUTE_S);
     before = count_events(w);
     assert_true(before > 0);
     for (unsigned i = 0; i < 5; i++) {
-        tell_availability(w, "c3", i % 2 ? "True" : "Unknown", "no lease");
+        show_availability(w, "c3", i % 2 ? "True" : "Unknown", "no lease");
         pass_seconds(w, 12);
     }
     assert_int_equal(count_events(w), before);

@@ -1,4 +1,4 @@
-/* A DynamicScoringConfig's status: how far the fleet is, and who found no room. */
+/* A DynamicScoringConfig's status. */
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "test/unit/hub/state/status_world.h"
@@ -73,7 +73,7 @@ static void failing(struct world *w)
     t->named[1] = &w->clusters[2];
 }
 
-/* Of both kinds: those that cannot be written are told of. */
+/* With both kinds, the unwritten ones are named. */
 static void failing_and_unapplied(struct world *w)
 {
     struct hub_totals *t = &w->hub.totals;
@@ -199,7 +199,7 @@ static void derives_conditions_from_states(void **state)
 
         states[i].arrange(w);
         status = status_at(w, 0);
-        assert_told(status, states[i].type, states[i].told, states[i].piece);
+        assert_condition(status, states[i].type, states[i].told, states[i].piece);
         list = kube_list(status, "conditions", NULL);
         assert_int_equal(json_array_size(list), ARRAY_SIZE(order));
         for (size_t k = 0; k < ARRAY_SIZE(order); k++)

@@ -1,4 +1,4 @@
-/* Events: what changes of conditions are told, and what is no news. */
+/* Which transitions of conditions cause Events. */
 #include "controller/hub/state/state.h"
 #include "controller/kube/event.h"
 #include "test/unit/hub/state/status_world.h"
@@ -45,7 +45,7 @@ static json_t *status_read(const char *text)
 static const struct {
     const char *before, *after, *told;
 } cases[] = {
-    /* What is seen first is news only when it is wrong. */
+    /* An object seen first causes Events only when something is wrong. */
     {"", "Healthy=True Healthy, Ready=True Ready", ""},
     {"", "Healthy=Unknown NotProbed, Ready=Unknown NotProbed", ""},
     {"", "Healthy=False DNS", "Warning DNS: words; "},
@@ -81,7 +81,7 @@ static const struct {
     {"Healthy=True Healthy", "", ""},
     {"Valid=Unknown Waiting", "Valid=True Valid", ""},
     {"UniqueScoreName=Unknown NoScoreName", "UniqueScoreName=True Unique", ""},
-    /* What comes and goes as the fleet does. */
+    /* Reasons that come and go with the fleet. */
     {"Distributed=True Distributed", "Distributed=False ClustersFailing", ""},
     {"Ready=True Ready", "Ready=False Progressing", ""},
     {"Ready=False Progressing", "Ready=True Ready", ""},
@@ -111,7 +111,7 @@ static void sends_an_event_for_each_transition(void **state)
     }
 }
 
-/* A status that another controller wrote, of any shape. */
+/* A status written by another controller, of any shape. */
 static void survives_statuses_of_other_writers(void **state)
 {
     static const char *const texts[] = {"null",

@@ -1,5 +1,4 @@
-/* A DynamicScorer's conditions: which states give which, and that what is written once is not written
- * again. */
+/* A DynamicScorer's conditions. */
 #include "controller/kube/json.h"
 #include "test/unit/hub/state/scorer_states.h"
 
@@ -135,8 +134,9 @@ static void derives_conditions_from_states(void **state)
 
         states[i].arrange(w);
         status = status_at(w, 0);
-        assert_told(status, states[i].type, states[i].told, states[i].piece);
-        assert_true(status_scorer_ready(&w->scorer) == (strncmp(told(status, "Ready"), "True", 4) == 0));
+        assert_condition(status, states[i].type, states[i].told, states[i].piece);
+        assert_true(status_scorer_ready(&w->scorer) ==
+                    (strncmp(condition_text(status, "Ready"), "True", 4) == 0));
         json_decref(status);
         world_free(w);
     }
@@ -171,7 +171,7 @@ static void writes_complete_conditions_in_order(void **state)
     }
 }
 
-/* Whatever was there before, after one write there is nothing to write, an hour later neither. */
+/* Whatever the object had, one write is enough, also an hour later. */
 static void needs_one_write(void **state)
 {
     (void)state;

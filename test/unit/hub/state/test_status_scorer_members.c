@@ -68,8 +68,7 @@ static void derives_members_from_states(void **state)
     }
 }
 
-/* What the object has and nobody means any more goes: as null in the patch, which is how a merge takes
- * things away. */
+/* By null in the merge patch. */
 static void removes_members_that_no_longer_apply(void **state)
 {
     struct world *w = world_new();
@@ -91,7 +90,7 @@ static void removes_members_that_no_longer_apply(void **state)
     world_free(w);
 }
 
-/* A synced configuration replaces the one before; a merge alone would mix them. */
+/* A merge alone would mix both configurations. */
 static void replaces_the_synced_config(void **state)
 {
     struct world *w = world_new();
@@ -144,8 +143,8 @@ static void changes_the_transition_time_with_the_status_only(void **state)
     world_free(w);
 }
 
-/* With a CRD that has no conditions they are pruned: what was sent is all that is known of them. Also
- * while the watch has not told yet. */
+/* Where a CRD has no conditions, only the status last sent has them. Also before the watch shows the
+ * write. */
 static void keeps_transition_times_where_conditions_are_pruned(void **state)
 {
     struct world *w = world_new();
