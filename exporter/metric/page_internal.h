@@ -1,0 +1,53 @@
+/* Inside of the page: its pieces, the row that they stand in, and the page itself. */
+#ifndef DS_METRIC_PAGE_INTERNAL_H
+#define DS_METRIC_PAGE_INTERNAL_H
+
+#include "exporter/base/buf.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/page.h"
+#include "exporter/metric/sink.h"
+
+#include <pthread.h>
+
+/* Text, and the same compressed. Immutable, shared by rows. */
+struct piece {
+    unsigned refs;    /* atomic */
+    char *score_name; /* of a scorer's block; NULL for the others */
+    struct buf text, deflated;
+    uint32_t crc, crc_shift;
+};
+
+/* What a scrape strings together, in order. Immutable, shared by scrapes. */
+struct row {
+    unsigned refs; /* atomic */
+    size_t n;
+    struct piece *own[2]; /* the program's metrics, after the blocks: as text, as OpenMetrics */
+    uint32_t crc;         /* of the blocks' text */
+    uint64_t text_bytes;  /* of the blocks */
+    struct piece *pieces[];
+};
+
+struct page {
+    struct sink sink;
+    pthread_mutex_t lock;
+    struct row *row;        /* the loop writes it under the lock and reads it without */
+    struct metrics *server; /* under the lock */
+};
+
+static const size_t PIECE_MAX_BYTES = (size_t)1 << 31; /* of text */
+
+/* Compresses text, which the piece takes over. score_name is copied; NULL for none. -ENOMEM, -EFBIG. */
+MUST_USE int piece_new(struct piece **ret, struct buf *text, const char *score_name);
+struct piece *piece_unref(struct piece *p);
+DEFINE_CLEANUP(struct piece, piece_unref)
+
+/* A row with room for n pieces. NULL when out of memory. */
+struct row *row_alloc(size_t n);
+struct row *row_unref(struct row *row);
+DEFINE_CLEANUP(struct row, row_unref)
+void row_append(struct row *row, struct piece *p);
+/* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by score name, after the
+ * head. -ENOMEM. */
+MUST_USE int row_with(struct row **ret, const struct row *old, const char *score_name, struct piece *block);
+
+#endif
