@@ -1,6 +1,9 @@
 /* The JSON front end: the pull parser's values, with their places. */
+#include "exporter/base/doc.h"
+
 #include "exporter/base/doc_build.h"
 #include "exporter/base/json.h"
+#include "exporter/base/problems.h"
 
 #include <errno.h>
 

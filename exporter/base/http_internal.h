@@ -2,7 +2,9 @@
 #ifndef DS_BASE_HTTP_INTERNAL_H
 #define DS_BASE_HTTP_INTERNAL_H
 
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 
 struct http {
     struct loop *loop;

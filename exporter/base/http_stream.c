@@ -4,6 +4,8 @@
  * cancel calls, which curl does not allow inside its callbacks. A reader that is slower than its server has the transfer paused. */
 #include "exporter/base/http_internal.h"
 
+#include "exporter/base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 

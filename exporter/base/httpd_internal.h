@@ -3,6 +3,7 @@
 #define DS_BASE_HTTPD_INTERNAL_H
 
 #include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
 
 #include <microhttpd.h>
 #include <pthread.h>

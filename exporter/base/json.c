@@ -1,4 +1,6 @@
 /* The pull interface: each call reads one token or one whole value. */
+#include "exporter/base/json.h"
+
 #include "exporter/base/json_scan.h"
 
 void jr_init(struct jr *j, struct str text, unsigned flags)

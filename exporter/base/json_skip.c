@@ -2,6 +2,8 @@
  *
  * Nearly all bytes of a range query's answer are samples, `[1718600060.123,"0.25"],`. Those have a loop of their own,
  * which takes whatever it knows to be right in 32-byte steps and leaves the rest, whatever that is, to the general walk. */
+#include "exporter/base/json.h"
+
 #include "exporter/base/json_scan.h"
 
 enum {

@@ -1,4 +1,5 @@
 /* Strings into and out of JSON's escapes, and places in a text. */
+#include "exporter/base/buf.h"
 #include "exporter/base/json_scan.h"
 #include "exporter/base/utf8.h"
 

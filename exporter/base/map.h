@@ -4,7 +4,6 @@
 #define DS_BASE_MAP_H
 
 #include "exporter/base/def.h"
-#include "exporter/base/str.h"
 
 struct map_slot {
     const char *key; /* NULL: free */

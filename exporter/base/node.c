@@ -1,5 +1,7 @@
 /* Reading a document's tree: members, typed values, and messages that name the place. */
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 
 #include <errno.h>
 #include <inttypes.h>

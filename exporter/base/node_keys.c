@@ -1,4 +1,5 @@
 /* Keys that nobody reads: most are spelling mistakes, so the nearest known name is offered. */
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 
 #include <ctype.h>

@@ -2,6 +2,7 @@
 #ifndef DS_METRIC_SINK_H
 #define DS_METRIC_SINK_H
 
+#include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 
 struct sink;

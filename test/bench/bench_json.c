@@ -1,4 +1,5 @@
 /* What jr_skip() and the pull calls cost, next to the memcpy() of the same bytes. */
+#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/num/num.h"
 

@@ -1,6 +1,10 @@
 /* A scoring API's answer: whatever it holds, the batch is one that can be exposed. */
+#include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
+#include "exporter/metric/series.h"
+#include "exporter/metric/series_set.h"
 #include "exporter/score/answer.h"
+#include "exporter/score/error.h"
 
 #include <assert.h>
 

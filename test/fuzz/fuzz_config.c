@@ -1,5 +1,8 @@
 /* The agent's configuration, YAML or JSON: what is accepted is whole, what is refused is explained. */
 #include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/problems.h"
+#include "exporter/score/summary.h"
 
 #include <assert.h>
 #include <errno.h>

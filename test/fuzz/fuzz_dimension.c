@@ -2,6 +2,8 @@
  * more. */
 #include "controller/placement/format.h"
 #include "controller/placement/name.h"
+#include "exporter/base/buf.h"
+#include "exporter/metric/series.h"
 
 static void require(bool good)
 {

@@ -1,6 +1,7 @@
 /* The framer: the first byte says in what pieces the rest comes, and the lines are the same as in one
  * piece. */
 #include "controller/kube/lines.h"
+#include "exporter/base/buf.h"
 
 #include <assert.h>
 #include <errno.h>

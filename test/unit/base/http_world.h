@@ -5,7 +5,10 @@
 #ifndef DS_TEST_HTTP_WORLD_H
 #define DS_TEST_HTTP_WORLD_H
 
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 
 #include <arpa/inet.h>

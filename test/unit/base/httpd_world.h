@@ -4,7 +4,9 @@
 #define DS_TEST_HTTPD_WORLD_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
 
 #include <errno.h>
 #include <netinet/in.h>

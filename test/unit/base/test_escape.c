@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
 #include <errno.h>

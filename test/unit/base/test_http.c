@@ -1,4 +1,6 @@
 /* Calls: what is sent, many at once, calls that end others. */
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
 #include "test/oom.h"
 #include "test/unit/base/http_world.h"
 

@@ -1,4 +1,5 @@
 /* Answers as they come in, and their ceilings. */
+#include "exporter/base/buf.h"
 #include "test/unit/base/http_world.h"
 
 static int setup(void **state)

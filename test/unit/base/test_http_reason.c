@@ -1,4 +1,5 @@
 /* Why there is no answer: the class and the sentence. */
+#include "exporter/base/buf.h"
 #include "test/unit/base/http_world.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* Redirects, and what may follow them. */
+#include "exporter/base/buf.h"
 #include "test/unit/base/http_world.h"
 
 static int setup(void **state)

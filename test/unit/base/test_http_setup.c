@@ -1,4 +1,5 @@
 /* Proxies and TLS, both as the environment says. */
+#include "exporter/base/buf.h"
 #include "test/unit/base/http_world.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
 /* Answers taken piece by piece, the idle timeout, and gzip asked for. */
+#include "exporter/base/loop.h"
 #include "test/oom.h"
 #include "test/unit/base/http_world.h"
 

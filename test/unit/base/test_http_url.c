@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/base/http.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* Many clients, and the end of the server. */
+#include "exporter/base/loop.h"
 #include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 

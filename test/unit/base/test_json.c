@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/base/json_scan.h"
 

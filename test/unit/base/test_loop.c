@@ -1,4 +1,5 @@
 /* Timers run by a clock that the test moves; nothing here sleeps to prove a schedule. */
+#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "test/oom.h"
 

@@ -1,4 +1,6 @@
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/problems.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
 #include "test/oom.h"
 

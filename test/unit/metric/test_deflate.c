@@ -1,4 +1,5 @@
 /* What deflate_piece() writes, read back by zlib. */
+#include "exporter/base/buf.h"
 #include "exporter/metric/deflate.h"
 #include "test/oom.h"
 
