@@ -1,10 +1,19 @@
-/* Times are RFC 3339 in UTC, null for never; durations are in seconds; scores that are not finite are the strings "+Inf" and
- * "-Inf". exporter/ui/README.md documents each member. */
+/* Times are RFC 3339 in UTC, null for never; durations are in seconds; scores that are not finite are the
+ * strings "+Inf" and "-Inf". exporter/ui/README.md documents each member. */
+#include "exporter/agent/scorer.h"
 #include "exporter/agent/scorer_history.h"
 #include "exporter/agent/status.h"
 #include "exporter/agent/status_text.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/page.h"
 #include "exporter/metric/version.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
+#include "exporter/ui/history.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 
 enum { BEST_AND_WORST = 5 };

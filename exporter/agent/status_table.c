@@ -1,10 +1,16 @@
-/* The table of `agent --once`, for whoever is writing a scorer: what each of them did, in words, and the
- * scores it gave. */
+/* The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores. */
+#include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
-
 #include "exporter/agent/status_text.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
 #include "exporter/ui/grid.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/ranking.h"
 
 #include <stdio.h>
 
@@ -25,13 +31,13 @@ static const struct look {
     [SCORER_STALE] = {"✗ failed", "\033[31m"},
 };
 
-static void spaces(struct out *o, size_t n)
+static void table_spaces(struct out *o, size_t n)
 {
     while (n-- > 0)
         out_puts(o, " ");
 }
 
-static void say(struct table *t, const char *s)
+static void table_put(struct table *t, const char *s)
 {
     struct out o = {.b = &t->line, .error = t->o.error};
 
@@ -39,7 +45,7 @@ static void say(struct table *t, const char *s)
     t->o.error = o.error;
 }
 
-static void say_url(struct table *t, const char *url)
+static void table_put_url(struct table *t, const char *url)
 {
     BUF_AUTO(plain, LINE_MAX_BYTES);
     struct out o = {.b = &plain, .error = t->o.error};
@@ -48,30 +54,29 @@ static void say_url(struct table *t, const char *url)
     out_str(&o, (struct str){"", 1});
     t->o.error = o.error;
     if (o.error == 0)
-        say(t, plain.p);
+        table_put(t, plain.p);
 }
 
-static void say_count(struct table *t, uint64_t n, const char *one, const char *many)
+static void table_put_count(struct table *t, uint64_t n, const char *one, const char *many)
 {
     char digits[WORDS_BYTES];
 
     words_count(n, digits);
-    say(t, digits);
-    say(t, " ");
-    say(t, n == 1 ? one : many);
+    table_put(t, digits);
+    table_put(t, " ");
+    table_put(t, n == 1 ? one : many);
 }
 
-static void say_seconds(struct table *t, double s)
+static void table_put_seconds(struct table *t, double s)
 {
     char words[WORDS_BYTES];
 
     words_seconds(s, words);
-    say(t, words);
+    table_put(t, words);
 }
 
-/* How much of s goes on a line of `room` characters: up to the last space that fits, or as much as there is
- * room for. */
-static size_t fits(struct str s, size_t room)
+/* The bytes of s that go on a line of `room` characters: up to the last space, or all that fit. */
+static size_t table_fit(struct str s, size_t room)
 {
     size_t at = 0, space = 0;
 
@@ -85,16 +90,16 @@ static size_t fits(struct str s, size_t room)
     return at;
 }
 
-/* Ends the line of prose, folding it at the width: what does not fit goes in deeper. */
-static void fold_line(struct table *t, size_t indent)
+/* Ends the line of prose, wrapped at the width; continuation lines are indented further. */
+static void table_fold_line(struct table *t, size_t indent)
 {
     struct str rest = buf_str(&t->line);
 
     for (size_t deep = indent; rest.n; deep = indent + 2) {
         size_t room = t->width > deep + 16 ? t->width - deep : t->width ? 16 : SIZE_MAX;
-        size_t n = fits(rest, room);
+        size_t n = table_fit(rest, room);
 
-        spaces(&t->o, deep);
+        table_spaces(&t->o, deep);
         out_str(&t->o, (struct str){rest.p, n});
         out_puts(&t->o, "\n");
         rest = str_trim((struct str){rest.p + n, rest.n - n});
@@ -102,21 +107,21 @@ static void fold_line(struct table *t, size_t indent)
     buf_truncate(&t->line, 0);
 }
 
-static void end_line(struct table *t)
+static void table_end_line(struct table *t)
 {
-    fold_line(t, INDENT);
+    table_fold_line(t, INDENT);
 }
 
-static void headline(struct table *t, const struct scorer *s)
+static void table_headline(struct table *t, const struct scorer *s)
 {
     const struct look *look = &looks[scorer_state(s)];
     const struct summary *summary = scorer_summary(s);
     size_t used = grid_chars(str_of(look->mark)) + 2;
 
-    say(t, summary->score_name);
+    table_put(t, summary->score_name);
     if (strcmp(summary->name, summary->score_name) != 0) {
-        say(t, ", of ");
-        say(t, summary->name);
+        table_put(t, ", of ");
+        table_put(t, summary->name);
     }
     out_puts(&t->o, t->colours ? look->colour : "");
     out_puts(&t->o, look->mark);
@@ -127,98 +132,100 @@ static void headline(struct table *t, const struct scorer *s)
 }
 
 /* "12 series from Prometheus in 3.1 ms → 12 results in 12 ms → 11 series" */
-static void say_flow(struct table *t, const struct scorer *s)
+static void table_flow(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
 
     if (scorer_summary(s)->source_type == SOURCE_NONE) {
-        say(t, "no source");
+        table_put(t, "no source");
     } else {
         const char *from = summary_sources(scorer_summary(s)) > 1 ? "series from the sources in "
                                                                   : "series from the source in ";
-        say_count(t, st->source_series, from, from);
-        say_seconds(t, st->fetch_s);
+        table_put_count(t, st->source_series, from, from);
+        table_put_seconds(t, st->fetch_s);
     }
-    say(t, " → ");
-    say_count(t, st->results, "result in ", "results in ");
-    say_seconds(t, st->perform_s);
-    say(t, " → ");
-    say_count(t, status_series(s), "score", "scores");
-    end_line(t);
+    table_put(t, " → ");
+    table_put_count(t, st->results, "result in ", "results in ");
+    table_put_seconds(t, st->perform_s);
+    table_put(t, " → ");
+    table_put_count(t, status_series(s), "score", "scores");
+    table_end_line(t);
 }
 
-/* Of several, the reason names the one that failed. */
-static void say_asked(struct table *t, const struct summary *summary, enum round_stage stage)
+/* With several sources the reason already names the one that failed. */
+static void table_request(struct table *t, const struct summary *summary, enum round_stage stage)
 {
     if (stage == STAGE_SOURCE && summary_sources(summary) > 1)
         return;
-    say(t, "asked: ");
-    say_url(t, stage == STAGE_SOURCE ? cstr(summary->source_endpoint) : summary->scoring_endpoint);
-    end_line(t);
+    table_put(t, "URL: ");
+    table_put_url(t, stage == STAGE_SOURCE ? cstr(summary->source_endpoint) : summary->scoring_endpoint);
+    table_end_line(t);
     if (stage == STAGE_SOURCE && summary->source_query) {
-        say(t, "query: ");
-        say(t, summary->source_query);
-        end_line(t);
+        table_put(t, "query: ");
+        table_put(t, summary->source_query);
+        table_end_line(t);
     }
 }
 
-static void say_error(struct table *t, const struct scorer *s)
+static void table_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
 
-    say(t, st->stage == STAGE_SOURCE ? "asking the source: " : "asking the scorer: ");
-    say(t, st->reason);
-    say(t, " (");
-    say(t, round_error_word(st->error));
-    say(t, ")");
-    end_line(t);
-    say_asked(t, scorer_summary(s), st->stage);
-    say(t, "look at: ");
-    say(t, status_hint(st->error, st->stage));
-    end_line(t);
+    table_put(t, st->stage == STAGE_SOURCE ? "source failed: " : "scoring failed: ");
+    table_put(t, st->reason);
+    table_put(t, " (");
+    table_put(t, round_error_word(st->error));
+    table_put(t, ")");
+    table_end_line(t);
+    table_request(t, scorer_summary(s), st->stage);
+    table_put(t, "check: ");
+    table_put(t, status_hint(st->error, st->stage));
+    table_end_line(t);
     if (scorer_batch(s)) {
-        say(t, "the scores below are of an earlier round");
-        end_line(t);
+        table_put(t, "the scores below are from an earlier round");
+        table_end_line(t);
     }
 }
 
-static void say_empty(struct table *t, const struct summary *summary)
+static void table_empty(struct table *t, const struct summary *summary)
 {
     size_t n = summary_sources(summary);
 
-    say(t, n > 1 ? "no source has series for its query: " : "the source has no series for this query: ");
+    table_put(t,
+              n > 1 ? "no source has series for its query: " : "the source has no series for this query: ");
     for (size_t i = 0; i < n; i++) {
-        say(t, i ? "; " : "");
-        say(t, summary_source(summary, i).query);
+        table_put(t, i ? "; " : "");
+        table_put(t, summary_source(summary, i).query);
     }
-    end_line(t);
+    table_end_line(t);
 }
 
-static void say_remarks(struct table *t, const struct scorer_status *st)
+static void table_remarks(struct table *t, const struct scorer_status *st)
 {
     if (st->source_warnings) {
-        say_count(t, st->source_warnings, "warning of the source: ", "warnings of the source, the first: ");
-        say(t, st->source_warning);
-        end_line(t);
+        table_put_count(t, st->source_warnings,
+                        "warning from the source: ", "warnings from the source, the first: ");
+        table_put(t, st->source_warning);
+        table_end_line(t);
     }
     if (st->invalid) {
-        say_count(t, st->invalid, "result left out: ", "results left out, the first: ");
-        say(t, st->first_invalid);
-        end_line(t);
+        table_put_count(t, st->invalid, "invalid result ignored: ", "invalid results ignored, the first: ");
+        table_put(t, st->first_invalid);
+        table_end_line(t);
     }
     if (st->duplicates) {
-        say_count(t, st->duplicates, "result", "results");
-        say(t, " with the labels of an earlier one, which the later replaces");
-        end_line(t);
+        table_put_count(t, st->duplicates, "duplicate result", "duplicate results");
+        table_put(t, ": the last one of the same labels counts");
+        table_end_line(t);
     }
     if (st->cut) {
-        say_count(t, st->cut, "label value", "label values");
-        say(t, " cut to limits.labelValueBytes");
-        end_line(t);
+        table_put_count(t, st->cut, "label value", "label values");
+        table_put(t, " cut to limits.labelValueBytes");
+        table_end_line(t);
     }
 }
 
-static void say_scores(struct table *t, const struct scorer *s)
+static void table_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
     char more[WORDS_BYTES];
@@ -230,34 +237,34 @@ static void say_scores(struct table *t, const struct scorer *s)
     }
     if (r.numbers > r.n) {
         words_count(r.numbers - r.n, more);
-        say(t, "… and ");
-        say(t, more);
-        say(t, " more");
-        end_line(t);
+        table_put(t, "… and ");
+        table_put(t, more);
+        table_put(t, " more");
+        table_end_line(t);
     }
     if (r.nans) {
-        say_count(t, r.nans, "score is NaN", "scores are NaN");
-        end_line(t);
+        table_put_count(t, r.nans, "score is NaN", "scores are NaN");
+        table_end_line(t);
     }
 }
 
-static void say_scorer(struct table *t, const struct scorer *s)
+static void table_scorer(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
 
-    headline(t, s);
+    table_headline(t, s);
     if (st->rounds && st->error != ROUND_OK)
-        say_error(t, s);
+        table_error(t, s);
     else if (st->rounds)
-        say_flow(t, s);
+        table_flow(t, s);
     if (scorer_state(s) == SCORER_EMPTY)
-        say_empty(t, scorer_summary(s));
-    say_remarks(t, st);
-    say_scores(t, s);
+        table_empty(t, scorer_summary(s));
+    table_remarks(t, st);
+    table_scores(t, s);
     out_puts(&t->o, "\n");
 }
 
-static void say_totals(struct table *t, const struct agent *a)
+static void table_totals(struct table *t, const struct agent *a)
 {
     struct totals totals = status_totals(a);
     size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
@@ -266,10 +273,10 @@ static void say_totals(struct table *t, const struct agent *a)
     (void)snprintf(words, sizeof(words), ": %zu ok, %zu empty, %zu failed, %zu waiting; ",
                    totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY], failed,
                    totals.by_state[SCORER_WAITING]);
-    say_count(t, agent_scorers(a), "scorer", "scorers");
-    say(t, words);
-    say_count(t, totals.series, "score", "scores");
-    fold_line(t, 0);
+    table_put_count(t, agent_scorers(a), "scorer", "scorers");
+    table_put(t, words);
+    table_put_count(t, totals.series, "score", "scores");
+    table_fold_line(t, 0);
 }
 
 int status_table(const struct agent *a, unsigned width, struct buf *into)
@@ -279,9 +286,9 @@ int status_table(const struct agent *a, unsigned width, struct buf *into)
     buf_init(&t.line, LINE_MAX_BYTES);
     t.colours = width > 0 && !*cstr(getenv("NO_COLOR"));
     for (size_t i = 0; i < agent_scorers(a); i++)
-        say_scorer(&t, agent_scorer(a, i));
+        table_scorer(&t, agent_scorer(a, i));
     if (agent_scorers(a))
-        say_totals(&t, a);
+        table_totals(&t, a);
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
     buf_done(&t.line);

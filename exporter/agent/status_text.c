@@ -1,39 +1,44 @@
 #include "exporter/agent/status_text.h"
 
+#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+
 const char *status_hint(enum round_error e, enum round_stage stage)
 {
-    /* Two where the stages differ. */
+    /* A second one where the stages differ. */
     static const char *const hints[ROUND_ERRORS][2] = {
         [ROUND_OK] = {"nothing"},
-        [ROUND_URL] = {"sourceEndpoint, as it is written in the configuration",
-                       "scoringEndpoint, as it is written in the configuration"},
-        [ROUND_DNS] = {"the host name in sourceEndpoint, and whether DNS answers here",
-                       "the host name in scoringEndpoint, and whether DNS answers here"},
+        [ROUND_URL] = {"sourceEndpoint in the configuration", "scoringEndpoint in the configuration"},
+        [ROUND_DNS] = {"the host name in sourceEndpoint, and DNS where the agent runs",
+                       "the host name in scoringEndpoint, and DNS where the agent runs"},
         [ROUND_CONNECT] =
-            {"whether the server runs and listens there, and firewalls or network policies on the way"},
-        [ROUND_TLS] =
-            {"the server's certificate: made for this host name, and signed by an authority known here "
-             "(SSL_CERT_FILE, or the system's store)"},
+            {"that the server is running and listening, and firewalls and network policies in between"},
+        [ROUND_TLS] = {"the server's certificate: it must be valid for this host name and signed by a CA in "
+                       "SSL_CERT_FILE or the system's store"},
         [ROUND_TIMEOUT] =
-            {"the query: fewer series, a shorter sourceRange or a longer sourceStep; or allow more time "
-             "(timeout, limits.roundTime)",
-             "why the scorer takes so long, or allow more time (timeout, limits.roundTime)"},
-        [ROUND_TOO_LARGE] = {"the query: fewer series or a longer sourceStep; or raise limits.responseBytes",
-                             "what the scorer sends, or raise limits.responseBytes"},
+            {"the query: select fewer series, a shorter sourceRange or a longer sourceStep; or raise "
+             "timeout and limits.roundTime",
+             "why the scoring API takes so long, or raise timeout and limits.roundTime"},
+        [ROUND_TOO_LARGE] =
+            {"the query: select fewer series or a longer sourceStep; or raise limits.responseBytes",
+             "what the scoring API sends, or raise limits.responseBytes"},
         [ROUND_BROKEN] = {"what the server, or a proxy before it, sends: curl -v shows it"},
-        [ROUND_MEMORY] = {"how much memory this process may use"},
-        [ROUND_HTTP_4XX] = {"the path of sourceEndpoint, and its token",
-                            "the path of scoringEndpoint, its token, and what the scorer takes: "
+        [ROUND_MEMORY] = {"the memory limit of the agent"},
+        [ROUND_HTTP_4XX] = {"the path of sourceEndpoint and its token",
+                            "the path of scoringEndpoint, its token, and what the scoring API expects: "
                             "{\"data\":[{\"metric\":{...},\"values\":[...]}]}"},
-        [ROUND_HTTP_5XX] = {"the log of the server that sourceEndpoint names", "the scorer's own log"},
+        [ROUND_HTTP_5XX] = {"the log of the server at sourceEndpoint", "the log of the scoring API"},
         [ROUND_HTTP_OTHER] = {"the path of sourceEndpoint", "the path of scoringEndpoint"},
-        [ROUND_QUERY] = {"the query: try it in the query engine's own page"},
-        [ROUND_JSON] = {"whether sourceEndpoint is the query API, not a web page or a login",
-                        "whether scoringEndpoint is the scoring API, not a web page or a login"},
-        [ROUND_SHAPE] = {"whether sourceEndpoint is the query API: /api/v1/query_range",
-                         "the scorer's answer: {\"results\":[{\"metric\":{...},\"score\":1.5}]}"},
+        [ROUND_QUERY] = {"the query in the UI of the query engine"},
+        [ROUND_JSON] = {"that sourceEndpoint is the query API, not a web page or a login form",
+                        "that scoringEndpoint is the scoring API, not a web page or a login form"},
+        [ROUND_SHAPE] = {"that sourceEndpoint is the query API: /api/v1/query_range",
+                         "the response of the scoring API: {\"results\":[{\"metric\":{...},\"score\":1.5}]}"},
         [ROUND_SECRET] = {"the names of the source's Secret and key, and --secrets.dir",
-                          "the names of the scorer's Secret and key, and --secrets.dir"},
+                          "the names of the scoring API's Secret and key, and --secrets.dir"},
         [ROUND_SERIES] = {"the query, or raise limits.series and limits.seriesPerScorer"},
     };
     const char *const *both = hints[e < ROUND_ERRORS ? e : ROUND_OK];

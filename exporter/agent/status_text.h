@@ -2,7 +2,12 @@
 #ifndef DS_AGENT_STATUS_TEXT_H
 #define DS_AGENT_STATUS_TEXT_H
 
-#include "exporter/agent/agent.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+
+struct agent;
+struct scorer;
 
 /* What to check after an error, without a full stop; never NULL. */
 const char *status_hint(enum round_error e, enum round_stage stage);

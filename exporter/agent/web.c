@@ -1,9 +1,16 @@
-/* /metrics is answered on the server's thread, all else on the loop: a probe of /-/healthy finds a loop that hangs. */
+/* /metrics is answered on the server's thread, all else on the loop: a probe of /-/healthy finds a loop that
+ * hangs. */
 #include "exporter/agent/web.h"
 
+#include "exporter/agent/agent.h"
+#include "exporter/agent/config.h"
 #include "exporter/agent/status.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
+#include "exporter/metric/page.h"
 #include "exporter/ui/api.h"
 #include "exporter/ui/assets.h"
+#include "exporter/ui/list.h"
 
 #include <errno.h>
 
@@ -55,7 +62,7 @@ static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_r
     httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }
 
-static void web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
@@ -75,7 +82,7 @@ int web_start(struct web **ret, struct agent *a, char **ret_why)
         {"GET", "/-/healthy", web_healthy, a, false},
         {"GET", "/-/ready", web_ready, a, false},
         {"POST", "/-/reload", web_reload, a, false},
-        {"GET", "/api/v1/status", web_status, a, false},
+        {"GET", "/api/v1/status", web_api_status, a, false},
     };
     const struct config *c = agent_config(a);
     CLEANUP(cleanup_web_free) struct web *w = calloc(1, sizeof(*w));

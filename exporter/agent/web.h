@@ -2,8 +2,9 @@
 #ifndef DS_AGENT_WEB_H
 #define DS_AGENT_WEB_H
 
-#include "exporter/agent/agent.h"
+#include "exporter/base/def.h"
 
+struct agent;
 struct web;
 
 /* Serves on the configuration's listen addresses. On failure *ret_why (from malloc) says what is wrong. */

@@ -1,5 +1,7 @@
 #include "exporter/ui/api.h"
 
+#include "exporter/base/buf.h"
+
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* The pages' files, which CMake embeds in the program, as HTTP serves them: revalidated by ETag, compressed where the client takes
- * gzip, and with a policy that lets a browser load nothing from elsewhere. */
+/* The pages' files, which CMake embeds in the program, as HTTP serves them: revalidated by ETag, compressed
+ * where the client takes gzip, and with a policy that lets a browser load nothing from elsewhere. */
 #ifndef DS_UI_ASSETS_H
 #define DS_UI_ASSETS_H
 
@@ -23,7 +23,8 @@ DEFINE_CLEANUP(struct assets, assets_free)
 
 enum { ASSETS_MAX_ROUTES = 16 };
 
-/* Routes of all files, and of the page at each of `pages` (a NULL-terminated list of paths). Returns how many. */
+/* Routes of all files, and of the page at each of `pages` (a NULL-terminated list of paths). Returns how
+ * many. */
 size_t assets_routes(const struct assets *a, const char *const *pages,
                      struct httpd_route ret[ASSETS_MAX_ROUTES]);
 

@@ -1,5 +1,6 @@
 #include "exporter/ui/grid.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 

@@ -1,5 +1,5 @@
-/* Lists of the API in parts, as Kubernetes gives them: `limit`, `continue`, `filter`, `state` and `sort` of a request, and
- * `metadata` of its answer. README.md has the promises. */
+/* Lists of the API in parts, as Kubernetes gives them: `limit`, `continue`, `filter`, `state` and `sort` of
+ * a request, and `metadata` of its answer. README.md has the promises. */
 #ifndef DS_UI_LIST_H
 #define DS_UI_LIST_H
 
@@ -44,7 +44,7 @@ struct list_item {
     unsigned rank; /* 0: the worst; only used with worst_first */
 };
 
-/* The part of a list that a query asks for: of 10,000 items no more than the limit are ever kept or sorted. */
+/* The part of a list that a query asks for. Of 10,000 items it keeps and sorts no more than the limit. */
 struct list {
     const struct list_query *query;
     struct list_item *items;

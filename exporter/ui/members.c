@@ -1,5 +1,6 @@
 #include "exporter/ui/members.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"

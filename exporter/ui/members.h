@@ -1,4 +1,5 @@
-/* JSON for the API: members of objects and items of lists, written one after the other. Commas come by themselves. */
+/* JSON for the API: members of objects and items of lists, written one after the other. Commas come by
+ * themselves. */
 #ifndef DS_UI_MEMBERS_H
 #define DS_UI_MEMBERS_H
 

@@ -24,8 +24,8 @@ struct shown_label {
 };
 enum { SHOWN_LABELS = 7 };
 
-/* In the order in which people look for a thing: node, namespace, app, pod, container, device, meta. The values belong to the set.
- * Returns how many. */
+/* In the order in which people look for a thing: node, namespace, app, pod, container, device, meta. The
+ * values belong to the set. Returns how many. */
 size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret[SHOWN_LABELS]);
 
 #endif

@@ -106,7 +106,7 @@ def look_at_the_page(controller, browser):
     for _, link, name, words in found:
         assert link == f"cluster?name={name}"
         assert (STATES[CLUSTERS[name]][1] or "") in words
-    assert "6 of 55 clusters cannot be written" in text  # the condition Distributed
+    assert "ManifestWork not written on 6 of 55 clusters" in text  # the condition Distributed
     for word, n in collections.Counter(word for word, *_ in found).items():
         assert f"\n{word}\n{n}\n" in text
     assert browser.run("document.scripts.length") == 1 and not browser.seen("Page.javascriptDialogOpening")

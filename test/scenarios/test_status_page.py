@@ -382,7 +382,7 @@ def test_the_table_in_the_terminal(tmp_path):
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=DEADLINE, env={**os.environ, "no_proxy": "*"})
     assert done.returncode == 1
     assert "✓ ok  node_load, of node-load\n" in done.stdout
-    assert f"asking the scorer: {REASON} (http_5xx)\n" in done.stdout
+    assert f"scoring failed: {REASON} (http_5xx)\n" in done.stdout
     assert re.search(r"\n    worker-29\.eu\.example\.net  default    17\.75\n", done.stdout)
     assert "    … and 10 more\n" in done.stdout
     assert done.stdout.endswith("5 scorers: 2 ok, 1 empty, 2 failed, 0 waiting; 32 scores\n")

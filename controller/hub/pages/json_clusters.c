@@ -1,8 +1,18 @@
 /* Clusters in the hub's JSON, and clusters × scorers. */
 #include "controller/hub/pages/json.h"
 #include "controller/hub/pages/json_members.h"
+#include "controller/hub/pages/view.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/work.h"
+#include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 

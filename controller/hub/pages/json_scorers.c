@@ -1,10 +1,20 @@
 /* Scorers in the hub's JSON. */
 #include "controller/hub/pages/json.h"
 #include "controller/hub/pages/json_members.h"
+#include "controller/hub/pages/view.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/spec.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/json.h"
+#include "exporter/base/map.h"
 #include "exporter/ui/history.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 

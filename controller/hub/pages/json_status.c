@@ -1,11 +1,20 @@
 /* The overview: the controller, its configuration, totals, and the first scorers and clusters. */
 #include "controller/hub/pages/json.h"
 #include "controller/hub/pages/json_members.h"
+#include "controller/hub/pages/view.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
 #include "controller/kube/lease.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 enum { MASKS_LISTED = 50 };
 

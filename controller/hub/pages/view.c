@@ -1,6 +1,12 @@
 #include "controller/hub/pages/view.h"
 
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
 #include "controller/hub/state/status.h"
+#include "controller/kube/json.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 #include "exporter/ui/members.h"
 
 #include <errno.h>

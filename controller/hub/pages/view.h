@@ -2,7 +2,9 @@
 #ifndef DS_HUB_VIEW_H
 #define DS_HUB_VIEW_H
 
+#include "controller/hub/probe/probe.h"
 #include "controller/hub/state/hub_pair.h"
+#include "controller/hub/state/state.h"
 #include "exporter/ui/list.h"
 
 /* A state as programs and people read it. severity: "error", "warning", "pending", "none" or "ok". */
@@ -53,7 +55,8 @@ extern const struct view_words view_cluster_words[CLUSTER_OK + 1];
 enum view_cluster_state view_cluster_state(const struct hub_cluster *c);
 /* The number of scorers that fail there, by its agent's report. */
 size_t view_cluster_failing(const struct hub_cluster *c);
-/* All clusters that match the query, as struct hub_cluster. managed_only: those that get a ManifestWork. -ENOMEM. */
+/* All clusters that match the query, as struct hub_cluster. managed_only: those that get a ManifestWork.
+ * -ENOMEM. */
 MUST_USE int view_clusters(struct list *ret, struct hub *h, bool managed_only);
 
 /* ---- Pairs ---- */

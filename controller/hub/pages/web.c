@@ -1,12 +1,16 @@
-/* All is answered on the loop: /metrics is rendered when it is asked for, so that a controller at rest does nothing, and a probe of /healthz
- * finds a loop that hangs. */
+/* All is answered on the loop: /metrics is rendered when it is asked for, so that a controller at rest does
+ * nothing, and a probe of /healthz finds a loop that hangs. */
 #include "controller/hub/pages/web.h"
 
 #include "controller/hub/pages/json.h"
 #include "controller/hub/state/state.h"
+#include "controller/kube/watch.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/api.h"
 #include "exporter/ui/assets.h"
+#include "exporter/ui/list.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The controller's HTTP endpoints: /metrics, the pages and their JSON on one address, /healthz and /readyz on another. */
+/* The controller's HTTP endpoints: /metrics, the pages and their JSON on one address, /healthz and /readyz
+ * on another. */
 #ifndef DS_HUB_WEB_H
 #define DS_HUB_WEB_H
 

@@ -1,9 +1,23 @@
-/* Agents in every state, for the tests of what people see of them. The agent and its scorers are stand-ins: their
- * accessors are defined here, so that the library's own are not linked. Included once in a program. */
+/* Agents in every state, for the tests of what people see of them. The agent and its scorers are stand-ins:
+ * their accessors are defined here, so that the library's own are not linked. Included once in a program. */
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 
+#include "exporter/agent/agent.h"
+#include "exporter/agent/config.h"
+#include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/batch_builder.h"
+#include "exporter/metric/page.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
+#include "exporter/ui/list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

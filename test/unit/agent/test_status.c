@@ -1,5 +1,10 @@
 /* What both ways of showing the status have in common. */
 #include "exporter/agent/status.h"
+#include "exporter/base/buf.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/ui/list.h"
 #include "test/oom.h"
 #include "test/unit/agent/status_world.h"
 

@@ -1,4 +1,11 @@
+#include "exporter/base/buf.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
+#include "exporter/ui/list.h"
 #include "test/unit/agent/status_world.h"
 
 #include <jansson.h>
@@ -100,7 +107,7 @@ static void tells_what_is_wrong(void **state)
                 "[\"a:1:1: error: x\",\"a:2:1: error: y\"]");
     assert_json(json_object_get(first_scorer(j), "error"),
                 "{\"stage\":\"scoring\",\"class\":\"timeout\",\"text\":\"no answer in 10 s\","
-                "\"hint\":\"why the scorer takes so long, or allow more time (timeout, limits.roundTime)\"}");
+                "\"hint\":\"why the scoring API takes so long, or raise timeout and limits.roundTime\"}");
     assert_json(json_object_get(first_scorer(j), "warnings"),
                 "{\"count\":1,\"first\":\"slow \\\"disk\\\"\"}");
     assert_json(json_object_get(first_scorer(j), "nextRoundAt"), "null");

@@ -1,3 +1,9 @@
+#include "exporter/base/buf.h"
+#include "exporter/metric/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
 #include "exporter/ui/grid.h"
 #include "test/unit/agent/status_world.h"
 
@@ -24,8 +30,8 @@ static void shows_what_a_good_scorer_did(void **state)
     assert_table(w, 0,
                  "✓ ok  my_score, of sample\n"
                  "    12 series from the source in 3.1 ms → 2 results in 1.25 s → 2 scores\n"
-                 "    1 warning of the source: slow disk\n"
-                 "    2 results left out, the first: results[3].score: missing\n"
+                 "    1 warning from the source: slow disk\n"
+                 "    2 invalid results ignored, the first: results[3].score: missing\n"
                  "\n"
                  "    NODE  POD    META  SCORE\n"
                  "    n1    web-1          0.25\n"
@@ -46,23 +52,24 @@ static void shows_each_failure_with_a_hint(void **state)
     w->scorers[2].state = SCORER_EMPTY;
     w->scorers[2].status.source_series = w->scorers[2].status.results = 0;
     w->scorers[2].batch = batch_unref(w->scorers[2].batch);
-    assert_table(w, 0,
-                 "✗ failed  bad_score, of sample\n"
-                 "    asking the source: bad_data: parse error: unexpected end of input (query)\n"
-                 "    asked: http://prom:9090/api/v1/query_range\n"
-                 "    query: sum by (node) (up); rate(x[5m])\n"
-                 "    look at: the query: try it in the query engine's own page\n"
-                 "\n"
-                 "✗ failed  bad_score, of sample\n"
-                 "    asking the scorer: no \"results\" (shape)\n"
-                 "    asked: http://scorer/scoring\n"
-                 "    look at: the scorer's answer: {\"results\":[{\"metric\":{...},\"score\":1.5}]}\n"
-                 "\n"
-                 "○ empty  sample\n"
-                 "    0 series from the source in 3.1 ms → 0 results in 1.25 s → 0 scores\n"
-                 "    the source has no series for this query: sum by (node) (up); rate(x[5m])\n"
-                 "\n"
-                 "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
+    assert_table(
+        w, 0,
+        "✗ failed  bad_score, of sample\n"
+        "    source failed: bad_data: parse error: unexpected end of input (query)\n"
+        "    URL: http://prom:9090/api/v1/query_range\n"
+        "    query: sum by (node) (up); rate(x[5m])\n"
+        "    check: the query in the UI of the query engine\n"
+        "\n"
+        "✗ failed  bad_score, of sample\n"
+        "    scoring failed: no \"results\" (shape)\n"
+        "    URL: http://scorer/scoring\n"
+        "    check: the response of the scoring API: {\"results\":[{\"metric\":{...},\"score\":1.5}]}\n"
+        "\n"
+        "○ empty  sample\n"
+        "    0 series from the source in 3.1 ms → 0 results in 1.25 s → 0 scores\n"
+        "    the source has no series for this query: sum by (node) (up); rate(x[5m])\n"
+        "\n"
+        "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
 }
 
 static void names_the_sources_of_a_scorer_with_several(void **state)
@@ -82,21 +89,22 @@ static void names_the_sources_of_a_scorer_with_several(void **state)
     w->scorers[0].state = SCORER_EMPTY;
     w->scorers[0].status.source_series = w->scorers[0].status.results = 0;
     w->scorers[0].batch = batch_unref(w->scorers[0].batch);
-    assert_table(w, 0,
-                 "○ empty  sample\n"
-                 "    0 series from the sources in 3.1 ms → 0 results in 1.25 s → 0 scores\n"
-                 "    no source has series for its query: sum by (node) (up); rate(x[5m]); down\n"
-                 "\n"
-                 "✗ failed  bad_score, of sample\n"
-                 "    asking the source: source 2 of 2, http://other/q: bad_data: no (query)\n"
-                 "    look at: the query: try it in the query engine's own page\n"
-                 "\n"
-                 "✗ failed  bad_score, of sample\n"
-                 "    asking the scorer: no \"results\" (shape)\n"
-                 "    asked: http://scorer/scoring\n"
-                 "    look at: the scorer's answer: {\"results\":[{\"metric\":{...},\"score\":1.5}]}\n"
-                 "\n"
-                 "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
+    assert_table(
+        w, 0,
+        "○ empty  sample\n"
+        "    0 series from the sources in 3.1 ms → 0 results in 1.25 s → 0 scores\n"
+        "    no source has series for its query: sum by (node) (up); rate(x[5m]); down\n"
+        "\n"
+        "✗ failed  bad_score, of sample\n"
+        "    source failed: source 2 of 2, http://other/q: bad_data: no (query)\n"
+        "    check: the query in the UI of the query engine\n"
+        "\n"
+        "✗ failed  bad_score, of sample\n"
+        "    scoring failed: no \"results\" (shape)\n"
+        "    URL: http://scorer/scoring\n"
+        "    check: the response of the scoring API: {\"results\":[{\"metric\":{...},\"score\":1.5}]}\n"
+        "\n"
+        "3 scorers: 0 ok, 1 empty, 2 failed, 0 waiting; 0 scores\n");
 }
 
 static void says_how_to_add_the_first_scorer(void **state)

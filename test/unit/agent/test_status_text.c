@@ -1,4 +1,7 @@
 #include "exporter/agent/status_text.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/state.h"
 #include "test/unit/agent/status_world.h"
 
 static void has_a_hint_for_each_error(void **state)

@@ -1,4 +1,7 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/ui/history.h"
+#include "exporter/ui/out.h"
 #include "test/oom.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
+#include "exporter/base/buf.h"
 #include "exporter/ui/list.h"
+#include "exporter/ui/out.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
+#include "exporter/base/buf.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

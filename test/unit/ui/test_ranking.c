@@ -1,3 +1,6 @@
+#include "exporter/base/clock.h"
+#include "exporter/metric/batch_builder.h"
+#include "exporter/metric/series.h"
 #include "exporter/ui/ranking.h"
 
 #include <math.h>

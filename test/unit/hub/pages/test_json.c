@@ -1,3 +1,11 @@
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/map.h"
+#include "exporter/score/state.h"
+#include "exporter/ui/list.h"
 #include "test/oom.h"
 #include "test/unit/hub/pages/view_world.h"
 

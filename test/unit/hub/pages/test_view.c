@@ -1,4 +1,9 @@
 #include "controller/hub/pages/view.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/pair.h"
+#include "exporter/base/buf.h"
+#include "exporter/score/state.h"
+#include "exporter/ui/out.h"
 #include "test/unit/hub/pages/view_world.h"
 
 enum { NOTHING = -1 }; /* not in the agent's report */

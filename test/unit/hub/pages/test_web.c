@@ -1,4 +1,7 @@
 #include "controller/hub/pages/web.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
 #include "test/oom.h"
 #include "test/unit/hub/pages/view_world.h"
 

@@ -1,12 +1,25 @@
-/* Hubs in every state, for the tests of what people see of them. What the hub itself does (counting, probing, judging) is stood in for: only
- * what is shown matters here. Included once in a program. */
+/* Hubs in every state, for the tests of what people see of them. What the hub itself does (counting,
+ * probing, judging) is stood in for: only what is shown matters here. Included once in a program. */
 #ifndef DS_TEST_HUB_VIEW_WORLD_H
 #define DS_TEST_HUB_VIEW_WORLD_H
 
 #include "controller/hub/pages/json.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/plan.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "controller/kube/lease.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "exporter/score/state.h"
+#include "exporter/ui/list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
