@@ -23,7 +23,7 @@ struct kube_resource {
     const char *version, *plural, *kind;
 };
 
-extern const struct kube_resource kube_configmaps, kube_secrets, kube_namespaces, kube_leases, kube_events,
+extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,
     kube_addonplacementscores, kube_managedclusters, kube_manifestworks, kube_dynamicscorers,
     kube_dynamicscoringconfigs;
 

@@ -11,7 +11,6 @@ enum { URL_MAX_BYTES = 16 << 10 };
 
 const struct kube_resource kube_configmaps = {"", "v1", "configmaps", "ConfigMap"};
 const struct kube_resource kube_secrets = {"", "v1", "secrets", "Secret"};
-const struct kube_resource kube_namespaces = {"", "v1", "namespaces", "Namespace"};
 const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases", "Lease"};
 const struct kube_resource kube_events = {"events.k8s.io", "v1", "events", "Event"};
 const struct kube_resource kube_addonplacementscores = {"cluster.open-cluster-management.io", "v1alpha1",

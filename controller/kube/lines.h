@@ -20,10 +20,4 @@ void lines_done(struct lines *l);
 MUST_USE int lines_feed(struct lines *l, struct str piece, int (*on_line)(void *arg, struct str line),
                         void *arg);
 
-/* The bytes of an unfinished line; not 0 at the end of a stream that was cut off. */
-static inline size_t lines_left(const struct lines *l)
-{
-    return l->partial.n;
-}
-
 #endif

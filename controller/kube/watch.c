@@ -13,11 +13,6 @@ enum {
     DEFAULT_OBJECT_BYTES = 4 << 20,
 };
 
-const struct kube_resource *kube_watch_resource(const struct kube_watch *w)
-{
-    return w->o.resource;
-}
-
 bool kube_watch_synced(const struct kube_watch *w)
 {
     return w->synced;

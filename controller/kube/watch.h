@@ -39,8 +39,6 @@ DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
  * may still wait for a back-off or hang on a dead connection. */
 void kube_watch_hurry(struct kube_watch *w);
 
-/* The resource that is watched, for messages and metrics. */
-const struct kube_resource *kube_watch_resource(const struct kube_watch *w);
 bool kube_watch_synced(const struct kube_watch *w);
 /* The current trouble; NULL if there is none, or while nothing is known yet. */
 const char *kube_watch_trouble(const struct kube_watch *w);

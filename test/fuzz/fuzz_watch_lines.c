@@ -28,7 +28,7 @@ static int feed(struct buf *lines, struct str all, size_t step, size_t *left)
         r = lines_feed(&l, (struct str){all.p, n}, on_line, lines);
         all = (struct str){all.p + n, all.n - n};
     }
-    *left = lines_left(&l);
+    *left = l.partial.n;
     assert(*left <= MAX_LINE + 1);
     lines_done(&l);
     return r;

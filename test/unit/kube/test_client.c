@@ -102,8 +102,8 @@ static void sends_each_kind_of_request(void **state)
         {{.method = KUBE_UPDATE, .resource = &kube_leases, .namespace = "ns", .name = "l", .body = body},
          "PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/l",
          "application/json"},
-        {{.method = KUBE_DELETE, .resource = &kube_namespaces, .name = "a:b c"},
-         "DELETE /api/v1/namespaces/a%3Ab%20c",
+        {{.method = KUBE_DELETE, .resource = &kube_managedclusters, .name = "a:b c"},
+         "DELETE /apis/cluster.open-cluster-management.io/v1/managedclusters/a%3Ab%20c",
          "(absent)"},
     };
     struct fake_kube *f = *state;
