@@ -89,7 +89,7 @@ static size_t count_labels(enum metric id)
     return n;
 }
 
-static const char *next_value(const char *value)
+static const char *next_label_value(const char *value)
 {
     return value + strlen(value) + 1;
 }
@@ -98,7 +98,7 @@ static int compare_values(const char *values, const char *const *labels, size_t 
 {
     int d = 0;
 
-    for (size_t i = 0; i < n && d == 0; i++, values = next_value(values))
+    for (size_t i = 0; i < n && d == 0; i++, values = next_label_value(values))
         d = strcmp(values, labels[i]);
     return d;
 }
@@ -226,7 +226,7 @@ static bool child_has(enum metric id, const struct child *c, const char *label, 
     const char *names = metric_infos[id].labels, *v = c->values;
     struct str name;
 
-    for (; (name = next_label_name(&names)).n; v = next_value(v))
+    for (; (name = next_label_name(&names)).n; v = next_label_value(v))
         if (str_eq(name, str_of(label)))
             return strcmp(v, value) == 0;
     return false;
@@ -252,7 +252,7 @@ static int child_copy(struct child *to, const struct child *from, size_t n_label
     const char *end = from->values;
 
     for (size_t i = 0; i < n_labels; i++)
-        end = next_value(end);
+        end = next_label_value(end);
     *to = (struct child){.value = from->value, .count = from->count};
     to->values = malloc((size_t)(end - from->values) + 1);
     if (to->values)
@@ -297,7 +297,7 @@ static size_t sample_labels(enum metric id, const struct child *c, struct metric
     struct str name;
     size_t n = 0;
 
-    for (; (name = next_label_name(&names)).n; v = next_value(v))
+    for (; (name = next_label_name(&names)).n; v = next_label_value(v))
         ret[n++] = (struct metric_label){name, str_of(v)};
     return n;
 }

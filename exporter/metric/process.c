@@ -11,7 +11,8 @@
 
 enum { FIELD_THREADS = 20, FIELD_START = 22, FIELD_VIRTUAL = 23, FIELD_RESIDENT = 24, FIELDS = 25 };
 
-/* Numbers of /proc/self/stat by their place in proc(5). The command, second and in brackets, may hold anything. */
+/* Numbers of /proc/self/stat by their place in proc(5). The command, second and in brackets, may hold
+ * anything. */
 static bool read_stat(double fields[FIELDS])
 {
     BUF_AUTO(text, 4096);
@@ -54,8 +55,8 @@ static double open_fds(void)
     return n;
 }
 
-/* Start in clock ticks since boot, turned into Unix time once: a later step of the wall clock must not move it.
- * Of several threads that come here first, one sets it for all. */
+/* Start in clock ticks since boot, turned into Unix time once: a later step of the wall clock must not
+ * move it. Of several threads that come here first, one sets it for all. */
 static double start_time(double ticks)
 {
     static _Atomic double start;

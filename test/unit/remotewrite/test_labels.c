@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* Labels, the endpoint's configuration apart from its URL, and the labels sent; NULL: dropped; "!": invalid. */
+/* Labels, the endpoint's configuration apart from its URL, and the labels sent; NULL: dropped; "!":
+ * invalid. */
 static const struct {
     const char *given, *config, *labels;
 } cases[] = {
