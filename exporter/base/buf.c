@@ -13,7 +13,7 @@ void buf_done(struct buf *b)
 }
 
 /* Grows by half, so that large bodies (which the allocator moves by remapping pages, not by copying) waste little. */
-static int grow(struct buf *b, size_t need)
+static int buf_grow(struct buf *b, size_t need)
 {
     size_t cap = size_max(b->cap + b->cap / 2, 64);
     char *p;
@@ -33,7 +33,7 @@ int buf_room(struct buf *b, size_t n, char **ret)
     if (n > b->max || b->n > b->max - n)
         return -EFBIG;
     if (b->cap < b->n + n || !b->p) {
-        int r = grow(b, size_max(b->n + n, 1));
+        int r = buf_grow(b, size_max(b->n + n, 1));
         if (r < 0)
             return r;
     }

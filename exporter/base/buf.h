@@ -1,5 +1,5 @@
-/* Growing byte buffers. Each carries its ceiling from birth; what would pass it is refused with -EFBIG
- * and leaves the buffer as it was. Nothing is ever cut silently.
+/* Growing byte buffers. Each has a ceiling from the start; a write that would exceed it fails with -EFBIG
+ * and leaves the buffer unchanged. Nothing is ever truncated silently.
  *
  * To write a line whole or not at all: remember `n`, and buf_truncate() back to it on failure. */
 #ifndef DS_BASE_BUF_H
@@ -23,15 +23,15 @@ static inline void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
-/* Frees the bytes; the ceiling stays and the buffer may be used again. */
+/* Frees the bytes. The ceiling stays, and the buffer can be used again. */
 void buf_done(struct buf *b);
-/* Makes room for n more bytes and returns where they go in *ret; the caller adds to b->n what it wrote.
+/* Reserves room for n more bytes and returns its address in *ret; the caller adds what it wrote to b->n.
  * -EFBIG past the ceiling, -ENOMEM. */
 MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
 MUST_USE int buf_put(struct buf *b, const void *p, size_t n);
 MUST_USE int buf_putc(struct buf *b, char c);
 MUST_USE int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Gives back memory that is allocated beyond what is used. Never fails. */
+/* Frees memory allocated beyond what is used. Never fails. */
 void buf_shrink(struct buf *b);
 
 static inline int buf_put_str(struct buf *b, struct str s)

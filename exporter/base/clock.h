@@ -1,4 +1,4 @@
-/* Two kinds of time that must never meet: a monotonic one for schedules and deadlines, and the wall clock
+/* Two kinds of time that must not be mixed: a monotonic one for schedules and deadlines, and the wall clock
  * for what users see. Both are one-member structs, so mixing them does not compile. */
 #ifndef DS_BASE_CLOCK_H
 #define DS_BASE_CLOCK_H
@@ -16,7 +16,7 @@ typedef struct {
     int64_t ms;
 } unix_ms;
 
-/* Where time comes from. Tests put their own here and move it by hand. */
+/* The source of time. Tests supply their own and advance it by hand. */
 struct clock {
     mono_ms (*mono)(const struct clock *);
     unix_ms (*wall)(const struct clock *);

@@ -1,7 +1,7 @@
-/* Small words of the house: cleanup attributes, ownership hand-over, array sizes.
+/* Small macros used everywhere: cleanup attributes, transfer of ownership, array sizes, word tables.
  *
  * A constructor keeps everything in cleanup variables until its last line, `*ret = TAKE_PTR(x); return 0;`,
- * so that every early return frees what was made. */
+ * so that every early return frees what was allocated. */
 #ifndef DS_BASE_DEF_H
 #define DS_BASE_DEF_H
 
@@ -20,7 +20,7 @@
 /* The struct that holds member `m` at address `p`. */
 #define CONTAINER_OF(p, type, m) ((type *)(void *)((char *)(p)-offsetof(type, m)))
 
-/* Reads a pointer and leaves NULL behind: the value now belongs to whoever reads it. */
+/* Reads a pointer and sets it to NULL: the reader now owns what it points to. */
 #define TAKE_PTR(p)                \
     ({                             \
         __typeof__(p) *_at = &(p); \

@@ -47,7 +47,7 @@ const struct node *doc_root(const struct doc *d);
 
 /* The member of a map, or NULL. */
 const struct node *node_get(const struct node *map, const char *key);
-/* The same, but NULL also for null: what is not there for whoever reads it. */
+/* Like node_get(), but also returns NULL for an explicit null. */
 const struct node *node_given(const struct node *map, const char *key);
 /* The number of a NODE_INT; false for another kind and past int64. */
 bool node_to_int(const struct node *n, int64_t *ret);
@@ -56,10 +56,10 @@ MUST_USE int node_path(const struct node *n, struct buf *into);
 /* Adds a problem at the node: "<path>: <text>". */
 void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
-/* The same at the name of a map's member. */
+/* Like node_problem(), at the key of a map's member. */
 void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
-/* Adds an error at the node: "<path>: expected <what>, got <what is there>". */
+/* Adds an error at the node: "<path>: expected <what>, got <value>". */
 void node_expected(const struct node *n, struct problems *p, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds an error at the map: "<path>.<key>: missing, expected <what>". */
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what);

@@ -16,7 +16,7 @@ struct reader {
     unsigned line;
 };
 
-static struct place place_of(struct reader *r, const char *p)
+static struct place json_place_of(struct reader *r, const char *p)
 {
     const char *nl;
 
@@ -36,10 +36,10 @@ static int read_text(struct reader *r)
     if (!jr_string(&r->j, &raw))
         return 0;
     rc = build_json_text(r->b, raw, &text);
-    return rc ?: build_scalar(r->b, NODE_STRING, text, place_of(r, raw.p - 1));
+    return rc ?: build_scalar(r->b, NODE_STRING, text, json_place_of(r, raw.p - 1));
 }
 
-static enum node_kind number_kind(struct str s)
+static enum node_kind json_number_kind(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] == '.' || s.p[i] == 'e' || s.p[i] == 'E')
@@ -55,20 +55,20 @@ static int read_bare(struct reader *r, enum jr_type type)
 
     if (!jr_skip(&r->j, &raw))
         return 0;
-    kind = type == JR_NULL ? NODE_NULL : type == JR_NUMBER ? number_kind(raw) : NODE_BOOL;
+    kind = type == JR_NULL ? NODE_NULL : type == JR_NUMBER ? json_number_kind(raw) : NODE_BOOL;
     rc = build_text(r->b, raw, &text);
-    return rc ?: build_scalar(r->b, kind, text, place_of(r, raw.p));
+    return rc ?: build_scalar(r->b, kind, text, json_place_of(r, raw.p));
 }
 
-static int read_value(struct reader *r)
+static int json_read_value(struct reader *r)
 {
     enum jr_type type = jr_peek(&r->j);
 
     switch (type) {
     case JR_OBJECT:
-        return jr_object(&r->j) ? build_open(r->b, NODE_MAP, place_of(r, r->j.p - 1)) : 0;
+        return jr_object(&r->j) ? build_open(r->b, NODE_MAP, json_place_of(r, r->j.p - 1)) : 0;
     case JR_ARRAY:
-        return jr_array(&r->j) ? build_open(r->b, NODE_LIST, place_of(r, r->j.p - 1)) : 0;
+        return jr_array(&r->j) ? build_open(r->b, NODE_LIST, json_place_of(r, r->j.p - 1)) : 0;
     case JR_STRING:
         return read_text(r);
     default:
@@ -77,7 +77,7 @@ static int read_value(struct reader *r)
 }
 
 /* Goes to the next value of the innermost container, closing those that end. *more: there is one. */
-static int next_value(struct reader *r, bool *more)
+static int json_next_value(struct reader *r, bool *more)
 {
     *more = false;
     while (r->b->depth && !r->j.error) {
@@ -90,7 +90,7 @@ static int next_value(struct reader *r, bool *more)
             rc = build_json_text(r->b, raw, &key);
             if (rc < 0)
                 return rc;
-            build_key(r->b, key, place_of(r, raw.p - 1));
+            build_key(r->b, key, json_place_of(r, raw.p - 1));
             *more = true;
         }
         if (*more || r->j.error)
@@ -110,10 +110,10 @@ int doc_read_json(struct doc_builder *b, struct str text)
 
     jr_init(&r.j, text, JR_STRICT);
     while (more && !r.j.error) {
-        int rc = read_value(&r);
+        int rc = json_read_value(&r);
 
         if (rc == 0 && !r.j.error)
-            rc = next_value(&r, &more);
+            rc = json_next_value(&r, &more);
         if (rc < 0)
             return rc;
     }

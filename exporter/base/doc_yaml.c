@@ -10,14 +10,14 @@
 
 #define CORE_TAG "tag:yaml.org,2002:"
 
-static struct place place_of(const yaml_mark_t *m)
+static struct place yaml_place_of(const yaml_mark_t *m)
 {
     return (struct place){(unsigned)m->line + 1, (unsigned)m->column + 1};
 }
 
 static int refuse(struct doc_builder *b, const yaml_event_t *ev, const char *why)
 {
-    struct place at = place_of(&ev->start_mark);
+    struct place at = yaml_place_of(&ev->start_mark);
 
     problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "%s", why);
     return -EINVAL;
@@ -33,7 +33,7 @@ static size_t digits(struct str s, size_t at)
 }
 
 /* [-+]?[0-9]+ is an integer; [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? is a float. */
-static enum node_kind number_kind(struct str s)
+static enum node_kind yaml_number_kind(struct str s)
 {
     size_t at = s.n && (s.p[0] == '-' || s.p[0] == '+') ? 1 : 0;
     size_t whole = digits(s, at), fraction = 0, exponent;
@@ -72,7 +72,7 @@ static enum node_kind plain_kind(struct str s)
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (str_eq(s, str_of(words[i].word)))
             return words[i].kind;
-    return number_kind(s);
+    return yaml_number_kind(s);
 }
 
 static enum node_kind scalar_kind(struct doc_builder *b, const yaml_event_t *ev, struct str value)
@@ -85,7 +85,7 @@ static enum node_kind scalar_kind(struct doc_builder *b, const yaml_event_t *ev,
         return NODE_STRING;
     if (strcmp(tag, CORE_TAG "int") != 0)
         (void)refuse(b, ev, "tags other than !!str and !!int are not supported");
-    else if (number_kind(value) == NODE_INT)
+    else if (yaml_number_kind(value) == NODE_INT)
         return NODE_INT;
     else
         (void)refuse(b, ev, "tagged !!int, but not a decimal integer");
@@ -101,7 +101,7 @@ static int read_key(struct doc_builder *b, const yaml_event_t *ev, struct str va
         return refuse(b, ev, "merge keys (<<) are not supported: write the members out");
     r = build_text(b, value, &key);
     if (r == 0)
-        build_key(b, key, place_of(&ev->start_mark));
+        build_key(b, key, yaml_place_of(&ev->start_mark));
     return r;
 }
 
@@ -115,7 +115,7 @@ static int read_scalar(struct doc_builder *b, const yaml_event_t *ev)
         return read_key(b, ev, value);
     kind = scalar_kind(b, ev, value);
     r = build_text(b, value, &text);
-    return r ?: build_scalar(b, kind, text, place_of(&ev->start_mark));
+    return r ?: build_scalar(b, kind, text, yaml_place_of(&ev->start_mark));
 }
 
 static int read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_kind kind,
@@ -125,14 +125,14 @@ static int read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_k
         return refuse(b, ev, "a list or an object cannot be a key");
     if (tag)
         (void)refuse(b, ev, "tags other than !!str and !!int are not supported");
-    return build_open(b, kind, place_of(&ev->start_mark));
+    return build_open(b, kind, yaml_place_of(&ev->start_mark));
 }
 
 static int read_alias(struct doc_builder *b, const yaml_event_t *ev)
 {
     int r = refuse(b, ev, "aliases are not supported: write the value out");
 
-    return build_wants_key(b) ? r : build_scalar(b, NODE_BROKEN, STR(""), place_of(&ev->start_mark));
+    return build_wants_key(b) ? r : build_scalar(b, NODE_BROKEN, STR(""), yaml_place_of(&ev->start_mark));
 }
 
 /* *done: nothing after this event is read. */
@@ -166,7 +166,7 @@ static int read_event(struct doc_builder *b, const yaml_event_t *ev, bool *done)
 /* What libyaml says about a text that it cannot read. */
 static int syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct str text)
 {
-    struct place at = place_of(&y->problem_mark), from = place_of(&y->context_mark);
+    struct place at = yaml_place_of(&y->problem_mark), from = yaml_place_of(&y->context_mark);
     const char *problem = cstr(y->problem);
 
     if (y->error == YAML_MEMORY_ERROR)

@@ -1,4 +1,4 @@
-/* Files read whole. */
+/* Reading whole files. */
 #ifndef DS_BASE_FILE_H
 #define DS_BASE_FILE_H
 

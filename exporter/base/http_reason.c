@@ -134,7 +134,7 @@ static void explain_in_curls_words(struct http_call *c, CURLcode code)
     c->answer.reason[i] = '\0';
 }
 
-static void explain(struct http_call *c, CURLcode code)
+static void reason_explain(struct http_call *c, CURLcode code)
 {
     struct http_answer *a = &c->answer;
     char server[300], host[256];
@@ -175,5 +175,5 @@ void http_explain(struct http_call *c, CURLcode code)
     if (code == CURLE_OK || c->answer.error != HTTP_OK || http_explain_refused(c, code))
         return;
     c->answer.error = classify(c, code);
-    explain(c, code);
+    reason_explain(c, code);
 }

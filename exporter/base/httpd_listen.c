@@ -10,8 +10,8 @@
 
 enum { BACKLOG = 1024 };
 
-static int explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static int explain(char **ret_why, int error, const char *fmt, ...)
+static int listen_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int listen_explain(char **ret_why, int error, const char *fmt, ...)
 {
     va_list ap;
 
@@ -27,7 +27,7 @@ static int explain_errno(char **ret_why, const char *address, int error)
     const char *text = strerror(error);
 
     /* "Address already in use", in the middle of a sentence. */
-    return explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
+    return listen_explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
 }
 
 static const char *read_port(const char *p, unsigned *ret)
@@ -48,7 +48,7 @@ static const char *read_port(const char *p, unsigned *ret)
 }
 
 /* Splits the address; *ret_host is empty for all interfaces. Returns what is wrong with it, or NULL. */
-static const char *split(const char *address, struct str *ret_host, unsigned *ret_port)
+static const char *listen_split(const char *address, struct str *ret_host, unsigned *ret_port)
 {
     const char *colon = strrchr(address, ':'), *close;
     struct str host;
@@ -75,7 +75,7 @@ bool httpd_is_address(const char *address)
     struct str host;
     unsigned port;
 
-    return !split(address, &host, &port);
+    return !listen_split(address, &host, &port);
 }
 
 /* 0 and *ret_fd, or a negative errno. */
@@ -147,14 +147,14 @@ int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **re
 {
     struct str host = {0};
     unsigned port = 0;
-    const char *wrong = split(address, &host, &port);
+    const char *wrong = listen_split(address, &host, &port);
     int r;
 
     if (wrong)
-        return explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
+        return listen_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
     r = host.n ? open_host(host, port, ret_fd, &wrong) : open_everywhere(port, ret_fd);
     if (wrong)
-        return explain(ret_why, r, "listen on %s: the host cannot be found: %s", address, wrong);
+        return listen_explain(ret_why, r, "listen on %s: the host cannot be found: %s", address, wrong);
     if (r < 0)
         return explain_errno(ret_why, address, -r);
     *ret_port = bound_port(*ret_fd);

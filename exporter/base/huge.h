@@ -4,9 +4,8 @@
 
 #include <stddef.h>
 
-/* For memory that was just allocated or grown: asks the kernel to hand it out in pieces of 2 MiB, when it is large enough for
- * that. What is written once and freed costs mostly that handing out, page by page: a quarter of a large round.
- * A kernel that does not do so says no, which is fine. */
+/* For memory just allocated or grown: asks the kernel for pages of 2 MiB if it is large enough. Most of the cost of memory that is
+ * written once and freed is page faults: a quarter of a large round. Kernels without huge pages ignore it. */
 void huge_pages(void *p, size_t n);
 
 #endif

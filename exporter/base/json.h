@@ -54,7 +54,7 @@ bool jr_array(struct jr *j);
 /* True: *ret_key is the next member's name, raw between its quotes, and its value comes next.
  * False: the object has ended and been left, or an error. */
 bool jr_member(struct jr *j, struct str *ret_key);
-/* The same for arrays. */
+/* The same loop for arrays. */
 bool jr_item(struct jr *j);
 /* The next value must be a string: raw between its quotes, escapes not replaced. ret may be NULL. */
 bool jr_string(struct jr *j, struct str *ret);
@@ -73,7 +73,7 @@ bool jr_end(struct jr *j);
 /* Sets an error of the caller's own at the current place (kept only if it is the first). Returns false. */
 bool jr_fail(struct jr *j, const char *why);
 
-/* The same, with escapes replaced as jr_unescape() does. */
+/* Like jr_key_is(), with escapes replaced as jr_unescape() does. */
 bool jr_key_spells(struct str raw, const char *word);
 /* Whether a raw name (which may hold escapes) spells `word`, which has no backslash. */
 static inline bool jr_key_is(struct str raw, const char *word)

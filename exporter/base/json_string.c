@@ -138,7 +138,7 @@ static size_t clean_prefix(struct str s)
 }
 
 /* Appends what stands for the first byte or ill-formed part of s; *ret_n is its length. */
-static int put_escaped(struct buf *b, struct str s, size_t *ret_n)
+static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
 {
     static const char letters[] = "btn\0fr";
     unsigned char c = (unsigned char)s.p[0];
@@ -164,7 +164,7 @@ static int put_inside(struct buf *b, struct str s)
         r = buf_put(b, s.p, n);
         s = (struct str){s.p + n, s.n - n};
         if (r == 0 && s.n > 0) {
-            r = put_escaped(b, s, &n);
+            r = json_put_escaped(b, s, &n);
             s = (struct str){s.p + n, s.n - n};
         }
         if (r < 0)

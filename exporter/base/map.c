@@ -11,7 +11,7 @@ static uint64_t hash_of(const char *key)
     return hash_bytes(str_of(key));
 }
 
-/* Where the key is, or the free slot where it would go. There is always a free one. */
+/* The slot of the key, or the free slot where it would go. There is always a free one. */
 static struct map_slot *slot_of(struct map_slot *slots, size_t cap, const char *key, uint64_t hash)
 {
     size_t i = hash & (cap - 1);
@@ -32,7 +32,7 @@ void *map_get(const struct map *m, const char *key)
     return m->n ? slot_of(m->slots, m->cap, key, hash_of(key))->value : NULL;
 }
 
-static int grow(struct map *m)
+static int map_grow(struct map *m)
 {
     size_t cap = m->cap ? m->cap * 2 : FIRST_CAP;
     struct map_slot *slots = calloc(cap, sizeof(*slots));
@@ -52,7 +52,7 @@ int map_set(struct map *m, const char *key, void *value)
 {
     uint64_t hash = hash_of(key);
     struct map_slot *s;
-    int r = 4 * (m->n + 1) > 3 * m->cap ? grow(m) : 0;
+    int r = 4 * (m->n + 1) > 3 * m->cap ? map_grow(m) : 0;
 
     if (r < 0)
         return r;
@@ -62,7 +62,7 @@ int map_set(struct map *m, const char *key, void *value)
     return 0;
 }
 
-/* Those after it in the run move up, so that no search ends too soon at the hole. */
+/* Moves later entries of the run up, so that no search ends early at the hole. */
 static void close_hole(struct map *m, size_t hole)
 {
     size_t mask = m->cap - 1;

@@ -1,5 +1,5 @@
-/* A table from names to pointers. Neither is owned: a name must stay as it is while it is in the table, which is
- * easiest when it is a member of what it leads to. */
+/* A hash table from names to pointers. It owns neither: a name must not change while it is in the table, which is
+ * easiest when it is a member of the value. */
 #ifndef DS_BASE_MAP_H
 #define DS_BASE_MAP_H
 
@@ -16,15 +16,15 @@ struct map {
     size_t cap, n;          /* cap: a power of two */
 };
 
-/* Frees the table, not what it leads to. It may be used again. */
+/* Frees the table, not the values. It can be used again. */
 void map_done(struct map *m);
-/* NULL when there is none. */
+/* NULL without an entry. */
 void *map_get(const struct map *m, const char *key);
-/* Sets or replaces. -ENOMEM: the table is as before. */
+/* Inserts or replaces. -ENOMEM: the table is unchanged. */
 MUST_USE int map_set(struct map *m, const char *key, void *value);
-/* Takes it out and returns it; NULL when there was none. Never fails. */
+/* Removes an entry and returns its value; NULL without one. Never fails. */
 void *map_take(struct map *m, const char *key);
-/* All values, in no order: start with *at = 0; NULL after the last. The table must not be changed meanwhile. */
+/* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table must not change meanwhile. */
 void *map_next(const struct map *m, size_t *at);
 
 #endif

@@ -146,7 +146,7 @@ int problems_print(const struct problems *p, struct buf *into)
     return r;
 }
 
-static int put_escaped(struct str text, struct buf *into)
+static int problem_put_escaped(struct str text, struct buf *into)
 {
     for (size_t i = 0; i < text.n;) {
         size_t n = utf8_char((struct str){text.p + i, text.n - i});
@@ -192,8 +192,8 @@ int problem_quote(struct str text, struct buf *into)
                                               : (struct str){rest.p, size_min(rest.n, QUOTE_MAX)};
     r = buf_putc(into, '"');
     if (r == 0 && rest.p != text.p)
-        r = put_escaped(scheme, into) ?: buf_puts(into, "***@");
-    r = r ?: put_escaped(shown, into);
+        r = problem_put_escaped(scheme, into) ?: buf_puts(into, "***@");
+    r = r ?: problem_put_escaped(shown, into);
     if (r == 0 && rest.p + shown.n < text.p + text.n)
         r = buf_puts(into, "...");
     r = r ?: buf_putc(into, '"');

@@ -1,4 +1,4 @@
-/* Randomness for jitter and hash seeds; never for secrets. Any thread. */
+/* Randomness for jitter and names; never for secrets or keys. Any thread. */
 #ifndef DS_BASE_RAND_H
 #define DS_BASE_RAND_H
 

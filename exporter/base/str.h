@@ -1,4 +1,4 @@
-/* Slices: bytes that someone else owns. Not terminated, may hold any byte. */
+/* Slices: bytes that another object owns. Not terminated; any byte may occur. */
 #ifndef DS_BASE_STR_H
 #define DS_BASE_STR_H
 
@@ -27,17 +27,17 @@ static inline bool str_eq(struct str a, struct str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Byte order, a prefix first: <0, 0, >0. */
+/* Compares bytes, a prefix first: <0, 0, >0. */
 int str_cmp(struct str a, struct str b);
-/* ASCII letters compare alike. */
+/* Ignores the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str s, struct str prefix);
-/* A terminated copy on the heap, or NULL when memory is out. */
+/* A terminated copy on the heap; NULL when out of memory. */
 char *str_dup(struct str s);
-/* Without spaces, tabs and line ends at either side. */
+/* Removes spaces, tabs and line ends from both ends. */
 struct str str_trim(struct str s);
 
-/* A string that a person reads: "" for NULL. */
+/* "" for NULL. */
 static inline const char *cstr(const char *s)
 {
     return s ? s : "";

@@ -4,7 +4,7 @@
 
 extern const char ds_version[];  /* "0.1.0" */
 extern const char ds_revision[]; /* of the source tree, "unknown" outside one */
-/* "dynamic-scoring/0.1.0", as servers are told. */
+/* "dynamic-scoring/0.1.0", the User-Agent. */
 extern const char ds_user_agent[];
 
 #endif
