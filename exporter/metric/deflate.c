@@ -12,7 +12,8 @@ enum {
     SLACK_BYTES = 1024,    /* headers of blocks, for text that does not get smaller */
 };
 
-/* Freed after each piece: ISA-L's state takes 100 to 360 KiB, and a program at rest compresses one small piece per scrape. */
+/* Freed after each piece: ISA-L's state takes 100 to 360 KiB, and a program at rest compresses one small
+ * piece per scrape. */
 struct deflater {
     struct isal_zstream z;
     uint8_t table[];

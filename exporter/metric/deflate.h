@@ -1,8 +1,9 @@
 /* Compressed pieces that can be strung together into one gzip member.
  *
- * A page is many pieces that change at different times. Each is compressed once, when it changes, to deflate blocks (RFC 1951)
- * that end on a byte border and are never the last; a scrape only joins them into one gzip member (RFC 1952), whose checksum
- * is combined from those of the pieces. Several members would be valid too, but curl and browsers read just the first.
+ * A page is many pieces that change at different times. Each is compressed once, when it changes, to
+ * deflate blocks (RFC 1951) that end on a byte border and are never the last; a scrape only joins them
+ * into one gzip member (RFC 1952), whose checksum is combined from those of the pieces. Several members
+ * would be valid too, but curl and browsers read just the first.
  *
  * ISA-L's igzip at level 1 compresses, and computes the checksums; zlib combines them. */
 #ifndef DS_METRIC_DEFLATE_H
@@ -10,7 +11,8 @@
 
 #include "exporter/base/buf.h"
 
-/* Appends `text` compressed: whole blocks, none the last, ending on a byte border. Takes up to 2 GiB. -ENOMEM, -EFBIG. Any thread. */
+/* Appends `text` compressed: whole blocks, none the last, ending on a byte border. Takes up to 2 GiB.
+ * -ENOMEM, -EFBIG. Any thread. */
 MUST_USE int deflate_piece(struct buf *into, struct str text);
 
 /* Begins a gzip member: ten bytes. */
@@ -22,7 +24,8 @@ void gzip_end(char out[GZIP_END_BYTES], uint32_t crc, uint64_t text_bytes);
 /* CRC-32 of some text, and of two texts one after the other. */
 uint32_t gzip_crc(struct str text);
 uint32_t gzip_crc_join(uint32_t first, uint32_t second, uint64_t second_bytes);
-/* gzip_crc_join() in two steps: the first depends on the length alone and is kept for a text that is joined again and again. */
+/* gzip_crc_join() in two steps: the first depends on the length alone and is kept for a text that is
+ * joined again and again. */
 uint32_t gzip_crc_shift(uint64_t bytes);
 uint32_t gzip_crc_join_shifted(uint32_t first, uint32_t second, uint32_t second_shift);
 

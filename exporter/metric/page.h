@@ -1,11 +1,12 @@
 /* The /metrics page: a sink.
  *
- * The page is a row of pieces: the head of the dynamic_score family, one block of lines per scorer, the program's own metrics.
- * Each is rendered and compressed once, when it changes. A scrape takes a reference to the row and strings the pieces together;
- * only the few lines about the process itself are rendered anew. Nothing is done per series.
+ * The page is a row of pieces: the head of the dynamic_score family, one block of lines per scorer, the
+ * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes a reference
+ * to the row and strings the pieces together; only the few lines about the process itself are rendered
+ * anew. Nothing is done per series.
  *
- * The loop builds a new row beside the old one and swaps a pointer; threads of the HTTP server take references to it. One lock
- * protects that pointer and the server's own metrics. */
+ * The loop builds a new row beside the old one and swaps a pointer; threads of the HTTP server take
+ * references to it. One lock protects that pointer and the server's own metrics. */
 #ifndef DS_METRIC_PAGE_H
 #define DS_METRIC_PAGE_H
 
@@ -17,7 +18,8 @@ struct page;
 
 /* -ENOMEM. */
 MUST_USE int page_new(struct page **ret);
-/* A page without the dynamic_score family, for a program that only has metrics of its own. Not to be used as a sink. -ENOMEM. */
+/* A page without the dynamic_score family, for a program that only has metrics of its own. Not to be used
+ * as a sink. -ENOMEM. */
 MUST_USE int page_new_without_scores(struct page **ret);
 struct page *page_free(struct page *p);
 DEFINE_CLEANUP(struct page, page_free)

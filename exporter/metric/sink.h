@@ -11,7 +11,8 @@ struct sink_ops {
     const char *name;
     /* A scorer's whole new set of scores. The sink takes a reference of its own if it keeps the batch. */
     void (*publish)(struct sink *s, struct batch *b);
-    /* A scorer's scores are gone: it was removed, or they grew too old. Does nothing for a name never published. */
+    /* A scorer's scores are gone: it was removed, or they grew too old. Does nothing for a name never
+     * published. */
     void (*withdraw)(struct sink *s, const char *score_name, unix_ms at);
 };
 

@@ -1,6 +1,6 @@
-/* Doubles as text: the shortest form that reads back the same, and back again. Both independent of the locale,
- * without allocation, and exact: printing is Schubfach (Giulietti 2020), reading is Eisel-Lemire (Lemire 2021)
- * with strtod() for the rare inputs that the fast path cannot decide. */
+/* Doubles as text: the shortest form that reads back the same, and back again. Both independent of the
+ * locale, without allocation, and exact: printing is Schubfach (Giulietti 2020), reading is Eisel-Lemire
+ * (Lemire 2021) with strtod() for the rare inputs that the fast path cannot decide. */
 #ifndef DS_BASE_NUM_H
 #define DS_BASE_NUM_H
 
@@ -10,10 +10,10 @@
 
 enum { NUM_MAX = 32 };
 
-/* Writes v and returns the length (at most 24, no NUL); the rest of `out` is scratch. The digits are the shortest that
- * read back as v, and among those the nearest to it. Decimal notation ("0.00001", "123456789", "-0") for
- * 1e-5 <= |v| < 1e17 and zero, otherwise scientific notation with sign and no padding: "1e+22", "1.5e-7". "NaN", "+Inf",
- * "-Inf" as the exposition formats write them. */
+/* Writes v and returns the length (at most 24, no NUL); the rest of `out` is scratch. The digits are the
+ * shortest that read back as v, and among those the nearest to it. Decimal notation ("0.00001",
+ * "123456789", "-0") for 1e-5 <= |v| < 1e17 and zero, otherwise scientific notation with sign and no
+ * padding: "1e+22", "1.5e-7". "NaN", "+Inf", "-Inf" as the exposition formats write them. */
 size_t num_put_double(char out[NUM_MAX], double v);
 /* Decimal digits of v; returns the length (at most 20). The rest of `out` is scratch. */
 size_t num_put_u64(char out[NUM_MAX], uint64_t v);
@@ -23,8 +23,8 @@ enum num_result { NUM_OK, NUM_SYNTAX, NUM_RANGE };
 /* Reads a number in JSON's grammar (RFC 8259) that fills s exactly. NUM_RANGE when it overflows to infinity
  * (*ret is then +-HUGE_VAL); underflow gives the nearest subnormal or a signed zero and NUM_OK. */
 enum num_result num_parse(struct str s, double *ret);
-/* As num_parse(), and the words that Prometheus writes into JSON strings: NaN, Inf, +Inf, -Inf; a leading '+' is taken too.
- * No surrounding white space. */
+/* As num_parse(), and the words that Prometheus writes into JSON strings: NaN, Inf, +Inf, -Inf; a leading
+ * '+' is taken too. No surrounding white space. */
 enum num_result num_parse_word(struct str s, double *ret);
 
 #endif

@@ -1,6 +1,6 @@
-/* Powers of ten for num_read.c and num_write.c, 128 significant bits each, the high half first; the top bit is set.
- * What does not fit is cut off, except that powers -27 to -1 are rounded up: for these alone a reader must be able to
- * tell an exact tie, and multiplying by the cut-off value would put it just below. */
+/* Powers of ten for num_read.c and num_write.c, 128 significant bits each, the high half first; the top
+ * bit is set. What does not fit is cut off, except that powers -27 to -1 are rounded up: for these alone a
+ * reader must be able to tell an exact tie, and multiplying by the cut-off value would put it just below. */
 #ifndef DS_BASE_NUM_POW10_H
 #define DS_BASE_NUM_POW10_H
 

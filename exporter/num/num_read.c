@@ -1,7 +1,8 @@
-/* Reading. The digits become a 64-bit integer w and a power of ten q. Small ones are exact in double arithmetic
- * (Clinger 1990); the others are multiplied by 128 bits of 10^q, which settles the nearest double for every w and q
- * (Lemire 2021; Mushtak and Lemire 2023 show that no case is left open). More than 19 digits leave w between two
- * integers: where both give one double, that is it, and otherwise strtod() decides on a shortened copy. */
+/* Reading. The digits become a 64-bit integer w and a power of ten q. Small ones are exact in double
+ * arithmetic (Clinger 1990); the others are multiplied by 128 bits of 10^q, which settles the nearest
+ * double for every w and q (Lemire 2021; Mushtak and Lemire 2023 show that no case is left open). More
+ * than 19 digits leave w between two integers: where both give one double, that is it, and otherwise
+ * strtod() decides on a shortened copy. */
 #include "exporter/num/num.h"
 
 #include "exporter/base/def.h"
@@ -22,7 +23,8 @@ enum {
     CLINGER_MAX = 22  /* 10^22 is the last power of ten that a double holds exactly */
 };
 
-/* Far outside any double, and far inside int64_t: an exponent is not read further, but digits count against it. */
+/* Far outside any double, and far inside int64_t: an exponent is not read further, but digits count
+ * against it. */
 static const int64_t EXPONENT_ENOUGH = 1000000000000000;
 
 struct number {
@@ -121,8 +123,9 @@ static inline double from_bits(uint64_t bits)
     return v;
 }
 
-/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of the power
- * is only multiplied when the bits below the rounding bit are all ones, where a carry could reach it. */
+/* The upper 128 bits of w * 10^q, both with their top bit set, as far as they can matter: the low half of
+ * the power is only multiplied when the bits below the rounding bit are all ones, where a carry could
+ * reach it. */
 static inline unsigned __int128 scaled(uint64_t w, int64_t q)
 {
     const uint64_t *t = num_pow10[q - NUM_POW10_FIRST];
@@ -133,7 +136,8 @@ static inline unsigned __int128 scaled(uint64_t w, int64_t q)
     return product;
 }
 
-/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a fraction. */
+/* A value below the normal range: fewer bits, rounded where they end. `m` has two bits more than a
+ * fraction. */
 static uint64_t subnormal_bits(uint64_t m, int64_t exponent)
 {
     if (exponent <= -63)
@@ -165,7 +169,8 @@ static uint64_t nearest_bits(uint64_t w, int64_t q)
     if (exponent <= 0)
         return subnormal_bits(m, exponent);
 
-    /* A tie needs 10^q, or its inverse, to divide into few bits; only there may the rounding bit be all that is left. */
+    /* A tie needs 10^q, or its inverse, to divide into few bits; only there may the rounding bit be all
+     * that is left. */
     if ((uint64_t)product <= 1 && q >= -4 && q <= 23 && (m & 3) == 1 &&
         m << (top + 64 - FRACTION_BITS - 3) == high)
         m &= ~(uint64_t)1;
@@ -179,8 +184,8 @@ static uint64_t nearest_bits(uint64_t w, int64_t q)
     return (m & ((1ULL << FRACTION_BITS) - 1)) | (uint64_t)exponent << FRACTION_BITS;
 }
 
-/* Copies the first `max` digits from the first that is not zero on. Returns how many there are in all; *ret_rest says
- * whether any digit that was left out is not zero. */
+/* Copies the first `max` digits from the first that is not zero on. Returns how many there are in all;
+ * *ret_rest says whether any digit that was left out is not zero. */
 static size_t significant(const struct number *n, char *out, size_t max, bool *ret_rest)
 {
     size_t count = 0;
@@ -198,7 +203,8 @@ static size_t significant(const struct number *n, char *out, size_t max, bool *r
     return count;
 }
 
-/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a locale. */
+/* strtod() on digits and an exponent, with no point, which is the one thing there that depends on a
+ * locale. */
 static double read_long(const struct number *n)
 {
     char text[TIE_DIGITS + 32];

@@ -1,7 +1,7 @@
-/* Printing. A double stands for an interval of reals: all that round to it. Schubfach scales that interval by a power
- * of ten chosen so that it is between one and ten units wide; then either one multiple of ten lies inside, or the
- * shortest digits are those of one of the two integers next to the value. Three 64 by 128 bit products, rounded to odd
- * so that comparisons stay exact, decide it: no loops and no big numbers. */
+/* Printing. A double stands for an interval of reals: all that round to it. Schubfach scales that interval
+ * by a power of ten chosen so that it is between one and ten units wide; then either one multiple of ten
+ * lies inside, or the shortest digits are those of one of the two integers next to the value. Three 64 by
+ * 128 bit products, rounded to odd so that comparisons stay exact, decide it: no loops and no big numbers. */
 #include "exporter/num/num.h"
 
 #include "exporter/base/def.h"
@@ -56,9 +56,9 @@ static void pow10_up(int k, uint64_t g[2])
     g[0] = t[0] + (g[1] < up);
 }
 
-/* The integer d for which d * 10^*ret_exp10 is the shortest spelling of the double c * 2^q, with zeros at its end where
- * that has fewer digits; below 10^17. `closer`: the next double below is only half as far as the one above. The
- * choices are computed, not branched on, for no processor can guess them. */
+/* The integer d for which d * 10^*ret_exp10 is the shortest spelling of the double c * 2^q, with zeros at
+ * its end where that has fewer digits; below 10^17. `closer`: the next double below is only half as far as
+ * the one above. The choices are computed, not branched on, for no processor can guess them. */
 static uint64_t shortest(uint64_t c, int q, bool closer, int *ret_exp10)
 {
     uint64_t odd = c & 1, g[2], low, mid, high, s, tens;
@@ -101,8 +101,8 @@ static inline void store_digits(char *out, uint64_t digits)
     memcpy(out, &text, sizeof text);
 }
 
-/* Seventeen digits in registers: they are stored where they belong, for reading back what was just stored in other
- * pieces stalls. */
+/* Seventeen digits in registers: they are stored where they belong, for reading back what was just stored
+ * in other pieces stalls. */
 struct digits {
     char first;               /* ASCII */
     unsigned __int128 others; /* sixteen, as eight_digits() gives them */
@@ -140,8 +140,8 @@ static char *put_exponent(char *out, int e)
     return out;
 }
 
-/* Lays out digits whose decimal point stands after the first `point` of them (which may be negative or past the end).
- * All sixteen are stored each time; the length says how many count. */
+/* Lays out digits whose decimal point stands after the first `point` of them (which may be negative or
+ * past the end). All sixteen are stored each time; the length says how many count. */
 static char *lay_out(char *out, struct digits d, int point)
 {
     unsigned __int128 fraction;
@@ -153,7 +153,8 @@ static char *lay_out(char *out, struct digits d, int point)
             return out + point;
         out[point] = '.';
         fraction = d.others >> 8 * (point - 1);
-        /* Of what stands after the point eight digits are all, once nine stand before it; NUM_MAX has no room for more. */
+        /* Of what stands after the point eight digits are all, once nine stand before it; NUM_MAX has no
+         * room for more. */
         if (point > 8)
             store_digits(out + point + 1, (uint64_t)fraction);
         else
@@ -191,9 +192,9 @@ static size_t put_first_group(char *out, uint32_t x)
     return (size_t)(8 - zeros);
 }
 
-/* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact doubles, so the
- * division is what any reader does) is the shortest spelling once its zeros are gone, for no two decimals of 15 digits
- * share a double. Returns the end, or NULL when v is not like that. */
+/* Eight decimals at most, the usual score: r / 10^8 that reads back as v (both r and 10^8 are exact
+ * doubles, so the division is what any reader does) is the shortest spelling once its zeros are gone, for
+ * no two decimals of 15 digits share a double. Returns the end, or NULL when v is not like that. */
 static inline char *put_few_decimals(char *out, double v)
 {
     uint64_t r, fraction;

@@ -3,7 +3,8 @@
  *     bench_canned SERIES POINTS RESULTS
  *
  * GET returns a range query's response, POST accepts anything and returns a scoring response, and
- * GET /rounds returns the number of POSTs. The first line of stdout is the port on 127.0.0.1. Exits at the end of stdin. */
+ * GET /rounds returns the number of POSTs. The first line of stdout is the port on 127.0.0.1. Exits at the
+ * end of stdin. */
 #include "test/bench/gen.h"
 
 #include <arpa/inet.h>

@@ -374,7 +374,8 @@ static void renders_batches(void **state)
     assert_int_equal(small.n, 0);
 }
 
-/* A program without scores does not tell of a family that it will never have; zlib reads what is compressed. */
+/* A program without scores does not tell of a family that it will never have; zlib reads what is
+ * compressed. */
 static void without_scores_there_is_no_head(void **state)
 {
     CLEANUP(cleanup_page_free) struct page *p = NULL;

@@ -1,4 +1,5 @@
-/* Scrapers on threads of their own while the loop's thread publishes: each sees a whole page, of one moment. */
+/* Scrapers on threads of their own while the loop's thread publishes: each sees a whole page, of one
+ * moment. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"

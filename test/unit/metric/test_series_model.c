@@ -190,7 +190,8 @@ static void agrees_with_a_plain_list(void **state)
     m.last = batch_unref(m.last);
 }
 
-/* CPU seconds for three rounds of n series in an order that is far from sorted: new, again, shuffled and half new. */
+/* CPU seconds for three rounds of n series in an order that is far from sorted: new, again, shuffled and
+ * half new. */
 static double time_rounds(size_t n)
 {
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;

@@ -243,7 +243,8 @@ static void reads_random_texts_like_strtod(void **state)
     }
 }
 
-/* Exactly between two doubles, and a hair to either side of it: what separates reading right from nearly right. */
+/* Exactly between two doubles, and a hair to either side of it: what separates reading right from nearly
+ * right. */
 static void rounds_ties_to_even(void **state)
 {
     char text[1300];
