@@ -12,7 +12,8 @@ void buf_done(struct buf *b)
     *b = (struct buf){.max = b->max};
 }
 
-/* Grows by half, so that large bodies (which the allocator moves by remapping pages, not by copying) waste little. */
+/* Grows by half, so that large bodies (which the allocator moves by remapping pages, not by copying) waste
+ * little. */
 static int buf_grow(struct buf *b, size_t need)
 {
     size_t cap = size_max(b->cap + b->cap / 2, 64);

@@ -4,7 +4,8 @@
 
 #include "exporter/base/buf.h"
 
-/* Appends s percent-encoded for a URL's path segment or query (RFC 3986): all bytes but unreserved characters. */
+/* Appends s percent-encoded for a URL's path segment or query (RFC 3986): all bytes but unreserved
+ * characters. */
 MUST_USE int buf_put_url(struct buf *b, struct str s);
 /* Appends s as a label value of the Prometheus text format, without the quotes. */
 MUST_USE int buf_put_label_value(struct buf *b, struct str s);

@@ -1,5 +1,6 @@
-/* A fast 64-bit hash for tables in memory and for telling whether something changed: XXH3 with a random key per process, so
- * that nobody who sends data can choose what collides. Never store a hash or send it anywhere. Any thread. */
+/* A fast 64-bit hash for tables in memory and for telling whether something changed: XXH3 with a random
+ * key per process, so that nobody who sends data can choose what collides. Never store a hash or send it
+ * anywhere. Any thread. */
 #ifndef DS_BASE_HASH_H
 #define DS_BASE_HASH_H
 

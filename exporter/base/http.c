@@ -1,7 +1,8 @@
-/* Owns the easy handles and the calls under way; connections and the DNS cache live in the loop's multi handle.
+/* Owns the easy handles and the calls under way; connections and the DNS cache live in the loop's multi
+ * handle.
  *
- * curl frees a handle's two transfer buffers when its transfer ends well, so an idle handle costs a few KiB. After a
- * failure or a cancel it may keep them, so such handles are not used again. */
+ * curl frees a handle's two transfer buffers when its transfer ends well, so an idle handle costs a few
+ * KiB. After a failure or a cancel it may keep them, so such handles are not used again. */
 #include "exporter/base/http_internal.h"
 
 #include <errno.h>
@@ -15,8 +16,9 @@ enum {
 
 static void on_transfer_done(void *arg, CURL *easy, CURLcode code);
 
-/* Go programs, and so what people set for the reference agent, also read HTTP_PROXY in upper case. curl does not,
- * because a CGI program would take it from a request's `Proxy:` header (httpoxy); so it is not done under CGI. */
+/* Go programs, and so what people set for the reference agent, also read HTTP_PROXY in upper case. curl
+ * does not, because a CGI program would take it from a request's `Proxy:` header (httpoxy); so it is not
+ * done under CGI. */
 static int adopt_upper_case_proxy(void)
 {
     const char *proxy = getenv("HTTP_PROXY");
@@ -196,7 +198,8 @@ static void fill_answer(struct http_call *c, CURLcode code)
         buf_done(&a->body); /* part of an answer is none */
 }
 
-/* The handle and the call's place in the list are given back first, so that `done` may start, cancel or free anything. */
+/* The handle and the call's place in the list are given back first, so that `done` may start, cancel or
+ * free anything. */
 void http_finish(struct http_call *c, CURLcode code)
 {
     if (!http_stream_end(c))

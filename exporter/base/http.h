@@ -54,14 +54,16 @@ struct http_request {
     bool no_redirects;      /* a redirect is the answer */
     bool cut_answer;  /* a body past max_answer is cut there, its rest not waited for, and is no error */
     bool accept_gzip; /* over a network that is slower than decoding */
-    /* Connects to addresses of the public Internet only (address.h), redirects included. No proxy is used, `proxy` and the
-     * environment's included, since it would connect for us; nor is a connection shared with other calls. */
+    /* Connects to addresses of the public Internet only (address.h), redirects included. No proxy is used,
+     * `proxy` and the environment's included, since it would connect for us; nor is a connection shared
+     * with other calls. */
     bool public_only;
     /* Each header of the answer, with the arg of `done`; more than once after redirects. */
     void (*on_header)(void *arg, struct str name, struct str value);
-    /* Takes the body of a 2xx answer as it comes, with the arg of `done`: an empty piece when the headers are in, then each piece.
-     * Such a body is not kept and has no ceiling; max_answer is for other answers. Runs on the loop, never inside curl, and
-     * may do anything, http_cancel() included. Pieces that came before an error are passed on too. */
+    /* Takes the body of a 2xx answer as it comes, with the arg of `done`: an empty piece when the headers
+     * are in, then each piece. Such a body is not kept and has no ceiling; max_answer is for other
+     * answers. Runs on the loop, never inside curl, and may do anything, http_cancel() included. Pieces
+     * that came before an error are passed on too. */
     void (*on_data)(void *arg, struct str piece);
     int64_t
         idle_timeout_ms; /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */

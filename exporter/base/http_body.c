@@ -26,7 +26,8 @@ size_t http_on_read(char *to, size_t size, size_t n, void *arg)
     return done;
 }
 
-/* A redirect that keeps the POST, or a kept connection that turned out to be closed, sends the body once more. */
+/* A redirect that keeps the POST, or a kept connection that turned out to be closed, sends the body once
+ * more. */
 int http_on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_call *c = arg;

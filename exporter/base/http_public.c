@@ -1,8 +1,9 @@
 /* Calls that may go to public addresses only.
  *
- * What curl is about to connect to is looked at, not the name: so neither a name that resolves to a private address, nor a redirect, nor a
- * name that resolves otherwise the second time gets past. A redirect may be followed over a connection that another call has
- * made, for which no socket is opened, so the peer is looked at once more before each request. */
+ * What curl is about to connect to is looked at, not the name: so neither a name that resolves to a
+ * private address, nor a redirect, nor a name that resolves otherwise the second time gets past. A
+ * redirect may be followed over a connection that another call has made, for which no socket is opened, so
+ * the peer is looked at once more before each request. */
 #include "exporter/base/address.h"
 #include "exporter/base/http_internal.h"
 

@@ -59,7 +59,8 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
     /* The URL was good enough to start with, so this one came from a redirect. */
     if (code == CURLE_URL_MALFORMAT && info_long(c, CURLINFO_RESPONSE_CODE) != 0)
         return HTTP_BROKEN;
-    /* curl says so when one header line passes its own 100 KiB, which is likelier than to be out of memory there. */
+    /* curl says so when one header line passes its own 100 KiB, which is likelier than to be out of memory
+     * there. */
     if (code == CURLE_OUT_OF_MEMORY && c->in_headers)
         return HTTP_TOO_LARGE;
     for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
@@ -68,7 +69,8 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
     return HTTP_BROKEN;
 }
 
-/* "host:port" of the URL that was asked last, without the user and the path; "the server" where it cannot be told. */
+/* "host:port" of the URL that was asked last, without the user and the path; "the server" where it cannot
+ * be told. */
 static void server_name(const struct http_call *c, char *out, size_t n, char *host, size_t host_n)
 {
     char *url = NULL, *name = NULL, *port = NULL;
@@ -120,7 +122,8 @@ static void explain_timeout(struct http_call *c, const char *server)
         (void)snprintf(a->reason, sizeof(a->reason), "no answer within %.1f s", limit);
 }
 
-/* curl's text may quote what a server sent, or a URL of a redirect: one line of printable ASCII, no user information. */
+/* curl's text may quote what a server sent, or a URL of a redirect: one line of printable ASCII, no user
+ * information. */
 static void explain_in_curls_words(struct http_call *c, CURLcode code)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);

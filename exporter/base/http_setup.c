@@ -16,8 +16,9 @@ enum {
     READ_BUFFER = 64 << 10,
 };
 
-/* What every call sends: JSON is wanted, uncompressed (decoding costs more than a local network saves, yet a server
- * that compresses all the same is understood), and no round trip is spent on `Expect: 100-continue`. */
+/* What every call sends: JSON is wanted, uncompressed (decoding costs more than a local network saves, yet
+ * a server that compresses all the same is understood), and no round trip is spent on `Expect:
+ * 100-continue`. */
 static struct curl_slist common_headers[] = {
     {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_headers[1]},
     {.data = (char *)(uintptr_t) "Accept-Encoding: identity", .next = &common_headers[2]},

@@ -1,7 +1,8 @@
 /* Answers that are taken piece by piece, and calls that end when nothing comes any more.
  *
- * What curl hands over is only noted inside curl, and passed on by a timer in the loop's next turn: so on_data may start and
- * cancel calls, which curl does not allow inside its callbacks. A reader that is slower than its server has the transfer paused. */
+ * What curl hands over is only noted inside curl, and passed on by a timer in the loop's next turn: so
+ * on_data may start and cancel calls, which curl does not allow inside its callbacks. A reader that is
+ * slower than its server has the transfer paused. */
 #include "exporter/base/http_internal.h"
 
 #include "exporter/base/clock.h"

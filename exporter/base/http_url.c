@@ -31,8 +31,8 @@ static bool port_is_odd(struct str authority)
     return false;
 }
 
-/* Bytes of user information at the start. A password that holds an unescaped `/`, `?` or `#` makes a URL that cannot
- * be used, but is still one that must not be shown. */
+/* Bytes of user information at the start. A password that holds an unescaped `/`, `?` or `#` makes a URL
+ * that cannot be used, but is still one that must not be shown. */
 static size_t userinfo(struct str rest)
 {
     struct str authority = {rest.p, authority_end(rest)};

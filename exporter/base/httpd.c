@@ -1,5 +1,5 @@
-/* Owns the listening sockets and libmicrohttpd's daemons, one of each for a listen address (0.9.75 has one socket a
- * daemon), and the queue of requests for the loop. */
+/* Owns the listening sockets and libmicrohttpd's daemons, one of each for a listen address (0.9.75 has one
+ * socket a daemon), and the queue of requests for the loop. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 
@@ -13,7 +13,8 @@
 
 enum {
     CONNECTION_MEMORY = 32 << 10,
-    /* Connections past the limit that are taken all the same, to be told so with a 503; more wait in the kernel. */
+    /* Connections past the limit that are taken all the same, to be told so with a 503; more wait in the
+     * kernel. */
     SPARE_CONNECTIONS = 16,
 };
 
@@ -80,8 +81,8 @@ static int new_idle(struct httpd **ret, struct loop *loop, const struct httpd_op
     return list_paths(o, &h->known_paths);
 }
 
-/* Poll mode, never epoll: that one stalls with 128 or more kept connections that POST (0.9.75). The thread inherits a
- * mask that leaves all signals to the program's own thread. */
+/* Poll mode, never epoll: that one stalls with 128 or more kept connections that POST (0.9.75). The thread
+ * inherits a mask that leaves all signals to the program's own thread. */
 static struct MHD_Daemon *start_daemon(struct httpd *h, int fd)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
@@ -143,7 +144,8 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     return r;
 }
 
-/* New connections are refused from here on. libmicrohttpd may still poll the socket, so it is closed only later. */
+/* New connections are refused from here on. libmicrohttpd may still poll the socket, so it is closed only
+ * later. */
 static void stop_listening(struct httpd *h)
 {
     for (size_t i = 0; i < h->n_listeners; i++) {
@@ -152,7 +154,8 @@ static void stop_listening(struct httpd *h)
     }
 }
 
-/* No exchange waits for the loop after this, and none will. A daemon must not end while it has suspended connections. */
+/* No exchange waits for the loop after this, and none will. A daemon must not end while it has suspended
+ * connections. */
 static void refuse_waiting(struct httpd *h)
 {
     (void)pthread_mutex_lock(&h->lock);

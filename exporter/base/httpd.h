@@ -1,9 +1,11 @@
 /* The HTTP server: libmicrohttpd in its poll mode, on its own thread, with a table of routes.
  *
- * A route is either `direct`, run on the server's thread (it must not block and may touch only what is shared behind a
- * lock), or `on the loop`: the connection is suspended, the handler runs on the loop's thread, the answer goes back.
+ * A route is either `direct`, run on the server's thread (it must not block and may touch only what is
+ * shared behind a lock), or `on the loop`: the connection is suspended, the handler runs on the loop's
+ * thread, the answer goes back.
  *
- * The server answers by itself: 404 with the list of paths, 405 with Allow, 413, 400, 503 beyond max_connections. HEAD is GET without a body. */
+ * The server answers by itself: 404 with the list of paths, 405 with Allow, 413, 400, 503 beyond
+ * max_connections. HEAD is GET without a body. */
 #ifndef DS_BASE_HTTPD_H
 #define DS_BASE_HTTPD_H
 
@@ -58,9 +60,9 @@ struct httpd_options {
     unsigned idle_seconds;            /* an idle or slow connection is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
-    /* Told on the server's thread (there is one for each listen address, but never two calls at once) after each
-     * answer: route's path ("other" where none matched), status, body bytes (0 for HEAD, and where the client went
-     * away before the end). May be NULL. */
+    /* Told on the server's thread (there is one for each listen address, but never two calls at once)
+     * after each answer: route's path ("other" where none matched), status, body bytes (0 for HEAD, and
+     * where the client went away before the end). May be NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
     void *served_arg;
 };
@@ -70,8 +72,9 @@ bool httpd_is_address(const char *address);
 /* Binds every address and starts serving. On failure *ret_why (from malloc) says which address and why;
  * -EADDRINUSE, -EINVAL for an address that cannot be read, -EACCES, -ENOMEM, ... */
 MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why);
-/* Stops taking connections, then ends: answers under way get up to `grace_ms` to leave; requests that still wait
- * for the loop are answered with 503. From the loop's thread, and not from a handler. Takes NULL, returns NULL. */
+/* Stops taking connections, then ends: answers under way get up to `grace_ms` to leave; requests that
+ * still wait for the loop are answered with 503. From the loop's thread, and not from a handler. Takes
+ * NULL, returns NULL. */
 struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 /* The port that listen address i was given. */
 unsigned httpd_port(const struct httpd *h, size_t i);

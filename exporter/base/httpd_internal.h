@@ -72,7 +72,8 @@ void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **co
 /* Runs the handlers of the queue, or refuses its requests once the server is stopping. Loop's thread. */
 void httpd_run_queue(struct httpd *h);
 
-/* A socket that listens on "host:port". On failure a negative errno and *ret_why, from malloc (NULL if that failed). */
+/* A socket that listens on "host:port". On failure a negative errno and *ret_why, from malloc (NULL if
+ * that failed). */
 int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **ret_why);
 
 #endif

@@ -108,7 +108,8 @@ static int open_everywhere(unsigned port, int *ret_fd)
     return r;
 }
 
-/* A name with both kinds of address is taken as IPv4, which is what Go programs do and clients try in any case. */
+/* A name with both kinds of address is taken as IPv4, which is what Go programs do and clients try in any
+ * case. */
 static int open_host(struct str host, unsigned port, int *ret_fd, const char **ret_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,

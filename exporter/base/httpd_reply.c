@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-/* A body is sent from where it lies. But libmicrohttpd 0.9.75 copies the array of its parts into the connection's memory (32
- * KiB), next to what the request's headers take there, and where a client has left no room for it unlocks a mutex that is
- * not locked and aborts the program. So that is done only where both are surely small; otherwise the parts are copied out
- * block by block, which costs twice as much. */
+/* A body is sent from where it lies. But libmicrohttpd 0.9.75 copies the array of its parts into the
+ * connection's memory (32 KiB), next to what the request's headers take there, and where a client has left
+ * no room for it unlocks a mutex that is not locked and aborts the program. So that is done only where
+ * both are surely small; otherwise the parts are copied out block by block, which costs twice as much. */
 enum { BLOCK = 128 << 10, PARTS_IN_PLACE = 256, HEADER_IN_PLACE = 4 << 10, FIELDS_IN_PLACE = 64 };
 
 _Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
@@ -73,7 +73,8 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
     return r;
 }
 
-/* Whether the array of the parts has room beside the request. Each of its fields takes some memory besides its text. */
+/* Whether the array of the parts has room beside the request. Each of its fields takes some memory besides
+ * its text. */
 static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
 {
     const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND;

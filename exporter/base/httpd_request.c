@@ -1,8 +1,8 @@
 /* A request's way: read (its body is thrown away), routed, handled here or on the loop, answered.
  *
  * A request for the loop suspends its connection before the loop hears of it; from then on until
- * MHD_resume_connection() the exchange is the loop's. libmicrohttpd does not look at a suspended connection, so a client
- * that goes away meanwhile is noticed only afterwards. */
+ * MHD_resume_connection() the exchange is the loop's. libmicrohttpd does not look at a suspended
+ * connection, so a client that goes away meanwhile is noticed only afterwards. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 

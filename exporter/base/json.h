@@ -39,7 +39,8 @@ struct jr {
     unsigned flags;
     unsigned depth; /* of open objects and arrays */
     bool first;     /* nothing read yet in the innermost object or array */
-    /* Which of the 64 bytes from `block` on a string cannot simply go on with; no bits before the first is looked at. */
+    /* Which of the 64 bytes from `block` on a string cannot simply go on with; no bits before the first is
+     * looked at. */
     const char *block;
     uint64_t stops;
     uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit a level: 1 for an object */
@@ -86,8 +87,9 @@ static inline bool jr_key_is(struct str raw, const char *word)
     return raw.n > 0 && (raw.p[0] == word[0] || raw.p[0] == '\\' || (signed char)raw.p[0] < 0) &&
            jr_key_spells(raw, word);
 }
-/* Replaces escapes of a raw string into out, which has room for raw.n * 3 bytes; returns the length.
- * The result is well-formed UTF-8: lone surrogates and ill-formed bytes become U+FFFD (one for each maximal ill-formed part). */
+/* Replaces escapes of a raw string into out, which has room for raw.n * 3 bytes; returns the length. The
+ * result is well-formed UTF-8: lone surrogates and ill-formed bytes become U+FFFD (one for each maximal
+ * ill-formed part). */
 size_t jr_unescape(struct str raw, char *out);
 /* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
 MUST_USE int buf_put_json(struct buf *b, struct str s);

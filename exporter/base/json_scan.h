@@ -1,7 +1,8 @@
 /* What json*.c share: looking at many bytes at once. No other file includes this.
  *
- * Every scanner takes a place and returns the place after what it read, or NULL after it has set the error. Nothing is
- * read at or past j->end. With DS_NO_SIMD, and on machines without SSE2, words of eight bytes do the same work. */
+ * Every scanner takes a place and returns the place after what it read, or NULL after it has set the
+ * error. Nothing is read at or past j->end. With DS_NO_SIMD, and on machines without SSE2, words of eight
+ * bytes do the same work. */
 #ifndef DS_BASE_JSON_SCAN_H
 #define DS_BASE_JSON_SCAN_H
 
@@ -34,7 +35,8 @@ static inline uint32_t scan_stops_half(const char *p)
     return (uint32_t)_mm_movemask_epi8(_mm_or_si128(odd, _mm_or_si128(quote, backslash)));
 }
 
-/* One bit for each of the 32 bytes at p that a string cannot simply go on with: quote, backslash, control, not ASCII. */
+/* One bit for each of the 32 bytes at p that a string cannot simply go on with: quote, backslash, control,
+ * not ASCII. */
 static inline uint32_t scan_stops(const char *p)
 {
     return scan_stops_half(p) | scan_stops_half(p + 16) << 16;
@@ -125,9 +127,9 @@ static inline uint64_t scan_block(const char *p)
     return scan_stops(p) | (uint64_t)scan_stops(p + SCAN_STOPS) << SCAN_STOPS;
 }
 
-/* p is past the opening quote; returns the closing one. Short strings stand several in a block, and finding the next
- * quote among its bits takes a third of the time that looking at bytes again would. A block begins where the last one
- * ended, so the processor can work on it before p is known. */
+/* p is past the opening quote; returns the closing one. Short strings stand several in a block, and
+ * finding the next quote among its bits takes a third of the time that looking at bytes again would. A
+ * block begins where the last one ended, so the processor can work on it before p is known. */
 static inline __attribute__((always_inline)) const char *scan_string(struct jr *j, const char *p)
 {
     size_t at = (size_t)(p - j->block);

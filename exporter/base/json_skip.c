@@ -1,7 +1,8 @@
 /* Passing over a value while checking all of it: the way of what is forwarded as it came.
  *
- * Nearly all bytes of a range query's answer are samples, `[1718600060.123,"0.25"],`. Those have a loop of their own,
- * which takes whatever it knows to be right in 32-byte steps and leaves the rest, whatever that is, to the general walk. */
+ * Nearly all bytes of a range query's answer are samples, `[1718600060.123,"0.25"],`. Those have a loop of
+ * their own, which takes whatever it knows to be right in 32-byte steps and leaves the rest, whatever that
+ * is, to the general walk. */
 #include "exporter/base/json.h"
 
 #include "exporter/base/json_scan.h"
@@ -11,9 +12,9 @@ enum {
     SAMPLE_ROOM = 64     /* more than a sample of the known shape can be long */
 };
 
-/* Reads a time: ten digits and at most three decimals, before a comma. NULL for other shapes, without an error.
- * Each shape's length is a constant: the processor guesses the branch and goes on from there at once, instead of
- * waiting for a length to be worked out. */
+/* Reads a time: ten digits and at most three decimals, before a comma. NULL for other shapes, without an
+ * error. Each shape's length is a constant: the processor guesses the branch and goes on from there at
+ * once, instead of waiting for a length to be worked out. */
 static inline const char *skip_time(const char *p)
 {
     uint32_t others = scan_not_digits(p);
@@ -68,7 +69,8 @@ static inline const char *skip_to_value(struct jr *j, const char *p)
     return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
 }
 
-/* p is after a value: leaves what ends there, until the place of the next value, or until `base` is reached. */
+/* p is after a value: leaves what ends there, until the place of the next value, or until `base` is
+ * reached. */
 static inline const char *skip_after(struct jr *j, const char *p, unsigned base)
 {
     char c;

@@ -101,7 +101,8 @@ size_t jr_unescape(struct str raw, char *out)
 
     while (raw.n > 0) {
         if (raw.n >= SCAN_STOPS) {
-            /* All 32 bytes are copied, there being room for three times what is left; those up to a stop count. */
+            /* All 32 bytes are copied, there being room for three times what is left; those up to a stop
+             * count. */
             stops = scan_stops(raw.p);
             took = stops ? (size_t)__builtin_ctz(stops) : SCAN_STOPS;
             memcpy(out, raw.p, SCAN_STOPS);

@@ -1,5 +1,5 @@
-/* Owns the timers' heap, the list of watched descriptors, the queue of posted work and the multi handle. Only the queue
- * is shared with other threads, behind `lock`. */
+/* Owns the timers' heap, the list of watched descriptors, the queue of posted work and the multi handle.
+ * Only the queue is shared with other threads, behind `lock`. */
 #include "exporter/base/loop.h"
 
 #include <errno.h>

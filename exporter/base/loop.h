@@ -26,7 +26,8 @@ struct watch {
     struct watch *next;
 };
 
-/* A piece of work handed to the loop by another thread; embedded in its owner, which must live until fn ran. */
+/* A piece of work handed to the loop by another thread; embedded in its owner, which must live until fn
+ * ran. */
 struct post {
     void (*fn)(struct post *);
     struct post *next;

@@ -1,5 +1,5 @@
-/* A hash table from names to pointers. It owns neither: a name must not change while it is in the table, which is
- * easiest when it is a member of the value. */
+/* A hash table from names to pointers. It owns neither: a name must not change while it is in the table,
+ * which is easiest when it is a member of the value. */
 #ifndef DS_BASE_MAP_H
 #define DS_BASE_MAP_H
 
@@ -24,7 +24,8 @@ void *map_get(const struct map *m, const char *key);
 MUST_USE int map_set(struct map *m, const char *key, void *value);
 /* Removes an entry and returns its value; NULL without one. Never fails. */
 void *map_take(struct map *m, const char *key);
-/* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table must not change meanwhile. */
+/* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table
+ * must not change meanwhile. */
 void *map_next(const struct map *m, size_t *at);
 
 #endif

@@ -7,14 +7,15 @@
 /* A buffer on the stack that is wiped and freed at the end of the scope. */
 #define SECRET_AUTO(name, m) CLEANUP(secret_done) struct buf name = {.max = (m)}
 
-/* Like buf_done(), but wipes all bytes first. A buffer that grows leaves old bytes behind: reserve its size with buf_room(). */
+/* Like buf_done(), but wipes all bytes first. A buffer that grows leaves old bytes behind: reserve its
+ * size with buf_room(). */
 void secret_done(struct buf *b);
 /* Wipes and frees a terminated string. Takes NULL, returns NULL. */
 char *secret_free(char *s);
 
-/* Finds the bearer token in a file's or a Secret's value: white space around it does not count, and the rest must be printable
- * ASCII without spaces, since it goes into a header. On success *ret is a part of `value`, and the result is NULL; else the result
- * says what is wrong, without any part of the value. */
+/* Finds the bearer token in a file's or a Secret's value: white space around it does not count, and the
+ * rest must be printable ASCII without spaces, since it goes into a header. On success *ret is a part of
+ * `value`, and the result is NULL; else the result says what is wrong, without any part of the value. */
 MUST_USE const char *secret_token(struct str value, struct str *ret);
 
 #endif

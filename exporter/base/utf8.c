@@ -4,9 +4,9 @@
 
 static const uint64_t HIGH_BITS = 0x8080808080808080;
 
-/* How many bytes at s are the beginning of a well-formed character, *ret_len being its whole length; 0 when the
- * first byte can begin none. The narrower ranges of some second bytes (Unicode, table 3-7) keep out overlong forms,
- * surrogates and what is past U+10FFFF. */
+/* How many bytes at s are the beginning of a well-formed character, *ret_len being its whole length; 0
+ * when the first byte can begin none. The narrower ranges of some second bytes (Unicode, table 3-7) keep
+ * out overlong forms, surrogates and what is past U+10FFFF. */
 static size_t follow(struct str s, size_t *ret_len)
 {
     const unsigned char *p = (const unsigned char *)s.p;

@@ -1,4 +1,5 @@
-/* UTF-8 as RFC 3629 and Unicode chapter 3 define it: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/* UTF-8 as RFC 3629 and Unicode chapter 3 define it: no overlong forms, no surrogates, nothing past
+ * U+10FFFF. */
 #ifndef DS_BASE_UTF8_H
 #define DS_BASE_UTF8_H
 
@@ -8,8 +9,9 @@
 
 /* The length (1..4) of the well-formed character at s.p, or 0 when there is none (s empty or ill-formed). */
 size_t utf8_char(struct str s);
-/* The length of the ill-formed part at s.p, where utf8_char() found no character: the longest beginning of one, or a
- * single byte. Replacing each such part by one U+FFFD is what Unicode 3.9 and browsers do. 0 only when s is empty. */
+/* The length of the ill-formed part at s.p, where utf8_char() found no character: the longest beginning of
+ * one, or a single byte. Replacing each such part by one U+FFFD is what Unicode 3.9 and browsers do. 0
+ * only when s is empty. */
 size_t utf8_bad_part(struct str s);
 /* Where the first ill-formed byte is, or s.n when all is well formed. */
 size_t utf8_valid_prefix(struct str s);

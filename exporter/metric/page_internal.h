@@ -46,8 +46,8 @@ struct row *row_alloc(size_t n);
 struct row *row_unref(struct row *row);
 DEFINE_CLEANUP(struct row, row_unref)
 void row_append(struct row *row, struct piece *p);
-/* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by score name, after the
- * head. -ENOMEM. */
+/* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by
+ * score name, after the head. -ENOMEM. */
 MUST_USE int row_with(struct row **ret, const struct row *old, const char *score_name, struct piece *block);
 
 #endif

@@ -10,7 +10,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_get(void **state)
+static void fetches_a_body(void **state)
 {
     struct env *e = *state;
     const struct fake_request *rq;
@@ -35,7 +35,7 @@ static void test_get(void **state)
     assert_header(rq, "Content-Type", "(absent)");
 }
 
-static void test_post_small_parts(void **state)
+static void posts_parts_as_one_body(void **state)
 {
     struct env *e = *state;
     const struct str parts[] = {STR("{\"data\":"), {NULL, 0}, STR("[]"), STR("}")};
@@ -59,7 +59,7 @@ static void test_post_small_parts(void **state)
     assert_header(seen, "Content-Length", "11");
 }
 
-static void test_methods(void **state)
+static void sends_each_method(void **state)
 {
     static const struct {
         const char *method;
@@ -88,7 +88,7 @@ static void test_methods(void **state)
     }
 }
 
-static void test_status_is_no_error(void **state)
+static void reports_an_error_status_as_an_answer(void **state)
 {
     struct env *e = *state;
     struct got g;
@@ -99,7 +99,7 @@ static void test_status_is_no_error(void **state)
     assert_body(&g, "{\"error\":\"bad\"}");
 }
 
-static void test_post_20_mb(void **state)
+static void posts_20_mb(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/scoring"));
@@ -121,7 +121,7 @@ static void test_post_20_mb(void **state)
     free(l.bytes);
 }
 
-static void test_answer_before_the_body_is_sent(void **state)
+static void takes_an_answer_before_the_body_is_sent(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/scoring"));
@@ -138,7 +138,7 @@ static void test_answer_before_the_body_is_sent(void **state)
     free(l.bytes);
 }
 
-static void test_user_in_url(void **state)
+static void sends_the_user_of_the_url(void **state)
 {
     struct env *e = *state;
     struct http_request rq;
@@ -153,7 +153,7 @@ static void test_user_in_url(void **state)
     buf_done(&g.body);
 }
 
-static void test_refused_at_start(void **state)
+static void refuses_bad_requests_at_start(void **state)
 {
     static const char *const urls[] = {"",           "localhost:80", "/x", "ftp://h/", "file:///etc/passwd",
                                        "httpx://h/", "http:/h"};
@@ -187,7 +187,7 @@ static void count_done(void *arg, struct http_answer *a)
     finished++;
 }
 
-static void test_256_at_once_beside_a_hanging_one(void **state)
+static void runs_256_calls_beside_a_hanging_one(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/hang"));
@@ -205,7 +205,7 @@ static void test_256_at_once_beside_a_hanging_one(void **state)
     assert_int_equal(hanging.times, 0);
 }
 
-static void test_connections_are_kept(void **state)
+static void keeps_connections(void **state)
 {
     struct env *e = *state;
 
@@ -219,7 +219,7 @@ static void test_connections_are_kept(void **state)
 }
 
 /* The server closed a kept connection without a word: the next call takes a new one and does not fail. */
-static void test_stale_connection(void **state)
+static void replaces_a_stale_connection(void **state)
 {
     struct env *e = *state;
     const struct str part = STR("[1]");
@@ -260,7 +260,7 @@ static void meddle(void *arg, struct http_answer *a)
         m->e->http = http_free(m->e->http);
 }
 
-static void test_cancel(void **state)
+static void cancels_a_call(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -280,7 +280,7 @@ static void test_cancel(void **state)
 }
 
 /* Both calls end in one turn: the first to be told cancels the other, whose end curl has queued already. */
-static void test_cancel_from_done(void **state)
+static void cancels_from_done(void **state)
 {
     struct env *e = *state;
 
@@ -300,7 +300,7 @@ static void test_cancel_from_done(void **state)
     }
 }
 
-static void test_free_from_done(void **state)
+static void can_be_freed_from_done(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -316,7 +316,7 @@ static void test_free_from_done(void **state)
     assert_int_equal(other.times + a.next.times, 0);
 }
 
-static void test_memory_runs_out(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct env *e = *state;
     const struct str part = STR("[1]");
@@ -356,21 +356,21 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_get),
-        CASE(test_post_small_parts),
-        CASE(test_methods),
-        CASE(test_status_is_no_error),
-        CASE(test_post_20_mb),
-        CASE(test_answer_before_the_body_is_sent),
-        CASE(test_user_in_url),
-        CASE(test_refused_at_start),
-        CASE(test_256_at_once_beside_a_hanging_one),
-        CASE(test_connections_are_kept),
-        CASE(test_stale_connection),
-        CASE(test_cancel),
-        CASE(test_cancel_from_done),
-        CASE(test_free_from_done),
-        CASE(test_memory_runs_out),
+        CASE(fetches_a_body),
+        CASE(posts_parts_as_one_body),
+        CASE(sends_each_method),
+        CASE(reports_an_error_status_as_an_answer),
+        CASE(posts_20_mb),
+        CASE(takes_an_answer_before_the_body_is_sent),
+        CASE(sends_the_user_of_the_url),
+        CASE(refuses_bad_requests_at_start),
+        CASE(runs_256_calls_beside_a_hanging_one),
+        CASE(keeps_connections),
+        CASE(replaces_a_stale_connection),
+        CASE(cancels_a_call),
+        CASE(cancels_from_done),
+        CASE(can_be_freed_from_done),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_chunked_one_byte_at_a_time(void **state)
+static void reads_chunks_byte_by_byte(void **state)
 {
     struct env *e = *state;
     struct got g;
@@ -19,7 +19,7 @@ static void test_chunked_one_byte_at_a_time(void **state)
     assert_body(&g, "{\"results\":[]}");
 }
 
-static void test_gzip_unasked(void **state)
+static void inflates_gzip_without_asking(void **state)
 {
     struct env *e = *state;
     struct got g;
@@ -34,7 +34,7 @@ static void test_gzip_unasked(void **state)
 }
 
 /* What is beyond the ceiling is not even waited for. */
-static void test_cut(void **state)
+static void reports_a_cut_body(void **state)
 {
     static const struct fake_answer answers[] = {
         {.body = "abcd", .repeat = 1u << 28, .close_after = 1u << 20},
@@ -61,7 +61,7 @@ static void test_cut(void **state)
     }
 }
 
-static void test_retry_after(void **state)
+static void reads_retry_after(void **state)
 {
     static const struct {
         const char *headers;
@@ -94,7 +94,7 @@ static void test_retry_after(void **state)
 
 static char zeros[1 << 20];
 
-static void test_ceiling_by_content_length(void **state)
+static void refuses_a_content_length_past_the_ceiling(void **state)
 {
     struct env *e = *state;
     struct got g;
@@ -114,7 +114,7 @@ static void test_ceiling_by_content_length(void **state)
     assert_string_equal(g.a.reason, "answer of 314572800 bytes, over the limit of 1048576");
 }
 
-static void test_ceiling_while_reading(void **state)
+static void stops_reading_at_the_ceiling(void **state)
 {
     static const struct fake_answer answers[] = {
         {.mode = FAKE_GZIP, .body = zeros, .body_len = sizeof(zeros), .repeat = 100},
@@ -135,7 +135,7 @@ static void test_ceiling_while_reading(void **state)
     }
 }
 
-static void test_answer_as_large_as_the_ceiling(void **state)
+static void reads_an_answer_as_large_as_the_ceiling(void **state)
 {
     struct env *e = *state;
     struct got g;
@@ -148,7 +148,7 @@ static void test_answer_as_large_as_the_ceiling(void **state)
     buf_done(&g.body);
 }
 
-static void test_header_ceiling(void **state)
+static void limits_headers(void **state)
 {
     struct env *e = *state;
     BUF_AUTO(many, 1 << 20);
@@ -172,14 +172,14 @@ static void test_header_ceiling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_chunked_one_byte_at_a_time),
-        CASE(test_gzip_unasked),
-        CASE(test_cut),
-        CASE(test_retry_after),
-        CASE(test_ceiling_by_content_length),
-        CASE(test_ceiling_while_reading),
-        CASE(test_answer_as_large_as_the_ceiling),
-        CASE(test_header_ceiling),
+        CASE(reads_chunks_byte_by_byte),
+        CASE(inflates_gzip_without_asking),
+        CASE(reports_a_cut_body),
+        CASE(reads_retry_after),
+        CASE(refuses_a_content_length_past_the_ceiling),
+        CASE(stops_reading_at_the_ceiling),
+        CASE(reads_an_answer_as_large_as_the_ceiling),
+        CASE(limits_headers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_addresses(void **state)
+static void tells_public_addresses(void **state)
 {
     static const struct {
         const char *text;
@@ -177,7 +177,7 @@ static void expect_refused(struct env *e, const char *url, const char *address)
     assert_string_equal(g.a.reason, want);
 }
 
-static void test_refused(void **state)
+static void refuses_private_addresses(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -194,7 +194,7 @@ static void test_refused(void **state)
 }
 
 /* The address that the name resolves to counts. */
-static void test_name(void **state)
+static void refuses_a_name_that_resolves_to_them(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -209,7 +209,7 @@ static void test_name(void **state)
     assert_int_equal(fake_connections(e->server), 0);
 }
 
-static void test_public(void **state)
+static void connects_to_public_addresses(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -237,7 +237,7 @@ static void test_public(void **state)
     assert_int_equal(fake_connections(e->server), 4);
 }
 
-static void test_redirect(void **state)
+static void refuses_a_redirect_to_a_private_address(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -250,7 +250,7 @@ static void test_redirect(void **state)
 }
 
 /* curl follows a redirect over a connection that another call has left, whatever CURLOPT_FRESH_CONNECT says. */
-static void test_redirect_to_a_kept_connection(void **state)
+static void shares_no_connection_after_a_redirect(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->other, "/first"));
@@ -268,7 +268,7 @@ static void test_redirect_to_a_kept_connection(void **state)
     assert_int_equal(fake_connections(e->other), 1);
 }
 
-static void test_no_proxy(void **state)
+static void uses_no_proxy(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -289,7 +289,7 @@ static void test_no_proxy(void **state)
 }
 
 /* A refusal says nothing about failures of other kinds. */
-static void test_other_failures(void **state)
+static void reports_other_failures(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -314,9 +314,14 @@ static void test_other_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_addresses), CASE(test_refused),        CASE(test_name),
-        CASE(test_public),    CASE(test_redirect),       CASE(test_redirect_to_a_kept_connection),
-        CASE(test_no_proxy),  CASE(test_other_failures),
+        CASE(tells_public_addresses),
+        CASE(refuses_private_addresses),
+        CASE(refuses_a_name_that_resolves_to_them),
+        CASE(connects_to_public_addresses),
+        CASE(refuses_a_redirect_to_a_private_address),
+        CASE(shares_no_connection_after_a_redirect),
+        CASE(uses_no_proxy),
+        CASE(reports_other_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void wait_for_slow_name(void)
     pthread_mutex_unlock(&names_lock);
 }
 
-static void test_bad_urls(void **state)
+static void explains_bad_urls(void **state)
 {
     static const char *const urls[] = {"http://",     "http://user:secret@[::1/",  "http://h:99999/",
                                        "http://a b/", "http://user:sec/secret@h/", "http://user:secret@/x"};
@@ -40,7 +40,7 @@ static void test_bad_urls(void **state)
     }
 }
 
-static void test_name_does_not_resolve(void **state)
+static void explains_names_that_do_not_resolve(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of("http://user:secret@nowhere.test:9090/x");
@@ -60,7 +60,7 @@ static unsigned closed_port(void)
     return port;
 }
 
-static void test_connection_refused(void **state)
+static void explains_refused_connections(void **state)
 {
     struct env *e = *state;
     unsigned port = closed_port();
@@ -76,7 +76,7 @@ static void test_connection_refused(void **state)
     assert_string_equal(g.a.reason, want);
 }
 
-static void test_broken_answers(void **state)
+static void explains_broken_answers(void **state)
 {
     static const struct {
         struct fake_answer answer;
@@ -108,7 +108,7 @@ static void test_broken_answers(void **state)
     }
 }
 
-static void test_deadline(void **state)
+static void explains_an_exceeded_deadline(void **state)
 {
     static const struct {
         enum fake_mode mode;
@@ -134,7 +134,7 @@ static void test_deadline(void **state)
 }
 
 /* A chain of answers, each in time, does not outlive the deadline of the whole call. */
-static void test_deadline_covers_redirects(void **state)
+static void counts_redirects_against_the_deadline(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -147,7 +147,7 @@ static void test_deadline_covers_redirects(void **state)
     assert_true(fake_requests(e->server) <= 3);
 }
 
-static void test_slow_name_server_delays_nobody(void **state)
+static void delays_no_other_call_for_a_slow_name_server(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of("http://slow.test/");
@@ -173,13 +173,13 @@ static void test_slow_name_server_delays_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_bad_urls),
-        CASE(test_name_does_not_resolve),
-        CASE(test_connection_refused),
-        CASE(test_broken_answers),
-        CASE(test_deadline),
-        CASE(test_deadline_covers_redirects),
-        CASE(test_slow_name_server_delays_nobody),
+        CASE(explains_bad_urls),
+        CASE(explains_names_that_do_not_resolve),
+        CASE(explains_refused_connections),
+        CASE(explains_broken_answers),
+        CASE(explains_an_exceeded_deadline),
+        CASE(counts_redirects_against_the_deadline),
+        CASE(delays_no_other_call_for_a_slow_name_server),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

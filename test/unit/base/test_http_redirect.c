@@ -8,7 +8,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_redirect_same_host(void **state)
+static void follows_a_redirect_on_the_same_host(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/a"));
@@ -28,7 +28,7 @@ static void test_redirect_same_host(void **state)
     assert_header(fake_request(e->server, 1), "Authorization", "Bearer secret-token");
 }
 
-static void test_token_stays_with_its_host(void **state)
+static void keeps_the_token_from_other_hosts(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/a"));
@@ -52,7 +52,7 @@ static void test_token_stays_with_its_host(void **state)
     }
 }
 
-static void test_user_of_url_stays_with_its_host(void **state)
+static void keeps_the_user_of_the_url_from_other_hosts(void **state)
 {
     struct env *e = *state;
     char url[128];
@@ -68,7 +68,7 @@ static void test_user_of_url_stays_with_its_host(void **state)
     buf_done(&g.body);
 }
 
-static void test_redirect_sends_a_large_body_again(void **state)
+static void sends_a_large_body_again(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/a"));
@@ -88,7 +88,7 @@ static void test_redirect_sends_a_large_body_again(void **state)
     free(l.bytes);
 }
 
-static void test_redirects_end(void **state)
+static void limits_redirects(void **state)
 {
     static const char *const targets[] = {"/again", "ftp://127.0.0.1/x", "file:///etc/passwd",
                                           "http://u:secret@[::1/"};
@@ -107,11 +107,11 @@ static void test_redirects_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_redirect_same_host),
-        CASE(test_token_stays_with_its_host),
-        CASE(test_user_of_url_stays_with_its_host),
-        CASE(test_redirect_sends_a_large_body_again),
-        CASE(test_redirects_end),
+        CASE(follows_a_redirect_on_the_same_host),
+        CASE(keeps_the_token_from_other_hosts),
+        CASE(keeps_the_user_of_the_url_from_other_hosts),
+        CASE(sends_a_large_body_again),
+        CASE(limits_redirects),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static unsigned closed_port(void)
     return port;
 }
 
-static void test_proxy_in_upper_case(void **state)
+static void reads_the_proxy_in_upper_case(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of("http://far.test/x");
@@ -55,7 +55,7 @@ static void test_proxy_in_upper_case(void **state)
     assert_null(getenv("http_proxy"));
 }
 
-static void test_proxy_errors(void **state)
+static void explains_proxy_errors(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of("https://far.test/x");
@@ -81,7 +81,7 @@ static void test_proxy_errors(void **state)
     unsetenv("https_proxy");
 }
 
-static void test_tls_to_a_plain_server(void **state)
+static void explains_tls_to_a_plain_server(void **state)
 {
     struct env *e = *state;
     char url[64];
@@ -145,7 +145,7 @@ static void tls_server_stop(struct tls_server *s)
     assert_int_equal(system(command), 0);
 }
 
-static void test_tls_is_verified(void **state)
+static void verifies_certificates(void **state)
 {
     struct env *e = *state;
     struct tls_server s = {0};
@@ -184,10 +184,10 @@ static void test_tls_is_verified(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_proxy_in_upper_case),
-        CASE(test_proxy_errors),
-        CASE(test_tls_to_a_plain_server),
-        CASE(test_tls_is_verified),
+        CASE(reads_the_proxy_in_upper_case),
+        CASE(explains_proxy_errors),
+        CASE(explains_tls_to_a_plain_server),
+        CASE(verifies_certificates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void begin(struct reader *r, struct env *e, struct http_request *rq)
     assert_int_equal(http_start(&r->call, e->http, rq, on_done, r), 0);
 }
 
-static void test_pieces(void **state)
+static void passes_pieces_on(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -62,7 +62,7 @@ static void test_pieces(void **state)
 }
 
 /* Far past max_answer, and never more than a window of it in memory. */
-static void test_no_ceiling_but_a_window(void **state)
+static void limits_the_window_and_not_the_total(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -77,7 +77,7 @@ static void test_no_ceiling_but_a_window(void **state)
     assert_in_range(r.largest, 1, 320 << 10);
 }
 
-static void test_gzip(void **state)
+static void inflates_gzip(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -97,7 +97,7 @@ static void test_gzip(void **state)
 }
 
 /* Other answers than 2xx are kept as usual. */
-static void test_errors_are_kept(void **state)
+static void keeps_the_body_of_an_error(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -111,7 +111,7 @@ static void test_errors_are_kept(void **state)
     assert_body(&r.got, "gone");
 }
 
-static void test_cut_after_some(void **state)
+static void reports_a_cut_after_some_pieces(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -126,7 +126,7 @@ static void test_cut_after_some(void **state)
     assert_string_equal(r.first, "some bytes");
 }
 
-static void test_on_data_may_cancel(void **state)
+static void can_be_cancelled_from_on_data(void **state)
 {
     struct env *e = *state;
 
@@ -145,7 +145,7 @@ static void test_on_data_may_cancel(void **state)
     }
 }
 
-static void test_on_data_may_start_another(void **state)
+static void can_start_a_call_from_on_data(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -158,7 +158,7 @@ static void test_on_data_may_start_another(void **state)
     assert_body(&r.other, "{}");
 }
 
-static void test_on_data_may_free_the_client(void **state)
+static void can_be_freed_from_on_data(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
@@ -173,7 +173,7 @@ static void test_on_data_may_free_the_client(void **state)
     assert_int_equal(r.pieces, 1);
 }
 
-static void test_idle_timeout(void **state)
+static void ends_an_idle_stream(void **state)
 {
     static const enum fake_mode modes[] = {FAKE_HANG, FAKE_HANG_LATE};
     struct env *e = *state;
@@ -191,7 +191,7 @@ static void test_idle_timeout(void **state)
     }
 }
 
-static void test_memory(void **state)
+static void survives_each_failed_allocation(void **state)
 {
     struct env *e = *state;
 
@@ -215,16 +215,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_pieces),
-        CASE(test_no_ceiling_but_a_window),
-        CASE(test_gzip),
-        CASE(test_errors_are_kept),
-        CASE(test_cut_after_some),
-        CASE(test_on_data_may_cancel),
-        CASE(test_on_data_may_start_another),
-        CASE(test_on_data_may_free_the_client),
-        CASE(test_idle_timeout),
-        CASE(test_memory),
+        CASE(passes_pieces_on),
+        CASE(limits_the_window_and_not_the_total),
+        CASE(inflates_gzip),
+        CASE(keeps_the_body_of_an_error),
+        CASE(reports_a_cut_after_some_pieces),
+        CASE(can_be_cancelled_from_on_data),
+        CASE(can_start_a_call_from_on_data),
+        CASE(can_be_freed_from_on_data),
+        CASE(ends_an_idle_stream),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void test_url_for_people(void **state)
+static void hides_credentials_of_urls(void **state)
 {
     static const char *const cases[][2] = {
         {"http://h/p?q", "http://h/p?q"},
@@ -43,7 +43,7 @@ static void test_url_for_people(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url_for_people),
+        cmocka_unit_test(hides_credentials_of_urls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void crowd(struct env *e, const char *request, unsigned n)
     free(clients);
 }
 
-static void test_300_clients(void **state)
+static void serves_300_clients(void **state)
 {
     struct env *e = *state;
 
@@ -76,7 +76,7 @@ static void test_300_clients(void **state)
     assert_int_equal(atomic_load(&e->handled), 3 * 300 * 20);
 }
 
-static void test_too_many_connections(void **state)
+static void limits_connections(void **state)
 {
     struct env *e = *state;
     struct httpd_options o = options_for(e);
@@ -104,7 +104,7 @@ static void test_too_many_connections(void **state)
         (void)close(few[i].fd);
 }
 
-static void test_idle_connections_are_closed(void **state)
+static void closes_idle_connections(void **state)
 {
     struct env *e = *state;
     struct httpd_options o = options_for(e);
@@ -134,7 +134,7 @@ static void let_server_read(struct env *e)
     }
 }
 
-static void test_stop_with_requests_waiting(void **state)
+static void stops_with_requests_waiting(void **state)
 {
     struct env *e = *state;
     int fds[50];
@@ -161,7 +161,7 @@ static void test_stop_with_requests_waiting(void **state)
     }
 }
 
-static void test_stop_waits_no_longer_than_its_grace(void **state)
+static void stops_within_its_grace_period(void **state)
 {
     struct env *e = *state;
     int idle = dial(httpd_port(e->server, 0), 0), stuck = dial(httpd_port(e->server, 0), 4096);
@@ -177,7 +177,7 @@ static void test_stop_waits_no_longer_than_its_grace(void **state)
     (void)close(stuck);
 }
 
-static void test_stop_lets_an_answer_leave(void **state)
+static void finishes_an_answer_while_stopping(void **state)
 {
     struct env *e = *state;
     int fd = dial(httpd_port(e->server, 0), 0);
@@ -192,7 +192,7 @@ static void test_stop_lets_an_answer_leave(void **state)
     assert_null(httpd_stop(NULL, 1));
 }
 
-static void test_memory_runs_out_at_start(void **state)
+static void survives_each_failed_allocation_at_start(void **state)
 {
     struct env *e = *state;
     struct httpd_options o = options_for(e);
@@ -212,13 +212,13 @@ static void test_memory_runs_out_at_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_300_clients),
-        CASE(test_too_many_connections),
-        CASE(test_idle_connections_are_closed),
-        CASE(test_stop_with_requests_waiting),
-        CASE(test_stop_waits_no_longer_than_its_grace),
-        CASE(test_stop_lets_an_answer_leave),
-        CASE(test_memory_runs_out_at_start),
+        CASE(serves_300_clients),
+        CASE(limits_connections),
+        CASE(closes_idle_connections),
+        CASE(stops_with_requests_waiting),
+        CASE(stops_within_its_grace_period),
+        CASE(finishes_an_answer_while_stopping),
+        CASE(survives_each_failed_allocation_at_start),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void refuse(struct env *e, const char *address, int error, const char *wh
     free(why);
 }
 
-static void test_bad_addresses(void **state)
+static void refuses_bad_addresses(void **state)
 {
     static const char *const addresses[][2] = {
         {"", "expected host:port"},
@@ -46,7 +46,7 @@ static void test_bad_addresses(void **state)
     }
 }
 
-static void test_port_in_use(void **state)
+static void explains_a_port_in_use(void **state)
 {
     struct env *e = *state;
     char address[64], both[64];
@@ -80,7 +80,7 @@ static bool has_ipv6(void)
     return has;
 }
 
-static void test_several_addresses(void **state)
+static void listens_on_several_addresses(void **state)
 {
     struct env *e = *state;
     const char *addresses[] = {":0", "localhost:0", "127.0.0.1:0", "[::1]:0"};
@@ -105,9 +105,9 @@ static void test_several_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_bad_addresses),
-        CASE(test_port_in_use),
-        CASE(test_several_addresses),
+        CASE(refuses_bad_addresses),
+        CASE(explains_a_port_in_use),
+        CASE(listens_on_several_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 
-static void test_headers_of_a_reply(void **state)
+static void sends_the_headers_of_a_reply(void **state)
 {
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);
@@ -31,7 +31,7 @@ static void check_large(struct env *e, const struct buf *b)
     assert_int_equal(b->n - (size_t)(body - b->p), n);
 }
 
-static void test_large_answer(void **state)
+static void sends_a_large_answer(void **state)
 {
     static const char *const requests[] = {REQUEST("GET /large"), REQUEST("GET /large-loop")};
     struct env *e = *state;
@@ -52,7 +52,7 @@ static void test_large_answer(void **state)
 }
 
 /* A request's headers share a small memory with what the answer needs: whatever they leave of it, the server lives. */
-static void test_headers_of_every_size(void **state)
+static void sends_headers_of_every_size(void **state)
 {
     static const int parts[] = {1, 3, 100, MANY};
     struct env *e = *state;
@@ -76,7 +76,7 @@ static void test_headers_of_every_size(void **state)
         }
 }
 
-static void test_slow_reader(void **state)
+static void waits_for_a_slow_reader(void **state)
 {
     struct env *e = *state;
     int fd = dial(httpd_port(e->server, 0), 4096);
@@ -102,7 +102,7 @@ static void test_slow_reader(void **state)
     wait_for(e, &e->released, 1);
 }
 
-static void test_reader_goes_away(void **state)
+static void releases_the_answer_of_a_reader_that_left(void **state)
 {
     static const char *const requests[] = {REQUEST("GET /large"), REQUEST("GET /large-loop")};
     struct env *e = *state;
@@ -119,7 +119,7 @@ static void test_reader_goes_away(void **state)
     }
 }
 
-static void test_memory_runs_out_in_a_request(void **state)
+static void survives_each_failed_allocation_in_a_request(void **state)
 {
     static const char *const requests[] = {
         "GET /loop HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: a\r\nAccept: b\r\n\r\n",
@@ -146,8 +146,12 @@ static void test_memory_runs_out_in_a_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_headers_of_a_reply), CASE(test_large_answer),     CASE(test_headers_of_every_size),
-        CASE(test_slow_reader),        CASE(test_reader_goes_away), CASE(test_memory_runs_out_in_a_request),
+        CASE(sends_the_headers_of_a_reply),
+        CASE(sends_a_large_answer),
+        CASE(sends_headers_of_every_size),
+        CASE(waits_for_a_slow_reader),
+        CASE(releases_the_answer_of_a_reader_that_left),
+        CASE(survives_each_failed_allocation_in_a_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

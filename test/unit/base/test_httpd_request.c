@@ -1,7 +1,7 @@
 /* Requests to a server of httpd_new(): how they are read, routed and refused. */
 #include "test/unit/base/httpd_world.h"
 
-static void test_routes(void **state)
+static void routes_requests(void **state)
 {
     static const struct {
         const char *request;
@@ -44,7 +44,7 @@ static void test_routes(void **state)
     }
 }
 
-static void test_not_found_lists_paths(void **state)
+static void lists_paths_when_none_matches(void **state)
 {
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);
@@ -55,7 +55,7 @@ static void test_not_found_lists_paths(void **state)
     assert_null(strstr(body_of(&b), "script"));
 }
 
-static void test_allow(void **state)
+static void names_the_allowed_methods(void **state)
 {
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);
@@ -68,7 +68,7 @@ static void test_allow(void **state)
     assert_non_null(strstr(b.p, "\r\nAllow: GET, HEAD\r\n"));
 }
 
-static void test_what_a_handler_reads(void **state)
+static void hands_the_request_to_its_handler(void **state)
 {
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);
@@ -92,7 +92,7 @@ static void test_what_a_handler_reads(void **state)
     assert_string_equal(e->if_none_match, "");
 }
 
-static void test_bad_requests(void **state)
+static void refuses_bad_requests(void **state)
 {
     static const char *const requests[] = {
         "\x16\x03\x01 hello\r\n\r\n", "GET\r\n\r\n", "GET /direct HTTP/9.9\r\n\r\n",
@@ -110,7 +110,7 @@ static void test_bad_requests(void **state)
     assert_string_equal(body_of(&b), "hello");
 }
 
-static void test_bodies_of_requests(void **state)
+static void reads_and_limits_bodies(void **state)
 {
     static const struct {
         size_t n;
@@ -151,9 +151,9 @@ static void test_bodies_of_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_routes),       CASE(test_not_found_lists_paths),
-        CASE(test_allow),        CASE(test_what_a_handler_reads),
-        CASE(test_bad_requests), CASE(test_bodies_of_requests),
+        CASE(routes_requests),           CASE(lists_paths_when_none_matches),
+        CASE(names_the_allowed_methods), CASE(hands_the_request_to_its_handler),
+        CASE(refuses_bad_requests),      CASE(reads_and_limits_bodies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

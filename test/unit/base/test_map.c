@@ -17,7 +17,7 @@ struct thing {
     bool in, seen;
 };
 
-static void test_empty(void **state)
+static void finds_nothing_when_empty(void **state)
 {
     struct map m = {0};
     size_t at = 0;
@@ -29,7 +29,7 @@ static void test_empty(void **state)
     map_done(&m);
 }
 
-static void test_replaces(void **state)
+static void replaces_a_value(void **state)
 {
     struct map m = {0};
     int a, b;
@@ -64,7 +64,7 @@ static void check_all(struct map *m, struct thing *things)
 }
 
 /* Removal in an order unlike that of insertion leaves every other name where it can be found. */
-static void test_many(void **state)
+static void finds_every_other_name_after_removals(void **state)
 {
     static struct thing things[MANY];
     struct map m = {0};
@@ -93,7 +93,7 @@ static void test_many(void **state)
     map_done(&m);
 }
 
-static void test_out_of_memory(void **state)
+static void is_unchanged_when_out_of_memory(void **state)
 {
     struct map m = {0};
     int a;
@@ -109,10 +109,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_replaces),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(finds_nothing_when_empty),
+        cmocka_unit_test(replaces_a_value),
+        cmocka_unit_test(finds_every_other_name_after_removals),
+        cmocka_unit_test(is_unchanged_when_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
