@@ -6,7 +6,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/ui/list.h"
 
-/* The overview, with the first scorers and clusters. Each function counts the hub first. -ENOMEM, -EFBIG. */
+/* The overview, with the first scorers and clusters. Counts are at most a second old. -ENOMEM, -EFBIG. */
 MUST_USE int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into);
 MUST_USE int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into);
 MUST_USE int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into);

@@ -6,7 +6,6 @@
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub_pair.h"
-#include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -102,7 +101,7 @@ int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *int
     CLEANUP(list_done) struct list l = {.query = q};
     struct out o = out_begin(into);
 
-    hub_tally(h);
+    view_refresh_counts(h);
     o.error = view_clusters(&l, h, false);
     out_puts(&o, "{");
     json_begin(&o, h);
@@ -140,7 +139,7 @@ int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q
 
     if (!c)
         return -ENOENT;
-    hub_tally(h);
+    view_refresh_counts(h);
     if (h->leading && c->managed)
         o.error = cluster_choose(&l, c);
     out_puts(&o, "{");
@@ -218,7 +217,7 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
     struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
-    hub_tally(h);
+    view_refresh_counts(h);
     o.error = states ? 0 : -ENOMEM;
     for (size_t i = 0; o.error == 0 && i < h->n_scorers; i++)
         o.error = list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);

@@ -6,7 +6,6 @@
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -138,7 +137,7 @@ int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into
     CLEANUP(view_scorers_done) struct view_scorers v = {0};
     struct out o = out_begin(into);
 
-    hub_tally(h);
+    view_refresh_counts(h);
     o.error = view_scorers_make(&v, h, q);
     out_puts(&o, "{");
     json_begin(&o, h);
@@ -253,7 +252,7 @@ int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q,
 
     if (!s)
         return -ENOENT;
-    hub_tally(h);
+    view_refresh_counts(h);
     o.error = view_scorer_make(&v, s);
     if (o.error == 0 && h->leading)
         o.error = scorer_choose(&l, by_state, s);

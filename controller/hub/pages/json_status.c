@@ -5,7 +5,6 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/work_text.h"
-#include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
@@ -110,7 +109,7 @@ int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
     CLEANUP(list_done) struct list clusters = {.query = q};
     struct out o = out_begin(into);
 
-    hub_tally(h);
+    view_refresh_counts(h);
     o.error = view_scorers_make(&scorers, h, q);
     if (o.error == 0)
         o.error = view_clusters(&clusters, h, false);

@@ -3,6 +3,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/report.h"
+#include "controller/hub/state/hub_schedule.h"
 #include "controller/hub/state/status.h"
 #include "controller/kube/json.h"
 #include "exporter/base/loop.h"
@@ -12,6 +13,12 @@
 #include <errno.h>
 
 static const struct probe_status not_probed;
+
+void view_refresh_counts(struct hub *h)
+{
+    if (!h->tallied)
+        hub_schedule_tally(h);
+}
 
 /* ---- Scorers ---- */
 
