@@ -78,6 +78,7 @@ void view_scorer_done(struct view_scorer *s)
 
 int view_scorers_make(struct view_scorers *ret, struct hub *h, const struct list_query *q)
 {
+    bool by_state = *q->state || q->worst_first; /* else only listed scorers need theirs, which costs time */
     int r = 0;
 
     ret->list.query = q;
@@ -89,12 +90,18 @@ int view_scorers_make(struct view_scorers *ret, struct hub *h, const struct list
 
         if (!list_matches(q, h->by_age[i]->name, h->by_age[i]->effective.score_name))
             continue;
-        r = view_scorer_make(v, h->by_age[i]);
-        ret->n += r == 0;
+        v->s = h->by_age[i];
+        r = by_state ? view_scorer_make(v, v->s) : 0;
+        ret->n++;
         if (r == 0 && list_has_state(q, view_scorer_words[v->state].word))
             r = list_add(&ret->list, v->s->name, v->state, v);
     }
     list_sort(&ret->list);
+    for (size_t i = 0; r == 0 && !by_state && i < ret->list.n; i++) {
+        struct view_scorer *v = &ret->all[(const struct view_scorer *)ret->list.items[i].what - ret->all];
+
+        r = view_scorer_make(v, v->s);
+    }
     return r;
 }
 
