@@ -7,7 +7,8 @@
 #include "controller/hub/state/state.h"
 #include "exporter/ui/list.h"
 
-/* Has the hub count within a second if anything has changed. To count 10,000 clusters here would delay the loop. */
+/* Has the hub count within a second if anything has changed: counting 10,000 clusters here would delay the
+ * loop. */
 void view_refresh_counts(struct hub *h);
 
 /* A state as programs and people read it. severity: "error", "warning", "pending", "none" or "ok". */
