@@ -1,5 +1,6 @@
 #include "exporter/ui/out.h"
 
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
 #include "test/fakes/fake_kube.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
 
 #include <dirent.h>
 #include <stdarg.h>

@@ -12,6 +12,7 @@
 #define DS_TEST_FAKE_KUBE_H
 
 #include "controller/kube/client.h"
+#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 
 struct fake_clock {

@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
 #include "test/oom.h"

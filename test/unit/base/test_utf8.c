@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
 
 #include <setjmp.h>

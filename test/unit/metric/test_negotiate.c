@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/metric/negotiate.h"
 

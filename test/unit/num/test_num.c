@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "exporter/num/num.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+#include "exporter/base/clock.h"
 #include "exporter/ui/api.h"
 
 #include "exporter/base/buf.h"
