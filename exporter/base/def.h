@@ -40,7 +40,8 @@
  *
  *     WORD_TABLE(color_word, enum color, COLORS, {[RED] = "red", [GREEN] = "green"});
  *
- * `count` is the number of enumerators; the table must reach the last one. A value without a word is "unknown". */
+ * `count` is the number of enumerators; the table must reach the last one. A value without a word is
+ * "unknown". */
 #define WORD_TABLE(fn, type, count, ...)                                           \
     const char *fn(type v)                                                         \
     {                                                                              \

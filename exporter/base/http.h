@@ -66,7 +66,8 @@ struct http_request {
      * that came before an error are passed on too. */
     void (*on_data)(void *arg, struct str piece);
     int64_t
-        idle_timeout_ms; /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */
+        /* no byte for so long, by the loop's clock, ends the call with HTTP_TIMEOUT; 0: none */
+        idle_timeout_ms;
 };
 
 struct http_answer {

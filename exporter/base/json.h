@@ -13,8 +13,8 @@
  *     jr_end(&j);
  *     if (j.error) ...
  *
- * The first error sticks: every later call does nothing, returns false or 0, and loops end. After jr_member() or
- * jr_item() returned true exactly one value must be read or skipped. */
+ * The first error sticks: every later call does nothing, returns false or 0, and loops end. After jr_member()
+ * or jr_item() returned true exactly one value must be read or skipped. */
 #ifndef DS_BASE_JSON_H
 #define DS_BASE_JSON_H
 

@@ -1,7 +1,8 @@
-/* What the tests of the HTTP client share: a client with its loop, and two servers that do what they are told.
+/* What the tests of the HTTP client share: a client with its loop, and two servers that do what they are
+ * told.
  *
- * Names are resolved here, so that no test needs a network: localhost and addresses as usual, "slow.test" not before
- * `slow_name` returns, all else not at all. */
+ * Names are resolved here, so that no test needs a network: localhost and addresses as usual, "slow.test"
+ * not before `slow_name` returns, all else not at all. */
 #ifndef DS_TEST_HTTP_WORLD_H
 #define DS_TEST_HTTP_WORLD_H
 

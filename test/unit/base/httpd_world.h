@@ -1,5 +1,5 @@
-/* What the tests of the HTTP server share: a server with routes of every kind, and a client on a raw socket. The test's own
- * thread is the loop's. */
+/* What the tests of the HTTP server share: a server with routes of every kind, and a client on a raw
+ * socket. The test's own thread is the loop's. */
 #ifndef DS_TEST_HTTPD_WORLD_H
 #define DS_TEST_HTTPD_WORLD_H
 

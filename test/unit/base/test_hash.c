@@ -97,7 +97,8 @@ static size_t extra_probes_of(char names[FLOOD][16])
     return n;
 }
 
-/* Names that a sender chose for the published hash crowd into one slot of it, and spread like any others with our key. */
+/* Names that a sender chose for the published hash crowd into one slot of it, and spread like any others
+ * with our key. */
 static void withstands_a_flood_of_colliding_names(void **state)
 {
     static char names[FLOOD][16];

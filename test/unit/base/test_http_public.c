@@ -1,6 +1,7 @@
 /* public_only: private addresses are refused, whichever way leads there.
  *
- * 8.8.8.8, port of a fake server, stands for a public address: connections there go to 127.0.0.1, and peers of that port look so. */
+ * 8.8.8.8, port of a fake server, stands for a public address: connections there go to 127.0.0.1, and
+ * peers of that port look so. */
 #include "exporter/base/address.h"
 #include "test/unit/base/http_world.h"
 
@@ -249,7 +250,8 @@ static void refuses_a_redirect_to_a_private_address(void **state)
     assert_int_equal(fake_connections(e->other), 0);
 }
 
-/* curl follows a redirect over a connection that another call has left, whatever CURLOPT_FRESH_CONNECT says. */
+/* curl follows a redirect over a connection that another call has left, whatever CURLOPT_FRESH_CONNECT
+ * says. */
 static void shares_no_connection_after_a_redirect(void **state)
 {
     struct env *e = *state;

@@ -51,7 +51,8 @@ static void sends_a_large_answer(void **state)
     wait_for(e, &e->released, 6);
 }
 
-/* A request's headers share a small memory with what the answer needs: whatever they leave of it, the server lives. */
+/* A request's headers share a small memory with what the answer needs: whatever they leave of it, the
+ * server lives. */
 static void sends_headers_of_every_size(void **state)
 {
     static const int parts[] = {1, 3, 100, MANY};

@@ -309,7 +309,8 @@ static void depth(void **state)
     assert_int_equal(at, JR_MAX_DEPTH);
 }
 
-/* Every byte of a range answer, changed, cut or taken away: the loops for samples and blocks against the pull calls. */
+/* Every byte of a range answer, changed, cut or taken away: the loops for samples and blocks against the
+ * pull calls. */
 static void each_byte_of_a_range_answer(void **state)
 {
     static const char answer[] = "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[{"

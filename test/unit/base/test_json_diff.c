@@ -1,7 +1,7 @@
-/* Random documents, whole and damaged, read by jr_skip() and by jansson: both must take the same ones, and find the
- * same strings and numbers in them. What jansson does otherwise, knowingly: it refuses numbers past a double or an
- * int64, surrogate escapes that stand alone, and NUL in names; it overlooks a NUL byte after a number, so there are none
- * here; its depth limit is not reached. */
+/* Random documents, whole and damaged, read by jr_skip() and by jansson: both must take the same ones, and
+ * find the same strings and numbers in them. What jansson does otherwise, knowingly: it refuses numbers
+ * past a double or an int64, surrogate escapes that stand alone, and NUL in names; it overlooks a NUL byte
+ * after a number, so there are none here; its depth limit is not reached. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
 #include "exporter/num/num.h"
@@ -187,7 +187,8 @@ static void same_members(struct jr *j, const json_t *want)
     }
 }
 
-/* Whether the object at j has a name twice: then jansson keeps the last and there is nothing to compare with. */
+/* Whether the object at j has a name twice: then jansson keeps the last and there is nothing to compare
+ * with. */
 static bool has_duplicates(struct jr j, const json_t *want)
 {
     struct str key;

@@ -181,7 +181,8 @@ static void json_gives_text_back(void **state)
     json_decref(j);
 }
 
-/* A line ends well whatever is too much for it: a long value, many of them, and those that grow when escaped. */
+/* A line ends well whatever is too much for it: a long value, many of them, and those that grow when
+ * escaped. */
 static void long_values_are_cut(void **state)
 {
     static const char *const fills[] = {"x", "\"", "\x01", "\xc3\xa4", "\xe2\x82\xac", "\xff", "ab\\"};
