@@ -1,6 +1,5 @@
 #include "controller/flags.h"
 
-#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* The YAML front end: libyaml's events, with scalars typed by the core schema. */
 #include "exporter/base/doc.h"
 
-#include "exporter/base/clock.h"
 #include "exporter/base/doc_build.h"
 #include "exporter/base/json.h"
 #include "exporter/base/problems.h"

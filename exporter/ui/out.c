@@ -1,6 +1,5 @@
 #include "exporter/ui/out.h"
 
-#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include "controller/kube/lease.h"
 #include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
-#include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
 
 #include "exporter/metric/version.h"

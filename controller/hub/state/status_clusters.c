@@ -8,7 +8,6 @@
 #include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status_conditions.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 
 /* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */

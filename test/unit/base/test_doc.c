@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 #include "test/oom.h"

@@ -1,6 +1,5 @@
 /* What reaches standard error is caught in a file in memory. */
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/secret.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
 #include "test/oom.h"

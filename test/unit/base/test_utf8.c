@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/base/utf8.h"
 
 #include <setjmp.h>

@@ -2,7 +2,6 @@
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"

@@ -1,7 +1,6 @@
 /* Typed getters: what is not there, and what is of another type, reads the same. */
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>

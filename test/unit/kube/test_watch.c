@@ -2,7 +2,6 @@
 #include "controller/kube/client.h"
 #include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
 #include "test/oom.h"

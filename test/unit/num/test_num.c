@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/num/num.h"
 
 #include <float.h>

@@ -1,6 +1,5 @@
 #include "controller/placement/format.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 
 #include "test/oom.h"
 #include "test/unit/placement/placement_world.h"

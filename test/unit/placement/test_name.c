@@ -1,5 +1,4 @@
 #include "controller/placement/name.h"
-#include "exporter/base/clock.h"
 
 #include "exporter/base/def.h"
 

@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "remotewrite/relabel_regex.h"
 
 #include "test/oom.h"

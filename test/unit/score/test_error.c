@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/score/error.h"
 

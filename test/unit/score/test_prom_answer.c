@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/score/error.h"
 #include "exporter/score/prom_answer.h"
 #include "test/oom.h"

@@ -1,7 +1,6 @@
 /* How rounds fail: where, as which class, and with whose words.
  * The servers, from fake_new(), have threads of their own. */
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/summary.h"

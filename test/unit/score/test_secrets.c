@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/score/secrets.h"
 #include "test/oom.h"
 

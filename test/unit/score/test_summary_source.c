@@ -1,7 +1,6 @@
 /* A summary's list `sources`: what is read, what is refused and where, and that copies and comparisons cover
  * it. */
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary.h"

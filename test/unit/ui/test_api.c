@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/ui/api.h"
 
 #include "exporter/base/buf.h"

@@ -1,4 +1,3 @@
-#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/ui/assets.h"
 #include "test/oom.h"

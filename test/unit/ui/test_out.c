@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>

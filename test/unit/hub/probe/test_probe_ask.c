@@ -1,6 +1,5 @@
 /* The requests of a probe, and what their answers mean. */
 #include "controller/hub/rules/spec.h"
-#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 

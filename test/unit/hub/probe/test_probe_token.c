@@ -1,6 +1,5 @@
 /* The token for configURL: where it goes, and which Secrets are refused. */
 #include "controller/hub/rules/spec.h"
-#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 

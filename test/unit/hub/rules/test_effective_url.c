@@ -1,6 +1,5 @@
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 

@@ -1,7 +1,6 @@
 /* Masks: both lists, errors, and pattern matching. */
 #include "controller/hub/rules/masks.h"
 #include "controller/kube/json.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* Agents' reports: what is kept of them, and that invalid ones change nothing. */
 #include "controller/hub/rules/report.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/score/state.h"
 #include "test/oom.h"
 

@@ -2,7 +2,6 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 

@@ -4,7 +4,6 @@
 #include "controller/hub/rules/work_text.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "test/oom.h"
 
 #include <errno.h>
