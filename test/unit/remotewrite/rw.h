@@ -85,9 +85,12 @@ static inline int rw_add_labels(struct label_list *l, const char *text)
     const char *p = text + strcspn(text, ";");
     int r = label_list_add(l, STR("__name__"), (struct str){text, (size_t)(p - text)});
 
-    while (r == 0 && *p++) {
-        size_t name = strcspn(p, "="), end = strcspn(p, ";");
+    while (r == 0 && *p == ';') {
+        size_t name, end;
 
+        p++;
+        name = strcspn(p, "=");
+        end = strcspn(p, ";");
         r = label_list_add(l, (struct str){p, name}, (struct str){p + name + 1, end - name - 1});
         p += end;
     }

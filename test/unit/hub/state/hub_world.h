@@ -156,6 +156,17 @@ static inline const struct fake_request *wait_written(struct world *w, const cha
     return written(w, method, cluster);
 }
 
+/* The write's answer has been processed: on a busy machine it comes later than any number of turns. */
+static inline void wait_answered(struct world *w, const char *cluster)
+{
+    const struct hub_cluster *c = map_get(&w->hub->clusters, cluster);
+
+    assert_non_null(c);
+    for (unsigned i = 0; i < 4000 && c->call; i++)
+        assert_int_equal(loop_turn(w->f->loop, 5), 0);
+    assert_null(c->call);
+}
+
 static inline void pass_time(struct world *w, int64_t ms)
 {
     for (int64_t i = 0; i < ms; i += 100) {

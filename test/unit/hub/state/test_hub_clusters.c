@@ -44,7 +44,7 @@ static const char *settle_one(struct world *w)
     show_config(w, HELD);
     show_cluster(w, "c1");
     body = wait_written(w, "POST", "c1")->body;
-    pass_time(w, 200);
+    wait_answered(w, "c1");
     show_work(w, with_version(w, body, "5"), "c1");
     assert_false(cluster(w, "c1")->behind);
     return body;
