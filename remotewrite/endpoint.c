@@ -76,14 +76,13 @@ static bool inbox_must_wake(struct endpoint *e)
     return wake;
 }
 
-void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers)
+void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
     bool wake;
 
     (void)pthread_mutex_lock(&e->lock);
     wake = !e->stop && inbox_must_wake(e);
     e->stop = true;
-    e->markers = markers;
     e->flush_ms = flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     if (wake)
@@ -103,7 +102,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
         stopped = e->stop;
         (void)pthread_mutex_unlock(&e->lock);
         if (!stopped)
-            endpoint_stop(e, FLUSH_DEFAULT_MS, false);
+            endpoint_stop(e, FLUSH_DEFAULT_MS);
         (void)pthread_join(e->thread, NULL);
     }
     (void)transport_http_free(e->transport);

@@ -32,9 +32,9 @@ struct endpoint_state {
 
 /* Starts the thread. -ENOMEM, -EAGAIN. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
-/* Asks the thread to stop: it queues stale markers if `markers` is set, sends what it can within flush_ms,
- * and ends. Does not wait. */
-void endpoint_stop(struct endpoint *e, int64_t flush_ms, bool markers);
+/* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
+ * wait. */
+void endpoint_stop(struct endpoint *e, int64_t flush_ms);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);
 DEFINE_CLEANUP(struct endpoint, endpoint_free)

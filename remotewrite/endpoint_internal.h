@@ -39,7 +39,7 @@ struct endpoint {
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
     uint64_t samples_in;
     int64_t newest_in_ms;
-    bool woken, stop, markers;
+    bool woken, stop;
     int64_t flush_ms;
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */

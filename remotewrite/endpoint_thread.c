@@ -120,11 +120,10 @@ static void thread_on_flush_end(struct timer *t)
     loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
 }
 
-static void thread_begin_stop(struct endpoint *e, int64_t flush_ms, bool markers)
+static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
 {
     e->stopping = true;
-    if (markers)
-        intake_stop(e->intake, loop_wall(e->loop).ms);
+    intake_stop(e->intake, loop_wall(e->loop).ms);
     if (loop_timer_set(e->loop, &e->flush, mono_add(loop_now(e->loop), flush_ms)) < 0)
         loop_stop(e->loop);
     sender_hurry(e->sender);
@@ -134,7 +133,7 @@ static void thread_on_wake(struct post *p)
 {
     struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
     struct endpoint_item *list, *next;
-    bool stop, markers;
+    bool stop;
     int64_t flush_ms;
 
     (void)pthread_mutex_lock(&e->lock);
@@ -144,7 +143,6 @@ static void thread_on_wake(struct post *p)
     e->inbox_bytes = e->inbox_items = 0;
     e->woken = false;
     stop = e->stop;
-    markers = e->markers;
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
     for (; list; list = next) {
@@ -153,7 +151,7 @@ static void thread_on_wake(struct post *p)
         endpoint_item_free(list);
     }
     if (stop && !e->stopping)
-        thread_begin_stop(e, flush_ms, markers);
+        thread_begin_stop(e, flush_ms);
     log_disk(e);
     log_drops(e);
     sender_kick(e->sender);

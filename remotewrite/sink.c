@@ -191,7 +191,7 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
 {
     for (size_t i = 0; i < n; i++)
         if (stop[i])
-            endpoint_stop(stop[i], flush_ms, true);
+            endpoint_stop(stop[i], flush_ms);
     for (size_t i = 0; i < n; i++) {
         if (!stop[i])
             continue;

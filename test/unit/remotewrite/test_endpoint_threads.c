@@ -145,13 +145,15 @@ static void keeps_pending_samples_and_sends_markers_at_a_stop(void **state)
     while (st.queue.samples < 1000 || st.sender.failures < 2);
     assert_string_equal(st.sender.error, "status 503: not now");
     assert_true(st.has_spool && st.spool_bytes > 0);
-    endpoint_stop(e, 100, false);
+    endpoint_stop(e, 100);
     (void)endpoint_free(e);
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});
     e = open_endpoint(s, dir, "");
-    st = wait_sent(e, 1000);
+    (void)wait_sent(e, 1100); /* with the markers of the first stop */
+    publish(e, 100, START + 10000);
+    st = wait_sent(e, 1200);
     assert_int_equal(st.series, 100);
-    endpoint_stop(e, 5000, true);
+    endpoint_stop(e, 5000);
     size_t before = fake_requests(s);
     (void)endpoint_free(e);
     const struct fake_request *last = fake_request(s, fake_requests(s) - 1);
@@ -175,7 +177,7 @@ static void stops_in_time_with_a_hanging_receiver(void **state)
     publish(e, 5, START);
     while (fake_connections(s) == 0)
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    endpoint_stop(e, 200, true);
+    endpoint_stop(e, 200);
     (void)endpoint_free(e);
     (void)fake_free(s);
 }
