@@ -77,7 +77,7 @@ static inline void check_effective(const struct scorer_spec *spec, const struct 
     if (e.reason == EFFECTIVE_OK)
         check_summary(&e);
     else
-        check_sentence(e.why);
+        check_sentence(e.error);
     effective_done(&again);
     *ret = e;
 }

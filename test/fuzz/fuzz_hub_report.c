@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         r = (struct report){0};
         return 0;
     }
-    assert(r.there == (size > 0) && r.n <= REPORT_MAX_CELLS && !r.cells == !r.n);
-    assert(!r.there || r.hash == report_hash(text));
+    assert(r.exists == (size > 0) && r.n <= REPORT_MAX_CELLS && !r.cells == !r.n);
+    assert(!r.exists || r.hash == report_hash(text));
     for (uint32_t i = 0; i < r.n; i++) {
         assert(i == 0 || r.cells[i - 1].score < r.cells[i].score);
         check_cell(&r, &r.cells[i]);
@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (uint32_t k = 0; k < i; k++)
             assert(strcmp(r.errors[i], r.errors[k]) != 0);
     }
-    assert(!r.refused || (r.trouble && !r.config_ok));
-    if (r.trouble)
-        check_line(r.trouble, 512);
+    assert(!r.config_rejected || (r.problem && !r.config_ok));
+    if (r.problem)
+        check_line(r.problem, 512);
     return 0;
 }

@@ -75,12 +75,12 @@ void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
     member_count(o, "leftOut", c->group ? c->group->left_out : 0);
     member_bool(o, "applied", c->work.applied);
-    member_bool(o, "reported", c->report.there);
+    member_bool(o, "reported", c->report.exists);
     member_count(o, "reportedScorers", c->report.n + c->report.not_shown);
     member_count(o, "failing", failing);
     cluster_failing_scorers(o, c, failing);
     member_bool(o, "configurationAccepted", c->report.config_ok);
-    member_text(o, "agentTrouble", c->report.trouble);
+    member_text(o, "agentTrouble", c->report.problem);
     member_text(o, "unavailable", c->unavailable);
 }
 

@@ -108,7 +108,7 @@ void json_scorer_members(struct out *o, const struct view_scorer *v, bool with_h
                                                                             : "spec");
     member_number(o, "intervalSeconds", (double)e->interval_ms / 1000);
     member_words(o, "specError", s->spec_error);
-    member_words(o, "summaryError", e->why);
+    member_words(o, "summaryError", e->error);
     member_bool(o, "summaryInUse", effective_usable(e));
     member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
     member_words(o, "statusError", s->write_error);

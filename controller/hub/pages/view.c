@@ -144,7 +144,7 @@ enum view_cluster_state view_cluster_state(const struct hub_cluster *c)
         return CLUSTER_UNAVAILABLE;
     if (c->managed && view_cluster_failing(c))
         return CLUSTER_FAILING;
-    if (c->managed && c->report.there && (c->report.trouble || !c->report.config_ok))
+    if (c->managed && c->report.exists && (c->report.problem || !c->report.config_ok))
         return CLUSTER_AGENT_TROUBLE;
     return c->behind ? CLUSTER_BEHIND : CLUSTER_OK;
 }

@@ -69,7 +69,7 @@ static const char *outcome_read_config(const struct probe *p, struct str body, s
         (void)snprintf(why, SPEC_WHY_BYTES, "out of memory");
         return "OutOfMemory";
     }
-    memcpy(why, made.why, sizeof(made.why));
+    memcpy(why, made.error, sizeof(made.error));
     return made.reason == EFFECTIVE_OK || made.only_spec_is_wrong ? NULL
            : made.reason == EFFECTIVE_TOKEN_HOST                  ? "TokenHostNotAllowed"
                                                                   : "InvalidConfig";

@@ -20,7 +20,7 @@ static int effective_put_text(struct effective *e, struct buf *into, const struc
     if (r != -EFBIG)
         return r;
     e->reason = EFFECTIVE_INCOMPLETE;
-    (void)snprintf(e->why, sizeof(e->why), "spec: the summary exceeds 256 KiB");
+    (void)snprintf(e->error, sizeof(e->error), "spec: the summary exceeds 256 KiB");
     return 0;
 }
 
@@ -49,10 +49,10 @@ static void effective_wait(struct effective *e)
     char why[SPEC_WHY_BYTES];
     BUF_AUTO(text, 2 * SPEC_WHY_BYTES);
 
-    memcpy(why, e->why, sizeof(why));
+    memcpy(why, e->error, sizeof(why));
     e->reason = EFFECTIVE_WAITING;
     if (buf_printf(&text, "no configuration received from spec.configURL yet: %s", why) == 0)
-        text_line(e->why, sizeof(e->why), buf_str(&text));
+        text_line(e->error, sizeof(e->error), buf_str(&text));
 }
 
 static int effective_decide(struct effective *e, const struct merged *m)
@@ -60,13 +60,13 @@ static int effective_decide(struct effective *e, const struct merged *m)
     bool is_waiting = m->spec->mode == SYNC_FULL && !m->api;
     int r = 0;
 
-    if (m->api && effective_refuses(m->spec, m->api, e->why)) {
+    if (m->api && effective_refuses(m->spec, m->api, e->error)) {
         e->reason = EFFECTIVE_TOKEN_HOST;
         return 0;
     }
     if (is_waiting && !m->has_sources) {
         e->reason = EFFECTIVE_INCOMPLETE;
-        (void)snprintf(e->why, sizeof(e->why), "spec.source: missing");
+        (void)snprintf(e->error, sizeof(e->error), "spec.source: missing");
     } else {
         r = effective_put_all(e, m);
     }
@@ -105,7 +105,7 @@ bool effective_keep(struct effective *now, struct effective *last, const struct 
         !effective_tokens_stay(newest, buf_str(&last->text)))
         return false;
     keep.reason = now->reason;
-    memcpy(keep.why, now->why, sizeof(keep.why));
+    memcpy(keep.error, now->error, sizeof(keep.error));
     keep.kept = true;
     effective_done(now);
     *now = keep;

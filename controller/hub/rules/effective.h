@@ -19,7 +19,7 @@ enum config_source { CONFIG_FROM_SPEC, CONFIG_FROM_API };
 
 struct effective {
     enum effective_reason reason;
-    char why[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
+    char error[SPEC_WHY_BYTES]; /* names the fields as the DynamicScorer spells them; empty on EFFECTIVE_OK */
     char warning[SPEC_WHY_BYTES]; /* on EFFECTIVE_OK: what agents accept but will fail with; usually empty */
     enum sync_mode mode;
     enum config_source source;
@@ -27,7 +27,7 @@ struct effective {
     struct buf text;  /* the summary, a compact JSON object; empty unless EFFECTIVE_OK or kept */
     int64_t interval_ms;
     bool only_spec_is_wrong; /* on EFFECTIVE_INCOMPLETE: no /config would help */
-    bool kept; /* the last good summary stays active: only reason and why are about the newest */
+    bool kept; /* the last good summary stays active: only reason and error are about the newest */
 };
 
 /* Whether there is a summary to distribute. */

@@ -1,10 +1,10 @@
 /* Whether agents accept a summary; if not, which fields of the DynamicScorer or of /config are wrong. */
 #include "controller/hub/rules/effective_internal.h"
 
-#include "exporter/ui/members.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
 #include "exporter/score/summary.h"
+#include "exporter/ui/members.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -134,7 +134,7 @@ int effective_check(struct effective *e, struct str text, const struct merged *m
         for (size_t i = 0; i < p.n; i++)
             if (p.list[i].kind == PROBLEM_ERROR)
                 e->only_spec_is_wrong &= is_spec_value(&p.list[i], m, source);
-        return check_list(e->why, &p, PROBLEM_ERROR, m, source);
+        return check_list(e->error, &p, PROBLEM_ERROR, m, source);
     }
     e->interval_ms = s.interval_ms;
     /* Several sources have been checked one by one. */

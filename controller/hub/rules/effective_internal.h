@@ -41,7 +41,7 @@ MUST_USE int url_add_params(struct buf *into, const json_t *params);
 /* The summary with all sources, or with the given one alone. A new reference. -ENOMEM, -EFBIG. */
 MUST_USE int merged_summary(json_t **ret, const struct merged *m, size_t source, bool all);
 
-/* Sets reason and why, or interval and warning. `source`, `all`: what merged_summary() made the text from.
+/* Sets reason and error, or interval and warning. `source`, `all`: what merged_summary() made the text from.
  * -ENOMEM. */
 MUST_USE int effective_check(struct effective *e, struct str text, const struct merged *m, size_t source,
                              bool all);

@@ -33,7 +33,7 @@ const struct pair_info pair_info[PAIR_STATES] = {
 /* An agent that has just received the interval, or still works by an older one, is not held to it. */
 static bool is_expired(const struct pair_facts *f)
 {
-    return f->in_sync && !f->report->refused && f->sent_ms_ago >= GRACE_MS && f->cell->succeeded &&
+    return f->in_sync && !f->report->config_rejected && f->sent_ms_ago >= GRACE_MS && f->cell->succeeded &&
            f->now.ms - (int64_t)f->cell->succeeded * 1000 > INTERVALS * f->interval_ms + GRACE_MS;
 }
 
@@ -45,10 +45,10 @@ static enum pair_state cell_state(const struct pair_facts *f)
                                                 : PAIR_NOT_PLACED;
     if (report_cell_scores(f->cell))
         return is_expired(f)                    ? PAIR_EXPIRED
-               : f->report->refused             ? PAIR_OLD_CONFIG
+               : f->report->config_rejected     ? PAIR_OLD_CONFIG
                : f->cell->state == SCORER_EMPTY ? PAIR_EMPTY
                                                 : PAIR_OK;
-    return f->report->refused ? PAIR_REFUSED : PAIR_WAITING;
+    return f->report->config_rejected ? PAIR_REFUSED : PAIR_WAITING;
 }
 
 enum pair_state pair_state(const struct pair_facts *f)
@@ -65,11 +65,11 @@ enum pair_state pair_state(const struct pair_facts *f)
         return PAIR_NOT_WRITTEN;
     if (f->in_sync && *cstr(f->apply_error))
         return PAIR_NOT_APPLIED;
-    if (!f->report->there)
+    if (!f->report->exists)
         return PAIR_NO_REPORT;
     if (f->cell)
         return cell_state(f);
-    return f->report->refused ? PAIR_REFUSED : f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
+    return f->report->config_rejected ? PAIR_REFUSED : f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
 }
 
 enum pair_state pair_state_shown(enum pair_state s, bool behind)
@@ -101,7 +101,7 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
     } else if (s == PAIR_REFUSED || s == PAIR_OLD_CONFIG) {
         prefix = s == PAIR_REFUSED ? "the agent rejected its configuration: "
                                    : "the agent rejected its configuration, an older one stays active: ";
-        text = cstr(f->report->trouble);
+        text = cstr(f->report->problem);
     } else if (s == PAIR_UNAVAILABLE) {
         prefix = "the cluster is not available: ";
         text = cstr(f->unavailable_because);

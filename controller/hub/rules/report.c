@@ -28,7 +28,7 @@ bool report_cell_scores(const struct report_cell *c)
 
 void report_done(struct report *r)
 {
-    free(r->trouble);
+    free(r->problem);
     free(r->cells);
     for (uint32_t i = 0; i < r->n_errors; i++)
         free(r->errors[i]);
@@ -44,9 +44,9 @@ static bool report_same_cell(const struct report_cell *a, const struct report_ce
 
 bool report_same(const struct report *a, const struct report *b)
 {
-    bool same = a->there == b->there && a->config_ok == b->config_ok && a->refused == b->refused &&
-                a->n == b->n && a->not_shown == b->not_shown && a->n_errors == b->n_errors &&
-                strcmp(cstr(a->trouble), cstr(b->trouble)) == 0;
+    bool same = a->exists == b->exists && a->config_ok == b->config_ok &&
+                a->config_rejected == b->config_rejected && a->n == b->n && a->not_shown == b->not_shown &&
+                a->n_errors == b->n_errors && strcmp(cstr(a->problem), cstr(b->problem)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_errors; i++)
         same = strcmp(a->errors[i], b->errors[i]) == 0;

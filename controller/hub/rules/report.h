@@ -20,11 +20,11 @@ struct report_cell {
 enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 256, REPORT_MAX_CELLS = 4096 };
 
 struct report {
-    bool there;     /* an agent has reported */
-    bool config_ok; /* configurationInForce */
-    bool refused;   /* the agent rejected its configuration: its scorers are those of an older one, or none */
-    uint64_t hash;  /* report_hash() of the text, so that the same text is not read again */
-    char *trouble;  /* configurationProblems or hubError, one line; NULL for none */
+    bool exists;          /* an agent has reported */
+    bool config_ok;       /* configurationInForce */
+    bool config_rejected; /* the agent's scorers are those of an older configuration, or none */
+    uint64_t hash;        /* report_hash() of the text, so that the same text is not read again */
+    char *problem;        /* configurationProblems or hubError, one line; NULL for none */
     struct report_cell *cells;
     uint32_t n, not_shown; /* not_shown: the agent's scorers without a cell */
     uint32_t n_errors;

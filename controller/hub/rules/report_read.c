@@ -331,14 +331,14 @@ int report_parse(struct report *ret, struct str text)
     if (e < 0)
         return e;
     reading_drop_repeated(&r);
-    to.there = true;
+    to.exists = true;
     to.config_ok = r.config_ok;
     to.hash = report_hash(text);
     to.not_shown = (uint32_t)(r.not_shown + r.over);
-    if (report_keep_line(&to.trouble, r.problems) < 0)
+    if (report_keep_line(&to.problem, r.problems) < 0)
         return -ENOMEM;
-    to.refused = to.trouble && !to.config_ok;
-    if ((!to.trouble && report_keep_line(&to.trouble, r.hub_error) < 0) || report_keep_errors(&to, &r) < 0 ||
+    to.config_rejected = to.problem && !to.config_ok;
+    if ((!to.problem && report_keep_line(&to.problem, r.hub_error) < 0) || report_keep_errors(&to, &r) < 0 ||
         report_keep_cells(&to, &r) < 0)
         return -ENOMEM;
     *ret = to;

@@ -98,7 +98,7 @@ static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
         return c;
     c = calloc(1, sizeof(*c));
     if (!c || !(c->name = strdup(name)) || map_set(&h->clusters, c->name, c) < 0) {
-        log_error("cluster not followed: out of memory", L_STR("cluster", name));
+        log_error("cluster not tracked: out of memory", L_STR("cluster", name));
         return hub_cluster_free(c);
     }
     c->hub = h;
@@ -173,7 +173,7 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
     bool changed;
     int r;
 
-    if (c->report.there == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
+    if (c->report.exists == (text.n > 0) && (text.n == 0 || c->report.hash == report_hash(text)))
         return false;
     r = report_parse(&report, text);
     if (r < 0) {

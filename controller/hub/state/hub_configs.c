@@ -88,7 +88,7 @@ void hub_config_set(struct hub *h, json_t *object)
     if (strcmp(kube_name(object), HUB_CONFIG) == 0)
         config_set_used(h, object);
     else if (config_set_other(h, object) < 0)
-        log_error("DynamicScoringConfig not followed: out of memory", L_STR("name", kube_name(object)));
+        log_error("DynamicScoringConfig not tracked: out of memory", L_STR("name", kube_name(object)));
     hub_schedule_status(h, "config", kube_name(object));
 }
 

@@ -256,7 +256,7 @@ void hub_scorer_set(struct hub *h, json_t *object)
     }
     changed = !s || scorer_generation(s->object) != scorer_generation(object);
     if (!s && scorer_add(&s, h, object) < 0) {
-        log_error("DynamicScorer not followed: out of memory", L_STR("scorer", kube_name(object)));
+        log_error("DynamicScorer not tracked: out of memory", L_STR("scorer", kube_name(object)));
         return;
     }
     json_decref(s->object);

@@ -126,11 +126,11 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     t->behind += !in_sync;
     t->applied += in_sync && c->work.applied;
     t->unapplied += unapplied;
-    t->reporting += c->report.there;
+    t->reporting += c->report.exists;
     for (size_t i = 0; i < c->report.n && !fails && !c->unavailable; i++)
         fails = report_cell_fails(&c->report.cells[i]);
     t->with_failures += fails;
-    t->scoring_all += c->report.there && !fails && !c->unavailable;
+    t->scoring_all += c->report.exists && !fails && !c->unavailable;
     t->failing += c->write_error[0] != '\0';
     if (c->write_error[0] || unapplied)
         tally_name_cluster(t, c);

@@ -87,7 +87,7 @@ static void scorer_set_valid(const struct hub_scorer *s, struct status_condition
                                                         : "");
     else
         condition_set(c, reasons[reason].status, reasons[reason].reason, "%s%s%s",
-                      reason != EFFECTIVE_OK  ? s->effective.why
+                      reason != EFFECTIVE_OK  ? s->effective.error
                       : *s->effective.warning ? "the summary is valid, but its rounds will fail: "
                                               : "the summary is valid",
                       reason == EFFECTIVE_OK ? s->effective.warning : "",

@@ -149,8 +149,8 @@ static void has_every_member_of_the_hub_and_its_clusters(void **state)
     (void)add_scorer(w, "a", "a");
     put_behind(add_cluster(w, "b", 1), 1500, 2, "HTTP 403");
     c = add_cluster(w, "a", 1);
-    c->report.there = true;
-    c->report.trouble = strdup("hub: TLS");
+    c->report.exists = true;
+    c->report.problem = strdup("hub: TLS");
     c->unavailable = strdup("no heartbeat");
     w->hub.leading = false;
     w->lease.holder = "other";

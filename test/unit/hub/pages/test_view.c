@@ -71,7 +71,7 @@ static void shows_each_state_of_a_selected_pair(void **state)
             add_report(c, s, (enum scorer_state)cases[i].says, *cases[i].said ? cases[i].said : NULL);
             c->report.cells[0].placement = cases[i].placement;
         }
-        c->report.there = cases[i].reports;
+        c->report.exists = cases[i].reports;
         c->unavailable = cases[i].away ? strdup(cases[i].away) : NULL;
         c->work.applied = cases[i].applied;
         (void)strcpy(c->work.why, cases[i].unapplied);
@@ -120,7 +120,7 @@ static void names_the_worst_that_is_wrong_with_a_cluster(void **state)
     assert_int_equal(view_cluster_state(c), CLUSTER_OK);
     c->behind = true;
     assert_int_equal(view_cluster_state(c), CLUSTER_BEHIND);
-    c->report.there = true;
+    c->report.exists = true;
     assert_int_equal(view_cluster_state(c), CLUSTER_AGENT_TROUBLE);
     add_report(c, s, SCORER_STALE, "502");
     assert_int_equal(view_cluster_state(c), CLUSTER_FAILING);

@@ -194,7 +194,7 @@ static inline void cluster_free(struct hub_cluster *c)
 {
     free((void *)(uintptr_t)c->group);
     free(c->report.cells);
-    free(c->report.trouble);
+    free(c->report.problem);
     for (size_t i = 0; i < REPORT_MAX_ERRORS; i++)
         free(c->report.errors[i]);
     free(c->report.errors);
@@ -326,7 +326,7 @@ static inline void add_report(struct hub_cluster *c, const struct hub_scorer *s,
 
     *cell =
         (struct report_cell){.score = report_score(str_of(s->effective.score_name)), .state = (uint8_t)state};
-    c->report.there = c->report.config_ok = true;
+    c->report.exists = c->report.config_ok = true;
     for (uint16_t i = 0; error && cell->error == 0 && i < REPORT_MAX_ERRORS; i++)
         if (!c->report.errors[i]) {
             c->report.errors[i] = strdup(error);

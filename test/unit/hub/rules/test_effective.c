@@ -21,7 +21,7 @@ static struct effective make(const char *spec, const char *config)
 
     assert_int_equal(effective_make(&e, "meta", &s, config ? &c : NULL), 0);
     assert_int_equal(e.text.n > 0, e.reason == EFFECTIVE_OK);
-    assert_int_equal(*e.why == '\0', e.reason == EFFECTIVE_OK);
+    assert_int_equal(*e.error == '\0', e.reason == EFFECTIVE_OK);
     return e;
 }
 
@@ -33,7 +33,7 @@ static char *member(const struct effective *e, const char *key)
     const json_t *v;
 
     if (e->reason != EFFECTIVE_OK)
-        print_error("%s\n", e->why);
+        print_error("%s\n", e->error);
     assert_int_equal(e->reason, EFFECTIVE_OK);
     assert_int_equal(kube_json_parse(&o, buf_str(&e->text), NULL), 0);
     v = kube_get(o, key, NULL);
@@ -51,7 +51,7 @@ static void assert_text(const struct effective *e, const char *want)
     CLEANUP(cleanup_free) char *got = str_dup(buf_str(&e->text));
 
     if (e->reason != EFFECTIVE_OK)
-        print_error("%s\n", e->why);
+        print_error("%s\n", e->error);
     assert_string_equal(got, json);
 }
 
@@ -271,7 +271,7 @@ static void names_the_fields_that_are_missing_or_invalid(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         CLEANUP(effective_done) struct effective e = make(rows[i].spec, rows[i].config);
 
-        assert_string_equal(e.why, rows[i].why);
+        assert_string_equal(e.error, rows[i].why);
         assert_int_equal(e.reason, rows[i].reason);
         assert_true(same_str(e.score_name, rows[i].score_name));
         assert_int_equal(e.source, rows[i].config ? CONFIG_FROM_API : CONFIG_FROM_SPEC);
@@ -400,7 +400,7 @@ static void limits_the_summary(void **state)
         CLEANUP(effective_done) struct effective e = make(spec, NULL);
 
         assert_int_equal(e.reason, EFFECTIVE_INCOMPLETE);
-        assert_string_equal(e.why, "spec: the summary exceeds 256 KiB");
+        assert_string_equal(e.error, "spec: the summary exceeds 256 KiB");
     }
 }
 

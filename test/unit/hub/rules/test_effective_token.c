@@ -77,7 +77,7 @@ static void allows_only_hosts_that_the_spec_names(void **state)
         assert_int_equal(effective_make(&e, "m", &s, &c), 0);
         assert_int_equal(e.reason == EFFECTIVE_TOKEN_HOST, cases[i].refused);
         if (cases[i].refused) {
-            assert_string_equal(e.why, why);
+            assert_string_equal(e.error, why);
             assert_int_equal(e.text.n, 0);
         }
     }
@@ -218,10 +218,10 @@ static void keeps_the_last_summary_while_its_tokens_stay_allowed(void **state)
         assert_int_equal(last.reason, EFFECTIVE_OK);
         e = make(turns[i].newer, turns[i].config, &last);
         if (e.kept != turns[i].kept)
-            print_error("%s then %s: %s\n", turns[i].spec, turns[i].newer, e.why);
+            print_error("%s then %s: %s\n", turns[i].spec, turns[i].newer, e.error);
         assert_int_equal(e.kept, turns[i].kept);
         assert_int_equal(effective_usable(&e), turns[i].kept);
-        assert_true(e.reason != EFFECTIVE_OK && *e.why);
+        assert_true(e.reason != EFFECTIVE_OK && *e.error);
         if (!e.kept) {
             assert_int_equal(e.text.n, 0);
             continue;

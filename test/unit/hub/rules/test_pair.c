@@ -29,7 +29,7 @@ static void all_well(struct world *w)
     *w = (struct world){.cell = {.state = SCORER_OK, .succeeded = 1795242181}};
     w->f = (struct pair_facts){
         .in_sync = true, .sent_ms_ago = INT64_MAX, .interval_ms = INTERVAL_MS, .now = now};
-    w->report = (struct report){.there = true, .config_ok = true, .trouble = trouble, .errors = &w->error};
+    w->report = (struct report){.exists = true, .config_ok = true, .problem = trouble, .errors = &w->error};
 }
 
 static void away(struct world *w)
@@ -136,7 +136,7 @@ static void failing_for_long(struct world *w)
 
 static void refused(struct world *w)
 {
-    w->report.refused = true;
+    w->report.config_rejected = true;
     w->report.config_ok = false;
     w->unnamed = true;
 }

@@ -49,8 +49,8 @@ static void reads_a_report(void **state)
 
     (void)state;
     parse(&r, sample);
-    assert_true(r.there && r.config_ok);
-    assert_null(r.trouble);
+    assert_true(r.exists && r.config_ok);
+    assert_null(r.problem);
     assert_int_equal(r.n, ARRAY_SIZE(cases));
     assert_int_equal(r.not_shown, 3);
     assert_true(r.hash == report_hash(str_of(sample)));
@@ -109,14 +109,14 @@ static void rejects_what_is_not_a_report(void **state)
 
 static void reads_an_empty_text_as_no_report(void **state)
 {
-    CLEANUP(report_done) struct report r = {.n = 5, .there = true};
+    CLEANUP(report_done) struct report r = {.n = 5, .exists = true};
 
     (void)state;
     parse(&r, "");
-    assert_false(r.there);
+    assert_false(r.exists);
     assert_int_equal(r.n, 0);
     assert_int_equal(report_parse(&r, (struct str){0}), 0);
-    assert_false(r.there);
+    assert_false(r.exists);
 }
 
 /* As other versions of the agent may write. */
@@ -126,7 +126,7 @@ static void ignores_unknown_members_and_types(void **state)
         const char *text;
         uint32_t n, not_shown;
         bool config_ok;
-        const char *trouble;
+        const char *problem;
     } cases[] = {
         {"{\"configurationInForce\":true}", 0, 0, true, NULL},
         {"{\"configurationInForce\":false,\"new\":{\"a\":[1]}}", 0, 0, false, NULL},
@@ -157,9 +157,9 @@ static void ignores_unknown_members_and_types(void **state)
         CLEANUP(report_done) struct report r = {0};
 
         parse(&r, cases[i].text);
-        if (!r.there || r.n != cases[i].n || r.not_shown != cases[i].not_shown ||
-            r.config_ok != cases[i].config_ok || strcmp(cstr(r.trouble), cstr(cases[i].trouble)) != 0)
-            fail_msg("%s: %u cells, trouble `%s`", cases[i].text, r.n, cstr(r.trouble));
+        if (!r.exists || r.n != cases[i].n || r.not_shown != cases[i].not_shown ||
+            r.config_ok != cases[i].config_ok || strcmp(cstr(r.problem), cstr(cases[i].problem)) != 0)
+            fail_msg("%s: %u cells, problem `%s`", cases[i].text, r.n, cstr(r.problem));
     }
 }
 
@@ -294,7 +294,7 @@ static void tells_a_rejected_configuration_from_a_late_one(void **state)
 {
     static const struct {
         const char *text;
-        bool refused;
+        bool rejected;
     } cases[] = {
         {"{\"configurationInForce\":false,\"configurationProblems\":\"f:1:2: error: no\"}", true},
         {"{\"configurationInForce\":true,\"configurationProblems\":\"f:1:2: warning: odd\"}", false},
@@ -307,7 +307,7 @@ static void tells_a_rejected_configuration_from_a_late_one(void **state)
         CLEANUP(report_done) struct report r = {0};
 
         parse(&r, cases[i].text);
-        if (r.refused != cases[i].refused)
+        if (r.config_rejected != cases[i].rejected)
             fail_msg("%s", cases[i].text);
     }
 }

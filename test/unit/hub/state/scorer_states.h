@@ -29,7 +29,7 @@ static inline void not_asked(struct world *w)
     api_config_done(&w->probe.status.synced);
     w->probe.status.synced = (struct api_config){0};
     no_summary(w, EFFECTIVE_WAITING);
-    SET_TEXT(w->scorer.effective.why, "scoring.params.name: not known before /config has been read");
+    SET_TEXT(w->scorer.effective.error, "scoring.params.name: not known before /config has been read");
     w->scorer.effective.score_name = NULL;
     w->scorer.entry = SIZE_MAX;
     w->scorer.tally = (struct tally){0};
@@ -170,7 +170,7 @@ static inline void bad_first_spec(struct world *w)
 static inline void incomplete(struct world *w)
 {
     no_summary(w, EFFECTIVE_INCOMPLETE);
-    SET_TEXT(w->scorer.effective.why, "spec.source.params.query: missing");
+    SET_TEXT(w->scorer.effective.error, "spec.source.params.query: missing");
 }
 
 static inline void incomplete_kept(struct world *w)
@@ -188,7 +188,7 @@ static inline void warned(struct world *w)
 static inline void token_host(struct world *w)
 {
     no_summary(w, EFFECTIVE_TOKEN_HOST);
-    SET_TEXT(w->scorer.effective.why, "the token would go to http://evil");
+    SET_TEXT(w->scorer.effective.error, "the token would go to http://evil");
 }
 
 static inline void younger_of_two(struct world *w)
@@ -394,7 +394,7 @@ static inline void failing_and_unwritten(struct world *w)
 
 static inline void refused(struct world *w)
 {
-    w->clusters[1].report.trouble = (char *)(uintptr_t) "f:1:2: error: no such field";
+    w->clusters[1].report.problem = (char *)(uintptr_t) "f:1:2: error: no such field";
     w->scorer.tally.scoring = 2;
     w->scorer.tally.failing = 1;
     w->scorer.tally.n_named = 1;
