@@ -93,7 +93,7 @@ static void configmap_on_synced(void *arg)
 {
     struct agent_kube *k = arg;
 
-    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
+    metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), 1);
     if (kube_watch_objects(k->configmap) == 0)
         configmap_missing(k);
 }
@@ -102,7 +102,7 @@ static void configmap_on_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
 
-    metric_set(agent_metrics(k->agent), METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
+    metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
     if (text)
         log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->what),
                  L_STR("err", text));
@@ -121,12 +121,9 @@ void agent_kube_round(struct agent_kube *k, const struct scorer *s)
 
 static void sync_placement(struct agent_kube *k)
 {
-    size_t n = agent_scorers(k->agent);
-    CLEANUP(cleanup_free) const struct scorer **list = calloc(n + 1, sizeof(struct scorer *));
+    const struct agent_state *a = agent_state(k->agent);
 
-    for (size_t i = 0; list && i < n; i++)
-        list[i] = agent_scorer(k->agent, i);
-    if (!list || placement_sync(k->placement, list, n) < 0)
+    if (placement_sync(k->placement, a->scorers, a->n_scorers) < 0)
         log_error("not all AddOnPlacementScores written: out of memory");
 }
 
@@ -163,8 +160,10 @@ static int set_names(struct agent_kube *k)
 
 static int start_cluster(struct agent_kube *k, bool secrets)
 {
-    const struct agent_report_options report = {
-        .agent = k->agent, .cluster = k->cluster, .placement = k->placement, .namespace = k->namespace};
+    const struct agent_report_options report = {.agent = agent_state(k->agent),
+                                                .cluster = k->cluster,
+                                                .placement = k->placement,
+                                                .namespace = k->namespace};
     const struct kube_watch_options watch = {
         .resource = &kube_configmaps,
         .namespace = k->configmap_namespace,
@@ -175,7 +174,7 @@ static int start_cluster(struct agent_kube *k, bool secrets)
         .on_trouble = configmap_on_trouble,
         .arg = k,
     };
-    int r = secrets ? agent_secrets_new(&k->secrets, k->agent, k->cluster, k->namespace) : 0;
+    int r = secrets ? agent_secrets_new(&k->secrets, agent_state(k->agent), k->cluster, k->namespace) : 0;
 
     if (r == 0)
         r = agent_report_new(&k->report, &report);
@@ -187,10 +186,11 @@ static int start_cluster(struct agent_kube *k, bool secrets)
 static int start_hub(struct agent_kube *k)
 {
     const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = k->o.hub_kubeconfig}};
-    int r = kube_new(&k->hub, agent_loop(k->agent), agent_http(k->agent), &hub);
+    const struct agent_state *a = agent_state(k->agent);
+    int r = kube_new(&k->hub, a->loop, a->http, &hub);
     const struct placement_options placement = {.hub = k->hub,
                                                 .agent = k->agent,
-                                                .metrics = agent_metrics(k->agent),
+                                                .metrics = a->metrics,
                                                 .cluster_name = k->o.cluster_name,
                                                 .owner = k->owner};
 
@@ -208,7 +208,7 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
     k->agent = a;
     k->o = *o;
     if (agent_kube_has_cluster(o))
-        r = kube_new(&k->cluster, agent_loop(a), agent_http(a), &cluster);
+        r = kube_new(&k->cluster, agent_state(a)->loop, agent_state(a)->http, &cluster);
     if (r == 0)
         r = set_names(k);
     if (r == 0 && o->hub_kubeconfig)

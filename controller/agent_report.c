@@ -70,10 +70,10 @@ static json_t *report_scorer(const struct agent_report *r, const struct scorer *
 static json_t *report_scorers(const struct agent_report *r, bool times, size_t *ret_left_out)
 {
     json_t *list = json_array();
-    size_t bytes = 0, n = agent_scorers(r->o.agent), i = 0;
+    size_t bytes = 0, n = r->o.agent->n_scorers, i = 0;
 
     for (; list && i < n; i++) {
-        json_t *one = report_scorer(r, agent_scorer(r->o.agent, i), times);
+        json_t *one = report_scorer(r, r->o.agent->scorers[i], times);
         bytes += one ? json_dumpb(one, NULL, 0, JSON_COMPACT) + 2 : SCORERS_BYTES;
         if (bytes > SCORERS_BYTES) {
             json_decref(one);
@@ -88,7 +88,7 @@ static json_t *report_scorers(const struct agent_report *r, bool times, size_t *
 
 static json_t *report_value(const struct agent_report *r, bool times)
 {
-    const struct reload_status *reload = agent_reload_status(r->o.agent);
+    const struct reload_status *reload = &r->o.agent->reload;
     const char *hub = r->o.placement ? placement_hub_trouble(r->o.placement) : NULL;
     size_t left_out;
     json_t *scorers = report_scorers(r, times, &left_out);

@@ -5,13 +5,14 @@
 #define DS_CONTROLLER_AGENT_REPORT_H
 
 #include "controller/placement/placement.h"
+#include "exporter/agent/agent.h"
 
 #define REPORT_CONFIGMAP "dynamic-scoring-status"
 
 struct agent_report;
 
 struct agent_report_options {
-    struct agent *agent;
+    const struct agent_state *agent;
     struct kube *cluster;
     const struct placement *placement; /* NULL: none. Not owned, as are all */
     const char *namespace;

@@ -19,7 +19,7 @@ struct watched {
 
 struct agent_secrets {
     struct secrets secrets;
-    struct agent *agent;
+    const struct agent_state *agent;
     struct kube *kube;
     const char *namespace;
     struct watched *list;
@@ -78,11 +78,11 @@ static bool secrets_is_named(const struct summary *sum, const char *secret)
 
 static void secrets_wake(const struct watched *w)
 {
-    struct agent *a = w->all->agent;
+    const struct agent_state *a = w->all->agent;
 
-    for (size_t i = 0; i < agent_scorers(a); i++)
-        if (secrets_is_named(scorer_summary(agent_scorer(a, i)), w->name))
-            agent_wake(a, agent_scorer(a, i));
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (secrets_is_named(scorer_summary(a->scorers[i]), w->name))
+            scorer_wake(a->scorers[i]);
 }
 
 static void secrets_on_set(void *arg, json_t *object)
@@ -163,8 +163,8 @@ void agent_secrets_sync(struct agent_secrets *s)
 {
     for (struct watched *w = s->list; w; w = w->next)
         w->wanted = false;
-    for (size_t i = 0; i < agent_scorers(s->agent); i++) {
-        const struct summary *sum = scorer_summary(agent_scorer(s->agent, i));
+    for (size_t i = 0; i < s->agent->n_scorers; i++) {
+        const struct summary *sum = scorer_summary(s->agent->scorers[i]);
 
         for (size_t k = 0; k < summary_sources(sum); k++)
             secrets_want(s, summary_source(sum, k).auth.name);
@@ -181,7 +181,8 @@ void agent_secrets_sync(struct agent_secrets *s)
     }
 }
 
-int agent_secrets_new(struct agent_secrets **ret, struct agent *a, struct kube *k, const char *namespace)
+int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, struct kube *k,
+                      const char *namespace)
 {
     struct agent_secrets *s = calloc(1, sizeof(*s));
 

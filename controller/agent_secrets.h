@@ -9,7 +9,7 @@
 struct agent_secrets;
 
 /* -ENOMEM. The namespace is not owned. */
-MUST_USE int agent_secrets_new(struct agent_secrets **ret, struct agent *a, struct kube *k,
+MUST_USE int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, struct kube *k,
                                const char *namespace);
 struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
 struct secrets *agent_secrets_reader(struct agent_secrets *s);

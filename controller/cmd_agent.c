@@ -145,7 +145,7 @@ static void agent_on_signal(void *arg, int number)
 
     if (number != SIGHUP) {
         log_info("stopping", L_STR("signal", strsignal(number)));
-        loop_stop(agent_loop(a));
+        loop_stop(agent_state(a)->loop);
     } else if (agent_reload(a, NULL) < 0) {
         log_debug("reload on SIGHUP failed");
     }
@@ -158,12 +158,12 @@ static unsigned terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static int agent_print(struct agent *a, enum output output)
+static int agent_print(const struct agent_state *a, enum output output)
 {
     const struct list_query all = list_query_all();
     BUF_AUTO(text, OUTPUT_MAX_BYTES);
     int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
-            : output == OUTPUT_PROM ? page_print(agent_page(a), &text)
+            : output == OUTPUT_PROM ? page_print(a->page, &text)
                                     : status_table(a, terminal_width(), &text);
 
     if (r < 0) {
@@ -174,16 +174,15 @@ static int agent_print(struct agent *a, enum output output)
         (void)fprintf(stderr, "cannot print: %s\n", strerror(errno));
         return 1;
     }
-    for (size_t i = 0; i < agent_scorers(a); i++)
-        if (scorer_status(agent_scorer(a, i))->rounds == 0 ||
-            scorer_status(agent_scorer(a, i))->error != ROUND_OK)
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->error != ROUND_OK)
             return 1;
     return 0;
 }
 
-static int agent_run_once(struct agent *a, enum output output)
+static int agent_run_once(const struct agent_state *a, enum output output)
 {
-    if (agent_scorers(a) && loop_run(agent_loop(a)) < 0)
+    if (a->n_scorers && loop_run(a->loop) < 0)
         return 1;
     return agent_print(a, output);
 }
@@ -198,9 +197,9 @@ static int agent_serve(struct agent *a)
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
     }
-    for (size_t i = 0; i < agent_config(a)->n_listen; i++)
-        log_info("serving", L_STR("address", agent_config(a)->listen[i]));
-    r = loop_run(agent_loop(a));
+    for (size_t i = 0; i < agent_state(a)->config->n_listen; i++)
+        log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
+    r = loop_run(agent_state(a)->loop);
     (void)web_stop(web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
@@ -303,7 +302,7 @@ static int agent_run(struct agent_flags *f)
     }
     agent_install_hooks(a, &running);
     if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
-        status = f->options.once ? agent_run_once(a, f->output) : agent_serve(a);
+        status = f->options.once ? agent_run_once(agent_state(a), f->output) : agent_serve(a);
     agent_stop(a, &running);
     signals_stop(&signals);
     return status;

@@ -51,7 +51,7 @@ static void rw_on_changed(void *arg)
     struct rw_sink *s = arg;
 
     if (!atomic_exchange(&s->posted, true))
-        loop_post(agent_loop(s->agent), &s->post);
+        loop_post(agent_state(s->agent)->loop, &s->post);
 }
 
 static void rw_on_post(struct post *p)
@@ -132,7 +132,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
 
 void rw_sink_refresh(struct rw_sink *s)
 {
-    struct metrics *m = agent_metrics(s->agent);
+    struct metrics *m = agent_state(s->agent)->metrics;
 
     for (size_t i = 0; i < s->n; i++) {
         const struct rw_endpoint_config *c = endpoint_config(s->endpoints[i]);
@@ -155,11 +155,11 @@ const struct endpoint_status *rw_sink_endpoints(struct rw_sink *s, size_t *ret_n
 static void rw_send_metrics(struct timer *t)
 {
     struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
-    struct loop *loop = agent_loop(s->agent);
+    struct loop *loop = agent_state(s->agent)->loop;
 
     for (size_t i = 0; i < s->n; i++)
         if (endpoint_config(s->endpoints[i])->send_health_metrics)
-            endpoint_metrics(s->endpoints[i], agent_metrics(s->agent), loop_wall(loop));
+            endpoint_metrics(s->endpoints[i], agent_state(s->agent)->metrics, loop_wall(loop));
     if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
         log_error("own metrics no longer sent: out of memory");
 }
@@ -167,6 +167,7 @@ static void rw_send_metrics(struct timer *t)
 int rw_sink_new(struct rw_sink **ret, struct agent *a)
 {
     struct rw_sink *s = calloc(1, sizeof(*s));
+    struct loop *loop = agent_state(a)->loop;
     int r;
 
     if (!s)
@@ -177,7 +178,7 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     s->health.fn = rw_send_metrics;
     r = agent_add_sink(a, &s->sink);
     if (r == 0)
-        r = loop_timer_set(agent_loop(a), &s->health, mono_add(loop_now(agent_loop(a)), HEALTH_MS));
+        r = loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
     if (r < 0) {
         free(s);
         return r;
@@ -195,7 +196,7 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     for (size_t i = 0; i < n; i++) {
         if (!stop[i])
             continue;
-        metrics_forget(agent_metrics(s->agent), "remote_name", endpoint_config(stop[i])->name);
+        metrics_forget(agent_state(s->agent)->metrics, "remote_name", endpoint_config(stop[i])->name);
         stop[i] = endpoint_free(stop[i]);
     }
 }
@@ -204,7 +205,7 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
 {
     if (!s)
         return NULL;
-    loop_timer_clear(agent_loop(s->agent), &s->health);
+    loop_timer_clear(agent_state(s->agent)->loop, &s->health);
     rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
     free(s);
     return NULL;

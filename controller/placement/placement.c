@@ -247,7 +247,7 @@ static int placement_assign(struct placement *p, const struct scorer *scorer)
     return r == 0 ? slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) : r;
 }
 
-int placement_sync(struct placement *p, const struct scorer *const *scorers, size_t n)
+int placement_sync(struct placement *p, struct scorer *const *scorers, size_t n)
 {
     int r = 0;
 

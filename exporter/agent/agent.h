@@ -40,9 +40,6 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
-/* Starts the scorer's next round now if the last one was refused (missing token, HTTP 4xx): the cause may be
- * gone. */
-void agent_wake(struct agent *a, const struct scorer *s);
 /* Something that the own metrics show has changed outside of the agent: renders them soon. */
 void agent_touch(struct agent *a);
 
@@ -63,7 +60,7 @@ struct endpoint_status {
 struct agent_hooks {
     /* A configuration is being applied; its scorers start next. Must not keep c. */
     void (*config)(void *arg, const struct config *c);
-    /* A configuration has been applied: agent_scorer() gives its scorers, and earlier ones are freed. */
+    /* A configuration has been applied: the state has its scorers, and earlier ones are freed. */
     void (*applied)(void *arg);
     /* A round of the scorer has ended, or its scores have expired. */
     void (*round)(void *arg, const struct scorer *s);
@@ -77,16 +74,6 @@ struct agent_hooks {
 
 /* Copies the hooks. Once, before the first configuration is applied; NULL removes them. */
 void agent_set_hooks(struct agent *a, const struct agent_hooks *hooks);
-const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n);
-
-/* NULL until the first configuration is applied. */
-const struct config *agent_config(const struct agent *a);
-struct page *agent_page(struct agent *a);
-struct metrics *agent_metrics(struct agent *a);
-struct loop *agent_loop(struct agent *a);
-struct http *agent_http(struct agent *a);
-size_t agent_scorers(const struct agent *a);
-const struct scorer *agent_scorer(const struct agent *a, size_t i);
 
 /* The outcome of the last attempt to read a configuration. */
 struct reload_status {
@@ -94,10 +81,21 @@ struct reload_status {
     int64_t at_ms;  /* Unix time */
     char *problems; /* errors and warnings, a line each; NULL for none */
 };
-const struct reload_status *agent_reload_status(const struct agent *a);
-/* The origin of the configuration: the path of the file, or "configmap <namespace>/<name>". */
-const char *agent_config_file(const struct agent *a);
-/* Unix time. */
-int64_t agent_started_ms(const struct agent *a);
+
+/* What others may read of an agent; the agent alone writes it. */
+struct agent_state {
+    struct loop *loop;
+    struct http *http;
+    struct page *page;
+    struct metrics *metrics;
+    struct config *config;     /* NULL until the first configuration is applied */
+    const char *config_origin; /* the path of the file, or "configmap <namespace>/<name>" */
+    struct reload_status reload;
+    struct scorer **scorers; /* in the order of the configuration */
+    size_t n_scorers;
+    int64_t started_ms; /* Unix time */
+    struct agent_hooks hooks;
+};
+const struct agent_state *agent_state(const struct agent *a);
 
 #endif

@@ -54,9 +54,9 @@ static int apply_flags(struct config *c, const struct agent_options *o)
 /* Removes the running scorer of this score name from the old list; NULL if there is none. */
 static struct scorer *take_running(struct agent *a, const char *score_name)
 {
-    for (size_t i = 0; i < a->n_scorers; i++)
-        if (a->scorers[i] && strcmp(scorer_summary(a->scorers[i])->score_name, score_name) == 0)
-            return TAKE_PTR(a->scorers[i]);
+    for (size_t i = 0; i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] && strcmp(scorer_summary(a->state.scorers[i])->score_name, score_name) == 0)
+            return TAKE_PTR(a->state.scorers[i]);
     return NULL;
 }
 
@@ -78,13 +78,13 @@ static int start_or_keep(struct agent *a, const struct summary *want, struct sco
 /* Stops the scorers that no start_or_keep() has claimed, and withdraws their scores. */
 static void stop_unclaimed(struct agent *a)
 {
-    for (size_t i = 0; i < a->n_scorers; i++) {
-        if (!a->scorers[i])
+    for (size_t i = 0; i < a->state.n_scorers; i++) {
+        if (!a->state.scorers[i])
             continue;
-        log_info("scorer removed", L_STR("score_name", scorer_summary(a->scorers[i])->score_name));
-        if (scorer_batch(a->scorers[i]))
-            agent_withdraw(a, a->scorers[i]);
-        a->scorers[i] = scorer_free(a->scorers[i]);
+        log_info("scorer removed", L_STR("score_name", scorer_summary(a->state.scorers[i])->score_name));
+        if (scorer_batch(a->state.scorers[i]))
+            agent_withdraw(a, a->state.scorers[i]);
+        a->state.scorers[i] = scorer_free(a->state.scorers[i]);
     }
 }
 
@@ -102,9 +102,9 @@ static void apply_summaries(struct agent *a, const struct summaries *want, struc
             n++;
     }
     stop_unclaimed(a);
-    free(a->scorers);
-    a->scorers = list;
-    a->n_scorers = n;
+    free(a->state.scorers);
+    a->state.scorers = list;
+    a->state.n_scorers = n;
 }
 
 static void warn_of_restart(const struct config *was, const struct config *now)
@@ -123,7 +123,7 @@ static void warn_of_restart(const struct config *was, const struct config *now)
 static int apply_config(struct agent *a, struct config **config)
 {
     struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
-    struct config *was = a->config, *c;
+    struct config *was = a->state.config, *c;
 
     if (!list)
         return -ENOMEM;
@@ -134,17 +134,17 @@ static int apply_config(struct agent *a, struct config **config)
         stop_unclaimed(a);
     if (was)
         warn_of_restart(was, c);
-    a->config = c;
+    a->state.config = c;
     a->secrets.dir = c->secrets_dir;
     a->source_env.max_answer = c->limits.response_bytes;
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);
-    if (a->hooks.config)
-        a->hooks.config(a->hooks.arg, c);
+    if (a->state.hooks.config)
+        a->state.hooks.config(a->state.hooks.arg, c);
     apply_summaries(a, &c->summaries, list);
-    if (a->hooks.applied)
-        a->hooks.applied(a->hooks.arg);
+    if (a->state.hooks.applied)
+        a->state.hooks.applied(a->state.hooks.arg);
     (void)config_free(was);
     return 0;
 }
@@ -159,13 +159,13 @@ static void record_reload(struct agent *a, bool ok, const struct problems *p, st
         r = buf_put_str(why, buf_str(&text));
     if (r < 0) /* the log has them */
         log_debug("problems not kept for the status page", L_ERR(r));
-    free(a->reload.problems);
-    a->reload = (struct reload_status){
-        .ok = ok, .at_ms = loop_wall(a->loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
-    metric_add(a->metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
-    metric_set(a->metrics, METRIC_CONFIG_OK, LV_NONE, ok);
+    free(a->state.reload.problems);
+    a->state.reload = (struct reload_status){
+        .ok = ok, .at_ms = loop_wall(a->state.loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
+    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
+    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, ok);
     if (ok)
-        metric_set(a->metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->reload.at_ms / 1000);
+        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->state.reload.at_ms / 1000);
     agent_render_own(a); /* now: metrics of removed scorers go with their scores */
 }
 
@@ -218,10 +218,10 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
         r = apply_config(a, c);
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
-        log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->n_scorers));
+        log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->state.n_scorers));
     else
-        log_error(a->config ? "configuration rejected, the last valid one stays active"
-                            : "configuration rejected",
+        log_error(a->state.config ? "configuration rejected, the last valid one stays active"
+                                  : "configuration rejected",
                   L_STR("file", p->file), L_ERR(r));
     return r;
 }
@@ -235,9 +235,9 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     if (r < 0)
         return r;
     r = load_options(a, &c, &p);
-    if (r == 0 && a->what) {
+    if (r == 0 && a->text_name) {
         summaries_done(&c->summaries);
-        r = copy_summaries(&c->summaries, &a->config->summaries);
+        r = copy_summaries(&c->summaries, &a->state.config->summaries);
     }
     return finish_reload(a, r, &c, &p, ret_why);
 }
@@ -279,8 +279,8 @@ int agent_apply_text(struct agent *a, const char *what, struct str text, struct 
         r = load_around(a, &c, of_text, &p);
     r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
-        free(a->what);
-        a->what = TAKE_PTR(copy);
+        free(a->text_name);
+        a->state.config_origin = a->text_name = TAKE_PTR(copy);
     }
     return r;
 }

@@ -13,25 +13,16 @@ enum { AGENT_MAX_SINKS = 8 };
 
 struct agent {
     const struct agent_options *options;
-    struct loop *loop;
-    struct http *http;
-    struct page *page;
-    struct metrics *metrics;
+    struct agent_state state;
     struct secret_files secrets;
     struct source_env source_env;
     struct scorer_env scorer_env;
-    struct config *config;
-    struct scorer **scorers; /* in the order of the configuration */
-    size_t n_scorers;
     struct sink *sinks[AGENT_MAX_SINKS];
     size_t n_sinks;
     struct timer own_timer;
     mono_ms own_at; /* last rendered */
     bool own_rendered;
-    struct reload_status reload;
-    int64_t started_ms;
-    char *what; /* the name of the text that gave the summaries; NULL: the file */
-    struct agent_hooks hooks;
+    char *text_name; /* origin of the summaries; NULL: the file */
 };
 
 /* Renders the program's own metrics into the page now. */

@@ -212,15 +212,15 @@ static void json_problems(struct out *o, const char *problems)
     out_puts(o, "]");
 }
 
-static void json_config(struct out *o, const struct agent *a)
+static void json_config(struct out *o, const struct agent_state *a)
 {
-    const struct config *c = agent_config(a);
-    const struct reload_status *reload = agent_reload_status(a);
+    const struct config *c = a->config;
+    const struct reload_status *reload = &a->reload;
 
     member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
-    member_time(o, "startedAt", agent_started_ms(a));
+    member_time(o, "startedAt", a->started_ms);
     member_object(o, "config");
-    member_text(o, "file", agent_config_file(a));
+    member_text(o, "file", a->config_origin);
     member_time(o, "loadedAt", c ? c->loaded_at_ms : 0);
     member_bool(o, "ok", reload->ok);
     member_time(o, "lastTriedAt", reload->at_ms);
@@ -248,15 +248,14 @@ static void json_config(struct out *o, const struct agent *a)
     out_puts(o, "}");
 }
 
-static void json_totals(struct out *o, const struct agent *a)
+static void json_totals(struct out *o, const struct agent_state *a)
 {
     struct totals t = status_totals(a);
 
     member_object(o, "totals");
-    member_count(o, "scorers", agent_scorers(a));
+    member_count(o, "scorers", a->n_scorers);
     member_count(o, "series", t.series);
-    member_count(o, "metricsPageBytes",
-                 page_memory(agent_page((struct agent *)(uintptr_t)a))); /* only read */
+    member_count(o, "metricsPageBytes", page_memory(a->page));
     member_object(o, "states");
     for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
         member_count(o, scorer_state_word(s), t.by_state[s]);
@@ -284,10 +283,10 @@ static void json_endpoint(struct out *o, const struct endpoint_status *e)
     out_puts(o, "}");
 }
 
-static void json_endpoints(struct out *o, const struct agent *a)
+static void json_endpoints(struct out *o, const struct agent_state *a)
 {
-    size_t n;
-    const struct endpoint_status *list = agent_endpoints(a, &n);
+    size_t n = 0;
+    const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
 
     member_list(o, "remoteWrite");
     for (size_t i = 0; i < n; i++)
@@ -305,12 +304,12 @@ static unsigned json_urgency(enum scorer_state state)
     return urgency[state];
 }
 
-static int json_choose(struct list *l, const struct agent *a)
+static int json_choose(struct list *l, const struct agent_state *a)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < agent_scorers(a); i++) {
-        const struct scorer *s = agent_scorer(a, i);
+    for (size_t i = 0; r == 0 && i < a->n_scorers; i++) {
+        const struct scorer *s = a->scorers[i];
         const struct summary *summary = scorer_summary(s);
         enum scorer_state state = scorer_state(s);
 
@@ -322,7 +321,7 @@ static int json_choose(struct list *l, const struct agent *a)
     return r;
 }
 
-static void json_scorers(struct out *o, const struct agent *a, const struct list_query *q)
+static void json_scorers(struct out *o, const struct agent_state *a, const struct list_query *q)
 {
     CLEANUP(list_done) struct list l = {.query = q};
 
@@ -335,13 +334,13 @@ static void json_scorers(struct out *o, const struct agent *a, const struct list
     list_metadata(o, "metadata", &l);
 }
 
-int status_json(const struct agent *a, const struct list_query *q, struct buf *into)
+int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
 {
     struct out o = out_begin(into);
 
     out_puts(&o, "{");
     member_text(&o, "role", "agent");
-    member_time(&o, "now", loop_wall(agent_loop((struct agent *)(uintptr_t)a)).ms); /* only read */
+    member_time(&o, "now", loop_wall(a->loop).ms);
     member_object(&o, "build");
     member_text(&o, "version", ds_version);
     member_text(&o, "revision", ds_revision);

@@ -264,7 +264,7 @@ static void table_scorer(struct table *t, const struct scorer *s)
     out_puts(&t->o, "\n");
 }
 
-static void table_totals(struct table *t, const struct agent *a)
+static void table_totals(struct table *t, const struct agent_state *a)
 {
     struct totals totals = status_totals(a);
     size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
@@ -273,21 +273,21 @@ static void table_totals(struct table *t, const struct agent *a)
     (void)snprintf(words, sizeof(words), ": %zu ok, %zu empty, %zu failed, %zu waiting; ",
                    totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY], failed,
                    totals.by_state[SCORER_WAITING]);
-    table_put_count(t, agent_scorers(a), "scorer", "scorers");
+    table_put_count(t, a->n_scorers, "scorer", "scorers");
     table_put(t, words);
     table_put_count(t, totals.series, "score", "scores");
     table_fold_line(t, 0);
 }
 
-int status_table(const struct agent *a, unsigned width, struct buf *into)
+int status_table(const struct agent_state *a, unsigned width, struct buf *into)
 {
     struct table t = {.o = out_begin(into), .width = width};
 
     buf_init(&t.line, LINE_MAX_BYTES);
     t.colours = width > 0 && !*cstr(getenv("NO_COLOR"));
-    for (size_t i = 0; i < agent_scorers(a); i++)
-        table_scorer(&t, agent_scorer(a, i));
-    if (agent_scorers(a))
+    for (size_t i = 0; i < a->n_scorers; i++)
+        table_scorer(&t, a->scorers[i]);
+    if (a->n_scorers)
         table_totals(&t, a);
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");

@@ -53,13 +53,13 @@ size_t status_series(const struct scorer *s)
     return b ? series_count(b->set) : 0;
 }
 
-struct totals status_totals(const struct agent *a)
+struct totals status_totals(const struct agent_state *a)
 {
     struct totals t = {0};
 
-    for (size_t i = 0; i < agent_scorers(a); i++) {
-        t.by_state[scorer_state(agent_scorer(a, i))]++;
-        t.series += status_series(agent_scorer(a, i));
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        t.by_state[scorer_state(a->scorers[i])]++;
+        t.series += status_series(a->scorers[i]);
     }
     return t;
 }

@@ -6,7 +6,7 @@
 #include "exporter/score/round.h"
 #include "exporter/score/state.h"
 
-struct agent;
+struct agent_state;
 struct scorer;
 
 /* What to check after an error, without a full stop; never NULL. */
@@ -18,6 +18,6 @@ struct totals {
     size_t by_state[SCORER_STATES];
     size_t series;
 };
-struct totals status_totals(const struct agent *a);
+struct totals status_totals(const struct agent_state *a);
 
 #endif

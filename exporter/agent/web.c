@@ -44,7 +44,7 @@ static void web_healthy(void *arg, const struct httpd_request *rq, struct httpd_
 static void web_ready(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     (void)rq;
-    if (agent_config(arg))
+    if (agent_state(arg)->config)
         httpd_reply_text(reply, 200, STR("ready\n"));
     else
         httpd_reply_text(reply, 503, STR("no configuration has been applied yet\n"));
@@ -70,7 +70,7 @@ static void web_api_status(void *arg, const struct httpd_request *rq, struct htt
     int r = list_query_read(&q, rq, &why);
 
     if (r == 0)
-        r = status_json(arg, &q, &body);
+        r = status_json(agent_state(arg), &q, &body);
     api_reply(reply, r, why, &body);
 }
 
@@ -78,20 +78,20 @@ int web_start(struct web **ret, struct agent *a, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
     const struct httpd_route api[API_ROUTES] = {
-        {"GET", "/metrics", page_serve, agent_page(a), true},
+        {"GET", "/metrics", page_serve, agent_state(a)->page, true},
         {"GET", "/-/healthy", web_healthy, a, false},
         {"GET", "/-/ready", web_ready, a, false},
         {"POST", "/-/reload", web_reload, a, false},
         {"GET", "/api/v1/status", web_api_status, a, false},
     };
-    const struct config *c = agent_config(a);
+    const struct config *c = agent_state(a)->config;
     CLEANUP(cleanup_web_free) struct web *w = calloc(1, sizeof(*w));
     int r = w ? assets_new(&w->assets) : -ENOMEM;
 
     if (r < 0)
         return r;
     memcpy(w->routes, api, sizeof(api));
-    r = httpd_new(&w->httpd, agent_loop(a),
+    r = httpd_new(&w->httpd, agent_state(a)->loop,
                   &(struct httpd_options){
                       .listen = (const char *const *)c->listen,
                       .n_listen = c->n_listen,
@@ -100,7 +100,7 @@ int web_start(struct web **ret, struct agent *a, char **ret_why)
                       .routes = w->routes,
                       .n_routes = API_ROUTES + assets_routes(w->assets, pages, w->routes + API_ROUTES),
                       .served = page_count_request,
-                      .served_arg = agent_page(a),
+                      .served_arg = agent_state(a)->page,
                   },
                   ret_why);
     if (r == 0)

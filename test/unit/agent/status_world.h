@@ -1,5 +1,5 @@
-/* Agents in every state, for the tests of what people see of them. The agent and its scorers are stand-ins:
- * their accessors are defined here, so that the library's own are not linked. Included once in a program. */
+/* Agents in every state, for the tests of what people see of them. The scorers are stand-ins: their
+ * accessors are defined here, so that the library's own are not linked. Included once in a program. */
 #ifndef DS_TEST_STATUS_WORLD_H
 #define DS_TEST_STATUS_WORLD_H
 
@@ -38,69 +38,10 @@ struct scorer {
     struct batch *batch;
 };
 
-struct agent {
-    struct config *config;
-    struct scorer *scorers;
-    size_t n;
-    struct reload_status reload;
-    struct loop *loop;
-    const struct endpoint_status *endpoints;
-    size_t n_endpoints;
-};
-
-const struct endpoint_status *agent_endpoints(const struct agent *a, size_t *ret_n)
-{
-    *ret_n = a->n_endpoints;
-    return a->endpoints;
-}
-
-const struct config *agent_config(const struct agent *a)
-{
-    return a->config;
-}
-
-struct page *agent_page(struct agent *a)
-{
-    (void)a;
-    return NULL;
-}
-
 size_t page_memory(const struct page *p)
 {
     (void)p;
     return 12345;
-}
-
-struct loop *agent_loop(struct agent *a)
-{
-    return a->loop;
-}
-
-size_t agent_scorers(const struct agent *a)
-{
-    return a->n;
-}
-
-const struct scorer *agent_scorer(const struct agent *a, size_t i)
-{
-    return &a->scorers[i];
-}
-
-const struct reload_status *agent_reload_status(const struct agent *a)
-{
-    return &a->reload;
-}
-
-const char *agent_config_file(const struct agent *a)
-{
-    (void)a;
-    return "/etc/config.yaml";
-}
-
-int64_t agent_started_ms(const struct agent *a)
-{
-    (void)a;
-    return NOW - 11100000;
 }
 
 const struct summary *scorer_summary(const struct scorer *s)
@@ -140,9 +81,9 @@ static const struct clock fixed_clock = {no_time, fixed_wall};
 /* ---- What they hold ---- */
 
 struct world {
-    struct agent agent;
+    struct agent_state agent;
     struct config config;
-    struct scorer scorers[MANY];
+    struct scorer scorers[MANY], *list[MANY];
 };
 
 static inline struct batch *make_batch(const char *const (*rows)[3], const double *values, size_t n)
@@ -230,14 +171,16 @@ static inline struct world *world_new(void)
                                 .limits = {256 << 20, 100000, 1000000, 256, 300000, 3},
                                 .loaded_at_ms = NOW - 3600000};
     w->agent.config = &w->config;
-    w->agent.scorers = w->scorers;
+    w->agent.config_origin = "/etc/config.yaml";
+    w->agent.started_ms = NOW - 11100000;
+    w->agent.scorers = w->list;
     w->agent.reload = (struct reload_status){.ok = true, .at_ms = NOW - 3600000};
     return w;
 }
 
 static inline struct world *world_free(struct world *w)
 {
-    for (size_t i = 0; i < w->agent.n; i++)
+    for (size_t i = 0; i < w->agent.n_scorers; i++)
         (void)batch_unref(w->scorers[i].batch);
     (void)loop_free(w->agent.loop);
     free(w);
@@ -249,7 +192,9 @@ DEFINE_CLEANUP(struct world, world_free)
 
 static inline void add(struct world *w, struct scorer s)
 {
-    w->scorers[w->agent.n++] = s;
+    w->scorers[w->agent.n_scorers] = s;
+    w->list[w->agent.n_scorers] = &w->scorers[w->agent.n_scorers];
+    w->agent.n_scorers++;
 }
 
 /* ---- Looking at what was written ---- */

@@ -125,7 +125,7 @@ static bool on_page(struct world *w, const char *what)
 {
     BUF_AUTO(b, 1 << 20);
 
-    assert_int_equal(page_print(agent_page(w->agent), &b), 0);
+    assert_int_equal(page_print(agent_state(w->agent)->page, &b), 0);
     return memmem(b.p, b.n, what, strlen(what)) != NULL;
 }
 
@@ -165,7 +165,7 @@ static void leaves_nothing_of_a_removed_scorer(void **state)
     assert_string_equal(w->withdrawn, "a ");
     assert_false(on_page(w, "ds_score_name=\"a\""));
     assert_true(on_page(w, "ds_score_name=\"b\""));
-    assert_int_equal(agent_scorers(w->agent), 1);
+    assert_int_equal(agent_state(w->agent)->n_scorers, 1);
 }
 
 static void restarts_all_scorers_under_another_cluster_name(void **state)
@@ -195,17 +195,17 @@ static void rejects_an_invalid_file_with_the_reason(void **state)
         write_file(w, bad[i]);
         assert_int_equal(agent_reload(w->agent, &why), -EINVAL);
         assert_true(why.n > 0);
-        assert_false(agent_reload_status(w->agent)->ok);
-        assert_non_null(agent_reload_status(w->agent)->problems);
-        assert_true(metric_get(agent_metrics(w->agent), METRIC_CONFIG_OK, LV_NONE) == 0);
-        assert_int_equal(agent_scorers(w->agent), 1);
+        assert_false(agent_state(w->agent)->reload.ok);
+        assert_non_null(agent_state(w->agent)->reload.problems);
+        assert_true(metric_get(agent_state(w->agent)->metrics, METRIC_CONFIG_OK, LV_NONE) == 0);
+        assert_int_equal(agent_state(w->agent)->n_scorers, 1);
     }
     assert_int_equal(unlink(w->file), 0);
     assert_int_equal(agent_reload(w->agent, NULL), -EINVAL);
     assert_true(on_page(w, "ds_score_name=\"a\""));
     reload(w, (const char *const[]){"a/a", NULL});
-    assert_true(agent_reload_status(w->agent)->ok);
-    assert_true(metric_get(agent_metrics(w->agent), METRIC_CONFIG_OK, LV_NONE) == 1);
+    assert_true(agent_state(w->agent)->reload.ok);
+    assert_true(metric_get(agent_state(w->agent)->metrics, METRIC_CONFIG_OK, LV_NONE) == 1);
     assert_int_equal(fake_requests(w->api), 1);
 }
 
@@ -217,9 +217,9 @@ static void prefers_flags_to_the_file(void **state)
     w->options.listen[0] = "127.0.0.1:0";
     w->options.n_listen = 1;
     reload(w, (const char *const[]){NULL});
-    assert_string_equal(agent_config(w->agent)->cluster_name, "flagged");
-    assert_int_equal(agent_config(w->agent)->n_listen, 1);
-    assert_string_equal(agent_config(w->agent)->listen[0], "127.0.0.1:0");
+    assert_string_equal(agent_state(w->agent)->config->cluster_name, "flagged");
+    assert_int_equal(agent_state(w->agent)->config->n_listen, 1);
+    assert_string_equal(agent_state(w->agent)->config->listen[0], "127.0.0.1:0");
 }
 
 static void requires_a_cluster_name(void **state)
@@ -230,7 +230,7 @@ static void requires_a_cluster_name(void **state)
     write_file(w, "[]");
     assert_int_equal(agent_reload(w->agent, &why), -EINVAL);
     assert_non_null(memmem(why.p, why.n, "--cluster-name", 14));
-    assert_null(agent_config(w->agent));
+    assert_null(agent_state(w->agent)->config);
 }
 
 /* Whatever allocation fails, the agent is in order afterwards: with the old scorers, or the new. */
@@ -247,11 +247,11 @@ static void survives_each_failed_allocation(void **state)
 
         assert_true(r == 0 || r == -ENOMEM || r == -EINVAL);
         assert_true(r == 0 || oom_happened());
-        assert_in_range(agent_scorers(w->agent), 1, 2);
-        assert_string_equal(scorer_summary(agent_scorer(w->agent, 0))->score_name, "a");
+        assert_in_range(agent_state(w->agent)->n_scorers, 1, 2);
+        assert_string_equal(scorer_summary(agent_state(w->agent)->scorers[0])->score_name, "a");
     }
     assert_int_equal(agent_reload(w->agent, NULL), 0);
-    assert_int_equal(agent_scorers(w->agent), 2);
+    assert_int_equal(agent_state(w->agent)->n_scorers, 2);
     assert_string_equal(w->withdrawn, "");
     assert_true(on_page(w, "ds_score_name=\"a\""));
 }

@@ -97,9 +97,9 @@ static int apply(struct world *w, const char *names, const char *more, struct bu
 
 static void assert_scorers(const struct world *w, const char *names)
 {
-    assert_int_equal(agent_scorers(w->agent), strlen(names));
+    assert_int_equal(agent_state(w->agent)->n_scorers, strlen(names));
     for (size_t i = 0; names[i]; i++)
-        assert_int_equal(scorer_summary(agent_scorer(w->agent, i))->score_name[0], names[i]);
+        assert_int_equal(scorer_summary(agent_state(w->agent)->scorers[i])->score_name[0], names[i]);
 }
 
 static void turn_until(const struct world *w, const size_t *count, size_t want)
@@ -116,16 +116,16 @@ static void applies_and_replaces_summaries(void **state)
 
     assert_int_equal(apply(w, "", "", NULL), 0);
     assert_scorers(w, "");
-    assert_string_equal(agent_config(w->agent)->cluster_name, "c1");
-    assert_int_equal(agent_config(w->agent)->n_listen, 1);
+    assert_string_equal(agent_state(w->agent)->config->cluster_name, "c1");
+    assert_int_equal(agent_state(w->agent)->config->n_listen, 1);
     assert_int_equal(apply(w, "ab", "", NULL), 0);
     assert_scorers(w, "ab");
-    b = agent_scorer(w->agent, 1);
+    b = agent_state(w->agent)->scorers[1];
     assert_int_equal(apply(w, "bc", "", NULL), 0);
     assert_scorers(w, "bc");
-    assert_ptr_equal(agent_scorer(w->agent, 0), b); /* it went on */
+    assert_ptr_equal(agent_state(w->agent)->scorers[0], b); /* it went on */
     assert_int_equal(w->applied, 3);
-    assert_string_equal(agent_config_file(w->agent), "configmap ns/name");
+    assert_string_equal(agent_state(w->agent)->config_origin, "configmap ns/name");
     turn_until(w, &w->rounds, 2);
     assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", STR(" null\n"), NULL), 0);
     assert_scorers(w, "");
@@ -142,13 +142,13 @@ static void rejects_an_invalid_text_with_the_reason(void **state)
 
         assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", str_of(bad[i]), &why), -EINVAL);
         assert_int_equal(strncmp(why.p, "configmap ns/name:", 18), 0);
-        assert_false(agent_reload_status(w->agent)->ok);
+        assert_false(agent_state(w->agent)->reload.ok);
         assert_scorers(w, "a");
     }
     assert_int_equal(w->applied, 1);
     /* What a newer hub writes is no reason to stop. */
     assert_int_equal(apply(w, "a", ",\"newField\":1", NULL), 0);
-    assert_true(agent_reload_status(w->agent)->ok);
+    assert_true(agent_state(w->agent)->reload.ok);
 }
 
 static void keeps_the_text_over_a_reload(void **state)
@@ -169,14 +169,14 @@ static void wakes_a_scorer_whose_token_appears(void **state)
     assert_int_equal(
         apply(w, "a", ",\"scoringEndpointAuthName\":\"n\",\"scoringEndpointAuthKey\":\"k\"", NULL), 0);
     turn_until(w, &w->rounds, 1);
-    assert_int_equal(scorer_status(agent_scorer(w->agent, 0))->error, ROUND_SECRET);
+    assert_int_equal(scorer_status(agent_state(w->agent)->scorers[0])->error, ROUND_SECRET);
     assert_int_equal(fake_requests(w->api), 0);
     w->token = "t0ken";
-    agent_wake(w->agent, agent_scorer(w->agent, 0));
+    scorer_wake(agent_state(w->agent)->scorers[0]);
     turn_until(w, &w->rounds, 2);
-    assert_int_equal(scorer_status(agent_scorer(w->agent, 0))->error, ROUND_OK);
+    assert_int_equal(scorer_status(agent_state(w->agent)->scorers[0])->error, ROUND_OK);
     assert_non_null(strstr(fake_request(w->api, 0)->headers, "Bearer t0ken"));
-    agent_wake(w->agent, agent_scorer(w->agent, 0)); /* nothing was refused */
+    scorer_wake(agent_state(w->agent)->scorers[0]); /* nothing was refused */
     for (int i = 0; i < 20; i++)
         assert_int_equal(loop_turn(w->loop, 5), 0);
     assert_int_equal(w->rounds, 2);

@@ -21,28 +21,6 @@ struct scorer {
     enum scorer_state state;
 };
 
-struct agent {
-    struct scorer scorer;
-    struct reload_status reload;
-};
-
-const struct reload_status *agent_reload_status(const struct agent *a)
-{
-    return &a->reload;
-}
-
-size_t agent_scorers(const struct agent *a)
-{
-    (void)a;
-    return 1;
-}
-
-const struct scorer *agent_scorer(const struct agent *a, size_t i)
-{
-    (void)i;
-    return &a->scorer;
-}
-
 const struct summary *scorer_summary(const struct scorer *s)
 {
     return &s->summary;
@@ -73,7 +51,8 @@ const char *placement_hub_trouble(const struct placement *p)
 
 struct world {
     struct fake_kube *f;
-    struct agent agent;
+    struct agent_state agent;
+    struct scorer scorer, *scorers[1];
     struct agent_report *report;
 };
 
@@ -83,9 +62,10 @@ static int setup(void **state)
 
     assert_non_null(w);
     w->f = fake_kube_new();
-    w->agent.reload.ok = true;
-    w->agent.scorer.summary.score_name = (char *)(uintptr_t) "cpu";
-    w->agent.scorer.state = SCORER_OK;
+    w->scorers[0] = &w->scorer;
+    w->agent = (struct agent_state){.reload.ok = true, .scorers = w->scorers, .n_scorers = 1};
+    w->scorer.summary.score_name = (char *)(uintptr_t) "cpu";
+    w->scorer.state = SCORER_OK;
     fake_default(w->f->server, (struct fake_answer){.body = "{}"});
     assert_int_equal(agent_report_new(&w->report, &(const struct agent_report_options){.agent = &w->agent,
                                                                                        .cluster = w->f->kube,
@@ -110,7 +90,7 @@ static void run(struct world *w, unsigned seconds)
 {
     for (unsigned i = 0; i < seconds; i++) {
         fake_kube_advance(w->f, 1000);
-        w->agent.scorer.status.succeeded_ms = w->f->clock.wall.ms;
+        w->scorer.status.succeeded_ms = w->f->clock.wall.ms;
         agent_report_touch(w->report);
         assert_int_equal(loop_turn(w->f->loop, 1), 0);
     }
@@ -135,8 +115,8 @@ static void writes_a_new_state_soon(void **state)
     struct world *w = *state;
 
     run(w, 5);
-    w->agent.scorer.state = SCORER_FAILING;
-    (void)snprintf(w->agent.scorer.status.reason, sizeof(w->agent.scorer.status.reason), "no answer");
+    w->scorer.state = SCORER_FAILING;
+    (void)snprintf(w->scorer.status.reason, sizeof(w->scorer.status.reason), "no answer");
     run(w, 3);
     assert_int_equal(fake_requests(w->f->server), 2);
     assert_non_null(strstr(fake_request(w->f->server, 1)->body, "no answer"));

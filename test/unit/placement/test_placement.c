@@ -147,7 +147,7 @@ static void add_scorer(struct world *w, const char *extra)
     assert_int_equal(summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p), 0);
     assert_int_equal(s.n, 1);
     assert_int_equal(scorer_new(&w->scorer, &w->env, &s.list[0]), 0);
-    assert_int_equal(placement_sync(w->placement, (const struct scorer *const *)&w->scorer, 1), 0);
+    assert_int_equal(placement_sync(w->placement, &w->scorer, 1), 0);
 }
 
 /* Runs the next round. */
@@ -392,7 +392,7 @@ static void survives_each_failed_allocation(void **state)
         int r = placement_new(&p, &o);
 
         if (r == 0) {
-            r = placement_sync(p, (const struct scorer *const *)&w->scorer, 1);
+            r = placement_sync(p, &w->scorer, 1);
             placement_round(p, w->scorer);
         }
         assert_true(r == 0 || r == -ENOMEM);
