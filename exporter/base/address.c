@@ -13,13 +13,13 @@ struct prefix {
 static const struct prefix not_public_4[] = {
     {{0}, 8},             /* this network */
     {{10}, 8},            /* private */
-    {{100, 64}, 10},      /* shared: carriers, and pods of some clouds */
+    {{100, 64}, 10},      /* shared: carriers, pods of some clouds */
     {{127}, 8},           /* loopback */
     {{169, 254}, 16},     /* link-local: the clouds' metadata services */
     {{172, 16}, 12},      /* private */
     {{192, 0, 0}, 24},    /* protocol assignments */
     {{192, 0, 2}, 24},    /* documentation */
-    {{192, 88, 99}, 24},  /* 6to4 relays, given up */
+    {{192, 88, 99}, 24},  /* 6to4 relays, deprecated */
     {{192, 168}, 16},     /* private */
     {{198, 18}, 15},      /* benchmarks */
     {{198, 51, 100}, 24}, /* documentation */
@@ -27,7 +27,7 @@ static const struct prefix not_public_4[] = {
     {{224}, 3},           /* multicast, reserved, broadcast */
 };
 
-/* IPv6 addresses with an IPv4 address inside, which begins at this byte. */
+/* IPv6 prefixes of addresses that embed an IPv4 address at byte `at`. */
 static const struct {
     struct prefix prefix;
     unsigned at;
@@ -37,7 +37,7 @@ static const struct {
     {{{0x20, 0x02}, 16}, 2},              /* 2002::/16, 6to4 */
 };
 
-/* Global unicast, and what of it is not public. All else is special or has never been given out. */
+/* Global unicast, and its parts that are not public. All other addresses are special or unassigned. */
 static const struct prefix unicast_6 = {{0x20}, 3};
 static const struct prefix not_public_6[] = {
     {{0x20, 0x01, 0x00}, 23},       /* protocol assignments, Teredo */

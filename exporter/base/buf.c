@@ -3,7 +3,6 @@
 #include "exporter/base/huge.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 void buf_done(struct buf *b)
@@ -62,31 +61,40 @@ int buf_putc(struct buf *b, char c)
     return buf_put(b, &c, 1);
 }
 
-int buf_printf(struct buf *b, const char *fmt, ...)
+int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
-    va_list ap;
+    va_list again;
     char small[256], *to;
     int n, r;
 
-    va_start(ap, fmt);
-    n = vsnprintf(small, sizeof(small), fmt, ap);
-    va_end(ap);
+    va_copy(again, ap);
+    n = vsnprintf(small, sizeof(small), fmt, again);
+    va_end(again);
     if (n < 0)
         return -EINVAL;
     if ((size_t)n < sizeof(small))
         return buf_put(b, small, (size_t)n);
 
-    /* One byte more for the NUL that vsnprintf() writes and that does not count. */
+    /* One more byte for vsnprintf()'s NUL, which does not count against the ceiling. */
     if ((size_t)n > b->max || b->n > b->max - (size_t)n)
         return -EFBIG;
     to = malloc((size_t)n + 1);
     if (!to)
         return -ENOMEM;
-    va_start(ap, fmt);
     (void)vsnprintf(to, (size_t)n + 1, fmt, ap);
-    va_end(ap);
     r = buf_put(b, to, (size_t)n);
     free(to);
+    return r;
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    r = buf_vprintf(b, fmt, ap);
+    va_end(ap);
     return r;
 }
 

@@ -8,6 +8,8 @@
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
 
+#include <stdarg.h>
+
 struct buf {
     char *p;    /* owned; NULL while empty */
     size_t n;   /* bytes in use */
@@ -31,6 +33,7 @@ MUST_USE int buf_room(struct buf *b, size_t n, char **ret);
 MUST_USE int buf_put(struct buf *b, const void *p, size_t n);
 MUST_USE int buf_putc(struct buf *b, char c);
 MUST_USE int buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+MUST_USE int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 /* Frees memory allocated beyond what is used. Never fails. */
 void buf_shrink(struct buf *b);
 

@@ -1,4 +1,4 @@
-/* The tree of a document and how it is built. Nodes and text live in an arena that the document owns. */
+/* Builds the tree of a document. Nodes and text live in an arena that the document owns. */
 #include "exporter/base/doc.h"
 
 #include "exporter/base/arena.h"
@@ -66,7 +66,7 @@ bool build_wants_key(const struct doc_builder *b)
     return b->depth && b->open[b->depth - 1].node->kind == NODE_MAP && !b->open[b->depth - 1].has_key;
 }
 
-static int push(struct doc_builder *b, struct node *n)
+static int build_push(struct doc_builder *b, struct node *n)
 {
     if (b->n == b->cap) {
         size_t cap = size_max(2 * b->cap, 64);
@@ -81,8 +81,8 @@ static int push(struct doc_builder *b, struct node *n)
     return 0;
 }
 
-/* Gives a new node its place: in the innermost open container, or as the root. */
-static int attach(struct doc_builder *b, struct node *n)
+/* Adds a new node to the innermost open container, or makes it the root. */
+static int build_attach(struct doc_builder *b, struct node *n)
 {
     struct doc_frame *f;
 
@@ -97,16 +97,16 @@ static int attach(struct doc_builder *b, struct node *n)
     n->key_line = f->key_at.line;
     n->key_column = f->key_at.column;
     f->has_key = false;
-    return push(b, n);
+    return build_push(b, n);
 }
 
-static int add_node(struct doc_builder *b, enum node_kind kind, struct place at, struct node **ret)
+static int build_node(struct doc_builder *b, enum node_kind kind, struct place at, struct node **ret)
 {
     struct node *n;
 
     if (b->nodes == DOC_MAX_NODES) {
         problems_add(b->p, PROBLEM_ERROR, at.line, at.column,
-                     "the document has more than %d values: the rest is not read", DOC_MAX_NODES);
+                     "the document has more than %d values; the rest is ignored", DOC_MAX_NODES);
         return -EINVAL;
     }
     n = arena_alloc(&b->doc->memory, sizeof(*n));
@@ -115,13 +115,13 @@ static int add_node(struct doc_builder *b, enum node_kind kind, struct place at,
     *n = (struct node){.kind = kind, .line = at.line, .column = at.column};
     b->nodes++;
     *ret = n;
-    return attach(b, n);
+    return build_attach(b, n);
 }
 
 int build_scalar(struct doc_builder *b, enum node_kind kind, struct str text, struct place at)
 {
     struct node *n;
-    int r = add_node(b, kind, at, &n);
+    int r = build_node(b, kind, at, &n);
 
     if (r == 0)
         n->text = text;
@@ -137,7 +137,7 @@ int build_open(struct doc_builder *b, enum node_kind kind, struct place at)
         problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "nested deeper than %d levels", DOC_MAX_DEPTH);
         return -EINVAL;
     }
-    r = add_node(b, kind, at, &n);
+    r = build_node(b, kind, at, &n);
     if (r == 0)
         b->open[b->depth++] = (struct doc_frame){.node = n, .first = b->n};
     return r;
@@ -151,7 +151,7 @@ static int compare_keys(const void *pa, const void *pb)
     return r ? r : a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Sorts the list, which is a copy: a map with 100,000 keys must not take 100,000 squared steps. */
+/* Sorts the list, which is a copy, so that a map with 100,000 keys takes no quadratic time. */
 static void find_duplicates(struct doc_builder *b, struct node **list, size_t n)
 {
     qsort(list, n, sizeof(struct node *), compare_keys);
@@ -159,7 +159,7 @@ static void find_duplicates(struct doc_builder *b, struct node **list, size_t n)
         const struct node *x = list[i];
 
         if (str_eq(x->key, list[first]->key))
-            node_key_problem(x, b->p, PROBLEM_ERROR, "this key was already given at line %u",
+            node_key_problem(x, b->p, PROBLEM_ERROR, "duplicate key, first defined at line %u",
                              list[first]->key_line);
         else
             first = i;
@@ -193,7 +193,7 @@ static bool check_utf8(struct str text, struct problems *p)
     if (at == text.n)
         return true;
     jr_position(text, at, &line, &column);
-    problems_add(p, PROBLEM_ERROR, line, column, "not UTF-8 text: byte 0x%02x", (unsigned char)text.p[at]);
+    problems_add(p, PROBLEM_ERROR, line, column, "invalid UTF-8: byte 0x%02x", (unsigned char)text.p[at]);
     return false;
 }
 

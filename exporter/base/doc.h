@@ -1,9 +1,9 @@
-/* A configuration document, YAML 1.1 (by libyaml) or JSON, as a small tree whose every node knows its line
- * and column. For configuration only: never for data.
+/* A configuration document, YAML 1.1 (libyaml) or JSON, as a tree of nodes with line and column. For
+ * configuration only, not for data.
  *
  * Plain YAML scalars are typed by the core schema (null, true, false, decimal integers, floats); quoted ones
- * are strings. Aliases, merge keys, other tags than !!str and !!int, and keys that are no scalars are
- * refused. */
+ * are strings. Aliases, merge keys, tags other than !!str and !!int, and keys that are not scalars are
+ * errors. */
 #ifndef DS_BASE_DOC_H
 #define DS_BASE_DOC_H
 
@@ -17,15 +17,15 @@ enum node_kind {
     NODE_STRING,
     NODE_LIST,
     NODE_MAP,
-    NODE_BROKEN /* a value that could not be read and was reported: getters pass over it without a word */
+    NODE_BROKEN /* an invalid value, already reported: getters add no further problem */
 };
 
 struct node {
     enum node_kind kind;
-    unsigned line, column; /* the column in characters for YAML, in bytes for JSON */
-    struct str key;        /* where the parent is a map */
+    unsigned line, column; /* column: in characters for YAML, in bytes for JSON */
+    struct str key;        /* if the parent is a map */
     unsigned key_line, key_column;
-    struct str text; /* scalars: the value as text, escapes replaced */
+    struct str text; /* of a scalar, with escapes replaced */
     struct node **items;
     size_t n;
     const struct node *parent;
@@ -36,10 +36,10 @@ struct doc;
 
 enum { DOC_MAX_DEPTH = 32, DOC_MAX_NODES = 200000 };
 
-/* Reads the text, which need not outlive the call; when it starts with `{` or `[` after white space it is
- * JSON (strict), otherwise YAML. An empty document is one null. Problems (syntax, duplicate keys, aliases,
- * passed ceilings, more than one document, ill-formed UTF-8) go to p. 0 with *ret set, also when there were
- * problems that leave a tree; -EINVAL when there is no tree; -ENOMEM. */
+/* Parses the text, which need not outlive the call: strict JSON if it starts with `{` or `[` after white
+ * space, else YAML. An empty document is one null. Problems (syntax, duplicate keys, aliases, exceeded
+ * limits, several documents, ill-formed UTF-8) are added to p. Returns 0 and sets *ret if there is a tree,
+ * despite any problems; else -EINVAL or -ENOMEM. */
 MUST_USE int doc_parse(struct doc **ret, struct str text, struct problems *p);
 struct doc *doc_free(struct doc *d);
 DEFINE_CLEANUP(struct doc, doc_free)
@@ -49,9 +49,9 @@ const struct node *doc_root(const struct doc *d);
 const struct node *node_get(const struct node *map, const char *key);
 /* Like node_get(), but also returns NULL for an explicit null. */
 const struct node *node_given(const struct node *map, const char *key);
-/* The number of a NODE_INT; false for another kind and past int64. */
+/* The value of a NODE_INT; false for other kinds and on overflow. */
 bool node_to_int(const struct node *n, int64_t *ret);
-/* "summaries[2].scoringInterval": for messages; nothing for the root. -ENOMEM, -EFBIG. */
+/* Appends "summaries[2].scoringInterval"; nothing for the root. -ENOMEM, -EFBIG. */
 MUST_USE int node_path(const struct node *n, struct buf *into);
 /* Adds a problem at the node: "<path>: <text>". */
 void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
@@ -64,8 +64,8 @@ void node_expected(const struct node *n, struct problems *p, const char *fmt, ..
 /* Adds an error at the map: "<path>.<key>: missing, expected <what>". */
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what);
 
-/* Typed getters: absent or null leaves *ret as it was and returns true; a wrong type or bounds notes a
- * problem and returns false. Strings with a NUL inside are refused. */
+/* Typed getters: return true and leave *ret unchanged if the member is absent or null; add a problem and
+ * return false on a wrong type, a value out of bounds, or a string with a NUL. */
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret);
 bool node_bool(const struct node *map, const char *key, struct problems *p, bool *ret);
 bool node_int(const struct node *map, const char *key, struct problems *p, int64_t min, int64_t max,
@@ -73,11 +73,10 @@ bool node_int(const struct node *map, const char *key, struct problems *p, int64
 /* A count of bytes: an integer, or a string with KiB, MiB, GiB, KB, MB, GB. */
 bool node_bytes(const struct node *map, const char *key, struct problems *p, uint64_t min, uint64_t max,
                 uint64_t *ret);
-/* Milliseconds: an integer or decimal number of seconds, or a string as Prometheus writes durations: 500ms,
- * 30s, 5m, 1h30m, 1d. */
+/* Milliseconds: a number of seconds, or a duration in Prometheus' syntax: 500ms, 30s, 5m, 1h30m, 1d. */
 bool node_duration(const struct node *map, const char *key, struct problems *p, int64_t min_ms,
                    int64_t max_ms, int64_t *ret_ms);
-/* Notes every key of map that is not in the NULL-terminated list, with the nearest known name where one is
+/* Adds a problem for every key that is not in the NULL-terminated list, with the nearest known name if one is
  * close ("did you mean"). */
 void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,
                     struct problems *p);

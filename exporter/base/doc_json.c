@@ -1,4 +1,4 @@
-/* The JSON front end: the pull parser's values, with their places. */
+/* The JSON front end: the pull parser's values with their line and column. */
 #include "exporter/base/doc.h"
 
 #include "exporter/base/doc_build.h"
@@ -10,8 +10,7 @@
 struct reader {
     struct jr j;
     struct doc_builder *b;
-    /* The last place that was asked for. Places are asked for in order, so counting lines is one pass in
-     * all. */
+    /* The last place computed. Places are computed in order, so lines are counted in one pass. */
     const char *at, *line_start;
     unsigned line;
 };
@@ -28,7 +27,7 @@ static struct place json_place_of(struct reader *r, const char *p)
     return (struct place){r->line, (unsigned)(p - r->line_start) + 1};
 }
 
-static int read_text(struct reader *r)
+static int json_read_string(struct reader *r)
 {
     struct str raw, text;
     int rc;
@@ -47,7 +46,7 @@ static enum node_kind json_number_kind(struct str s)
     return NODE_INT;
 }
 
-static int read_bare(struct reader *r, enum jr_type type)
+static int json_read_bare(struct reader *r, enum jr_type type)
 {
     struct str raw, text;
     enum node_kind kind;
@@ -70,13 +69,13 @@ static int json_read_value(struct reader *r)
     case JR_ARRAY:
         return jr_array(&r->j) ? build_open(r->b, NODE_LIST, json_place_of(r, r->j.p - 1)) : 0;
     case JR_STRING:
-        return read_text(r);
+        return json_read_string(r);
     default:
-        return read_bare(r, type);
+        return json_read_bare(r, type);
     }
 }
 
-/* Goes to the next value of the innermost container, closing those that end. *more: there is one. */
+/* Moves to the next value, closing the containers that end. *more: whether there is one. */
 static int json_next_value(struct reader *r, bool *more)
 {
     *more = false;
@@ -120,7 +119,7 @@ int doc_read_json(struct doc_builder *b, struct str text)
     if (jr_end(&r.j))
         return 0;
     jr_position(text, r.j.error_at, &line, &column);
-    problems_add(b->p, PROBLEM_ERROR, line, column, "this is read as JSON, as it starts with %c: %s",
+    problems_add(b->p, PROBLEM_ERROR, line, column, "invalid JSON (the document starts with %c): %s",
                  str_trim(text).p[0], r.j.error);
     return -EINVAL;
 }

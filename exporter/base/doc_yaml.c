@@ -15,7 +15,7 @@ static struct place yaml_place_of(const yaml_mark_t *m)
     return (struct place){(unsigned)m->line + 1, (unsigned)m->column + 1};
 }
 
-static int refuse(struct doc_builder *b, const yaml_event_t *ev, const char *why)
+static int yaml_refuse(struct doc_builder *b, const yaml_event_t *ev, const char *why)
 {
     struct place at = yaml_place_of(&ev->start_mark);
 
@@ -84,74 +84,74 @@ static enum node_kind scalar_kind(struct doc_builder *b, const yaml_event_t *ev,
     if (strcmp(tag, "!") == 0 || strcmp(tag, CORE_TAG "str") == 0)
         return NODE_STRING;
     if (strcmp(tag, CORE_TAG "int") != 0)
-        (void)refuse(b, ev, "tags other than !!str and !!int are not supported");
+        (void)yaml_refuse(b, ev, "tags other than !!str and !!int are not supported");
     else if (yaml_number_kind(value) == NODE_INT)
         return NODE_INT;
     else
-        (void)refuse(b, ev, "tagged !!int, but not a decimal integer");
+        (void)yaml_refuse(b, ev, "tagged !!int but not a decimal integer");
     return NODE_BROKEN;
 }
 
-static int read_key(struct doc_builder *b, const yaml_event_t *ev, struct str value)
+static int yaml_read_key(struct doc_builder *b, const yaml_event_t *ev, struct str value)
 {
     struct str key;
     int r;
 
     if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(value, STR("<<")))
-        return refuse(b, ev, "merge keys (<<) are not supported: write the members out");
+        return yaml_refuse(b, ev, "merge keys (<<) are not supported; repeat the members");
     r = build_text(b, value, &key);
     if (r == 0)
         build_key(b, key, yaml_place_of(&ev->start_mark));
     return r;
 }
 
-static int read_scalar(struct doc_builder *b, const yaml_event_t *ev)
+static int yaml_read_scalar(struct doc_builder *b, const yaml_event_t *ev)
 {
     struct str value = {(const char *)ev->data.scalar.value, ev->data.scalar.length}, text;
     enum node_kind kind;
     int r;
 
     if (build_wants_key(b))
-        return read_key(b, ev, value);
+        return yaml_read_key(b, ev, value);
     kind = scalar_kind(b, ev, value);
     r = build_text(b, value, &text);
     return r ?: build_scalar(b, kind, text, yaml_place_of(&ev->start_mark));
 }
 
-static int read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_kind kind,
-                      const yaml_char_t *tag)
+static int yaml_read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_kind kind,
+                           const yaml_char_t *tag)
 {
     if (build_wants_key(b))
-        return refuse(b, ev, "a list or an object cannot be a key");
+        return yaml_refuse(b, ev, "a list or an object cannot be a key");
     if (tag)
-        (void)refuse(b, ev, "tags other than !!str and !!int are not supported");
+        (void)yaml_refuse(b, ev, "tags other than !!str and !!int are not supported");
     return build_open(b, kind, yaml_place_of(&ev->start_mark));
 }
 
-static int read_alias(struct doc_builder *b, const yaml_event_t *ev)
+static int yaml_read_alias(struct doc_builder *b, const yaml_event_t *ev)
 {
-    int r = refuse(b, ev, "aliases are not supported: write the value out");
+    int r = yaml_refuse(b, ev, "aliases are not supported; repeat the value");
 
     return build_wants_key(b) ? r : build_scalar(b, NODE_BROKEN, STR(""), yaml_place_of(&ev->start_mark));
 }
 
-/* *done: nothing after this event is read. */
-static int read_event(struct doc_builder *b, const yaml_event_t *ev, bool *done)
+/* *done: stop after this event. */
+static int yaml_read_event(struct doc_builder *b, const yaml_event_t *ev, bool *done)
 {
     switch (ev->type) {
     case YAML_DOCUMENT_START_EVENT:
         *done = b->nodes > 0;
         if (*done)
-            (void)refuse(b, ev, "a second document starts here: only one is read");
+            (void)yaml_refuse(b, ev, "expected a single document, but another one starts here");
         return 0;
     case YAML_ALIAS_EVENT:
-        return read_alias(b, ev);
+        return yaml_read_alias(b, ev);
     case YAML_SCALAR_EVENT:
-        return read_scalar(b, ev);
+        return yaml_read_scalar(b, ev);
     case YAML_SEQUENCE_START_EVENT:
-        return read_start(b, ev, NODE_LIST, ev->data.sequence_start.tag);
+        return yaml_read_start(b, ev, NODE_LIST, ev->data.sequence_start.tag);
     case YAML_MAPPING_START_EVENT:
-        return read_start(b, ev, NODE_MAP, ev->data.mapping_start.tag);
+        return yaml_read_start(b, ev, NODE_MAP, ev->data.mapping_start.tag);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return build_close(b);
@@ -163,8 +163,8 @@ static int read_event(struct doc_builder *b, const yaml_event_t *ev, bool *done)
     }
 }
 
-/* What libyaml says about a text that it cannot read. */
-static int syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct str text)
+/* Reports libyaml's error. */
+static int yaml_syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct str text)
 {
     struct place at = yaml_place_of(&y->problem_mark), from = yaml_place_of(&y->context_mark);
     const char *problem = cstr(y->problem);
@@ -181,7 +181,7 @@ static int syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct st
     return -EINVAL;
 }
 
-static int read_stream(struct doc_builder *b, yaml_parser_t *y, struct str text)
+static int yaml_read_stream(struct doc_builder *b, yaml_parser_t *y, struct str text)
 {
     bool done = false;
     yaml_event_t ev;
@@ -189,8 +189,8 @@ static int read_stream(struct doc_builder *b, yaml_parser_t *y, struct str text)
 
     do {
         if (!yaml_parser_parse(y, &ev))
-            return syntax_error(b, y, text);
-        r = read_event(b, &ev, &done);
+            return yaml_syntax_error(b, y, text);
+        r = yaml_read_event(b, &ev, &done);
         yaml_event_delete(&ev);
     } while (r == 0 && !done);
     return r;
@@ -205,7 +205,7 @@ int doc_read_yaml(struct doc_builder *b, struct str text)
         return -ENOMEM;
     yaml_parser_set_encoding(&y, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&y, (const unsigned char *)text.p, text.n);
-    r = read_stream(b, &y, text);
+    r = yaml_read_stream(b, &y, text);
     yaml_parser_delete(&y);
     if (r == 0 && b->nodes == 0)
         r = build_scalar(b, NODE_NULL, STR(""), (struct place){1, 1});

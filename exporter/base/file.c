@@ -16,8 +16,7 @@ int file_read(const char *path, struct buf *into)
     if (S_ISDIR(st.st_mode))
         return -EISDIR;
     do {
-        /* Room for a little more than the file is thought to hold: its end is only seen by reading past
-         * it. */
+        /* One byte more than the file's size, so that the end is seen without growing the buffer. */
         size_t want = st.st_size > 0 && into->n == mark ? (size_t)st.st_size + 1 : 4096;
         char *to;
         int r = buf_room(into, size_min(want, into->max - into->n), &to);

@@ -4,8 +4,9 @@
 
 #include "exporter/base/buf.h"
 
-/* Appends the file's bytes to `into`. Negative errno of open or read; -EFBIG past the buffer's ceiling;
- * -EISDIR for a folder. Opened by path each time, so a Kubernetes volume's symlink swap is seen. */
+/* Appends the file's bytes to `into`. Negative errno of open or read; -EFBIG over the buffer's ceiling;
+ * -EISDIR for a directory. Opens the path each time, so that it follows the symlink swap of a Kubernetes
+ * volume. */
 MUST_USE int file_read(const char *path, struct buf *into);
 
 #endif

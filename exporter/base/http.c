@@ -1,8 +1,8 @@
-/* Owns the easy handles and the calls under way; connections and the DNS cache live in the loop's multi
- * handle.
+/* Owns the easy handles and the calls in progress; the loop's multi handle owns the connections and the DNS
+ * cache.
  *
- * curl frees a handle's two transfer buffers when its transfer ends well, so an idle handle costs a few
- * KiB. After a failure or a cancel it may keep them, so such handles are not used again. */
+ * curl frees a handle's transfer buffers after a success, so an idle handle costs a few KiB. It may keep them
+ * after a failure or a cancel, so such handles are not reused. */
 #include "exporter/base/http_internal.h"
 
 #include <errno.h>
@@ -10,15 +10,14 @@
 
 enum {
     MAX_IDLE_HANDLES = 16,
-    /* curl closes an idle one when there are more, idle and busy together. */
+    /* Idle and busy together; with more, curl closes idle ones. */
     MAX_CONNECTIONS = 512,
 };
 
 static void on_transfer_done(void *arg, CURL *easy, CURLcode code);
 
-/* Go programs, and so what people set for the reference agent, also read HTTP_PROXY in upper case. curl
- * does not, because a CGI program would take it from a request's `Proxy:` header (httpoxy); so it is not
- * done under CGI. */
+/* Go programs, such as the reference agent, also read HTTP_PROXY in upper case. curl does not, because in
+ * a CGI program it holds a request's `Proxy:` header (httpoxy), so it is ignored under CGI. */
 static int adopt_upper_case_proxy(void)
 {
     const char *proxy = getenv("HTTP_PROXY");
@@ -173,7 +172,7 @@ struct http_call *http_cancel(struct http_call *c)
     if (!c || c->finishing)
         return NULL;
     http_stream_stop(c);
-    /* Takes an unread end of the transfer out of curl's queue too. */
+    /* Also removes an unread message of the transfer from curl's queue. */
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, false);
     unlink_call(c);
@@ -195,11 +194,11 @@ static void fill_answer(struct http_call *c, CURLcode code)
     if (a->error == HTTP_OK)
         (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &a->status);
     else
-        buf_done(&a->body); /* part of an answer is none */
+        buf_done(&a->body); /* incomplete */
 }
 
-/* The handle and the call's place in the list are given back first, so that `done` may start, cancel or
- * free anything. */
+/* The handle and the list entry are released first, so that `done` may start and cancel calls or free the
+ * client. */
 void http_finish(struct http_call *c, CURLcode code)
 {
     if (!http_stream_end(c))

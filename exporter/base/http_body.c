@@ -1,4 +1,5 @@
-/* What curl calls during a transfer: the request's body out, the answer's headers and body in. */
+/* curl's callbacks during a transfer: they send the request's body and receive the answer's headers and
+ * body. */
 #include "exporter/base/http_internal.h"
 
 #include <errno.h>
@@ -26,8 +27,7 @@ size_t http_on_read(char *to, size_t size, size_t n, void *arg)
     return done;
 }
 
-/* A redirect that keeps the POST, or a kept connection that turned out to be closed, sends the body once
- * more. */
+/* curl sends the body again after a redirect that keeps the POST, or if a reused connection was closed. */
 int http_on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct http_call *c = arg;
@@ -42,21 +42,21 @@ int http_on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-static void fail(struct http_call *c, enum http_error error, const char *reason)
+static void body_fail(struct http_call *c, enum http_error error, const char *reason)
 {
     c->answer.error = error;
     (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", reason);
 }
 
-static void too_large(struct http_call *c)
+static void body_fail_too_large(struct http_call *c)
 {
     c->answer.error = HTTP_TOO_LARGE;
     if (c->announced > c->answer.body.max && !c->encoded)
         (void)snprintf(c->answer.reason, sizeof(c->answer.reason),
-                       "answer of %llu bytes, over the limit of %zu", (unsigned long long)c->announced,
-                       c->answer.body.max);
+                       "response of %llu bytes exceeds the limit of %zu bytes",
+                       (unsigned long long)c->announced, c->answer.body.max);
     else
-        (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "answer over the limit of %zu bytes",
+        (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "response exceeds the limit of %zu bytes",
                        c->answer.body.max);
 }
 
@@ -75,7 +75,7 @@ static bool parse_decimal(struct str s, uint64_t max, uint64_t *ret)
     return s.n > 0;
 }
 
-/* Seconds, or a date of RFC 9110; anything else counts as absent. */
+/* Seconds or an HTTP date (RFC 9110); anything else is ignored. */
 static void on_retry_after(struct http_call *c, struct str value)
 {
     enum { MAX_SECONDS = 366 * 24 * 3600 };
@@ -118,7 +118,7 @@ static void on_field(struct http_call *c, struct str name, struct str value)
     }
 }
 
-/* Each answer of a redirect chain, and each interim one, starts with a status line. */
+/* Each answer of a redirect chain and each interim answer (1xx) starts with a status line. */
 static void on_status_line(struct http_call *c)
 {
     c->announced = 0;
@@ -137,7 +137,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     c->header_bytes += line.n;
     c->last_byte = loop_now(c->http->loop);
     if (c->header_bytes > MAX_HEADER_BYTES) {
-        fail(c, HTTP_TOO_LARGE, "headers of the answer over the limit of 262144 bytes");
+        body_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of 262144 bytes");
         return 0;
     }
     line = str_trim(line);
@@ -146,11 +146,11 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     } else if (line.n == 0) {
         c->in_headers = false;
         if (http_stream_headers(c) < 0) {
-            fail(c, HTTP_MEMORY, "out of memory for the answer");
+            body_fail(c, HTTP_MEMORY, "out of memory for the response");
             return 0;
         }
         if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
-            too_large(c);
+            body_fail_too_large(c);
             return 0;
         }
     } else if ((colon = memchr(line.p, ':', line.n))) {
@@ -170,7 +170,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     c->last_byte = loop_now(c->http->loop);
     if (c->streaming)
         return http_stream_in(c, p, size * n);
-    /* Room for the announced size at once, so that a large body is not moved while it grows. */
+    /* Reserve Content-Length bytes at once, so that a large body is not moved while it grows. */
     if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
         r = buf_room(body, c->announced, &room);
     c->cut = c->cut_answer && size * n > body->max - body->n;
@@ -179,8 +179,8 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     if (r == 0)
         return c->cut ? 0 : size * n;
     if (r == -EFBIG)
-        too_large(c);
+        body_fail_too_large(c);
     else
-        fail(c, HTTP_MEMORY, "out of memory for the answer");
+        body_fail(c, HTTP_MEMORY, "out of memory for the response");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What the files of the HTTP client share; nothing else includes it. */
+/* Private to the HTTP client (http*.c). */
 #ifndef DS_BASE_HTTP_INTERNAL_H
 #define DS_BASE_HTTP_INTERNAL_H
 
@@ -10,9 +10,9 @@ struct http {
     struct loop *loop;
     CURLM *multi;
     char *user_agent;
-    const char *ca_file, *ca_dir; /* from the environment; NULL unless one of them is set */
-    struct http_call *calls;      /* under way */
-    CURL **idle;                  /* handles to use again, already reset */
+    const char *ca_file, *ca_dir; /* from the environment; NULL if unset */
+    struct http_call *calls;      /* in progress */
+    CURL **idle;                  /* handles for reuse, already reset */
     size_t n_idle;
 };
 
@@ -22,43 +22,44 @@ struct http_call {
     CURL *easy;
     http_done_fn done;
     void *arg;
-    bool finishing; /* `done` is running: too late to cancel */
+    bool finishing; /* `done` is running: http_cancel() does nothing */
     int64_t timeout_ms;
     struct http_answer answer;
     /* The request */
     bool head;
     char content_type[160];
-    struct curl_slist headers; /* Content-Type, in front of what all calls send */
-    struct curl_slist *extra;  /* the caller's own, between the two; curl_slist_free_all() takes it apart */
+    struct curl_slist headers; /* Content-Type; the first of the list */
+    struct curl_slist *extra;  /* the caller's, between Content-Type and the common ones */
     struct curl_slist *connect_to;
     bool cut_answer;
-    bool cut; /* it was: the rest of the body was not waited for */
+    bool cut; /* the body was truncated at its limit */
     bool accept_gzip;
     void (*on_header)(void *arg, struct str name, struct str value);
     void (*on_data)(void *arg, struct str piece);
     int64_t idle_ms;
-    char *joined; /* a small body in one piece */
+    char *joined; /* a copy of a small body's parts */
     uint64_t body_bytes;
-    size_t part, offset; /* read so far: all before this byte of this part */
+    size_t part, offset; /* position of the next byte to send */
     /* The answer's headers */
     size_t header_bytes;
-    uint64_t announced; /* Content-Length; 0 without */
-    bool encoded;       /* Content-Encoding: announced says nothing about the decoded size */
-    bool in_headers;    /* a status line came, and not yet the end of its headers */
-    /* A streamed answer: answer.body is what has come and was not passed on */
-    bool streaming, paused, stream_begun; /* the last: not yet said to on_data */
+    uint64_t announced; /* Content-Length; 0 if absent */
+    bool encoded;       /* has a Content-Encoding, so the decoded size is unknown */
+    bool in_headers;    /* between the status line and the end of its headers */
+    /* Streaming: answer.body holds the bytes not yet passed on */
+    bool streaming, paused;
+    bool stream_begun; /* on_data has not yet received the empty first piece */
     struct timer deliver, idle;
     mono_ms last_byte;
-    bool *gone; /* while on_data runs: set when it ended the call */
+    bool *gone; /* set while on_data runs: where to note that it ended the call */
     char curl_error[CURL_ERROR_SIZE];
-    char refused[64]; /* public_only: the address; empty while none was refused */
+    char refused[64]; /* public_only: the refused address, or empty */
     size_t n_parts;
     struct str parts[];
 };
 
-/* Sets all options of a fresh or reset handle for the call. -ENOMEM, -EINVAL. */
+/* Sets all options of a new or reset handle. -ENOMEM, -EINVAL. */
 MUST_USE int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq);
-/* Frees what http_set_up() made, once the handle is reset or gone. */
+/* Frees what http_set_up() allocated. The handle must be reset or freed before. */
 void http_tear_down(struct http_call *c);
 
 /* curl's callbacks; arg is the call. */
@@ -69,22 +70,22 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg);
 
 /* public_only (http_public.c). -ENOMEM. */
 MUST_USE int http_set_public_only(struct http_call *c, CURL *easy);
-/* Fills the answer, and is true, when the call ended because an address was refused. */
+/* If the call ended because an address was refused, fills the answer and returns true. */
 bool http_explain_refused(struct http_call *c, CURLcode code);
 
-/* Fills error and reason of the call's answer from what curl says, unless a callback has set them already. */
+/* Sets error and reason of the answer from curl's code, unless a callback has set them. */
 void http_explain(struct http_call *c, CURLcode code);
 
-/* Takes the call out of the client and runs `done` with what curl says, unless an error is set already. */
+/* Removes the call from the client and runs `done`. */
 void http_finish(struct http_call *c, CURLcode code);
 
 /* Streaming and the idle timeout (http_stream.c). */
 MUST_USE int http_stream_start(struct http_call *c);
-/* The headers are in. -ENOMEM. */
+/* At the end of the headers. -ENOMEM. */
 MUST_USE int http_stream_headers(struct http_call *c);
-/* What http_on_body() is to return. */
+/* Returns the value for http_on_body() to return. */
 size_t http_stream_in(struct http_call *c, const char *p, size_t n);
-/* Passes on what has come. False when on_data ended the call. */
+/* Passes the buffered bytes to on_data. False if on_data ended the call. */
 bool http_stream_end(struct http_call *c);
 void http_stream_stop(struct http_call *c);
 

@@ -1,9 +1,8 @@
-/* Calls that may go to public addresses only.
+/* Calls that may connect to public addresses only.
  *
- * What curl is about to connect to is looked at, not the name: so neither a name that resolves to a
- * private address, nor a redirect, nor a name that resolves otherwise the second time gets past. A
- * redirect may be followed over a connection that another call has made, for which no socket is opened, so
- * the peer is looked at once more before each request. */
+ * The check is on the address that curl is about to connect to, not on the name, so it also covers redirects
+ * and names that resolve differently the second time. curl may follow a redirect over an existing connection
+ * without opening a socket, so the peer is checked again before each request. */
 #include "exporter/base/address.h"
 #include "exporter/base/http_internal.h"
 
@@ -16,7 +15,7 @@ static void note_refused(struct http_call *c, const struct sockaddr *a)
     struct sockaddr_in in4;
     struct sockaddr_in6 in6;
 
-    (void)snprintf(c->refused, sizeof(c->refused), "the server's");
+    (void)snprintf(c->refused, sizeof(c->refused), "unknown address");
     if (a->sa_family == AF_INET) {
         memcpy(&in4, a, sizeof(in4));
         (void)inet_ntop(AF_INET, &in4.sin_addr, c->refused, sizeof(c->refused));
@@ -26,7 +25,7 @@ static void note_refused(struct http_call *c, const struct sockaddr *a)
     }
 }
 
-/* Of several addresses of a name the last one tried decides what is said. */
+/* If a name has several addresses, the last one tried decides the error. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *c = arg;
@@ -81,7 +80,7 @@ bool http_explain_refused(struct http_call *c, CURLcode code)
         return false;
     a->error = HTTP_CONNECT;
     a->refused = true;
-    (void)snprintf(a->reason, sizeof(a->reason), "%s is a private address, and these are refused",
+    (void)snprintf(a->reason, sizeof(a->reason), "connections to private addresses are not allowed: %s",
                    c->refused);
     return true;
 }

@@ -1,11 +1,11 @@
-/* Why a call has no answer: a class for the metrics, and a sentence for a person. */
+/* Why a call failed: a class for the metrics, and a text for a person. */
 #include "exporter/base/http_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
-/* Codes that are not here mean HTTP_BROKEN. */
+/* All other codes are HTTP_BROKEN. */
 static const struct {
     CURLcode code;
     enum http_error error;
@@ -53,14 +53,14 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
 {
     long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
 
-    /* A proxy that refused the tunnel. */
+    /* The proxy refused the tunnel. */
     if (code == CURLE_RECV_ERROR && connect_status != 0 && connect_status / 100 != 2)
         return HTTP_CONNECT;
-    /* The URL was good enough to start with, so this one came from a redirect. */
+    /* The URL of the call is valid, so this one is from a redirect. */
     if (code == CURLE_URL_MALFORMAT && info_long(c, CURLINFO_RESPONSE_CODE) != 0)
         return HTTP_BROKEN;
-    /* curl says so when one header line passes its own 100 KiB, which is likelier than to be out of memory
-     * there. */
+    /* curl's error for a header line over its own limit of 100 KiB, which is likelier here than a failed
+     * allocation. */
     if (code == CURLE_OUT_OF_MEMORY && c->in_headers)
         return HTTP_TOO_LARGE;
     for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
@@ -69,9 +69,8 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
     return HTTP_BROKEN;
 }
 
-/* "host:port" of the URL that was asked last, without the user and the path; "the server" where it cannot
- * be told. */
-static void server_name(const struct http_call *c, char *out, size_t n, char *host, size_t host_n)
+/* "host:port" of the last URL requested; "the server" if unknown. */
+static void get_server(const struct http_call *c, char *out, size_t n, char *host, size_t host_n)
 {
     char *url = NULL, *name = NULL, *port = NULL;
     CURLU *u = curl_url();
@@ -90,17 +89,17 @@ static void server_name(const struct http_call *c, char *out, size_t n, char *ho
     curl_url_cleanup(u);
 }
 
-static const char *errno_words(long e)
+static const char *connect_error_text(long e)
 {
     switch (e) {
     case ECONNREFUSED:
-        return "connection refused by";
+        return "connection refused";
     case EHOSTUNREACH:
-        return "no route to";
+        return "no route to host";
     case ENETUNREACH:
-        return "network unreachable to";
+        return "network is unreachable";
     case ECONNRESET:
-        return "connection reset by";
+        return "connection reset by peer";
     default:
         return NULL;
     }
@@ -109,22 +108,18 @@ static const char *errno_words(long e)
 static void explain_timeout(struct http_call *c, const char *server)
 {
     struct http_answer *a = &c->answer;
-    double limit = (double)c->timeout_ms / 1e3;
-    curl_off_t total = info_off(c, CURLINFO_TOTAL_TIME_T), got = info_off(c, CURLINFO_SIZE_DOWNLOAD_T);
 
     if (info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
-        (void)snprintf(a->reason, sizeof(a->reason), "no connection to %s within %.1f s", server,
-                       (double)total / 1e6);
-    else if (got > 0)
-        (void)snprintf(a->reason, sizeof(a->reason), "answer not complete within %.1f s, %lld bytes came",
-                       limit, (long long)got);
+        (void)snprintf(a->reason, sizeof(a->reason), "connection to %s timed out after %.1f s", server,
+                       (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
     else
-        (void)snprintf(a->reason, sizeof(a->reason), "no answer within %.1f s", limit);
+        (void)snprintf(a->reason, sizeof(a->reason), "timed out after %.1f s with %lld bytes received",
+                       (double)c->timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
 }
 
-/* curl's text may quote what a server sent, or a URL of a redirect: one line of printable ASCII, no user
- * information. */
-static void explain_in_curls_words(struct http_call *c, CURLcode code)
+/* curl's text may quote the server or the URL of a redirect, so only printable ASCII without user information
+ * is kept. */
+static void explain_by_curl(struct http_call *c, CURLcode code)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
     BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
@@ -141,19 +136,19 @@ static void reason_explain(struct http_call *c, CURLcode code)
 {
     struct http_answer *a = &c->answer;
     char server[300], host[256];
-    const char *words_for;
+    const char *why;
 
-    server_name(c, server, sizeof(server), host, sizeof(host));
+    get_server(c, server, sizeof(server), host, sizeof(host));
     switch (a->error) {
     case HTTP_DNS:
-        (void)snprintf(a->reason, sizeof(a->reason), "host name %s does not resolve",
-                       host[0] ? host : "of the URL");
+        (void)snprintf(a->reason, sizeof(a->reason), "could not resolve host: %s",
+                       host[0] ? host : "unknown");
         return;
     case HTTP_CONNECT:
-        words_for = errno_words(info_long(c, CURLINFO_OS_ERRNO));
-        /* Behind a proxy it is the proxy that refused, and curl's text names it. */
-        if (words_for && strstr(c->curl_error, host)) {
-            (void)snprintf(a->reason, sizeof(a->reason), "%s %s", words_for, server);
+        why = connect_error_text(info_long(c, CURLINFO_OS_ERRNO));
+        /* If a proxy could not be reached, curl's text names the proxy. */
+        if (why && strstr(c->curl_error, host)) {
+            (void)snprintf(a->reason, sizeof(a->reason), "could not connect to %s: %s", server, why);
             return;
         }
         break;
@@ -161,8 +156,7 @@ static void reason_explain(struct http_call *c, CURLcode code)
         explain_timeout(c, server);
         return;
     case HTTP_TOO_LARGE:
-        (void)snprintf(a->reason, sizeof(a->reason),
-                       "a header line of the answer over the limit of 102400 bytes");
+        (void)snprintf(a->reason, sizeof(a->reason), "response header exceeds the limit of 102400 bytes");
         return;
     case HTTP_MEMORY:
         (void)snprintf(a->reason, sizeof(a->reason), "out of memory");
@@ -170,7 +164,7 @@ static void reason_explain(struct http_call *c, CURLcode code)
     default:
         break;
     }
-    explain_in_curls_words(c, code);
+    explain_by_curl(c, code);
 }
 
 void http_explain(struct http_call *c, CURLcode code)

@@ -1,4 +1,4 @@
-/* The options of a transfer. */
+/* Sets the options of a transfer. */
 #include "exporter/base/http_internal.h"
 #include "exporter/base/secret.h"
 
@@ -9,30 +9,28 @@ enum {
     CONNECT_TIMEOUT_MS = 10000,
     MAX_REDIRECTS = 5,
     CA_CACHE_SECONDS = 300,
-    /* A body this small goes out in the same packet as the headers. */
+    /* A smaller body is sent in the same packet as the headers. */
     JOIN_BELOW = 16 << 10,
     LARGE_BODY = 256 << 10,
     LARGE_BUFFER = 512 << 10,
     READ_BUFFER = 64 << 10,
 };
 
-/* What every call sends: JSON is wanted, uncompressed (decoding costs more than a local network saves, yet
- * a server that compresses all the same is understood), and no round trip is spent on `Expect:
- * 100-continue`. */
+/* Headers of every call, after one of the two Accept-Encoding. On a local network decoding costs more than
+ * compression saves; a compressed response is decoded nevertheless. `Expect: 100-continue` would cost a round
+ * trip. */
 static struct curl_slist common_headers[] = {
     {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_headers[1]},
-    {.data = (char *)(uintptr_t) "Accept-Encoding: identity", .next = &common_headers[2]},
     {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
 };
-static struct curl_slist common_with_gzip[] = {
-    {.data = (char *)(uintptr_t) "Accept: application/json", .next = &common_with_gzip[1]},
-    {.data = (char *)(uintptr_t) "Accept-Encoding: gzip", .next = &common_with_gzip[2]},
-    {.data = (char *)(uintptr_t) "Expect:", .next = NULL},
-};
+static struct curl_slist accept_identity = {.data = (char *)(uintptr_t) "Accept-Encoding: identity",
+                                            .next = common_headers};
+static struct curl_slist accept_gzip = {.data = (char *)(uintptr_t) "Accept-Encoding: gzip",
+                                        .next = common_headers};
 
 static struct curl_slist *common_of(const struct http_call *c)
 {
-    return c->accept_gzip ? common_with_gzip : common_headers;
+    return c->accept_gzip ? &accept_gzip : &accept_identity;
 }
 
 #define SET(option, value)                                           \
@@ -49,12 +47,12 @@ static int set_limits(const struct http_call *c, CURL *easy)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
     SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
-    /* A name server that does not answer must not hold the loop until the resolver's thread has given up. */
+    /* Do not block the loop in curl_easy_cleanup() until the resolver's thread has timed out. */
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_BUFFERSIZE, (long)READ_BUFFER);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    /* One connection a call: in HTTP/2 a large body would share its connection, and its fate, with others. */
+    /* With HTTP/2 a large body would share its connection, and its failure, with other calls. */
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
@@ -170,7 +168,7 @@ static int set_extra_headers(struct http_call *c, const struct http_request *rq)
 
 static int set_headers(struct http_call *c, CURL *easy, const char *content_type)
 {
-    /* Without a value curl leaves its own Content-Type out. */
+    /* A header without a value makes curl omit its own Content-Type. */
     int n = snprintf(c->content_type, sizeof(c->content_type), "Content-Type:%s%s", content_type ? " " : "",
                      cstr(content_type));
 
@@ -179,7 +177,7 @@ static int set_headers(struct http_call *c, CURL *easy, const char *content_type
     c->headers = (struct curl_slist){.data = c->content_type, .next = common_of(c)};
     SET(CURLOPT_HTTPHEADER, &c->headers);
     SET(CURLOPT_USERAGENT, c->http->user_agent);
-    /* Decodes what comes compressed unasked; the header of our own wins over the one this would send. */
+    /* Enables decoding; our own Accept-Encoding header replaces the one that this would send. */
     SET(CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
     return 0;
 }
@@ -205,7 +203,7 @@ static int set_tls_blobs(CURL *easy, const struct http_tls *tls)
     return 0;
 }
 
-static int set_tls_of_call(CURL *easy, const struct http_tls *tls)
+static int set_call_tls(CURL *easy, const struct http_tls *tls)
 {
     if (tls->ca_file) {
         SET(CURLOPT_CAINFO, tls->ca_file);
@@ -222,7 +220,7 @@ static int set_tls_of_call(CURL *easy, const struct http_tls *tls)
     return set_tls_blobs(easy, tls);
 }
 
-/* What only some callers ask for. */
+/* Options that few callers set. */
 static int set_extras(struct http_call *c, CURL *easy, const struct http_request *rq)
 {
     int r = set_extra_headers(c, rq);
@@ -246,7 +244,7 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
             return -ENOMEM;
         SET(CURLOPT_CONNECT_TO, c->connect_to);
     }
-    if (rq->tls && (r = set_tls_of_call(easy, rq->tls)) < 0)
+    if (rq->tls && (r = set_call_tls(easy, rq->tls)) < 0)
         return r;
     return rq->public_only ? http_set_public_only(c, easy) : 0;
 }
@@ -264,25 +262,17 @@ static int set_callbacks(struct http_call *c, CURL *easy)
 
 int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq)
 {
-    int r = set_limits(c, easy);
-
     SET(CURLOPT_URL, rq->url);
-    if (r == 0)
-        r = set_tls(c->http, easy);
-    if (r == 0)
-        r = set_headers(c, easy, rq->content_type);
-    if (r == 0)
-        r = set_bearer(easy, rq->bearer);
-    if (r == 0)
-        r = set_extras(c, easy, rq);
-    if (r == 0)
-        r = set_method(c, easy, rq->method);
-    if (r == 0)
-        r = set_callbacks(c, easy);
-    return r;
+    return set_limits(c, easy)
+               ?: set_tls(c->http, easy)
+               ?: set_headers(c, easy, rq->content_type)
+               ?: set_bearer(easy, rq->bearer)
+               ?: set_extras(c, easy, rq)
+               ?: set_method(c, easy, rq->method)
+               ?: set_callbacks(c, easy);
 }
 
-/* The last of the caller's headers points on to the common ones, which are not the heap's. */
+/* The last of the caller's headers points to the common ones, which are static. */
 void http_tear_down(struct http_call *c)
 {
     for (struct curl_slist *h = c->extra; h; h = h->next)

@@ -1,8 +1,8 @@
-/* Answers that are taken piece by piece, and calls that end when nothing comes any more.
+/* Streamed answers and the idle timeout.
  *
- * What curl hands over is only noted inside curl, and passed on by a timer in the loop's next turn: so
- * on_data may start and cancel calls, which curl does not allow inside its callbacks. A reader that is
- * slower than its server has the transfer paused. */
+ * curl's callback only buffers the data; a timer passes it to on_data in the loop's next turn, so that
+ * on_data may start and cancel calls, which curl forbids inside its callbacks. While the buffer is full,
+ * the transfer is paused. */
 #include "exporter/base/http_internal.h"
 
 #include "exporter/base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    WINDOW = 256 << 10, /* noted at most, but for one piece of curl's */
+    WINDOW = 256 << 10, /* bytes buffered at most; one piece of curl's may exceed it */
 };
 
 static void on_deliver(struct timer *t);
@@ -21,11 +21,11 @@ static void on_idle(struct timer *t)
     struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
     mono_ms until = mono_add(c->last_byte, c->idle_ms);
 
-    /* Setting a timer that has just run cannot fail. */
+    /* Setting a timer that just ran cannot fail. */
     if (mono_before(loop_now(c->http->loop), until) && loop_timer_set(c->http->loop, t, until) == 0)
         return;
     c->answer.error = HTTP_TIMEOUT;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "nothing came for %.1f s",
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "no data received for %.1f s",
                    (double)c->idle_ms / 1e3);
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
@@ -49,7 +49,7 @@ void http_stream_stop(struct http_call *c)
     c->gone = NULL;
 }
 
-static int deliver_soon(struct http_call *c)
+static int stream_schedule(struct http_call *c)
 {
     return c->deliver.place ? 0 : loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
 }
@@ -63,7 +63,7 @@ int http_stream_headers(struct http_call *c)
         return 0;
     c->streaming = c->stream_begun = true;
     c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
-    return deliver_soon(c);
+    return stream_schedule(c);
 }
 
 size_t http_stream_in(struct http_call *c, const char *p, size_t n)
@@ -72,15 +72,15 @@ size_t http_stream_in(struct http_call *c, const char *p, size_t n)
         c->paused = true;
         return CURL_WRITEFUNC_PAUSE;
     }
-    if (buf_put(&c->answer.body, p, n) == 0 && deliver_soon(c) == 0)
+    if (buf_put(&c->answer.body, p, n) == 0 && stream_schedule(c) == 0)
         return n;
     c->answer.error = HTTP_MEMORY;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "out of memory for the answer");
+    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "out of memory for the response");
     return 0;
 }
 
 /* False when on_data ended the call. */
-static bool pass_on(struct http_call *c, struct str piece)
+static bool stream_pass(struct http_call *c, struct str piece)
 {
     bool gone = false;
 
@@ -97,13 +97,13 @@ bool http_stream_end(struct http_call *c)
 
     if (c->stream_begun) {
         c->stream_begun = false;
-        if (!pass_on(c, STR("")))
+        if (!stream_pass(c, STR("")))
             return false;
     }
     if (!c->streaming || c->answer.body.n == 0)
         return true;
     got = buf_take(&c->answer.body);
-    return pass_on(c, buf_str(&got));
+    return stream_pass(c, buf_str(&got));
 }
 
 static void on_deliver(struct timer *t)
@@ -114,7 +114,7 @@ static void on_deliver(struct timer *t)
     if (!http_stream_end(c) || !c->paused)
         return;
     c->paused = false;
-    /* Hands over at once what was held back; a failure there is not reported in any other way. */
+    /* Calls http_stream_in() at once; this is the only report of a failure there. */
     code = curl_easy_pause(c->easy, CURLPAUSE_CONT);
     if (code != CURLE_OK)
         http_finish(c, code);

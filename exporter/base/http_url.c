@@ -1,6 +1,6 @@
 #include "exporter/base/http.h"
 
-/* Where the authority ends that starts at s.p: at the path, the query or the fragment. */
+/* Length of the authority at the start of s: up to the path, the query or the fragment. */
 static size_t authority_end(struct str s)
 {
     size_t i = 0;
@@ -17,8 +17,8 @@ static size_t after_last_at(struct str s)
     return at ? (size_t)(at - s.p) + 1 : 0;
 }
 
-/* "user:pa" of `user:pa/ss@host` is no host and port: its port is not a number. */
-static bool port_is_odd(struct str authority)
+/* True for the "user:pa" of `user:pa/ss@host`, which is not host:port. */
+static bool has_invalid_port(struct str authority)
 {
     const char *colon = authority.n ? memrchr(authority.p, ':', authority.n) : NULL;
     const char *bracket = authority.n ? memrchr(authority.p, ']', authority.n) : NULL;
@@ -31,14 +31,14 @@ static bool port_is_odd(struct str authority)
     return false;
 }
 
-/* Bytes of user information at the start. A password that holds an unescaped `/`, `?` or `#` makes a URL
- * that cannot be used, but is still one that must not be shown. */
-static size_t userinfo(struct str rest)
+/* Length of the user information at the start. A password with an unescaped `/`, `?` or `#` makes the URL
+ * invalid, but must not be shown either. */
+static size_t userinfo_length(struct str rest)
 {
     struct str authority = {rest.p, authority_end(rest)};
     size_t n = after_last_at(authority);
 
-    if (n == 0 && port_is_odd(authority))
+    if (n == 0 && has_invalid_port(authority))
         n = after_last_at(rest);
     return n;
 }
@@ -50,14 +50,14 @@ int http_url_for_people(struct str url, struct buf *into)
     struct str rest;
     int r;
 
-    /* "://" further on, as in a query, is no scheme. */
+    /* A later "://", for example in a query, does not end a scheme. */
     if (skip && authority_end(url) < skip - 2)
         skip = 0;
     rest = (struct str){url.p + skip, url.n - skip};
     r = buf_put(into, url.p, skip);
     if (r < 0)
         return r;
-    skip = rest.n ? userinfo(rest) : 0;
+    skip = rest.n ? userinfo_length(rest) : 0;
     r = buf_put(into, rest.p + skip, rest.n - skip);
     if (r < 0)
         buf_truncate(into, mark);

@@ -1,5 +1,5 @@
-/* Owns the listening sockets and libmicrohttpd's daemons, one of each for a listen address (0.9.75 has one
- * socket a daemon), and the queue of requests for the loop. */
+/* Owns a listening socket and a libmicrohttpd daemon for each listen address (a daemon of 0.9.75 has one
+ * socket), and the queue of requests for the loop. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 
@@ -13,7 +13,7 @@
 
 enum {
     CONNECTION_MEMORY = 32 << 10,
-    /* Connections past the limit that are taken all the same, to be told so with a 503; more wait in the
+    /* Connections over the limit that are accepted to be answered with 503; further ones wait in the
      * kernel. */
     SPARE_CONNECTIONS = 16,
 };
@@ -30,7 +30,7 @@ static void on_wake(struct watch *w)
 static int list_paths(const struct httpd_options *o, char **ret)
 {
     struct buf b = {.max = 64 << 10};
-    int r = buf_puts(&b, "404: not here. There is\n");
+    int r = buf_puts(&b, "404: not found. Available paths:\n");
 
     for (size_t i = 0; i < o->n_routes && r == 0; i++)
         r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
@@ -56,8 +56,8 @@ static void init_locks(struct httpd *h)
     (void)pthread_condattr_destroy(&attr);
 }
 
-/* A server that listens nowhere yet; also on failure *ret is what httpd_stop() takes. */
-static int new_idle(struct httpd **ret, struct loop *loop, const struct httpd_options *o)
+/* A server that does not listen yet. On failure, *ret must still be passed to httpd_stop(). */
+static int httpd_prepare(struct httpd **ret, struct loop *loop, const struct httpd_options *o)
 {
     struct httpd *h = calloc(1, sizeof(*h));
 
@@ -81,8 +81,8 @@ static int new_idle(struct httpd **ret, struct loop *loop, const struct httpd_op
     return list_paths(o, &h->known_paths);
 }
 
-/* Poll mode, never epoll: that one stalls with 128 or more kept connections that POST (0.9.75). The thread
- * inherits a mask that leaves all signals to the program's own thread. */
+/* Not epoll, which stalls with 128 or more keep-alive connections that POST (0.9.75). The daemon's thread
+ * inherits a mask that blocks all signals, so that the main thread receives them. */
 static struct MHD_Daemon *start_daemon(struct httpd *h, int fd)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
@@ -114,10 +114,10 @@ static int start_listener(struct httpd *h, const char *address, char **ret_why)
     l.daemon = start_daemon(h, l.fd);
     if (!l.daemon) {
         r = errno ? -errno : -ENOMEM;
-        /* libmicrohttpd closes the socket on some of its ways to fail, but not on all. */
+        /* libmicrohttpd closes the socket on some failures only. */
         if (fcntl(l.fd, F_GETFD) != -1)
             (void)close(l.fd);
-        if (asprintf(ret_why, "listen on %s: the server does not start: %s", address, strerror(-r)) < 0)
+        if (asprintf(ret_why, "listen on %s: could not start the server: %s", address, strerror(-r)) < 0)
             *ret_why = NULL;
         return r;
     }
@@ -129,7 +129,7 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
 {
     struct httpd *h = NULL;
     char *why = NULL;
-    int r = new_idle(&h, loop, o);
+    int r = httpd_prepare(&h, loop, o);
 
     if (r == 0)
         loop_watch_add(loop, &h->watch);
@@ -144,8 +144,7 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     return r;
 }
 
-/* New connections are refused from here on. libmicrohttpd may still poll the socket, so it is closed only
- * later. */
+/* Refuses new connections. libmicrohttpd may still poll the sockets, so they are closed later. */
 static void stop_listening(struct httpd *h)
 {
     for (size_t i = 0; i < h->n_listeners; i++) {
@@ -154,7 +153,7 @@ static void stop_listening(struct httpd *h)
     }
 }
 
-/* No exchange waits for the loop after this, and none will. A daemon must not end while it has suspended
+/* After this no exchange waits for the loop: a daemon must not be stopped while it has suspended
  * connections. */
 static void refuse_waiting(struct httpd *h)
 {

@@ -26,7 +26,7 @@ static int explain_errno(char **ret_why, const char *address, int error)
 {
     const char *text = strerror(error);
 
-    /* "Address already in use", in the middle of a sentence. */
+    /* strerror() starts with an upper-case letter. */
     return listen_explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
 }
 
@@ -35,19 +35,19 @@ static const char *read_port(const char *p, unsigned *ret)
     unsigned port = 0;
 
     if (*p == '\0')
-        return "the port is missing";
+        return "missing port";
     for (; *p; p++) {
         if (*p < '0' || *p > '9')
-            return "the port must be a number from 0 to 65535";
+            return "port must be a number from 0 to 65535";
         port = port * 10 + (unsigned)(*p - '0');
         if (port > 65535)
-            return "the port must be a number from 0 to 65535";
+            return "port must be a number from 0 to 65535";
     }
     *ret = port;
     return NULL;
 }
 
-/* Splits the address; *ret_host is empty for all interfaces. Returns what is wrong with it, or NULL. */
+/* Splits the address; *ret_host is empty for all interfaces. Returns an error text, or NULL. */
 static const char *listen_split(const char *address, struct str *ret_host, unsigned *ret_port)
 {
     const char *colon = strrchr(address, ':'), *close;
@@ -62,10 +62,10 @@ static const char *listen_split(const char *address, struct str *ret_host, unsig
             return "expected [IPv6 address]:port";
         host = (struct str){address + 1, (size_t)(close - address) - 1};
     } else if (host.n && memchr(host.p, ':', host.n)) {
-        return "an IPv6 address goes between brackets, as in [::1]:8080";
+        return "enclose an IPv6 address in brackets, as in [::1]:8080";
     }
     if (host.n >= NI_MAXHOST)
-        return "the host is too long";
+        return "host name too long";
     *ret_host = host;
     return read_port(colon + 1, ret_port);
 }
@@ -96,7 +96,7 @@ static int open_socket(const struct sockaddr *a, socklen_t n, int *ret_fd)
     return 0;
 }
 
-/* IPv6 with IPv4 mapped into it, or IPv4 alone where the kernel has no IPv6. */
+/* A dual-stack socket, or IPv4 only if the kernel lacks IPv6. */
 static int open_everywhere(unsigned port, int *ret_fd)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -108,8 +108,7 @@ static int open_everywhere(unsigned port, int *ret_fd)
     return r;
 }
 
-/* A name with both kinds of address is taken as IPv4, which is what Go programs do and clients try in any
- * case. */
+/* Prefers IPv4 if a name has both kinds of address, as Go programs do. */
 static int open_host(struct str host, unsigned port, int *ret_fd, const char **ret_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *all,
@@ -155,7 +154,7 @@ int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **re
         return listen_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
     r = host.n ? open_host(host, port, ret_fd, &wrong) : open_everywhere(port, ret_fd);
     if (wrong)
-        return listen_explain(ret_why, r, "listen on %s: the host cannot be found: %s", address, wrong);
+        return listen_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
     if (r < 0)
         return explain_errno(ret_why, address, -r);
     *ret_port = bound_port(*ret_fd);

@@ -1,12 +1,12 @@
-/* From a handler's reply to libmicrohttpd's response. */
+/* Turns a handler's reply into libmicrohttpd's response. */
 #include "exporter/base/httpd_internal.h"
 
 #include <stdio.h>
 
-/* A body is sent from where it lies. But libmicrohttpd 0.9.75 copies the array of its parts into the
- * connection's memory (32 KiB), next to what the request's headers take there, and where a client has left
- * no room for it unlocks a mutex that is not locked and aborts the program. So that is done only where
- * both are surely small; otherwise the parts are copied out block by block, which costs twice as much. */
+/* A body is sent without a copy if possible. But libmicrohttpd 0.9.75 copies the array of parts into the
+ * connection's memory (32 KiB), which also holds the request's headers, and if it does not fit, unlocks a
+ * mutex that is not locked and aborts the program. So it is used only if both are small; otherwise the
+ * parts are copied block by block, which costs twice as much. */
 enum { BLOCK = 128 << 10, PARTS_IN_PLACE = 256, HEADER_IN_PLACE = 4 << 10, FIELDS_IN_PLACE = 64 };
 
 _Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
@@ -73,8 +73,8 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
     return r;
 }
 
-/* Whether the array of the parts has room beside the request. Each of its fields takes some memory besides
- * its text. */
+/* Whether the array of parts fits into the connection's memory beside the request, where each header field
+ * takes more than its text. */
 static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
 {
     const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND;
@@ -85,7 +85,7 @@ static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
            MHD_get_connection_values(connection, kinds, NULL, NULL) <= FIELDS_IN_PLACE;
 }
 
-/* A response without headers that has taken the reply's body over, or NULL and the reply as it was. */
+/* A response without headers, which takes the reply's body. On NULL the reply is unchanged. */
 static struct MHD_Response *body_response(struct exchange *x, uint64_t bytes)
 {
     struct httpd_reply *reply = &x->reply;
@@ -195,7 +195,7 @@ void httpd_reply_copy(struct httpd_reply *reply, struct str body)
     reply->arg = part;
 }
 
-void httpd_say(struct exchange *x, unsigned status, const char *text)
+void httpd_reply_error(struct exchange *x, unsigned status, const char *text)
 {
     httpd_release(&x->reply);
     x->reply = (struct httpd_reply){.status = status};

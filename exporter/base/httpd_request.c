@@ -1,8 +1,8 @@
-/* A request's way: read (its body is thrown away), routed, handled here or on the loop, answered.
+/* The life of a request: it is read (the body is discarded), routed, handled here or on the loop, answered.
  *
- * A request for the loop suspends its connection before the loop hears of it; from then on until
- * MHD_resume_connection() the exchange is the loop's. libmicrohttpd does not look at a suspended
- * connection, so a client that goes away meanwhile is noticed only afterwards. */
+ * The connection of a request for the loop is suspended before the request is queued; until
+ * MHD_resume_connection() the exchange belongs to the loop. libmicrohttpd does not poll a suspended
+ * connection, so a disconnect is noticed only afterwards. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 
@@ -11,13 +11,13 @@
 
 enum {
     MAX_BODY = 64 << 10,
-    /* What is past MAX_BODY is still read up to this, so that the client gets to see its 413. */
+    /* A body over MAX_BODY is read up to this limit, so that the client receives its 413. */
     MAX_READ = 1 << 20,
 };
 
 struct values {
     const char *name, *first;
-    struct buf all; /* only when there are several */
+    struct buf all; /* empty unless there are several */
     bool failed;
 };
 
@@ -38,8 +38,8 @@ static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-/* All values of a header. Without memory for several, the first must do. */
-static const char *header(struct exchange *x, const char *name, char **joined)
+/* All values of a header, joined; only the first when out of memory. */
+static const char *get_header(struct exchange *x, const char *name, char **joined)
 {
     struct values v = {.name = name, .all.max = 64 << 10};
 
@@ -87,7 +87,7 @@ static void exchange_free(struct exchange *x)
     (void)pthread_mutex_unlock(&h->lock);
 }
 
-/* Finds the route, or leaves in x->allow the methods that the path takes. */
+/* Finds the route. If only the method does not match, sets x->allow. */
 static bool find_route(struct exchange *x)
 {
     const struct httpd_options *o = &x->server->options;
@@ -109,8 +109,8 @@ static bool find_route(struct exchange *x)
     return false;
 }
 
-/* Suspends the connection and hands the request to the loop; false when the server is stopping. */
-static bool hand_to_loop(struct exchange *x)
+/* Suspends the connection and queues the request for the loop; false if the server is stopping. */
+static bool request_queue(struct exchange *x)
 {
     struct httpd *h = x->server;
     bool stopping;
@@ -129,53 +129,53 @@ static bool hand_to_loop(struct exchange *x)
     return !stopping;
 }
 
-/* The request is in. */
-static enum MHD_Result route(struct exchange *x)
+/* The request has been read. */
+static enum MHD_Result request_route(struct exchange *x)
 {
     if (x->crowded) {
         x->close = true;
-        httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many connections\n");
+        httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many connections\n");
     } else if (x->body_bytes > MAX_BODY) {
-        httpd_say(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: the request's body is too large\n");
+        httpd_reply_error(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: request body too large\n");
     } else if (!find_route(x)) {
         if (x->route)
-            httpd_say(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: this path does not take this method\n");
+            httpd_reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
         else
-            httpd_say(x, MHD_HTTP_NOT_FOUND, x->server->known_paths);
+            httpd_reply_error(x, MHD_HTTP_NOT_FOUND, x->server->known_paths);
     } else {
-        x->request.accept = header(x, "Accept", &x->joined[0]);
-        x->request.accept_encoding = header(x, "Accept-Encoding", &x->joined[1]);
-        x->request.if_none_match = header(x, "If-None-Match", &x->joined[2]);
+        x->request.accept = get_header(x, "Accept", &x->joined[0]);
+        x->request.accept_encoding = get_header(x, "Accept-Encoding", &x->joined[1]);
+        x->request.if_none_match = get_header(x, "If-None-Match", &x->joined[2]);
         if (x->route->direct)
             x->route->fn(x->route->arg, &x->request, &x->reply);
-        else if (hand_to_loop(x))
+        else if (request_queue(x))
             return MHD_YES;
         else
-            httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: stopping\n");
+            httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
     }
     return httpd_respond(x);
 }
 
-static bool announces_too_much(struct MHD_Connection *connection)
+static bool is_too_large(struct MHD_Connection *connection)
 {
     const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
 
     return length && strtoull(length, NULL, 10) > MAX_READ;
 }
 
-/* The headers are in. An answer at this point closes the connection after it. */
-static enum MHD_Result begin(struct httpd *h, struct MHD_Connection *connection, const char *url,
-                             const char *method, void **context)
+/* The headers have been read. libmicrohttpd closes the connection after an answer at this point. */
+static enum MHD_Result request_begin(struct httpd *h, struct MHD_Connection *connection, const char *url,
+                                     const char *method, void **context)
 {
     struct exchange *x = exchange_new(h, connection, url, method);
 
     if (!x)
         return MHD_NO;
     *context = x;
-    if (!announces_too_much(connection))
+    if (!is_too_large(connection))
         return MHD_YES;
     x->body_bytes = MAX_READ;
-    return route(x);
+    return request_route(x);
 }
 
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -187,7 +187,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     (void)version;
     (void)upload;
     if (!x)
-        return begin(cls, connection, url, method, context);
+        return request_begin(cls, connection, url, method, context);
     if (*upload_size) {
         x->body_bytes += *upload_size;
         *upload_size = 0;
@@ -195,7 +195,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     }
     switch (x->state) {
     case READING:
-        return route(x);
+        return request_route(x);
     case READY:
         return httpd_respond(x);
     default:
@@ -203,7 +203,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     }
 }
 
-/* Also at the end of a connection, whatever state the exchange is in, except while it is suspended. */
+/* Also called when a connection ends, in any state of the exchange except WAITING. */
 void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **context,
                         enum MHD_RequestTerminationCode how)
 {
@@ -233,7 +233,7 @@ void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **co
     if (what == MHD_CONNECTION_NOTIFY_CLOSED)
         (void)atomic_fetch_sub(&h->connections, 1);
     else if (atomic_fetch_add(&h->connections, 1) >= h->options.max_connections)
-        *context = h; /* a mark: this one is beyond the limit */
+        *context = h; /* marks a connection over the limit */
 }
 
 void httpd_run_queue(struct httpd *h)
@@ -248,7 +248,7 @@ void httpd_run_queue(struct httpd *h)
     for (; x; x = next) {
         next = x->next;
         if (atomic_load(&h->stopping))
-            httpd_say(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: stopping\n");
+            httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
         else
             x->route->fn(x->route->arg, &x->request, &x->reply);
         x->state = READY;

@@ -60,7 +60,7 @@ enum jr_type jr_peek(struct jr *j)
     return JR_NONE;
 }
 
-static inline bool enter(struct jr *j, char bracket, const char *expected)
+static inline bool jr_enter(struct jr *j, char bracket, const char *expected)
 {
     const char *p;
 
@@ -77,16 +77,16 @@ static inline bool enter(struct jr *j, char bracket, const char *expected)
 
 bool jr_object(struct jr *j)
 {
-    return enter(j, '{', "expected an object");
+    return jr_enter(j, '{', "expected an object");
 }
 
 bool jr_array(struct jr *j)
 {
-    return enter(j, '[', "expected an array");
+    return jr_enter(j, '[', "expected an array");
 }
 
-/* To the next member or item; NULL at the closing bracket, which is passed over, and on error. */
-static inline const char *next(struct jr *j, char bracket, const char *expected)
+/* Moves to the next member or item; NULL on error and after the closing bracket, which is consumed. */
+static inline const char *jr_next(struct jr *j, char bracket, const char *expected)
 {
     const char *p;
 
@@ -110,7 +110,7 @@ static inline const char *next(struct jr *j, char bracket, const char *expected)
 
 bool jr_member(struct jr *j, struct str *ret_key)
 {
-    const char *p = next(j, '}', "expected ',' or '}'");
+    const char *p = jr_next(j, '}', "expected ',' or '}'");
 
     if (p)
         p = scan_name(j, p, ret_key);
@@ -122,7 +122,7 @@ bool jr_member(struct jr *j, struct str *ret_key)
 
 bool jr_item(struct jr *j)
 {
-    const char *p = next(j, ']', "expected ',' or ']'");
+    const char *p = jr_next(j, ']', "expected ',' or ']'");
 
     if (!p)
         return false;
@@ -176,6 +176,6 @@ bool jr_end(struct jr *j)
     j->p = scan_space(j, j->p);
     if (j->p == j->end && j->depth == 0)
         return true;
-    jr_scan_fail(j, j->p, "expected nothing more");
+    jr_scan_fail(j, j->p, "unexpected data after the value");
     return false;
 }

@@ -1,5 +1,5 @@
-/* A pull parser for JSON (RFC 8259) over bytes in memory. It builds nothing: values come out as slices of
- * the input. Every byte passed over is checked for grammar and UTF-8 in that one pass. Never recursive.
+/* A pull parser for JSON (RFC 8259) over bytes in memory. It builds no tree: values are slices of the
+ * input. Every byte read or skipped is checked for grammar and UTF-8 in the same pass. Never recursive.
  *
  *     struct jr j;
  *     struct str key;
@@ -13,8 +13,8 @@
  *     jr_end(&j);
  *     if (j.error) ...
  *
- * The first error sticks: every later call does nothing, returns false or 0, and loops end. After jr_member()
- * or jr_item() returned true exactly one value must be read or skipped. */
+ * The first error is kept: every later call does nothing and returns false or 0, so loops end. After
+ * jr_member() or jr_item() returned true, exactly one value must be read or skipped. */
 #ifndef DS_BASE_JSON_H
 #define DS_BASE_JSON_H
 
@@ -27,51 +27,50 @@ enum jr_type { JR_NONE, JR_OBJECT, JR_ARRAY, JR_STRING, JR_NUMBER, JR_TRUE, JR_F
 
 enum jr_flags {
     JR_STRICT = 0,
-    JR_LENIENT_UTF8 = 1 << 0, /* ill-formed UTF-8 inside strings is let through, for jr_unescape() to mend */
-    JR_NAN_WORDS =
-        1 << 1 /* the bare words NaN, Infinity, -Infinity, as Python writes them, are JR_NONFINITE values */
+    JR_LENIENT_UTF8 = 1 << 0, /* accept ill-formed UTF-8 in strings; jr_unescape() replaces it */
+    JR_NAN_WORDS = 1 << 1     /* accept Python's NaN, Infinity, -Infinity as JR_NONFINITE */
 };
 
 struct jr {
     const char *p, *end, *begin;
-    const char *error; /* what was expected or wrong, a literal; NULL while all is well */
-    size_t error_at;   /* byte offset of it */
+    const char *error; /* a literal; NULL without an error */
+    size_t error_at;   /* its byte offset */
     unsigned flags;
     unsigned depth; /* of open objects and arrays */
-    bool first;     /* nothing read yet in the innermost object or array */
-    /* Which of the 64 bytes from `block` on a string cannot simply go on with; no bits before the first is
-     * looked at. */
+    bool first;     /* at the start of the innermost object or array */
+    /* A bit for each of the 64 bytes at `block` that may end or interrupt a string; 0 before the first
+     * scan. */
     const char *block;
     uint64_t stops;
-    uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit a level: 1 for an object */
+    uint64_t kinds[(JR_MAX_DEPTH + 63) / 64]; /* one bit per level: 1 for an object */
 };
 
 void jr_init(struct jr *j, struct str text, unsigned flags);
-/* The type of the next value, without reading it; JR_NONE on error. */
+/* The type of the next value, which is not read; JR_NONE on error. */
 enum jr_type jr_peek(struct jr *j);
 /* Enters the next value, which must be an object (an array). */
 bool jr_object(struct jr *j);
 bool jr_array(struct jr *j);
-/* True: *ret_key is the next member's name, raw between its quotes, and its value comes next.
- * False: the object has ended and been left, or an error. */
+/* True: *ret_key is the next member's name, raw between its quotes, and its value is next. False: the
+ * object has ended, or an error. */
 bool jr_member(struct jr *j, struct str *ret_key);
-/* The same loop for arrays. */
+/* Like jr_member(), for arrays. */
 bool jr_item(struct jr *j);
 /* The next value must be a string: raw between its quotes, escapes not replaced. ret may be NULL. */
 bool jr_string(struct jr *j, struct str *ret);
 /* The next value must be a number, or a JR_NONFINITE word: its text. */
 bool jr_number(struct jr *j, struct str *ret);
-/* Reads any value, checked in full, and gives its bytes when ret is not NULL. The fast path for data that is
- * passed on as it is. */
+/* Skips and checks any value; *ret is its bytes. ret may be NULL. The fast path for data that is forwarded
+ * unchanged. */
 bool jr_skip(struct jr *j, struct str *ret);
-/* Passes over a value that jr_peek() has found, of n bytes that are known to be good. */
+/* Skips a value at jr_peek()'s position whose n bytes are known to be valid. */
 static inline void jr_pass(struct jr *j, size_t n)
 {
     j->p += n;
 }
-/* Nothing but white space may follow. True when the whole text was one good value. */
+/* Requires that only white space follows. True if the whole text is one valid value. */
 bool jr_end(struct jr *j);
-/* Sets an error of the caller's own at the current place (kept only if it is the first). Returns false. */
+/* Sets an error at the current position, unless there is one. Returns false. */
 bool jr_fail(struct jr *j, const char *why);
 
 /* Like jr_key_is(), with escapes replaced as jr_unescape() does. */
@@ -93,7 +92,7 @@ static inline bool jr_key_is(struct str raw, const char *word)
 size_t jr_unescape(struct str raw, char *out);
 /* Appends s as a JSON string with its quotes; ill-formed UTF-8 becomes U+FFFD. */
 MUST_USE int buf_put_json(struct buf *b, struct str s);
-/* Line and column, both from 1 and the column in bytes, of a byte offset. */
+/* The line and column of a byte offset, both from 1, the column in bytes. */
 void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column);
 
 #endif

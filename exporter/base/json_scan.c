@@ -1,4 +1,4 @@
-/* The rarer and longer parts of scanning: escapes, characters that are not ASCII, numbers, words, errors. */
+/* The slow paths: escapes, non-ASCII characters, numbers, words, errors. */
 #include "exporter/base/json_scan.h"
 
 #include "exporter/base/utf8.h"
@@ -23,7 +23,7 @@ static const char *scan_escape(struct jr *j, const char *p)
     char c = scan_at(j, ++p);
 
     if (c == '\0' || !strchr("\"\\/bfnrtu", c))
-        return jr_scan_fail(j, p, "unknown escape");
+        return jr_scan_fail(j, p, "invalid escape");
     p++;
     if (c == 'u')
         for (int i = 0; i < 4; i++, p++)
@@ -45,7 +45,7 @@ static const char *scan_not_ascii(struct jr *j, const char *p)
     return p;
 }
 
-/* The next byte that stops a plain run, or the end. */
+/* The next byte that may end or interrupt a string, or the end. */
 static const char *scan_plain(const struct jr *j, const char *p)
 {
     uint32_t stops;

@@ -1,8 +1,7 @@
-/* What json*.c share: looking at many bytes at once. No other file includes this.
+/* Private to json*.c: scans many bytes at once.
  *
- * Every scanner takes a place and returns the place after what it read, or NULL after it has set the
- * error. Nothing is read at or past j->end. With DS_NO_SIMD, and on machines without SSE2, words of eight
- * bytes do the same work. */
+ * Every scanner takes a position and returns the position after what it read, or sets the error and returns
+ * NULL. Nothing is read at or after j->end. With DS_NO_SIMD and without SSE2, 8-byte words are used. */
 #ifndef DS_BASE_JSON_SCAN_H
 #define DS_BASE_JSON_SCAN_H
 
@@ -27,7 +26,7 @@ static inline uint32_t scan_not_digits(const char *p)
 static inline uint32_t scan_stops_half(const char *p)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-    /* Signed: control characters and all that is not ASCII are below the space. */
+    /* As signed bytes, control characters and non-ASCII are below the space. */
     __m128i odd = _mm_cmplt_epi8(v, _mm_set1_epi8(' '));
     __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
     __m128i backslash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
@@ -35,8 +34,8 @@ static inline uint32_t scan_stops_half(const char *p)
     return (uint32_t)_mm_movemask_epi8(_mm_or_si128(odd, _mm_or_si128(quote, backslash)));
 }
 
-/* One bit for each of the 32 bytes at p that a string cannot simply go on with: quote, backslash, control,
- * not ASCII. */
+/* One bit for each of the 32 bytes at p that may end or interrupt a string: quote, backslash, control, not
+ * ASCII. */
 static inline uint32_t scan_stops(const char *p)
 {
     return scan_stops_half(p) | scan_stops_half(p + 16) << 16;
@@ -94,15 +93,15 @@ static inline uint32_t scan_stops(const char *p)
 
 enum { SCAN_STOPS = 32, SCAN_DIGITS = 16, SCAN_BLOCK = 64 };
 
-/* Sets the error, or "unexpected end" where the text has ended. Returns NULL. */
+/* Sets the error, which is "unexpected end" at the end of the text. Returns NULL. */
 const char *jr_scan_fail(struct jr *j, const char *at, const char *why);
-/* From a byte that stops a plain run, or from near the end: reads on to the closing quote. */
+/* Reads to the closing quote, byte by byte where necessary. */
 const char *jr_scan_string_rest(struct jr *j, const char *p);
 /* Reads a number, a bare word (true, false, null, and those of JR_NAN_WORDS), or fails. */
 const char *jr_scan_number(struct jr *j, const char *p);
 const char *jr_scan_word(struct jr *j, const char *p);
 
-/* The byte at p; NUL, which no grammar rule takes, at the end. */
+/* The byte at p; at the end NUL, which no rule accepts. */
 static inline char scan_at(const struct jr *j, const char *p)
 {
     return p < j->end ? *p : '\0';
@@ -127,9 +126,9 @@ static inline uint64_t scan_block(const char *p)
     return scan_stops(p) | (uint64_t)scan_stops(p + SCAN_STOPS) << SCAN_STOPS;
 }
 
-/* p is past the opening quote; returns the closing one. Short strings stand several in a block, and
- * finding the next quote among its bits takes a third of the time that looking at bytes again would. A
- * block begins where the last one ended, so the processor can work on it before p is known. */
+/* p is after the opening quote; returns the closing one. A block often holds several short strings; finding
+ * the next quote in its bits takes a third of the time of scanning again. Blocks are consecutive, so that the
+ * processor can scan one before p is known. */
 static inline __attribute__((always_inline)) const char *scan_string(struct jr *j, const char *p)
 {
     size_t at = (size_t)(p - j->block);
@@ -172,13 +171,13 @@ static inline bool scan_in_object(const struct jr *j)
     return j->kinds[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
-/* Notes that an object or array begins at p. */
+/* Enters the object or array that starts at p. */
 static inline const char *scan_enter(struct jr *j, const char *p)
 {
     uint64_t bit = 1ULL << j->depth % 64, *word;
 
     if (UNLIKELY(j->depth == JR_MAX_DEPTH))
-        return jr_scan_fail(j, p, "nested deeper than 256");
+        return jr_scan_fail(j, p, "nested deeper than 256 levels");
     word = &j->kinds[j->depth / 64];
     *word = *p == '{' ? *word | bit : *word & ~bit;
     j->depth++;

@@ -1,20 +1,19 @@
-/* Passing over a value while checking all of it: the way of what is forwarded as it came.
+/* Skips and checks a value that is forwarded unchanged.
  *
- * Nearly all bytes of a range query's answer are samples, `[1718600060.123,"0.25"],`. Those have a loop of
- * their own, which takes whatever it knows to be right in 32-byte steps and leaves the rest, whatever that
- * is, to the general walk. */
+ * Nearly all bytes of a range query's response are samples, `[1718600060.123,"0.25"],`. They have a fast
+ * loop of 32-byte steps, which leaves all other shapes to the general code. */
 #include "exporter/base/json.h"
 
 #include "exporter/base/json_scan.h"
 
 enum {
     SECONDS_DIGITS = 10, /* a time in seconds has ten digits from 2001 to 2286 */
-    SAMPLE_ROOM = 64     /* more than a sample of the known shape can be long */
+    SAMPLE_ROOM = 64     /* longer than any sample that skip_samples() accepts */
 };
 
-/* Reads a time: ten digits and at most three decimals, before a comma. NULL for other shapes, without an
- * error. Each shape's length is a constant: the processor guesses the branch and goes on from there at
- * once, instead of waiting for a length to be worked out. */
+/* Reads a time of ten digits and at most three decimals, followed by a comma. NULL, without an error, for
+ * other shapes. Each branch returns a constant length, so that the processor can predict the branch
+ * instead of waiting for a computed length. */
 static inline const char *skip_time(const char *p)
 {
     uint32_t others = scan_not_digits(p);
@@ -35,7 +34,7 @@ static inline const char *skip_time(const char *p)
     return NULL;
 }
 
-/* Passes over whole `[time,"text"],` as long as they come; what follows is a value. */
+/* Skips samples `[time,"text"],`; a value follows them. */
 static const char *skip_samples(const char *p, const char *end)
 {
     uint32_t stops;
@@ -57,7 +56,7 @@ static const char *skip_samples(const char *p, const char *end)
     return p;
 }
 
-/* Reads to where the value of the innermost object or array's next member or item begins. */
+/* Moves to the value of the next member or item. */
 static inline const char *skip_to_value(struct jr *j, const char *p)
 {
     struct str name;
@@ -69,8 +68,8 @@ static inline const char *skip_to_value(struct jr *j, const char *p)
     return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
 }
 
-/* p is after a value: leaves what ends there, until the place of the next value, or until `base` is
- * reached. */
+/* p is after a value: leaves the objects and arrays that end there, and moves to the next value unless depth
+ * `base` is reached. */
 static inline const char *skip_after(struct jr *j, const char *p, unsigned base)
 {
     char c;
@@ -88,7 +87,7 @@ static inline const char *skip_after(struct jr *j, const char *p, unsigned base)
     return p;
 }
 
-/* p is at a value: reads it, or the beginning of an object or array that holds something. */
+/* p is at a value: reads it, or enters it if it is an object or array that is not empty. */
 static inline const char *skip_one(struct jr *j, const char *p, bool *ret_entered)
 {
     char c = scan_at(j, p);

@@ -1,4 +1,4 @@
-/* Strings into and out of JSON's escapes, and places in a text. */
+/* Escapes and unescapes JSON strings; line and column of an offset. */
 #include "exporter/base/buf.h"
 #include "exporter/base/json_scan.h"
 #include "exporter/base/utf8.h"
@@ -11,7 +11,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The 16 bits of a \uXXXX at s, or -1 when there is none. */
+/* The value of the \uXXXX at s, or -1 if there is none. */
 static int32_t hex_escape(struct str s)
 {
     int32_t v = 0;
@@ -27,7 +27,7 @@ static int32_t hex_escape(struct str s)
     return v;
 }
 
-/* Reads one escape into *ret and returns its length. What is no escape counts as one bad byte. */
+/* Reads one escape into *ret and returns its length. An invalid escape is one ill-formed byte. */
 static size_t read_escape(struct str s, uint32_t *ret)
 {
     static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -42,7 +42,7 @@ static size_t read_escape(struct str s, uint32_t *ret)
     high = hex_escape(s);
     if (high < 0)
         return 1;
-    /* utf8_encode() mends a surrogate that stands alone. */
+    /* utf8_encode() replaces a lone surrogate. */
     *ret = (uint32_t)high;
     if (high < 0xd800 || high > 0xdbff)
         return 6;
@@ -53,7 +53,7 @@ static size_t read_escape(struct str s, uint32_t *ret)
     return 12;
 }
 
-/* Decodes one character of a raw string into out, *ret_n bytes; returns how many raw bytes it took. */
+/* Decodes one character of a raw string into out, *ret_n bytes; returns the number of raw bytes read. */
 static size_t read_char(struct str s, char out[4], size_t *ret_n)
 {
     uint32_t c;
@@ -101,8 +101,7 @@ size_t jr_unescape(struct str raw, char *out)
 
     while (raw.n > 0) {
         if (raw.n >= SCAN_STOPS) {
-            /* All 32 bytes are copied, there being room for three times what is left; those up to a stop
-             * count. */
+            /* Copies all 32 bytes, as there is room for raw.n * 3, but counts only those before a stop. */
             stops = scan_stops(raw.p);
             took = stops ? (size_t)__builtin_ctz(stops) : SCAN_STOPS;
             memcpy(out, raw.p, SCAN_STOPS);
@@ -118,7 +117,7 @@ size_t jr_unescape(struct str raw, char *out)
     return (size_t)(out - from);
 }
 
-/* The length of what can stand in a JSON string as it is. */
+/* The length of the prefix that needs no escape. */
 static size_t clean_prefix(struct str s)
 {
     size_t at = 0, n;
@@ -138,7 +137,7 @@ static size_t clean_prefix(struct str s)
     return at;
 }
 
-/* Appends what stands for the first byte or ill-formed part of s; *ret_n is its length. */
+/* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */
 static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
 {
     static const char letters[] = "btn\0fr";
@@ -155,7 +154,7 @@ static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
     return buf_puts(b, "\xef\xbf\xbd");
 }
 
-static int put_inside(struct buf *b, struct str s)
+static int json_put_content(struct buf *b, struct str s)
 {
     size_t n;
     int r;
@@ -177,12 +176,8 @@ static int put_inside(struct buf *b, struct str s)
 int buf_put_json(struct buf *b, struct str s)
 {
     size_t mark = b->n;
-    int r = buf_putc(b, '"');
+    int r = buf_putc(b, '"') ?: json_put_content(b, s) ?: buf_putc(b, '"');
 
-    if (r == 0)
-        r = put_inside(b, s);
-    if (r == 0)
-        r = buf_putc(b, '"');
     if (r < 0)
         buf_truncate(b, mark);
     return r;

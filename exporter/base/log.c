@@ -16,11 +16,11 @@ static enum log_format log_format = LOG_FORMAT_LOGFMT;
 static const char *const level_words[] = {"debug", "info", "warn", "error"};
 static const char *const format_words[] = {"logfmt", "json"};
 
-/* A line under construction. A field that does not fit is left out whole, so the line is still ended well. */
+/* A line under construction. A field that does not fit is omitted as a whole. */
 struct line {
     char p[LINE_MAX_BYTES];
     size_t n;
-    bool full; /* something of the field at hand did not fit */
+    bool full; /* the current field did not fit */
 };
 
 void log_setup(enum log_level level, enum log_format format)
@@ -60,9 +60,9 @@ bool log_enabled(enum log_level level)
     return (int)level >= atomic_load_explicit(&log_level, memory_order_relaxed);
 }
 
-static void put(struct line *l, const char *p, size_t n)
+static void line_put(struct line *l, const char *p, size_t n)
 {
-    /* Room is kept for the braces and the line end. */
+    /* Reserves room for the braces and the line end. */
     l->full |= n > sizeof(l->p) - 8 - l->n;
     if (l->full)
         return;
@@ -70,7 +70,7 @@ static void put(struct line *l, const char *p, size_t n)
     l->n += n;
 }
 
-/* How one character of n bytes (0: an ill-formed one) stands between quotes; returns the length. */
+/* Writes a character of n bytes (0 if ill-formed) as it appears in quotes; returns the length. */
 static size_t quote_char(const char *p, size_t n, char out[8])
 {
     unsigned char c = (unsigned char)*p;
@@ -90,11 +90,11 @@ static size_t quote_char(const char *p, size_t n, char out[8])
     return n;
 }
 
-static void put_quoted(struct line *l, struct str s)
+static void line_put_quoted(struct line *l, struct str s)
 {
     size_t left = VALUE_MAX_BYTES;
 
-    put(l, "\"", 1);
+    line_put(l, "\"", 1);
     while (s.n) {
         size_t n = utf8_char(s), k;
         char out[8];
@@ -102,14 +102,14 @@ static void put_quoted(struct line *l, struct str s)
         k = quote_char(s.p, n, out);
         if (k > left)
             break;
-        put(l, out, k);
+        line_put(l, out, k);
         left -= k;
         n = n ? n : utf8_bad_part(s);
         s = (struct str){s.p + n, s.n - n};
     }
     if (s.n)
-        put(l, "...", 3);
-    put(l, "\"", 1);
+        line_put(l, "...", 3);
+    line_put(l, "\"", 1);
 }
 
 static bool needs_quotes(struct str s)
@@ -123,40 +123,40 @@ static bool needs_quotes(struct str s)
     return false;
 }
 
-static void put_value(struct line *l, const struct log_field *f)
+static void line_put_value(struct line *l, const struct log_field *f)
 {
     char num[40];
-    bool quoted = log_format == LOG_FORMAT_JSON && !isfinite(f->d); /* JSON has no words for those */
+    bool quoted = log_format == LOG_FORMAT_JSON && !isfinite(f->d); /* JSON has no such numbers */
 
     switch (f->kind) {
     case LOG_FIELD_STR:
         if (log_format == LOG_FORMAT_JSON || needs_quotes(f->s))
-            put_quoted(l, f->s);
+            line_put_quoted(l, f->s);
         else
-            put(l, f->s.p, f->s.n);
+            line_put(l, f->s.p, f->s.n);
         break;
     case LOG_FIELD_INT:
-        put(l, num, (size_t)snprintf(num, sizeof(num), "%lld", (long long)f->i));
+        line_put(l, num, (size_t)snprintf(num, sizeof(num), "%lld", (long long)f->i));
         break;
     case LOG_FIELD_DOUBLE:
-        put(l, num, (size_t)snprintf(num, sizeof(num), quoted ? "\"%g\"" : "%.6g", f->d));
+        line_put(l, num, (size_t)snprintf(num, sizeof(num), quoted ? "\"%g\"" : "%.6g", f->d));
         break;
     }
 }
 
-static void put_field(struct line *l, const struct log_field *f)
+static void line_put_field(struct line *l, const struct log_field *f)
 {
     bool json = log_format == LOG_FORMAT_JSON;
     size_t mark = l->n;
 
     l->full = false;
     if (l->n)
-        put(l, json ? "," : " ", 1);
+        line_put(l, json ? "," : " ", 1);
     if (json)
-        put(l, "\"", 1);
-    put(l, f->key, strlen(f->key));
-    put(l, json ? "\":" : "=", json ? 2 : 1);
-    put_value(l, f);
+        line_put(l, "\"", 1);
+    line_put(l, f->key, strlen(f->key));
+    line_put(l, json ? "\":" : "=", json ? 2 : 1);
+    line_put_value(l, f);
     if (l->full)
         l->n = mark;
 }
@@ -169,11 +169,11 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
     size_t off = 0;
 
     unix_ms_format(clock_system.wall(&clock_system), ts);
-    put_field(&l, &(struct log_field)L_STR("ts", ts));
-    put_field(&l, &(struct log_field)L_STR("level", level_words[level]));
-    put_field(&l, &(struct log_field)L_STR("msg", msg));
+    line_put_field(&l, &(struct log_field)L_STR("ts", ts));
+    line_put_field(&l, &(struct log_field)L_STR("level", level_words[level]));
+    line_put_field(&l, &(struct log_field)L_STR("msg", msg));
     for (; fields->key; fields++)
-        put_field(&l, fields);
+        line_put_field(&l, fields);
     if (json) {
         memmove(l.p + 1, l.p, l.n);
         l.p[0] = '{';
@@ -186,7 +186,7 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
         if (w < 0 && errno == EINTR)
             continue;
         if (w <= 0)
-            return; /* nowhere left to complain */
+            return; /* nowhere to report it */
         off += (size_t)w;
     }
 }

@@ -2,8 +2,8 @@
  *
  *     log_warn("round failed", L_STR("scorer", name), L_INT("series", n));
  *
- * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets must never be
- * logged. Safe from any thread: a line is one write(2). A field value is cut at 4 KiB. */
+ * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets are never
+ * logged. Any thread: a line is one write(2). A field value is cut after 4 KiB. */
 #ifndef DS_BASE_LOG_H
 #define DS_BASE_LOG_H
 
@@ -42,14 +42,14 @@ struct log_field {
 /* A negative errno, as its text. */
 #define L_ERR(r) L_STR("err", strerror((r) < 0 ? -(r) : (r)))
 
-/* Set once before threads start; the level may be set again at any time. */
+/* To be called before threads start; later calls may change the level only. */
 void log_setup(enum log_level level, enum log_format format);
-/* "debug" | "info" | "warn" | "error"; false for other words. */
+/* "debug", "info", "warn" or "error"; false for other words. */
 bool log_level_parse(struct str word, enum log_level *ret);
-/* "logfmt" | "json". */
+/* "logfmt" or "json". */
 bool log_format_parse(struct str word, enum log_format *ret);
 bool log_enabled(enum log_level level);
-/* Fields end at the first without a key. */
+/* The first field without a key ends the list. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
 
 #define LOG_AT(level, msg, ...)                                                                         \

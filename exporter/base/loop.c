@@ -1,5 +1,5 @@
-/* Owns the timers' heap, the list of watched descriptors, the queue of posted work and the multi handle.
- * Only the queue is shared with other threads, behind `lock`. */
+/* Owns the heap of timers, the watched descriptors, the queue of posts and the multi handle. Only the
+ * queue is shared with other threads, behind `lock`. */
 #include "exporter/base/loop.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 enum { MAX_WATCHES = 8 };
 
-/* A timer's place in the heap. Of one time, what was set first runs first. */
+/* An entry of the heap. Timers of the same time run in the order in which they were set. */
 struct slot {
     mono_ms at;
     uint64_t order;
@@ -23,7 +23,7 @@ struct loop {
     bool stop;
     struct slot *heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
-    uint64_t settings; /* of timers, so far */
+    uint64_t settings; /* calls of loop_timer_set() */
     struct watch *watches;
     pthread_mutex_t lock;
     struct post *posts, **posts_end;
@@ -98,7 +98,7 @@ static void heap_down(struct loop *l, struct slot s, size_t i)
     heap_put(l, s, i);
 }
 
-/* Puts s where it belongs, i being free: above it or below. */
+/* Moves s from the free index i to its place. */
 static void heap_move(struct loop *l, struct slot s, size_t i)
 {
     for (; i > 1 && slot_before(s, l->heap[i / 2]); i /= 2)
@@ -117,7 +117,7 @@ int loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
         l->cap = cap;
     }
     t->at = at;
-    /* The past counts as now: it may not go before those that were due already. */
+    /* A time in the past counts as now, so that the timer runs after those already due. */
     heap_move(l, (struct slot){mono_before(at, l->now) ? l->now : at, l->settings++, t},
               t->place ? t->place : ++l->n_timers);
     return 0;
@@ -176,7 +176,7 @@ static void run_posts(struct loop *l)
     }
 }
 
-/* Timers that fn() sets for now or the past run in the next turn, so a turn always ends. */
+/* A timer that a callback sets for now or the past runs in the next turn, so that each turn ends. */
 static void run_timers(struct loop *l)
 {
     const struct slot end = {l->now, l->settings, NULL};
@@ -188,7 +188,7 @@ static void run_timers(struct loop *l)
     }
 }
 
-/* One that an earlier callback of this turn removed is not called: it may be freed. */
+/* Skips watches that an earlier callback of this turn has removed: they may be freed. */
 static void run_watches(struct loop *l, struct watch *const *watches, const struct curl_waitfd *fds,
                         unsigned n)
 {
@@ -201,7 +201,7 @@ static void run_watches(struct loop *l, struct watch *const *watches, const stru
     }
 }
 
-/* All that have finished, before the next poll: a transfer left unread would wait for another event. */
+/* Reads all messages: one left unread would wait for the next event. */
 static void run_transfers(struct loop *l)
 {
     CURLMsg *m;

@@ -1,4 +1,4 @@
-/* Reading a document's tree: members, typed values, and messages that name the place. */
+/* Reads a document's tree: members, typed values, and problems with the path of their node. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
@@ -43,7 +43,7 @@ bool node_to_int(const struct node *n, int64_t *ret)
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, digit, &v))
             return false;
     }
-    /* Counted downwards, as the smallest number has no positive counterpart. */
+    /* v is negative, as INT64_MIN has no positive counterpart. */
     return negative ? (*ret = v, true) : !__builtin_sub_overflow(0, v, ret);
 }
 
@@ -59,7 +59,7 @@ static bool is_plain_key(struct str key)
     return key.n > 0 && key.n <= SHOWN_MAX;
 }
 
-static int put_step(const struct node *n, struct buf *into, bool first)
+static int node_put_step(const struct node *n, struct buf *into, bool first)
 {
     if (n->parent->kind == NODE_LIST)
         return buf_printf(into, "[%zu]", n->index);
@@ -77,36 +77,17 @@ int node_path(const struct node *n, struct buf *into)
     for (; n->parent && depth < ARRAY_SIZE(steps); n = n->parent)
         steps[depth++] = n;
     for (size_t i = depth; i > 0 && r == 0; i--)
-        r = put_step(steps[i - 1], into, i == depth);
+        r = node_put_step(steps[i - 1], into, i == depth);
     if (r < 0)
         buf_truncate(into, mark);
     return r;
 }
 
-static int put_format(struct buf *into, const char *fmt, va_list ap)
+/* `text` holds a path of path_n bytes followed by the message; r is the error of filling it, or 0. */
+static void node_add_problem(struct problems *p, const struct problem *at, int r, const struct buf *text,
+                             size_t path_n)
 {
-    va_list again;
-    char *to;
-    int n, r;
-
-    va_copy(again, ap);
-    n = vsnprintf(NULL, 0, fmt, again);
-    va_end(again);
-    if (n < 0)
-        return -EINVAL;
-    r = buf_room(into, (size_t)n + 1, &to);
-    if (r == 0) {
-        (void)vsnprintf(to, (size_t)n + 1, fmt, ap);
-        into->n += (size_t)n;
-    }
-    return r;
-}
-
-/* `text` holds a path of path_n bytes and then the message. r: how filling it went. */
-static void add_problem(struct problems *p, const struct problem *at, int r, const struct buf *text,
-                        size_t path_n)
-{
-    static const char no_memory[] = "not enough memory to describe the problem";
+    static const char no_memory[] = "out of memory while describing the problem";
 
     if (r == 0)
         problems_add_field(p, at, (struct str){text->p, path_n},
@@ -117,35 +98,38 @@ static void add_problem(struct problems *p, const struct problem *at, int r, con
         p->out_of_memory = true;
 }
 
-void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+static void node_vproblem(const struct node *n, struct problems *p, const struct problem *at, const char *fmt,
+                          va_list ap)
 {
     BUF_AUTO(text, MESSAGE_MAX);
     int r = node_path(n, &text);
     size_t path_n = text.n;
+
+    r = r ?: buf_vprintf(&text, fmt, ap);
+    node_add_problem(p, at, r, &text, path_n);
+}
+
+void node_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
+{
     va_list ap;
 
     va_start(ap, fmt);
-    r = r ?: put_format(&text, fmt, ap);
+    node_vproblem(n, p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, fmt, ap);
     va_end(ap);
-    add_problem(p, &(struct problem){.kind = kind, .line = n->line, .column = n->column}, r, &text, path_n);
 }
 
 void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
 {
-    BUF_AUTO(text, MESSAGE_MAX);
-    int r = node_path(n, &text);
-    size_t path_n = text.n;
     va_list ap;
 
     va_start(ap, fmt);
-    r = r ?: put_format(&text, fmt, ap);
+    node_vproblem(n, p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, fmt,
+                  ap);
     va_end(ap);
-    add_problem(p, &(struct problem){.kind = kind, .line = n->key_line, .column = n->key_column}, r, &text,
-                path_n);
 }
 
-/* The text of a root scalar is not shown: then the file is no configuration at all, and may be a secret. */
-static int put_got(const struct node *n, struct buf *into)
+/* A root scalar is not shown: the file is not a configuration then, and may be a secret. */
+static int node_put_value(const struct node *n, struct buf *into)
 {
     switch (n->kind) {
     case NODE_LIST:
@@ -178,11 +162,11 @@ void node_expected(const struct node *n, struct problems *p, const char *fmt, ..
     r = node_path(n, &text);
     path_n = text.n;
     va_start(ap, fmt);
-    r = r ?: buf_puts(&text, "expected ") ?: put_format(&text, fmt, ap);
+    r = r ?: buf_puts(&text, "expected ") ?: buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    r = r ?: buf_puts(&text, ", got ") ?: put_got(n, &text);
-    add_problem(p, &(struct problem){.kind = PROBLEM_ERROR, .line = n->line, .column = n->column}, r, &text,
-                path_n);
+    r = r ?: buf_puts(&text, ", got ") ?: node_put_value(n, &text);
+    node_add_problem(p, &(struct problem){.kind = PROBLEM_ERROR, .line = n->line, .column = n->column}, r,
+                     &text, path_n);
 }
 
 void node_missing(const struct node *map, const char *key, struct problems *p, const char *what)
@@ -195,7 +179,7 @@ void node_missing(const struct node *map, const char *key, struct problems *p, c
     r = r ?: buf_printf(&text, "%s%s", map->parent ? "." : "", key);
     path_n = text.n;
     r = r ?: buf_printf(&text, "missing, expected %s", what);
-    add_problem(p, &at, r, &text, path_n);
+    node_add_problem(p, &at, r, &text, path_n);
 }
 
 bool node_str(const struct node *map, const char *key, struct problems *p, struct str *ret)

@@ -1,4 +1,4 @@
-/* Keys that nobody reads: most are spelling mistakes, so the nearest known name is offered. */
+/* Reports unknown keys. Most are spelling mistakes, so the nearest known name is suggested. */
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 
@@ -11,10 +11,9 @@ static size_t min3(size_t a, size_t b, size_t c)
     return size_min(size_min(a, b), c);
 }
 
-/* How many letters must be put in, left out, replaced or swapped with the next (Damerau's distance,
- * restricted to letters next to each other). Case does not count. Both names are at most NAME_MAX_BYTES
- * long. */
-static size_t distance(struct str a, struct str b)
+/* The restricted Damerau-Levenshtein distance (insertions, deletions, replacements, swaps of neighbours),
+ * ignoring case. Both names have at most NAME_MAX_BYTES. */
+static size_t edit_distance(struct str a, struct str b)
 {
     size_t rows[3][NAME_MAX_BYTES + 1];
 
@@ -37,7 +36,7 @@ static size_t distance(struct str a, struct str b)
     return rows[a.n % 3][b.n];
 }
 
-static const char *nearest(struct str key, const char *const *known)
+static const char *nearest_name(struct str key, const char *const *known)
 {
     const char *best = NULL;
     size_t best_distance = size_min(1 + key.n / 4, 3) + 1;
@@ -46,7 +45,7 @@ static const char *nearest(struct str key, const char *const *known)
         return NULL;
     for (; *known; known++) {
         struct str name = str_of(*known);
-        size_t d = name.n <= NAME_MAX_BYTES ? distance(key, name) : best_distance;
+        size_t d = name.n <= NAME_MAX_BYTES ? edit_distance(key, name) : best_distance;
 
         if (d < best_distance) {
             best = *known;
@@ -63,9 +62,10 @@ static bool is_known(struct str key, const char *const *known)
     return *known != NULL;
 }
 
-static void report(const struct node *n, const char *const *known, enum problem_kind kind, struct problems *p)
+static void report_unknown_key(const struct node *n, const char *const *known, enum problem_kind kind,
+                               struct problems *p)
 {
-    const char *name = nearest(n->key, known);
+    const char *name = nearest_name(n->key, known);
     BUF_AUTO(list, 4096);
     int r = 0;
 
@@ -87,5 +87,5 @@ void node_only_keys(const struct node *map, const char *const *known, enum probl
         return;
     for (size_t i = 0; i < map->n; i++)
         if (!is_known(map->items[i]->key, known))
-            report(map->items[i], known, kind, p);
+            report_unknown_key(map->items[i], known, kind, p);
 }

@@ -1,4 +1,4 @@
-/* Sizes and durations as people write them. */
+/* Sizes and durations with units. */
 #include "exporter/base/doc.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const struct unit sizes[] = {
     {"GB", 1000000000},  {"MB", 1000000},     {"KB", 1000},
 };
 
-/* From the largest to the smallest, as they must follow each other in a duration. */
+/* In the order required within a duration. */
 static const struct unit times[] = {
     {"y", 31536000000}, {"w", 604800000}, {"d", 86400000}, {"h", 3600000},
     {"m", 60000},       {"s", 1000},      {"ms", 1},
@@ -21,8 +21,8 @@ static const struct unit times[] = {
 
 enum { SHOWN = 32 };
 
-/* A whole number, as large as the largest unit allows, for a message. */
-static void show(char out[SHOWN], uint64_t v, const struct unit *units, size_t n, const char *bare)
+/* Formats v in the largest unit that divides it. */
+static void format_in_units(char out[SHOWN], uint64_t v, const struct unit *units, size_t n, const char *bare)
 {
     for (size_t i = 0; i < n && v; i++)
         if (v % units[i].factor == 0 && v / units[i].factor < 1000) {
@@ -32,7 +32,7 @@ static void show(char out[SHOWN], uint64_t v, const struct unit *units, size_t n
     (void)snprintf(out, SHOWN, "%llu%s", (unsigned long long)v, bare);
 }
 
-/* Reads digits at the start of *s and moves past them. False without a digit or past 64 bits. */
+/* Reads the digits at the start of *s and moves past them. False without a digit and on overflow. */
 static bool take_digits(struct str *s, uint64_t *ret)
 {
     size_t i = 0;
@@ -77,8 +77,8 @@ bool node_bytes(const struct node *map, const char *key, struct problems *p, uin
         *ret = v;
         return true;
     }
-    show(low, min, sizes, 3, " bytes");
-    show(high, max, sizes, 3, " bytes");
+    format_in_units(low, min, sizes, 3, " bytes");
+    format_in_units(high, max, sizes, 3, " bytes");
     node_expected(n, p, "a size from %s to %s (a number of bytes, or like 64MiB)", low, high);
     return false;
 }
@@ -150,8 +150,8 @@ bool node_duration(const struct node *map, const char *key, struct problems *p, 
         *ret_ms = (int64_t)v;
         return true;
     }
-    show(low, (uint64_t)min_ms, &times[2], 5, "s");
-    show(high, (uint64_t)max_ms, &times[2], 5, "s");
+    format_in_units(low, (uint64_t)min_ms, &times[2], 5, "s");
+    format_in_units(high, (uint64_t)max_ms, &times[2], 5, "s");
     node_expected(n, p, "a duration from %s to %s (a number of seconds, or like 30s, 5m, 1h30m)", low, high);
     return false;
 }

@@ -27,8 +27,8 @@ void problems_done(struct problems *p)
     *p = (struct problems){0};
 }
 
-/* The list has no capacity of its own: it doubles whenever its length is a power of two. */
-static bool make_room(struct problems *p)
+/* The list stores no capacity: it doubles whenever its length is a power of two. */
+static bool problems_grow(struct problems *p)
 {
     struct problem *list;
 
@@ -38,21 +38,6 @@ static bool make_room(struct problems *p)
     if (list)
         p->list = list;
     return list != NULL;
-}
-
-static char *format(const char *fmt, va_list ap)
-{
-    va_list again;
-    char *text;
-    int n;
-
-    va_copy(again, ap);
-    n = vsnprintf(NULL, 0, fmt, ap);
-    text = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (text)
-        (void)vsnprintf(text, (size_t)n + 1, fmt, again);
-    va_end(again);
-    return text;
 }
 
 /* Counts a problem; true when the list has room for its text. */
@@ -65,13 +50,13 @@ static bool count_problem(struct problems *p, enum problem_kind kind)
     return p->n < PROBLEMS_MAX;
 }
 
-/* Takes text, which begins with path_n bytes of path. */
+/* Takes ownership of text, which starts with a path of path_n bytes. */
 static void push_problem(struct problems *p, const struct problem *at, char *text, size_t path_n)
 {
     struct problem *x;
     size_t skip = path_n ? path_n + strlen(": ") : 0;
 
-    if (!text || !make_room(p)) {
+    if (!text || !problems_grow(p)) {
         free(text);
         p->out_of_memory = true;
         return;
@@ -87,12 +72,15 @@ void problems_add(struct problems *p, enum problem_kind kind, unsigned line, uns
                   ...)
 {
     va_list ap;
+    char *text;
 
     if (!count_problem(p, kind))
         return;
     va_start(ap, fmt);
-    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, format(fmt, ap), 0);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
     va_end(ap);
+    push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, text, 0);
 }
 
 void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message)
@@ -106,7 +94,7 @@ void problems_add_field(struct problems *p, const struct problem *at, struct str
     push_problem(p, at, text, path.n);
 }
 
-static int compare(const void *pa, const void *pb)
+static int compare_problems(const void *pa, const void *pb)
 {
     const struct problem *a = pa, *b = pb;
 
@@ -122,7 +110,7 @@ static int compare(const void *pa, const void *pb)
 void problems_sort(struct problems *p)
 {
     if (p->n > 1)
-        qsort(p->list, p->n, sizeof(p->list[0]), compare);
+        qsort(p->list, p->n, sizeof(p->list[0]), compare_problems);
 }
 
 int problems_print(const struct problems *p, struct buf *into)
@@ -164,9 +152,9 @@ static int problem_put_escaped(struct str text, struct buf *into)
     return 0;
 }
 
-/* Splits what is shown into a scheme and a rest that starts after the last `@`: whatever precedes it may be a
- * password, however badly the URL is written. */
-static void leave_out_credentials(struct str text, struct str *scheme, struct str *rest)
+/* Splits the text into a scheme and the rest after the last `@`. Anything before the `@` may be a password,
+ * even in a malformed URL. */
+static void split_credentials(struct str text, struct str *scheme, struct str *rest)
 {
     const char *slashes = memmem(text.p, text.n, "://", 3);
     const char *at = memrchr(text.p, '@', text.n);
@@ -187,7 +175,7 @@ int problem_quote(struct str text, struct buf *into)
 
     if (text.n == 0)
         text = STR("");
-    leave_out_credentials(text, &scheme, &rest);
+    split_credentials(text, &scheme, &rest);
     shown = utf8_valid_prefix(rest) == rest.n ? utf8_cut(rest, QUOTE_MAX)
                                               : (struct str){rest.p, size_min(rest.n, QUOTE_MAX)};
     r = buf_putc(into, '"');

@@ -1,5 +1,4 @@
-/* What is wrong with a configuration: all of it, each with file, line, column, the field, and what was
- * expected. */
+/* The errors and warnings of a configuration, each with file, line, column, field, and what was expected. */
 #ifndef DS_BASE_PROBLEMS_H
 #define DS_BASE_PROBLEMS_H
 
@@ -7,7 +6,7 @@
 
 enum problem_kind { PROBLEM_ERROR, PROBLEM_WARNING };
 
-/* So many are kept; the rest is only counted. */
+/* Problems kept; further ones are only counted. */
 enum { PROBLEMS_MAX = 10000 };
 
 struct problem {
@@ -23,9 +22,9 @@ struct problems {
     char *file; /* as shown in front: path, or "configmap ns/name" */
     struct problem *list;
     size_t n;
-    size_t errors;      /* of which errors, those past PROBLEMS_MAX included */
+    size_t errors;      /* errors only, including those past PROBLEMS_MAX */
     size_t left_out;    /* errors and warnings past PROBLEMS_MAX */
-    bool out_of_memory; /* some could not be noted */
+    bool out_of_memory; /* some problems could not be stored */
 };
 
 /* -ENOMEM. */
@@ -33,15 +32,15 @@ MUST_USE int problems_init(struct problems *p, const char *file);
 void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...) PRINTF_LIKE(5, 6);
-/* Adds a problem of one field: *at without its strings, which are copied from path and message. */
+/* Adds a problem of one field. The strings of *at are ignored: path and message are copied. */
 void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message);
-/* In order of line and column. */
+/* Sorts by line and column. */
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */
 MUST_USE int problems_print(const struct problems *p, struct buf *into);
 
-/* Appends a piece of the user's text, in quotes, for a message: cut after 80 bytes, control characters
- * escaped, and without what may be secret in a URL (user, password, query). -ENOMEM, -EFBIG. */
+/* Appends the user's text in quotes: cut after 80 bytes, control characters escaped, and without the parts of
+ * a URL that may be secret (user, password, query). -ENOMEM, -EFBIG. */
 MUST_USE int problem_quote(struct str text, struct buf *into);
 
 #endif

@@ -4,10 +4,10 @@
 
 static const uint64_t HIGH_BITS = 0x8080808080808080;
 
-/* How many bytes at s are the beginning of a well-formed character, *ret_len being its whole length; 0
- * when the first byte can begin none. The narrower ranges of some second bytes (Unicode, table 3-7) keep
- * out overlong forms, surrogates and what is past U+10FFFF. */
-static size_t follow(struct str s, size_t *ret_len)
+/* The number of bytes at s that are a prefix of a well-formed character of *ret_len bytes; 0 if no character
+ * starts with the first byte. The narrower ranges of some second bytes (Unicode, table 3-7) exclude overlong
+ * forms, surrogates and code points over U+10FFFF. */
+static size_t utf8_prefix(struct str s, size_t *ret_len)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     unsigned low = 0x80, high = 0xbf;
@@ -34,7 +34,7 @@ static size_t follow(struct str s, size_t *ret_len)
 
 size_t utf8_char(struct str s)
 {
-    size_t len, got = follow(s, &len);
+    size_t len, got = utf8_prefix(s, &len);
 
     return got == len ? len : 0;
 }
@@ -43,7 +43,7 @@ size_t utf8_bad_part(struct str s)
 {
     size_t len;
 
-    return s.n ? size_max(follow(s, &len), 1) : 0;
+    return s.n ? size_max(utf8_prefix(s, &len), 1) : 0;
 }
 
 size_t utf8_valid_prefix(struct str s)

@@ -22,7 +22,7 @@ def test_refuse_private_addresses(hub, fake, start_controller):
     for kind in ("Healthy", "ConfigSynced"):
         _, reason, message = hub.wait_scorer("s", kind, "False")
         assert reason == "Forbidden"
-        assert "127.0.0.1 is a private address, and these are refused" in message
+        assert "connections to private addresses are not allowed: 127.0.0.1" in message
     hub.wait_scores("c1")
     assert fake.requests() == []
     controller.stop()

@@ -51,7 +51,7 @@ BAD = {
     "large": (
         flood(b'{"data":{"result":[', b" ", 100, b"]}}"),
         "too_large",
-        "104857622 bytes, over the limit of 4194304",
+        "104857622 bytes exceeds the limit of 4194304 bytes",
     ),
     "gzip_bomb": (compressed(matrix("[" + " " * (5 << 20) + "]")), "too_large", "limit of 4194304 bytes"),
     "loop": (redirect("/loop"), "broken", "redirect"),

@@ -47,8 +47,8 @@ def test_a_port_in_use(start_agent, host):
 @pytest.mark.parametrize(
     "address, words",
     [
-        ("no-such-host.invalid:80", "the host cannot be found"),
-        ("127.0.0.1:65536", "the port must be a number from 0 to 65535"),
+        ("no-such-host.invalid:80", "could not resolve host"),
+        ("127.0.0.1:65536", "port must be a number from 0 to 65535"),
         ("192.0.2.1:8080", "cannot assign requested address"),
     ],
 )

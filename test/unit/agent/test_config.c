@@ -275,7 +275,7 @@ static void reports_every_problem_at_once(void **state)
         full_of_errors,
         "agent.yaml:1:1: error: clusterNam: unknown key, did you mean clusterName?\n"
         "agent.yaml:2:14: error: clusterName: expected a string (put it in quotes), got 5\n"
-        "agent.yaml:3:1: error: clusterName: this key was already given at line 2\n"
+        "agent.yaml:3:1: error: clusterName: duplicate key, first defined at line 2\n"
         "agent.yaml:4:19: error: listenAddresses[0]: expected an address to listen on, like \":8080\", "
         "\"127.0.0.1:8080\" "
         "or \"[::1]:8080\", got 8080\n"
@@ -304,7 +304,7 @@ static void reports_every_problem_at_once(void **state)
         "agent.yaml:22:22: error: summaries[1].scoringInterval: expected a whole number of seconds from 1 to "
         "604800, got "
         "-5\n"
-        "agent.yaml:23:15: error: aliases are not supported: write the value out\n"
+        "agent.yaml:23:15: error: aliases are not supported; repeat the value\n"
         "agent.yaml:24:16: warning: summaries[2].scoreName: already used by the summary at line 12; the one "
         "at line 24 is ignored\n"
         "agent.yaml:27:5: error: summaries[2].scoringIntervall: unknown key, did you mean "

@@ -148,22 +148,24 @@ static void refuses(void **state)
         const char *want;
     } cases[] = {
         {STR("a: 1\nb: 2\na: 3\n\"a\": 4\n"), 0,
-         "f:3:1: error: a: this key was already given at line 1\nf:4:1: error: a: this key was already given "
-         "at line 1\n"},
+         "f:3:1: error: a: duplicate key, first defined at line 1\nf:4:1: error: a: duplicate key, first "
+         "defined at line 1\n"},
         {STR("l:\n- {x: {y: 1, y: 2}}\n"), 0,
-         "f:2:14: error: l[0].x.y: this key was already given at line 2\n"},
-        {STR("{\"a\":1,\n \"\\u0061\":2}"), 0, "f:2:2: error: a: this key was already given at line 1\n"},
-        {STR("{\"a b\":1,\"a b\":2}"), 0, "f:1:10: error: [\"a b\"]: this key was already given at line 1\n"},
-        {STR("a: &x 1\nb: *x\n"), 0, "f:2:4: error: aliases are not supported: write the value out\n"},
-        {STR("a: &x 1\n*x : 2\n"), -EINVAL, "f:2:1: error: aliases are not supported: write the value out\n"},
+         "f:2:14: error: l[0].x.y: duplicate key, first defined at line 2\n"},
+        {STR("{\"a\":1,\n \"\\u0061\":2}"), 0, "f:2:2: error: a: duplicate key, first defined at line 1\n"},
+        {STR("{\"a b\":1,\"a b\":2}"), 0,
+         "f:1:10: error: [\"a b\"]: duplicate key, first defined at line 1\n"},
+        {STR("a: &x 1\nb: *x\n"), 0, "f:2:4: error: aliases are not supported; repeat the value\n"},
+        {STR("a: &x 1\n*x : 2\n"), -EINVAL, "f:2:1: error: aliases are not supported; repeat the value\n"},
         {STR("a: 1\n<<: {b: 1}\n"), -EINVAL,
-         "f:2:1: error: merge keys (<<) are not supported: write the members out\n"},
+         "f:2:1: error: merge keys (<<) are not supported; repeat the members\n"},
         {STR("? [a]\n: 1\n"), -EINVAL, "f:1:3: error: a list or an object cannot be a key\n"},
         {STR("a: !!float 1\nb: !x [1]\nc: !!int x\n"), 0,
          "f:1:4: error: tags other than !!str and !!int are not supported\n"
          "f:2:4: error: tags other than !!str and !!int are not supported\n"
-         "f:3:4: error: tagged !!int, but not a decimal integer\n"},
-        {STR("a: 1\n---\nb: 2\n"), 0, "f:2:1: error: a second document starts here: only one is read\n"},
+         "f:3:4: error: tagged !!int but not a decimal integer\n"},
+        {STR("a: 1\n---\nb: 2\n"), 0,
+         "f:2:1: error: expected a single document, but another one starts here\n"},
         {STR("a: [1, 2\nb: 3\n"), -EINVAL,
          "f:2:2: error: YAML: did not find expected ',' or ']', while parsing a flow sequence (from line 1, "
          "column 4)\n"},
@@ -173,9 +175,9 @@ static void refuses(void **state)
          "(from line "
          "2, column 1)\n"},
         {STR("a: b\nc: \x01\n"), -EINVAL, "f:2:4: error: YAML: control characters are not allowed\n"},
-        {STR("a: b\nc: x\xff\n"), -EINVAL, "f:2:5: error: not UTF-8 text: byte 0xff\n"},
-        {STR("\xff\xfe[\0]\0"), -EINVAL, "f:1:1: error: not UTF-8 text: byte 0xff\n"},
-        {STR("[\"\xed\xa0\x80\"]"), -EINVAL, "f:1:3: error: not UTF-8 text: byte 0xed\n"},
+        {STR("a: b\nc: x\xff\n"), -EINVAL, "f:2:5: error: invalid UTF-8: byte 0xff\n"},
+        {STR("\xff\xfe[\0]\0"), -EINVAL, "f:1:1: error: invalid UTF-8: byte 0xff\n"},
+        {STR("[\"\xed\xa0\x80\"]"), -EINVAL, "f:1:3: error: invalid UTF-8: byte 0xed\n"},
     };
 
     (void)state;
@@ -196,8 +198,8 @@ static void refuses_bad_json_with_its_place(void **state)
         const char *text;
         const char *place;
     } cases[] = {
-        {"{\"a\":1,\n  \"b\":}", "f:2:7: error: this is read as JSON, as it starts with {: "},
-        {"[1,2", "f:1:5: error: this is read as JSON, as it starts with [: "},
+        {"{\"a\":1,\n  \"b\":}", "f:2:7: error: invalid JSON (the document starts with {): "},
+        {"[1,2", "f:1:5: error: invalid JSON (the document starts with [): "},
         {"[1] x", "f:1:5: error: "},
         {"[01]", "f:1:"},
         {"{a: 1}", "f:1:2: error: "},

@@ -102,7 +102,7 @@ static void refuses_a_content_length_past_the_ceiling(void **state)
     fake_push(e->server, (struct fake_answer){.body = zeros, .body_len = sizeof(zeros), .repeat = 100});
     get(e, "/", &g);
     assert_failed(&g, HTTP_TOO_LARGE);
-    assert_string_equal(g.a.reason, "answer of 104857600 bytes, over the limit of 1048576");
+    assert_string_equal(g.a.reason, "response of 104857600 bytes exceeds the limit of 1048576 bytes");
     assert_true(g.a.received < 1 << 20);
 
     /* Refused for what the headers say, before anything of the body. */
@@ -111,7 +111,7 @@ static void refuses_a_content_length_past_the_ceiling(void **state)
                                    .body = "HTTP/1.1 200 OK\r\nContent-Length: 314572800\r\n\r\n"});
     get(e, "/", &g);
     assert_failed(&g, HTTP_TOO_LARGE);
-    assert_string_equal(g.a.reason, "answer of 314572800 bytes, over the limit of 1048576");
+    assert_string_equal(g.a.reason, "response of 314572800 bytes exceeds the limit of 1048576 bytes");
 }
 
 static void stops_reading_at_the_ceiling(void **state)
@@ -130,8 +130,8 @@ static void stops_reading_at_the_ceiling(void **state)
         rq.max_answer = i == 0 ? MAX_ANSWER : 9;
         call(e, &rq, &g);
         assert_failed(&g, HTTP_TOO_LARGE);
-        assert_string_equal(g.a.reason, i == 0 ? "answer over the limit of 1048576 bytes"
-                                               : "answer over the limit of 9 bytes");
+        assert_string_equal(g.a.reason, i == 0 ? "response exceeds the limit of 1048576 bytes"
+                                               : "response exceeds the limit of 9 bytes");
     }
 }
 

@@ -171,7 +171,7 @@ static void expect_refused(struct env *e, const char *url, const char *address)
     char want[128];
     struct got g;
 
-    (void)snprintf(want, sizeof(want), "%s is a private address, and these are refused", address);
+    (void)snprintf(want, sizeof(want), "connections to private addresses are not allowed: %s", address);
     call(e, &rq, &g);
     assert_failed(&g, HTTP_CONNECT);
     assert_true(g.a.refused);

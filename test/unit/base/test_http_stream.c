@@ -186,7 +186,7 @@ static void ends_an_idle_stream(void **state)
         begin(&r, e, &rq);
         turn_until(e, &r.got.times, 1);
         assert_failed(&r.got, HTTP_TIMEOUT);
-        assert_string_equal(r.got.a.reason, "nothing came for 1.0 s");
+        assert_string_equal(r.got.a.reason, "no data received for 1.0 s");
         assert_int_equal(r.bytes, i == 0 ? 0 : 5);
     }
 }

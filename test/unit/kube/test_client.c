@@ -335,7 +335,7 @@ static void times_out(void **state)
     fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
     call(f, &rq, &g);
     assert_int_equal(g.a.verdict, KUBE_RETRY);
-    assert_string_equal(g.a.why, "hub: get configmaps ns/a: no answer within 0.1 s");
+    assert_string_equal(g.a.why, "hub: get configmaps ns/a: timed out after 0.1 s with 0 bytes received");
 }
 
 static void on_never(void *arg, struct kube_answer *a)

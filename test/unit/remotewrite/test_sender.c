@@ -217,7 +217,7 @@ static void retries_the_same_bytes(void **state)
     begin(&b, "");
     push(&b, ANSWER(.status = 500, .text = "status 500: no"));
     push(&b, ANSWER(.status = 429, .text = "status 429"));
-    push(&b, ANSWER(.error = HTTP_TIMEOUT, .text = "no answer within 30.0 s"));
+    push(&b, ANSWER(.error = HTTP_TIMEOUT, .text = "timed out after 30.0 s with 0 bytes received"));
     push(&b, ANSWER(.error = HTTP_CONNECT));
     publish(&b, "a", 100);
     settle(&b);

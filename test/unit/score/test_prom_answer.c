@@ -136,7 +136,7 @@ static void rejects_what_is_not_a_query_response(void **state)
         {"<html>\n", ROUND_JSON, "response is not JSON: line 1, column 1: "},
         {"404 page not found", ROUND_JSON, "response is not JSON"},
         {"{\"status\":\n \"success\",}", ROUND_JSON, "response is not JSON: line 2, column 12: "},
-        {MATRIX("") "x", ROUND_JSON, "expected nothing more"},
+        {MATRIX("") "x", ROUND_JSON, "unexpected data after the value"},
         {MATRIX("{]"), ROUND_JSON, "response is not JSON"},
         {MATRIX("{\"a\":NaN}"), ROUND_JSON, ""}, /* strict: it is passed on as it came */
         {MATRIX("{\"a\":\"\xff\"}"), ROUND_JSON, "ill-formed UTF-8"},
@@ -264,7 +264,7 @@ static void rejects_deep_nesting(void **state)
     for (int i = 0; i < 1 << 20; i++)
         assert_int_equal(buf_putc(&body, '['), 0);
     assert_int_equal(parse(buf_str(&body), &a), ROUND_JSON);
-    assert_non_null(strstr(why, "nested deeper than 256"));
+    assert_non_null(strstr(why, "nested deeper than 256 levels"));
 }
 
 static void survives_each_failed_allocation(void **state)

@@ -45,8 +45,10 @@ static inline void no_probe(struct world *w)
 static inline void fail_probe(struct world *w, enum probe_health health)
 {
     w->probe.status.health = health;
-    w->probe.status.probe = (struct probe_part){
-        .asked = true, .failures = 1, .reason = "Timeout", .message = "no answer within 5 s"};
+    w->probe.status.probe = (struct probe_part){.asked = true,
+                                                .failures = 1,
+                                                .reason = "Timeout",
+                                                .message = "timed out after 5 s with 0 bytes received"};
 }
 
 static inline void failed_once(struct world *w)
