@@ -1,4 +1,4 @@
-/* The program's own metrics: a registry over metrics.def. Not locked: whoever makes a registry owns it. */
+/* The program's own metrics: a registry over metrics.def. Not locked: each registry belongs to one thread. */
 #ifndef DS_METRIC_METRICS_H
 #define DS_METRIC_METRICS_H
 

@@ -2,7 +2,7 @@
 
 #include "exporter/base/str.h"
 
-/* Cuts what stands before the next separator off *rest. */
+/* Removes the part before the next separator from *rest and returns it. */
 static struct str next_part(struct str *rest, char separator)
 {
     const char *end = memchr(rest->p, separator, rest->n);
@@ -13,7 +13,7 @@ static struct str next_part(struct str *rest, char separator)
     return str_trim(part);
 }
 
-/* 0..1000; what cannot be read counts as 0, so that nonsense asks for nothing. */
+/* 0..1000; an invalid value counts as 0, so that it selects nothing. */
 static int q_value(struct str s)
 {
     int q = 0, unit = 1000;
@@ -30,7 +30,7 @@ static int q_value(struct str s)
     return q > 1000 ? 0 : q;
 }
 
-/* One element of an Accept-like header: what is asked for, its q-value, and the parameters read here. */
+/* One element of an Accept or Accept-Encoding header with the parameters that matter. */
 struct wish {
     struct str what, version;
     int q;
@@ -103,8 +103,7 @@ bool negotiate_gzip(const char *accept_encoding)
     }
     if (gzip < 0)
         gzip = any;
-    if (identity <
-        0) /* "*" is all that is not named, this too; without either it is what may always be sent */
+    if (identity < 0) /* "*" covers it too; without either it is always acceptable */
         identity = any;
     return gzip > 0 && gzip >= identity;
 }

@@ -11,8 +11,8 @@
 
 enum { FIELD_THREADS = 20, FIELD_START = 22, FIELD_VIRTUAL = 23, FIELD_RESIDENT = 24, FIELDS = 25 };
 
-/* Numbers of /proc/self/stat by their place in proc(5). The command, second and in brackets, may hold
- * anything. */
+/* Numbers of /proc/self/stat by their number in proc(5). The second, the command in parentheses, may contain
+ * any character. */
 static bool read_stat(double fields[FIELDS])
 {
     BUF_AUTO(text, 4096);
@@ -45,7 +45,7 @@ static double cpu_seconds(void)
 static double open_fds(void)
 {
     DIR *d = opendir("/proc/self/fd");
-    double n = -3; /* ".", ".." and the one that reads */
+    double n = -3; /* ".", ".." and the one of opendir() */
 
     if (!d)
         return 0;
@@ -55,8 +55,8 @@ static double open_fds(void)
     return n;
 }
 
-/* Start in clock ticks since boot, turned into Unix time once: a later step of the wall clock must not
- * move it. Of several threads that come here first, one sets it for all. */
+/* Converts clock ticks since boot to Unix time, once, so that a later step of the wall clock does not move
+ * it. If several threads get here first, one of them sets it. */
 static double start_time(double ticks)
 {
     static _Atomic double start;
