@@ -55,6 +55,13 @@ static bool tally_is_unapplied(const struct hub_cluster *c, bool in_sync)
     return in_sync && !c->work.applied && c->work.why[0];
 }
 
+static void tally_count_error(struct cluster_errors *e, const struct hub_cluster *c)
+{
+    if (!e->first || strcmp(c->name, e->first->name) < 0)
+        e->first = c;
+    e->n++;
+}
+
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
                              const struct report_cell *cell)
@@ -74,6 +81,10 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool i
     t->unapplied += p == PAIR_NOT_APPLIED;
     t->stuck += tally_is_unapplied(c, in_sync);
     t->unavailable += p == PAIR_UNAVAILABLE;
+    if (c->write_error[0])
+        tally_count_error(&t->write_errors, c);
+    if (!c->work.applied && c->work.why[0])
+        tally_count_error(&t->apply_errors, c);
     c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
         tally_name_pair(t, c, p, cell);
@@ -174,6 +185,10 @@ void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
     for (size_t k = 0; k < h->n_scorers; k++) {
         struct tally *t = &h->by_age[k]->tally;
 
+        if (t->write_errors.first == c)
+            t->write_errors.first = NULL;
+        if (t->apply_errors.first == c)
+            t->apply_errors.first = NULL;
         n = 0;
         for (size_t i = 0; i < t->n_named; i++)
             if (t->named[i].cluster != c)

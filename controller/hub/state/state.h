@@ -47,6 +47,12 @@ extern const struct hub_kind {
     const char *plural; /* for people: "ManagedClusters" */
 } hub_kinds[HUB_KINDS];
 
+/* Clusters with the same kind of error. */
+struct cluster_errors {
+    size_t n;
+    const struct hub_cluster *first; /* by name; NULL: none, or freed since they were counted */
+};
+
 /* Counts of the clusters selected for one scorer. */
 struct tally {
     size_t selected;
@@ -57,7 +63,8 @@ struct tally {
     size_t stuck;                             /* of up_to_date: the work agent cannot apply it */
     size_t unavailable;                       /* of silent: the cluster is not available */
     size_t no_room;                           /* not selected: its ManifestWork is full */
-    size_t n_named;                           /* clusters with a problem: failing ones first, then by name */
+    struct cluster_errors write_errors, apply_errors;
+    size_t n_named; /* clusters with a problem: failing ones first, then by name */
     struct {
         const struct hub_cluster *cluster;
         const struct report_cell *cell; /* NULL: the report does not name the scorer */

@@ -3,12 +3,10 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
-#include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status_conditions.h"
-#include "exporter/base/map.h"
 
 /* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
 static const char *clusters_not_selected(const struct hub_scorer *s)
@@ -24,60 +22,30 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
                : "not distributed: it is not known yet whether the scoring API is healthy";
 }
 
-/* Empty when the work agent has applied the ManifestWork, or not reported yet. */
-static const char *cluster_apply_error(const struct hub_cluster *c)
+/* The first error that keeps a ManifestWork from being up to date and applied, if there is one. */
+static bool clusters_set_error(const struct tally *t, struct status_condition *c)
 {
-    return c->work.applied ? "" : c->work.why;
-}
+    const struct hub_cluster *on = t->write_errors.first;
 
-static const char *cluster_write_error(const struct hub_cluster *c)
-{
-    return c->write_error;
-}
-
-/* Counts the scorer's clusters with an error; *first is the first of them by name. */
-static size_t clusters_count_errors(const struct hub_scorer *s,
-                                    const char *(*error)(const struct hub_cluster *),
-                                    const struct hub_cluster **first)
-{
-    const struct hub_cluster *c;
-    size_t n = 0, at = 0;
-
-    while ((c = map_next(&s->hub->clusters, &at))) {
-        if (!c->group || !plan_group_has(c->group, s->entry) || !*error(c))
-            continue;
-        n++;
-        if (!*first || strcmp(c->name, (*first)->name) < 0)
-            *first = c;
+    if (t->applied == t->selected)
+        return false;
+    if (t->write_errors.n) {
+        condition_failing(c, "ManifestWork not written on", t->write_errors.n, t->selected,
+                          on ? on->name : NULL, on ? on->write_error : "");
+        return true;
     }
-    return n;
-}
-
-static bool clusters_set_error(const struct hub_scorer *s, struct status_condition *c)
-{
-    static const struct {
-        const char *(*error)(const struct hub_cluster *);
-        const char *what;
-    } errors[] = {{cluster_write_error, "ManifestWork not written on"},
-                  {cluster_apply_error, "ManifestWork not applied on"}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(errors) && s->tally.applied < s->tally.selected; i++) {
-        const struct hub_cluster *first = NULL;
-        size_t n = clusters_count_errors(s, errors[i].error, &first);
-
-        if (n) {
-            condition_failing(c, errors[i].what, n, s->tally.selected, first->name, errors[i].error(first));
-            return true;
-        }
-    }
-    return false;
+    on = t->apply_errors.first;
+    if (t->apply_errors.n)
+        condition_failing(c, "ManifestWork not applied on", t->apply_errors.n, t->selected,
+                          on ? on->name : NULL, on ? on->work.why : "");
+    return t->apply_errors.n > 0;
 }
 
 static void clusters_set_distributed(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
 
-    if (clusters_set_error(s, c))
+    if (clusters_set_error(t, c))
         return;
     if (t->no_room)
         condition_set(c, TRUTH_FALSE, "NoRoom",

@@ -314,6 +314,7 @@ static inline void unwritten(struct world *w)
         .scoring = 1,
         .failing = 2,
         .unwritten = 2,
+        .write_errors = {2, &w->clusters[1]},
         .n_named = 2,
         .named = {{&w->clusters[1], NULL, PAIR_NOT_WRITTEN}, {&w->clusters[2], NULL, PAIR_NOT_WRITTEN}}};
 }
@@ -329,6 +330,7 @@ static inline void unapplied(struct world *w)
                                      .failing = 1,
                                      .unapplied = 1,
                                      .stuck = 1,
+                                     .apply_errors = {1, &w->clusters[2]},
                                      .n_named = 1,
                                      .named = {{&w->clusters[2], NULL, PAIR_NOT_APPLIED}}};
 }
@@ -392,6 +394,7 @@ static inline void failing_and_unwritten(struct world *w)
     w->scorer.tally.named[0].cell = &w->cells[1];
     w->scorer.tally.named[0].pair = PAIR_FAILING;
     w->scorer.tally.unwritten = 1;
+    w->scorer.tally.write_errors = (struct cluster_errors){1, &w->clusters[2]};
 }
 
 static inline void refused(struct world *w)

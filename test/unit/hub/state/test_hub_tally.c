@@ -151,6 +151,10 @@ static void counts_unwritten_and_unapplied_works_as_failing(void **state)
     assert_int_equal(tally(w)->failing, 2);
     assert_int_equal(tally(w)->unwritten, 1);
     assert_int_equal(tally(w)->unapplied, 1);
+    assert_int_equal(tally(w)->write_errors.n, 1);
+    assert_string_equal(tally(w)->write_errors.first->name, "c1");
+    assert_int_equal(tally(w)->apply_errors.n, 1);
+    assert_string_equal(tally(w)->apply_errors.first->name, "c2");
     assert_int_equal(tally(w)->scoring, 0);
     assert_int_equal(tally(w)->named[0].pair, PAIR_NOT_WRITTEN);
     assert_int_equal(tally(w)->named[1].pair, PAIR_NOT_APPLIED);
