@@ -45,7 +45,7 @@ function notes(s) {
     r.invalidResults > 0 && note(false, [el('b', {}, plural(r.invalidResults, 'invalid result')), ' ignored',
       r.invalidResults > 1 && '; the first:'], r.firstInvalid),
     r.duplicates > 0 && note(false, [el('b', {}, plural(r.duplicates, 'duplicate result')),
-      ': the last one of the same labels counts']),
+      ': the last result of each label set is used']),
     r.cutLabels > 0 && note(false, [el('b', {}, plural(r.cutLabels, 'label value')), ' cut to ',
       el('code', {}, 'limits.labelValueBytes')]),
   ];
@@ -110,7 +110,7 @@ function scores(s) {
 
 const token = (secret) => secret && soft('token from Secret ', code(secret.name), ', key ', code(secret.key));
 
-// What is asked, and where; also for the hub's page of a scorer.
+// Query and URLs of a scorer, on the hub's pages too.
 export function endpoints(sources, scoring, secret, open) {
   return el('details', { open }, el('summary', {}, 'Query and endpoints'), el('dl', { class: 'facts' },
     sources.map((from) => (from.type === 'None' ? wideFact('Source', 'None: the scoring API is called without series') : [
@@ -130,7 +130,8 @@ function scorerCard(now, s, open) {
 
 function remoteWrite(now, e) {
   return el('section', { class: 'card', 'data-key': e.name },
-    el('h3', { class: 'name' }, badge(e.state === 'failing' ? 'error' : e.state === 'starting' ? 'pending' : 'ok', e.state), bdi(e.name)),
+    el('div', { class: 'name' }, el('h3', {}, bdi(e.name)),
+      badge(e.state === 'failing' ? 'error' : e.state === 'starting' ? 'pending' : 'ok', e.state)),
     e.error && note(true, [el('b', {}, 'Last error'), e.errorAt && ` ${when(now, e.errorAt)}`], e.error),
     facts(fact('URL', url(e.url)), fact('Protocol', e.protocol), fact('Behind by', duration(e.behindSeconds)),
       fact('Samples sent', count(e.samplesSent)), fact('Samples pending', count(e.samplesPending)),
@@ -140,12 +141,12 @@ function remoteWrite(now, e) {
 }
 
 const LIMITS = [
-  ['responseBytes', bytes, 'of one response'],
-  ['seriesPerScorer', count, 'exposed for one scorer'],
-  ['series', count, 'exposed in all'],
-  ['labelValueBytes', bytes, 'of a label value; longer ones are cut'],
-  ['roundTime', (l) => seconds(l), 'for one round, at most'],
-  ['staleAfterIntervals', count, 'intervals that the last scores of a failing scorer stay'],
+  ['responseBytes', bytes, 'size of a response'],
+  ['seriesPerScorer', count, 'series exposed for one scorer'],
+  ['series', count, 'series exposed in total'],
+  ['labelValueBytes', bytes, 'length of a label value; longer values are cut'],
+  ['roundTime', (l) => seconds(l), 'duration of a round'],
+  ['staleAfterIntervals', count, 'intervals for which a failing scorer keeps its last scores'],
 ];
 
 function configuration({ now, config: c, limits, cluster }) {

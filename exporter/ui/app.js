@@ -8,10 +8,10 @@ import { choose, showMore, sortBy } from './table.js';
 const REFRESH_MS = 5000, LONGEST_MS = 60000, TYPING_MS = 250;
 const page = document.getElementById('page');
 const pause = document.getElementById('pause');
-let timer, under_way, role, failures = 0;
+let timer, request, role, updatedAt, paused = false, failures = 0;
 
 async function api(path, query) {
-  const answer = await fetch(`api/v1/${path}${query ? '?' + query : ''}`, { signal: under_way.signal, cache: 'no-store' });
+  const answer = await fetch(`api/v1/${path}${query ? '?' + query : ''}`, { signal: request.signal, cache: 'no-store' });
   const text = await answer.text();
   if (!answer.ok) throw Object.assign(new Error(text.trim() || `HTTP ${answer.status}`), { status: answer.status });
   return JSON.parse(text);
@@ -42,44 +42,47 @@ const notFound = (error) => ({
     el('h1', {}, error.message))],
 });
 
-function say(trouble) {
-  const at = new Date().toISOString().slice(11, 19);
-  if (!trouble) document.getElementById('updated').textContent = `Updated ${at} UTC, every ${REFRESH_MS / 1000} s`;
+function showProgress(trouble) {
+  const at = updatedAt && `${updatedAt.toISOString().slice(11, 19)} UTC`;
+  document.getElementById('updated').textContent = !at ? '' : paused ? `Paused, last updated ${at}`
+    : `Updated ${at}, every ${REFRESH_MS / 1000} s`;
   document.getElementById('trouble').textContent = trouble;
+  pause.textContent = paused ? 'Resume' : 'Pause';
 }
 
 async function refresh() {
   clearTimeout(timer);
-  under_way?.abort();
-  const mine = (under_way = new AbortController());
+  request?.abort();
+  const mine = (request = new AbortController());
   const deadline = setTimeout(() => mine.abort(new Error('no answer in 30 s')), 30000);
   try {
     show(await view().catch((error) => { if (error.status === 404 || error.status === 400) return notFound(error); throw error; }));
     failures = 0;
-    say('');
+    updatedAt = new Date();
+    showProgress('');
   } catch (error) {
-    if (mine !== under_way) return;
+    if (mine !== request) return;
     failures++;
     const wait = Math.min(REFRESH_MS * 2 ** (failures - 1), LONGEST_MS);
-    say(`last update failed: ${error.message}; next try in ${wait / 1000} s`);
+    showProgress(`last update failed: ${error.message}` + (paused ? '' : `; next try in ${wait / 1000} s`));
     if (!page.firstChild) show({ title: 'dynamic-scoring', bad: true, content: [] });
   } finally {
     clearTimeout(deadline);
   }
-  if (mine === under_way) later(Math.min(REFRESH_MS * 2 ** Math.max(0, failures - 1), LONGEST_MS));
+  if (mine === request && !paused) schedule(Math.min(REFRESH_MS * 2 ** Math.max(0, failures - 1), LONGEST_MS));
 }
 
-function later(ms) {
+function schedule(ms) {
   clearTimeout(timer);
-  if (pause.getAttribute('aria-pressed') === 'false') timer = setTimeout(refresh, ms);
+  timer = setTimeout(refresh, ms);
 }
 
 pause.hidden = false;
 pause.addEventListener('click', () => {
-  const paused = pause.getAttribute('aria-pressed') === 'false';
-  pause.setAttribute('aria-pressed', String(paused));
+  paused = !paused;
   if (paused) clearTimeout(timer);
   else refresh();
+  showProgress(document.getElementById('trouble').textContent);
 });
 
 page.addEventListener('click', (event) => {
@@ -93,8 +96,7 @@ page.addEventListener('input', (event) => {
   if (filter) choose(filter, 'filter', event.target.value.trim());
   if (state) choose(state, 'state', event.target.value);
   if (order) choose(order, 'sort', event.target.value);
-  clearTimeout(timer);
-  timer = setTimeout(refresh, filter ? TYPING_MS : 0);
+  if (filter || state || order) schedule(filter ? TYPING_MS : 0);
 });
 
 refresh();

@@ -101,7 +101,7 @@ export const tiles = (...list) => el('dl', { class: 'tiles' }, list);
 export const tile = (what, severity, n) => el('div', { class: n === 0 ? 'none' : severity },
   el('dt', {}, what), el('dd', {}, typeof n === 'number' ? count(n) : n));
 
-// A box about something that is wrong: a title, and what was said, in the words of whoever said it.
+// A box about a problem: a title, and the error as it was reported.
 export const note = (bad, title, text, ...more) => el('div', { class: bad ? 'note bad' : 'note' },
   el('p', {}, title), text && el('pre', {}, bdi(text)), more);
 

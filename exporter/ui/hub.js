@@ -24,18 +24,18 @@ function hubNotes(h) {
   return [
     h.troubles.Lease && note(true, bold('The Lease cannot be read or written'), h.troubles.Lease),
     !h.leading && note(false, [bold('Standing by.'), ' ', h.holder ? [bdi(h.holder), ' leads.'] : 'No leader is known.',
-      ' Only the leader probes scoring APIs, writes ManifestWorks and counts; see its page. ',
-      'This page shows the scorers as the leader last described them.']),
-    troubles.length > 0 && note(true, [bold('Watches fail'), '; what was last read stays.'],
+      ' Only the leader probes scoring APIs, writes ManifestWorks and counts clusters; see its page. ',
+      'This page shows the scorers as last described by the leader.']),
+    troubles.length > 0 && note(true, [bold('Watches fail'), '; the objects last read stay in use.'],
       troubles.map(([kind, why]) => `${kind}: ${why}`).join('\n')),
-    !h.synced && note(false, bold('Not all objects have been listed yet; until then nothing is written.')),
+    !h.synced && note(false, bold('Still listing objects; nothing is written until all are listed.')),
   ];
 }
 
 function configNotes({ config: c, totals, namespace, synced }) {
   return [
     synced && !c.present && note(false, [bold('There is no DynamicScoringConfig ', code(c.name)), ' in namespace ', bdi(namespace),
-      ': clusters get nothing until there is.']),
+      ': nothing is distributed until it is created.']),
     synced && c.present && !c.wanted && note(false, [bold('The DynamicScoringConfig is being deleted'),
       `: ${plural(totals.works, 'ManifestWork')} left.`]),
   ];
@@ -51,10 +51,10 @@ function scorerNotes(s) {
     s.specError && note(true, bold('Invalid spec', s.summaryInUse && '; the last valid one stays active'), s.specError),
     probeNote('Health', s.probe), probeNote('Configuration', s.configProbe),
     s.summaryError && note(!s.summaryPending, bold(s.summaryPending ? 'Waiting for the configuration of the scoring API'
-      : s.summaryInUse ? 'No summary can be made; the last one stays active' : 'No summary can be made; it is sent nowhere'), s.summaryError),
+      : s.summaryInUse ? 'Invalid summary; the last valid one stays active' : 'Invalid summary; this scorer is not distributed'), s.summaryError),
     s.sameScoreAs && note(s.sameScoreIsOlder, [bold(s.sameObject ? 'Same AddOnPlacementScore' : 'Same score name'), ' as ',
-      link('scorer', s.sameScoreAs), s.sameScoreIsOlder ? ', which is older: this one is in no summary.'
-        : ', which is younger and in no summary.']),
+      link('scorer', s.sameScoreAs), s.sameScoreIsOlder ? ', which is older: this scorer is not distributed.'
+        : ', which is younger and not distributed.']),
     s.clusters.noRoom > 0 && note(true, [bold(`No room on ${plural(s.clusters.noRoom, 'cluster')}`),
       ': the summaries would exceed what a ManifestWork may hold.']),
     s.statusError && note(true, bold('The status cannot be written'), s.statusError),
@@ -70,7 +70,7 @@ const workAction = (c) => (c.leaving || !c.managed ? 'deleted' : 'written');
 function clusterLines(c) {
   return [
     c.failures > 0 && text(`Its ManifestWork cannot be ${workAction(c)}`, c.work.writeError),
-    c.work.applyError && text('The work agent cannot apply it', c.work.applyError),
+    c.work.applyError && text('Its ManifestWork cannot be applied', c.work.applyError),
     c.unavailable && text('The cluster is not available', c.unavailable),
     c.failingScorers.map((p) => el('p', {}, link('scorer', p.scorer), ` ${p.label}`, p.error && [': ', bdi(p.error)])),
     c.failing > c.failingScorers.length && el('p', { class: 'soft' }, 'and ',
@@ -122,13 +122,17 @@ const pairColumns = (kind) => [
   { title: 'Error', wide: true, cell: (p) => p.error && el('p', {}, bdi(p.error)) },
 ];
 
-// A small cell for each scorer on each of the clusters shown.
+// A small cell for each of the first scorers on each of the first clusters.
 function matrix(p) {
-  const columns = p.scorers.map((name, i) => ({ name, i })).filter((c) => matches(c.name)).slice(0, MATRIX_SCORERS);
+  const matching = p.scorers.map((name, i) => ({ name, i })).filter((c) => matches(c.name));
+  const columns = matching.slice(0, MATRIX_SCORERS), left = p.metadata.remainingItemCount;
   if (p.clusters.length === 0 || columns.length === 0) return null;
   const seen = new Set(p.clusters.flatMap((c) => columns.map(({ i }) => c.states[i])));
   const cell = (look, title) => el('b', { class: `cell ${look.severity}`, title }, SIGNS[look.severity]);
-  return el('section', { class: 'card matrix', 'aria-label': 'Clusters × scorers', 'data-key': 'matrix' },
+  const part = (shown, all, what) => `${count(shown)}${shown < all ? ` of ${count(all)}` : ''} ${what}`;
+  return el('section', { class: 'card matrix', 'aria-labelledby': 'matrix', 'data-key': 'matrix' },
+    el('p', { id: 'matrix', class: 'part soft' }, 'Clusters × scorers: ', part(p.clusters.length, p.clusters.length + left, 'clusters'),
+      ', ', part(columns.length, matching.length, 'scorers')),
     el('div', { class: 'scroll', tabindex: 0 }, el('table', {},
       el('caption', { class: 'unseen' }, 'The state of each scorer on each cluster'),
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, unseen('Cluster')),
@@ -140,7 +144,10 @@ function matrix(p) {
           const why = c.errors[name] ? `: ${c.errors[name]}` : '';
           return el('td', {}, cell(look, `${name}: ${look.label}${why}`), unseen(look.label));
         })))))),
-    el('p', { class: 'legend' }, p.legend.map((look, i) => seen.has(i) && el('span', {}, cell(look), ' ', look.label))));
+    el('p', { class: 'legend' }, Object.keys(SIGNS).map((severity) => {
+      const labels = p.legend.filter((look, i) => seen.has(i) && look.severity === severity).map((look) => look.label);
+      return labels.length > 0 && el('span', {}, cell({ severity }), ' ', labels.join(', '));
+    })));
 }
 
 const matches = (name) => name.toLowerCase().includes(choice('scorers', 'filter').toLowerCase());
@@ -170,7 +177,7 @@ function configuration({ config: c, totals: t, agentNamespace }) {
   return el('section', { class: 'card', 'aria-labelledby': 'config' },
     c.error && note(true, bold('Invalid masks; the last valid ones stay active'), c.error),
     c.statusError && note(true, bold('The status cannot be written'), c.statusError),
-    c.ignored.map((name) => note(false, [bold(bdi(name), ' is ignored'), ': only the DynamicScoringConfig named ', code(c.name), ' counts.'])),
+    c.ignored.map((name) => note(false, [bold(bdi(name), ' is ignored'), ': only the DynamicScoringConfig named ', code(c.name), ' is used.'])),
     facts(fact('DynamicScoringConfig', c.present ? [code(c.name), soft(c.wanted ? 'active' : 'being deleted')] : 'none'),
       fact('Masks', count(c.masks)),
       fact('Largest summaries', bytes(t.largestSummariesBytes), soft(`of ${bytes(t.maxSummariesBytes)}`)),
@@ -220,7 +227,8 @@ export async function hubPage(api) {
             ? card(el('p', {}, 'This hub has not accepted any ManagedCluster yet.'))
             : [tools('clusters', 'clusters', CLUSTER_STATES, clusterColumns), matrix(p),
               table('clusters', 'Clusters', clusterColumns, c.clusters, c.metadata, (one) => one.name, 'No cluster matches.')]],
-        details.length > 0 && [el('h2', {}, 'Scorers with problems'), details],
+        details.length > 0 && [el('h2', {}, 'Scorers with problems', s.metadata.remainingItemCount > 0
+          && soft(` among the ${count(s.scorers.length)} shown`)), details],
         el('h2', { id: 'config' }, 'Configuration'), configuration(h)]),
   };
 }
@@ -239,7 +247,7 @@ function scorerFacts(h, s) {
       soft(`${count(s.clusters.upToDate)} up to date, ${count(s.clusters.applied)} applied`)),
     h.leading && s.clusters.selected > 0 && fact('Scoring on', count(s.clusters.scoring),
       soft(`${count(s.clusters.failing)} failing, ${count(s.clusters.waiting)} waiting, ${count(s.clusters.silent)} without a report`)),
-    m && fact('Written to', m.scoreDestination === 'None' ? '/metrics only' : 'AddOnPlacementScore',
+    m && fact('Written to', m.scoreDestination === 'None' ? '/metrics only' : ['AddOnPlacement', el('wbr'), 'Score'],
       m.scoreDestination !== 'None' && m.scoreDimensionFormat && soft('items ', code(m.scoreDimensionFormat))));
 }
 

@@ -30,20 +30,20 @@ export function plot(title, times, lines, words) {
   if (times.length < 2 || all.length < 2) return null;
   const least = Math.min(...all), most = Math.max(...all);
   const x = (i) => EDGE + (i / (times.length - 1)) * (WIDTH - 2 * EDGE);
-  const y = (v) => HEIGHT - EDGE - ((v - least) / (most - least || 1)) * (HEIGHT - 2 * EDGE);
-  const said = lines.map(({ name, values, low, high }) => {
+  const y = (v) => HEIGHT - EDGE - (most > least ? (v - least) / (most - least) : 0.5) * (HEIGHT - 2 * EDGE);
+  const texts = lines.map(({ name, values, low, high }) => {
     const known = numbers(values);
-    return known.length && `${name}: last ${words(known.at(-1))}, ` +
+    return known.length > 0 && `${name}: last ${words(known.at(-1))}, ` +
       `${low ? 'lowest' : 'min'} ${words(Math.min(...numbers(low || values)))}, ` +
       `${high ? 'highest' : 'max'} ${words(Math.max(...numbers(high || values)))}`;
-  }).filter(Boolean);
+  });
   const period = `over ${duration(times.at(-1) - times[0])}`;
   return el('figure', { class: 'plot', 'data-key': title },
     el('figcaption', {}, title, ' ', el('span', { class: 'soft' }, period)),
     el('svg:svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img',
-      'aria-label': `${title} ${period}. ${said.join('. ')}` },
+      'aria-label': `${title} ${period}. ${texts.filter(Boolean).join('. ')}` },
       lines.map((l, i) => [
         l.low && el('svg:path', { class: `band line-${i}`, d: band(l.low, l.high, x, y) }),
         el('svg:path', { class: `line line-${i}`, d: path(l.values, x, y) })])),
-    said.map((text, i) => el('p', { class: `legend-${i}` }, text)));
+    texts.map((text, i) => text && el('p', { class: `legend-${i}` }, text)));
 }

@@ -1,8 +1,8 @@
-// Tables that are filtered and paged by the server, and sorted by any column. What is chosen is kept in the page's URL.
+// Tables that are filtered and paged by the server, and sorted by any column. The page's URL keeps the choice.
 
 import { count, el } from './dom.js';
 
-const PAGE = 100;
+const PAGE = 100, MORE = 500;
 const chosen = new URLSearchParams(location.search);
 const DEFAULTS = { filter: '', state: '', sort: 'state', limit: String(PAGE) };
 
@@ -15,7 +15,7 @@ export function choose(table, what, value) {
   history.replaceState(null, '', `${location.pathname}${chosen.size ? '?' + chosen : ''}`);
 }
 
-// The parameters of the API for what is chosen. The server knows the order by name and by state; the rest is sorted here.
+// The parameters of the API for the chosen rows. The server sorts by name and by state; sorted() does the rest.
 export function query(table, more = {}) {
   const sort = choice(table, 'sort').replace('-', '') === 'name' ? 'name' : 'state';
   const q = new URLSearchParams({ limit: choice(table, 'limit'), sort, ...more });
@@ -30,7 +30,7 @@ export function sortBy(table, key) {
 }
 
 export const showMore = (table) =>
-  choose(table, 'limit', String(Number(choice(table, 'limit')) + 5 * PAGE));
+  choose(table, 'limit', String(Number(choice(table, 'limit')) + MORE));
 
 function sorted(table, rows, columns) {
   const sort = choice(table, 'sort'), down = sort.startsWith('-'), key = sort.replace('-', '');
@@ -41,7 +41,7 @@ function sorted(table, rows, columns) {
   const compare = (a, b) => {
     const [x, y] = [value(a), value(b)];
     if (x === y || (x ?? null) === (y ?? null)) return 0;
-    if (x === null || x === undefined) return 1; // what is not known comes last either way
+    if (x === null || x === undefined) return 1; // unknown values come last in both directions
     if (y === null || y === undefined) return -1;
     return (x < y ? -1 : 1) * (down ? -1 : 1);
   };
@@ -69,22 +69,33 @@ export function tools(table, what, states, columns) {
       columns.filter((c) => c.key).map((c) => option(c.key, `by ${c.title.toLowerCase()}`, sort.replace('-', '')))));
 }
 
+// The server sorts all rows by name or by state; any other order covers only the rows that the page has.
+function part(table, caption, columns, shown, left) {
+  const sort = choice(table, 'sort');
+  const column = columns.find((c) => c.key === sort.replace('-', ''));
+  const matching = choice(table, 'filter') || choice(table, 'state') ? 'matching ' : '';
+  const order = sort === 'state' ? ', worst first' : sort === 'name' ? ', by name'
+    : `, sorted by ${(column?.title ?? sort).toLowerCase()} among those shown`;
+  return `${count(shown)} of ${count(shown + left)} ${matching}${caption.toLowerCase()} shown${order}`;
+}
+
 // columns: [{key, title, number, wide, value(row), cell(row), as: 'state' | 'name'}]; metadata: of the API's answer.
 export function table(id, caption, columns, rows, metadata, keyOf, empty) {
   const left = metadata?.remainingItemCount || 0;
   if (rows.length === 0)
     return el('div', { class: 'card', 'data-key': `table-${id}` }, el('p', {}, empty));
-  const here = sorted(id, rows, columns);
+  const partial = left > 0 && part(id, caption, columns, rows.length, left);
   return el('div', { class: 'card rows', 'data-key': `table-${id}` },
+    partial && el('p', { class: 'soft part' }, partial),
     el('table', {},
       el('caption', { class: 'unseen' }, caption),
       el('thead', {}, el('tr', {}, columns.map((c) => head(id, c)))),
-      el('tbody', {}, here.map((row) => el('tr', { 'data-key': keyOf(row) }, columns.map((c) =>
+      el('tbody', {}, sorted(id, rows, columns).map((row) => el('tr', { 'data-key': keyOf(row) }, columns.map((c) =>
         el(c.as === 'name' ? 'th' : 'td', {
           scope: c.as === 'name' && 'row',
           class: c.as === 'state' ? 'is' : c.wide ? 'wide' : c.number && 'n',
           'data-what': !c.as && !c.wide && c.title,
         }, c.cell(row))))))),
-    left > 0 && el('p', { class: 'soft more' }, `${count(rows.length)} of ${count(rows.length + left)} shown. `,
-      el('button', { type: 'button', 'data-more': id }, 'Show more')));
+    partial && el('p', { class: 'soft part' }, partial, ' ',
+      el('button', { type: 'button', 'data-more': id }, `Show ${count(Math.min(left, MORE))} more`)));
 }

@@ -1,5 +1,5 @@
-"""Of 60 clusters some cannot be written to, some cannot apply what they get, some fail, some are masked: the scorer's own page and JSON tell
-exactly which, and why."""
+"""60 clusters, of which some cannot be written to, some cannot apply their ManifestWork, some fail and some are masked: the scorer's own page
+and JSON say which, and why."""
 
 import collections
 import json
@@ -89,7 +89,7 @@ def pairs_of_scorer(controller):
 def look_at_the_json(controller):
     expected = {c: (TOLD.get(state, state), state in ("ok", "empty")) for c, state in CLUSTERS.items()}
     wait_until(
-        lambda: {c: pair[:2] for c, pair in pairs_of_scorer(controller).items()} == expected, "all are told", LONG, 0.2
+        lambda: {c: pair[:2] for c, pair in pairs_of_scorer(controller).items()} == expected, "all pairs are reported", LONG, 0.2
     )
     for cluster, (_, _, error) in pairs_of_scorer(controller).items():
         expected = STATES[CLUSTERS[cluster]][1]
@@ -161,7 +161,21 @@ def look_at_the_lists(controller):
     assert {pairs["legend"][c["states"][1]]["label"] for c in pairs["clusters"]} == {"masked"}
 
 
-def test_who_fails_is_told_in_full(hub, controller, browser):
+def look_at_parts(controller, browser):
+    """A table that holds only some rows says so, and sorts only those by columns that the server cannot sort by."""
+    part = "document.querySelector('[data-key=table-clusters] .part')"
+    browser.open(controller.url + "/?clusters.limit=25")
+    assert browser.run(f"{part}.innerText") == "25 of 60 clusters shown, worst first"
+    browser.open(controller.url + "/?clusters.limit=25&clusters.sort=-failing&clusters.filter=-")
+    assert browser.run(f"{part}.innerText") == "25 of 60 matching clusters shown, sorted by failing among those shown"
+    more = "document.querySelector('[data-more=clusters]')"
+    assert browser.run(f"{more}.innerText") == "Show 35 more"
+    browser.run(f"{more}.click()")
+    browser.wait_for(f"{part} === null")
+    assert browser.run("document.querySelectorAll('[data-key=table-clusters] tbody tr').length") == len(CLUSTERS)
+
+
+def test_each_failure_is_named_in_full(hub, controller, browser):
     look_at_the_json(controller)
     eventually(lambda: look_at_the_page(controller, browser))
     for state in STATES:
@@ -169,6 +183,7 @@ def test_who_fails_is_told_in_full(hub, controller, browser):
         eventually(lambda c=cluster: look_at_a_cluster(controller, browser, c))
     eventually(lambda: look_at_the_rest(hub, controller, browser))  # the status is written a little later
     look_at_the_lists(controller)
+    look_at_parts(controller, browser)
     for kind in ("scorer", "cluster"):
         hostile = '"><script>alert(1)</script>'
         answer = controller.get(f"/api/v1/{kind}?name={urllib.parse.quote(hostile)}")

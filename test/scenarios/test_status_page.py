@@ -267,6 +267,7 @@ def test_a_refresh_keeps_what_the_reader_has_open(agent, browser):
     assert browser.run("document.querySelectorAll('details')[1].open") is False
     browser.run("document.getElementById('pause').click()")
     old = browser.run(updated)
+    assert old.startswith("Paused, last updated ") and shown(browser, "#pause") == ["Resume"]
     time.sleep(6)
     assert browser.run(updated) == old
     browser.run("document.getElementById('pause').click()")
