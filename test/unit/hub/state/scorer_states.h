@@ -394,7 +394,8 @@ static inline void failing_and_unwritten(struct world *w)
     w->scorer.tally.named[0].cell = &w->cells[1];
     w->scorer.tally.named[0].pair = PAIR_FAILING;
     w->scorer.tally.unwritten = 1;
-    w->scorer.tally.write_errors = (struct cluster_errors){1, &w->clusters[2]};
+    w->scorer.tally.write_errors.n = 1;
+    w->scorer.tally.write_errors.first = &w->clusters[2];
 }
 
 static inline void refused(struct world *w)
