@@ -51,7 +51,7 @@ def scores_of(path):
         ]
         return results + [results[0], {"metric": {"node": "none"}, "score": None}]
     if path == "/hostile":
-        metric = {"node": HOSTILE, "pod": "p" * 250, "meta": "\u202eright to left"}
+        metric = {"node": HOSTILE, "pod": "p" * 250, "meta": "\u202eright to left\u001b[31m"}
         return [{"metric": metric, "score": 1e22}, {"metric": {}, "score": float("nan")}]
     return []
 
@@ -194,7 +194,8 @@ def test_everything_can_be_read(agent, browser):
 
 def test_nothing_that_a_scorer_says_becomes_markup(agent, browser):
     browser.open(agent)
-    assert HOSTILE in browser.run(VISIBLE_TEXT)
+    text = browser.run(VISIBLE_TEXT)
+    assert HOSTILE in text and "right to left\ufffd[31m" in text
     assert browser.run("document.querySelectorAll('img, iframe, object, form, b > *, pre b, pre i, bdi > *').length") == 0
     assert browser.run("document.scripts.length") == 1
     assert browser.run("[...document.querySelectorAll('*')].some(e => e.hasAttribute('onerror') || e.hasAttribute('style'))") is False

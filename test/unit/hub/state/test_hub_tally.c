@@ -165,6 +165,21 @@ static void counts_unwritten_and_unapplied_works_as_failing(void **state)
     assert_string_equal(w->hub->totals.named[1]->name, "c2");
 }
 
+static void forgets_a_freed_cluster(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
+    (void)snprintf(cluster(w, "c2")->write_error, sizeof(cluster(w, "c2")->write_error), "forbidden");
+    hub_schedule_tally(w->hub);
+    assert_int_equal(tally(w)->write_errors.n, 2);
+    hub_tally_forget(w->hub, cluster(w, "c1"));
+    assert_null(tally(w)->write_errors.first);
+    assert_int_equal(tally(w)->n_named, 1);
+    assert_string_equal(tally(w)->named[0].cluster->name, "c2");
+}
+
 /* Twelve unavailable clusters do not hide the failing one. */
 static void names_failing_clusters_first(void **state)
 {
@@ -297,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgets_a_freed_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(names_failing_clusters_first, setup, teardown),
     };
 
