@@ -17,6 +17,25 @@ enum {
     DROP_LOG_MS = 60 * 1000,
 };
 
+static bool same_queue_stats(const struct queue_stats *a, const struct queue_stats *b)
+{
+    return a->samples == b->samples && a->records == b->records && a->bytes == b->bytes &&
+           a->memory == b->memory && memcmp(a->dropped, b->dropped, sizeof(a->dropped)) == 0 &&
+           a->oldest_ms == b->oldest_ms && a->newest_ms == b->newest_ms &&
+           a->newest_ever_ms == b->newest_ever_ms && a->disk_error == b->disk_error;
+}
+
+/* Of all but the durations. */
+static bool same_sender_stats(const struct sender_stats *a, const struct sender_stats *b)
+{
+    return a->state == b->state && a->form == b->form && a->samples == b->samples && a->bytes == b->bytes &&
+           a->requests == b->requests && a->failed == b->failed && a->retried == b->retried &&
+           a->metadata == b->metadata && a->metadata_failed == b->metadata_failed &&
+           a->highest_sent_ms == b->highest_sent_ms && a->last_sent_at_ms == b->last_sent_at_ms &&
+           a->retry_at_ms == b->retry_at_ms && a->failures == b->failures &&
+           a->error_at_ms == b->error_at_ms && strcmp(a->error, b->error) == 0;
+}
+
 /* Lock held. Durations not yet fetched stay in front of the new ones; those that do not fit are lost. */
 static void copy_sender_stats(struct sender_stats *to, struct sender_stats *from)
 {
@@ -40,8 +59,8 @@ static void thread_publish_state(struct endpoint *e)
     queue_count_drop(e->queue, DROP_BUSY, e->busy);
     e->busy = 0;
     queue_stats(e->queue, &queue);
-    news = !to->ready || memcmp(&queue, &to->queue, sizeof(queue)) != 0 ||
-           memcmp(&to->sender, sender_stats(e->sender), offsetof(struct sender_stats, durations)) != 0;
+    news = !to->ready || !same_queue_stats(&queue, &to->queue) ||
+           !same_sender_stats(&to->sender, sender_stats(e->sender));
     copy_sender_stats(&to->sender, sender_stats(e->sender));
     to->queue = queue;
     to->found = e->found;

@@ -137,6 +137,13 @@ void work_look(struct work_found *ret, const json_t *object, const char *agent_n
     found_read_status(ret, object);
 }
 
+bool work_found_same(const struct work_found *a, const struct work_found *b)
+{
+    return a->exists == b->exists && a->deleting == b->deleting && a->ours == b->ours &&
+           a->frame == b->frame && a->hash == b->hash && a->applied == b->applied &&
+           a->available == b->available && strcmp(a->why, b->why) == 0;
+}
+
 struct str work_feedback(const json_t *object)
 {
     const json_t *values =

@@ -18,6 +18,7 @@ struct work_found {
 extern const struct kube_cut work_cut;
 /* object: from the API server, cut or whole. */
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace);
+bool work_found_same(const struct work_found *a, const struct work_found *b);
 /* The agent's report in the status feedback, borrowed from object; p is NULL when there is none. */
 struct str work_feedback(const json_t *object);
 

@@ -205,7 +205,7 @@ void hub_work_set(struct hub *h, json_t *object)
     hub_cluster_reconcile(h, c);
     /* In a large fleet there is always an agent that reports new times only: counting for each would never
      * end. */
-    if (changed || memcmp(&before.work, &c->work, sizeof(c->work)) != 0 || before.leaving != c->leaving ||
+    if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
         before.behind != c->behind || !before.failures != !c->failures ||
         !*before.write_error != !*c->write_error)
         hub_schedule_tally(h);
