@@ -7,6 +7,7 @@
 #include "exporter/base/rand.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
 
@@ -25,7 +26,7 @@ enum scorer_state scorer_state(const struct scorer *s)
         return SCORER_WAITING;
     if (s->status.error != ROUND_OK)
         return s->batch ? SCORER_FAILING : SCORER_STALE;
-    return s->summary.source_type != SOURCE_NONE && s->status.source_series == 0 ? SCORER_EMPTY : SCORER_OK;
+    return s->summary.source.type != SOURCE_NONE && s->status.source_series == 0 ? SCORER_EMPTY : SCORER_OK;
 }
 
 const struct summary *scorer_summary(const struct scorer *s)

@@ -3,6 +3,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ void scorer_history_add(struct history **h, const struct summary *s, const struc
 {
     double values[COLUMNS] = {NAN, NAN, NAN, NAN, NAN};
 
-    if (r->fetched && s->source_type != SOURCE_NONE)
+    if (r->fetched && s->source.type != SOURCE_NONE)
         values[FETCH] = r->fetch_s;
     if (r->performed)
         values[PERFORM] = r->perform_s;

@@ -4,7 +4,7 @@
 #include "exporter/base/log.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
-#include "exporter/score/summary.h"
+#include "exporter/score/source.h"
 
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static void count_transfers(const struct scorer *s, const struct round_result *r
         metric_add(m, METRIC_RECEIVED_BYTES, LV(name, round_stage_word(stage)), (double)r->received[stage]);
         metric_add(m, METRIC_SENT_BYTES, LV(name, round_stage_word(stage)), (double)r->sent[stage]);
     }
-    if (s->summary.source_type != SOURCE_NONE) {
+    if (s->summary.source.type != SOURCE_NONE) {
         metric_add(m, METRIC_FETCH_SECONDS, LV(name), r->fetch_s);
         metric_observe(m, METRIC_FETCH_DURATION, LV(name), r->fetch_s);
     }
@@ -102,7 +102,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     struct metrics *m = s->env->metrics;
     const char *name = s->summary.score_name;
     bool ok = r->error == ROUND_OK;
-    bool empty = ok && s->summary.source_type != SOURCE_NONE && r->source_series == 0;
+    bool empty = ok && s->summary.source.type != SOURCE_NONE && r->source_series == 0;
 
     metric_add(m, METRIC_ROUNDS, LV(ok ? empty ? "empty" : "success" : "failure", name), 1);
     metric_set(m, METRIC_UP, LV(name), ok);
@@ -111,7 +111,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     else
         metric_add(m, METRIC_ROUND_ERRORS, LV(round_error_word(r->error), name, round_stage_word(r->stage)),
                    1);
-    if (r->fetched && s->summary.source_type != SOURCE_NONE)
+    if (r->fetched && s->summary.source.type != SOURCE_NONE)
         metric_set(m, METRIC_SOURCE_SERIES, LV(name), (double)r->source_series);
     metric_add(m, METRIC_SOURCE_WARNINGS, LV(name), (double)r->source_warnings);
     metric_add(m, METRIC_RESULTS_DROPPED, LV("invalid", name), (double)r->answer.invalid);

@@ -9,6 +9,7 @@
 #include "exporter/metric/version.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
@@ -92,7 +93,7 @@ static void json_source_members(struct out *o, const struct summary *s, size_t i
     struct str query;
     size_t at = 0;
 
-    member_text(o, "type", s->source_type == SOURCE_NONE ? "None" : "Prometheus");
+    member_text(o, "type", source_type_word(from.type));
     member_url(o, "endpoint", from.endpoint);
     json_secret(o, "secret", &from.auth);
     member_text(o, "query", from.query);
@@ -115,7 +116,7 @@ static void json_source(struct out *o, const struct summary *s)
     if (n)
         json_source_members(o, s, 0);
     else
-        member_text(o, "type", s->source_type == SOURCE_NONE ? "None" : "Prometheus");
+        member_text(o, "type", source_type_word(s->source.type));
     out_puts(o, "}");
     if (n < 2)
         return;

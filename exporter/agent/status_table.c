@@ -6,6 +6,7 @@
 #include "exporter/base/utf8.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/grid.h"
@@ -136,7 +137,7 @@ static void table_flow(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
 
-    if (scorer_summary(s)->source_type == SOURCE_NONE) {
+    if (scorer_summary(s)->source.type == SOURCE_NONE) {
         table_put(t, "no source");
     } else {
         const char *from = summary_sources(scorer_summary(s)) > 1 ? "series from the sources in "
@@ -158,11 +159,11 @@ static void table_request(struct table *t, const struct summary *summary, enum r
     if (stage == STAGE_SOURCE && summary_sources(summary) > 1)
         return;
     table_put(t, "URL: ");
-    table_put_url(t, stage == STAGE_SOURCE ? cstr(summary->source_endpoint) : summary->scoring_endpoint);
+    table_put_url(t, stage == STAGE_SOURCE ? cstr(summary->source.endpoint) : summary->scoring_endpoint);
     table_end_line(t);
-    if (stage == STAGE_SOURCE && summary->source_query) {
+    if (stage == STAGE_SOURCE && summary->source.query) {
         table_put(t, "query: ");
-        table_put(t, summary->source_query);
+        table_put(t, summary->source.query);
         table_end_line(t);
     }
 }

@@ -167,6 +167,15 @@ static void split_credentials(struct str text, struct str *scheme, struct str *r
         rest->n = (size_t)(query - rest->p);
 }
 
+int problem_choices(const char *const *words, struct buf *into)
+{
+    int r = 0;
+
+    for (size_t i = 0; words[i] && r == 0; i++)
+        r = buf_printf(into, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    return r;
+}
+
 int problem_quote(struct str text, struct buf *into)
 {
     size_t mark = into->n;

@@ -42,5 +42,7 @@ MUST_USE int problems_print(const struct problems *p, struct buf *into);
 /* Appends the user's text in quotes: cut after 80 bytes, control characters escaped, and without the parts of
  * a URL that may be secret (user, password, query). -ENOMEM, -EFBIG. */
 MUST_USE int problem_quote(struct str text, struct buf *into);
+/* Appends the NULL-terminated words as "a, b or c". -ENOMEM, -EFBIG. */
+MUST_USE int problem_choices(const char *const *words, struct buf *into);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where series come from. A source is one file behind this table; the round never names one. */
+/* Where series come from. A source is one file behind struct source_ops; the round never names one. */
 #ifndef DS_SCORE_SOURCE_H
 #define DS_SCORE_SOURCE_H
 
@@ -7,9 +7,17 @@
 #include "exporter/base/loop.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
-#include "exporter/score/summary.h"
 
 struct source;
+struct summary;
+
+/* A new type is an entry here, a row in source.c, its own file, and a word in the CRD. */
+enum source_type {
+    SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
+    SOURCE_PROMETHEUS,
+    SOURCE_NONE, /* the scoring API gets no series */
+    SOURCE_TYPES
+};
 
 struct source_result {
     enum round_error error;
@@ -46,7 +54,8 @@ struct source_request {
 typedef void (*source_done_fn)(void *arg, const struct source_result *result);
 
 struct source_ops {
-    const char *name;
+    const char *path;  /* added to an endpoint without one; NULL: the type has no endpoint */
+    const char *query; /* what a query is, for errors; NULL: the type has no query */
     /* Starts a fetch that ends by the deadline. -ENOMEM. */
     int (*start)(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg);
     struct source *(*free)(struct source *s);
@@ -59,7 +68,14 @@ struct source {
 
 extern const struct source_ops source_prometheus, source_none, source_several;
 
-/* A single source. */
+/* As users write them, from SOURCE_PROMETHEUS on; NULL-terminated. */
+extern const char *const source_type_words[];
+/* NULL for SOURCE_UNSET. */
+const char *source_type_word(enum source_type type);
+/* In any case. SOURCE_UNSET for NULL and for an unknown word. */
+enum source_type source_type_of(const char *word);
+
+/* A single source; not for SOURCE_UNSET. */
 const struct source_ops *source_of_type(enum source_type type);
 /* All sources of the summary, as one. */
 const struct source_ops *source_for(const struct summary *s);

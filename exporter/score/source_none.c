@@ -1,4 +1,4 @@
-/* Source type None: the scoring API gets no series. Also the table of sources. */
+/* Source type None: the scoring API gets no series. */
 #include "exporter/score/source.h"
 
 #include "exporter/base/loop.h"
@@ -48,24 +48,4 @@ static struct source *none_free(struct source *s)
     return NULL;
 }
 
-const struct source_ops source_none = {.name = "None", .start = none_start, .free = none_free};
-
-const struct source_ops *source_of_type(enum source_type type)
-{
-    static const struct source_ops *const table[] = {
-        [SOURCE_PROMETHEUS] = &source_prometheus,
-        [SOURCE_NONE] = &source_none,
-    };
-
-    return table[type];
-}
-
-const struct source_ops *source_for(const struct summary *s)
-{
-    return summary_sources(s) > 1 ? &source_several : source_of_type(s->source_type);
-}
-
-struct source *source_free(struct source *s)
-{
-    return s ? s->ops->free(s) : NULL;
-}
+const struct source_ops source_none = {.start = none_start, .free = none_free};

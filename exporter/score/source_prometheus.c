@@ -10,6 +10,7 @@
 #include "exporter/base/text.h"
 #include "exporter/score/prom_answer.h"
 #include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -245,4 +246,8 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
 }
 
 const struct source_ops source_prometheus = {
-    .name = "Prometheus", .start = prometheus_start, .free = prometheus_free};
+    .path = "/api/v1/query_range",
+    .query = "a PromQL query",
+    .start = prometheus_start,
+    .free = prometheus_free,
+};

@@ -4,6 +4,7 @@
 #include "exporter/base/http.h"
 #include "exporter/base/text.h"
 #include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,8 +69,8 @@ static void several_got_series(void *arg, const struct source_result *found);
 
 static int several_start_next(struct several *v)
 {
-    const struct source_ops *ops = source_of_type(v->request.summary->source_type);
-    int r = ops->start(&v->started[v->n], &v->request, several_got_series, v);
+    struct summary_source from = summary_source(v->request.summary, v->request.index);
+    int r = source_of_type(from.type)->start(&v->started[v->n], &v->request, several_got_series, v);
 
     if (r == 0)
         v->n++;
@@ -133,4 +134,4 @@ static int several_start(struct source **ret, const struct source_request *rq, s
     return 0;
 }
 
-const struct source_ops source_several = {.name = "several", .start = several_start, .free = several_free};
+const struct source_ops source_several = {.start = several_start, .free = several_free};

@@ -15,10 +15,6 @@ struct texts {
 static const size_t in_summary[] = {
     offsetof(struct summary, name),
     offsetof(struct summary, score_name),
-    offsetof(struct summary, source_endpoint),
-    offsetof(struct summary, source_auth.name),
-    offsetof(struct summary, source_auth.key),
-    offsetof(struct summary, source_query),
     offsetof(struct summary, scoring_endpoint),
     offsetof(struct summary, scoring_auth.name),
     offsetof(struct summary, scoring_auth.key),
@@ -79,6 +75,7 @@ void summary_source_done(struct summary_source *s)
 void summary_done(struct summary *s)
 {
     texts_free(&summary_texts, s);
+    summary_source_done(&s->source);
     for (size_t i = 0; i < s->n_more_sources; i++)
         summary_source_done(&s->more_sources[i]);
     free(s->more_sources);
@@ -110,8 +107,10 @@ int summary_copy(struct summary *ret, const struct summary *from)
     s.more_sources = NULL;
     s.n_more_sources = 0;
     r = texts_copy(&summary_texts, &s, from);
-    if (r == 0)
-        r = copy_more_sources(&s, from);
+    /* Also after an error, or else s would share these strings. */
+    if (texts_copy(&source_texts, &s.source, &from->source) < 0)
+        r = -ENOMEM;
+    r = r ?: copy_more_sources(&s, from);
     if (r < 0)
         return r;
     *ret = s;
@@ -119,46 +118,38 @@ int summary_copy(struct summary *ret, const struct summary *from)
     return 0;
 }
 
-static bool same_more_sources(const struct summary *a, const struct summary *b)
+static bool same_source(const struct summary_source *a, const struct summary_source *b)
 {
-    if (a->n_more_sources != b->n_more_sources)
-        return false;
-    for (size_t i = 0; i < a->n_more_sources; i++) {
-        const struct summary_source *sa = &a->more_sources[i], *sb = &b->more_sources[i];
+    return texts_same(&source_texts, a, b) && a->type == b->type && a->range_s == b->range_s &&
+           a->step_s == b->step_s;
+}
 
-        if (!texts_same(&source_texts, sa, sb) || sa->range_s != sb->range_s || sa->step_s != sb->step_s)
-            return false;
-    }
-    return true;
+static bool same_sources(const struct summary *a, const struct summary *b)
+{
+    bool same = same_source(&a->source, &b->source) && a->n_more_sources == b->n_more_sources;
+
+    for (size_t i = 0; same && i < a->n_more_sources; i++)
+        same = same_source(&a->more_sources[i], &b->more_sources[i]);
+    return same;
 }
 
 bool summary_same(const struct summary *a, const struct summary *b)
 {
-    return texts_same(&summary_texts, a, b) && same_more_sources(a, b) && a->source_type == b->source_type &&
-           a->source_range_s == b->source_range_s && a->source_step_s == b->source_step_s &&
-           a->interval_ms == b->interval_ms && a->timeout_ms == b->timeout_ms && a->location == b->location &&
-           a->destination == b->destination && a->aggregation == b->aggregation &&
-           a->has_range == b->has_range && a->range_min >= b->range_min && a->range_min <= b->range_min &&
-           a->range_max >= b->range_max && a->range_max <= b->range_max &&
+    return texts_same(&summary_texts, a, b) && same_sources(a, b) && a->interval_ms == b->interval_ms &&
+           a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
+           a->aggregation == b->aggregation && a->has_range == b->has_range && a->range_min >= b->range_min &&
+           a->range_min <= b->range_min && a->range_max >= b->range_max && a->range_max <= b->range_max &&
            a->has_fallback == b->has_fallback && a->fallback == b->fallback;
 }
 
 size_t summary_sources(const struct summary *s)
 {
-    return s->source_type == SOURCE_NONE ? 0 : 1 + s->n_more_sources;
+    return s->source.type == SOURCE_NONE ? 0 : 1 + s->n_more_sources;
 }
 
 struct summary_source summary_source(const struct summary *s, size_t i)
 {
-    if (i > 0)
-        return s->more_sources[i - 1];
-    return (struct summary_source){
-        .endpoint = s->source_endpoint,
-        .auth = s->source_auth,
-        .query = s->source_query,
-        .range_s = s->source_range_s,
-        .step_s = s->source_step_s,
-    };
+    return i ? s->more_sources[i - 1] : s->source;
 }
 
 void summaries_done(struct summaries *s)

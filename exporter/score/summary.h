@@ -4,8 +4,8 @@
 #define DS_SCORE_SUMMARY_H
 
 #include "exporter/base/doc.h"
+#include "exporter/score/source.h"
 
-enum source_type { SOURCE_PROMETHEUS, SOURCE_NONE };
 enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
 /* How results with the same item name become one value. */
 enum score_aggregation { AGGREGATE_LAST, AGGREGATE_AVG, AGGREGATE_MAX, AGGREGATE_MIN, AGGREGATE_SUM };
@@ -18,8 +18,9 @@ struct secret_ref {
 
 enum { SUMMARY_MAX_SOURCES = 16 };
 
-/* One query endpoint and its queries. */
+/* One query endpoint and its queries; NULL if the type has none. */
 struct summary_source {
+    enum source_type type;
     char *endpoint;
     struct secret_ref auth;
     char *query; /* several are joined by ';' */
@@ -27,14 +28,9 @@ struct summary_source {
 };
 
 struct summary {
-    char *name;                   /* of the DynamicScorer; only shown */
-    char *score_name;             /* unique on this agent */
-    enum source_type source_type; /* of all its sources */
-    /* The first source, mostly the only one. Endpoint and query are NULL without a source. */
-    char *source_endpoint;
-    struct secret_ref source_auth;
-    char *source_query;
-    int64_t source_range_s, source_step_s;
+    char *name;                          /* of the DynamicScorer; only shown */
+    char *score_name;                    /* unique on this agent */
+    struct summary_source source;        /* the first, mostly the only one; of type None if there are none */
     struct summary_source *more_sources; /* fetched after the first, in this order */
     size_t n_more_sources;
     char *scoring_endpoint;

@@ -1,4 +1,5 @@
 /* Fields of summaries by type: words, seconds, Secrets, URLs. */
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
@@ -25,16 +26,20 @@ char *field_text(struct summary_reader *r, const char *key)
     return node_str(r->map, key, r->p, &s) && s.n ? field_keep(r, s) : NULL;
 }
 
-bool field_choice(struct summary_reader *r, const char *key, const char *first, const char *second)
+unsigned field_choice(struct summary_reader *r, const char *key, const char *const *words)
 {
     struct str s = {0};
+    BUF_AUTO(list, 256);
 
-    if (!node_str(r->map, key, r->p, &s) || s.n == 0 || str_eq_nocase(s, str_of(first)))
-        return false;
-    if (str_eq_nocase(s, str_of(second)))
-        return true;
-    node_expected(node_get(r->map, key), r->p, "%s or %s", first, second);
-    return false;
+    if (!node_str(r->map, key, r->p, &s) || s.n == 0)
+        return 0;
+    for (unsigned i = 0; words[i]; i++)
+        if (str_eq_nocase(s, str_of(words[i])))
+            return i;
+    if (problem_choices(words, &list) < 0)
+        r->no_memory = true;
+    node_expected(node_get(r->map, key), r->p, "%.*s", STR_ARG(buf_str(&list)));
+    return 0;
 }
 
 /* A Go program writes zero for a number that was never set. */

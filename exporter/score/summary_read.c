@@ -58,29 +58,14 @@ static char *read_score_name(struct summary_reader *r)
 
 static void read_scoring_fields(struct summary_reader *r, struct summary *s)
 {
+    static const char *const locations[] = {
+        [LOCATION_INTERNAL] = "Internal", [LOCATION_EXTERNAL] = "External", NULL};
+
     s->scoring_endpoint = field_url(r, "scoringEndpoint", "/scoring");
     field_secret(r, "scoringEndpointAuthName", "scoringEndpointAuthKey", &s->scoring_auth);
     s->interval_ms = 1000 * field_seconds(r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
     (void)node_duration(r->map, "timeout", r->p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
-    s->location = field_choice(r, "location", "Internal", "External") ? LOCATION_EXTERNAL : LOCATION_INTERNAL;
-}
-
-static enum score_aggregation read_aggregation(struct summary_reader *r)
-{
-    static const char *const words[] = {[AGGREGATE_LAST] = "last",
-                                        [AGGREGATE_AVG] = "avg",
-                                        [AGGREGATE_MAX] = "max",
-                                        [AGGREGATE_MIN] = "min",
-                                        [AGGREGATE_SUM] = "sum"};
-    struct str s = {0};
-
-    if (!node_str(r->map, "scoreAggregation", r->p, &s) || s.n == 0)
-        return AGGREGATE_LAST;
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-        if (str_eq_nocase(s, str_of(words[i])))
-            return (enum score_aggregation)i;
-    node_expected(node_get(r->map, "scoreAggregation"), r->p, "last, avg, max, min or sum");
-    return AGGREGATE_LAST;
+    s->location = field_choice(r, "location", locations);
 }
 
 static bool read_bound(struct summary_reader *r, const struct node *range, const char *key, double *ret)
@@ -121,15 +106,18 @@ static void read_range(struct summary_reader *r, struct summary *s)
 
 static void read_destination_fields(struct summary_reader *r, struct summary *s)
 {
+    static const char *const destinations[] = {
+        [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
+    static const char *const aggregations[] = {
+        [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
+        [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
     int64_t fallback = 0;
 
-    s->destination = field_choice(r, "scoreDestination", "AddOnPlacementScore", "None")
-                         ? DESTINATION_NONE
-                         : DESTINATION_PLACEMENT_SCORE;
+    s->destination = field_choice(r, "scoreDestination", destinations);
     s->dimension_format = field_text(r, "scoreDimensionFormat");
     if (!s->dimension_format)
         s->dimension_format = field_keep(r, STR("${scoreName}"));
-    s->aggregation = read_aggregation(r);
+    s->aggregation = field_choice(r, "scoreAggregation", aggregations);
     read_range(r, s);
     s->has_fallback =
         node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);

@@ -22,8 +22,8 @@ struct summary_reader {
 char *field_keep(struct summary_reader *r, struct str text);
 /* A string; NULL if it is absent, empty or invalid. */
 char *field_text(struct summary_reader *r, const char *key);
-/* True for the second of two words, in any case; the first is the default. */
-bool field_choice(struct summary_reader *r, const char *key, const char *first, const char *second);
+/* The index of one of the NULL-terminated words, in any case; the first is the default. */
+unsigned field_choice(struct summary_reader *r, const char *key, const char *const *words);
 /* Whole seconds from 1 to max; the fallback if absent or zero. */
 int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, int64_t fallback);
 /* A reference to a Secret's key, in two fields. */

@@ -25,10 +25,11 @@ static const char *const source_keys[] = {
     "sourceStep",
     NULL,
 };
+static const struct summary_source no_source = {
+    .type = SOURCE_NONE, .range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
 
-static char *read_query(struct summary_reader *r)
+static char *read_query(struct summary_reader *r, const char *what)
 {
-    static const char what[] = "a PromQL query";
     struct str s = {0};
     size_t at = 0;
 
@@ -55,29 +56,27 @@ static void check_points(struct summary_reader *r, int64_t range, int64_t step)
                  range, step, range / step + 1);
 }
 
-/* Reads the fields of the reader's map into *s; returns the type. */
-static enum source_type read_source(struct summary_reader *r, struct summary_source *s)
+/* Reads the fields of the reader's map. */
+static struct summary_source read_source(struct summary_reader *r)
 {
-    *s = (struct summary_source){.range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
-    if (field_choice(r, "sourceType", "Prometheus", "None"))
-        return SOURCE_NONE;
-    s->endpoint = field_url(r, "sourceEndpoint", "/api/v1/query_range");
-    field_secret(r, "sourceEndpointAuthName", "sourceEndpointAuthKey", &s->auth);
-    s->query = read_query(r);
-    s->range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
-    s->step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
-    check_points(r, s->range_s, s->step_s);
-    return SOURCE_PROMETHEUS;
-}
+    struct summary_source s = no_source;
+    const struct source_ops *ops;
 
-/* Takes the strings of *first. */
-static void set_first(struct summary *s, const struct summary_source *first)
-{
-    s->source_endpoint = first->endpoint;
-    s->source_auth = first->auth;
-    s->source_query = first->query;
-    s->source_range_s = first->range_s;
-    s->source_step_s = first->step_s;
+    s.type = SOURCE_PROMETHEUS + field_choice(r, "sourceType", source_type_words);
+    if (s.type == SOURCE_NONE)
+        return s;
+    ops = source_of_type(s.type);
+    if (ops->path) {
+        s.endpoint = field_url(r, "sourceEndpoint", ops->path);
+        field_secret(r, "sourceEndpointAuthName", "sourceEndpointAuthKey", &s.auth);
+    }
+    if (ops->query)
+        s.query = read_query(r, ops->query);
+    s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
+    s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
+    if (s.type == SOURCE_PROMETHEUS)
+        check_points(r, s.range_s, s.step_s);
+    return s;
 }
 
 /* Entries of type None are skipped. */
@@ -91,19 +90,16 @@ static void read_source_entry(struct summary_reader *all, const struct node *map
         return;
     }
     node_only_keys(map, source_keys, r.unknown, r.p);
-    if (read_source(&r, &one) == SOURCE_PROMETHEUS) {
-        if (s->source_type == SOURCE_NONE)
-            set_first(s, &one);
-        else
-            s->more_sources[s->n_more_sources++] = one;
-        s->source_type = SOURCE_PROMETHEUS;
-    }
+    one = read_source(&r);
+    if (s->source.type == SOURCE_NONE)
+        s->source = one;
+    else if (one.type != SOURCE_NONE)
+        s->more_sources[s->n_more_sources++] = one;
     all->no_memory |= r.no_memory;
 }
 
 static void read_source_list(struct summary_reader *r, const struct node *list, struct summary *s)
 {
-    s->source_type = SOURCE_NONE;
     if (list->n > SUMMARY_MAX_SOURCES) {
         node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
                      list->n);
@@ -121,15 +117,13 @@ static void read_source_list(struct summary_reader *r, const struct node *list, 
 void summary_read_sources(struct summary_reader *r, struct summary *s)
 {
     const struct node *list = node_given(r->map, "sources");
-    struct summary_source none = {.range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S}, one;
 
-    set_first(s, &none);
+    s->source = no_source;
     if (list && list->kind != NODE_LIST) {
         node_expected(list, r->p, "a list of sources");
     } else if (list && list->n) { /* a Go program writes none as an empty list */
         read_source_list(r, list, s);
     } else {
-        s->source_type = read_source(r, &one);
-        set_first(s, &one);
+        s->source = read_source(r);
     }
 }

@@ -2,6 +2,7 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>
@@ -13,8 +14,8 @@ static void check_sources(const struct summary *s)
 {
     size_t n = summary_sources(s);
 
-    assert((s->source_type == SOURCE_PROMETHEUS) == (n > 0) && n <= SUMMARY_MAX_SOURCES);
-    assert((n > 0) == !!s->source_endpoint && (n > 0) == !!s->source_query);
+    assert((s->source.type == SOURCE_PROMETHEUS) == (n > 0) && n <= SUMMARY_MAX_SOURCES);
+    assert((n > 0) == !!s->source.endpoint && (n > 0) == !!s->source.query);
     for (size_t i = 0; i < n; i++) {
         struct summary_source from = summary_source(s, i);
         size_t at = 0;

@@ -25,7 +25,7 @@ static bool same_rules(const struct api_config *a, const struct api_config *b)
         !same_auth(&a->scoring.auth, &b->scoring.auth))
         return false;
     for (size_t i = 0; i < a->n_sources; i++)
-        if (a->sources[i].kind != b->sources[i].kind || !same_str(a->sources[i].host, b->sources[i].host) ||
+        if (a->sources[i].type != b->sources[i].type || !same_str(a->sources[i].host, b->sources[i].host) ||
             !same_auth(&a->sources[i].auth, &b->sources[i].auth))
             return false;
     return true;

@@ -6,13 +6,14 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
+#include "exporter/score/source.h"
 
 struct merged {
     const struct scorer_spec *spec;
     const struct api_config *api; /* NULL: ignored */
     const char *name, *score_name;
     bool has_sources;                             /* in either document */
-    struct source_spec sources[SPEC_MAX_SOURCES]; /* of type Prometheus, with defaults */
+    struct source_spec sources[SPEC_MAX_SOURCES]; /* none of type None; with defaults */
     size_t index[SPEC_MAX_SOURCES];               /* of each in its document */
     size_t n_sources;                             /* 0: type None */
     struct scoring_spec scoring;                  /* without params */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#define SOURCE_PATH  "/api/v1/query_range"
 #define SCORING_PATH "/scoring"
 enum { RANGE_S = 3600, STEP_S = 60, INTERVAL_S = 60 };
 
@@ -27,11 +26,12 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
     const struct source_spec *own = merged_fallback(m->spec, i) ?: &nothing,
                              *owner = merged_token_source(m->spec, i) ?: &nothing,
                              *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
+    enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
 
     return (struct source_spec){
-        .kind = api->kind ?: own->kind ?: SOURCE_KIND_PROMETHEUS,
+        .type = type,
         .host = api->host ?: own->host,
-        .path = api->path ?: own->path ?: SOURCE_PATH,
+        .path = api->path ?: own->path ?: source_of_type(type)->path,
         .query = api->query ?: own->query,
         .range_s = api->range_s ?: own->range_s ?: RANGE_S,
         .step_s = api->step_s ?: own->step_s ?: STEP_S,
@@ -47,7 +47,7 @@ static void merge_sources(struct merged *m)
     for (size_t i = 0; i < n; i++) {
         struct source_spec s = merge_source(m, i);
 
-        if (s.kind == SOURCE_KIND_NONE)
+        if (s.type == SOURCE_NONE)
             continue;
         m->index[m->n_sources] = i;
         m->sources[m->n_sources++] = s;

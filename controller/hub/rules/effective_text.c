@@ -48,22 +48,15 @@ static void text_set_endpoint(struct text_object *m, const char *key, const char
 
 static void text_set_source(struct text_object *m, const struct source_spec *s, const char *query)
 {
-    text_set_string(m, "sourceType", "Prometheus");
-    text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
+    text_set_string(m, "sourceType", source_type_word(s->type));
+    if (s->type == SOURCE_NONE)
+        text_set_string(m, "sourceEndpoint", "");
+    else
+        text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
     text_set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", s->auth.token);
     text_set_string(m, "sourceQuery", query);
     text_set(m, "sourceRange", json_integer(s->range_s));
     text_set(m, "sourceStep", json_integer(s->step_s));
-}
-
-static void text_set_no_source(struct text_object *m)
-{
-    text_set_string(m, "sourceType", "None");
-    text_set_string(m, "sourceEndpoint", "");
-    text_set_secret(m, "sourceEndpointAuthName", "sourceEndpointAuthKey", (struct token_ref){0});
-    text_set_string(m, "sourceQuery", "");
-    text_set(m, "sourceRange", json_integer(0));
-    text_set(m, "sourceStep", json_integer(0));
 }
 
 static bool same_text(const char *a, const char *b)
@@ -75,8 +68,9 @@ static bool same_text(const char *a, const char *b)
  * understand, too. */
 static bool same_place(const struct source_spec *a, const struct source_spec *b)
 {
-    return same_text(a->host, b->host) && same_text(a->path, b->path) && a->range_s == b->range_s &&
-           a->step_s == b->step_s && same_text(a->auth.token.name, b->auth.token.name) &&
+    return a->type == b->type && same_text(a->host, b->host) && same_text(a->path, b->path) &&
+           a->range_s == b->range_s && a->step_s == b->step_s &&
+           same_text(a->auth.token.name, b->auth.token.name) &&
            same_text(a->auth.token.key, b->auth.token.key);
 }
 
@@ -138,7 +132,7 @@ static void text_set_sources(struct text_object *m, const struct merged *from, s
     bool is_joined = false;
 
     if (from->n_sources == 0) {
-        text_set_no_source(m);
+        text_set_source(m, &(struct source_spec){.type = SOURCE_NONE}, "");
         return;
     }
     if (all && from->n_sources > 1)

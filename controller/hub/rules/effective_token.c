@@ -78,10 +78,10 @@ static int source_refuses(const struct scorer_spec *spec, const struct api_confi
 {
     const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                              *fallback = merged_fallback(spec, i);
-    enum source_kind kind = api->kind ?: (fallback ? fallback->kind : SOURCE_KIND_UNSET);
+    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET);
     char field[32];
 
-    if (!own || kind == SOURCE_KIND_NONE)
+    if (!own || type == SOURCE_NONE)
         return 0;
     (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
     if (spec->own.n_sources == 1)

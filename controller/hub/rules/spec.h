@@ -12,11 +12,11 @@
 #define DS_HUB_SPEC_H
 
 #include "controller/kube/json.h"
+#include "exporter/score/source.h"
 
 enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512 };
 
 enum sync_mode { SYNC_NONE, SYNC_FULL };
-enum source_kind { SOURCE_KIND_UNSET, SOURCE_KIND_PROMETHEUS, SOURCE_KIND_NONE };
 
 /* A key of a Secret. Both are set, or neither. */
 struct token_ref {
@@ -31,7 +31,7 @@ struct auth {
 };
 
 struct source_spec {
-    enum source_kind kind;
+    enum source_type type;
     const char *host, *path, *query;
     int64_t range_s, step_s;
     struct auth auth;

@@ -7,16 +7,6 @@
 
 enum { MAX_PARAMS = 64, MAX_ALLOWED_HOSTS = 64 };
 
-static enum source_kind config_source_kind(struct spec_reading *rd, const struct spec_place *at)
-{
-    static const char *const kinds[] = {"Prometheus", "None", NULL};
-    const char *kind = spec_word(rd, at, "type", kinds);
-
-    if (!kind)
-        return SOURCE_KIND_UNSET;
-    return kind == kinds[0] ? SOURCE_KIND_PROMETHEUS : SOURCE_KIND_NONE;
-}
-
 /* Rejects an entry without an origin, as it would silently allow nothing. */
 static bool is_allowed_host(struct spec_reading *rd, const json_t *v)
 {
@@ -70,7 +60,7 @@ static void config_source(struct spec_reading *rd, const struct spec_place *at, 
     bool is_text = json_is_string(kube_get(at->map, "query", NULL));
     struct spec_place query = is_text ? (struct spec_place){0} : spec_object(rd, at, "query");
 
-    s->kind = config_source_kind(rd, at);
+    s->type = source_type_of(spec_word(rd, at, "type", source_type_words));
     s->host = spec_string(rd, at, "host") ?: spec_string(rd, &endpoint, "host");
     s->path = spec_string(rd, at, "path") ?: spec_string(rd, &endpoint, "path");
     s->query = spec_string(rd, &params, "query")
@@ -83,7 +73,7 @@ static void config_source(struct spec_reading *rd, const struct spec_place *at, 
 
 static bool is_empty_source(const struct source_spec *s)
 {
-    return s->kind == SOURCE_KIND_UNSET && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
+    return s->type == SOURCE_UNSET && !s->host && !s->path && !s->query && !s->range_s && !s->step_s &&
            !s->auth.token.name && !s->auth.allowed_hosts;
 }
 

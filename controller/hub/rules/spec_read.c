@@ -123,10 +123,8 @@ static void spec_word_error(struct spec_reading *rd, const struct spec_place *at
 {
     BUF_AUTO(list, 256);
     BUF_AUTO(quoted, 512);
-    int r = 0;
+    int r = problem_choices(words, &list);
 
-    for (size_t i = 0; words[i] && r == 0; i++)
-        r = buf_printf(&list, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
     r = r ?: problem_quote(str_of(got), &quoted);
     if (r < 0)
         rd->no_memory = true;

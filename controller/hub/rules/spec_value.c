@@ -70,8 +70,7 @@ static json_t *source_value(const struct source_spec *s)
     value_set_if_any(&m, "host", s->host);
     value_set(&m, "params", source_params(s));
     value_set_string(&m, "path", s->path);
-    if (s->kind != SOURCE_KIND_UNSET)
-        value_set_string(&m, "type", s->kind == SOURCE_KIND_NONE ? "None" : "Prometheus");
+    value_set_if_any(&m, "type", source_type_word(s->type));
     return value_end(&m);
 }
 

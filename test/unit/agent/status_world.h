@@ -15,6 +15,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/list.h"
@@ -119,12 +120,12 @@ static inline struct scorer good_scorer(char *score_name)
     return (struct scorer){
         .summary = {.name = (char *)"sample",
                     .score_name = score_name,
-                    .source_type = SOURCE_PROMETHEUS,
-                    .source_endpoint = (char *)"http://user:hunter2@prom:9090/api/v1/query_range",
-                    .source_auth = {(char *)"prom-token", (char *)"token"},
-                    .source_query = (char *)"sum by (node) (up); rate(x[5m])",
-                    .source_range_s = 3600,
-                    .source_step_s = 60,
+                    .source.type = SOURCE_PROMETHEUS,
+                    .source.endpoint = (char *)"http://user:hunter2@prom:9090/api/v1/query_range",
+                    .source.auth = {(char *)"prom-token", (char *)"token"},
+                    .source.query = (char *)"sum by (node) (up); rate(x[5m])",
+                    .source.range_s = 3600,
+                    .source.step_s = 60,
                     .scoring_endpoint = (char *)"http://scorer/scoring",
                     .interval_ms = 60000},
         .status = {.rounds = 15,

@@ -9,6 +9,7 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
+#include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
@@ -100,7 +101,7 @@ static int set_up(void **state)
     w->summary = (struct summary){
         .name = (char *)"s",
         .score_name = (char *)"s",
-        .source_type = SOURCE_NONE,
+        .source.type = SOURCE_NONE,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(w->api, "/scoring"),
         .interval_ms = 60000,
         .dimension_format = (char *)"${scoreName}",

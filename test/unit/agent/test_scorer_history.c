@@ -3,6 +3,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
 #include "exporter/ui/out.h"
@@ -27,7 +28,7 @@ static void records_latencies_and_scores(void **state)
     const double values[] = {3, NAN, -1, INFINITY};
     CLEANUP(cleanup_batch_unref) struct batch *b = make_batch(NULL, values, ARRAY_SIZE(values));
     CLEANUP(cleanup_history_free) struct history *h = NULL;
-    const struct summary s = {.source_type = SOURCE_PROMETHEUS};
+    const struct summary s = {.source.type = SOURCE_PROMETHEUS};
     const struct round_result r = {
         .batch = b, .fetched = true, .performed = true, .fetch_s = 0.5, .perform_s = 2};
 
@@ -41,7 +42,7 @@ static void records_latencies_and_scores(void **state)
 static void leaves_out_what_a_failed_round_did_not_measure(void **state)
 {
     CLEANUP(cleanup_history_free) struct history *h = NULL;
-    const struct summary s = {.source_type = SOURCE_PROMETHEUS}, none = {.source_type = SOURCE_NONE};
+    const struct summary s = {.source.type = SOURCE_PROMETHEUS}, none = {.source.type = SOURCE_NONE};
     const struct round_result early = {.error = ROUND_DNS, .fetch_s = 9};
     const struct round_result late = {
         .error = ROUND_HTTP_5XX, .fetched = true, .performed = true, .perform_s = 1};

@@ -2,6 +2,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
@@ -133,8 +134,8 @@ static void is_complete_without_scorers_rounds_or_configuration(void **state)
     s.batch = batch_unref(s.batch);
     s.status = (struct scorer_status){0};
     s.state = SCORER_WAITING;
-    s.summary.source_type = SOURCE_NONE;
-    s.summary.source_endpoint = s.summary.source_query = NULL;
+    s.summary.source.type = SOURCE_NONE;
+    s.summary.source.endpoint = s.summary.source.query = NULL;
     add(w, s);
     starting = rendered_json(w, NULL);
     assert_json(json_object_get(first_scorer(starting), "lastRound"), "null");
@@ -147,7 +148,8 @@ static void is_complete_without_scorers_rounds_or_configuration(void **state)
 static void lists_several_sources(void **state)
 {
     WORLD(w);
-    struct summary_source more[] = {{.endpoint = (char *)"http://me:hunter2@other/q",
+    struct summary_source more[] = {{.type = SOURCE_PROMETHEUS,
+                                     .endpoint = (char *)"http://me:hunter2@other/q",
                                      .auth = {(char *)"other-token", (char *)"key"},
                                      .query = (char *)"down",
                                      .range_s = 60,

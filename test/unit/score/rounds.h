@@ -10,6 +10,7 @@
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/secrets.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 
@@ -85,11 +86,11 @@ static inline int setup(void **state)
     e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20};
     assert_int_equal(batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}), 0);
     e->summary = (struct summary){
-        .source_type = SOURCE_PROMETHEUS,
-        .source_endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),
-        .source_query = (char *)(uintptr_t) "up",
-        .source_range_s = 3600,
-        .source_step_s = 60,
+        .source.type = SOURCE_PROMETHEUS,
+        .source.endpoint = (char *)(uintptr_t)fake_url(e->prometheus, "/api/v1/query_range"),
+        .source.query = (char *)(uintptr_t) "up",
+        .source.range_s = 3600,
+        .source.step_s = 60,
         .scoring_endpoint = (char *)(uintptr_t)fake_url(e->scorer, "/scoring"),
     };
     *state = e;

@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 #include "test/unit/score/rounds.h"
@@ -12,7 +13,7 @@ static void fails_without_its_secret(void **state)
     struct env *e = *state;
     struct round_result r;
 
-    e->summary.source_auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
+    e->summary.source.auth = (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
     r = run(e, TIMEOUT_MS, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_SECRET, "secret \"prom\", key \"token\": not found");
     assert_int_equal(fake_requests(e->prometheus), 0);
@@ -92,7 +93,7 @@ static void fails_if_a_later_query_fails(void **state)
     struct env *e = *state;
     struct round_result r;
 
-    e->summary.source_query = (char *)(uintptr_t) "a;b;c";
+    e->summary.source.query = (char *)(uintptr_t) "a;b;c";
     fake_push(e->prometheus, (struct fake_answer){.body = MATRIX(SERIES_A)});
     fake_push(e->prometheus, (struct fake_answer){.status = 500, .body = "no"});
     r = run(e, TIMEOUT_MS, NULL);
@@ -155,7 +156,7 @@ static void ends_at_the_deadline(void **state)
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "");
     r = run(e, 0, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "timed out before all queries were sent");
-    e->summary.source_type = SOURCE_NONE;
+    e->summary.source.type = SOURCE_NONE;
     r = run(e, 0, NULL);
     assert_failed(&r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
 }
@@ -164,19 +165,19 @@ static void rejects_invalid_urls_and_queries(void **state)
 {
     struct env *e = *state;
     struct round_result r;
-    char *good = e->summary.source_endpoint;
+    char *good = e->summary.source.endpoint;
     CLEANUP(cleanup_free) char *large = calloc(1, 1u << 21);
     BUF_AUTO(many, 1000);
 
-    e->summary.source_endpoint = (char *)(uintptr_t) "ftp://host/";
+    e->summary.source.endpoint = (char *)(uintptr_t) "ftp://host/";
     r = run(e, TIMEOUT_MS, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_URL, "sourceEndpoint is not a valid URL");
-    e->summary.source_endpoint = good;
+    e->summary.source.endpoint = good;
     e->summary.scoring_endpoint = (char *)(uintptr_t) "/scoring";
     r = run(e, TIMEOUT_MS, NULL);
     assert_failed(&r, STAGE_SCORING, ROUND_URL, "scoringEndpoint is not a valid URL");
     memset(large, 'q', 1u << 20);
-    e->summary.source_query = large;
+    e->summary.source.query = large;
     e->summary.scoring_endpoint = (char *)(uintptr_t)fake_url(e->scorer, "/scoring");
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* as long as may be */
     large[1u << 20] = 'q';
@@ -185,10 +186,10 @@ static void rejects_invalid_urls_and_queries(void **state)
     for (int i = 0; i < 65; i++)
         assert_int_equal(buf_puts(&many, "up;"), 0);
     assert_int_equal(buf_putc(&many, '\0'), 0);
-    e->summary.source_query = many.p;
+    e->summary.source.query = many.p;
     r = run(e, TIMEOUT_MS, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "more than 64 queries");
-    e->summary.source_query = (char *)(uintptr_t) " ; ;";
+    e->summary.source.query = (char *)(uintptr_t) " ; ;";
     assert_int_equal(run(e, TIMEOUT_MS, NULL).error, ROUND_OK); /* nothing to ask */
 }
 
@@ -224,9 +225,9 @@ static void survives_each_failed_allocation(void **state)
     long failures = 0;
 
     write_secret(e, "prom", "t");
-    e->summary.source_auth = e->summary.scoring_auth =
+    e->summary.source.auth = e->summary.scoring_auth =
         (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
-    e->summary.source_query = (char *)(uintptr_t) "a;b";
+    e->summary.source.query = (char *)(uintptr_t) "a;b";
     fake_default(e->prometheus,
                  (struct fake_answer){
                      .body = "{\"data\":{\"resultType\":\"vector\",\"result\":[{\"value\":[1,\"1\"]}]}}"});

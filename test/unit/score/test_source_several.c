@@ -4,6 +4,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 #include "test/unit/score/rounds.h"
@@ -18,6 +19,7 @@ static struct fake_server *add_source(struct env *e, struct summary_source *more
     assert_non_null(f);
     fake_default(f, (struct fake_answer){.body = MATRIX(SERIES_B)});
     more[0] = (struct summary_source){
+        .type = SOURCE_PROMETHEUS,
         .endpoint = (char *)(uintptr_t)fake_url(f, "/q?tenant=b"),
         .auth = {(char *)(uintptr_t) "second", (char *)(uintptr_t) "token"},
         .query = (char *)(uintptr_t)second_query,
@@ -26,7 +28,7 @@ static struct fake_server *add_source(struct env *e, struct summary_source *more
     };
     write_secret(e, "first", "t-one");
     write_secret(e, "second", "t-two");
-    e->summary.source_auth = (struct secret_ref){(char *)(uintptr_t) "first", (char *)(uintptr_t) "token"};
+    e->summary.source.auth = (struct secret_ref){(char *)(uintptr_t) "first", (char *)(uintptr_t) "token"};
     e->summary.more_sources = more;
     e->summary.n_more_sources = 1;
     return f;
@@ -114,7 +116,7 @@ static void names_the_source_that_fails(void **state)
                   .body = "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}"});
     r = run(e, TIMEOUT_MS, NULL);
     (void)snprintf(want, sizeof(want), "source 1 of 2, %s: bad_data: parse error",
-                   e->summary.source_endpoint);
+                   e->summary.source.endpoint);
     assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, want);
     assert_int_equal(fake_requests(f), 2); /* the second was not asked */
 

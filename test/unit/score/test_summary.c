@@ -1,6 +1,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 
@@ -76,15 +77,15 @@ static void reads_what_the_hub_writes(void **state)
     (void)state;
     assert_string_equal(x->name, "sample-scorer");
     assert_string_equal(x->score_name, "sample_my_score");
-    assert_int_equal(x->source_type, SOURCE_PROMETHEUS);
-    assert_string_equal(x->source_endpoint, "http://prom.monitoring.svc:9090/api/v1/query_range");
-    assert_null(x->source_auth.name);
-    assert_null(x->source_auth.key);
-    assert_string_equal(x->source_query,
+    assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
+    assert_string_equal(x->source.endpoint, "http://prom.monitoring.svc:9090/api/v1/query_range");
+    assert_null(x->source.auth.name);
+    assert_null(x->source.auth.key);
+    assert_string_equal(x->source.query,
                         "sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{"
                         "container!=\"\", pod!=\"\"}[1m]))");
-    assert_int_equal(x->source_range_s, 7200);
-    assert_int_equal(x->source_step_s, 30);
+    assert_int_equal(x->source.range_s, 7200);
+    assert_int_equal(x->source.step_s, 30);
     assert_string_equal(x->scoring_endpoint, "http://10.0.0.1:30007/scoring");
     assert_string_equal(x->scoring_auth.name, "scorer-secret");
     assert_string_equal(x->scoring_auth.key, "token");
@@ -120,10 +121,10 @@ static void fills_in_defaults(void **state)
         const struct summary *x = &s.list[0];
 
         assert_string_equal(x->name, "cpu");
-        assert_int_equal(x->source_type, SOURCE_PROMETHEUS);
-        assert_string_equal(x->source_endpoint, "http://prom:9090/api/v1/query_range");
-        assert_int_equal(x->source_range_s, 3600);
-        assert_int_equal(x->source_step_s, 60);
+        assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
+        assert_string_equal(x->source.endpoint, "http://prom:9090/api/v1/query_range");
+        assert_int_equal(x->source.range_s, 3600);
+        assert_int_equal(x->source.step_s, 60);
         assert_string_equal(x->scoring_endpoint, "http://scorer/scoring");
         assert_int_equal(x->interval_ms, 60000);
         assert_int_equal(x->timeout_ms, 0);
@@ -143,10 +144,10 @@ static void reads_words_in_any_case(void **state)
     const struct summary *x = &s.list[0];
 
     (void)state;
-    assert_int_equal(x->source_type, SOURCE_NONE);
-    assert_null(x->source_endpoint);
-    assert_null(x->source_query);
-    assert_null(x->source_auth.name);
+    assert_int_equal(x->source.type, SOURCE_NONE);
+    assert_null(x->source.endpoint);
+    assert_null(x->source.query);
+    assert_null(x->source.auth.name);
     assert_int_equal(x->location, LOCATION_EXTERNAL);
     assert_int_equal(x->destination, DESTINATION_NONE);
     assert_string_equal(x->scoring_endpoint, "HTTPS://scorer/x");
@@ -155,7 +156,7 @@ static void reads_words_in_any_case(void **state)
 
     s = read_one("- {scoreName: a, sourceType: PROMETHEUS, sourceEndpoint: 'http://p/q', sourceQuery: up, "
                  "scoringEndpoint: 'http://s/', location: INTERNAL, scoreDestination: addonplacementscore}");
-    assert_int_equal(s.list[0].source_type, SOURCE_PROMETHEUS);
+    assert_int_equal(s.list[0].source.type, SOURCE_PROMETHEUS);
     assert_int_equal(s.list[0].destination, DESTINATION_PLACEMENT_SCORE);
     summaries_done(&s);
 }

@@ -3,6 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
+#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/oom.h"
 
@@ -65,7 +66,7 @@ static void reads_each_source_of_the_list(void **state)
     const struct summary *x = &s.list[0];
 
     (void)state;
-    assert_int_equal(x->source_type, SOURCE_PROMETHEUS);
+    assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
     assert_int_equal(summary_sources(x), 3);
     assert_source(x, 0,
                   &(struct summary_source){
@@ -89,7 +90,7 @@ static void reads_each_source_of_the_list(void **state)
                       .range_s = 3600,
                       .step_s = 60,
                   });
-    assert_string_equal(x->source_query, "up;down"); /* the first, where readers of a single source look */
+    assert_string_equal(x->source.query, "up;down"); /* the first, where readers of a single source look */
     summaries_done(&s);
 }
 
@@ -120,10 +121,10 @@ static void prefers_the_list_to_the_own_fields(void **state)
         struct summaries s = read_good(cases[i].fields);
         const struct summary *x = &s.list[0];
 
-        if (summary_sources(x) != cases[i].n || strcmp(cstr(x->source_endpoint), cstr(cases[i].first)) != 0)
+        if (summary_sources(x) != cases[i].n || strcmp(cstr(x->source.endpoint), cstr(cases[i].first)) != 0)
             fail_msg("%s: %zu", cases[i].fields, summary_sources(x));
-        assert_int_equal(x->source_type, cases[i].n ? SOURCE_PROMETHEUS : SOURCE_NONE);
-        assert_true(x->source_range_s == 3600 && x->source_step_s == 60);
+        assert_int_equal(x->source.type, cases[i].n ? SOURCE_PROMETHEUS : SOURCE_NONE);
+        assert_true(x->source.range_s == 3600 && x->source.step_s == 60);
         summaries_done(&s);
     }
 }

@@ -1,5 +1,6 @@
 /* The requests of a probe, and what their answers mean. */
 #include "controller/hub/rules/spec.h"
+#include "exporter/score/source.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 
@@ -163,7 +164,7 @@ static void rejects_a_configuration_that_redirects_a_token(void **state)
     struct world *w = *state;
 
     w->spec.own.n_sources = 1;
-    w->spec.own.sources[0].kind = SOURCE_KIND_PROMETHEUS;
+    w->spec.own.sources[0].type = SOURCE_PROMETHEUS;
     w->spec.own.sources[0].host = "https://other.example:9090";
     w->spec.own.sources[0].auth.token = (struct token_ref){"s", "k"};
     begin(w);
@@ -194,7 +195,7 @@ static void blames_configurations_for_their_own_fields_only(void **state)
     probe_once(w);
     assert_part(&status(w)->config, false, "InvalidConfig", "spec.source.params.query: missing");
     w->spec.own.n_sources = 1;
-    w->spec.own.sources[0] = (struct source_spec){.kind = SOURCE_KIND_PROMETHEUS, .query = "up"};
+    w->spec.own.sources[0] = (struct source_spec){.type = SOURCE_PROMETHEUS, .query = "up"};
     set(w);
     assert_int_equal(pause_of(w), 0);
     push(w, "/config", (struct fake_answer){.body = BAD_CONFIG("http://p", "", "60")});

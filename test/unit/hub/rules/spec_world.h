@@ -96,7 +96,7 @@ static inline bool same_config(const struct api_config *a, const struct api_conf
     for (size_t i = 0; i < a->n_sources; i++) {
         const struct source_spec *s = &a->sources[i], *t = &b->sources[i];
 
-        if (s->kind != t->kind || !same_str(s->host, t->host) || !same_str(s->path, t->path) ||
+        if (s->type != t->type || !same_str(s->host, t->host) || !same_str(s->path, t->path) ||
             !same_str(s->query, t->query) || s->range_s != t->range_s || s->step_s != t->step_s)
             return false;
     }

@@ -1,6 +1,7 @@
 /* The spec of a DynamicScorer: every alias, and an error for every invalid field. */
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
+#include "exporter/score/source.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ static void reads_every_field(void **state)
     assert_null(s.own.name);
     assert_string_equal(s.own.description, "d");
     assert_int_equal(s.own.n_sources, 1);
-    assert_int_equal(p->kind, SOURCE_KIND_PROMETHEUS);
+    assert_int_equal(p->type, SOURCE_PROMETHEUS);
     assert_string_equal(p->host, "http://p:9090");
     assert_string_equal(p->path, "/q");
     assert_string_equal(p->query, "up");
@@ -107,17 +108,17 @@ static void reads_enums_in_any_case(void **state)
     static const struct {
         const char *members;
         enum sync_mode mode;
-        enum source_kind kind;
+        enum source_type type;
         const char *location, *destination, *aggregation;
     } cases[] = {
         {"'configSyncMode':'full','configURL':'u','source':{'type':'prometheus'},'location':'external',"
          "'scoreDestination':'ADDONPLACEMENTSCORE','scoreAggregation':'MAX'",
-         SYNC_FULL, SOURCE_KIND_PROMETHEUS, "External", "AddOnPlacementScore", "max"},
+         SYNC_FULL, SOURCE_PROMETHEUS, "External", "AddOnPlacementScore", "max"},
         {"'configSyncMode':'NONE','source':{'type':'none'},'location':'INTERNAL','scoreDestination':'none'",
-         SYNC_NONE, SOURCE_KIND_NONE, "Internal", "None", NULL},
+         SYNC_NONE, SOURCE_NONE, "Internal", "None", NULL},
         {"'configSyncMode':'','source':{'type':'','host':'x'},'location':'','scoreDestination':''", SYNC_NONE,
-         SOURCE_KIND_UNSET, NULL, NULL, NULL},
-        {"", SYNC_NONE, SOURCE_KIND_UNSET, NULL, NULL, NULL},
+         SOURCE_UNSET, NULL, NULL, NULL},
+        {"", SYNC_NONE, SOURCE_UNSET, NULL, NULL, NULL},
     };
 
     (void)state;
@@ -125,7 +126,7 @@ static void reads_enums_in_any_case(void **state)
         CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(cases[i].members);
 
         assert_int_equal(s.mode, cases[i].mode);
-        assert_int_equal(s.own.sources[0].kind, cases[i].kind);
+        assert_int_equal(s.own.sources[0].type, cases[i].type);
         assert_true(same_str(s.location, cases[i].location));
         assert_true(same_str(s.destination, cases[i].destination));
         assert_true(same_str(s.aggregation, cases[i].aggregation));

@@ -2,6 +2,7 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
+#include "exporter/score/source.h"
 #include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 
@@ -33,15 +34,15 @@ static void reads_sample_configurations(void **state)
     assert_string_equal(c.name, "simple-prediction-scorer");
     assert_string_equal(c.description, "A simple prediction score for time series data");
     assert_int_equal(c.n_sources, 1);
-    assert_int_equal(c.sources[0].kind, SOURCE_KIND_UNSET);
+    assert_int_equal(c.sources[0].type, SOURCE_UNSET);
     assert_int_equal(c.sources[0].step_s, 30);
     assert_non_null(strstr(c.sources[0].query, "{container!=\"\", pod!=\"\"}"));
     assert_null(c.scoring.host);
     assert_string_equal(c.scoring.path, "/scoring");
     assert_string_equal(c.scoring.score_name, "simple_prediction_score");
     assert_int_equal(c.scoring.interval_s, 30);
-    assert_int_equal(typed.sources[0].kind, SOURCE_KIND_PROMETHEUS);
-    assert_int_equal(none.sources[0].kind, SOURCE_KIND_NONE);
+    assert_int_equal(typed.sources[0].type, SOURCE_PROMETHEUS);
+    assert_int_equal(none.sources[0].type, SOURCE_NONE);
     assert_null(none.sources[0].host);
 }
 
