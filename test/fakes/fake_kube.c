@@ -1,6 +1,6 @@
 #include "test/fakes/fake_kube.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/http.h"
+#include "exporter/base/http_internal.h"
 #include "exporter/base/loop.h"
 
 #include <dirent.h>
@@ -189,6 +189,20 @@ void fake_kube_requests(struct fake_kube *f, size_t want)
     while (fake_requests(f->server) < want && time(NULL) < end)
         check(loop_turn(f->loop, 5) == 0, "the loop has failed");
     check(fake_requests(f->server) >= want, "waited for a request in vain");
+}
+
+/* On a busy machine an answer takes longer than any number of turns. */
+void fake_kube_settle(const struct fake_kube *f)
+{
+    for (unsigned i = 0; i < 400; i++) {
+        size_t calls = 0;
+
+        for (const struct http_call *c = f->http->calls; c; c = c->next)
+            calls++;
+        if (calls <= fake_hanging())
+            return;
+        check(loop_turn(f->loop, 5) == 0, "the loop has failed");
+    }
 }
 
 void fake_kube_advance(struct fake_kube *f, int64_t ms)

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include <zlib.h>
 
 enum { MAX_CONNECTIONS = 1024, MAX_ANSWERS = 4096 };
+
+static atomic_size_t hanging; /* connections of all servers in this state */
 
 enum state { READING, DELAYED, WRITING, DRAINING, HANGING, CLOSED };
 
@@ -206,7 +209,15 @@ static void close_connection(struct connection *c)
     if (c->fd >= 0)
         (void)close(c->fd);
     c->fd = -1;
+    if (c->state == HANGING)
+        hanging--;
     c->state = CLOSED;
+}
+
+static void hang(struct connection *c)
+{
+    c->state = HANGING;
+    hanging++;
 }
 
 /* Whether the bytes that have come hold whole headers; finds the body's length. */
@@ -246,7 +257,7 @@ static void begin_answer(struct connection *c)
 {
     switch (c->answer.mode) {
     case FAKE_HANG:
-        c->state = HANGING;
+        hang(c);
         return;
     case FAKE_CLOSE:
         close_connection(c);
@@ -320,7 +331,7 @@ static void on_written(struct fake_server *s, struct connection *c)
         (void)shutdown(c->fd, SHUT_WR);
         c->state = DRAINING;
     } else if (c->answer.mode == FAKE_HANG_LATE) {
-        c->state = HANGING;
+        hang(c);
     } else if (c->answer.close || c->answer.close_after || c->answer.mode == FAKE_RAW) {
         close_connection(c);
     } else {
@@ -517,6 +528,11 @@ struct fake_server *fake_free(struct fake_server *s)
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
     return NULL;
+}
+
+size_t fake_hanging(void)
+{
+    return hanging;
 }
 
 unsigned fake_port(const struct fake_server *s)

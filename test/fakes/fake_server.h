@@ -65,6 +65,8 @@ void fake_default(struct fake_server *s, struct fake_answer a);
 /* Requests whose answer has begun, and connections taken, so far. */
 size_t fake_requests(struct fake_server *s);
 size_t fake_connections(struct fake_server *s);
+/* Requests to all servers of the process that get no (further) answer. */
+size_t fake_hanging(void);
 /* The ith request, NULL when there is none yet; stays until fake_free(). */
 const struct fake_request *fake_request(struct fake_server *s, size_t i);
 /* The value of a header in `out`; false when it is absent. Names compare without case. */

@@ -170,6 +170,7 @@ static inline void wait_answered(struct world *w, const char *cluster)
 static inline void pass_time(struct world *w, int64_t ms)
 {
     for (int64_t i = 0; i < ms; i += 100) {
+        fake_kube_settle(w->f);
         fake_kube_advance(w->f, 100);
         assert_int_equal(loop_turn(w->f->loop, 2), 0);
     }
