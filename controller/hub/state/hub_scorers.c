@@ -296,9 +296,12 @@ void hub_update_probes(struct hub *h)
     for (size_t i = 0; i < h->n_scorers; i++) {
         struct hub_scorer *s = h->by_age[i];
 
-        if (!h->active)
+        if (!h->active) {
             probe_stop(s->probe);
-        else if (s->has_spec && probe_start(s->probe) < 0)
+            /* The next leader's status may have been seen before the Lease was known to be lost. */
+            scorer_follow(s);
+        } else if (s->has_spec && probe_start(s->probe) < 0) {
             log_error("scoring API not probed: out of memory", L_STR("scorer", s->name));
+        }
     }
 }

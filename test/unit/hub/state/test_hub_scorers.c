@@ -55,6 +55,19 @@ static void takes_over_health_from_statuses(void **state)
     assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
 }
 
+static void takes_over_the_status_seen_before_it_lost_the_lead(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show_scorer_with(w, STATUS("Active", "Distributed"));
+    show_scorer_with(w, STATUS("Inactive", "Distributed"));
+    assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+    lead(w, false);
+    assert_false(hub_scorer_is_eligible(hub_scorer_find(w->hub, "s")));
+}
+
 /* Counts are not known before the first plan. */
 static void writes_no_status_before_the_first_plan(void **state)
 {
@@ -189,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(takes_over_the_status_seen_before_it_lost_the_lead, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_while_the_last_valid_summary_stays_active, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(forgets_writes_from_before_another_leader, setup, teardown),
