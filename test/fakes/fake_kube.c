@@ -1,5 +1,6 @@
 #include "test/fakes/fake_kube.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/http_internal.h"
 #include "exporter/base/loop.h"
 
