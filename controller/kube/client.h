@@ -50,8 +50,10 @@ struct kube_request {
     bool metadata_only;         /* the answer is a PartialObjectMetadata */
     const struct kube_cut *cut; /* applied to a successful answer; NULL: none. Must live until `done` */
     size_t max_answer;          /* 0: 16 MiB */
-    int64_t timeout_ms;         /* 0: 15 s */
-    int64_t idle_timeout_ms;    /* 0: none; see http.h */
+    /* 0: 15 s. Each 32 kB of the body add a second, up to 45: a loaded API server takes that long to merge
+     * 20,000 items. */
+    int64_t timeout_ms;
+    int64_t idle_timeout_ms; /* 0: none; see http.h */
     /* An answer of 2xx goes here piece by piece and is not parsed; first an empty piece when its headers
      * are in. May do anything, kube_cancel() included. */
     void (*on_data)(void *arg, struct str piece);

@@ -13,6 +13,8 @@
 
 enum {
     DEFAULT_TIMEOUT_MS = 15 * 1000,
+    BODY_BYTES_PER_MS = 32,
+    BODY_TIMEOUT_MS = 45 * 1000, /* with the default a minute, when the API server gives up as well */
     DEFAULT_ANSWER = 16 << 20,
     BODY_MAX_BYTES = 8 << 20, /* the API server accepts 3 MiB */
 };
@@ -171,7 +173,7 @@ static int call_send(struct kube_call *c)
         .body = &c->part,
         .body_parts = c->part.n > 0,
         .max_answer = c->max_answer,
-        .timeout_ms = c->timeout_ms,
+        .timeout_ms = c->timeout_ms + (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
         .headers = headers,
         .n_headers = n_headers,
         .user = conf->user,

@@ -3,6 +3,7 @@
 from lib.agent import summary
 from lib.fake import plain, results
 from lib.kube import CLUSTER
+from lib.wait import LONG
 
 
 def test_out_of_range_is_clamped_and_said(kube, fake, start_agent):
@@ -70,7 +71,7 @@ def test_20000_items(kube, fake, start_agent):
     url = fake.on("/s", many(20000, "node-{:05d}.of-a-pool.region.example.org"))
     kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
     start_agent({}, *kube.flags())
-    kube.wait_condition("s", "Scored", "True")
+    kube.wait_condition("s", "Scored", "True", LONG)
     items = kube.items("s")
     assert len(items) == 20000
     assert all(items[f"node-{i:05d}.of-a-pool.region.example.org"] == i % 100 for i in range(20000))
@@ -82,7 +83,7 @@ def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start
     url = fake.on("/s", many(40000, "node-{:05d}<<<<<<<<<<<<"))
     kube.configure(summary("s", url, interval=600, scoreDimensionFormat="${node}"))
     agent = start_agent({}, *kube.flags())
-    status, reason, message = kube.wait_condition("s", "Truncated", "True")
+    status, reason, message = kube.wait_condition("s", "Truncated", "True", LONG)
     items = kube.items("s")
     assert reason == "TooManyItems"
     assert message.startswith(f"{40000 - len(items)} of 40000 items omitted")

@@ -163,9 +163,11 @@ class Kube:
     def wait_items(self, name, items, deadline=DEADLINE):
         return wait_until(lambda: self.items(name) == items, f"{name} has {items}", deadline)
 
-    def wait_condition(self, name, kind, status):
+    def wait_condition(self, name, kind, status, deadline=DEADLINE):
         return wait_until(
-            lambda: (c := self.condition(name, kind)) and c[0] == status and c, f"{name} is {kind}={status}"
+            lambda: (c := self.condition(name, kind)) and c[0] == status and c,
+            f"{name} is {kind}={status}",
+            deadline,
         )
 
     def wait_gone(self, name):

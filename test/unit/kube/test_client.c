@@ -338,6 +338,23 @@ static void times_out(void **state)
     assert_string_equal(g.a.why, "hub: get configmaps ns/a: timed out after 0.1 s with 0 bytes received");
 }
 
+static void waits_longer_for_a_large_body(void **state)
+{
+    static char body[64000];
+    struct fake_kube *f = *state;
+    struct kube_request rq = {
+        .method = KUBE_MERGE_PATCH, .resource = &kube_configmaps, .namespace = "ns", .name = "a"};
+    struct got g = {0};
+
+    memset(body, ' ', sizeof(body));
+    rq.body_text = (struct str){body, sizeof(body)};
+    rq.timeout_ms = 50;
+    fake_push(f->server, (struct fake_answer){.mode = FAKE_HANG});
+    call(f, &rq, &g);
+    assert_int_equal(g.a.verdict, KUBE_RETRY);
+    assert_non_null(strstr(g.a.why, "timed out after 2."));
+}
+
 static void on_never(void *arg, struct kube_answer *a)
 {
     (void)arg;
@@ -433,6 +450,7 @@ int main(void)
         CASE(reads_the_token_each_minute),
         CASE(keeps_the_last_good_credentials),
         CASE(times_out),
+        CASE(waits_longer_for_a_large_body),
         CASE(never_calls_back_after_a_cancel),
         CASE(may_be_freed_by_its_callback),
         CASE(survives_each_failed_allocation),
