@@ -38,7 +38,7 @@ static char *read_query(struct summary_reader *r, const char *what)
     else if (!node_str(r->map, "sourceQuery", r->p, &s))
         return NULL;
     else if (summary_next_query(s, &at).n == 0)
-        node_expected(node_get(r->map, "sourceQuery"), r->p, what);
+        node_expected(node_get(r->map, "sourceQuery"), r->p, "%s", what);
     else
         return field_keep(r, s);
     return NULL;
