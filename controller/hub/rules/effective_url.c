@@ -1,6 +1,7 @@
 /* URLs: their origin, and how they are built. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 
 #include <curl/curl.h>
@@ -54,7 +55,8 @@ static int url_put_origin(struct buf *into, char *const parts[3])
     for (size_t i = 0; i < into->n && r == 0; i++)
         if (into->p[i] >= 'A' && into->p[i] <= 'Z')
             into->p[i] = (char)(into->p[i] | 0x20);
-    return r;
+    /* libcurl decodes %ff in a host; no name that can be written as JSON has such bytes. */
+    return r ?: (utf8_valid_prefix(buf_str(into)) < into->n ? -EINVAL : 0);
 }
 
 int url_origin(const char *url, char **ret)

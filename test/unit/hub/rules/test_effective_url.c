@@ -30,6 +30,8 @@ static void finds_the_origin_of_http_urls_only(void **state)
         {"http://good:80@evil/", ""},
         {"http://good\\@evil/", ""},
         {"http://good%40evil/", ""},
+        {"http://a%ff.example/", ""},
+        {"http://a%c3%a9", "http://a\xc3\xa9:80"},
         {"http://[fe80::1%25eth0]/", ""},
         {"http://a:99999", ""},
         {"http://a:b", ""},
