@@ -20,6 +20,7 @@ int signals_start(struct signals *s, struct loop *loop, const int *numbers,
                   void (*on_signal)(void *arg, int number), void *arg)
 {
     sigset_t set;
+    int r;
 
     (void)sigemptyset(&set);
     for (; *numbers; numbers++)
@@ -31,8 +32,10 @@ int signals_start(struct signals *s, struct loop *loop, const int *numbers,
     s->watch.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (s->watch.fd < 0)
         return -errno;
-    loop_watch_add(loop, &s->watch);
-    return 0;
+    r = loop_watch_add(loop, &s->watch);
+    if (r < 0)
+        (void)close(s->watch.fd);
+    return r;
 }
 
 void signals_stop(struct signals *s)

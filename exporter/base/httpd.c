@@ -132,7 +132,7 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     int r = httpd_prepare(&h, loop, o);
 
     if (r == 0)
-        loop_watch_add(loop, &h->watch);
+        r = loop_watch_add(loop, &h->watch);
     for (size_t i = 0; r == 0 && i < o->n_listen; i++)
         r = start_listener(h, o->listen[i], &why);
     if (r == 0) {

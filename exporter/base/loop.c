@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { MAX_WATCHES = 8 };
-
 /* An entry of the heap. Timers of the same time run in the order in which they were set. */
 struct slot {
     mono_ms at;
@@ -25,6 +23,9 @@ struct loop {
     size_t n_timers, cap;
     uint64_t settings; /* calls of loop_timer_set() */
     struct watch *watches;
+    size_t n_watches, watches_cap;
+    struct watch **polled; /* the watches of this turn, and their descriptors */
+    struct curl_waitfd *fds;
     pthread_mutex_t lock;
     struct post *posts, **posts_end;
 };
@@ -54,6 +55,8 @@ struct loop *loop_free(struct loop *l)
         (void)curl_multi_cleanup(l->multi);
     (void)pthread_mutex_destroy(&l->lock);
     free(l->heap);
+    free(l->polled);
+    free(l->fds);
     free(l);
     return NULL;
 }
@@ -136,10 +139,26 @@ void loop_timer_clear(struct loop *l, struct timer *t)
         heap_move(l, last, i);
 }
 
-void loop_watch_add(struct loop *l, struct watch *w)
+int loop_watch_add(struct loop *l, struct watch *w)
 {
+    if (l->n_watches == l->watches_cap) {
+        size_t cap = size_max(8, l->watches_cap * 2);
+        struct watch **polled = realloc(l->polled, cap * sizeof(struct watch *));
+        struct curl_waitfd *fds;
+
+        if (!polled)
+            return -ENOMEM;
+        l->polled = polled;
+        fds = realloc(l->fds, cap * sizeof(*fds));
+        if (!fds)
+            return -ENOMEM;
+        l->fds = fds;
+        l->watches_cap = cap;
+    }
+    l->n_watches++;
     w->next = l->watches;
     l->watches = w;
+    return 0;
 }
 
 void loop_watch_remove(struct loop *l, struct watch *w)
@@ -147,6 +166,7 @@ void loop_watch_remove(struct loop *l, struct watch *w)
     for (struct watch **at = &l->watches; *at; at = &(*at)->next)
         if (*at == w) {
             *at = w->next;
+            l->n_watches--;
             return;
         }
 }
@@ -189,12 +209,11 @@ static void run_timers(struct loop *l)
 }
 
 /* Skips watches that an earlier callback of this turn has removed: they may be freed. */
-static void run_watches(struct loop *l, struct watch *const *watches, const struct curl_waitfd *fds,
-                        unsigned n)
+static void run_watches(struct loop *l, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct watch *w = fds[i].revents ? l->watches : NULL;
-        while (w && w != watches[i])
+        struct watch *w = l->fds[i].revents ? l->watches : NULL;
+        while (w && w != l->polled[i])
             w = w->next;
         if (w)
             w->fn(w);
@@ -226,19 +245,17 @@ static int wait_ms(const struct loop *l, int max_wait_ms)
 
 int loop_turn(struct loop *l, int max_wait_ms)
 {
-    struct curl_waitfd fds[MAX_WATCHES];
-    struct watch *watches[MAX_WATCHES];
     unsigned n = 0;
     int running;
 
-    for (struct watch *w = l->watches; w && n < MAX_WATCHES; w = w->next) {
-        watches[n] = w;
-        fds[n++] = (struct curl_waitfd){.fd = w->fd, .events = CURL_WAIT_POLLIN};
+    for (struct watch *w = l->watches; w; w = w->next) {
+        l->polled[n] = w;
+        l->fds[n++] = (struct curl_waitfd){.fd = w->fd, .events = CURL_WAIT_POLLIN};
     }
-    if (curl_multi_poll(l->multi, fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
+    if (curl_multi_poll(l->multi, l->fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
     l->now = l->clock->mono(l->clock);
-    run_watches(l, watches, fds, n);
+    run_watches(l, n);
     run_posts(l);
     run_timers(l);
     (void)curl_multi_perform(l->multi, &running);

@@ -50,7 +50,9 @@ MUST_USE int loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
 /* Does nothing if the timer is not set. */
 void loop_timer_clear(struct loop *l, struct timer *t);
 
-void loop_watch_add(struct loop *l, struct watch *w);
+/* -ENOMEM. */
+MUST_USE int loop_watch_add(struct loop *l, struct watch *w);
+/* Does nothing if the watch was not added. */
 void loop_watch_remove(struct loop *l, struct watch *w);
 
 /* Any thread. Wakes the loop to run p->fn, in order of posting. */

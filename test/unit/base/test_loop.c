@@ -295,7 +295,7 @@ static void watches_descriptors(void **state)
     make_pipe(fds);
     a.watch.fd = fds[0];
     turn_at(l, 1001, "");
-    loop_watch_add(l, &a.watch);
+    assert_int_equal(loop_watch_add(l, &a.watch), 0);
     turn_at(l, 1002, "a");
     turn_at(l, 1003, "a"); /* still readable */
     assert_int_equal(read(fds[0], &c, 1), 1);
@@ -327,14 +327,31 @@ static void removed_watch_is_not_called(void **state)
     a.then = b.then = c.then = remove_both;
     a.other = &b;
     b.other = &a;
-    loop_watch_add(l, &a.watch);
-    loop_watch_add(l, &b.watch);
-    loop_watch_add(l, &c.watch);
+    assert_int_equal(loop_watch_add(l, &a.watch), 0);
+    assert_int_equal(loop_watch_add(l, &b.watch), 0);
+    assert_int_equal(loop_watch_add(l, &c.watch), 0);
     fake_now++;
     n_ran = 0;
     assert_int_equal(loop_turn(l, 0), 0);
     assert_int_equal(n_ran, 2); /* c, and one of the others */
     turn_at(l, 1002, "");
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
+static void watches_as_many_as_are_added(void **state)
+{
+    struct loop *l = *state;
+    struct item items[20];
+    int fds[2];
+
+    make_pipe(fds);
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+        items[i] = item(l, (char)('a' + i));
+        items[i].watch.fd = fds[0];
+        assert_int_equal(loop_watch_add(l, &items[i].watch), 0);
+    }
+    turn_at(l, 1001, "tsrqponmlkjihgfedcba");
     (void)close(fds[0]);
     (void)close(fds[1]);
 }
@@ -485,6 +502,8 @@ static void survives_lack_of_memory(void **state)
             r = loop_timer_set(l, &items[i].timer, (mono_ms){2000});
             assert_int_equal(items[i].timer.place != 0, r == 0);
         }
+        for (size_t i = 0; r == 0 && i < 40; i++)
+            r = loop_watch_add(l, &items[i].watch);
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
         (void)loop_free(l);
     }
@@ -504,6 +523,7 @@ int main(void)
         TEST(behaves_like_a_list_of_times),
         TEST(watches_descriptors),
         TEST(removed_watch_is_not_called),
+        TEST(watches_as_many_as_are_added),
         TEST(runs_posts_in_order),
         TEST(post_may_free_itself),
         TEST(post_from_a_thread_wakes_the_loop),
