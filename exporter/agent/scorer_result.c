@@ -76,7 +76,6 @@ static void count_transfers(const struct scorer *s, const struct round_result *r
     if (r->performed) {
         metric_add(m, METRIC_PERFORM_SECONDS, LV(name), r->perform_s);
         metric_observe(m, METRIC_PERFORM_DURATION, LV(name), r->perform_s);
-        metric_add(m, METRIC_REQUESTS, LV(name, r->error == ROUND_OK ? "success" : "error"), 1);
     }
 }
 
@@ -104,6 +103,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     bool ok = r->error == ROUND_OK;
     bool empty = ok && s->summary.source.type != SOURCE_NONE && r->source_series == 0;
 
+    metric_add(m, METRIC_REQUESTS, LV(name, ok ? "success" : "failure"), 1);
     metric_add(m, METRIC_ROUNDS, LV(ok ? empty ? "empty" : "success" : "failure", name), 1);
     metric_set(m, METRIC_UP, LV(name), ok);
     if (ok)

@@ -90,7 +90,7 @@ def test_failing(world, name):
     agent, status = world
     _, kind, words = CASES[name]
     error = status[name]["error"]
-    assert status[name]["state"] == "stale" and error["stage"] == "scoring"
+    assert status[name]["state"] == "failing" and error["stage"] == "scoring"
     assert not kind or error["class"] == kind, error
     assert error["text"] and error["text"].isprintable(), error
     assert re.search(words, error["text"]), error
@@ -98,7 +98,7 @@ def test_failing(world, name):
         "dynamic_scoring_round_errors_total", **{"score_name": name, "stage": "scoring", "class": error["class"]}
     )
     agent.wait_metric_is(0, "dynamic_scoring_up", score_name=name)
-    agent.wait_metric("dynamic_scoring_requests_total", score_name=name, status="error")
+    agent.wait_metric("dynamic_scoring_requests_total", score_name=name, status="failure")
     assert not agent.scores(name)
 
 

@@ -97,7 +97,8 @@ def test_bad(world, name):
     assert not fake.requests(f"/scoring/{name}")
     labels = {"class": kind, "score_name": name, "stage": "source"}
     agent.wait_metric("dynamic_scoring_round_errors_total", **labels)
-    assert agent.metric("dynamic_scoring_requests_total", score_name=name) is None
+    agent.wait_metric("dynamic_scoring_requests_total", score_name=name, status="failure")
+    assert agent.metric("dynamic_scoring_requests_total", score_name=name, status="success") is None
 
 
 @pytest.mark.parametrize("name", GOOD)

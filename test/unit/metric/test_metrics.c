@@ -42,15 +42,16 @@ static void renders_counters_and_gauges(void **state)
     metric_add(m, METRIC_SCORERS, LV_NONE, -1);
     metric_add(m, METRIC_REQUESTS, LV("cpu", "success"), 1);
     metric_add(m, METRIC_REQUESTS, LV("cpu", "success"), 1.5);
-    metric_add(m, METRIC_REQUESTS, LV("cpu", "error"), 0);
+    metric_add(m, METRIC_REQUESTS, LV("cpu", "failure"), 0);
     assert_true(metric_get(m, METRIC_SCORERS, LV_NONE) == 2);
     assert_true(metric_get(m, METRIC_REQUESTS, LV("cpu", "success")) == 2.5);
     assert_true(metric_get(m, METRIC_REQUESTS, LV("gpu", "success")) == 0);
     assert_text(
         m, false,
         "# TYPE dynamic_scoring_requests_total counter\n"
-        "# HELP dynamic_scoring_requests_total Requests to the scoring API, by status: success or error.\n"
-        "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"error\"} 0\n"
+        "# HELP dynamic_scoring_requests_total Finished rounds, by status: success, or failure if any "
+        "stage failed (source, scoring or response).\n"
+        "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"failure\"} 0\n"
         "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"success\"} 2.5\n"
         "# TYPE dynamic_scoring_scorers gauge\n"
         "# HELP dynamic_scoring_scorers Configured scorers.\n"
@@ -58,8 +59,9 @@ static void renders_counters_and_gauges(void **state)
     /* OpenMetrics names a counter's family without the suffix of its samples. */
     assert_text(m, true,
                 "# TYPE dynamic_scoring_requests counter\n"
-                "# HELP dynamic_scoring_requests Requests to the scoring API, by status: success or error.\n"
-                "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"error\"} 0\n"
+                "# HELP dynamic_scoring_requests Finished rounds, by status: success, or failure if any "
+                "stage failed (source, scoring or response).\n"
+                "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"failure\"} 0\n"
                 "dynamic_scoring_requests_total{score_name=\"cpu\",status=\"success\"} 2.5\n"
                 "# TYPE dynamic_scoring_scorers gauge\n"
                 "# HELP dynamic_scoring_scorers Configured scorers.\n"
