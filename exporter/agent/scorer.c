@@ -16,7 +16,7 @@
 enum {
     MIN_ROUND_MS = 10000,    /* a round may take this long even when its interval is shorter */
     MAX_JITTER_MS = 2000,    /* of the first round */
-    FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval */
+    FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval, plus jitter */
     MAX_RETRY_AFTER_MS = 3600000,
 };
 
@@ -25,7 +25,7 @@ enum scorer_state scorer_state(const struct scorer *s)
     if (s->status.rounds == 0)
         return SCORER_WAITING;
     if (s->status.error != ROUND_OK)
-        return s->batch ? SCORER_FAILING : SCORER_STALE;
+        return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
     return s->summary.source.type != SOURCE_NONE && s->status.source_series == 0 ? SCORER_EMPTY : SCORER_OK;
 }
 
@@ -66,24 +66,33 @@ static int64_t scorer_backoff_ms(const struct scorer *s)
 {
     int64_t ms = backoff_doubled_ms((unsigned)s->status.failures, FIRST_BACKOFF_MS, s->summary.interval_ms);
 
-    return ms - ms / 5 + (int64_t)rand_below((uint64_t)ms / 5 * 2 + 1);
+    return ms + (int64_t)rand_below((uint64_t)ms / 5 * 2 + 1);
+}
+
+/* The earlier of the back-off and the schedule. Even the schedule leaves the server the shortest back-off, so
+ * that a scorer is not asked more often while it fails than while it is well. */
+static mono_ms back_off(struct scorer *s, mono_ms scheduled)
+{
+    mono_ms now = loop_now(s->loop), soon = mono_add(now, scorer_backoff_ms(s));
+    mono_ms soonest = mono_add(now, backoff_doubled_ms(1, FIRST_BACKOFF_MS, s->summary.interval_ms));
+
+    if (mono_before(soon, scheduled)) {
+        s->due = mono_add(s->due, -s->summary.interval_ms);
+        return soon;
+    }
+    return mono_before(scheduled, soonest) ? soonest : scheduled;
 }
 
 static void schedule_next(struct scorer *s, int64_t retry_after_ms)
 {
-    mono_ms now = loop_now(s->loop), at = advance_due(s), soon;
+    mono_ms now = loop_now(s->loop), at = advance_due(s);
 
     if (s->env->once) {
         s->status.next_ms = 0;
         return;
     }
-    if (s->status.error != ROUND_OK && round_error_retry(s->status.error) == ROUND_RETRY_SOON) {
-        soon = mono_add(now, scorer_backoff_ms(s));
-        if (mono_before(soon, at)) {
-            at = soon;
-            s->due = mono_add(s->due, -s->summary.interval_ms);
-        }
-    }
+    if (s->status.error != ROUND_OK && round_error_retry(s->status.error) == ROUND_RETRY_SOON)
+        at = back_off(s, at);
     if (retry_after_ms > 0) {
         mono_ms asked =
             mono_add(now, retry_after_ms < MAX_RETRY_AFTER_MS ? retry_after_ms : MAX_RETRY_AFTER_MS);

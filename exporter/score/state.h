@@ -6,8 +6,8 @@ enum scorer_state {
     SCORER_WAITING, /* no round has ended yet */
     SCORER_OK,
     SCORER_EMPTY,   /* the last round succeeded, but the source had no series */
-    SCORER_FAILING, /* the last round failed; older scores are still exposed */
-    SCORER_STALE,   /* the last round failed, and no scores are exposed */
+    SCORER_FAILING, /* the last round failed; older scores are still exposed, or there never were any */
+    SCORER_STALE,   /* the last round failed, and older scores have expired */
     SCORER_STATES
 };
 

@@ -12,7 +12,7 @@ def test_empty_is_its_own_state(prometheus, fake, start_agent):
     agent = start_agent({"summaries": [empty, failing]})
     status = agent.wait_all()
     assert (status["empty"]["state"], status["empty"]["error"]) == ("empty", None)
-    assert status["failing"]["state"] == "stale"
+    assert status["failing"]["state"] == "failing"
     agent.wait_metric("dynamic_scoring_rounds_total", score_name="empty", result="empty")
     agent.wait_metric_is(1, "dynamic_scoring_up", score_name="empty")
     agent.wait_metric_is(0, "dynamic_scoring_source_series", score_name="empty")

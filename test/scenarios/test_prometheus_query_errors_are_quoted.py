@@ -22,7 +22,7 @@ def test_the_words_are_everywhere(prometheus, fake, start_agent):
     error = agent.wait_rounds("bad")["error"]
     assert (error["stage"], error["class"]) == ("source", "query")
     assert error["text"].startswith("bad_data: ") and WORDS in error["text"]
-    assert agent.status("bad")["state"] == "stale"
+    assert agent.status("bad")["state"] == "failing"
     assert WORDS in agent.log()
     failed = {"class": "query", "score_name": "bad", "stage": "source"}
     agent.wait_metric("dynamic_scoring_round_errors_total", **failed)

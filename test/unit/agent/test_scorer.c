@@ -221,13 +221,73 @@ static void retries_a_transient_failure_with_back_off(void **state)
     first_round(w);
     for (size_t i = 0; i < ARRAY_SIZE(base); i++) {
         int64_t wait = scorer_status(w->scorer)->next_ms - wall.ms;
-        assert_true(wait > 0 && wait <= base[i] + base[i] / 5);
+        assert_in_range(wait, 5000, base[i] + base[i] / 5 * 2);
         if (i < 3) /* later the next round by schedule may come first */
-            assert_true(wait >= base[i] - base[i] / 5);
+            assert_true(wait >= base[i]);
         pass(w, wait);
         turn_until_ended(w, i + 2);
     }
     assert_int_equal(scorer_status(w->scorer)->failures, ARRAY_SIZE(base) + 1);
+}
+
+/* For every interval, number of failures, duration of the rounds and jitter: a failure is followed by a pause
+ * of min(5 s, interval), and rounds never start more often than while the scorer is well. */
+static void is_not_asked_more_often_while_it_fails(void **state)
+{
+    static const int64_t intervals[] = {1000, 2000, 4900, 5000, 5100, 7000, 9000, 30000, 300000};
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    for (size_t i = 0; i < ARRAY_SIZE(intervals) * 4; i++) {
+        int64_t interval = intervals[i / 4], least = interval < 5000 ? interval : 5000;
+
+        w->summary.interval_ms = interval;
+        w->ended = 0;
+        first_round(w);
+        for (size_t n = 2; n < 12; n++) {
+            int64_t pause = scorer_status(w->scorer)->next_ms - wall.ms;
+            int64_t took = (int64_t)(n * i) * 97 % (interval * 3 / 2);
+
+            assert_in_range(pause, least, interval + interval / 5 * 2);
+            pass(w, pause);
+            if (scorer_status(w->scorer)->running) {
+                now.ms += took;
+                wall.ms += took;
+            }
+            turn_until_ended(w, n);
+        }
+        w->scorer = scorer_free(w->scorer);
+    }
+}
+
+static void is_stale_only_if_it_ever_scored(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
+    assert_null(scorer_batch(w->scorer));
+}
+
+static void counts_each_round_as_a_success_or_a_failure(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->api, (struct fake_answer){.body = "{\"results\":[]}"});
+    fake_push(w->api, (struct fake_answer){.body = "not JSON"});
+    first_round(w);
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    w->source.max_answer = 1 << 20;
+    w->summary.source = (struct summary_source){.type = SOURCE_PROMETHEUS,
+                                                .endpoint = (char *)"ftp://source", /* nothing is sent */
+                                                .query = (char *)"up"};
+    assert_int_equal(scorer_change(w->scorer, &w->summary), 0);
+    pass(w, 0);
+    turn_until_ended(w, 3);
+    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "success")) == 1);
+    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "failure")) == 2);
 }
 
 static void retries_a_permanent_failure_at_the_next_round(void **state)
@@ -381,6 +441,9 @@ int main(void)
         T(keeps_the_rhythm_of_rounds),
         T(skips_the_rounds_that_a_long_one_covers),
         T(retries_a_transient_failure_with_back_off),
+        T(is_not_asked_more_often_while_it_fails),
+        T(is_stale_only_if_it_ever_scored),
+        T(counts_each_round_as_a_success_or_a_failure),
         T(retries_a_permanent_failure_at_the_next_round),
         T(honours_retry_after),
         T(expires_scores_after_three_intervals),
