@@ -116,6 +116,8 @@ static int call_new(struct http_call **ret, struct http *h, const struct http_re
     c->answer.retry_after_ms = -1;
     c->cut_answer = rq->cut_answer;
     c->accept_gzip = rq->accept_gzip;
+    c->public_only = rq->public_only;
+    c->follow = !rq->no_redirects;
     c->on_header = rq->on_header;
     c->on_data = rq->on_data;
     c->idle_ms = rq->idle_timeout_ms;
@@ -204,7 +206,14 @@ void http_finish(struct http_call *c, CURLcode code)
     if (!http_stream_end(c))
         return;
     http_stream_stop(c);
-    fill_answer(c, c->cut && code == CURLE_WRITE_ERROR ? CURLE_OK : code);
+    if (c->cut && code == CURLE_WRITE_ERROR) {
+        c->answer.error = HTTP_OK;
+        c->answer.reason[0] = '\0';
+        code = CURLE_OK;
+    } else if (code == CURLE_OK) {
+        (void)http_gzip_end(c);
+    }
+    fill_answer(c, code);
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, code == CURLE_OK);
     unlink_call(c);

@@ -1,8 +1,9 @@
 /* The HTTP client: libcurl transfers on the loop. Every call has a deadline and a limit for the size of
  * its answer. TLS is always verified: against SSL_CERT_FILE / SSL_CERT_DIR when set, otherwise the
  * system's store. Proxies come from http_proxy, HTTPS_PROXY, ALL_PROXY and NO_PROXY in either case. At
- * most five redirects are followed. A POST stays a POST except on 303. Credentials are never sent to
- * another host, port or scheme. */
+ * most five redirects are followed, within the same origin (scheme, host and port): neither the request's
+ * body nor its credentials go elsewhere, and no other server's answer is taken for that of the one asked. A
+ * POST stays a POST except on 303. */
 #ifndef DS_BASE_HTTP_H
 #define DS_BASE_HTTP_H
 
@@ -23,6 +24,7 @@ enum http_error {
     HTTP_TIMEOUT,   /* the deadline passed */
     HTTP_TOO_LARGE, /* body or headers over their limit */
     HTTP_BROKEN,    /* truncated, not HTTP, bad encoding, too many redirects */
+    HTTP_REDIRECT,  /* to another origin */
     HTTP_MEMORY,
     HTTP_ERRORS
 };
@@ -50,9 +52,9 @@ struct http_request {
     const struct http_tls *tls;
     const char *proxy;      /* overrides the environment, including NO_PROXY */
     const char *connect_to; /* "host:port:to-host:to-port", as CURLOPT_CONNECT_TO */
-    bool no_redirects;      /* return a redirect as the answer */
+    bool no_redirects;      /* return any redirect as the answer */
     bool cut_answer;        /* truncate the body at max_answer, without an error */
-    bool accept_gzip;       /* for networks slower than decoding */
+    bool accept_gzip;       /* for networks slower than decoding; not with on_data */
     /* Connect to public addresses only (address.h), also on redirects. Disables `proxy` and the environment's
      * proxies, which would connect on our behalf, and the reuse of connections. */
     bool public_only;
@@ -61,7 +63,7 @@ struct http_request {
     /* Receives the body of a 2xx answer in pieces, with the arg of `done`; first an empty piece, once the
      * headers are complete. Such a body is not kept and not limited; max_answer applies to other statuses.
      * Runs on the loop, outside of curl's callbacks, and may call http_cancel(). Pieces received before an
-     * error are passed on too. */
+     * error are passed on too. An encoded body is an error. */
     void (*on_data)(void *arg, struct str piece);
     int64_t idle_timeout_ms; /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
 };

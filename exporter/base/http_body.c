@@ -42,22 +42,13 @@ int http_on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-static void body_fail(struct http_call *c, enum http_error error, const char *reason)
-{
-    c->answer.error = error;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "%s", reason);
-}
-
 static void body_fail_too_large(struct http_call *c)
 {
-    c->answer.error = HTTP_TOO_LARGE;
     if (c->announced > c->answer.body.max && !c->encoded)
-        (void)snprintf(c->answer.reason, sizeof(c->answer.reason),
-                       "response of %llu bytes exceeds the limit of %zu bytes",
-                       (unsigned long long)c->announced, c->answer.body.max);
+        http_fail(c, HTTP_TOO_LARGE, "response of %llu bytes exceeds the limit of %zu bytes",
+                  (unsigned long long)c->announced, c->answer.body.max);
     else
-        (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "response exceeds the limit of %zu bytes",
-                       c->answer.body.max);
+        http_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", c->answer.body.max);
 }
 
 static bool parse_decimal(struct str s, uint64_t max, uint64_t *ret)
@@ -100,10 +91,33 @@ static void on_retry_after(struct http_call *c, struct str value)
     c->answer.retry_after_ms = until > 0 ? until : 0;
 }
 
-static void on_field(struct http_call *c, struct str name, struct str value)
+static bool is_status_class(const struct http_call *c, long class)
+{
+    long status = 0;
+
+    return curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status / 100 == class;
+}
+
+static void on_content_encoding(struct http_call *c, struct str value)
+{
+    static const struct str understood[] = {STR("gzip"), STR("x-gzip"), STR("deflate")};
+    bool is_understood = false;
+
+    if (value.n == 0 || str_eq_nocase(value, STR("identity")))
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(understood); i++)
+        is_understood |= str_eq_nocase(value, understood[i]);
+    if (!is_understood || c->encoded || (c->on_data && is_status_class(c, 2)))
+        (void)snprintf(c->encoding, sizeof(c->encoding), "%.*s", STR_ARG(value));
+    c->encoded = true;
+}
+
+static bool on_field(struct http_call *c, struct str name, struct str value)
 {
     struct http_answer *a = &c->answer;
 
+    if (str_eq_nocase(name, STR("Location")) && c->follow && is_status_class(c, 3))
+        return http_same_origin(c, value);
     if (c->on_header)
         c->on_header(c->arg, name, value);
     if (str_eq_nocase(name, STR("Content-Length"))) {
@@ -112,10 +126,11 @@ static void on_field(struct http_call *c, struct str name, struct str value)
     } else if (str_eq_nocase(name, STR("Content-Type"))) {
         (void)snprintf(a->content_type, sizeof(a->content_type), "%.*s", STR_ARG(value));
     } else if (str_eq_nocase(name, STR("Content-Encoding"))) {
-        c->encoded = !str_eq_nocase(value, STR("identity"));
+        on_content_encoding(c, value);
     } else if (str_eq_nocase(name, STR("Retry-After"))) {
         on_retry_after(c, value);
     }
+    return true;
 }
 
 /* Each answer of a redirect chain and each interim answer (1xx) starts with a status line. */
@@ -123,6 +138,7 @@ static void on_status_line(struct http_call *c)
 {
     c->announced = 0;
     c->encoded = false;
+    c->encoding[0] = '\0';
     c->in_headers = true;
     c->answer.retry_after_ms = -1;
     c->answer.content_type[0] = '\0';
@@ -137,7 +153,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     c->header_bytes += line.n;
     c->last_byte = loop_now(c->http->loop);
     if (c->header_bytes > MAX_HEADER_BYTES) {
-        body_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of 262144 bytes");
+        http_fail(c, HTTP_TOO_LARGE, "response headers exceed the limit of 262144 bytes");
         return 0;
     }
     line = str_trim(line);
@@ -146,7 +162,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     } else if (line.n == 0) {
         c->in_headers = false;
         if (http_stream_headers(c) < 0) {
-            body_fail(c, HTTP_MEMORY, "out of memory for the response");
+            http_fail(c, HTTP_MEMORY, "out of memory for the response");
             return 0;
         }
         if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
@@ -155,32 +171,52 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
         }
     } else if ((colon = memchr(line.p, ':', line.n))) {
         size_t at = (size_t)(colon - line.p);
-        on_field(c, (struct str){line.p, at}, str_trim((struct str){colon + 1, line.n - at - 1}));
+        if (!on_field(c, (struct str){line.p, at}, str_trim((struct str){colon + 1, line.n - at - 1})))
+            return 0;
     }
     return size * n;
+}
+
+/* False when the body ends here: it was cut on purpose, or the answer has an error. */
+static bool body_put(struct http_call *c, struct str piece)
+{
+    struct buf *body = &c->answer.body;
+    char *room;
+    int r = 0;
+
+    /* Reserve Content-Length bytes at once, so that a large body is not moved while it grows. */
+    if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
+        r = buf_room(body, c->announced, &room);
+    c->cut = c->cut_answer && piece.n > body->max - body->n;
+    if (r == 0)
+        r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
+    if (r == -EFBIG)
+        body_fail_too_large(c);
+    else if (r < 0)
+        http_fail(c, HTTP_MEMORY, "out of memory for the response");
+    return r == 0 && !c->cut;
+}
+
+/* The status of an error says more than its body, so that a body that cannot be decoded is no error there. */
+static bool body_put_encoded(struct http_call *c, struct str piece)
+{
+    if (c->encoding[0])
+        http_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
+                  c->encoding);
+    else if (http_gzip_put(c, piece, body_put))
+        return true;
+    if (c->answer.error == HTTP_BROKEN && !is_status_class(c, 2))
+        c->cut = true;
+    return false;
 }
 
 size_t http_on_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
-    struct buf *body = &c->answer.body;
-    char *room;
-    int r = 0;
+    struct str piece = {p, size * n};
 
     c->last_byte = loop_now(c->http->loop);
-    if (c->streaming)
+    if (c->streaming && !c->encoded)
         return http_stream_in(c, p, size * n);
-    /* Reserve Content-Length bytes at once, so that a large body is not moved while it grows. */
-    if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
-        r = buf_room(body, c->announced, &room);
-    c->cut = c->cut_answer && size * n > body->max - body->n;
-    if (r == 0)
-        r = buf_put(body, p, c->cut ? body->max - body->n : size * n);
-    if (r == 0)
-        return c->cut ? 0 : size * n;
-    if (r == -EFBIG)
-        body_fail_too_large(c);
-    else
-        body_fail(c, HTTP_MEMORY, "out of memory for the response");
-    return 0;
+    return (c->encoded ? body_put_encoded(c, piece) : body_put(c, piece)) ? piece.n : 0;
 }

@@ -34,6 +34,8 @@ struct http_call {
     bool cut_answer;
     bool cut; /* the body was truncated at its limit */
     bool accept_gzip;
+    bool public_only;
+    bool follow; /* redirects */
     void (*on_header)(void *arg, struct str name, struct str value);
     void (*on_data)(void *arg, struct str piece);
     int64_t idle_ms;
@@ -44,7 +46,9 @@ struct http_call {
     size_t header_bytes;
     uint64_t announced; /* Content-Length; 0 if absent */
     bool encoded;       /* has a Content-Encoding, so the decoded size is unknown */
-    bool in_headers;    /* between the status line and the end of its headers */
+    char encoding[32];  /* one that was not asked for, or empty */
+    struct http_gzip *gzip;
+    bool in_headers; /* between the status line and the end of its headers */
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
     bool stream_begun; /* on_data has not yet received the empty first piece */
@@ -52,6 +56,7 @@ struct http_call {
     mono_ms last_byte;
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     char curl_error[CURL_ERROR_SIZE];
+    int socket_errno; /* of the last socket that could not be opened; 0 */
     char refused[64]; /* public_only: the refused address, or empty */
     size_t n_parts;
     struct str parts[];
@@ -68,11 +73,27 @@ int http_on_seek(void *arg, curl_off_t offset, int origin);
 size_t http_on_header(char *p, size_t size, size_t n, void *arg);
 size_t http_on_body(char *p, size_t size, size_t n, void *arg);
 
-/* public_only (http_public.c). -ENOMEM. */
+/* curl's callback that opens sockets, for all calls (http_public.c). */
+curl_socket_t http_on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a);
+/* public_only. -ENOMEM. */
 MUST_USE int http_set_public_only(struct http_call *c, CURL *easy);
 /* If the call ended because an address was refused, fills the answer and returns true. */
 bool http_explain_refused(struct http_call *c, CURLcode code);
 
+/* Redirects (http_redirect.c): true if `location` is in the origin of the current URL, or no URL. Else sets
+ * the answer's error. */
+bool http_same_origin(struct http_call *c, struct str location);
+
+/* Decodes a body with Content-Encoding gzip or deflate (http_gzip.c). */
+/* Calls `put` with each decoded piece. False, with the answer's error, if the data is invalid; and when put()
+ * returns false. */
+bool http_gzip_put(struct http_call *c, struct str piece, bool (*put)(struct http_call *c, struct str piece));
+/* True if nothing is missing at the end of the body. */
+bool http_gzip_end(struct http_call *c);
+struct http_gzip *http_gzip_free(struct http_gzip *g);
+
+/* Sets error and reason unless they are set. */
+void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Sets error and reason of the answer from curl's code, unless a callback has set them. */
 void http_explain(struct http_call *c, CURLcode code);
 

@@ -1,4 +1,4 @@
-/* Calls that may connect to public addresses only.
+/* The sockets of calls, and calls that may connect to public addresses only.
  *
  * The check is on the address that curl is about to connect to, not on the name, so it also covers redirects
  * and names that resolve differently the second time. curl may follow a redirect over an existing connection
@@ -26,17 +26,20 @@ static void note_refused(struct http_call *c, const struct sockaddr *a)
 }
 
 /* If a name has several addresses, the last one tried decides the error. */
-static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+curl_socket_t http_on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *c = arg;
+    curl_socket_t fd;
 
     (void)purpose;
-    if (!address_is_public(&a->addr)) {
+    if (c->public_only && !address_is_public(&a->addr)) {
         note_refused(c, &a->addr);
         return CURL_SOCKET_BAD;
     }
     c->refused[0] = '\0';
-    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    c->socket_errno = fd < 0 ? errno : 0;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 static int on_connected(void *arg, char *peer, char *local, int peer_port, int local_port)
@@ -61,9 +64,7 @@ static int on_connected(void *arg, char *peer, char *local, int peer_port, int l
 
 int http_set_public_only(struct http_call *c, CURL *easy)
 {
-    const bool set = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket) == CURLE_OK &&
-                     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
-                     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
+    const bool set = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
                      curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
                      curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
                      curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&

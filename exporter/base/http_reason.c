@@ -3,7 +3,9 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 /* All other codes are HTTP_BROKEN. */
 static const struct {
@@ -117,6 +119,21 @@ static void explain_timeout(struct http_call *c, const char *server)
                        (double)c->timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
 }
 
+void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
+{
+    struct http_answer *a = &c->answer;
+    va_list args;
+
+    if (a->error != HTTP_OK)
+        return;
+    a->error = error;
+    va_start(args, fmt);
+    (void)vsnprintf(a->reason, sizeof(a->reason), fmt, args);
+    va_end(args);
+    for (char *p = a->reason; *p; p++)
+        *p = isprint((unsigned char)*p) ? *p : '?';
+}
+
 /* curl's text may quote the server or the URL of a redirect, so only printable ASCII without user information
  * is kept. */
 static void explain_by_curl(struct http_call *c, CURLcode code)
@@ -132,13 +149,56 @@ static void explain_by_curl(struct http_call *c, CURLcode code)
     c->answer.reason[i] = '\0';
 }
 
+static bool starts_tls_with_http(const struct http_call *c)
+{
+    /* OpenSSL's words for a first record that is no TLS. */
+    return strstr(c->curl_error, "wrong version number") || strstr(c->curl_error, "http request") ||
+           strstr(c->curl_error, "packet length too long");
+}
+
+/* A connection, a name server's answer and a file with certificates each need a descriptor. The error of the
+ * first is known; for the others, one more descriptor shows whether the limit is still reached. */
+static int descriptor_error(const struct http_call *c)
+{
+    int e = c->socket_errno, fd;
+
+    if (e == EMFILE || e == ENFILE)
+        return e;
+    if (c->answer.error != HTTP_CONNECT && c->answer.error != HTTP_DNS && c->answer.error != HTTP_TLS)
+        return 0;
+    fd = dup(STDERR_FILENO);
+    e = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return fd < 0 && (e == EMFILE || e == ENFILE) ? e : 0;
+}
+
+static void explain_descriptors(struct http_call *c, int e, const char *server)
+{
+    struct rlimit limit = {0};
+
+    c->answer.error = HTTP_OK;
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (e == ENFILE)
+        http_fail(c, HTTP_CONNECT, "could not connect to %s: too many open files in the system", server);
+    else
+        http_fail(c, HTTP_CONNECT,
+                  "could not connect to %s: too many open files, the process's limit is %llu", server,
+                  (unsigned long long)limit.rlim_cur);
+}
+
 static void reason_explain(struct http_call *c, CURLcode code)
 {
     struct http_answer *a = &c->answer;
     char server[300], host[256];
     const char *why;
+    int e = descriptor_error(c);
 
     get_server(c, server, sizeof(server), host, sizeof(host));
+    if (e) {
+        explain_descriptors(c, e, server);
+        return;
+    }
     switch (a->error) {
     case HTTP_DNS:
         (void)snprintf(a->reason, sizeof(a->reason), "could not resolve host: %s",
@@ -154,6 +214,18 @@ static void reason_explain(struct http_call *c, CURLcode code)
         break;
     case HTTP_TIMEOUT:
         explain_timeout(c, server);
+        return;
+    case HTTP_TLS:
+        if (!starts_tls_with_http(c))
+            break;
+        (void)snprintf(a->reason, sizeof(a->reason),
+                       "%s does not speak TLS; if it is an http port, use http://", server);
+        return;
+    case HTTP_BROKEN:
+        if (code != CURLE_UNSUPPORTED_PROTOCOL)
+            break;
+        (void)snprintf(a->reason, sizeof(a->reason),
+                       "%s does not speak HTTP; if it is an https port, use https://", server);
         return;
     case HTTP_TOO_LARGE:
         (void)snprintf(a->reason, sizeof(a->reason), "response header exceeds the limit of 102400 bytes");

@@ -54,7 +54,7 @@ static int set_limits(const struct http_call *c, CURL *easy)
     SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     /* With HTTP/2 a large body would share its connection, and its failure, with other calls. */
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(CURLOPT_FOLLOWLOCATION, 1L);
+    SET(CURLOPT_FOLLOWLOCATION, (long)c->follow);
     SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
     SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
     return 0;
@@ -177,8 +177,6 @@ static int set_headers(struct http_call *c, CURL *easy, const char *content_type
     c->headers = (struct curl_slist){.data = c->content_type, .next = common_of(c)};
     SET(CURLOPT_HTTPHEADER, &c->headers);
     SET(CURLOPT_USERAGENT, c->http->user_agent);
-    /* Enables decoding; our own Accept-Encoding header replaces the one that this would send. */
-    SET(CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
     return 0;
 }
 
@@ -227,8 +225,6 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
 
     if (r < 0)
         return r;
-    if (rq->no_redirects)
-        SET(CURLOPT_FOLLOWLOCATION, 0L);
     if (rq->proxy) {
         SET(CURLOPT_PROXY, rq->proxy);
         SET(CURLOPT_NOPROXY, "");
@@ -257,6 +253,8 @@ static int set_callbacks(struct http_call *c, CURL *easy)
     SET(CURLOPT_HEADERDATA, c);
     SET(CURLOPT_WRITEFUNCTION, http_on_body);
     SET(CURLOPT_WRITEDATA, c);
+    SET(CURLOPT_OPENSOCKETFUNCTION, http_on_open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, c);
     return 0;
 }
 
@@ -280,4 +278,5 @@ void http_tear_down(struct http_call *c)
             h->next = NULL;
     curl_slist_free_all(c->extra);
     curl_slist_free_all(c->connect_to);
+    c->gzip = http_gzip_free(c->gzip);
 }

@@ -38,9 +38,11 @@ enum round_retry round_error_retry(enum round_error e)
 enum round_error round_error_of_answer(const struct http_answer *a)
 {
     static const enum round_error of_transfer[HTTP_ERRORS] = {
-        [HTTP_URL] = ROUND_URL,       [HTTP_DNS] = ROUND_DNS,         [HTTP_CONNECT] = ROUND_CONNECT,
-        [HTTP_TLS] = ROUND_TLS,       [HTTP_TIMEOUT] = ROUND_TIMEOUT, [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
-        [HTTP_BROKEN] = ROUND_BROKEN, [HTTP_MEMORY] = ROUND_MEMORY,
+        [HTTP_URL] = ROUND_URL,         [HTTP_DNS] = ROUND_DNS,
+        [HTTP_CONNECT] = ROUND_CONNECT, [HTTP_TLS] = ROUND_TLS,
+        [HTTP_TIMEOUT] = ROUND_TIMEOUT, [HTTP_TOO_LARGE] = ROUND_TOO_LARGE,
+        [HTTP_BROKEN] = ROUND_BROKEN,   [HTTP_REDIRECT] = ROUND_HTTP_OTHER,
+        [HTTP_MEMORY] = ROUND_MEMORY,
     };
 
     if (a->error != HTTP_OK)

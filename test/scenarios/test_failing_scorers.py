@@ -1,5 +1,6 @@
 """Whatever goes wrong with a scoring API fails the round with a stage, a class and a helpful message."""
 
+import gzip
 import json
 import re
 
@@ -10,6 +11,7 @@ from lib.fake import compressed, cut_off, flood, hanging, plain, raw, redirect, 
 from lib.process import free_port
 
 GOOD = '{"results":[{"metric":{"node":"n"},"score":1}]}'
+PACKED = gzip.compress(GOOD.encode())
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 # name: (reply, class, words in the reason)
@@ -26,10 +28,15 @@ CASES = {
     "gone_304": (plain("", 304), "http_other", "304"),
     "half_way": (cut_off(GOOD[:20]), "broken", ""),
     "no_answer": (raw(b""), "broken", ""),
-    "not_http": (raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "broken", ""),
+    "not_http": (raw(b"SSH-2.0-OpenSSH_9.2\r\n"), "broken", "does not speak HTTP; if it is an https port"),
     "bad_chunk": (raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"), "broken", ""),
-    "bad_gzip": (plain(b"\x1f\x8b not gzip", Content_Encoding="gzip"), "broken", ""),
-    "short_gzip": (plain(b"\x1f\x8b\x08\0\0\0\0\0\0\x03", Content_Encoding="gzip"), "", ""),
+    "bad_gzip": (plain(b"\x1f\x8b not gzip", Content_Encoding="gzip"), "broken", "its body is not gzip"),
+    "short_gzip": (plain(PACKED[:-9], Content_Encoding="gzip"), "broken", "gzip body .* ends early"),
+    "no_trailer_gzip": (plain(PACKED[:-1], Content_Encoding="gzip"), "broken", "gzip body .* ends early"),
+    "more_than_gzip": (plain(PACKED + b" ", Content_Encoding="gzip"), "broken", "gzip body .* followed by other data"),
+    "zstd": (plain(b"\x28\xb5\x2f\xfd", Content_Encoding="zstd"), "broken", "zstd, an encoding that was not asked for"),
+    "brotli": (plain(b"\x0b\x02\x80{}\x03", Content_Encoding="br"), "broken", "br, an encoding that was not asked for"),
+    "zstd_503": (plain(b"\x28\xb5\x2f\xfd", 503, Content_Encoding="zstd"), "http_5xx", "503"),
     "gzip_bomb": (compressed(" " * (3 << 20) + GOOD), "too_large", "limit of 2097152 bytes"),
     "many_headers": (raw(HEAD + b"X-Filler: %s\r\n" % (b"x" * 900) * 400), "too_large", "headers"),
     "loop": (redirect("/loop"), "broken", "redirect"),

@@ -93,8 +93,13 @@ def test_the_name_must_fit(servers, fake):
     assert not other.requests()
 
 
-def test_plain_where_tls_is_expected(fake, start_agent):
+def test_plain_where_tls_is_expected(servers, fake, start_agent):
     https, http = fake.url.replace("http", "https"), fake.on("/s", results({}, 1))
-    status = start_agent({"summaries": [summary("mixed_up", https), summary("fine", http)]}).wait_all()
+    scorers = [summary("mixed_up", https), summary("fine", http)]
+    scorers.append(summary("plain", servers[0].url.replace("https", "http")))
+    status = start_agent({"summaries": scorers}).wait_all()
     assert status["mixed_up"]["error"]["class"] == "tls"
+    words = f"127.0.0.1:{fake.port} does not speak TLS; if it is an http port, use http://"
+    assert status["mixed_up"]["error"]["text"] == words
+    assert status["plain"]["error"]["class"] == "broken"
     assert status["fine"]["error"] is None

@@ -14,7 +14,8 @@ static const char *const ask_reasons[HTTP_ERRORS] = {
     [HTTP_URL] = "InvalidURL",      [HTTP_DNS] = "DNS",
     [HTTP_CONNECT] = "Unreachable", [HTTP_TLS] = "TLS",
     [HTTP_TIMEOUT] = "Timeout",     [HTTP_TOO_LARGE] = "TooLarge",
-    [HTTP_BROKEN] = "Broken",       [HTTP_MEMORY] = "OutOfMemory",
+    [HTTP_BROKEN] = "Broken",       [HTTP_REDIRECT] = "Redirected",
+    [HTTP_MEMORY] = "OutOfMemory",
 };
 
 void probe_result_describe(struct probe_result *r, const char *url, const char *text)

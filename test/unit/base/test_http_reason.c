@@ -76,20 +76,38 @@ static void explains_refused_connections(void **state)
     assert_string_equal(g.a.reason, want);
 }
 
+/* "{}" */
+#define GZIP         "\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0\x43\xbf\xa6\xa3\x02\0\0\0"
+#define GZIP_DAMAGED "\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0\x43\xbf\xa6\xa4\x02\0\0\0"
+#define GZIP_BYTES   (sizeof(GZIP) - 1)
+
 static void explains_broken_answers(void **state)
 {
     static const struct {
         struct fake_answer answer;
         const char *reason; /* part of it */
     } cases[] = {
-        {{.mode = FAKE_RAW, .body = "SSH-2.0-OpenSSH_9.2 secret \x01\x02\r\n"}, "HTTP/0.9"},
+        {{.mode = FAKE_RAW, .body = "SSH-2.0-OpenSSH_9.2 secret \x01\x02\r\n"},
+         "does not speak HTTP; if it is an https port, use https://"},
         {{.mode = FAKE_RAW, .body = "HTTP/1.1 banana\r\n\r\n"}, ""},
         {{.mode = FAKE_RAW, .body = "HTTP/9.9 200 OK\r\n\r\n"}, ""},
         {{.mode = FAKE_RAW, .body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}, ""},
         {{.mode = FAKE_RAW, .body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}, ""},
         {{.mode = FAKE_RAW,
           .body = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"},
-         ""},
+         "response has Content-Encoding gzip, but its body is not gzip"},
+        {{.headers = "Content-Encoding: zstd\r\n", .body = "{}"},
+         "response has Content-Encoding zstd, an encoding that was not asked for"},
+        {{.headers = "Content-Encoding: br\r\n", .body = "{}"}, "Content-Encoding br, an encoding"},
+        {{.headers = "Content-Encoding: gzip, gzip\r\n", .body = "{}"}, "Content-Encoding gzip, gzip, an"},
+        {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP, .body_len = GZIP_BYTES - 1},
+         "ends early, after"},
+        {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP, .body_len = GZIP_BYTES - 9},
+         "ends early, after"},
+        {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP "{}", .body_len = GZIP_BYTES + 2},
+         "gzip body of the response is followed by other data"},
+        {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP_DAMAGED, .body_len = GZIP_BYTES},
+         "gzip body of the response is damaged: incorrect data check"},
         {{.body = "0123456789", .close_after = 45}, "bytes remaining"},
         {{.body = "0123456789", .close_after = 5}, ""},
         {{.mode = FAKE_CHUNKED, .body = "0123456789", .close_after = 80}, ""},
@@ -106,6 +124,84 @@ static void explains_broken_answers(void **state)
         for (const char *p = g.a.reason; *p; p++)
             assert_true(*p >= ' ' && *p < 0x7f);
     }
+}
+
+/* The status of an error says more than its body. */
+static void keeps_the_status_of_an_error_that_cannot_be_decoded(void **state)
+{
+    static const char *const encodings[] = {"Content-Encoding: zstd\r\n", "Content-Encoding: gzip\r\n"};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(encodings); i++) {
+        struct got g;
+        fake_push(e->server, (struct fake_answer){.status = 503, .headers = encodings[i], .body = "damaged"});
+        get(e, "/", &g);
+        assert_ok(&g, 503);
+        assert_int_equal(g.body.n, 0);
+        buf_done(&g.body);
+    }
+}
+
+static void reads_gzip_of_several_members(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fake_push(e->server, (struct fake_answer){.headers = "Content-Encoding: x-gzip\r\n",
+                                              .body = GZIP,
+                                              .body_len = GZIP_BYTES,
+                                              .repeat = 3});
+    get(e, "/", &g);
+    assert_ok(&g, 200);
+    assert_body(&g, "{}{}{}");
+}
+
+static void explains_tls_to_a_plain_server(void **state)
+{
+    struct env *e = *state;
+    char url[128], want[128];
+    struct http_request rq;
+    struct got g;
+
+    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/x", fake_port(e->server));
+    (void)snprintf(want, sizeof(want), "127.0.0.1:%u does not speak TLS; if it is an http port, use http://",
+                   fake_port(e->server));
+    rq = rq_of(url);
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_RAW, .body = "HTTP/1.1 400 Bad Request\r\n\r\n"});
+    call(e, &rq, &g);
+    assert_failed(&g, HTTP_TLS);
+    assert_string_equal(g.a.reason, want);
+}
+
+static int fail_socket_with;
+
+/* Takes the place of the C library's, for libcurl too. */
+int socket(int domain, int type, int protocol)
+{
+    int (*real)(int, int, int);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "socket");
+    if (fail_socket_with && domain == AF_INET && type & SOCK_STREAM) {
+        errno = fail_socket_with;
+        return -1;
+    }
+    return real(domain, type, protocol);
+}
+
+static void names_the_lack_of_descriptors(void **state)
+{
+    struct env *e = *state;
+    struct got g;
+
+    fail_socket_with = EMFILE;
+    get(e, "/", &g);
+    fail_socket_with = ENFILE;
+    assert_failed(&g, HTTP_CONNECT);
+    assert_non_null(strstr(g.a.reason, ": too many open files, the process's limit is "));
+    get(e, "/", &g);
+    fail_socket_with = 0;
+    assert_failed(&g, HTTP_CONNECT);
+    assert_non_null(strstr(g.a.reason, ": too many open files in the system"));
 }
 
 static void explains_an_exceeded_deadline(void **state)
@@ -177,6 +273,10 @@ int main(void)
         CASE(explains_names_that_do_not_resolve),
         CASE(explains_refused_connections),
         CASE(explains_broken_answers),
+        CASE(keeps_the_status_of_an_error_that_cannot_be_decoded),
+        CASE(reads_gzip_of_several_members),
+        CASE(explains_tls_to_a_plain_server),
+        CASE(names_the_lack_of_descriptors),
         CASE(explains_an_exceeded_deadline),
         CASE(counts_redirects_against_the_deadline),
         CASE(delays_no_other_call_for_a_slow_name_server),

@@ -77,23 +77,39 @@ static void limits_the_window_and_not_the_total(void **state)
     assert_in_range(r.largest, 1, 320 << 10);
 }
 
-static void inflates_gzip(void **state)
+static void asks_for_gzip(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct got g;
+
+    rq.accept_gzip = true;
+    rq.max_answer = 10 << 20;
+    rq.headers = (const char *const[]){"X-Other: 1"};
+    rq.n_headers = 1;
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "0123456789", .repeat = 1 << 20});
+    call(e, &rq, &g);
+    assert_ok(&g, 200);
+    assert_int_equal(g.body.n, 10 << 20);
+    buf_done(&g.body);
+    assert_header(fake_request(e->server, 0), "Accept-Encoding", "gzip");
+    assert_header(fake_request(e->server, 0), "Accept", "application/json");
+    assert_header(fake_request(e->server, 0), "X-Other", "1");
+}
+
+static void streams_no_encoded_body(void **state)
 {
     struct env *e = *state;
     struct http_request rq = rq_of(fake_url(e->server, "/"));
     struct reader r = {0};
 
-    rq.accept_gzip = true;
-    rq.headers = (const char *const[]){"X-Other: 1"};
-    rq.n_headers = 1;
-    fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "0123456789", .repeat = 1 << 20});
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_GZIP, .body = "0123456789"});
     begin(&r, e, &rq);
     turn_until(e, &r.got.times, 1);
-    assert_ok(&r.got, 200);
-    assert_int_equal(r.bytes, 10 << 20);
-    assert_header(fake_request(e->server, 0), "Accept-Encoding", "gzip");
-    assert_header(fake_request(e->server, 0), "Accept", "application/json");
-    assert_header(fake_request(e->server, 0), "X-Other", "1");
+    assert_failed(&r.got, HTTP_BROKEN);
+    assert_string_equal(r.got.a.reason,
+                        "response has Content-Encoding gzip, an encoding that was not asked for");
+    assert_int_equal(r.bytes, 0);
 }
 
 /* Other answers than 2xx are kept as usual. */
@@ -217,7 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(passes_pieces_on),
         CASE(limits_the_window_and_not_the_total),
-        CASE(inflates_gzip),
+        CASE(asks_for_gzip),
+        CASE(streams_no_encoded_body),
         CASE(keeps_the_body_of_an_error),
         CASE(reports_a_cut_after_some_pieces),
         CASE(can_be_cancelled_from_on_data),
