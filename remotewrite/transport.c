@@ -107,7 +107,20 @@ static int make_headers(const struct http_transport *t, enum rw_form form, struc
     return 0;
 }
 
-void transport_note_header(struct transport_answer *a, struct str name)
+/* The number of a Written header; 0 if it is not a number. */
+static uint64_t written_number(struct str value)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] < '0' || value.p[i] > '9' || n > UINT32_MAX)
+            return 0;
+        n = n * 10 + (uint64_t)(value.p[i] - '0');
+    }
+    return n;
+}
+
+static void note_written_header(struct transport_answer *a, struct str name, struct str value)
 {
     const struct str prefix = STR("X-Prometheus-Remote-Write-"), suffix = STR("-Written");
     struct str what = {name.p + prefix.n, name.n - prefix.n - suffix.n};
@@ -115,15 +128,26 @@ void transport_note_header(struct transport_answer *a, struct str name)
     if (name.n <= prefix.n + suffix.n || !str_eq_nocase((struct str){name.p, prefix.n}, prefix) ||
         !str_eq_nocase((struct str){what.p + what.n, suffix.n}, suffix))
         return;
-    if (str_eq_nocase(what, STR("Samples")) || str_eq_nocase(what, STR("Histograms")) ||
-        str_eq_nocase(what, STR("Exemplars")))
+    if (str_eq_nocase(what, STR("Samples"))) {
         a->written = true;
+        a->samples_written = written_number(value);
+    } else if (str_eq_nocase(what, STR("Histograms")) || str_eq_nocase(what, STR("Exemplars"))) {
+        a->written = true;
+    }
+}
+
+void transport_note_header(struct transport_answer *a, struct str name, struct str value)
+{
+    note_written_header(a, name, value);
+    /* VictoriaMetrics sends it with every response; nothing else is known to. */
+    a->victoria = a->victoria || str_eq_nocase(name, STR("X-Server-Hostname"));
+    if (str_eq_nocase(name, STR("Content-Encoding")))
+        a->encoded = value.n && !str_eq_nocase(value, STR("identity"));
 }
 
 static void transport_on_header(void *arg, struct str name, struct str value)
 {
-    (void)value;
-    transport_note_header(&((struct http_transport *)arg)->answer, name);
+    transport_note_header(&((struct http_transport *)arg)->answer, name, value);
 }
 
 /* Copies a character of n bytes; a space replaces control characters and invalid bytes (n = 0). */
@@ -143,7 +167,7 @@ void transport_note_body(struct transport_answer *a, struct str body)
 {
     size_t at;
 
-    body = str_trim(body);
+    body = a->encoded ? STR("(encoded body)") : str_trim(body);
     if (a->status >= 200 && a->status <= 299)
         return;
     at = (size_t)snprintf(a->text, sizeof(a->text), "status %ld%s%s", a->status,
@@ -197,7 +221,7 @@ static int transport_start(struct transport *transport, enum rw_form form, struc
         .proxy = c->proxy_url,
         .connect_to = t->connect_to,
         .no_redirects = true,
-        .cut_answer = true,
+        .status_decides = true,
         .on_header = transport_on_header,
     };
     int r = make_headers(t, form, &h, why);

@@ -5,13 +5,16 @@
 #include "exporter/base/http.h"
 #include "remotewrite/config.h"
 
-enum { TRANSPORT_MAX_ANSWER = 4096 };
+enum { TRANSPORT_MAX_ANSWER = 8192 };
 
 struct transport_answer {
     enum http_error error;
     long status;
     int64_t retry_after_ms; /* -1: none */
     bool written;           /* has a header that says how much a 2.0 receiver has written */
+    uint64_t samples_written;
+    bool victoria; /* the receiver is VictoriaMetrics */
+    bool encoded;  /* the body is encoded: it is not shown */
     double seconds;
     char text[512]; /* why there is no response, or the beginning of an error's body: one line */
 };
@@ -26,8 +29,8 @@ struct transport {
     void (*cancel)(struct transport *t);
 };
 
-/* Sets a->written if the response header is one of the Written headers of 2.0. */
-void transport_note_header(struct transport_answer *a, struct str name);
+/* Notes what a response header says: the Written headers of 2.0, X-Server-Hostname, Content-Encoding. */
+void transport_note_header(struct transport_answer *a, struct str name, struct str value);
 /* Writes "status 400: <body>" to a->text, unless the status is 2xx: one line of at most 511 bytes of UTF-8
  * without control characters. */
 void transport_note_body(struct transport_answer *a, struct str body);

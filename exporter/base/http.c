@@ -114,7 +114,8 @@ static int call_new(struct http_call **ret, struct http *h, const struct http_re
     c->http = h;
     c->timeout_ms = rq->timeout_ms;
     c->answer.retry_after_ms = -1;
-    c->cut_answer = rq->cut_answer;
+    c->cut_answer = rq->cut_answer || rq->status_decides;
+    c->status_decides = rq->status_decides;
     c->accept_gzip = rq->accept_gzip;
     c->public_only = rq->public_only;
     c->follow = !rq->no_redirects;
@@ -174,6 +175,7 @@ struct http_call *http_cancel(struct http_call *c)
     if (!c || c->finishing)
         return NULL;
     http_stream_stop(c);
+    loop_timer_clear(c->http->loop, &c->body_end);
     /* Also removes an unread message of the transfer from curl's queue. */
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, false);
@@ -203,10 +205,13 @@ static void fill_answer(struct http_call *c, CURLcode code)
  * client. */
 void http_finish(struct http_call *c, CURLcode code)
 {
+    bool clean = code == CURLE_OK;
+
     if (!http_stream_end(c))
         return;
     http_stream_stop(c);
-    if (c->cut && code == CURLE_WRITE_ERROR) {
+    loop_timer_clear(c->http->loop, &c->body_end);
+    if (c->decided || (c->cut && code == CURLE_WRITE_ERROR)) {
         c->answer.error = HTTP_OK;
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
@@ -215,7 +220,7 @@ void http_finish(struct http_call *c, CURLcode code)
     }
     fill_answer(c, code);
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
-    give_handle(c->http, c->easy, code == CURLE_OK);
+    give_handle(c->http, c->easy, clean);
     unlink_call(c);
     c->finishing = true;
     c->done(c->arg, &c->answer);

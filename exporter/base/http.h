@@ -54,6 +54,10 @@ struct http_request {
     const char *connect_to; /* "host:port:to-host:to-port", as CURLOPT_CONNECT_TO */
     bool no_redirects;      /* return any redirect as the answer */
     bool cut_answer;        /* truncate the body at max_answer, without an error */
+    /* Only the status matters: once the headers are complete, the call succeeds, whatever happens to the
+     * body. It is read for 2 s (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept
+     * nor Accept-Encoding is sent. Goes with no_redirects. */
+    bool status_decides;
     bool accept_gzip;       /* for networks slower than decoding; not with on_data */
     /* Connect to public addresses only (address.h), also on redirects. Disables `proxy` and the environment's
      * proxies, which would connect on our behalf, and the reuse of connections. */

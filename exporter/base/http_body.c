@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_HEADER_BYTES = 256 << 10 };
+enum { MAX_HEADER_BYTES = 256 << 10, BODY_MS = 2000, BODY_MS_2XX = 200 };
 
 size_t http_on_read(char *to, size_t size, size_t n, void *arg)
 {
@@ -103,7 +103,7 @@ static void on_content_encoding(struct http_call *c, struct str value)
     static const struct str understood[] = {STR("gzip"), STR("x-gzip"), STR("deflate")};
     bool is_understood = false;
 
-    if (value.n == 0 || str_eq_nocase(value, STR("identity")))
+    if (value.n == 0 || str_eq_nocase(value, STR("identity")) || c->status_decides)
         return;
     for (size_t i = 0; i < ARRAY_SIZE(understood); i++)
         is_understood |= str_eq_nocase(value, understood[i]);
@@ -144,6 +144,25 @@ static void on_status_line(struct http_call *c)
     c->answer.content_type[0] = '\0';
 }
 
+static void body_on_end(struct timer *t)
+{
+    http_finish(CONTAINER_OF(t, struct http_call, body_end), CURLE_OPERATION_TIMEDOUT);
+}
+
+void http_decide(struct http_call *c)
+{
+    long status = 0;
+
+    (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (!c->status_decides || c->decided || status < 200)
+        return;
+    c->decided = true;
+    c->body_end.fn = body_on_end;
+    /* Without memory for the timer, the timeout of the call ends it. */
+    (void)!loop_timer_set(c->http->loop, &c->body_end,
+                          mono_add(loop_now(c->http->loop), status <= 299 ? BODY_MS_2XX : BODY_MS));
+}
+
 size_t http_on_header(char *p, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
@@ -161,6 +180,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
         on_status_line(c);
     } else if (line.n == 0) {
         c->in_headers = false;
+        http_decide(c);
         if (http_stream_headers(c) < 0) {
             http_fail(c, HTTP_MEMORY, "out of memory for the response");
             return 0;

@@ -32,7 +32,9 @@ struct http_call {
     struct curl_slist *extra;  /* the caller's, between Content-Type and the common ones */
     struct curl_slist *connect_to;
     bool cut_answer;
-    bool cut; /* the body was truncated at its limit */
+    bool cut;                     /* the body was truncated at its limit */
+    bool status_decides, decided; /* decided: the final status and its headers were received */
+    struct timer body_end;
     bool accept_gzip;
     bool public_only;
     bool follow; /* redirects */
@@ -99,6 +101,9 @@ void http_explain(struct http_call *c, CURLcode code);
 
 /* Removes the call from the client and runs `done`. */
 void http_finish(struct http_call *c, CURLcode code);
+
+/* status_decides: at the end of the headers, limits the time for the body. */
+void http_decide(struct http_call *c);
 
 /* Streaming and the idle timeout (http_stream.c). */
 MUST_USE int http_stream_start(struct http_call *c);

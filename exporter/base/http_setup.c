@@ -27,9 +27,13 @@ static struct curl_slist accept_identity = {.data = (char *)(uintptr_t) "Accept-
                                             .next = common_headers};
 static struct curl_slist accept_gzip = {.data = (char *)(uintptr_t) "Accept-Encoding: gzip",
                                         .next = common_headers};
+/* status_decides: suppresses curl's own Accept. */
+static struct curl_slist accept_nothing = {.data = (char *)(uintptr_t) "Accept:", .next = &common_headers[1]};
 
 static struct curl_slist *common_of(const struct http_call *c)
 {
+    if (c->status_decides)
+        return &accept_nothing;
     return c->accept_gzip ? &accept_gzip : &accept_identity;
 }
 
@@ -225,6 +229,9 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
 
     if (r < 0)
         return r;
+    /* The status of a proxy's answer to CONNECT decides nothing. */
+    if (rq->status_decides)
+        SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     if (rq->proxy) {
         SET(CURLOPT_PROXY, rq->proxy);
         SET(CURLOPT_NOPROXY, "");

@@ -22,7 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
         const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
 
-        transport_note_header(&a, (struct str){line.p, colon ? (size_t)(colon - line.p) : line.n});
+        transport_note_header(&a, (struct str){line.p, colon ? (size_t)(colon - line.p) : line.n},
+                              colon ? (struct str){colon + 1, line.n - (size_t)(colon - line.p) - 1}
+                                    : STR(""));
         rest = (struct str){rest.p + line.n + (end != NULL), rest.n - line.n - (end != NULL)};
     }
     return 0;

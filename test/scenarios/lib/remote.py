@@ -56,7 +56,8 @@ class Answer:
     headers: dict = dataclasses.field(default_factory=dict)
     body: bytes = b""
     delay: float = 0  # seconds
-    cut: str = ""  # "reset": no answer; "status", "headers" or "body": one that breaks off there
+    cut: str = ""  # "reset": no answer; "status", "headers" or "body": one that breaks off there, "body reset": so too
+    drip: float = 0  # seconds between two bytes of the body
     written: bool = True  # with the headers that say what was written, to 2.0 and when it was
 
 
@@ -94,9 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer = receiver.take(arrival)
         time.sleep(answer.delay)
         if answer.cut == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.close_connection = True
-            self.connection.close()
+            self.reset()
         else:
             arrival.status = 0 if answer.cut else answer.status
             self.reply(answer, arrival)
@@ -114,12 +113,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
             del headers["Content-Length"]
         text = f"HTTP/1.1 {answer.status} Scripted\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
         whole = text.encode() + b"\r\n" + answer.body
+        if answer.drip:
+            self.drip(whole[: len(text) + 2], answer)
+            return
         if answer.cut:
-            ends = {"status": 10, "headers": len(text) - 2, "body": len(text) + 2 + len(answer.body) // 2}
-            whole = whole[: ends[answer.cut]]
+            half = len(text) + 2 + len(answer.body) // 2
+            whole = whole[: {"status": 10, "headers": len(text) - 2}.get(answer.cut, half)]
             self.close_connection = True
         with contextlib.suppress(OSError):
             self.wfile.write(whole)
+            if answer.cut == "body reset":
+                time.sleep(0.02)  # a reset overtakes what the peer has not read yet
+                self.reset()
+
+    def reset(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def drip(self, head, answer):
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(head)
+            for byte in answer.body:
+                time.sleep(answer.drip)
+                self.wfile.write(bytes([byte]))
 
     def log_message(self, *_):
         pass

@@ -61,6 +61,56 @@ static void reports_a_cut_body(void **state)
     }
 }
 
+/* Whatever happens to the body, the status is the answer; the body is as it was sent. */
+static void lets_the_status_decide(void **state)
+{
+#define HEAD "HTTP/1.1 400 Bad Request\r\n"
+    static const struct {
+        const char *answer, *body;
+        long status;
+    } cases[] = {
+        {HEAD "Content-Length: 100\r\n\r\ncut", "cut", 400},
+        {HEAD "Content-Length: 100\r\nContent-Encoding: gzip\r\n\r\nnot gzip", "not gzip", 400},
+        {HEAD "Content-Encoding: rot13\r\nContent-Length: 3\r\n\r\nabc", "abc", 400},
+        {HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", "abc", 400},
+        {HEAD "Content-Length: 20\r\n\r\n01234567890123456789", "0123456789", 400},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "", 200},
+    };
+#undef HEAD
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct http_request rq = rq_of(fake_url(e->server, "/"));
+        struct got g;
+
+        rq.max_answer = 10;
+        rq.status_decides = rq.no_redirects = true;
+        fake_push(e->server, (struct fake_answer){.mode = FAKE_RAW, .body = cases[i].answer});
+        call(e, &rq, &g);
+        assert_ok(&g, cases[i].status);
+        assert_body(&g, cases[i].body);
+    }
+}
+
+/* The rest of the body is waited for much shorter than the call may last. */
+static void does_not_wait_for_the_body_when_the_status_decides(void **state)
+{
+    struct env *e = *state;
+    struct http_request rq = rq_of(fake_url(e->server, "/"));
+    struct got g;
+
+    rq.status_decides = rq.no_redirects = true;
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_HANG_LATE, .status = 503, .body = "abcdabcd"});
+    call(e, &rq, &g);
+    assert_ok(&g, 503);
+    assert_body(&g, "abcd");
+    /* No status: no decision. */
+    fake_push(e->server, (struct fake_answer){.mode = FAKE_RAW, .body = "HTTP/1."});
+    call(e, &rq, &g);
+    assert_int_not_equal(g.a.error, HTTP_OK);
+    buf_done(&g.body);
+}
+
 static void reads_retry_after(void **state)
 {
     static const struct {
@@ -175,6 +225,8 @@ int main(void)
         CASE(reads_chunks_byte_by_byte),
         CASE(inflates_gzip_without_asking),
         CASE(reports_a_cut_body),
+        CASE(lets_the_status_decide),
+        CASE(does_not_wait_for_the_body_when_the_status_decides),
         CASE(reads_retry_after),
         CASE(refuses_a_content_length_past_the_ceiling),
         CASE(stops_reading_at_the_ceiling),
