@@ -187,7 +187,7 @@ def test_everything_can_be_read(agent, browser):
     ):
         assert what in text
     assert "hunter2" not in browser.run("document.documentElement.outerHTML")
-    assert shown(browser, ".rows .state") == ["stale", "stale", "empty", "ok", "ok"]
+    assert shown(browser, ".rows .state") == ["failing", "failing", "empty", "ok", "ok"]
     assert browser.run("document.title").startswith("2 failing · prod-eu-1")
     assert browser.run("document.querySelector('link[rel=icon]').getAttribute('href')") == "ui/icon-bad.svg"
 
@@ -334,7 +334,7 @@ def test_the_json_says_the_same(agent):
     assert headers["Content-Type"] == "application/json"
     assert list(by_name) == sorted(by_name)
     assert {n: s["state"] for n, s in by_name.items()} == {
-        "gpu_fragmentation": "stale", "hostile_score": "ok", "idle_pods": "empty", "node_load": "ok", "query_refused": "stale",
+        "gpu_fragmentation": "failing", "hostile_score": "ok", "idle_pods": "empty", "node_load": "ok", "query_refused": "failing",
     }
     error = by_name["gpu_fragmentation"]["error"]
     assert (error["stage"], error["class"], error["text"]) == ("scoring", "http_5xx", REASON)
@@ -355,7 +355,7 @@ def test_the_json_comes_in_parts(agent):
         assert part["metadata"]["remainingItemCount"] == 5 - len(seen)
         token = part["metadata"]["continue"]
     assert seen == ["gpu_fragmentation", "hostile_score", "idle_pods", "node_load", "query_refused"]
-    part = json.loads(get(f"{agent}/api/v1/status?state=stale,empty&filter=Q")[1])
+    part = json.loads(get(f"{agent}/api/v1/status?state=failing,empty&filter=Q")[1])
     assert [s["scoreName"] for s in part["scorers"]] == ["query_refused"]
     for bad in ("limit=x", "limit=-1", "continue=zz", "sort=up"):
         with pytest.raises(urllib.error.HTTPError) as refused:
