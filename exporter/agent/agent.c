@@ -14,7 +14,10 @@
 #include <errno.h>
 #include <time.h>
 
-enum { OWN_METRICS_MS = 250 }; /* the program's own metrics are rendered at most this often */
+/* New scores are shown on /metrics with the program's own metrics, which are rendered at once if that is
+ * cheap: the pause between two renderings grows with their size, about 5 kB for each scorer, so that they
+ * take some 5 % of a core. */
+enum { OWN_BYTES_PER_MS = 8192, OWN_PAUSE_MAX_MS = 1000 };
 
 static size_t total_series(const struct agent *a)
 {
@@ -56,7 +59,8 @@ static void on_own_timer(struct timer *t)
 
 void agent_touch(struct agent *a)
 {
-    mono_ms next = mono_add(a->own_at, OWN_METRICS_MS);
+    size_t pause_ms = size_min(page_own_bytes(a->state.page) / OWN_BYTES_PER_MS, OWN_PAUSE_MAX_MS);
+    mono_ms next = mono_add(a->own_at, (int64_t)pause_ms);
 
     if (!a->own_rendered || !mono_before(loop_now(a->state.loop), next))
         agent_render_own(a);

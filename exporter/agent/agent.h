@@ -40,7 +40,7 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
-/* Something that the own metrics show has changed outside of the agent: renders them soon. */
+/* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
 
 /* A remote-write endpoint, for the status page. Strings live as long as the configuration. */

@@ -41,14 +41,21 @@ int batch_render(const struct batch *b, struct buf *into)
     return 0;
 }
 
+static const struct row *page_latest(const struct page *p)
+{
+    return p->next ? p->next : p->row;
+}
+
 static int page_replace_block(struct page *p, const char *score_name, struct piece *block)
 {
     struct row *row;
-    int r = row_with(&row, p->row, score_name, block);
+    int r = row_with(&row, page_latest(p), score_name, block);
 
-    if (r == 0)
-        page_swap_row(p, row);
-    return r;
+    if (r < 0)
+        return r;
+    (void)row_unref(p->next);
+    p->next = row;
+    return 0;
 }
 
 static void page_publish(struct sink *s, struct batch *b)
@@ -130,6 +137,7 @@ struct page *page_free(struct page *p)
     if (!p)
         return NULL;
     (void)row_unref(p->row);
+    (void)row_unref(p->next);
     (void)metrics_free(p->server);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
@@ -141,14 +149,14 @@ struct sink *page_sink(struct page *p)
     return &p->sink;
 }
 
-int page_set_own(struct page *p, const struct metrics *own)
+static int row_with_own(struct row **ret, const struct row *old, const struct metrics *own)
 {
-    CLEANUP(cleanup_row_unref) struct row *row = row_alloc(p->row->n);
+    CLEANUP(cleanup_row_unref) struct row *row = row_alloc(old->n);
 
     if (!row)
         return -ENOMEM;
-    for (size_t i = 0; i < p->row->n; i++)
-        row_append(row, p->row->pieces[i]);
+    for (size_t i = 0; i < old->n; i++)
+        row_append(row, old->pieces[i]);
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
         BUF_AUTO(text, PIECE_MAX_BYTES);
         int r = metrics_render(own, openmetrics, &text);
@@ -157,18 +165,37 @@ int page_set_own(struct page *p, const struct metrics *own)
         if (r < 0)
             return r;
     }
-    page_swap_row(p, TAKE_PTR(row));
+    *ret = TAKE_PTR(row);
     return 0;
+}
+
+int page_set_own(struct page *p, const struct metrics *own)
+{
+    struct row *row = NULL;
+    int r = row_with_own(&row, page_latest(p), own);
+
+    if (r < 0) /* scores do not wait for memory */
+        row = TAKE_PTR(p->next);
+    p->next = row_unref(p->next);
+    if (row)
+        page_swap_row(p, row);
+    return r;
+}
+
+size_t page_own_bytes(const struct page *p)
+{
+    return p->row->own[0] ? p->row->own[0]->text.n : 0;
 }
 
 size_t page_memory(const struct page *p)
 {
+    const struct row *row = page_latest(p);
     size_t bytes = 0;
 
-    for (size_t i = 0; i < p->row->n; i++)
-        bytes += p->row->pieces[i]->text.cap + p->row->pieces[i]->deflated.cap;
+    for (size_t i = 0; i < row->n; i++)
+        bytes += row->pieces[i]->text.cap + row->pieces[i]->deflated.cap;
     for (size_t i = 0; i < 2; i++)
-        if (p->row->own[i])
-            bytes += p->row->own[i]->text.cap + p->row->own[i]->deflated.cap;
+        if (row->own[i])
+            bytes += row->own[i]->text.cap + row->own[i]->deflated.cap;
     return bytes;
 }

@@ -6,7 +6,10 @@
  * anew. Nothing is done per series.
  *
  * The loop builds a new row beside the old one and swaps a pointer; threads of the HTTP server take
- * references to it. One lock protects that pointer and the server's own metrics. */
+ * references to it. One lock protects that pointer and the server's own metrics.
+ *
+ * Blocks that change are shown with the program's own metrics of the same moment, by page_set_own(), so
+ * that a scrape never counts a round whose scores it does not show, or the reverse. */
 #ifndef DS_METRIC_PAGE_H
 #define DS_METRIC_PAGE_H
 
@@ -26,8 +29,11 @@ DEFINE_CLEANUP(struct page, page_free)
 
 /* The page as a sink. Loop thread. */
 struct sink *page_sink(struct page *p);
-/* Renders the program's own metrics into the page. On failure the old ones stay. -ENOMEM. Loop thread. */
+/* Renders the program's own metrics, and shows them together with all that the sink was given since. On
+ * failure the scores are shown with the old metrics. -ENOMEM. Loop thread. */
 MUST_USE int page_set_own(struct page *p, const struct metrics *own);
+/* The size of the program's own metrics as text. Loop thread. */
+size_t page_own_bytes(const struct page *p);
 /* Bytes allocated for the page's pieces. Loop thread. */
 size_t page_memory(const struct page *p);
 

@@ -31,6 +31,7 @@ struct page {
     struct sink sink;
     pthread_mutex_t lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
+    struct row *next;       /* with what changed since; the loop's alone; NULL if nothing did */
     struct metrics *server; /* under the lock */
 };
 

@@ -94,7 +94,7 @@ class Agent:
         return self.metrics().value(name, **with_labels)
 
     def wait_metric(self, name, at_least=1, **with_labels):
-        """Waits until a metric exists and is that large: the program's own metrics follow a round by up to 250 ms."""
+        """Waits until a metric exists and is that large."""
         self.wait_until(
             lambda: (self.metric(name, **with_labels) or 0) >= at_least, f"{name}{with_labels} is at least {at_least}"
         )

@@ -20,14 +20,19 @@
 
 #define OPENMETRICS "application/openmetrics-text;version=1.0.0"
 
+static struct metrics *own; /* the program's own metrics */
+
 static int setup(void **state)
 {
-    return page_new((struct page **)state);
+    int r = metrics_new(&own, METRIC_OWNER_LOOP);
+
+    return r < 0 ? r : page_new((struct page **)state);
 }
 
 static int teardown(void **state)
 {
     *state = page_free(*state);
+    own = metrics_free(own);
     return 0;
 }
 
@@ -57,11 +62,13 @@ static void publish(struct page *p, const char *score_name, size_t n, double val
 
     assert_non_null(batch);
     page_sink(p)->ops->publish(page_sink(p), batch);
+    assert_int_equal(page_set_own(p, own), 0);
 }
 
 static void withdraw(struct page *p, const char *score_name)
 {
     page_sink(p)->ops->withdraw(page_sink(p), score_name, (unix_ms){0});
+    assert_int_equal(page_set_own(p, own), 0);
 }
 
 static struct httpd_reply serve(struct page *p, const char *accept, const char *encoding)
@@ -150,6 +157,28 @@ static void blocks_come_and_go_in_order_of_name(void **state)
     assert_blocks(p, HEAD);
 }
 
+/* Scores and the metrics that count them are of one moment. */
+static void shows_scores_with_the_metrics_of_their_round(void **state)
+{
+    struct page *p = *state;
+    CLEANUP(cleanup_batch_unref) struct batch *batch = make_batch("cpu", 1, 1);
+
+    page_sink(p)->ops->publish(page_sink(p), batch);
+    assert_blocks(p, HEAD);
+    metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+    assert_int_equal(page_set_own(p, own), 0);
+    assert_true(page_own_bytes(p) > 0);
+    page_sink(p)->ops->withdraw(page_sink(p), "cpu", (unix_ms){0});
+    metric_set(own, METRIC_SCORERS, LV_NONE, 0);
+    for (int i = 0; i < 2; i++) {
+        BUF_AUTO(b, 1u << 20);
+        scrape(p, "", &b);
+        assert_int_equal(strstr(b.p, LINE("cpu", "web-0", "1")) == NULL, i);
+        assert_int_equal(strstr(b.p, "dynamic_scoring_scorers 1\n") == NULL, i);
+        assert_int_equal(page_set_own(p, own), 0);
+    }
+}
+
 static void answers_with_the_right_headers(void **state)
 {
     static const struct {
@@ -176,10 +205,7 @@ static void answers_with_the_right_headers(void **state)
 
 static void fill_own(struct page *p)
 {
-    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
-
-    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
-    metric_add(own, METRIC_ROUNDS, LV("success", "cpu"), 5);
+    metric_set(own, METRIC_ROUNDS, LV("success", "cpu"), 5);
     metric_set(own, METRIC_SCORERS, LV_NONE, 1);
     metric_observe(own, METRIC_FETCH_DURATION, LV("cpu"), 0.5);
     assert_int_equal(page_set_own(p, own), 0);
@@ -335,8 +361,10 @@ static void unchanged_blocks_are_not_touched(void **state)
 static void memory_is_given_back(void **state)
 {
     struct page *p = *state;
-    size_t empty = page_memory(p);
+    size_t empty;
 
+    withdraw(p, "cpu");
+    empty = page_memory(p);
     publish(p, "cpu", 1000, 1);
     assert_in_range(page_memory(p), 100000, 250000);
     withdraw(p, "cpu");
@@ -412,17 +440,17 @@ static void survives_lack_of_memory(void **state)
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         CLEANUP(cleanup_page_free) struct page *p = NULL;
-        CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
+        CLEANUP(cleanup_metrics_free) struct metrics *m = NULL;
         int r = page_new(&p);
         if (r == 0)
-            r = metrics_new(&own, METRIC_OWNER_LOOP);
+            r = metrics_new(&m, METRIC_OWNER_LOOP);
         if (r < 0) {
             assert_int_equal(r, -ENOMEM);
             continue;
         }
-        metric_set(own, METRIC_SCORERS, LV_NONE, 1);
+        metric_set(m, METRIC_SCORERS, LV_NONE, 1);
         page_sink(p)->ops->publish(page_sink(p), one);
-        r = page_set_own(p, own);
+        r = page_set_own(p, m);
         assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
         page_sink(p)->ops->publish(page_sink(p), two);
         page_count_request(p, "/metrics", 200, 1);
@@ -431,8 +459,10 @@ static void survives_lack_of_memory(void **state)
             assert_true(reply.status == 0 || (reply.status == 500 && oom_happened() && reply.n_parts == 0));
             release(&reply);
         }
-        withdraw(p, "cpu");
-        withdraw(p, "cpu"); /* when the first failed */
+        for (size_t i = 0; i < 2; i++) /* again when the first failed */
+            page_sink(p)->ops->withdraw(page_sink(p), "cpu", (unix_ms){0});
+        r = page_set_own(p, m);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
         if (oom_happened()) {
             BUF_AUTO(b, 1u << 20);
             scrape(p, "", &b);
@@ -447,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(blocks_come_and_go_in_order_of_name),
+        TEST(shows_scores_with_the_metrics_of_their_round),
         TEST(answers_with_the_right_headers),
         TEST(openmetrics_is_well_formed),
         TEST(openmetrics_parser_takes_it),
