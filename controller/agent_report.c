@@ -197,7 +197,8 @@ static void report_work(void *arg, const char *what)
 int agent_report_new(struct agent_report **ret, const struct agent_report_options *o)
 {
     struct agent_report *r = calloc(1, sizeof(*r));
-    const struct kube_queue_options q = {.work = report_work, .arg = r, .min_retry_ms = 5000};
+    const struct kube_queue_options q = {
+        .work = report_work, .arg = r, .kube = o->cluster, .min_retry_ms = 5000};
 
     if (!r)
         return -ENOMEM;

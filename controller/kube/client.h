@@ -39,11 +39,12 @@ enum kube_method {
 struct kube_request {
     enum kube_method method;
     const struct kube_resource *resource;
-    const char *namespace;      /* NULL: all namespaces, or a cluster-scoped resource */
-    const char *name;           /* NULL for KUBE_LIST and KUBE_CREATE */
-    const char *subresource;    /* "status"; NULL for none */
-    const json_t *body;         /* serialized at once */
-    struct str body_text;       /* instead of body: serialized JSON. Must live until `done` */
+    const char *path;        /* for KUBE_GET, instead of a resource: "/version". Its answer is not parsed */
+    const char *namespace;   /* NULL: all namespaces, or a cluster-scoped resource */
+    const char *name;        /* NULL for KUBE_LIST and KUBE_CREATE */
+    const char *subresource; /* "status"; NULL for none */
+    const json_t *body;      /* serialized at once */
+    struct str body_text;    /* instead of body: serialized JSON. Must live until `done` */
     const char *label_selector; /* for KUBE_LIST; not escaped; NULL for none */
     const char *field_selector;
     const char *query;          /* other parameters, escaped: "fieldManager=x&limit=500"; NULL: none */
@@ -99,5 +100,25 @@ MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kub
                         kube_done_fn done, void *arg);
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
+
+/* ---- Whether the API server answers ----
+ *
+ * When a call gets no answer, or one of 5xx, the client asks the server itself (/readyz). Until that is
+ * answered too, which says that the call failed on its own, or the server has been away and is back, one
+ * request asks about every five seconds, and queues, watches and events start nothing. Any answer but 5xx
+ * counts, since 401, 403, 404 and 429 come from a server that works. */
+
+/* Who waits for the server's return; embedded in its owner. */
+struct kube_waiter {
+    void (*on_return)(struct kube_waiter *w); /* only moves timers, by kube_return_ms() */
+    struct kube_waiter *prev, *next;
+};
+
+/* Whether the server itself was asked and did not answer. */
+bool kube_is_away(const struct kube *k);
+void kube_waiter_add(struct kube *k, struct kube_waiter *w);
+void kube_waiter_remove(struct kube *k, struct kube_waiter *w);
+/* When to go on after the server's return: in up to 10 s, so that a fleet does not return all at once. */
+int64_t kube_return_ms(void);
 
 #endif

@@ -32,7 +32,7 @@ struct kube_call {
     struct buf path, body;
     struct str part; /* body, for the HTTP client */
     const struct kube_cut *cut;
-    bool metadata_only;
+    bool metadata_only, no_object;
     bool secret; /* wipe the answer before its memory is freed */
     struct kube_config *config;
     struct http_tls tls;
@@ -99,6 +99,9 @@ static void call_finish(struct kube_call *c)
 {
     call_unlink(c);
     c->finishing = true;
+    /* The end of a stream says nothing: its answer began long ago. */
+    if (!c->on_data || c->answer.verdict != KUBE_OK)
+        kube_reach_note(c->kube, &c->answer);
     c->done(c->arg, &c->answer);
     (void)kube_call_free(c);
 }
@@ -202,7 +205,7 @@ static void call_take_object(struct kube_call *c, struct http_answer *a)
 {
     char why[256] = "out of memory";
 
-    if (c->on_data)
+    if (c->on_data || c->no_object)
         return;
     if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->cut, why) < 0)
         call_explain(c, KUBE_RETRY, "HTTP %ld with a body that is %s", a->status, why);
@@ -273,6 +276,7 @@ static int kube_call_new(struct kube_call **ret, struct kube *k, const struct ku
     c->on_data = rq->on_data;
     c->cut = rq->cut;
     c->metadata_only = rq->metadata_only;
+    c->no_object = rq->path != NULL;
     c->secret = rq->resource == &kube_secrets;
     c->max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
     c->timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;

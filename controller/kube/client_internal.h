@@ -1,5 +1,5 @@
 /* Shared by the files of this folder and included nowhere else. Of the client's, each uses those before
- * it: client_credentials.c, client_url.c, client_call.c, client.c. */
+ * it: client_credentials.c, client_url.c, client_reach.c, client_call.c, client.c. */
 #ifndef DS_KUBE_CLIENT_INTERNAL_H
 #define DS_KUBE_CLIENT_INTERNAL_H
 
@@ -13,6 +13,17 @@
 
 enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
 
+/* See client.h, "Whether the API server answers". */
+struct kube_reach {
+    enum { REACH_UP, REACH_DOUBTED, REACH_AWAY } state;
+    mono_ms doubted_at;     /* the first call without an answer */
+    struct timer timer;     /* always set; to ask */
+    struct kube_call *call; /* that asks */
+    mono_ms asked_at;
+    unsigned asked; /* since doubted_at */
+    struct kube_waiter *waiters;
+};
+
 struct kube {
     struct loop *loop;
     struct http *http;
@@ -22,6 +33,7 @@ struct kube {
     bool stale; /* read again before the next call */
     char trouble[512];
     struct kube_call *calls;
+    struct kube_reach reach;
 };
 
 /* Where a request goes. */
@@ -50,6 +62,13 @@ MUST_USE static inline int kube_copy(char **ret, const char *s)
 
 /* Reads the credentials if they are a minute old or could not be read the last time. */
 void kube_freshen(struct kube *k);
+
+/* Sets the timer, whose function asks. -ENOMEM. */
+MUST_USE int kube_reach_init(struct kube *k, void (*ask)(struct timer *t));
+/* What the outcome of a call says about the server. */
+void kube_reach_note(struct kube *k, const struct kube_answer *a);
+/* The server was asked, and its answer noted. */
+void kube_reach_asked(struct kube *k, int64_t retry_after_ms);
 
 void kube_route_done(struct kube_route *r);
 /* -EINVAL for a name that is no path segment, or if the method needs more; -ENOMEM, -EFBIG. */

@@ -90,6 +90,8 @@ static int url_put_what(struct buf *b, const struct kube_request *rq)
     const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
     bool both = rq->namespace && *name;
 
+    if (rq->path)
+        return buf_printf(b, "get %s", rq->path) ?: buf_putc(b, '\0');
     return buf_printf(b, "%s %s%s%s%s%s%s%s", rq->on_data ? "watch" : verbs[rq->method], rq->resource->plural,
                       rq->subresource ? "/" : "", cstr(rq->subresource), rq->namespace || *name ? " " : "",
                       cstr(rq->namespace), both ? "/" : "", name)
@@ -101,6 +103,8 @@ static bool url_is_complete(const struct kube_request *rq)
     bool named = rq->name != NULL, many = rq->method == KUBE_LIST || rq->method == KUBE_CREATE;
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH || rq->method == KUBE_UPDATE;
 
+    if (rq->path)
+        return rq->method == KUBE_GET;
     return rq->resource && named != many && (!writes || rq->body || rq->body_text.n);
 }
 
@@ -122,7 +126,7 @@ int kube_route_path(struct kube_route *r, const struct kube_request *rq)
     buf_init(&r->what, URL_MAX_BYTES);
     if (!url_is_complete(rq))
         return -EINVAL;
-    e = url_put_path(&r->url, rq);
+    e = rq->path ? buf_puts(&r->url, rq->path) : url_put_path(&r->url, rq);
     if (e == 0)
         e = url_put_query(&r->url, rq);
     if (e == 0)

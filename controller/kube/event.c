@@ -34,6 +34,7 @@ struct kube_events {
     unsigned tries; /* of the first */
     struct kube_call *call;
     struct timer timer; /* always set */
+    struct kube_waiter waiter;
     struct {
         uint64_t object;
         mono_ms full_at; /* when its bucket is full again */
@@ -43,6 +44,7 @@ struct kube_events {
 };
 
 static void event_on_timer(struct timer *t);
+static void event_on_return(struct kube_waiter *w);
 
 int kube_events_new(struct kube_events **ret, struct kube *k, const char *controller, const char *instance)
 {
@@ -58,6 +60,8 @@ int kube_events_new(struct kube_events **ret, struct kube *k, const char *contro
     if (!e->controller || !e->instance ||
         loop_timer_set(l, &e->timer, mono_add(loop_now(l), KUBE_FAR_MS)) < 0)
         return -ENOMEM;
+    e->waiter.on_return = event_on_return;
+    kube_waiter_add(k, &e->waiter);
     *ret = TAKE_PTR(e);
     return 0;
 }
@@ -67,6 +71,8 @@ struct kube_events *kube_events_free(struct kube_events *e)
     if (!e)
         return NULL;
     (void)kube_cancel(e->call);
+    if (e->waiter.on_return)
+        kube_waiter_remove(e->kube, &e->waiter);
     loop_timer_clear(kube_loop(e->kube), &e->timer);
     for (size_t i = 0; i < e->n; i++)
         json_decref(e->waiting[(e->first + i) % MAX_WAITING]);
@@ -138,8 +144,16 @@ static void event_on_timer(struct timer *t)
     struct kube_events *e = CONTAINER_OF(t, struct kube_events, timer);
 
     event_next_in(e, KUBE_FAR_MS);
-    if (e->n && !e->call)
+    if (e->n && !e->call && !kube_is_away(e->kube))
         event_send_first(e);
+}
+
+static void event_on_return(struct kube_waiter *w)
+{
+    struct kube_events *e = CONTAINER_OF(w, struct kube_events, waiter);
+
+    e->tries = 0;
+    event_next_in(e, kube_return_ms());
 }
 
 static uint64_t event_object_hash(const struct kube_event *ev)

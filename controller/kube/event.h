@@ -1,6 +1,7 @@
 /* Events (events.k8s.io/v1) about objects, as `kubectl describe` shows them. Best effort: at most 512
  * wait; one object gets at most 25 at once and then one every ten seconds; an event is dropped after a few
- * failed tries. Equal events are not merged: callers add one only when something changed. */
+ * failed tries, but not while the API server is away. Equal events are not merged: callers add one only when
+ * something changed. */
 #ifndef DS_KUBE_EVENT_H
 #define DS_KUBE_EVENT_H
 

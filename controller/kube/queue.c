@@ -2,6 +2,7 @@
  * for as long as they live, so that kube_queue_done() cannot run out of memory. */
 #include "controller/kube/queue.h"
 
+#include "controller/kube/client.h"
 #include "controller/kube/client_internal.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
@@ -51,6 +52,7 @@ struct kube_queue {
     int64_t tokens;
     mono_ms filled_at;
     struct timer pump;
+    struct kube_waiter waiter;
     bool *gone; /* while `work` runs: set when it freed the queue */
 };
 
@@ -182,11 +184,33 @@ static void queue_on_pump(struct timer *t)
 
     kube_timer_move(q->loop, t, KUBE_FAR_MS);
     queue_fill_tokens(q);
+    if (q->o.kube && kube_is_away(q->o.kube))
+        return;
     while ((next = queue_next(q)) && q->tokens >= TOKEN)
         if (!queue_start(q, next))
             return;
     if (next)
         kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
+}
+
+static void item_on_return(struct item *it)
+{
+    bool waits = it->state == READY || (it->state == WAITING && it->failures);
+
+    it->failures = 0;
+    if (it->state == READY)
+        item_unlink(it);
+    if (waits)
+        item_make_waiting(it, kube_return_ms());
+}
+
+static void queue_on_return(struct kube_waiter *w)
+{
+    struct kube_queue *q = CONTAINER_OF(w, struct kube_queue, waiter);
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct item *it = q->buckets[i]; it; it = it->next_in_bucket)
+            item_on_return(it);
 }
 
 int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube_queue_options *o)
@@ -209,6 +233,9 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
         free(q);
         return -ENOMEM;
     }
+    q->waiter.on_return = queue_on_return;
+    if (o->kube)
+        kube_waiter_add(o->kube, &q->waiter);
     *ret = q;
     return 0;
 }
@@ -219,6 +246,8 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
         return NULL;
     if (q->gone)
         *q->gone = true;
+    if (q->o.kube)
+        kube_waiter_remove(q->o.kube, &q->waiter);
     for (size_t i = 0; i < BUCKETS; i++)
         while (q->buckets[i])
             item_remove(q->buckets[i]);

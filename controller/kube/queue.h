@@ -1,9 +1,13 @@
 /* A work queue of keys. A key is worked on by one at a time, however often it is added; a key added during
  * its work is worked on once more afterwards; a failed key is retried after a back-off of its own. A key
- * says what to look at, not what to do, so the newest state always wins. */
+ * says what to look at, not what to do, so the newest state always wins.
+ *
+ * While the API server is away no work starts. After its return ready and failed keys are worked on within
+ * 10 s, as far as the rate allows, and their back-offs start anew. */
 #ifndef DS_KUBE_QUEUE_H
 #define DS_KUBE_QUEUE_H
 
+#include "controller/kube/client.h"
 #include "exporter/base/loop.h"
 
 #include <stdbool.h>
@@ -19,6 +23,7 @@ struct kube_queue_options {
      * kube_queue_done(), which `work` may call itself. */
     void (*work)(void *arg, const char *key);
     void *arg;
+    struct kube *kube;          /* whose API server the work needs; NULL: none. Must outlive the queue */
     size_t max_active;          /* active keys; 0: 8 */
     size_t reserved_active;     /* of these, kept free for KUBE_HIGH keys */
     int64_t min_retry_ms;       /* 0: 1 s */

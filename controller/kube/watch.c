@@ -34,12 +34,27 @@ void kube_watch_hurry(struct kube_watch *w)
     kube_watch_again(w, 0);
 }
 
+/* A stream opened before the server went away may hang on a dead connection. */
+static void watch_on_return(struct kube_waiter *waiter)
+{
+    struct kube_watch *w = CONTAINER_OF(waiter, struct kube_watch, waiter);
+    bool fresh = w->call && w->open && mono_before(w->kube->reach.doubted_at, w->opened);
+
+    w->list_failures = w->stream_failures = 0;
+    if (fresh)
+        return;
+    w->call = kube_cancel(w->call);
+    kube_watch_again(w, kube_return_ms());
+}
+
 static void watch_on_timer(struct timer *t)
 {
     struct kube_watch *w = CONTAINER_OF(t, struct kube_watch, timer);
 
-    kube_watch_enter(w);
     kube_watch_again(w, KUBE_FAR_MS);
+    if (kube_is_away(w->kube))
+        return;
+    kube_watch_enter(w);
     if (!w->call && w->need_list)
         kube_watch_start_list(w);
     else if (!w->call)
@@ -83,6 +98,8 @@ int kube_watch_new(struct kube_watch **ret, struct kube *k, const struct kube_wa
         (void)kube_watch_free(w);
         return -ENOMEM;
     }
+    w->waiter.on_return = watch_on_return;
+    kube_waiter_add(k, &w->waiter);
     *ret = w;
     return 0;
 }

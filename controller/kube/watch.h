@@ -3,7 +3,8 @@
  *
  * It keeps no objects, only the name and resourceVersion of each. It reports an object once per version,
  * ignores events older than the known version, and reports objects that vanished between two lists as
- * deleted. While the API server is away it reports nothing but the trouble: what is known stays known. */
+ * deleted. While the API server is away it reports nothing but the trouble: what is known stays known. Once
+ * the server answers again, the watch continues within 10 s. */
 #ifndef DS_KUBE_WATCH_H
 #define DS_KUBE_WATCH_H
 

@@ -19,8 +19,9 @@ struct kube_watch {
     struct kube *kube;
     struct kube_watch_options o; /* its strings are the copies below */
     char *namespace, *label_selector, *field_selector;
-    struct kube_call *call;      /* a page of the list, or the stream of events */
-    struct timer timer;          /* set while the watch lives, so that moving it cannot fail */
+    struct kube_call *call; /* a page of the list, or the stream of events */
+    struct timer timer;     /* set while the watch lives, so that moving it cannot fail */
+    struct kube_waiter waiter;
     json_t *known;               /* "namespace/name" → resourceVersion */
     json_t *listed;              /* likewise, from the list under way */
     char version[VERSION_BYTES]; /* to resume from */

@@ -171,7 +171,7 @@ static void placement_on_trouble(void *arg, const char *text)
 int placement_new(struct placement **ret, const struct placement_options *o)
 {
     CLEANUP(cleanup_placement_free) struct placement *p = calloc(1, sizeof(*p));
-    const struct kube_queue_options q = {.work = placement_work, .arg = p};
+    const struct kube_queue_options q = {.work = placement_work, .arg = p, .kube = o->hub};
     const struct kube_watch_options w = {
         .resource = &kube_addonplacementscores,
         .namespace = o->cluster_name,

@@ -64,6 +64,8 @@ struct fake_kube *fake_kube_new(void)
     check(mkdtemp(f->dir), "no folder");
     f->server = fake_new();
     fake_default(f->server, (struct fake_answer){.status = 500, .body = "out of answers"});
+    fake_kube_health(f, "/readyz", (struct fake_answer){.body = "ok"});
+    fake_kube_health(f, "/version", (struct fake_answer){.body = "{}"});
     fake_kube_file(f, "kubeconfig",
                    fake_kube_text(f,
                                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -165,6 +167,12 @@ void fake_kube_status(struct fake_kube *f, int code, const char *reason, const c
                                          "\"message\":\"%s\",\"reason\":\"%s\",\"details\":{\"name\":\"x\"},"
                                          "\"code\":%d}",
                                          message, reason, code)});
+}
+
+void fake_kube_health(struct fake_kube *f, const char *path, struct fake_answer a)
+{
+    a.only_path = path;
+    fake_aside(f->server, a);
 }
 
 const char *fake_kube_asked(struct fake_kube *f, size_t i)

@@ -1,4 +1,5 @@
-/* A scripted API server: a fake_server in terms of Kubernetes, and a clock that the test advances.
+/* A scripted API server: a fake_server in terms of Kubernetes, and a clock that the test advances. It is
+ * ready, apart from the script, until fake_kube_health().
  *
  *     struct fake_kube *f = fake_kube_new();
  *     fake_kube_list(f, "10", NULL, fake_kube_object(f, "ns", "a", "9"));
@@ -58,6 +59,9 @@ void fake_kube_list(struct fake_kube *f, const char *version, const char *next_p
 void fake_kube_watch(struct fake_kube *f, enum fake_watch_end end, const char *lines);
 /* A Status object. */
 void fake_kube_status(struct fake_kube *f, int code, const char *reason, const char *message);
+
+/* The answer to /readyz or /version from now on. */
+void fake_kube_health(struct fake_kube *f, const char *path, struct fake_answer a);
 
 /* The ith request as "METHOD target". */
 const char *fake_kube_asked(struct fake_kube *f, size_t i);

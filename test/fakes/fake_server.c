@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { MAX_CONNECTIONS = 1024, MAX_ANSWERS = 4096 };
+enum { MAX_CONNECTIONS = 1024, MAX_ANSWERS = 4096, MAX_ASIDES = 4 };
 
 static atomic_size_t hanging; /* connections of all servers in this state */
 
@@ -31,6 +31,7 @@ struct connection {
     size_t in_n, in_cap;
     size_t head_n, body_n; /* of the request at its start, once known */
     struct fake_answer answer;
+    bool aside; /* the answer */
     int64_t at; /* DELAYED: until then */
     char *out;  /* headers and body, or the headers and the body once */
     size_t out_n, sent, head_out, total;
@@ -43,8 +44,9 @@ struct fake_server {
     pthread_mutex_t lock;
     bool stop;
     struct fake_answer answers[MAX_ANSWERS], otherwise;
+    struct fake_answer asides[MAX_ASIDES];
     bool used[MAX_ANSWERS];
-    size_t n_answers;
+    size_t n_answers, n_asides, n_aside_requests;
     struct fake_request **requests;
     size_t n_requests;
     char *urls[256];
@@ -97,12 +99,21 @@ static int64_t now_ms(void)
     return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* The answer for a request: the first that is unused and fits. Lock held. */
-static struct fake_answer next_answer(struct fake_server *s, const char *target)
+static bool is_for(const struct fake_answer *a, const char *target)
 {
+    return !a->only_path || strncmp(target, a->only_path, strlen(a->only_path)) == 0;
+}
+
+/* The answer for a request: the first that is unused and fits. Lock held. */
+static struct fake_answer next_answer(struct fake_server *s, const char *target, bool *ret_aside)
+{
+    *ret_aside = true;
+    for (size_t i = 0; i < s->n_asides; i++)
+        if (is_for(&s->asides[i], target))
+            return s->asides[i];
+    *ret_aside = false;
     for (size_t i = 0; i < s->n_answers; i++) {
-        const char *only = s->answers[i].only_path;
-        if (s->used[i] || (only && strncmp(target, only, strlen(only)) != 0))
+        if (s->used[i] || !is_for(&s->answers[i], target))
             continue;
         s->used[i] = true;
         return s->answers[i];
@@ -278,14 +289,29 @@ static bool read_head(struct fake_server *s, struct connection *c)
         return false;
     space = strchr(c->in, ' ');
     (void)pthread_mutex_lock(&s->lock);
-    c->answer = next_answer(s, space ? space + 1 : "");
+    c->answer = next_answer(s, space ? space + 1 : "", &c->aside);
     (void)pthread_mutex_unlock(&s->lock);
     return true;
 }
 
-static void record(struct fake_server *s, struct fake_request *rq)
+static void free_request(struct fake_request *rq)
+{
+    free(rq->method);
+    free(rq->target);
+    free(rq->headers);
+    free(rq->body);
+    free(rq);
+}
+
+static void record(struct fake_server *s, struct fake_request *rq, bool aside)
 {
     (void)pthread_mutex_lock(&s->lock);
+    if (aside) {
+        s->n_aside_requests++;
+        (void)pthread_mutex_unlock(&s->lock);
+        free_request(rq);
+        return;
+    }
     if ((s->n_requests & (s->n_requests - 1)) == 0)
         s->requests = grow(s->requests, (s->n_requests * 2 + 1) * sizeof(struct fake_request *));
     s->requests[s->n_requests++] = rq;
@@ -317,7 +343,7 @@ static void maybe_answer(struct fake_server *s, struct connection *c)
     memmove(c->in, c->in + used, c->in_n - used);
     c->in_n -= used;
     c->head_n = 0;
-    record(s, rq);
+    record(s, rq, c->aside);
     c->state = DELAYED;
     c->at = now_ms() + c->answer.delay_ms;
 }
@@ -500,15 +526,6 @@ struct fake_server *fake_new(void)
     return s;
 }
 
-static void free_request(struct fake_request *rq)
-{
-    free(rq->method);
-    free(rq->target);
-    free(rq->headers);
-    free(rq->body);
-    free(rq);
-}
-
 struct fake_server *fake_free(struct fake_server *s)
 {
     if (!s)
@@ -562,6 +579,29 @@ void fake_default(struct fake_server *s, struct fake_answer a)
     (void)pthread_mutex_lock(&s->lock);
     s->otherwise = a;
     (void)pthread_mutex_unlock(&s->lock);
+}
+
+void fake_aside(struct fake_server *s, struct fake_answer a)
+{
+    size_t i = 0;
+
+    (void)pthread_mutex_lock(&s->lock);
+    while (i < s->n_asides && strcmp(s->asides[i].only_path, a.only_path) != 0)
+        i++;
+    check(i < MAX_ASIDES);
+    s->asides[i] = a;
+    s->n_asides += i == s->n_asides;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+size_t fake_asides(struct fake_server *s)
+{
+    size_t n;
+
+    (void)pthread_mutex_lock(&s->lock);
+    n = s->n_aside_requests;
+    (void)pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 size_t fake_requests(struct fake_server *s)

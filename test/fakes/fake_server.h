@@ -61,6 +61,10 @@ const char *fake_url(struct fake_server *s, const char *path);
 
 void fake_push(struct fake_server *s, struct fake_answer a);
 void fake_default(struct fake_server *s, struct fake_answer a);
+/* Answers each request to a.only_path so, out of turn; such requests are counted, not kept. A second call
+ * for the path replaces the answer. */
+void fake_aside(struct fake_server *s, struct fake_answer a);
+size_t fake_asides(struct fake_server *s);
 
 /* Requests whose answer has begun, and connections taken, so far. */
 size_t fake_requests(struct fake_server *s);

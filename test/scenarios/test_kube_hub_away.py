@@ -7,7 +7,7 @@ import pytest
 
 from lib.agent import summary
 from lib.fake import results
-from lib.wait import LONG
+from lib.wait import DEADLINE, LONG
 
 
 @pytest.fixture
@@ -34,6 +34,34 @@ def test_away_and_back(paused, fake, start_agent):
     kube.configure(summary("b", fake.on("/t", results({}, 9)), interval=600))
     kube.wait_items("b", {"b": 9}, deadline=LONG)
     kube.wait_gone("a")
+
+
+def test_all_return_within_seconds(paused, fake, start_agent):
+    """One question asks for the API server while it is away; all objects wait for the answer instead of backing off."""
+    kube, names = paused, [f"s{i}" for i in range(24)]
+    kube.configure(*(summary(name, fake.on("/s", results({}, 1)), interval=1) for name in names))
+    agent = start_agent({}, *kube.flags())
+    for name in names:
+        kube.wait_items(name, {name: 1})
+
+    def tries():
+        return agent.metric("dynamic_scoring_placement_writes_total", operation="status", result="retry")
+
+    def more_rounds(n):
+        agent.wait_rounds(names[0], agent.status(names[0])["rounds"] + n)
+
+    fake.on("/s", results({}, 2))
+    kube.pause()
+    agent.wait_until(tries, "the absence is noticed")
+    more_rounds(4)
+    before = tries()
+    more_rounds(8)
+    assert tries() == before
+    kube.resume()  # returns once the server is ready; 20 s are promised
+    agent.wait_until(lambda: agent.metric("dynamic_scoring_placement_behind") == 0, "all is written", DEADLINE / 2)
+    for name in names:
+        kube.wait_items(name, {name: 2})
+    agent.wait_metric_is(1, "dynamic_scoring_kubernetes_up", server="cluster", resource="configmaps")
 
 
 def test_away_at_the_start(paused, fake, start_agent):

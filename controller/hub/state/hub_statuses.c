@@ -264,6 +264,7 @@ int hub_statuses_new(struct hub *h)
 {
     const struct kube_queue_options o = {.work = status_work_on_key,
                                          .arg = h,
+                                         .kube = h->o.kube,
                                          .max_active = ACTIVE,
                                          .min_retry_ms = MIN_RETRY_MS,
                                          .max_retry_ms = MAX_RETRY_MS,

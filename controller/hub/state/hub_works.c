@@ -252,6 +252,7 @@ int hub_works_new(struct hub *h, void (*written)(struct hub *h, struct hub_clust
      * delay them. */
     const struct kube_queue_options o = {.work = work_reconcile,
                                          .arg = h,
+                                         .kube = h->o.kube,
                                          .max_active = ACTIVE + RESERVED_ACTIVE,
                                          .reserved_active = RESERVED_ACTIVE,
                                          .min_retry_ms = MIN_RETRY_MS,

@@ -305,6 +305,7 @@ static void survives_each_failed_allocation(void **state)
         f->server = fake_free(f->server);
         f->server = fake_new();
         fake_default(f->server, (struct fake_answer){.status = 500, .body = "out of answers"});
+        fake_kube_health(f, "/readyz", (struct fake_answer){.body = "ok"});
         oom_fail_at(0);
         fake_kube_file(f, "kubeconfig",
                        fake_kube_text(f,
