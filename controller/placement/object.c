@@ -21,6 +21,11 @@ json_t *slot_create_body(const struct slot *s, const struct placement_options *o
                      s->score_name);
 }
 
+json_t *slot_label_body(void)
+{
+    return json_pack("{s:{s:{s:s}}}", "metadata", "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE);
+}
+
 static json_t *object_conditions(const struct slot *s)
 {
     json_auto_t *list = json_array();
@@ -87,4 +92,25 @@ void slot_learn(struct slot *s, const json_t *object)
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
     if (kube_json_print(scores, &s->found) < 0)
         s->found.n = 0; /* then a fallback has no names to use */
+}
+
+/* By the second: a program that writes an object back may drop the fraction. */
+static bool object_valid_until_is(const json_t *status, int64_t ms)
+{
+    return kube_time_parse(kube_str(status, "validUntil", NULL)).ms / 1000 == ms / 1000;
+}
+
+bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
+{
+    json_auto_t *body = s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
+    const json_t *wanted = kube_get(body, "status", NULL), *scores = kube_list(wanted, "scores", NULL),
+                 *status = kube_get(object, "status", NULL);
+
+    if (!wanted)
+        return true;
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        if (!json_equal(kube_condition(wanted, condition_word(i)), kube_condition(status, condition_word(i))))
+            return false;
+    return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
+                       object_valid_until_is(status, s->written_until_ms));
 }

@@ -63,10 +63,16 @@ void placement_remove(struct placement *p, struct slot *s)
 
 bool placement_is_ours(const struct placement *p, const json_t *object)
 {
-    const char *label = kube_label(object, PLACEMENT_LABEL),
-               *owner = kube_annotation(object, PLACEMENT_OWNER);
+    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
 
-    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0 && (!owner || strcmp(owner, p->o.owner) == 0);
+    return owner ? strcmp(owner, p->o.owner) == 0 : placement_is_labelled(object);
+}
+
+bool placement_is_labelled(const json_t *object)
+{
+    const char *label = kube_label(object, PLACEMENT_LABEL);
+
+    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0;
 }
 
 void placement_enqueue(struct placement *p, const struct slot *s)
@@ -97,6 +103,14 @@ static void placement_enqueue_all(struct placement *p)
 
 /* ---- State on the hub ---- */
 
+static void placement_repair(struct placement *p, struct slot *s)
+{
+    log_info("AddOnPlacementScore changed by another writer, writing it again", L_STR("object", s->object));
+    s->overwritten = true;
+    s->written = false;
+    placement_enqueue(p, s);
+}
+
 /* Only objects of the first list can be left over from before a restart. Later ones with this agent's name
  * come from another replica, which may already know a scorer that this one does not. */
 static void placement_on_set(void *arg, json_t *object)
@@ -108,22 +122,32 @@ static void placement_on_set(void *arg, json_t *object)
         return;
     if (!s && (p->complete || placement_add_slot(p, kube_name(object), &s) < 0))
         return;
-    if (!s->written && !s->call)
+    (void)snprintf(s->watched_version, sizeof(s->watched_version), "%s", kube_version(object));
+    if (s->call) /* its answer tells whether this came later */
+        return;
+    if (!s->written)
         slot_learn(s, object);
     s->exists = true;
     s->foreign = false;
-    if (!s->scorer && p->configured)
+    if (s->scorer && s->written && slot_is_overtaken(s) && !slot_matches(s, &p->o, object))
+        placement_repair(p, s);
+    else if (!s->scorer && p->configured)
         placement_enqueue(p, s);
 }
 
+/* Also when the object has only lost the label that the watch selects by. */
 static void placement_on_delete(void *arg, const char *namespace, const char *name)
 {
     struct placement *p = arg;
     struct slot *s = placement_find(p, name);
 
     (void)namespace;
-    if (!s || s->call || !(s->exists || s->foreign))
+    if (!s || !(s->exists || s->foreign))
         return;
+    s->vanished = s->call != NULL;
+    if (s->call)
+        return;
+    s->overwritten |= s->written;
     s->exists = s->written = false;
     placement_enqueue(p, s);
 }

@@ -19,7 +19,9 @@ struct placement {
 
 struct slot *placement_find(const struct placement *p, const char *object);
 void placement_remove(struct placement *p, struct slot *s);
+/* Whether this agent created the object: by its annotation, or without one by its label. */
 bool placement_is_ours(const struct placement *p, const json_t *object);
+bool placement_is_labelled(const json_t *object);
 /* Queues the object for a write or a delete. */
 void placement_enqueue(struct placement *p, const struct slot *s);
 /* Updates the metrics about all objects. */

@@ -1,8 +1,9 @@
-/* The calls for one object: create, get its owner, patch its status, delete. */
+/* The calls for one object: create, get its owner, patch its label and its status, delete. */
 #include "controller/placement/placement_internal.h"
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/last_write.h"
 #include "controller/kube/verdict.h"
 #include "controller/placement/name.h"
 #include "exporter/base/log.h"
@@ -84,6 +85,39 @@ static void write_leave_alone(struct slot *s, const json_t *object)
     write_done(s, true, -1);
 }
 
+/* Without the right to do so, its scores are written all the same. */
+static void write_on_labelled(void *arg, struct kube_answer *a)
+{
+    struct slot *s = arg;
+
+    s->call = NULL;
+    write_count_call(s, "label", a);
+    if (a->verdict == KUBE_NOT_FOUND) {
+        s->exists = false;
+        write_done(s, false, -1);
+    } else if (a->verdict == KUBE_FORBIDDEN) {
+        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
+                 L_STR("err", a->why));
+        write_next(s);
+    } else if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+    } else {
+        log_info("label restored", L_STR("object", s->object));
+        write_next(s);
+    }
+}
+
+static void write_label(struct slot *s)
+{
+    json_t *body = slot_label_body();
+
+    write_call(s,
+               (struct kube_request){
+                   .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
+               write_on_labelled);
+    json_decref(body);
+}
+
 /* Without this check a new scorer would take over, and later delete, another program's object. */
 static void write_on_owner(void *arg, struct kube_answer *a)
 {
@@ -101,7 +135,10 @@ static void write_on_owner(void *arg, struct kube_answer *a)
         slot_learn(s, a->object);
         s->exists = true;
         s->foreign = false;
-        write_next(s);
+        if (placement_is_labelled(a->object))
+            write_next(s);
+        else
+            write_label(s);
     }
 }
 
@@ -130,15 +167,39 @@ static void write_create(struct slot *s)
     json_decref(body);
 }
 
+/* Returns how long to wait when another writer keeps undoing our writes, -1 otherwise. */
+static int64_t write_status_succeeded(struct slot *s, const json_t *answer)
+{
+    struct placement *p = s->placement;
+    int64_t wait_ms = -1;
+
+    s->written = true;
+    s->written_hash = s->sent_hash;
+    s->written_until_ms = s->sent_until_ms;
+    (void)snprintf(s->written_version, sizeof(s->written_version), "%s", kube_version(answer));
+    if (s->scorer)
+        metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
+                   (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
+    write_set_trouble(s, "");
+    if (s->overwritten)
+        wait_ms = last_write_note(&s->last_repair, true, loop_now(kube_loop(p->o.hub)), "AddOnPlacementScore",
+                                  s->object);
+    s->overwritten = s->vanished || slot_is_overtaken(s);
+    s->exists = !s->vanished;
+    s->written = !s->overwritten;
+    s->vanished = false;
+    return wait_ms;
+}
+
 static void write_on_status(void *arg, struct kube_answer *a)
 {
     struct slot *s = arg;
-    struct placement *p = s->placement;
+    int64_t wait_ms;
 
     s->call = NULL;
     write_count_call(s, "status", a);
     if (a->verdict == KUBE_NOT_FOUND) {
-        s->exists = s->written = false;
+        s->exists = s->written = s->vanished = false;
         write_done(s, false, -1);
         return;
     }
@@ -146,14 +207,11 @@ static void write_on_status(void *arg, struct kube_answer *a)
         write_failed(s, a);
         return;
     }
-    s->written = true;
-    s->written_hash = s->sent_hash;
-    s->written_until_ms = s->sent_until_ms;
-    if (s->scorer)
-        metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
-                   (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
-    write_set_trouble(s, "");
-    write_next(s); /* what has changed meanwhile */
+    wait_ms = write_status_succeeded(s, a->object);
+    if (wait_ms >= 0)
+        write_done(s, false, wait_ms);
+    else
+        write_next(s); /* what has changed meanwhile */
 }
 
 static void write_status(struct slot *s)
@@ -163,8 +221,11 @@ static void write_status(struct slot *s)
     s->sent_hash = s->hash;
     s->sent_until_ms = s->valid_until_ms;
     write_call(s,
-               (struct kube_request){
-                   .method = KUBE_MERGE_PATCH, .name = s->object, .subresource = "status", .body = body},
+               (struct kube_request){.method = KUBE_MERGE_PATCH,
+                                     .name = s->object,
+                                     .subresource = "status",
+                                     .body = body,
+                                     .metadata_only = true},
                write_on_status);
     json_decref(body);
 }
@@ -180,7 +241,7 @@ static void write_on_deleted(void *arg, struct kube_answer *a)
         return;
     }
     log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
-    s->exists = s->written = false;
+    s->exists = s->written = s->vanished = false;
     write_next(s); /* its scorer may be back */
 }
 

@@ -1,6 +1,7 @@
 #include "controller/placement/slot.h"
 
 #include "controller/kube/client.h"
+#include "controller/kube/watch.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -221,6 +222,12 @@ int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     slot_count(s, o, &items, new_batch);
     items_done(&items);
     return 0;
+}
+
+bool slot_is_overtaken(const struct slot *s)
+{
+    return *s->watched_version && *s->written_version &&
+           kube_version_newer(s->watched_version, s->written_version);
 }
 
 bool slot_is_due(const struct slot *s, unix_ms now)

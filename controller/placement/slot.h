@@ -2,6 +2,7 @@
 #ifndef DS_PLACEMENT_SLOT_H
 #define DS_PLACEMENT_SLOT_H
 
+#include "controller/kube/last_write.h"
 #include "controller/placement/items.h"
 #include "controller/placement/name.h"
 #include "controller/placement/placement.h"
@@ -42,6 +43,12 @@ struct slot {
     bool exists, foreign, written;
     uint64_t written_hash;
     int64_t written_until_ms;
+    char written_version[32]; /* resourceVersion */
+    /* What other writers did to it since, by the watch. */
+    bool overwritten;         /* changed or deleted: writing it again may be a quarrel */
+    bool vanished;            /* deleted, or its label removed, during a call */
+    char watched_version[32]; /* the newest */
+    struct last_write last_repair;
     /* The call under way. */
     struct kube_call *call;
     uint64_t sent_hash;
@@ -65,9 +72,15 @@ bool slot_is_due(const struct slot *s, unix_ms now);
 MUST_USE int slot_items(const struct slot *s, const char *cluster_name, struct items *ret);
 /* Takes over the conditions' transition times and the items of an existing object. */
 void slot_learn(struct slot *s, const json_t *object);
+/* Whether the watch has shown a version newer than the last write. */
+bool slot_is_overtaken(const struct slot *s);
+/* Whether the object still has the state last written. True when out of memory, and while another state
+ * waits to be written. */
+bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
 
 /* Request bodies. NULL when out of memory. */
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o);
+json_t *slot_label_body(void);
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 
 #endif

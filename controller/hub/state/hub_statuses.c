@@ -7,6 +7,7 @@
 #include "controller/hub/state/writes.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/last_write.h"
 #include "controller/kube/queue.h"
 #include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"

@@ -1,15 +1,9 @@
-/* What was last written to an object, and the one rule about other writers: a write that another writer
- * undid counts as a failure, so that its queue backs off. */
+/* The last status written to an object, and comparing statuses. */
 #ifndef DS_HUB_WRITES_H
 #define DS_HUB_WRITES_H
 
 #include "controller/kube/json.h"
-#include "exporter/base/clock.h"
-
-struct last_write {
-    mono_ms at;      /* 0: nothing was written yet */
-    unsigned undone; /* how often in a row another writer undid it */
-};
+#include "controller/kube/last_write.h"
 
 /* The last status written, kept so that nothing is written twice. */
 struct last_status {
@@ -18,11 +12,6 @@ struct last_status {
     char version[128]; /* resourceVersion after the last write, of the status or of the finalizers */
     struct last_write status, finalizer;
 };
-
-/* Notes a successful write. When the same was written less than ten minutes ago, another writer has undone
- * that: returns how long to wait before the next write, in milliseconds, growing up to a minute. Otherwise
- * -1. The object is named in a log message. */
-int64_t last_write_note(struct last_write *w, bool same, mono_ms now, const char *kind, const char *name);
 
 void last_status_done(struct last_status *s);
 

@@ -1,0 +1,65 @@
+"""What someone else changes in an AddOnPlacementScore of the agent's is put right at once, not when its validity is half
+over: here that is after a quarter of an hour."""
+
+import json
+
+from lib.agent import summary
+from lib.fake import results
+from lib.kube import CLUSTER, DOMAIN
+from lib.wait import wait_until
+
+LABEL = f"{DOMAIN}/managed-by"
+
+
+def kubectl(kube, *words):
+    done = kube.kubectl(*words, f"--namespace={CLUSTER}")
+    assert done.returncode == 0, done.stderr
+
+
+def edit(kube, name, **status):
+    patch = json.dumps({"status": status})
+    kubectl(kube, "patch", "addonplacementscore", name, "--subresource=status", "--type=merge", f"--patch={patch}")
+
+
+def test_edited_scores_are_put_right(kube, fake, start_agent):
+    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("a", {"a": 1})
+    was = kube.object("a")["status"]
+    for edited in (
+        {"scores": [{"name": "a", "value": 99}, {"name": "b", "value": 100}]},
+        {"validUntil": "2020-01-01T00:00:00Z"},
+    ):
+        edit(kube, "a", **edited)
+        wait_until(lambda: kube.object("a")["status"] == was, f"{edited} is undone")
+    agent.wait_log("AddOnPlacementScore changed by another writer")
+    assert len(fake.requests("/s")) == 1, "no round was needed"
+
+
+def test_the_metadata_of_others_is_theirs(kube, fake, start_agent):
+    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("a", {"a": 1})
+    kubectl(kube, "label", "addonplacementscore", "a", "owner.example/team=x")
+    edit(kube, "a", scores=[])  # put right by a write that comes after the label's event
+    kube.wait_items("a", {"a": 1})
+    agent.wait_metric_is(2, "dynamic_scoring_placement_writes_total", operation="status", result="ok")
+    assert kube.object("a")["metadata"]["labels"]["owner.example/team"] == "x"
+
+
+def test_an_object_without_its_label_is_taken_back(kube, fake, start_agent):
+    """Not reported as another's, also by an agent that starts later, and still the same object: Placement never sees it
+    gone."""
+    kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("a", {"a": 1})
+    uid = kube.object("a")["metadata"]["uid"]
+    kubectl(kube, "label", "addonplacementscore", "a", f"{LABEL}-")
+    wait_until(lambda: kube.object("a")["metadata"].get("labels", {}).get(LABEL) == "agent", "it has its label again")
+    agent.wait_log("label restored")
+    edit(kube, "a", scores=[])
+    kube.wait_items("a", {"a": 1})
+    assert kube.object("a")["metadata"]["uid"] == uid
+    assert "left alone" not in agent.log()
+    kube.configure()
+    kube.wait_gone("a")
