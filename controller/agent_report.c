@@ -57,12 +57,14 @@ static json_t *report_scorer(const struct agent_report *r, const struct scorer *
 {
     const struct scorer_status *st = scorer_status(s);
     const char *trouble = r->o.placement ? placement_trouble(r->o.placement, s) : "";
+    char error[sizeof(st->reason) + sizeof(st->url) + 32];
 
+    scorer_error_text(st, error, sizeof(error));
     return json_pack("{s:o, s:s, s:o*, s:o*, s:o*}", "scoreName",
                      report_cut(scorer_summary(s)->score_name, ERROR_BYTES), "state",
                      scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "error",
-                     st->reason[0] ? report_cut(st->reason, ERROR_BYTES) : NULL, "placementError",
+                     error[0] ? report_cut(error, ERROR_BYTES) : NULL, "placementError",
                      trouble[0] ? report_cut(trouble, ERROR_BYTES) : NULL);
 }
 

@@ -36,6 +36,8 @@ struct scorer_status {
     size_t failures;        /* consecutive */
     enum round_error error; /* of the last round */
     enum round_stage stage; /* where it failed */
+    size_t source;          /* index of the source that failed, in STAGE_SOURCE */
+    char url[256];          /* of the request that failed, without credentials; empty if there was none */
     char reason[1024];      /* why it failed; empty if it succeeded */
     int64_t started_ms, ended_ms, succeeded_ms, next_ms;
     double fetch_s, perform_s;
@@ -64,5 +66,8 @@ const struct scorer_status *scorer_status(const struct scorer *s);
 /* The exposed scores; NULL for none. */
 struct batch *scorer_batch(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
+/* Why the last round failed, for a reader who knows neither stage nor URL: "source failed, http://prom/...:
+ * HTTP 503". Empty if it succeeded. */
+void scorer_error_text(const struct scorer_status *s, char *out, size_t size);
 
 #endif

@@ -1,10 +1,14 @@
 /* What a round leaves behind besides its scores: a log line, metrics, and the scorer's status. */
 #include "exporter/agent/scorer_internal.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/http.h"
 #include "exporter/base/log.h"
+#include "exporter/base/text.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <stdio.h>
 
@@ -30,14 +34,28 @@ static void name_limit(const struct scorer *s, struct round_result *r)
                        (long long)l->series_per_scorer);
 }
 
+/* The URL of the request that failed, as log, pages and reports show it. */
+static void failed_url(const struct scorer *s, const struct round_result *r, char *out, size_t size)
+{
+    const char *url = r->stage == STAGE_SCORING ? s->summary.scoring_endpoint
+                                                : summary_source(&s->summary, r->source).endpoint;
+    BUF_AUTO(plain, 1 << 20);
+
+    *out = '\0';
+    if (r->error != ROUND_OK && url && http_url_for_people(str_of(url), &plain) == 0)
+        text_line(out, size, buf_str(&plain));
+}
+
 static void log_failure(const struct scorer *s, const struct round_result *r)
 {
     const struct scorer_status *was = &s->status;
     bool again = was->rounds && was->error == r->error && was->stage == r->stage;
+    char url[sizeof(was->url)];
 
+    failed_url(s, r, url, sizeof(url));
     LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN, "round failed",
            L_STR("score_name", s->summary.score_name), L_STR("stage", round_stage_word(r->stage)),
-           L_STR("class", round_error_word(r->error)), L_STR("err", r->reason));
+           L_STR("class", round_error_word(r->error)), L_STR("url", url), L_STR("err", r->reason));
 }
 
 static void log_success(const struct scorer *s, const struct round_result *r)
@@ -129,6 +147,8 @@ static void update_status(struct scorer *s, const struct round_result *r)
     st->rounds++;
     st->error = r->error;
     st->stage = r->stage;
+    st->source = r->source;
+    failed_url(s, r, st->url, sizeof(st->url));
     st->failures = r->error == ROUND_OK ? 0 : st->failures + 1;
     st->ended_ms = loop_wall(s->loop).ms;
     if (r->error == ROUND_OK)
@@ -159,4 +179,12 @@ void scorer_record(struct scorer *s, struct round_result *r)
     count_transfers(s, r);
     count_result(s, r);
     update_status(s, r);
+}
+
+void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
+{
+    *out = '\0';
+    if (s->rounds && s->error != ROUND_OK)
+        (void)snprintf(out, size, "%s failed%s%s: %s", round_stage_word(s->stage), *s->url ? ", " : "",
+                       s->url, s->reason);
 }

@@ -58,6 +58,7 @@ static void json_error(struct out *o, const struct scorer_status *s)
     member_object(o, "error");
     member_text(o, "stage", round_stage_word(s->stage));
     member_text(o, "class", round_error_word(s->error));
+    member_words(o, "url", s->url);
     member_text(o, "text", s->reason);
     member_text(o, "hint", status_hint(s->error, s->stage));
     out_puts(o, "}");

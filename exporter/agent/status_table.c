@@ -46,18 +46,6 @@ static void table_put(struct table *t, const char *s)
     t->o.error = o.error;
 }
 
-static void table_put_url(struct table *t, const char *url)
-{
-    BUF_AUTO(plain, LINE_MAX_BYTES);
-    struct out o = {.b = &plain, .error = t->o.error};
-
-    out_url(&o, url);
-    out_str(&o, (struct str){"", 1});
-    t->o.error = o.error;
-    if (o.error == 0)
-        table_put(t, plain.p);
-}
-
 static void table_put_count(struct table *t, uint64_t n, const char *one, const char *many)
 {
     char digits[WORDS_BYTES];
@@ -153,17 +141,18 @@ static void table_flow(struct table *t, const struct scorer *s)
     table_end_line(t);
 }
 
-/* With several sources the reason already names the one that failed. */
-static void table_request(struct table *t, const struct summary *summary, enum round_stage stage)
+static void table_request(struct table *t, const struct summary *summary, const struct scorer_status *st)
 {
-    if (stage == STAGE_SOURCE && summary_sources(summary) > 1)
-        return;
-    table_put(t, "URL: ");
-    table_put_url(t, stage == STAGE_SOURCE ? cstr(summary->source.endpoint) : summary->scoring_endpoint);
-    table_end_line(t);
-    if (stage == STAGE_SOURCE && summary->source.query) {
+    const char *query = summary_source(summary, st->source).query;
+
+    if (*st->url) {
+        table_put(t, "URL: ");
+        table_put(t, st->url);
+        table_end_line(t);
+    }
+    if (st->stage == STAGE_SOURCE && query) {
         table_put(t, "query: ");
-        table_put(t, summary->source.query);
+        table_put(t, query);
         table_end_line(t);
     }
 }
@@ -178,7 +167,7 @@ static void table_error(struct table *t, const struct scorer *s)
     table_put(t, round_error_word(st->error));
     table_put(t, ")");
     table_end_line(t);
-    table_request(t, scorer_summary(s), st->stage);
+    table_request(t, scorer_summary(s), st);
     table_put(t, "check: ");
     table_put(t, status_hint(st->error, st->stage));
     table_end_line(t);

@@ -170,6 +170,7 @@ static void round_got_series(void *arg, const struct source_result *found)
     res->sent[STAGE_SOURCE] = found->sent;
     if (found->error != ROUND_OK) {
         res->retry_after_ms = found->retry_after_ms;
+        res->source = found->index;
         round_fail(r, STAGE_SOURCE, found->error, found->reason);
         return;
     }

@@ -12,6 +12,7 @@ enum round_stage { STAGE_SOURCE, STAGE_SCORING };
 struct round_result {
     enum round_error error; /* ROUND_OK: batch is set */
     enum round_stage stage; /* where it failed */
+    size_t source;          /* index of the source that failed, in STAGE_SOURCE */
     char reason[ROUND_REASON_BYTES];
     int64_t retry_after_ms; /* from the server; -1: none */
     struct batch *batch;    /* the callback may TAKE_PTR() it */

@@ -21,6 +21,7 @@ enum source_type {
 
 struct source_result {
     enum round_error error;
+    size_t index; /* of the source in the summary that failed */
     char reason[ROUND_REASON_BYTES];
     int64_t retry_after_ms; /* from the server; -1: none */
     /* JSON texts; joined by commas they are the content of an array of series. Empty ones are skipped. They

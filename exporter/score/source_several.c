@@ -1,15 +1,11 @@
 /* Several sources as one: fetched one after the other, each with its own token and range; their series are
  * concatenated. The first failure fails the whole fetch. */
-#include "exporter/base/buf.h"
-#include "exporter/base/http.h"
 #include "exporter/base/text.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-enum { URL_MAX_BYTES = 1 << 20 };
 
 struct several {
     struct source source;
@@ -33,20 +29,16 @@ static struct source *several_free(struct source *s)
     return NULL;
 }
 
-/* "source 2 of 3, <URL>: <reason>" */
+/* "source 2 of 3: <reason>" */
 static void several_fail(struct several *v, enum round_error e, const char *reason)
 {
-    const char *endpoint = cstr(summary_source(v->request.summary, v->request.index).endpoint);
     struct source_result *all = &v->result;
-    BUF_AUTO(plain, URL_MAX_BYTES);
-    char url[256] = "its URL";
     size_t n;
 
-    if (http_url_for_people(str_of(endpoint), &plain) == 0)
-        text_line(url, sizeof(url), buf_str(&plain));
     all->error = e;
-    n = (size_t)snprintf(all->reason, sizeof(all->reason), "source %zu of %zu, %s: ", v->request.index + 1,
-                         summary_sources(v->request.summary), url);
+    all->index = v->request.index;
+    n = (size_t)snprintf(all->reason, sizeof(all->reason), "source %zu of %zu: ", v->request.index + 1,
+                         summary_sources(v->request.summary));
     text_line(all->reason + n, sizeof(all->reason) - n, str_of(reason));
 }
 

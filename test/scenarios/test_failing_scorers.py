@@ -100,6 +100,7 @@ def test_failing(world, name):
     assert status[name]["state"] == "failing" and error["stage"] == "scoring"
     assert not kind or error["class"] == kind, error
     assert error["text"] and error["text"].isprintable(), error
+    assert error["url"].startswith("http://127.0.0.1:")
     assert re.search(words, error["text"]), error
     agent.wait_metric(
         "dynamic_scoring_round_errors_total", **{"score_name": name, "stage": "scoring", "class": error["class"]}

@@ -80,9 +80,10 @@ def test_the_one_that_fails_is_named(fake, other_fake, start_agent):
     agent = start_agent({"summaries": [scorer(fake, source(fake, "a"), source(other_fake, "b"), source(fake, "c"))]})
     error = agent.wait_rounds("s")["error"]
     assert (error["stage"], error["class"]) == ("source", "query")
-    assert error["text"] == f"source 2 of 3, {other_fake.url}{QUERY_RANGE}: bad_data: no such function"
+    assert error["text"] == "source 2 of 3: bad_data: no such function"
+    assert error["url"] == f"{other_fake.url}{QUERY_RANGE}"
     assert not fake.requests("/scoring")
-    assert "source 2 of 3" in agent.log()
+    assert f'url={other_fake.url}{QUERY_RANGE} err="source 2 of 3' in agent.log()
     other_fake.on(QUERY_RANGE, plain("busy", 503))
     agent.wait_until(lambda: agent.status("s")["error"]["class"] == "http_5xx", "the other failure is told")
     other_fake.on(QUERY_RANGE, series({"n": "2"}))

@@ -155,6 +155,8 @@ static inline struct scorer bad_scorer(enum scorer_state state, enum round_stage
     s.status.failures = 3;
     s.status.succeeded_ms = 0;
     (void)snprintf(s.status.reason, sizeof(s.status.reason), "%s", why);
+    (void)snprintf(s.status.url, sizeof(s.status.url), "%s",
+                   stage == STAGE_SOURCE ? "http://prom:9090/api/v1/query_range" : "http://scorer/scoring");
     s.batch = state == SCORER_STALE ? batch_unref(s.batch) : s.batch;
     return s;
 }

@@ -290,6 +290,26 @@ static void counts_each_round_as_a_success_or_a_failure(void **state)
     assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "failure")) == 2);
 }
 
+static void names_the_stage_and_the_url_of_a_failure(void **state)
+{
+    struct world *w = *state;
+    char url[128], want[256], text[256];
+    const char *host = strstr(w->summary.scoring_endpoint, "//") + 2;
+
+    (void)snprintf(url, sizeof(url), "http://me:s3cret@%s", host);
+    w->summary.scoring_endpoint = url;
+    fake_push(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    (void)snprintf(want, sizeof(want), "scoring failed, http://%s: HTTP 503 Service Unavailable", host);
+    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    assert_string_equal(text, want);
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    assert_string_equal(text, "");
+    assert_string_equal(scorer_status(w->scorer)->url, "");
+}
+
 static void retries_a_permanent_failure_at_the_next_round(void **state)
 {
     struct world *w = *state;
@@ -444,6 +464,7 @@ int main(void)
         T(is_not_asked_more_often_while_it_fails),
         T(is_stale_only_if_it_ever_scored),
         T(counts_each_round_as_a_success_or_a_failure),
+        T(names_the_stage_and_the_url_of_a_failure),
         T(retries_a_permanent_failure_at_the_next_round),
         T(honours_retry_after),
         T(expires_scores_after_three_intervals),

@@ -107,7 +107,8 @@ static void tells_what_is_wrong(void **state)
     assert_json(json_object_get(json_object_get(j, "config"), "problems"),
                 "[\"a:1:1: error: x\",\"a:2:1: error: y\"]");
     assert_json(json_object_get(first_scorer(j), "error"),
-                "{\"stage\":\"scoring\",\"class\":\"timeout\",\"text\":\"no answer in 10 s\","
+                "{\"stage\":\"scoring\",\"class\":\"timeout\",\"url\":\"http://scorer/"
+                "scoring\",\"text\":\"no answer in 10 s\","
                 "\"hint\":\"why the scoring API takes so long, or raise timeout and limits.roundTime\"}");
     assert_json(json_object_get(first_scorer(j), "warnings"),
                 "{\"count\":1,\"first\":\"slow \\\"disk\\\"\"}");

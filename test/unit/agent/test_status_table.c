@@ -79,8 +79,8 @@ static void names_the_sources_of_a_scorer_with_several(void **state)
 
     (void)state;
     add(w, good_scorer((char *)"sample"));
-    add(w,
-        bad_scorer(SCORER_STALE, STAGE_SOURCE, ROUND_QUERY, "source 2 of 2, http://other/q: bad_data: no"));
+    add(w, bad_scorer(SCORER_STALE, STAGE_SOURCE, ROUND_QUERY, "source 2 of 2: bad_data: no"));
+    w->scorers[1].status.source = 1;
     add(w, bad_scorer(SCORER_STALE, STAGE_SCORING, ROUND_SHAPE, "no \"results\""));
     for (size_t i = 0; i < 3; i++) {
         w->scorers[i].summary.more_sources = more;
@@ -96,7 +96,9 @@ static void names_the_sources_of_a_scorer_with_several(void **state)
         "    no source has series for its query: sum by (node) (up); rate(x[5m]); down\n"
         "\n"
         "✗ failed  bad_score, of sample\n"
-        "    source failed: source 2 of 2, http://other/q: bad_data: no (query)\n"
+        "    source failed: source 2 of 2: bad_data: no (query)\n"
+        "    URL: http://prom:9090/api/v1/query_range\n"
+        "    query: down\n"
         "    check: the query in the UI of the query engine\n"
         "\n"
         "✗ failed  bad_score, of sample\n"

@@ -98,15 +98,13 @@ static void names_the_source_that_fails(void **state)
     struct env *e = *state;
     struct summary_source more[1];
     struct fake_server *f = add_source(e, more);
-    char want[256];
     struct round_result r;
 
     fake_push(f, (struct fake_answer){.body = MATRIX(SERIES_B)});
     fake_push(f, (struct fake_answer){.status = 503, .headers = "Retry-After: 7\r\n", .body = "later"});
     r = run(e, TIMEOUT_MS, NULL);
-    (void)snprintf(want, sizeof(want), "source 2 of 2, %s: HTTP 503 Service Unavailable: later",
-                   fake_url(f, "/q?tenant=b"));
-    assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, want);
+    assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, "source 2 of 2: HTTP 503 Service Unavailable: later");
+    assert_int_equal(r.source, 1);
     assert_int_equal(r.retry_after_ms, 7000);
     assert_false(r.fetched || r.performed);
 
@@ -115,9 +113,8 @@ static void names_the_source_that_fails(void **state)
                   .status = 400,
                   .body = "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}"});
     r = run(e, TIMEOUT_MS, NULL);
-    (void)snprintf(want, sizeof(want), "source 1 of 2, %s: bad_data: parse error",
-                   e->summary.source.endpoint);
-    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, want);
+    assert_failed(&r, STAGE_SOURCE, ROUND_QUERY, "source 1 of 2: bad_data: parse error");
+    assert_int_equal(r.source, 0);
     assert_int_equal(fake_requests(f), 2); /* the second was not asked */
 
     more[0].auth.name = (char *)(uintptr_t) "missing";
@@ -128,23 +125,19 @@ static void names_the_source_that_fails(void **state)
     (void)fake_free(f);
 }
 
-static void shows_no_password_and_cuts_long_words(void **state)
+static void cuts_long_words(void **state)
 {
     struct env *e = *state;
     struct summary_source more[1];
     struct fake_server *f = add_source(e, more);
     CLEANUP(cleanup_free) char *words = calloc(1, 5000);
-    char url[128];
     struct round_result r;
 
-    (void)snprintf(url, sizeof(url), "http://me:s3cret@%s", strstr(more[0].endpoint, "//") + 2);
-    more[0].endpoint = url;
     for (size_t i = 0; i < 1600; i++)
         (void)memcpy(words + 3 * i, "\xe2\x82\xac", 3);
     fake_push(f, (struct fake_answer){.status = 500, .body = words});
     r = run(e, TIMEOUT_MS, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, "source 2 of 2, http://127.0.0.1:");
-    assert_null(strstr(r.reason, "s3cret"));
+    assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, "source 2 of 2: HTTP 500 ");
     assert_string_equal(r.reason + strlen(r.reason) - 3, "...");
     (void)fake_free(f);
 }
@@ -159,9 +152,9 @@ static void ends_all_sources_at_the_deadline(void **state)
 
     fake_push(f, (struct fake_answer){.mode = FAKE_HANG});
     r = run(e, 2000, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 2 of 2, ");
+    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 2 of 2: ");
     r = run(e, 0, NULL);
-    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 1 of 2, ");
+    assert_failed(&r, STAGE_SOURCE, ROUND_TIMEOUT, "source 1 of 2: ");
     (void)fake_free(f);
 }
 
@@ -262,7 +255,7 @@ int main(void)
         TEST(fetches_each_source_by_its_own_settings),
         TEST(counts_the_warnings_of_all_sources),
         TEST(names_the_source_that_fails),
-        TEST(shows_no_password_and_cuts_long_words),
+        TEST(cuts_long_words),
         TEST(ends_all_sources_at_the_deadline),
         TEST(keeps_the_order_of_sixteen_sources),
         TEST(can_be_freed_at_every_stage),
