@@ -47,7 +47,10 @@ static json_t *object_valid_until(const struct slot *s)
 {
     char text[KUBE_TIME_BYTES];
 
-    kube_time_format((unix_ms){s->valid_until_ms}, text);
+    if (s->valid_until_ms % 1000)
+        unix_ms_format((unix_ms){s->valid_until_ms}, text);
+    else
+        kube_time_format((unix_ms){s->valid_until_ms}, text);
     return s->valid_until_ms ? json_string(text) : json_null();
 }
 

@@ -2,6 +2,7 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/watch.h"
+#include "controller/placement/validity.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -13,8 +14,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-
-enum { LIFE_INTERVALS = 3 };
 
 int slot_new(struct slot **ret, struct placement *p, const char *object)
 {
@@ -152,7 +151,7 @@ static void slot_set_limits(struct slot *s, const struct items *items, unix_ms n
 
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
 {
-    uint64_t h = hash_chain_u64(hash_bytes(buf_str(&items->json)), (uint64_t)s->life_ms);
+    uint64_t h = hash_bytes(buf_str(&items->json));
 
     for (size_t i = 0; i < CONDITIONS; i++) {
         const struct condition *c = &s->conditions[i];
@@ -181,18 +180,14 @@ static void slot_set_times(struct slot *s, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     const struct summary *sum = scorer_summary(s->scorer);
-    int64_t took = st->ended_ms - st->started_ms;
 
+    s->life_ms = st->life_ms;
     if (st->error == ROUND_OK)
-        s->life_ms = LIFE_INTERVALS * (took > sum->interval_ms ? took : sum->interval_ms);
-    else if (s->life_ms == 0)
-        s->life_ms = LIFE_INTERVALS * sum->interval_ms;
-    if (st->error == ROUND_OK)
-        s->valid_until_ms = st->ended_ms + s->life_ms;
+        s->valid_until_ms = validity_until(st->expires_ms, s->life_ms);
     else if (s->keeps_found)
         s->valid_until_ms = s->found_until_ms;
     else if (!s->batch || s->expired)
-        s->valid_until_ms = sum->has_fallback ? now.ms + s->life_ms : 0;
+        s->valid_until_ms = sum->has_fallback ? validity_until(now.ms + s->life_ms, s->life_ms) : 0;
 }
 
 int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
@@ -236,5 +231,5 @@ bool slot_is_due(const struct slot *s, unix_ms now)
         return false;
     if (!s->written || !s->exists || s->hash != s->written_hash)
         return true;
-    return s->valid_until_ms > s->written_until_ms && s->written_until_ms - now.ms < s->life_ms / 2;
+    return validity_is_due(s->written_until_ms, s->valid_until_ms, s->life_ms, now.ms);
 }

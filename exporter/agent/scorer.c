@@ -151,6 +151,8 @@ static void keep_scores(struct scorer *s, struct batch *b)
     metric_set(s->env->metrics, METRIC_SCORE_TIMESTAMP, LV(s->env->cluster_name, name),
                (double)b->at.ms / 1000);
     s->expires_at = mono_add(loop_now(s->loop), life);
+    s->status.life_ms = life;
+    s->status.expires_ms = loop_wall(s->loop).ms + life;
     s->env->publish(s->env->arg, s, b);
     if (loop_timer_set(s->loop, &s->expire, s->expires_at) < 0)
         drop_scores(s); /* better no scores than scores that never expire */
@@ -230,6 +232,7 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     if (r < 0)
         return r;
     s->status.next_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->due);
+    s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
     metric_set(env->metrics, METRIC_INTERVAL, LV(summary->score_name), (double)summary->interval_ms / 1000);
     metric_set(env->metrics, METRIC_SERIES, LV(summary->score_name), 0);
     *ret = TAKE_PTR(s);

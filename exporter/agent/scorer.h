@@ -40,6 +40,8 @@ struct scorer_status {
     char url[256];          /* of the request that failed, without credentials; empty if there was none */
     char reason[1024];      /* why it failed; empty if it succeeded */
     int64_t started_ms, ended_ms, succeeded_ms, next_ms;
+    int64_t life_ms;    /* of the last scores, or of the next if there were none yet */
+    int64_t expires_ms; /* of the last scores */
     double fetch_s, perform_s;
     uint64_t received[2], sent[2]; /* bytes, by stage */
     size_t source_series, results, invalid, duplicates, cut;

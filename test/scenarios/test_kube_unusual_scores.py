@@ -2,8 +2,8 @@
 
 from lib.agent import summary
 from lib.fake import plain, results
-from lib.kube import CLUSTER
-from lib.wait import LONG
+from lib.kube import CLUSTER, seconds_until
+from lib.wait import LONG, wait_until
 
 
 def test_out_of_range_is_clamped_and_said(kube, fake, start_agent):
@@ -90,3 +90,19 @@ def test_too_many_for_the_store_are_truncated_before_the_write(kube, fake, start
     assert len(items) > 10000
     writes = agent.metrics().all("dynamic_scoring_placement_writes_total")
     assert {labels["result"] for labels, _ in writes} == {"ok"}
+
+
+def test_validity_ends_with_the_series(kube, fake, start_agent):
+    """Of staleAfterIntervals intervals, also after the setting has changed."""
+    kube.configure(summary("s", fake.on("/s", results({}, 1)), interval=600))
+    agent = start_agent({"limits": {"staleAfterIntervals": 2}}, *kube.flags())
+    kube.wait_items("s", {"s": 1})
+    assert 1100 < seconds_until(kube.object("s")["status"]["validUntil"]) <= 1200
+
+    kube.configure(summary("s", fake.on("/s", results({}, 1)), interval=2))
+    wait_until(lambda: seconds_until(kube.object("s")["status"]["validUntil"]) <= 4, "the validity has become short")
+    fake.on("/s", plain("out of order", 500))
+    kube.wait_condition("s", "Scored", "False")
+    until = kube.object("s")["status"]["validUntil"]
+    agent.wait_until(lambda: not agent.scores("s"), "the series have ended")
+    assert seconds_until(until) <= 0, until
