@@ -4,6 +4,7 @@
  * curl frees a handle's transfer buffers after a success, so an idle handle costs a few KiB. It may keep them
  * after a failure or a cancel, so such handles are not reused. */
 #include "exporter/base/http_internal.h"
+#include "exporter/base/secret.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -12,6 +13,7 @@ enum {
     MAX_IDLE_HANDLES = 16,
     /* Idle and busy together; with more, curl closes idle ones. */
     MAX_CONNECTIONS = 512,
+    SHOWN_BYTES = 64 << 10, /* of an error's body, at most */
 };
 
 static void on_transfer_done(void *arg, CURL *easy, CURLcode code);
@@ -151,6 +153,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
         return r;
     c->done = done;
     c->arg = arg;
+    http_secrets_used(rq);
     easy = take_handle(h);
     if (!easy)
         return -ENOMEM;
@@ -183,6 +186,18 @@ struct http_call *http_cancel(struct http_call *c)
     return call_free(c);
 }
 
+/* The body of an error is shown, cut short. It is read before that, since half of a token would not be
+ * found. */
+static void hide_secrets(struct buf *body)
+{
+    size_t n = size_min(body->n, SHOWN_BYTES), left = n ? secret_hide(body->p, n) : 0;
+
+    if (left == n)
+        return;
+    memmove(body->p + left, body->p + n, body->n - n);
+    body->n -= n - left;
+}
+
 static void fill_answer(struct http_call *c, CURLcode code)
 {
     struct http_answer *a = &c->answer;
@@ -199,6 +214,9 @@ static void fill_answer(struct http_call *c, CURLcode code)
         (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &a->status);
     else
         buf_done(&a->body); /* incomplete */
+    secret_hide_text(a->reason);
+    if (a->error == HTTP_OK && a->status / 100 != 2)
+        hide_secrets(&a->body);
 }
 
 /* The handle and the list entry are released first, so that `done` may start and cancel calls or free the

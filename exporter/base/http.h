@@ -100,7 +100,8 @@ MUST_USE int http_start(struct http_call **ret, struct http *h, const struct htt
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
 struct http_call *http_cancel(struct http_call *c);
 
-/* Appends the URL without user:password@, for logs and pages. -ENOMEM, -EFBIG. */
+/* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
+ * of the query API. -ENOMEM, -EFBIG. */
 MUST_USE int http_url_for_people(struct str url, struct buf *into);
 
 #endif

@@ -66,6 +66,8 @@ struct http_call {
 
 /* Sets all options of a new or reset handle. -ENOMEM, -EINVAL. */
 MUST_USE int http_set_up(struct http_call *c, CURL *easy, const struct http_request *rq);
+/* Has the request's secrets hidden in all text (http_secrets.c, secret.h). */
+void http_secrets_used(const struct http_request *rq);
 /* Frees what http_set_up() allocated. The handle must be reset or freed before. */
 void http_tear_down(struct http_call *c);
 

@@ -1,5 +1,5 @@
-/* Which redirects are followed: those within one origin (RFC 6454: scheme, host and port). A redirect to another
- * one would carry the series to a server that nobody configured, and show its answer on the status page. */
+/* Which redirects are followed: those within one origin (RFC 6454: scheme, host, port). Elsewhere the series
+ * would reach a server that nobody configured, and its answer the status page. */
 #include "exporter/base/http_internal.h"
 
 #include <strings.h>

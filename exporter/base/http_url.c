@@ -43,6 +43,60 @@ static size_t userinfo_length(struct str rest)
     return n;
 }
 
+static bool is_open_parameter(struct str name)
+{
+    static const struct str open[] = {STR("query"), STR("start"), STR("end"), STR("step")};
+
+    for (size_t i = 0; i < ARRAY_SIZE(open); i++)
+        if (str_eq(name, open[i]))
+            return true;
+    return false;
+}
+
+static bool is_one_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+static size_t value_length(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && !is_one_of(s.p[n], "&;# \t\r\n\"'<>"))
+        n++;
+    return n;
+}
+
+/* Values of parameters may be tokens, so that only those of the query API are shown. The text may go on after
+ * the URL. */
+static int put_parameters(struct str s, struct buf *into)
+{
+    bool in_query = false;
+    size_t name = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < s.n && r == 0; i++) {
+        char c = s.p[i];
+
+        r = buf_putc(into, c);
+        if (is_one_of(c, " \t\r\n\"'<>"))
+            in_query = false;
+        if (is_one_of(c, "?#") || (in_query && is_one_of(c, "&;"))) {
+            in_query = true;
+            name = i + 1;
+        } else if (r == 0 && in_query && c == '=' && name) {
+            struct str value = {s.p + i + 1, s.n - i - 1};
+            size_t n = value_length(value);
+            bool open = is_open_parameter((struct str){s.p + name, i - name});
+
+            r = open || n == 0 ? buf_put(into, value.p, n) : buf_puts(into, "***");
+            i += n;
+            name = 0;
+        }
+    }
+    return r;
+}
+
 int http_url_for_people(struct str url, struct buf *into)
 {
     const char *scheme = url.n ? memmem(url.p, url.n, "://", 3) : NULL;
@@ -58,7 +112,7 @@ int http_url_for_people(struct str url, struct buf *into)
     if (r < 0)
         return r;
     skip = rest.n ? userinfo_length(rest) : 0;
-    r = buf_put(into, rest.p + skip, rest.n - skip);
+    r = put_parameters((struct str){rest.p + skip, rest.n - skip}, into);
     if (r < 0)
         buf_truncate(into, mark);
     return r;

@@ -2,6 +2,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
@@ -180,6 +181,7 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
         l.n++;
         l.p[l.n++] = '}';
     }
+    l.n = secret_hide(l.p, l.n);
     l.p[l.n++] = '\n';
     while (off < l.n) {
         ssize_t w = write(STDERR_FILENO, l.p + off, l.n - off);

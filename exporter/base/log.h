@@ -2,8 +2,8 @@
  *
  *     log_warn("round failed", L_STR("scorer", name), L_INT("series", n));
  *
- * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets are never
- * logged. Any thread: a line is one write(2). A field value is cut after 4 KiB. */
+ * Libraries log at debug only; the program logs once, where it knows the consequence. Secrets in use are
+ * hidden (secret.h). Any thread: a line is one write(2). A field value is cut after 4 KiB. */
 #ifndef DS_BASE_LOG_H
 #define DS_BASE_LOG_H
 

@@ -3,12 +3,13 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80 };
+enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 32 };
 
 const struct node *node_get(const struct node *map, const char *key)
 {
@@ -59,10 +60,34 @@ static bool is_plain_key(struct str key)
     return key.n > 0 && key.n <= SHOWN_MAX;
 }
 
+/* Whether the node is in a field for credentials: nothing of its value may be shown. */
+static bool is_secret_node(const struct node *n)
+{
+    static const char *const secret[] = {"authorization", "basic_auth", "headers", "credentials", "password"};
+
+    for (; n->parent; n = n->parent)
+        for (size_t i = 0; n->parent->kind == NODE_MAP && i < ARRAY_SIZE(secret); i++)
+            if (str_eq_nocase(n->key, str_of(secret[i])))
+                return true;
+    return false;
+}
+
+/* A value may stand where a key should: `authorization: {Bearer abc}`. Names have no digits and no spaces. */
+static bool is_secret_key(const struct node *n)
+{
+    bool is_name = n->key.n <= KEY_MAX;
+
+    for (size_t i = 0; i < n->key.n; i++)
+        is_name &= n->key.p[i] == '_' || n->key.p[i] == '-' || isalpha((unsigned char)n->key.p[i]);
+    return !is_name && is_secret_node(n->parent);
+}
+
 static int node_put_step(const struct node *n, struct buf *into, bool first)
 {
     if (n->parent->kind == NODE_LIST)
         return buf_printf(into, "[%zu]", n->index);
+    if (is_secret_key(n))
+        return buf_puts(into, "[...]");
     if (is_plain_key(n->key))
         return buf_printf(into, "%s%.*s", first ? "" : ".", STR_ARG(n->key));
     return buf_puts(into, "[") ?: problem_quote(n->key, into) ?: buf_puts(into, "]");
@@ -131,6 +156,8 @@ void node_key_problem(const struct node *n, struct problems *p, enum problem_kin
 /* A root scalar is not shown: the file is not a configuration then, and may be a secret. */
 static int node_put_value(const struct node *n, struct buf *into)
 {
+    if (is_secret_node(n) && n->kind != NODE_LIST && n->kind != NODE_MAP && n->kind != NODE_NULL)
+        return buf_puts(into, "a value");
     switch (n->kind) {
     case NODE_LIST:
         return buf_puts(into, "a list");

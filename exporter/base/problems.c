@@ -1,12 +1,13 @@
 #include "exporter/base/problems.h"
 
+#include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { QUOTE_MAX = 80 };
+enum { QUOTE_MAX = 80, READ_MAX = 64 << 10 };
 
 int problems_init(struct problems *p, const char *file)
 {
@@ -176,14 +177,17 @@ int problem_choices(const char *const *words, struct buf *into)
     return r;
 }
 
-int problem_quote(struct str text, struct buf *into)
+int problem_quote(struct str given, struct buf *into)
 {
+    BUF_AUTO(copy, READ_MAX);
+    struct str scheme, rest, shown, text = STR("");
     size_t mark = into->n;
-    struct str scheme, rest, shown;
-    int r;
+    int r = buf_put(&copy, given.p, size_min(given.n, READ_MAX));
 
-    if (text.n == 0)
-        text = STR("");
+    if (r < 0)
+        return r;
+    if (copy.n) /* before it is cut: half of a secret would not be found */
+        text = (struct str){copy.p, secret_hide(copy.p, copy.n)};
     split_credentials(text, &scheme, &rest);
     shown = utf8_valid_prefix(rest) == rest.n ? utf8_cut(rest, QUOTE_MAX)
                                               : (struct str){rest.p, size_min(rest.n, QUOTE_MAX)};

@@ -1,4 +1,5 @@
-/* Secrets in memory: wiped before it is given back, and checked before they go into a header. */
+/* Secrets in memory: wiped before it is given back, checked before they go into a header, and hidden in
+ * text. */
 #ifndef DS_BASE_SECRET_H
 #define DS_BASE_SECRET_H
 
@@ -17,5 +18,17 @@ char *secret_free(char *s);
  * rest must be printable ASCII without spaces, since it goes into a header. On success *ret is a part of
  * `value`, and the result is NULL; else the result says what is wrong, without any part of the value. */
 MUST_USE const char *secret_token(struct str value, struct str *ret);
+
+/* Hides the value in all text that secret_hide() sees from now on, until a day after the last call for the
+ * same value. Values of fewer than 8 bytes are ignored: they would match everywhere. Only hashes are kept.
+ * Any thread. */
+void secret_used(struct str value);
+/* The same for the password, and for what basic authentication makes of both. */
+void secret_used_basic(struct str user, struct str password);
+/* Replaces each secret in text by "***", in place: as it is, in base64 (also as a part of something
+ * longer), and with escapes of URLs, JSON and HTML. Returns the new length. Any thread. */
+MUST_USE size_t secret_hide(char *text, size_t n);
+/* The same for terminated text. */
+void secret_hide_text(char *text);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "exporter/base/def.h"
 #include "exporter/base/json.h"
+#include "exporter/base/secret.h"
 #include "exporter/base/utf8.h"
 
 #include <microhttpd.h>
@@ -48,7 +49,7 @@ void text_line_json(char *out, size_t size, struct str raw)
         text_line(out, size, raw);
         return;
     }
-    text_line(out, size, (struct str){plain, jr_unescape(raw, plain)});
+    text_line(out, size, (struct str){plain, secret_hide(plain, jr_unescape(raw, plain))});
 }
 
 void text_http_status(char *out, size_t size, long status, struct str body)

@@ -59,7 +59,7 @@ BAD = {
     "Host": (URL + "  headers:\n    Host: other\n", (6, 5), "Host"),
     "Transfer-Encoding": (URL + "  headers:\n    Transfer-Encoding: chunked\n", (6, 5), "Transfer-Encoding"),
     "a line end in a header": (URL + '  headers:\n    X-A: "a\\r\\nX-B: b"\n', (6, 10), "X-A"),
-    "a blank in a header's name": (URL + "  headers:\n    'X A': b\n", (6, 5), "X A"),
+    "a blank in a header's name": (URL + "  headers:\n    'X A': b\n", (6, 5), "headers[...]"),
     "two credentials": (URL + "  basic_auth: {username: u}\n  authorization: {credentials: c}\n", None, "authorization"),
     "credentials and a file": (URL + "  authorization: {credentials: c, credentials_file: f}\n", None, "credentials"),
     "no such protocol": (URL + "  protocol: '3.0'\n", (5, 13), "auto"),
