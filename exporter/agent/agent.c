@@ -2,6 +2,7 @@
 #include "exporter/agent/agent_internal.h"
 
 #include "exporter/agent/config.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
@@ -162,6 +163,7 @@ struct agent *agent_free(struct agent *a)
     (void)config_free(a->state.config);
     free(a->state.reload.problems);
     free(a->text_name);
+    buf_done(&a->piped);
     free(a);
     return NULL;
 }

@@ -178,12 +178,27 @@ static void log_problems(const struct problems *p)
                L_STR("err", p->list[i].text));
 }
 
-/* The file, or the defaults without one, and the flags over it. */
-static int load_options(const struct agent *a, struct config **ret, struct problems *p)
+/* The text that a pipe gave stays its configuration. */
+static int load_file(struct agent *a, struct config **ret, struct problems *p)
 {
     const struct agent_options *o = a->options;
-    int r = o->config_file ? config_load(ret, o->config_file, o->sections, o->n_sections, p)
-                           : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
+    bool is_pipe = a->piped.n > 0;
+    int r = is_pipe ? 0 : config_read(o->config_file, &text, &is_pipe, p);
+
+    if (r == 0)
+        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->sections, o->n_sections, p);
+    if (r == 0 && is_pipe && a->piped.n == 0)
+        a->piped = buf_take(&text);
+    return r;
+}
+
+/* The file, or the defaults without one, and the flags over it. */
+static int load_options(struct agent *a, struct config **ret, struct problems *p)
+{
+    const struct agent_options *o = a->options;
+    int r =
+        o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
 
     if (r == 0)
         r = apply_flags(*ret, o);
@@ -234,6 +249,8 @@ int agent_reload(struct agent *a, struct buf *ret_why)
 
     if (r < 0)
         return r;
+    if (a->piped.n)
+        log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
     r = load_options(a, &c, &p);
     if (r == 0 && a->text_name) {
         summaries_done(&c->summaries);

@@ -22,7 +22,8 @@ struct agent {
     struct timer own_timer;
     mono_ms own_at; /* last rendered */
     bool own_rendered;
-    char *text_name; /* origin of the summaries; NULL: the file */
+    char *text_name;  /* origin of the summaries; NULL: the file */
+    struct buf piped; /* the text of a file that is a pipe, which can be read only once */
 };
 
 /* Renders the program's own metrics into the page now. */

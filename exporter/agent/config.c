@@ -5,12 +5,14 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
+#include "exporter/base/log.h"
 #include "exporter/base/problems.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/stat.h>
 
-enum { FILE_MAX = 16 << 20 };
+enum { PIPE_WAIT_MS = 10000 };
 
 static const char *const own_keys[] = {"clusterName", "listenAddresses", "secretsDir", "storagePath",
                                        "logLevel",    "logFormat",       "limits",     "summaries"};
@@ -225,18 +227,31 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
     return 0;
 }
 
+int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p)
+{
+    struct stat st;
+    int r;
+
+    *ret_pipe = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (*ret_pipe)
+        log_info("reading the configuration from a pipe", L_STR("file", path),
+                 L_INT("timeout_s", PIPE_WAIT_MS / 1000));
+    r = file_read_within(path, into, PIPE_WAIT_MS);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s",
+                 r == -EFBIG       ? "larger than 16 MiB"
+                 : r == -ETIMEDOUT ? "the pipe was not written and closed within 10 s"
+                                   : strerror(-r));
+    return p->out_of_memory ? -ENOMEM : -EINVAL;
+}
+
 int config_load(struct config **ret, const char *path, const struct config_section *sections,
                 size_t n_sections, struct problems *p)
 {
-    BUF_AUTO(text, FILE_MAX);
-    int r = file_read(path, &text);
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
+    bool is_pipe;
+    int r = config_read(path, &text, &is_pipe, p);
 
-    if (r == -ENOMEM)
-        return r;
-    if (r < 0) {
-        problems_add(p, PROBLEM_ERROR, 0, 0, "cannot be read: %s",
-                     r == -EFBIG ? "larger than 16 MiB" : strerror(-r));
-        return p->out_of_memory ? -ENOMEM : -EINVAL;
-    }
-    return config_parse(ret, buf_str(&text), sections, n_sections, p);
+    return r == 0 ? config_parse(ret, buf_str(&text), sections, n_sections, p) : r;
 }

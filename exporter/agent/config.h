@@ -3,6 +3,7 @@
 #ifndef DS_AGENT_CONFIG_H
 #define DS_AGENT_CONFIG_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/score/summary.h"
 
@@ -25,7 +26,7 @@ struct config_section {
     void (*done)(void *);
 };
 
-enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_SECTIONS = 4 };
+enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_SECTIONS = 4, CONFIG_MAX_BYTES = 16 << 20 };
 
 struct config {
     char *cluster_name; /* "" if the file has none */
@@ -47,7 +48,11 @@ struct config {
  * has errors, -ENOMEM. */
 MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *sections,
                           size_t n_sections, struct problems *p);
-/* Like config_parse(), but for a file; one that cannot be read, or is larger than 16 MiB, is a problem. */
+/* Appends the text of a file to `into`, whose ceiling is CONFIG_MAX_BYTES; a file that cannot be read is a
+ * problem. A pipe, such as the shell's <(...), is given 10 s to be written, and can be read only once.
+ * -EINVAL, -ENOMEM. */
+MUST_USE int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p);
+/* config_read() and config_parse(). */
 MUST_USE int config_load(struct config **ret, const char *path, const struct config_section *sections,
                          size_t n_sections, struct problems *p);
 struct config *config_free(struct config *c);

@@ -19,19 +19,34 @@ static bool is_total_limit(const struct scorer *s, size_t *ret_left)
     return *ret_left < (size_t)s->env->limits->series_per_scorer;
 }
 
+/* A response that is too large may have exceeded another limit, one of its header, which cannot be set. */
+static bool is_response_limit(const struct scorer *s, const struct round_result *r)
+{
+    char limit[64];
+
+    (void)snprintf(limit, sizeof(limit), "limit of %llu bytes",
+                   (unsigned long long)s->env->limits->response_bytes);
+    return r->error == ROUND_TOO_LARGE && strstr(r->reason, limit);
+}
+
 /* The round does not know which setting its limit came from. */
 static void name_limit(const struct scorer *s, struct round_result *r)
 {
+    static const char where[] = "in the file of --config.file";
     const struct limits *l = s->env->limits;
-    size_t left;
+    size_t left, n = strlen(r->reason);
 
-    if (is_total_limit(s, &left))
+    if (is_response_limit(s, r))
+        (void)snprintf(r->reason + n, sizeof(r->reason) - n, "; raise limits.responseBytes %s", where);
+    else if (r->error == ROUND_SERIES && is_total_limit(s, &left))
         (void)snprintf(r->reason, sizeof(r->reason),
-                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer",
-                       (long long)l->series, left);
-    else
-        (void)snprintf(r->reason, sizeof(r->reason), "too many series: limits.seriesPerScorer is %lld",
-                       (long long)l->series_per_scorer);
+                       "too many series: limits.series (%lld for all scorers) leaves %zu for this scorer; "
+                       "raise it %s",
+                       (long long)l->series, left, where);
+    else if (r->error == ROUND_SERIES)
+        (void)snprintf(r->reason, sizeof(r->reason),
+                       "too many series: limits.seriesPerScorer is %lld; raise it %s",
+                       (long long)l->series_per_scorer, where);
 }
 
 /* The URL of the request that failed, as log, pages and reports show it. */
@@ -102,7 +117,7 @@ static void count_limits(const struct scorer *s, const struct round_result *r)
     const char *name = s->summary.score_name, *limit = NULL;
     size_t left;
 
-    if (r->error == ROUND_TOO_LARGE)
+    if (is_response_limit(s, r))
         limit = "response_bytes";
     else if (r->error == ROUND_TIMEOUT)
         limit = "round_time";
@@ -170,8 +185,7 @@ static void update_status(struct scorer *s, const struct round_result *r)
 
 void scorer_record(struct scorer *s, struct round_result *r)
 {
-    if (r->error == ROUND_SERIES)
-        name_limit(s, r);
+    name_limit(s, r);
     if (r->error == ROUND_OK)
         log_success(s, r);
     else

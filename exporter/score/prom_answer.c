@@ -11,6 +11,7 @@
 struct parts {
     struct str status, error_type, error, type;
     struct str result; /* data.result with its brackets */
+    bool has_data, has_result;
     enum jr_type result_kind;
     size_t items, warnings;
     size_t objects; /* items before the first that is not an object */
@@ -70,6 +71,15 @@ static struct str inside(struct str array)
     return str_trim((struct str){array.p + 1, array.n - 2});
 }
 
+/* Of two members with the same name, parsers take either: what is scored must be what others see. */
+static bool is_first(struct jr *j, bool *seen, const char *error)
+{
+    if (*seen)
+        (void)jr_fail(j, error);
+    *seen = true;
+    return !j->error;
+}
+
 static void read_data(struct jr *j, struct parts *p)
 {
     struct str key;
@@ -80,7 +90,7 @@ static void read_data(struct jr *j, struct parts *p)
     }
     (void)jr_object(j);
     while (jr_member(j, &key)) {
-        if (jr_key_is(key, "result"))
+        if (jr_key_is(key, "result") && is_first(j, &p->has_result, "duplicate \"result\""))
             find_result(j, p);
         else if (jr_key_is(key, "resultType"))
             read_if_string(j, &p->type);
@@ -97,7 +107,7 @@ static bool read_parts(struct jr *j, struct parts *p)
     *p = (struct parts){.result_kind = JR_NONE};
     (void)jr_object(j);
     while (jr_member(j, &key)) {
-        if (jr_key_is(key, "data"))
+        if (jr_key_is(key, "data") && is_first(j, &p->has_data, "duplicate \"data\""))
             read_data(j, p);
         else if (jr_key_is(key, "status"))
             read_if_string(j, &p->status);

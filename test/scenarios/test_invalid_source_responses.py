@@ -19,6 +19,11 @@ LIKE_SERIES = json.loads(SERIES)
 
 # name: (reply, class, words in the reason)
 BAD = {
+    "two_data": (
+        plain('{"status":"success","data":{"result":[]},"data":{"result":[]}}'),
+        "shape",
+        'duplicate "data"$',
+    ),
     "error_400": (
         plain('{"status":"error","errorType":"bad_data","error":"parse\\nerror: \\"x\\""}', 400),
         "query",

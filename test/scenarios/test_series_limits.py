@@ -4,6 +4,8 @@ their scores."""
 from lib.agent import summary
 from lib.fake import results
 
+RAISE = "raise it in the file of --config.file"
+
 
 def many(n):
     return results(*[x for i in range(n) for x in ({"node": str(i)}, i)])
@@ -14,7 +16,7 @@ def test_per_scorer(fake, start_agent):
     agent = start_agent({"summaries": [fits, over], "limits": {"seriesPerScorer": 5, "staleAfterIntervals": 100}})
     agent.wait_scores("over")
     error = agent.wait_rounds("over", 2)["error"]
-    assert (error["class"], error["text"]) == ("series_limit", "too many series: limits.seriesPerScorer is 5")
+    assert (error["class"], error["text"]) == ("series_limit", "too many series: limits.seriesPerScorer is 5; " + RAISE)
     assert len(agent.scores("fits")) == 5 and len(agent.scores("over")) == 5
     agent.wait_metric("dynamic_scoring_limit_hits_total", limit="series_per_scorer", score_name="over")
 
@@ -26,7 +28,7 @@ def test_of_all(fake, start_agent):
     agent.apply({"summaries": [first, second], "limits": {"series": 8}})
     error = agent.wait_rounds("second")["error"]
     assert error["class"] == "series_limit"
-    assert error["text"] == "too many series: limits.series (8 for all scorers) leaves 3 for this scorer"
+    assert error["text"] == "too many series: limits.series (8 for all scorers) leaves 3 for this scorer; " + RAISE
     agent.wait_metric("dynamic_scoring_limit_hits_total", limit="series", score_name="second")
     # Its own scores do not count against a scorer, and what another gives up is there for the next.
     agent.wait_rounds("first", agent.status("first")["rounds"] + 1)

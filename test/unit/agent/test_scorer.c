@@ -441,15 +441,26 @@ static void names_the_limit_and_its_number(void **state)
                                               "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
     first_round(w);
     assert_int_equal(scorer_status(w->scorer)->error, ROUND_SERIES);
-    assert_string_equal(scorer_status(w->scorer)->reason, "too many series: limits.seriesPerScorer is 1");
+    assert_string_equal(
+        scorer_status(w->scorer)->reason,
+        "too many series: limits.seriesPerScorer is 1; raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
 
     w->limits.series_per_scorer = 100;
     pass(w, 60000);
     turn_until_ended(w, 2);
     assert_string_equal(scorer_status(w->scorer)->reason,
-                        "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer");
+                        "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer; "
+                        "raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
+
+    w->limits.response_bytes = w->source.max_answer = 10;
+    pass(w, 60000);
+    turn_until_ended(w, 3);
+    assert_non_null(
+        strstr(scorer_status(w->scorer)->reason,
+               "exceeds the limit of 10 bytes; raise limits.responseBytes in the file of --config.file"));
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("response_bytes", "s")) == 1);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -129,6 +130,48 @@ static void does_not_wait_for_a_pipe(void **state)
     assert_int_equal(b.n, 0);
 }
 
+static void *write_in_two_parts(void *arg)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC); /* waits for the reader */
+
+    (void)arg;
+    assert_int_equal(write(fd, "one ", 4), 4);
+    assert_int_equal(write(fd, "two", 3), 3);
+    (void)close(fd);
+    return NULL;
+}
+
+static void waits_for_the_writer_of_a_pipe(void **state)
+{
+    BUF_AUTO(b, 100);
+    pthread_t writer;
+
+    (void)state;
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(file_read_within(path, &b, 1), -ETIMEDOUT);
+    assert_int_equal(pthread_create(&writer, NULL, write_in_two_parts, NULL), 0);
+    assert_int_equal(file_read_within(path, &b, 60000), 0);
+    assert_int_equal(pthread_join(writer, NULL), 0);
+    assert_true(str_eq(buf_str(&b), STR("one two")));
+}
+
+/* A writer that stops half-way does not hold the program. */
+static void gives_up_on_a_writer_that_stops(void **state)
+{
+    BUF_AUTO(b, 100);
+    int writer;
+
+    (void)state;
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    writer = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(write(writer, "half", 4), 4);
+    assert_int_equal(file_read_within(path, &b, 5), -ETIMEDOUT);
+    assert_int_equal(b.n, 0);
+    (void)close(writer);
+}
+
 static void survives_lack_of_memory(void **state)
 {
     (void)state;
@@ -168,6 +211,8 @@ int main(void)
         cmocka_unit_test(reads_files_of_unknown_size),
         cmocka_unit_test(says_why_not),
         cmocka_unit_test(does_not_wait_for_a_pipe),
+        cmocka_unit_test(waits_for_the_writer_of_a_pipe),
+        cmocka_unit_test(gives_up_on_a_writer_that_stops),
         cmocka_unit_test(survives_lack_of_memory),
         cmocka_unit_test(leaves_no_descriptor_open),
     };
