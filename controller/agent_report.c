@@ -9,6 +9,8 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/text.h"
+#include "exporter/base/utf8.h"
 #include "exporter/score/state.h"
 
 #include <errno.h>
@@ -34,12 +36,20 @@ struct agent_report {
     bool written, missing;
 };
 
-static json_t *report_cut(const char *text, size_t max)
+static json_t *report_line(const char *text)
+{
+    char line[ERROR_BYTES];
+
+    text_line(line, sizeof(line), str_of(text));
+    return json_string(line);
+}
+
+/* Several lines: the first say the most. */
+static json_t *report_lines(const char *text)
 {
     struct str s = str_of(text);
 
-    while (s.n > max || (s.n < strlen(text) && s.n > 0 && ((unsigned char)s.p[s.n] & 0xc0) == 0x80))
-        s.n--;
+    s = utf8_cut((struct str){s.p, utf8_valid_prefix(s)}, PROBLEM_BYTES);
     return json_stringn(s.p, s.n);
 }
 
@@ -60,12 +70,11 @@ static json_t *report_scorer(const struct agent_report *r, const struct scorer *
     char error[sizeof(st->reason) + sizeof(st->url) + 32];
 
     scorer_error_text(st, error, sizeof(error));
-    return json_pack("{s:o, s:s, s:o*, s:o*, s:o*}", "scoreName",
-                     report_cut(scorer_summary(s)->score_name, ERROR_BYTES), "state",
+    return json_pack("{s:s, s:s, s:o*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name, "state",
                      scorer_state_word(scorer_state(s)), "lastSuccess",
                      times ? report_time(st->succeeded_ms) : NULL, "error",
-                     error[0] ? report_cut(error, ERROR_BYTES) : NULL, "placementError",
-                     trouble[0] ? report_cut(trouble, ERROR_BYTES) : NULL);
+                     error[0] ? report_line(error) : NULL, "placementError",
+                     trouble[0] ? report_line(trouble) : NULL);
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
@@ -96,9 +105,8 @@ static json_t *report_value(const struct agent_report *r, bool times)
     json_t *scorers = report_scorers(r, times, &left_out);
 
     return json_pack("{s:b, s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok,
-                     "configurationProblems",
-                     reload->problems ? report_cut(reload->problems, PROBLEM_BYTES) : NULL, "hubError",
-                     hub ? report_cut(hub, ERROR_BYTES) : NULL, "scorers", scorers, "notShown",
+                     "configurationProblems", reload->problems ? report_lines(reload->problems) : NULL,
+                     "hubError", hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
                      left_out ? json_integer((json_int_t)left_out) : NULL);
 }
 

@@ -18,7 +18,7 @@ WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
             [KUBE_INVALID] = "invalid",
             [KUBE_TOO_LARGE] = "too_large"});
 
-enum { ANY = 0 };
+enum { ANY = 0, USER_BYTES = 64 };
 
 /* The first matching row decides. A NULL reason or message matches any; a message matches by containing
  * the words. */
@@ -60,13 +60,32 @@ static enum kube_verdict verdict_judge(long http_status, const char *reason, con
     return KUBE_RETRY;
 }
 
+/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' without the part before the user, which the
+ * caller names, and with a long name, such as an add-on's of 150 bytes, cut: what cannot be done stays. */
+static void verdict_put_message(char *out, size_t size, struct str message)
+{
+    static const char user[] = " is forbidden: User \"";
+    const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
+    const char *name = at ? at + sizeof(user) - 1 : message.p, *end = message.p + message.n;
+    const char *quote = at ? memchr(name, '"', (size_t)(end - name)) : NULL;
+    char shown[USER_BYTES], whole[1024];
+
+    if (!quote) {
+        text_line(out, size, message);
+        return;
+    }
+    text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
+    (void)snprintf(whole, sizeof(whole), "User \"%s%.*s", shown, (int)size_min((size_t)(end - quote), 900),
+                   quote);
+    text_line(out, size, str_of(whole));
+}
+
 static void verdict_read_status(const json_t *status, long http_status, struct kube_status *ret)
 {
-    struct str message = kube_text(status, "message", NULL);
     int64_t seconds;
 
     text_line(ret->reason, sizeof(ret->reason), str_of(kube_str(status, "reason", NULL)));
-    text_line(ret->message, sizeof(ret->message), message);
+    verdict_put_message(ret->message, sizeof(ret->message), kube_text(status, "message", NULL));
     if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
         seconds <= 24 * 3600)
         ret->retry_after_ms = seconds * 1000;

@@ -8,30 +8,59 @@
 #include <microhttpd.h>
 #include <stdio.h>
 
-void text_line(char *out, size_t size, struct str s)
-{
-    size_t n = 0, mark = 0; /* mark: how much may stay when "..." must follow */
+enum { TAIL_MIN_BYTES = 64 }; /* a shorter line keeps no end */
 
-    s = str_trim(s);
+/* Appends the characters of s that end before `max`. Returns the rest of s. */
+static struct str fill_line(char *out, size_t *n, size_t max, struct str s)
+{
     while (s.n) {
         size_t k = utf8_char(s);
         struct str c = k ? (struct str){s.p, k} : STR("\xef\xbf\xbd");
         if (k == 1 && ((unsigned char)*s.p < 0x20 || *s.p == 0x7f))
             c = STR(" ");
-        if (n + c.n >= size) {
-            n = mark;
-            memcpy(out + n, "...", 3);
-            n += 3;
+        if (*n + c.n > max)
             break;
-        }
-        memcpy(out + n, c.p, c.n);
-        n += c.n;
-        if (n + sizeof("...") <= size)
-            mark = n;
+        memcpy(out + *n, c.p, c.n);
+        *n += c.n;
         k = k ? k : utf8_bad_part(s);
         s = (struct str){s.p + k, s.n - k};
     }
+    return s;
+}
+
+/* The last bytes of s, at most `max`, from the start of a character. */
+static struct str line_tail(struct str s, size_t max)
+{
+    size_t from = s.n > max ? s.n - max : 0;
+
+    while (from < s.n && ((unsigned char)s.p[from] & 0xc0) == 0x80)
+        from++;
+    return (struct str){s.p + from, s.n - from};
+}
+
+static void line_make(char *out, size_t size, struct str s, size_t tail)
+{
+    size_t n = 0;
+
+    s = str_trim(s);
+    if (fill_line(out, &n, size - 1, s).n) {
+        n = 0;
+        s = fill_line(out, &n, size - sizeof("...") - tail, s);
+        n += (size_t)(stpcpy(out + n, "...") - (out + n));
+        (void)fill_line(out, &n, size - 1, line_tail(s, tail));
+    }
     out[n] = '\0';
+}
+
+/* How much of the end a line keeps. */
+static size_t line_tail_bytes(size_t size)
+{
+    return size < TAIL_MIN_BYTES ? 0 : size / 3;
+}
+
+void text_line(char *out, size_t size, struct str s)
+{
+    line_make(out, size, s, line_tail_bytes(size));
 }
 
 void text_line_json(char *out, size_t size, struct str raw)
@@ -39,6 +68,7 @@ void text_line_json(char *out, size_t size, struct str raw)
     /* Enough to fill any line, were it all escapes of six bytes for one. */
     enum { MOST = 8192 };
     CLEANUP(cleanup_free) char *plain = NULL;
+    size_t tail = raw.n > MOST ? 0 : line_tail_bytes(size);
 
     /* An escape that is cut in the middle shows as U+FFFD, far behind what fits into a line. */
     raw.n = size_min(raw.n, MOST);
@@ -46,10 +76,10 @@ void text_line_json(char *out, size_t size, struct str raw)
         raw.n--;
     plain = malloc(raw.n * 3 + 1);
     if (!plain) {
-        text_line(out, size, raw);
+        line_make(out, size, raw, tail);
         return;
     }
-    text_line(out, size, (struct str){plain, secret_hide(plain, jr_unescape(raw, plain))});
+    line_make(out, size, (struct str){plain, secret_hide(plain, jr_unescape(raw, plain))}, tail);
 }
 
 void text_http_status(char *out, size_t size, long status, struct str body)

@@ -68,6 +68,34 @@ static void cuts_only_what_is_too_long(void **state)
     }
 }
 
+static void keeps_the_end_of_a_long_text(void **state)
+{
+    char text[2000], out[201];
+
+    (void)state;
+    for (size_t size = 64; size <= sizeof(out); size++) {
+        size_t n = 0, tail = size / 3, head = size - 4 - tail;
+        while (n < size)
+            n += (size_t)sprintf(text + n, "%c%c", 'a' + (char)(n % 26), 'b' + (char)(n % 26));
+        text_line(out, size, str_of(text));
+        assert_int_equal(strlen(out), size - 1);
+        assert_memory_equal(out, text, head);
+        assert_memory_equal(out + head, "...", 3);
+        assert_string_equal(out + head + 3, text + n - tail);
+    }
+    /* Between characters on both sides, and with more bytes out than in. */
+    for (size_t i = 0; i < 700; i++)
+        memcpy(text + 2 * i, "\xc3\xa4", 3);
+    text_line(out, 100, str_of(text));
+    assert_int_equal(strlen(out), 97);
+    assert_memory_equal(out + 62, "...\xc3\xa4", 5);
+    memset(text, 0xff, 90);
+    text[90] = '\0';
+    text_line(out, 100, str_of(text));
+    assert_int_equal(strlen(out), 99);
+    assert_memory_equal(out + 63, "...\xef\xbf\xbd", 6);
+}
+
 static void reads_json_strings(void **state)
 {
     static const struct {
@@ -163,9 +191,13 @@ static void statuses_fit_any_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(makes_one_line),     cmocka_unit_test(cuts_only_what_is_too_long),
-        cmocka_unit_test(reads_json_strings), cmocka_unit_test(long_json_strings_are_cut),
-        cmocka_unit_test(names_statuses),     cmocka_unit_test(statuses_fit_any_room),
+        cmocka_unit_test(makes_one_line),
+        cmocka_unit_test(cuts_only_what_is_too_long),
+        cmocka_unit_test(reads_json_strings),
+        cmocka_unit_test(keeps_the_end_of_a_long_text),
+        cmocka_unit_test(long_json_strings_are_cut),
+        cmocka_unit_test(names_statuses),
+        cmocka_unit_test(statuses_fit_any_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/loop.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"
@@ -85,6 +87,25 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Of a long text the middle is left out: "cannot patch ..." is its end. */
+static void keeps_the_end_of_a_long_error(void **state)
+{
+    struct world *w = *state;
+    struct scorer_status *st = &w->scorer.status;
+    char *text;
+
+    *st = (struct scorer_status){
+        .rounds = 1, .stage = STAGE_SCORING, .error = ROUND_HTTP_5XX, .url = "http://api:8000/scoring"};
+    memset(st->reason, 'x', sizeof(st->reason) - 5);
+    (void)strcpy(st->reason + sizeof(st->reason) - 5, " end");
+    text = report_text(w->report, false);
+    assert_non_null(strstr(text, "\"scoring failed, http://api:8000/scoring: xxx"));
+    assert_non_null(strstr(text, "xxx...xxx"));
+    assert_non_null(strstr(text, "x end\""));
+    assert_true(strlen(text) < 500);
+    free(text);
+}
+
 /* A round each second, as a quick scorer has it: all of them went well. */
 static void run(struct world *w, unsigned seconds)
 {
@@ -119,6 +140,8 @@ static void writes_a_new_state_soon(void **state)
 
     run(w, 5);
     w->scorer.state = SCORER_FAILING;
+    w->scorer.status.rounds = 1;
+    w->scorer.status.error = ROUND_CONNECT;
     (void)snprintf(w->scorer.status.reason, sizeof(w->scorer.status.reason), "no answer");
     run(w, 3);
     assert_int_equal(fake_requests(w->f->server), 2);
@@ -133,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_mere_times_every_five_minutes, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_a_new_state_soon, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_the_end_of_a_long_error, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,22 @@ static const struct {
      "the object provided is unrecognized"},
     {401, STATUS("Unauthorized", "Unauthorized", ""), KUBE_UNAUTHORIZED, "Unauthorized", "Unauthorized"},
     {403, STATUS("Forbidden", "x is forbidden: User \\\"u\\\" cannot get", ""), KUBE_FORBIDDEN, "Forbidden",
-     "x is forbidden: User \"u\" cannot get"},
+     "User \"u\" cannot get"},
+    {403, STATUS("Forbidden", "x is forbidden: User \\\"u", ""), KUBE_FORBIDDEN, "Forbidden",
+     "x is forbidden: User \"u"},
+    {403, STATUS("Forbidden", "x is forbidden: ValidatingAdmissionPolicy 'p' denied request", ""),
+     KUBE_FORBIDDEN, "Forbidden", "x is forbidden: ValidatingAdmissionPolicy 'p' denied request"},
+    {403,
+     STATUS("Forbidden",
+            "addonplacementscores.cluster.open-cluster-management.io \\\"energy\\\" is forbidden: User "
+            "\\\"system:open-cluster-management:cluster:cluster1:addon:dynamic-scoring:agent:"
+            "dynamic-scoring-6c9f\\\" cannot patch resource \\\"addonplacementscores/status\\\" in API group "
+            "\\\"cluster.open-cluster-management.io\\\" in the namespace \\\"cluster1\\\"",
+            ""),
+     KUBE_FORBIDDEN, "Forbidden",
+     "User \"system:open-cluster-management:cluster:...:dynamic-scoring-6c9f\" cannot patch resource "
+     "\"addonplacementscores/status\" in API group \"cluster.open-cluster-management.io\" in the namespace "
+     "\"cluster1\""},
     {404,
      STATUS("NotFound", "configmaps \\\"x\\\" not found",
             ",\"details\":{\"name\":\"x\",\"kind\":\"configmaps\"}"),
@@ -105,7 +120,7 @@ static void cuts_a_message_at_a_character(void **state)
     (void)strcat(body, "\"}");
     kube_status_of_answer(500, str_of(body), &s);
     assert_true(strlen(s.message) > 500 && strlen(s.message) < sizeof(s.message));
-    assert_string_equal(s.message + strlen(s.message) - 3, "...");
+    assert_non_null(strstr(s.message, "..."));
     assert_int_equal((strlen(s.message) - 3) % 2, 0);
 }
 

@@ -245,7 +245,7 @@ static void cuts_long_words(void **state)
                    text, text);
     assert_int_equal(parse(str_of(body), &a), ROUND_QUERY);
     assert_int_equal(strlen(why), 1023);
-    assert_string_equal(why + 1020, "...");
+    assert_non_null(strstr(why, "eee...eee"));
     (void)snprintf(body, sizeof(body), "{\"data\":{\"result\":[]},\"warnings\":[\"%s\"]}", text);
     assert_int_equal(parse(str_of(body), &a), ROUND_OK);
     assert_int_equal(strlen(a.warning), sizeof(a.warning) - 1);

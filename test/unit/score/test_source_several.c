@@ -138,7 +138,7 @@ static void cuts_long_words(void **state)
     fake_push(f, (struct fake_answer){.status = 500, .body = words});
     r = run(e, TIMEOUT_MS, NULL);
     assert_failed(&r, STAGE_SOURCE, ROUND_HTTP_5XX, "source 2 of 2: HTTP 500 ");
-    assert_string_equal(r.reason + strlen(r.reason) - 3, "...");
+    assert_non_null(strstr(r.reason, "\xe2\x82\xac...\xe2\x82\xac"));
     (void)fake_free(f);
 }
 

@@ -328,7 +328,7 @@ static void shortens_long_errors(void **state)
     error = report_error(&r, find(&r, "s"));
     assert_in_range(strlen(error), REPORT_ERROR_BYTES - 6, REPORT_ERROR_BYTES - 1);
     assert_memory_equal(error, "ä ä ", 6);
-    assert_string_equal(error + strlen(error) - 3, "...");
+    assert_non_null(strstr(error, "..."));
 }
 
 static void limits_the_number_of_cells(void **state)
