@@ -2,6 +2,7 @@
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "exporter/base/def.h"
+#include "exporter/base/descriptors.h"
 #include "exporter/metric/version.h"
 
 #include <curl/curl.h>
@@ -44,6 +45,7 @@ static void tune_allocator(void)
 
 int main(int argc, char **argv)
 {
+    unsigned files;
     int status;
 
     if (argc < 2) {
@@ -57,6 +59,13 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         main_print_usage(stdout);
         return 0;
+    }
+    files = descriptors_raise();
+    if (files < DESCRIPTORS_MIN) {
+        (void)fprintf(stderr,
+                      "dynamic-scoring: the limit of open files is %u, at least %d are needed (ulimit -n)\n",
+                      files, DESCRIPTORS_MIN);
+        return 1;
     }
     tune_allocator();
     (void)signal(SIGPIPE, SIG_IGN);
