@@ -9,13 +9,15 @@
 #include <errno.h>
 
 /* Loop thread. The old row is dropped after the lock: freeing megabytes takes time. */
-static void page_swap_row(struct page *p, struct row *row)
+static void page_swap_row(struct page *p, struct row *row, bool has_new_scores)
 {
     struct row *old;
 
     (void)pthread_mutex_lock(&p->lock);
     old = p->row;
     p->row = row;
+    p->version += has_new_scores;
+    p->fresh = 0;
     (void)pthread_mutex_unlock(&p->lock);
     (void)row_unref(old);
 }
@@ -53,6 +55,9 @@ static int page_replace_block(struct page *p, const char *score_name, struct pie
 
     if (r < 0)
         return r;
+    (void)pthread_mutex_lock(&p->lock);
+    p->fresh += piece_memory(block);
+    (void)pthread_mutex_unlock(&p->lock);
     (void)row_unref(p->next);
     p->next = row;
     return 0;
@@ -66,7 +71,7 @@ static void page_publish(struct sink *s, struct batch *b)
     int r = batch_render(b, &text);
 
     if (r == 0)
-        r = piece_new(&block, &text, b->score_name);
+        r = piece_new(&block, &p->allocated, &text, b->score_name);
     if (r == 0)
         r = page_replace_block(p, b->score_name, block);
     if (r < 0)
@@ -86,21 +91,21 @@ static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
 static const struct sink_ops page_sink_ops = {
     .name = "metrics page", .publish = page_publish, .withdraw = page_withdraw};
 
-static int page_first_row(struct row **ret, bool scores)
+static int page_first_row(struct page *p, bool scores)
 {
     CLEANUP(cleanup_piece_unref) struct piece *head = NULL;
     BUF_AUTO(text, 4096);
     int r = buf_puts(&text, "# TYPE " SCORE_METRIC " gauge\n# HELP " SCORE_METRIC " " SCORE_HELP "\n");
 
     if (r == 0 && scores)
-        r = piece_new(&head, &text, NULL);
+        r = piece_new(&head, &p->allocated, &text, NULL);
     if (r < 0)
         return r;
-    *ret = row_alloc(1);
-    if (!*ret)
+    p->row = row_alloc(1);
+    if (!p->row)
         return -ENOMEM;
     if (head)
-        row_append(*ret, head);
+        row_append(p->row, head);
     return 0;
 }
 
@@ -113,11 +118,13 @@ static int page_new_with(struct page **ret, bool scores)
         return -ENOMEM;
     (void)pthread_mutex_init(&p->lock, NULL);
     p->sink.ops = &page_sink_ops;
+    p->version = 1;
     r = metrics_new(&p->server, METRIC_OWNER_SERVER);
     if (r == 0)
-        r = page_first_row(&p->row, scores);
+        r = page_first_row(p, scores);
     if (r < 0)
         return r;
+    metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
     *ret = TAKE_PTR(p);
     return 0;
 }
@@ -149,8 +156,9 @@ struct sink *page_sink(struct page *p)
     return &p->sink;
 }
 
-static int row_with_own(struct row **ret, const struct row *old, const struct metrics *own)
+static int row_with_own(struct row **ret, struct page *p, const struct metrics *own)
 {
+    const struct row *old = page_latest(p);
     CLEANUP(cleanup_row_unref) struct row *row = row_alloc(old->n);
 
     if (!row)
@@ -158,12 +166,14 @@ static int row_with_own(struct row **ret, const struct row *old, const struct me
     for (size_t i = 0; i < old->n; i++)
         row_append(row, old->pieces[i]);
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
+        struct piece *piece = NULL;
         BUF_AUTO(text, PIECE_MAX_BYTES);
         int r = metrics_render(own, openmetrics, &text);
         if (r == 0)
-            r = piece_new(&row->own[openmetrics], &text, NULL);
+            r = piece_new(&piece, &p->allocated, &text, NULL);
         if (r < 0)
             return r;
+        row_set_own(row, openmetrics, piece);
     }
     *ret = TAKE_PTR(row);
     return 0;
@@ -172,30 +182,37 @@ static int row_with_own(struct row **ret, const struct row *old, const struct me
 int page_set_own(struct page *p, const struct metrics *own)
 {
     struct row *row = NULL;
-    int r = row_with_own(&row, page_latest(p), own);
+    bool has_new_scores = p->next;
+    int r = row_with_own(&row, p, own);
 
     if (r < 0) /* scores do not wait for memory */
         row = TAKE_PTR(p->next);
     p->next = row_unref(p->next);
     if (row)
-        page_swap_row(p, row);
+        page_swap_row(p, row, has_new_scores);
     return r;
 }
 
 size_t page_own_bytes(const struct page *p)
 {
-    return p->row->own[0] ? p->row->own[0]->text.n : 0;
+    return p->row->own[0] ? p->row->own[0]->text->buf.n : 0;
 }
 
 size_t page_memory(const struct page *p)
 {
-    const struct row *row = page_latest(p);
-    size_t bytes = 0;
+    return page_latest(p)->memory;
+}
 
-    for (size_t i = 0; i < row->n; i++)
-        bytes += row->pieces[i]->text.cap + row->pieces[i]->deflated.cap;
-    for (size_t i = 0; i < 2; i++)
-        if (row->own[i])
-            bytes += row->own[i]->text.cap + row->own[i]->deflated.cap;
-    return bytes;
+uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
+{
+    struct page *p = page;
+    uint64_t allocated, needed;
+
+    (void)pthread_mutex_lock(&p->lock);
+    allocated = __atomic_load_n(&p->allocated, __ATOMIC_RELAXED);
+    *ret_version = p->version;
+    *ret_bytes = p->row->memory;
+    needed = p->row->memory + p->fresh;
+    (void)pthread_mutex_unlock(&p->lock);
+    return allocated > needed ? allocated - needed : 0;
 }

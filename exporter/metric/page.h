@@ -1,12 +1,13 @@
 /* The /metrics page: a sink.
  *
  * The page is a row of pieces: the head of the dynamic_score family, one block of lines per scorer, the
- * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes a reference
- * to the row and strings the pieces together; only the few lines about the process itself are rendered
- * anew. Nothing is done per series.
+ * program's own metrics. Each is rendered and compressed once, when it changes. A scrape takes a reference to
+ * the row and strings the pieces together; only the few lines about the process itself are rendered anew.
+ * Nothing is done per series.
  *
  * The loop builds a new row beside the old one and swaps a pointer; threads of the HTTP server take
- * references to it. One lock protects that pointer and the server's own metrics.
+ * references to the bytes that they send, so that a client that reads slowly holds only those. One lock
+ * protects that pointer and the server's own metrics.
  *
  * Blocks that change are shown with the program's own metrics of the same moment, by page_set_own(), so
  * that a scrape never counts a round whose scores it does not show, or the reverse. */
@@ -39,8 +40,10 @@ size_t page_memory(const struct page *p);
 
 /* GET /metrics (an httpd_fn, direct). */
 void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *reply);
-/* Counts a response of the server (for httpd_options.served). */
+/* For httpd_options.served, .cut and .held. */
 void page_count_request(void *page, const char *route, unsigned status, uint64_t bytes);
+void page_count_cut(void *page, unsigned n);
+uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes);
 
 /* Appends the whole page as plain text, for the terminal. -ENOMEM, -EFBIG. */
 MUST_USE int page_print(struct page *p, struct buf *into);

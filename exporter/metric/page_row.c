@@ -4,6 +4,35 @@
 
 #include <errno.h>
 
+static int bytes_new(struct bytes **ret, uint64_t *total, struct buf *from)
+{
+    struct bytes *b = malloc(sizeof(*b));
+
+    if (!b)
+        return -ENOMEM;
+    buf_shrink(from);
+    *b = (struct bytes){.refs = 1, .total = total, .buf = buf_take(from)};
+    (void)__atomic_add_fetch(total, b->buf.cap, __ATOMIC_RELAXED);
+    *ret = b;
+    return 0;
+}
+
+struct bytes *bytes_ref(struct bytes *b)
+{
+    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    return b;
+}
+
+struct bytes *bytes_unref(struct bytes *b)
+{
+    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        (void)__atomic_sub_fetch(b->total, b->buf.cap, __ATOMIC_RELAXED);
+        buf_done(&b->buf);
+        free(b);
+    }
+    return NULL;
+}
+
 static struct piece *piece_ref(struct piece *p)
 {
     if (p)
@@ -15,35 +44,36 @@ struct piece *piece_unref(struct piece *p)
 {
     if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
         free(p->score_name);
-        buf_done(&p->text);
-        buf_done(&p->deflated);
+        (void)bytes_unref(p->text);
+        (void)bytes_unref(p->deflated);
         free(p);
     }
     return NULL;
 }
 
-int piece_new(struct piece **ret, struct buf *text, const char *score_name)
+int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name)
 {
     CLEANUP(cleanup_piece_unref) struct piece *p = calloc(1, sizeof(*p));
+    BUF_AUTO(deflated, PIECE_MAX_BYTES / 8 * 9 + 4096);
     int r;
 
     if (!p)
         return -ENOMEM;
     p->refs = 1;
-    buf_init(&p->deflated, PIECE_MAX_BYTES / 8 * 9 + 4096);
     if (score_name) {
         p->score_name = strdup(score_name);
         if (!p->score_name)
             return -ENOMEM;
     }
-    r = deflate_piece(&p->deflated, buf_str(text));
+    r = deflate_piece(&deflated, buf_str(text));
+    if (r == 0)
+        r = bytes_new(&p->deflated, total, &deflated);
+    if (r == 0)
+        r = bytes_new(&p->text, total, text);
     if (r < 0)
         return r;
-    buf_shrink(&p->deflated);
-    buf_shrink(text);
-    p->text = buf_take(text);
-    p->crc = gzip_crc(buf_str(&p->text));
-    p->crc_shift = gzip_crc_shift(p->text.n);
+    p->crc = gzip_crc(buf_str(&p->text->buf));
+    p->crc_shift = gzip_crc_shift(p->text->buf.n);
     *ret = TAKE_PTR(p);
     return 0;
 }
@@ -69,11 +99,23 @@ struct row *row_alloc(size_t n)
     return row;
 }
 
+uint64_t piece_memory(const struct piece *p)
+{
+    return p ? p->text->buf.cap + p->deflated->buf.cap : 0;
+}
+
+void row_set_own(struct row *row, bool openmetrics, struct piece *p)
+{
+    row->own[openmetrics] = p;
+    row->memory += piece_memory(p);
+}
+
 void row_append(struct row *row, struct piece *p)
 {
     row->pieces[row->n++] = piece_ref(p);
     row->crc = gzip_crc_join_shifted(row->crc, p->crc, p->crc_shift);
-    row->text_bytes += p->text.n;
+    row->text_bytes += p->text->buf.n;
+    row->memory += piece_memory(p);
 }
 
 int row_with(struct row **ret, const struct row *old, const char *score_name, struct piece *block)
@@ -94,8 +136,8 @@ int row_with(struct row **ret, const struct row *old, const char *score_name, st
     for (; i < old->n; i++)
         if (strcmp(old->pieces[i]->score_name, score_name) != 0)
             row_append(row, old->pieces[i]);
-    row->own[0] = piece_ref(old->own[0]);
-    row->own[1] = piece_ref(old->own[1]);
+    row_set_own(row, false, piece_ref(old->own[0]));
+    row_set_own(row, true, piece_ref(old->own[1]));
     *ret = row;
     return 0;
 }
