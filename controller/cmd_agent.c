@@ -10,6 +10,7 @@
 #include "exporter/agent/web.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
@@ -30,6 +31,7 @@ enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30 };
 struct agent_flags {
     struct agent_options options;
     struct agent_kube_options kube;
+    struct web_options web;
     bool on_kubernetes;
     enum log_level log_level;
     enum log_format log_format;
@@ -47,6 +49,15 @@ static bool agent_parse_listen(void *field, const char *v, const struct flag *f)
         return false;
     o->listen[o->n_listen++] = v;
     return true;
+}
+
+static bool agent_parse_probe_address(void *field, const char *v, const struct flag *f)
+{
+    bool none = strcmp(v, "0") == 0;
+
+    (void)f;
+    *(const char **)field = none ? NULL : v;
+    return none || httpd_is_address(v);
 }
 
 /* Without the flag the level is the file's. */
@@ -120,6 +131,13 @@ static const struct flag agent_flags[] = {
     {"web.listen-address", "ADDRESS",
      "Address to listen on; may be repeated. Default :8080. Overrides the file.", agent_parse_listen,
      .expected = "host:port or :port, at most 16 times"},
+    {"web.enable-lifecycle", NULL,
+     "Serve POST /-/reload, which reloads the configuration file. Default false.", flag_switch,
+     FIELD(web.lifecycle)},
+    {"health-probe-bind-address", "ADDRESS",
+     "Address that /-/healthy and /-/ready are served on, besides the others; 0 disables it. Default 0.",
+     agent_parse_probe_address, FIELD(web.probe_address),
+     .expected = "host:port, :port, or 0 for none; ports are 0 to 65535"},
     {"secrets.dir", "DIR", "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", flag_text,
      FIELD(options.secrets_dir), .expected = "a path"},
     {"storage.path", "DIR", "Directory for files that outlive a restart, such as the remote-write spool.",
@@ -187,11 +205,11 @@ static int agent_run_once(const struct agent_state *a, enum output output)
     return agent_print(a, output);
 }
 
-static int agent_serve(struct agent *a)
+static int agent_serve(struct agent *a, const struct web_options *o)
 {
     CLEANUP(cleanup_free) char *why = NULL;
     struct web *web;
-    int r = web_start(&web, a, &why);
+    int r = web_start(&web, a, o, &why);
 
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
@@ -199,6 +217,8 @@ static int agent_serve(struct agent *a)
     }
     for (size_t i = 0; i < agent_state(a)->config->n_listen; i++)
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
+    if (o->probe_address)
+        log_info("serving probes", L_STR("address", o->probe_address));
     r = loop_run(agent_state(a)->loop);
     (void)web_stop(web, STOP_GRACE_MS);
     if (r < 0)
@@ -302,7 +322,7 @@ static int agent_run(struct agent_flags *f)
     }
     agent_install_hooks(a, &running);
     if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
-        status = f->options.once ? agent_run_once(agent_state(a), f->output) : agent_serve(a);
+        status = f->options.once ? agent_run_once(agent_state(a), f->output) : agent_serve(a, &f->web);
     agent_stop(a, &running);
     signals_stop(&signals);
     return status;

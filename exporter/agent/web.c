@@ -1,5 +1,5 @@
 /* /metrics is answered on the server's thread, all else on the loop: a probe of /-/healthy finds a loop that
- * hangs. */
+ * hangs. Probes may have an address of their own. */
 #include "exporter/agent/web.h"
 
 #include "exporter/agent/agent.h"
@@ -16,18 +16,22 @@
 
 enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
 
-enum { API_ROUTES = 5 };
+enum { PROBE_CONNECTIONS = 128, RELOAD_SPACING_MS = 1000 };
+
+enum { PROBE_ROUTES = 2, API_ROUTES = 5 };
 
 struct web {
-    struct httpd *httpd;
+    struct httpd *httpd, *probes;
     struct assets *assets;
-    struct httpd_route routes[API_ROUTES + ASSETS_MAX_ROUTES];
+    struct httpd_route routes[API_ROUTES + ASSETS_MAX_ROUTES]; /* those for probes come first */
 };
 
 static struct web *web_free(struct web *w)
 {
     if (!w)
         return NULL;
+    w->httpd = httpd_stop(w->httpd, 0);
+    w->probes = httpd_stop(w->probes, 0);
     w->assets = assets_free(w->assets);
     free(w);
     return NULL;
@@ -62,6 +66,15 @@ static void web_reload(void *arg, const struct httpd_request *rq, struct httpd_r
     httpd_reply_text(reply, r == 0 ? 200 : r == -EINVAL ? 400 : 500, buf_str(&why));
 }
 
+static void web_no_reload(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)arg;
+    (void)rq;
+    httpd_reply_text(reply, 403,
+                     STR("Lifecycle API is not enabled: start the agent with --web.enable-lifecycle, or "
+                         "send it SIGHUP.\n"));
+}
+
 static void web_api_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     CLEANUP(list_query_done) struct list_query q = {0};
@@ -74,35 +87,57 @@ static void web_api_status(void *arg, const struct httpd_request *rq, struct htt
     api_reply(reply, r, why, &body);
 }
 
-int web_start(struct web **ret, struct agent *a, char **ret_why)
+static int web_listen(struct httpd **ret, struct web *w, const struct agent_state *a,
+                      const struct httpd_options *o, char **ret_why)
+{
+    struct httpd_options all = *o;
+
+    all.idle_seconds = IDLE_SECONDS;
+    all.routes = w->routes;
+    all.served = page_count_request;
+    all.cut = page_count_cut;
+    all.held = page_held;
+    all.served_arg = a->page;
+    return httpd_new(ret, a->loop, &all, ret_why);
+}
+
+/* Returns the number of routes. */
+static size_t web_routes(struct web *w, struct agent *a, bool lifecycle)
 {
     static const char *const pages[] = {"/", NULL};
     const struct httpd_route api[API_ROUTES] = {
-        {"GET", "/metrics", page_serve, agent_state(a)->page, true},
-        {"GET", "/-/healthy", web_healthy, a, false},
-        {"GET", "/-/ready", web_ready, a, false},
-        {"POST", "/-/reload", web_reload, a, false},
-        {"GET", "/api/v1/status", web_api_status, a, false},
+        {"GET", "/-/healthy", web_healthy, a, false, 0},
+        {"GET", "/-/ready", web_ready, a, false, 0},
+        {"GET", "/metrics", page_serve, agent_state(a)->page, true, 0},
+        {"POST", "/-/reload", lifecycle ? web_reload : web_no_reload, a, false, RELOAD_SPACING_MS},
+        {"GET", "/api/v1/status", web_api_status, a, false, 0},
     };
+
+    memcpy(w->routes, api, sizeof(api));
+    return API_ROUTES + assets_routes(w->assets, pages, w->routes + API_ROUTES);
+}
+
+int web_start(struct web **ret, struct agent *a, const struct web_options *o, char **ret_why)
+{
     const struct config *c = agent_state(a)->config;
     CLEANUP(cleanup_web_free) struct web *w = calloc(1, sizeof(*w));
     int r = w ? assets_new(&w->assets) : -ENOMEM;
 
     if (r < 0)
         return r;
-    memcpy(w->routes, api, sizeof(api));
-    r = httpd_new(&w->httpd, agent_state(a)->loop,
-                  &(struct httpd_options){
-                      .listen = (const char *const *)c->listen,
-                      .n_listen = c->n_listen,
-                      .max_connections = MAX_CONNECTIONS,
-                      .idle_seconds = IDLE_SECONDS,
-                      .routes = w->routes,
-                      .n_routes = API_ROUTES + assets_routes(w->assets, pages, w->routes + API_ROUTES),
-                      .served = page_count_request,
-                      .served_arg = agent_state(a)->page,
-                  },
-                  ret_why);
+    r = web_listen(&w->httpd, w, agent_state(a),
+                   &(struct httpd_options){.listen = (const char *const *)c->listen,
+                                           .n_listen = c->n_listen,
+                                           .max_connections = MAX_CONNECTIONS,
+                                           .n_routes = web_routes(w, a, o->lifecycle)},
+                   ret_why);
+    if (r == 0 && o->probe_address)
+        r = web_listen(&w->probes, w, agent_state(a),
+                       &(struct httpd_options){.listen = &o->probe_address,
+                                               .n_listen = 1,
+                                               .max_connections = PROBE_CONNECTIONS,
+                                               .n_routes = PROBE_ROUTES},
+                       ret_why);
     if (r == 0)
         *ret = TAKE_PTR(w);
     return r;
@@ -113,5 +148,6 @@ struct web *web_stop(struct web *w, int grace_ms)
     if (!w)
         return NULL;
     w->httpd = httpd_stop(w->httpd, grace_ms);
+    w->probes = httpd_stop(w->probes, grace_ms);
     return web_free(w);
 }

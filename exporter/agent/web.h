@@ -4,11 +4,18 @@
 
 #include "exporter/base/def.h"
 
+#include <stdbool.h>
+
 struct agent;
 struct web;
 
+struct web_options {
+    bool lifecycle;            /* serve POST /-/reload */
+    const char *probe_address; /* serve /-/healthy and /-/ready here too; NULL: no address of their own */
+};
+
 /* Serves on the configuration's listen addresses. On failure *ret_why (from malloc) says what is wrong. */
-MUST_USE int web_start(struct web **ret, struct agent *a, char **ret_why);
+MUST_USE int web_start(struct web **ret, struct agent *a, const struct web_options *o, char **ret_why);
 /* Lets answers under way leave for at most grace_ms. Takes NULL, returns NULL. */
 struct web *web_stop(struct web *w, int grace_ms);
 

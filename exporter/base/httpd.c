@@ -1,22 +1,15 @@
-/* Owns a listening socket and a libmicrohttpd daemon for each listen address (a daemon of 0.9.75 has one
- * socket), and the queue of requests for the loop. */
+/* Owns the listening sockets, the libmicrohttpd daemon that serves all connections, and the queue of
+ * requests for the loop. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <time.h>
 
-enum {
-    CONNECTION_MEMORY = 32 << 10,
-    /* Connections over the limit that are accepted to be answered with 503; further ones wait in the
-     * kernel. */
-    SPARE_CONNECTIONS = 16,
-};
+enum { CONNECTION_MEMORY = 32 << 10 };
 
 static void on_wake(struct watch *w)
 {
@@ -49,7 +42,6 @@ static void init_locks(struct httpd *h)
     pthread_condattr_t attr;
 
     (void)pthread_mutex_init(&h->lock, NULL);
-    (void)pthread_mutex_init(&h->served_lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&h->left, &attr);
@@ -60,19 +52,26 @@ static void init_locks(struct httpd *h)
 static int httpd_prepare(struct httpd **ret, struct loop *loop, const struct httpd_options *o)
 {
     struct httpd *h = calloc(1, sizeof(*h));
+    int r;
 
     if (!h)
         return -ENOMEM;
     h->loop = loop;
     h->options = *o;
     h->queue_end = &h->queue;
-    h->wake = -1;
+    h->spaced_end = &h->spaced;
+    h->wake = h->gate_wake = -1;
     h->watch = (struct watch){.fn = on_wake};
+    h->spacing = (struct timer){.fn = httpd_on_spacing};
     init_locks(h);
     *ret = h;
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (h->wake < 0)
+    h->gate_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->wake < 0 || h->gate_wake < 0)
         return -errno;
+    r = httpd_conns_init(h);
+    if (r < 0)
+        return r;
     h->listeners = calloc(o->n_listen ? o->n_listen : 1, sizeof(*h->listeners));
     h->no_memory = httpd_no_memory_response();
     if (!h->listeners || !h->no_memory)
@@ -82,47 +81,27 @@ static int httpd_prepare(struct httpd **ret, struct loop *loop, const struct htt
 }
 
 /* Not epoll, which stalls with 128 or more keep-alive connections that POST (0.9.75). The daemon's thread
- * inherits a mask that blocks all signals, so that the main thread receives them. */
-static struct MHD_Daemon *start_daemon(struct httpd *h, int fd)
+ * inherits a mask that blocks all signals, so that the main thread receives them. The limits of
+ * connections are httpd_conn.c's; the daemon's own is never reached. */
+static int start_daemon(struct httpd *h)
 {
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
-    struct MHD_Daemon *d;
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_NO_LISTEN_SOCKET;
     sigset_t all, was;
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &was);
-    d = MHD_start_daemon(flags, 0, NULL, NULL, httpd_on_request, h,                                   //
-                         MHD_OPTION_LISTEN_SOCKET, fd,                                                //
-                         MHD_OPTION_CONNECTION_LIMIT, h->options.max_connections + SPARE_CONNECTIONS, //
-                         MHD_OPTION_CONNECTION_TIMEOUT, h->options.idle_seconds,                      //
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,               //
-                         MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, h,                          //
-                         MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, h,                        //
-                         MHD_OPTION_END);
-    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    return d;
-}
-
-static int start_listener(struct httpd *h, const char *address, char **ret_why)
-{
-    struct listener l = {.fd = -1};
-    int r = httpd_listen(address, &l.fd, &l.port, ret_why);
-
-    if (r < 0)
-        return r;
     errno = 0;
-    l.daemon = start_daemon(h, l.fd);
-    if (!l.daemon) {
-        r = errno ? -errno : -ENOMEM;
-        /* libmicrohttpd closes the socket on some failures only. */
-        if (fcntl(l.fd, F_GETFD) != -1)
-            (void)close(l.fd);
-        if (asprintf(ret_why, "listen on %s: could not start the server: %s", address, strerror(-r)) < 0)
-            *ret_why = NULL;
-        return r;
-    }
-    h->listeners[h->n_listeners++] = l;
-    return 0;
+    h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, httpd_on_request, h,                     //
+                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->n_conns,             //
+                                 MHD_OPTION_CONNECTION_TIMEOUT, h->options.idle_seconds,        //
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, //
+                                 MHD_OPTION_URI_LOG_CALLBACK, httpd_on_uri, h,                  //
+                                 MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, h,            //
+                                 MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, h,          //
+                                 MHD_OPTION_END);
+    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    return h->daemon ? 0 : errno ? -errno : -ENOMEM;
 }
 
 int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why)
@@ -133,24 +112,23 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
 
     if (r == 0)
         r = loop_watch_add(loop, &h->watch);
-    for (size_t i = 0; r == 0 && i < o->n_listen; i++)
-        r = start_listener(h, o->listen[i], &why);
+    for (size_t i = 0; r == 0 && i < o->n_listen; i++) {
+        r = httpd_listen(o->listen[i], &h->listeners[i], &why);
+        h->n_listeners += r == 0;
+    }
+    if (r == 0)
+        r = start_daemon(h);
+    if (r == 0)
+        r = httpd_gate_start(h);
     if (r == 0) {
         *ret = h;
         return 0;
     }
     (void)httpd_stop(h, 0);
-    *ret_why = why ? why : strdup(strerror(-r));
+    if (!why && asprintf(&why, "could not start the server: %s", strerror(-r)) < 0)
+        why = NULL;
+    *ret_why = why;
     return r;
-}
-
-/* Refuses new connections. libmicrohttpd may still poll the sockets, so they are closed later. */
-static void stop_listening(struct httpd *h)
-{
-    for (size_t i = 0; i < h->n_listeners; i++) {
-        (void)MHD_quiesce_daemon(h->listeners[i].daemon);
-        (void)shutdown(h->listeners[i].fd, SHUT_RDWR);
-    }
 }
 
 /* After this no exchange waits for the loop: a daemon must not be stopped while it has suspended
@@ -186,21 +164,26 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
     if (!h)
         return NULL;
     loop_watch_remove(h->loop, &h->watch);
-    stop_listening(h);
     refuse_waiting(h);
-    wait_for_answers(h, grace_ms);
-    for (size_t i = 0; i < h->n_listeners; i++) {
-        MHD_stop_daemon(h->listeners[i].daemon);
+    loop_timer_clear(h->loop, &h->spacing);
+    httpd_gate_stop(h);
+    for (size_t i = 0; i < h->n_listeners; i++)
         (void)close(h->listeners[i].fd);
-    }
+    wait_for_answers(h, grace_ms);
+    if (h->daemon)
+        MHD_stop_daemon(h->daemon);
     if (h->no_memory)
         MHD_destroy_response(h->no_memory);
     if (h->wake >= 0)
         (void)close(h->wake);
+    if (h->gate_wake >= 0)
+        (void)close(h->gate_wake);
     (void)pthread_cond_destroy(&h->left);
-    (void)pthread_mutex_destroy(&h->served_lock);
     (void)pthread_mutex_destroy(&h->lock);
+    for (size_t i = 0; i < h->n_listeners; i++)
+        free(h->listeners[i].host);
     free(h->known_paths);
+    free(h->conns);
     free(h->listeners);
     free(h);
     return NULL;

@@ -1,11 +1,14 @@
-/* The HTTP server: libmicrohttpd in poll mode, on its own thread, with a table of routes.
+/* The HTTP server: libmicrohttpd in poll mode, on its own thread, with a table of routes. Another thread
+ * accepts connections and ends those that are too slow or too many.
  *
  * The handler of a `direct` route runs on the server's thread: it must not block, and may only access data
  * shared behind a lock. The handlers of other routes run on the loop's thread while the connection is
  * suspended.
  *
- * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400, and 503 over
- * max_connections. HEAD is GET without a body. */
+ * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
+ * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
+ * site's page that changes something, and 503 instead of a large response while too many are under way.
+ * HEAD is GET without a body. */
 #ifndef DS_BASE_HTTPD_H
 #define DS_BASE_HTTPD_H
 
@@ -23,7 +26,7 @@ struct httpd_request {
     const char *accept; /* header values, "" if absent; several are joined by ", " */
     const char *accept_encoding;
     const char *if_none_match;
-    void *connection; /* libmicrohttpd's own, for httpd_query() */
+    struct str arguments; /* for httpd_query() */
 };
 
 /* A handler's output. */
@@ -41,6 +44,8 @@ struct httpd_reply {
     unsigned n_parts;
     void (*release)(void *arg);
     void *arg;
+    uint64_t
+        version; /* of a body that replies share, see httpd_options.held; 0: the body is this reply's own */
 };
 
 typedef void (*httpd_fn)(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
@@ -51,20 +56,29 @@ struct httpd_route {
     httpd_fn fn;
     void *arg;
     bool direct;
+    /* The handler runs at most once in this time; requests that come meanwhile wait, and the next run
+     * answers all of them. For one route, not direct. 0: no limit. */
+    unsigned spacing_ms;
 };
 
 struct httpd_options {
     const char *const *listen; /* "host:port", ":port", "[::1]:port"; port 0 takes a free one */
     size_t n_listen;
-    unsigned max_connections;         /* over all listen addresses */
-    unsigned idle_seconds;            /* an idle or slow connection is closed after this */
+    unsigned max_connections;         /* over all listen addresses; at most half of the open files allowed */
+    unsigned idle_seconds;            /* a connection without a request is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
-    /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes of
-     * the body (0 for HEAD and if the client disconnected early). Runs on a server thread (there is one for
-     * each listen address), never concurrently. May be NULL. */
+    /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes
+     * of the body (0 for HEAD and if the client disconnected early). Runs on the server's thread. May be
+     * NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
-    void *served_arg;
+    /* So many responses were cut because their clients read too slowly. Runs on another thread. May be
+     * NULL. */
+    void (*cut)(void *arg, unsigned n);
+    /* The bytes that replies with earlier versions of a shared body keep from being freed, the current
+     * version, and the bytes of the current body. Any thread. May be NULL. */
+    uint64_t (*held)(void *arg, uint64_t *ret_version, uint64_t *ret_bytes);
+    void *served_arg; /* for the three */
 };
 
 /* Whether the syntax is that of a listen address; the host is not resolved. */

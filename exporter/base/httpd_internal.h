@@ -2,6 +2,7 @@
 #ifndef DS_BASE_HTTPD_INTERNAL_H
 #define DS_BASE_HTTPD_INTERNAL_H
 
+#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 
@@ -9,10 +10,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* A connection in the table, by its descriptor. It is handed over to libmicrohttpd (ACCEPTED), sends a
+ * request (READING), waits for the handler's reply (HANDLING), is sent the response (ANSWERING), and is
+ * kept for the next request (IDLE). */
+enum conn_state { CONN_NONE, CONN_ACCEPTED, CONN_READING, CONN_HANDLING, CONN_ANSWERING, CONN_IDLE };
+
+struct conn {
+    mono_ms since;    /* when it entered its state */
+    uint64_t bytes;   /* ANSWERING: of the body */
+    uint64_t version; /* ANSWERING: of a shared body; 0: the body is this response's own */
+    uint8_t state, listener;
+    bool closing; /* shut down by us; libmicrohttpd has not closed it yet */
+};
+
 struct listener {
     int fd;
     unsigned port;
-    struct MHD_Daemon *daemon;
+    bool loopback;
+    char *host; /* of the listen address, as given; empty for all interfaces */
 };
 
 struct httpd {
@@ -20,17 +35,25 @@ struct httpd {
     struct httpd_options options;
     struct listener *listeners;
     size_t n_listeners;
+    struct MHD_Daemon *daemon;
+    pthread_t gate; /* accepts connections and closes those that are over a limit */
+    bool has_gate;
+    int gate_wake;                  /* eventfd: the gate must look at `connections` or `stopping` */
     char *known_paths;              /* the body of a 404 */
     struct MHD_Response *no_memory; /* prepared in advance */
-    atomic_uint connections;
     atomic_bool stopping;
-    pthread_mutex_t served_lock;
     int wake; /* eventfd: `queue` is not empty */
     struct watch watch;
-    pthread_mutex_t lock; /* for the fields below; its holder never blocks */
-    pthread_cond_t left;  /* `under_way` became 0 */
-    unsigned under_way;   /* number of exchanges */
+    struct timer spacing;                  /* set: the spaced route's handler ran a short time ago */
+    struct exchange *spaced, **spaced_end; /* requests for it. Loop's thread */
+    pthread_mutex_t lock;                  /* for the fields below; its holder never blocks */
+    pthread_cond_t left;                   /* `under_way` became 0 */
+    unsigned under_way;                    /* number of exchanges whose head has been read */
     struct exchange *queue, **queue_end;
+    struct conn *conns; /* by descriptor */
+    int n_conns, top;   /* size of the table; no descriptor in use is at or above `top` */
+    unsigned connections, closing, answering;
+    uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
 enum exchange_state { READING, WAITING, READY, ANSWERED };
@@ -39,11 +62,14 @@ enum exchange_state { READING, WAITING, READY, ANSWERED };
 struct exchange {
     struct httpd *server;
     struct MHD_Connection *connection;
+    int fd;
     const struct httpd_route *route; /* NULL if none matches the path */
     enum exchange_state state;
-    bool head, crowded, close;
-    uint64_t body_bytes; /* of the request; the body is discarded */
+    bool counted, head, close, has_nul; /* has_nul: in the path or a query argument */
+    uintptr_t uri_end;                  /* where libmicrohttpd's copy of the request target ends */
+    uint64_t body_bytes;                /* of the request; the body is discarded */
     struct httpd_request request;
+    char *query;     /* the arguments: name, value, name, value, each ended by a NUL */
     char *joined[3]; /* header values of several fields */
     char allow[32];
     unsigned status;
@@ -62,6 +88,7 @@ void httpd_release(struct httpd_reply *reply);
 struct MHD_Response *httpd_no_memory_response(void);
 
 /* libmicrohttpd's callbacks; cls is the server. */
+void *httpd_on_uri(void *cls, const char *uri, struct MHD_Connection *connection);
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **context);
@@ -71,9 +98,41 @@ void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_ConnectionNotificationCode what);
 /* Runs the handlers of the queued requests, or answers 503 if the server is stopping. Loop's thread. */
 void httpd_run_queue(struct httpd *h);
+void httpd_on_spacing(struct timer *t);
+
+/* Takes the query off the request target and decodes it, so that libmicrohttpd does not: it drops a
+ * connection whose arguments do not fit into its memory. Server's thread, before the target is parsed. */
+void httpd_take_query(struct exchange *x, char *uri);
+/* Refuses what a proxy in front might read in another way, a Host that a page of another site may have
+ * been given (DNS rebinding), and requests of other sites' pages that change something. The status and
+ * *ret_text of the refusal, or 0. The head has been read. */
+unsigned httpd_check_head(const struct exchange *x, const char *method, const char *version,
+                          const char **ret_text);
+
+/* ---- Connections. Any thread ---- */
+
+/* -ENOMEM. */
+MUST_USE int httpd_conns_init(struct httpd *h);
+/* Before the descriptor is handed over. False if the table has no place for it. */
+bool httpd_conn_accepted(struct httpd *h, int fd, size_t listener);
+void httpd_conn_closed(struct httpd *h, int fd);
+void httpd_conn_set(struct httpd *h, int fd, enum conn_state state);
+/* The response begins: false if it is large and others must end first. */
+bool httpd_conn_answer(struct httpd *h, int fd, uint64_t bytes, uint64_t version);
+/* Shuts down connections that are over a deadline or a limit. Returns the milliseconds until the next call
+ * is due, -1 for none; *ret_room: whether another connection may be accepted; *ret_cut: responses that
+ * were cut. */
+int httpd_conns_sweep(struct httpd *h, bool *ret_room, unsigned *ret_cut);
+/* Shuts down the connection that has waited longest, to get its descriptor. */
+void httpd_conns_make_room(struct httpd *h);
+
+/* Starts the thread that accepts. A negative errno. */
+MUST_USE int httpd_gate_start(struct httpd *h);
+/* Ends it. Only once, after `stopping` was set. */
+void httpd_gate_stop(struct httpd *h);
 
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why, from malloc (NULL
  * when out of memory). */
-int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **ret_why);
+int httpd_listen(const char *address, struct listener *ret, char **ret_why);
 
 #endif

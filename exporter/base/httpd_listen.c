@@ -132,31 +132,44 @@ static int open_host(struct str host, unsigned port, int *ret_fd, const char **r
     return r;
 }
 
-static unsigned bound_port(int fd)
+static void listener_read_bound(struct listener *l)
 {
     struct sockaddr_storage a;
+    const struct sockaddr_in *four = (const void *)&a;
+    const struct sockaddr_in6 *six = (const void *)&a;
     socklen_t n = sizeof(a);
 
-    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
-        return 0;
-    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                         : ((struct sockaddr_in *)&a)->sin_port);
+    if (getsockname(l->fd, (struct sockaddr *)&a, &n) < 0)
+        return;
+    if (a.ss_family == AF_INET6) {
+        l->port = ntohs(six->sin6_port);
+        l->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+    } else {
+        l->port = ntohs(four->sin_port);
+        l->loopback = ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
 }
 
-int httpd_listen(const char *address, int *ret_fd, unsigned *ret_port, char **ret_why)
+int httpd_listen(const char *address, struct listener *ret, char **ret_why)
 {
+    struct listener l = {.fd = -1};
     struct str host = {0};
-    unsigned port = 0;
-    const char *wrong = listen_split(address, &host, &port);
+    const char *wrong = listen_split(address, &host, &l.port);
     int r;
 
     if (wrong)
         return listen_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
-    r = host.n ? open_host(host, port, ret_fd, &wrong) : open_everywhere(port, ret_fd);
+    r = host.n ? open_host(host, l.port, &l.fd, &wrong) : open_everywhere(l.port, &l.fd);
     if (wrong)
         return listen_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
     if (r < 0)
         return explain_errno(ret_why, address, -r);
-    *ret_port = bound_port(*ret_fd);
+    listener_read_bound(&l);
+    l.host = str_dup(host);
+    if (!l.host) {
+        (void)close(l.fd);
+        return -ENOMEM;
+    }
+    *ret = l;
     return 0;
 }

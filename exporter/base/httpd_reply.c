@@ -77,7 +77,7 @@ static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t 
  * takes more than its text. */
 static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
 {
-    const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_GET_ARGUMENT_KIND;
+    const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
@@ -149,6 +149,11 @@ enum MHD_Result httpd_respond(struct exchange *x)
     enum MHD_Result queued;
 
     x->close = x->close || atomic_load(&x->server->stopping);
+    if (!httpd_conn_answer(x->server, x->fd, count_bytes(&x->reply), x->reply.version)) {
+        x->close = true;
+        httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many large responses are being sent\n");
+        (void)httpd_conn_answer(x->server, x->fd, 0, 0);
+    }
     x->status = x->reply.status ? x->reply.status : MHD_HTTP_OK;
     x->answer_bytes = count_bytes(&x->reply);
     x->state = ANSWERED;

@@ -5,6 +5,7 @@
  * connection, so a disconnect is noticed only afterwards. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
+#include "exporter/base/log.h"
 
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,8 @@ enum {
     MAX_BODY = 64 << 10,
     /* A body over MAX_BODY is read up to this limit, so that the client receives its 413. */
     MAX_READ = 1 << 20,
+    /* Handlers run this long before the loop turns. */
+    QUEUE_MS = 10,
 };
 
 struct values {
@@ -52,25 +55,35 @@ static const char *get_header(struct exchange *x, const char *name, char **joine
     return cstr(v.first);
 }
 
-static struct exchange *exchange_new(struct httpd *h, struct MHD_Connection *connection, const char *url,
-                                     const char *method)
+/* The request target has been read, nothing else. What is returned becomes the request's context. */
+void *httpd_on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
 {
-    struct exchange *x = calloc(1, sizeof(*x));
-    const union MHD_ConnectionInfo *info;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct exchange *x = info && uri ? calloc(1, sizeof(*x)) : NULL;
 
     if (!x)
         return NULL;
-    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    x->server = h;
+    x->server = cls;
     x->connection = connection;
-    x->crowded = info && info->socket_context && atomic_load(&h->connections) > h->options.max_connections;
+    x->fd = info->connect_fd;
+    /* libmicrohttpd's own memory, which it declares const only for the callback. */
+    httpd_take_query(x, (char *)(uintptr_t)uri);
+    return x;
+}
+
+static void exchange_begin(struct exchange *x, const char *url, const char *method)
+{
+    struct httpd *h = x->server;
+
     x->head = strcmp(method, "HEAD") == 0;
-    x->request =
-        (struct httpd_request){.method = x->head ? "GET" : method, .path = url, .connection = connection};
+    x->request.method = x->head ? "GET" : method;
+    x->request.path = url;
+    x->counted = true;
+    httpd_conn_set(h, x->fd, CONN_READING);
     (void)pthread_mutex_lock(&h->lock);
     h->under_way++;
     (void)pthread_mutex_unlock(&h->lock);
-    return x;
 }
 
 static void exchange_free(struct exchange *x)
@@ -80,11 +93,12 @@ static void exchange_free(struct exchange *x)
     httpd_release(&x->reply);
     for (size_t i = 0; i < ARRAY_SIZE(x->joined); i++)
         free(x->joined[i]);
-    free(x);
+    free(x->query);
     (void)pthread_mutex_lock(&h->lock);
-    if (--h->under_way == 0)
+    if (x->counted && --h->under_way == 0)
         (void)pthread_cond_signal(&h->left);
     (void)pthread_mutex_unlock(&h->lock);
+    free(x);
 }
 
 /* Finds the route. If only the method does not match, sets x->allow. */
@@ -132,10 +146,8 @@ static bool request_queue(struct exchange *x)
 /* The request has been read. */
 static enum MHD_Result request_route(struct exchange *x)
 {
-    if (x->crowded) {
-        x->close = true;
-        httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many connections\n");
-    } else if (x->body_bytes > MAX_BODY) {
+    httpd_conn_set(x->server, x->fd, CONN_HANDLING);
+    if (x->body_bytes > MAX_BODY) {
         httpd_reply_error(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: request body too large\n");
     } else if (!find_route(x)) {
         if (x->route)
@@ -163,16 +175,22 @@ static bool is_too_large(struct MHD_Connection *connection)
     return length && strtoull(length, NULL, 10) > MAX_READ;
 }
 
-/* The headers have been read. libmicrohttpd closes the connection after an answer at this point. */
-static enum MHD_Result request_begin(struct httpd *h, struct MHD_Connection *connection, const char *url,
-                                     const char *method, void **context)
+/* The head has been read. libmicrohttpd closes the connection after an answer at this point if a body
+ * follows. */
+static enum MHD_Result request_begin(struct exchange *x, const char *url, const char *method,
+                                     const char *version)
 {
-    struct exchange *x = exchange_new(h, connection, url, method);
+    const char *why = "";
+    unsigned refused;
 
-    if (!x)
-        return MHD_NO;
-    *context = x;
-    if (!is_too_large(connection))
+    exchange_begin(x, url, method);
+    refused = httpd_check_head(x, method, version, &why);
+    if (refused) {
+        x->close = true;
+        httpd_reply_error(x, refused, why);
+        return httpd_respond(x);
+    }
+    if (!is_too_large(x->connection))
         return MHD_YES;
     x->body_bytes = MAX_READ;
     return request_route(x);
@@ -184,10 +202,13 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
 {
     struct exchange *x = *context;
 
-    (void)version;
+    (void)cls;
+    (void)connection;
     (void)upload;
     if (!x)
-        return request_begin(cls, connection, url, method, context);
+        return MHD_NO; /* out of memory */
+    if (!x->counted)
+        return request_begin(x, url, method, version);
     if (*upload_size) {
         x->body_bytes += *upload_size;
         *upload_size = 0;
@@ -215,48 +236,108 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
     if (!x)
         return;
     *context = NULL;
-    if (x->state == ANSWERED && h->options.served) {
-        (void)pthread_mutex_lock(&h->served_lock);
+    if (x->state == ANSWERED && h->options.served)
         h->options.served(h->options.served_arg, x->route ? x->route->path : "other", x->status,
                           whole && !x->head ? x->answer_bytes : 0);
-        (void)pthread_mutex_unlock(&h->served_lock);
-    }
+    httpd_conn_set(h, x->fd, CONN_IDLE);
     exchange_free(x);
 }
 
 void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode what)
 {
-    struct httpd *h = cls;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-    (void)connection;
+    (void)context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED)
-        (void)atomic_fetch_sub(&h->connections, 1);
-    else if (atomic_fetch_add(&h->connections, 1) >= h->options.max_connections)
-        *context = h; /* marks a connection over the limit */
+        httpd_conn_closed(cls, info->connect_fd);
+    else
+        httpd_conn_set(cls, info->connect_fd, CONN_READING);
+}
+
+static void request_handle(struct exchange *x)
+{
+    if (atomic_load(&x->server->stopping))
+        httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
+    else
+        x->route->fn(x->route->arg, &x->request, &x->reply);
+}
+
+/* x may be gone after this. */
+static void request_resume(struct exchange *x)
+{
+    x->state = READY;
+    MHD_resume_connection(x->connection);
+}
+
+/* The first runs the handler, the others receive copies of its reply. */
+static void request_handle_spaced(struct httpd *h)
+{
+    struct exchange *first = h->spaced, *x, *next;
+
+    h->spaced = NULL;
+    h->spaced_end = &h->spaced;
+    request_handle(first);
+    for (x = first->next; x; x = next) {
+        next = x->next;
+        x->reply.content_type = first->reply.content_type;
+        x->reply.status = first->reply.status;
+        if (first->reply.n_parts == 1)
+            httpd_reply_copy(&x->reply,
+                             (struct str){first->reply.parts->iov_base, first->reply.parts->iov_len});
+        request_resume(x);
+    }
+    request_resume(first);
+}
+
+void httpd_on_spacing(struct timer *t)
+{
+    struct httpd *h = CONTAINER_OF(t, struct httpd, spacing);
+    unsigned ms = h->spaced ? h->spaced->route->spacing_ms : 0;
+
+    if (!ms)
+        return;
+    request_handle_spaced(h);
+    if (loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), ms)) < 0)
+        log_debug("requests not spaced: out of memory");
+}
+
+static void request_run(struct httpd *h, struct exchange *x)
+{
+    if (!x->route->spacing_ms) {
+        request_handle(x);
+        request_resume(x);
+        return;
+    }
+    x->next = NULL;
+    *h->spaced_end = x;
+    h->spaced_end = &x->next;
+    if (!h->spacing.place)
+        httpd_on_spacing(&h->spacing);
 }
 
 void httpd_run_queue(struct httpd *h)
 {
-    struct exchange *x, *next;
+    mono_ms end = mono_add(clock_system.mono(&clock_system), QUEUE_MS);
+    bool stopping = atomic_load(&h->stopping), more;
 
-    (void)pthread_mutex_lock(&h->lock);
-    x = h->queue;
-    h->queue = NULL;
-    h->queue_end = &h->queue;
-    (void)pthread_mutex_unlock(&h->lock);
-    for (; x; x = next) {
-        next = x->next;
-        if (atomic_load(&h->stopping))
-            httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
-        else
-            x->route->fn(x->route->arg, &x->request, &x->reply);
-        x->state = READY;
-        MHD_resume_connection(x->connection); /* x may be gone from here on */
-    }
-}
+    do {
+        struct exchange *x;
 
-const char *httpd_query(const struct httpd_request *rq, const char *name)
-{
-    return MHD_lookup_connection_value(rq->connection, MHD_GET_ARGUMENT_KIND, name);
+        (void)pthread_mutex_lock(&h->lock);
+        x = h->queue;
+        if (x)
+            h->queue = x->next;
+        more = h->queue;
+        if (!more)
+            h->queue_end = &h->queue;
+        (void)pthread_mutex_unlock(&h->lock);
+        if (x)
+            request_run(h, x);
+    } while (more && (stopping || mono_before(clock_system.mono(&clock_system), end)));
+    if (stopping && h->spaced)
+        request_handle_spaced(h);
+    else if (more)
+        (void)eventfd_write(h->wake, 1);
 }

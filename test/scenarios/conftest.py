@@ -1,6 +1,7 @@
 """Fixtures of the scenarios, and the logs of the programs when one fails."""
 
 import contextlib
+import socket
 
 import pytest
 
@@ -32,6 +33,21 @@ def start_agent():
     """start_agent(config, *flags, env=None, start=True): an agent that must exit with status 0 after the test."""
     with contextlib.ExitStack() as stack:
         yield lambda *args, **more: stack.enter_context(running_agent(*args, **more))
+
+
+@pytest.fixture
+def unused_port():
+    """unused_port(host): a free port; skips the test where the host is an IPv6 address and there is no IPv6."""
+
+    def port(host):
+        try:
+            if ":" in host:
+                socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError as why:
+            pytest.skip(f"no IPv6 here: {why}")
+        return process.free_port()
+
+    return port
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def test_ten_thousand_series_a_call(scorer):
 def test_a_call_under_way_outlives_the_signal():
     body = b'{"data":[]}'
     with running() as scorer, socket.create_connection(("127.0.0.1", scorer.port), DEADLINE) as s:
-        s.sendall(b"POST /scoring HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+        s.sendall(b"POST /scoring HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
         for _ in range(2):  # one thread: once it answered these, it has read the headers above
             assert call(scorer, "GET", "/healthz")[0].status == 200
         scorer.send_signal(signal.SIGTERM)

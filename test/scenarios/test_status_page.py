@@ -131,7 +131,7 @@ def running_agent(folder, config):
     file = folder / "config.yaml"
     file.write_text(config)
     base = f"http://127.0.0.1:{free_port()}"
-    command = [PROGRAM, "agent", f"--config.file={file}", f"--web.listen-address={base[7:]}"]
+    command = [PROGRAM, "agent", f"--config.file={file}", f"--web.listen-address={base[7:]}", "--web.enable-lifecycle"]
     process = subprocess.Popen(command, env={**os.environ, "no_proxy": "*"})
 
     def all_ended():

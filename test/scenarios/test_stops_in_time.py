@@ -28,8 +28,8 @@ def test_with_hanging_scorers_and_idle_clients(fake, start_agent, number):
     agent = start_agent({"summaries": scorers})
     agent.wait_until(lambda: len(fake.requests()) >= 20, "all rounds hang")
     idle = [socket.create_connection(("127.0.0.1", agent.port)) for _ in range(3)]
-    idle[1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
-    idle[2].sendall(b"GET /-/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+    idle[1].sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
+    idle[2].sendall(b"GET /-/ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert idle[2].recv(100)
     stop(agent, number)  # the rounds would take five minutes, the connections two
     for s in idle:
@@ -46,10 +46,10 @@ def test_with_a_scrape_that_is_not_read(fake, start_agent):
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     slow.connect(("127.0.0.1", agent.port))
-    slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert slow.recv(9) == b"HTTP/1.1 "
     with socket.create_connection(("127.0.0.1", agent.port)) as reader:
-        reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         first = reader.recv(1000)
         agent.process.send(signal.SIGTERM)
         started, got = time.monotonic(), len(first)

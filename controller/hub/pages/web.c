@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
+enum { MAX_CONNECTIONS = 1024, PROBE_CONNECTIONS = 128, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
 enum { HEALTH_ROUTES = 2, API_ROUTES = 7, ROUTES = HEALTH_ROUTES + API_ROUTES + ASSETS_MAX_ROUTES };
 
 struct hub_web {
@@ -150,17 +150,19 @@ static bool web_is_wanted(const char *address)
     return address && strcmp(address, "0") != 0;
 }
 
-static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, size_t first, size_t n,
-                     char **ret_why)
+static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, unsigned connections,
+                     size_t first, size_t n, char **ret_why)
 {
     const struct httpd_options o = {
         .listen = &address,
         .n_listen = 1,
-        .max_connections = MAX_CONNECTIONS,
+        .max_connections = connections,
         .idle_seconds = IDLE_SECONDS,
         .routes = w->routes + first,
         .n_routes = n,
         .served = page_count_request,
+        .cut = page_count_cut,
+        .held = page_held,
         .served_arg = w->page,
     };
 
@@ -175,9 +177,9 @@ static int web_serve_all(struct hub_web *w, char **ret_why)
     int r = 0;
 
     if (web_is_wanted(own))
-        r = web_serve(&w->metrics, w, own, first, w->n_routes - first, ret_why);
+        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, ret_why);
     if (r == 0 && web_is_wanted(health) && !both)
-        r = web_serve(&w->health, w, health, 0, HEALTH_ROUTES, ret_why);
+        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, ret_why);
     return r;
 }
 
@@ -186,15 +188,15 @@ static void web_set_routes(struct hub_web *w)
     static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
     struct hub *h = w->o.hub;
     const struct httpd_route routes[HEALTH_ROUTES + API_ROUTES] = {
-        {"GET", "/healthz", web_healthz, NULL, false},
-        {"GET", "/readyz", web_readyz, h, false},
-        {"GET", "/metrics", web_metrics, w, false},
-        {"GET", "/api/v1/status", web_status, h, false},
-        {"GET", "/api/v1/scorers", web_scorers, h, false},
-        {"GET", "/api/v1/clusters", web_clusters, h, false},
-        {"GET", "/api/v1/pairs", web_pairs, h, false},
-        {"GET", "/api/v1/scorer", web_scorer, h, false},
-        {"GET", "/api/v1/cluster", web_cluster, h, false},
+        {"GET", "/healthz", web_healthz, NULL, false, 0},
+        {"GET", "/readyz", web_readyz, h, false, 0},
+        {"GET", "/metrics", web_metrics, w, false, 0},
+        {"GET", "/api/v1/status", web_status, h, false, 0},
+        {"GET", "/api/v1/scorers", web_scorers, h, false, 0},
+        {"GET", "/api/v1/clusters", web_clusters, h, false, 0},
+        {"GET", "/api/v1/pairs", web_pairs, h, false, 0},
+        {"GET", "/api/v1/scorer", web_scorer, h, false, 0},
+        {"GET", "/api/v1/cluster", web_cluster, h, false, 0},
     };
 
     memcpy(w->routes, routes, sizeof(routes));

@@ -32,6 +32,7 @@ class Agent:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.command = [PROGRAM, "agent", f"--config.file={self.file}", f"--web.listen-address={self.url[7:]}"]
+        self.command.append("--web.enable-lifecycle")
         self.flags, self.env = flags, env
         self.process = None
 

@@ -113,10 +113,11 @@ static inline void on_served(void *arg, const char *route, unsigned status, uint
 }
 
 static struct httpd_route routes[] = {
-    {"GET", "/direct", on_hello, NULL, true},    {"GET", "/loop", on_hello, NULL, false},
-    {"POST", "/loop", on_hello, NULL, false},    {"POST", "/post", on_hello, NULL, true},
-    {"GET", "/page", on_page, NULL, false},      {"GET", "/large", on_large, NULL, true},
-    {"GET", "/nothing", on_nothing, NULL, true}, {"GET", "/large-loop", on_large, NULL, false},
+    {"GET", "/direct", on_hello, NULL, true, 0},     {"GET", "/loop", on_hello, NULL, false, 0},
+    {"POST", "/loop", on_hello, NULL, false, 0},     {"POST", "/post", on_hello, NULL, true, 0},
+    {"GET", "/page", on_page, NULL, false, 0},       {"GET", "/large", on_large, NULL, true, 0},
+    {"GET", "/nothing", on_nothing, NULL, true, 0},  {"GET", "/large-loop", on_large, NULL, false, 0},
+    {"POST", "/spaced", on_hello, NULL, false, 300},
 };
 
 static const char *const one_address[] = {"127.0.0.1:0"};
@@ -254,8 +255,8 @@ static inline void wait_for(struct env *e, atomic_int *count, int want)
     assert_int_equal(atomic_load(count), want);
 }
 
-#define REQUEST(line)    line " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
-#define KEPT(line, rest) line " HTTP/1.1\r\nHost: h\r\n" rest
+#define REQUEST(line)    line " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+#define KEPT(line, rest) line " HTTP/1.1\r\nHost: localhost\r\n" rest
 #define CASE(fn)         cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 #endif

@@ -65,7 +65,8 @@ static void sends_headers_of_every_size(void **state)
             request.n = 0;
             answer_with(e, e->small, (unsigned)parts[i]);
             assert_int_equal(
-                buf_printf(&request, "GET /large HTTP/1.1\r\nHost: h\r\nConnection: close\r\nX: %0*d\r\n\r\n",
+                buf_printf(&request,
+                           "GET /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: %0*d\r\n\r\n",
                            size, 0),
                 0);
             assert_int_equal(buf_putc(&request, '\0'), 0);
@@ -123,7 +124,7 @@ static void releases_the_answer_of_a_reader_that_left(void **state)
 static void survives_each_failed_allocation_in_a_request(void **state)
 {
     static const char *const requests[] = {
-        "GET /loop HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: a\r\nAccept: b\r\n\r\n",
+        "GET /loop HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: a\r\nAccept: b\r\n\r\n",
         REQUEST("GET /direct"), REQUEST("GET /large"), REQUEST("GET /none")};
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);

@@ -74,7 +74,8 @@ static void hands_the_request_to_its_handler(void **state)
     BUF_AUTO(b, 1 << 20);
 
     ask(e,
-        "GET /loop?x=a%20b&y=2 HTTP/1.1\r\nHost: h\r\nAccept: text/plain;q=0.5\r\nConnection: close\r\n"
+        "GET /loop?x=a%20b&y=2 HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain;q=0.5\r\nConnection: "
+        "close\r\n"
         "accept: application/json\r\nAccept-Encoding: gzip\r\nACCEPT: */*\r\nIf-None-Match: "
         "\"a\"\r\nif-none-match: \"b\"\r\n\r\n",
         &b);
@@ -96,8 +97,8 @@ static void refuses_bad_requests(void **state)
 {
     static const char *const requests[] = {
         "\x16\x03\x01 hello\r\n\r\n", "GET\r\n\r\n", "GET /direct HTTP/9.9\r\n\r\n",
-        "POST /post HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
-        "POST /post HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
+        "POST /post HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        "POST /post HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
     struct env *e = *state;
     BUF_AUTO(b, 1 << 20);
 
@@ -127,7 +128,8 @@ static void reads_and_limits_bodies(void **state)
         int fd = dial(httpd_port(e->server, 0), 0);
         bool all = cases[i].chunked || cases[i].n <= 1 << 20;
         (void)snprintf(
-            head, sizeof(head), "POST /post HTTP/1.1\r\nHost: h\r\nConnection: close\r\n%s%zu\r\n\r\n",
+            head, sizeof(head),
+            "POST /post HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%zu\r\n\r\n",
             cases[i].chunked ? "Transfer-Encoding: chunked\r\nX: " : "Content-Length: ", cases[i].n);
         say(fd, head, strlen(head));
         (void)snprintf(head, sizeof(head), "%zx\r\n", cases[i].n);
@@ -148,12 +150,59 @@ static void reads_and_limits_bodies(void **state)
     }
 }
 
+static void spaces_the_runs_of_a_handler(void **state)
+{
+    struct env *e = *state;
+    int fds[6];
+
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = dial(httpd_port(e->server, 0), 0);
+        say(fds[i], REQUEST("POST /spaced"), strlen(REQUEST("POST /spaced")));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        BUF_AUTO(b, 1 << 20);
+        hear_all(e, fds[i], &b);
+        assert_string_equal(body_of(&b), "hello");
+        (void)close(fds[i]);
+    }
+    /* One at once, one for all others; a third on a machine that stood still for long enough. */
+    assert_in_range(atomic_load(&e->handled), 2, 3);
+}
+
+static void refuses_spaced_requests_when_it_stops(void **state)
+{
+    struct env *e = *state;
+    int fds[2];
+    BUF_AUTO(b, 1 << 20);
+
+    routes[ARRAY_SIZE(routes) - 1].spacing_ms = PATIENCE_MS;
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = dial(httpd_port(e->server, 0), 0);
+        say(fds[i], REQUEST("POST /spaced"), strlen(REQUEST("POST /spaced")));
+    }
+    hear_all(e, fds[0], &b);
+    assert_string_equal(body_of(&b), "hello");
+    ask(e, REQUEST("GET /loop"), &b); /* after which the second one waits too */
+    e->server = httpd_stop(e->server, PATIENCE_MS);
+    b.n = 0;
+    hear_all(e, fds[1], &b);
+    assert_int_equal(atoi(b.p + 9), 503);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]);
+    routes[ARRAY_SIZE(routes) - 1].spacing_ms = 300;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(routes_requests),           CASE(lists_paths_when_none_matches),
-        CASE(names_the_allowed_methods), CASE(hands_the_request_to_its_handler),
-        CASE(refuses_bad_requests),      CASE(reads_and_limits_bodies),
+        CASE(routes_requests),
+        CASE(lists_paths_when_none_matches),
+        CASE(names_the_allowed_methods),
+        CASE(hands_the_request_to_its_handler),
+        CASE(refuses_bad_requests),
+        CASE(reads_and_limits_bodies),
+        CASE(spaces_the_runs_of_a_handler),
+        CASE(refuses_spaced_requests_when_it_stops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void get(struct served *s, unsigned port, const char *path, struct buf *i
     int fd = socket(AF_INET, SOCK_STREAM, 0), n;
     char text[4096];
 
-    n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
     assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
     buf_truncate(into, 0);

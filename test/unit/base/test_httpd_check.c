@@ -1,0 +1,200 @@
+/* What heads are refused, and how queries are read. */
+#include "test/unit/base/httpd_world.h"
+
+#define BYTES(lit)   lit, sizeof(lit) - 1
+#define HEAD(fields) "POST /post HTTP/1.1\r\nHost: localhost\r\n" fields "\r\n"
+
+static void refuses_ambiguous_heads(void **state)
+{
+    static const struct {
+        const char *request;
+        size_t n; /* 0: up to the NUL */
+        int status;
+    } cases[] = {
+        {HEAD("Content-Length: 0\r\n"), 0, 200},
+        {HEAD("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") "0\r\n\r\n", 0, 400},
+        {HEAD("Content-Length: 0\r\nContent-Length: 0\r\n"), 0, 400},
+        {HEAD("Content-Length: 0\r\nContent-Length: 5\r\n") "abcde", 0, 400},
+        {HEAD("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n") "0\r\n\r\n", 0, 400},
+        {HEAD("Transfer-Encoding : chunked\r\n") "0\r\n\r\n", 0, 400},
+        {HEAD("Transfer-Encoding: gzip, chunked\r\n") "0\r\n\r\n", 0, 400},
+        {HEAD("Content-Length : 0\r\n"), 0, 400},
+        {HEAD(": x\r\n"), 0, 400},
+        {HEAD("X: y\r\n:\r\n"), 0, 400},
+        {HEAD("Transfer-Encoding: chunked\r\n x\r\n"), 0, 400},
+        {HEAD("X: y\r\n z\r\nAccept: x\r\n"), 0, 400},
+        {HEAD("X:\r\nY: \r\nZ: z \r\nCookie: a=b\r\n"), 0, 200},
+        {"GET /direct HTTP/1.0\r\n\r\n", 0, 200},
+        {"\r\nGET /direct HTTP/1.1\nHost: localhost\nX: y\n\n", 0, 200},
+        {BYTES("GET /direct HTTP/1.1\r\nHost: localhost\r\n\0: x\r\nX: y\r\n\r\n"), 400},
+        {BYTES("GET /direct HTTP/1.1\r\nHost: localhost\0.evil\r\nX: y\r\n\r\n"), 400},
+        {BYTES("GET /direct HTTP/1.1\r\nHost: localhost\r\nX: y\0\r\n\r\n"), 400},
+        {HEAD("Host: localhost\r\n"), 0, 400},
+        {HEAD("Host: other\r\n"), 0, 400},
+        {REQUEST("GET /direct%00"), 0, 400},
+        {REQUEST("GET /direct%00?x=1"), 0, 400},
+        {REQUEST("GET /direct?x=%00"), 0, 400},
+        {REQUEST("GET /direct?x=1"), 0, 200},
+        {BYTES("GET /direct\0 HTTP/1.1\r\nHost: localhost\r\n\r\n"), 400},
+        {BYTES("GET /dire\0ct HTTP/1.1\r\nHost: localhost\r\n\r\n"), 400},
+        {BYTES("GET /direct?\0 HTTP/1.1\r\nHost: localhost\r\n\r\n"), 400},
+    };
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int fd = dial(httpd_port(e->server, 0), 0);
+
+        say(fd, cases[i].request, cases[i].n ? cases[i].n : strlen(cases[i].request));
+        if (cases[i].status == 200)
+            (void)shutdown(fd, SHUT_WR);
+        b.n = 0;
+        hear_all(e, fd, &b); /* a refused connection is closed */
+        assert_int_equal(atoi(b.p + 9), cases[i].status);
+        (void)close(fd);
+    }
+}
+
+static void accepts_a_head_in_pieces(void **state)
+{
+    struct env *e = *state;
+    int fd = dial(httpd_port(e->server, 0), 0);
+    BUF_AUTO(request, 1 << 20);
+    BUF_AUTO(b, 1 << 20);
+
+    assert_int_equal(buf_puts(&request, "GET /direct HTTP/1.1\r\nHost: localhost\r\n"), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(buf_printf(&request, "X-%d: %0100d\r\n", i, i), 0);
+    assert_int_equal(buf_puts(&request, "Connection: close\r\n\r\n"), 0);
+    for (size_t at = 0; at < request.n; at += 70) {
+        say(fd, request.p + at, size_min(70, request.n - at));
+        assert_int_equal(loop_turn(e->loop, at % 7 == 0), 0);
+    }
+    hear_all(e, fd, &b);
+    assert_int_equal(atoi(b.p + 9), 200);
+    (void)close(fd);
+}
+
+static void checks_the_host_on_loopback_addresses_only(void **state)
+{
+    static const struct {
+        const char *host;
+        int status;
+    } cases[] = {
+        {"localhost", 200},
+        {"LocalHost:8080", 200},
+        {"127.0.0.1", 200},
+        {"127.0.0.1:8080", 200},
+        {"[::1]:8080", 200},
+        {"10.1.2.3:8443", 200},
+        {"evil.example", 421},
+        {"evil.example:1", 421},
+        {"127.0.0.1.evil.example", 421},
+        {"localhost.evil", 421},
+        {"", 421},
+        {"[::1.evil]", 421},
+        {"evil.example:127", 421},
+    };
+    struct env *e = *state;
+    struct httpd_options o = options_for(e);
+    char request[200];
+    BUF_AUTO(b, 1 << 20);
+
+    for (int everywhere = 0; everywhere < 2; everywhere++) {
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+            (void)snprintf(request, sizeof(request),
+                           "GET /direct HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", cases[i].host);
+            ask(e, request, &b);
+            assert_int_equal(atoi(b.p + 9), everywhere ? 200 : cases[i].status);
+        }
+        o.listen = (const char *const[]){":0"};
+        open_server(e, &o);
+    }
+}
+
+static void refuses_requests_of_other_sites(void **state)
+{
+    static const struct {
+        const char *fields;
+        int status;
+    } cases[] = {
+        {"", 200},
+        {"Origin: http://localhost\r\n", 200},
+        {"Origin: https://localhost\r\nSec-Fetch-Site: same-origin\r\n", 200},
+        {"Sec-Fetch-Site: none\r\n", 200},
+        {"Origin: http://localhost:3000\r\n", 403},
+        {"Origin: http://evil.example\r\n", 403},
+        {"Origin: null\r\n", 403},
+        {"Sec-Fetch-Site: cross-site\r\n", 403},
+        {"Sec-Fetch-Site: same-site\r\n", 403},
+    };
+    struct env *e = *state;
+    char request[300];
+    BUF_AUTO(b, 1 << 20);
+
+    for (int post = 0; post < 2; post++)
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+            (void)snprintf(request, sizeof(request),
+                           "%s HTTP/1.1\r\nHost: localhost\r\n%sConnection: close\r\n\r\n",
+                           post ? "POST /post" : "GET /direct", cases[i].fields);
+            ask(e, request, &b);
+            assert_int_equal(atoi(b.p + 9), post ? cases[i].status : 200);
+        }
+}
+
+static void decodes_queries(void **state)
+{
+    static const char *const cases[][2] = {
+        {"x=1", "1"},        {"x=a+b%20c", "a b c"},
+        {"y=2&x=1", "1"},    {"x=1&x=2", "1"},
+        {"%78=%31", "1"},    {"x=", ""},
+        {"x", "(null)"},     {"", "(null)"},
+        {"&&x=a=b&", "a=b"}, {"x=%zz%4", "%zz%4"},
+        {"xx=1", "(null)"},  {"y=x=1", "(null)"},
+        {"x=?", "?"},        {"y=%c3%a9&x=%C3%A9", "é"},
+    };
+    struct env *e = *state;
+    char request[300];
+    BUF_AUTO(b, 1 << 20);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        (void)snprintf(request, sizeof(request), REQUEST("GET /loop?%s"), cases[i][0]);
+        ask(e, request, &b);
+        assert_string_equal(body_of(&b), "hello");
+        assert_string_equal(e->query, cases[i][1]);
+    }
+}
+
+static void answers_3000_arguments(void **state)
+{
+    struct env *e = *state;
+    BUF_AUTO(request, 1 << 20);
+    BUF_AUTO(b, 1 << 20);
+
+    assert_int_equal(buf_puts(&request, "GET /loop?"), 0);
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(buf_printf(&request, "a%d=%d&", i, i % 10), 0);
+    assert_int_equal(buf_printf(&request, "x=last%s", REQUEST("")), 0);
+    assert_int_equal(buf_putc(&request, '\0'), 0);
+    ask(e, request.p, &b);
+    assert_string_equal(body_of(&b), "hello");
+    assert_string_equal(e->query, "last");
+    answer_with(e, e->small, MANY);
+    memcpy(request.p, "GET /large?", 11);
+    ask(e, request.p, &b);
+    assert_int_equal(atoi(b.p + 9), 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(refuses_ambiguous_heads),
+        CASE(accepts_a_head_in_pieces),
+        CASE(checks_the_host_on_loopback_addresses_only),
+        CASE(refuses_requests_of_other_sites),
+        CASE(decodes_queries),
+        CASE(answers_3000_arguments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
