@@ -69,6 +69,7 @@ int main(int argc, char **argv)
     }
     tune_allocator();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* over RLIMIT_FSIZE, write() fails with EFBIG */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         (void)fprintf(stderr, "dynamic-scoring: cannot initialize libcurl\n");
         return 1;

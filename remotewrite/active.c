@@ -106,7 +106,7 @@ int active_save(struct spool *s, struct str lane, const struct label_bytes *l)
         return 0;
     }
     r = active_put(&bytes, lane, l);
-    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes));
+    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes), true);
 }
 
 struct active_loading {

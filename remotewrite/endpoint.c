@@ -53,6 +53,7 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->config = rw_endpoint_config_ref(o->config);
     e->changed = o->changed;
     e->arg = o->arg;
+    e->unsaved = o->unsaved;
     e->inbox_end = &e->inbox;
     e->flush_ms = FLUSH_DEFAULT_MS;
     endpoint_thread_init(e);
@@ -89,22 +90,28 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms)
         loop_post(e->loop, &e->wake);
 }
 
+void endpoint_join(struct endpoint *e)
+{
+    bool stopped;
+
+    if (!e->started)
+        return;
+    (void)pthread_mutex_lock(&e->lock);
+    stopped = e->stop;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (!stopped)
+        endpoint_stop(e, FLUSH_DEFAULT_MS);
+    (void)pthread_join(e->thread, NULL);
+    e->started = false;
+}
+
 struct endpoint *endpoint_free(struct endpoint *e)
 {
     struct endpoint_item *next;
 
     if (!e)
         return NULL;
-    if (e->started) {
-        bool stopped;
-
-        (void)pthread_mutex_lock(&e->lock);
-        stopped = e->stop;
-        (void)pthread_mutex_unlock(&e->lock);
-        if (!stopped)
-            endpoint_stop(e, FLUSH_DEFAULT_MS);
-        (void)pthread_join(e->thread, NULL);
-    }
+    endpoint_join(e);
     (void)transport_http_free(e->transport);
     (void)http_free(e->http);
     (void)loop_free(e->loop);

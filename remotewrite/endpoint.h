@@ -14,6 +14,7 @@ struct endpoint;
 struct endpoint_options {
     struct rw_endpoint_config *config; /* a reference is taken */
     const char *storage_path;          /* NULL: memory only */
+    uint64_t unsaved;                  /* samples that earlier endpoints of this name have lost */
     /* Called by the thread when the state has changed. */
     void (*changed)(void *arg);
     void *arg;
@@ -22,8 +23,8 @@ struct endpoint_options {
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
-    struct spool_found found;
-    uint64_t spool_bytes;
+    struct spool_stats spool;
+    int spool_error;     /* negative errno: why the spool is not open */
     uint64_t samples_in; /* total accepted from the agent's loop */
     int64_t newest_in_ms;
     size_t series;
@@ -35,6 +36,8 @@ MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *
 /* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
  * wait. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
+/* Waits for the thread; endpoint_state() then tells what it has left. */
+void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */
 struct endpoint *endpoint_free(struct endpoint *e);
 DEFINE_CLEANUP(struct endpoint, endpoint_free)

@@ -32,6 +32,7 @@ struct endpoint {
     void *arg;
     pthread_t thread;
     bool started;
+    uint64_t unsaved; /* samples lost by predecessors */
     pthread_mutex_t lock;
     /* Guarded by the lock. */
     struct endpoint_item *inbox, **inbox_end;
@@ -50,7 +51,9 @@ struct endpoint {
     struct queue *queue;
     struct intake *intake;
     struct sender *sender;
-    struct spool_found found;
+    int spool_error; /* of the last try to open it */
+    unsigned spool_failures;
+    mono_ms spool_retry_at;
     struct post wake;
     struct timer tick, flush;
     bool stopping;
@@ -58,6 +61,14 @@ struct endpoint {
     mono_ms drops_logged_at;
     bool disk_failing;
 };
+
+/* Opens the spool, or keeps samples in memory and tries again later; makes queue and intake. -ENOMEM. */
+MUST_USE int endpoint_spool_open(struct endpoint *e);
+/* Once a second: what the spool needs while it runs. */
+void endpoint_spool_tick(struct endpoint *e);
+void endpoint_spool_log(struct endpoint *e);
+/* Stores what waits and tells what is lost; closes queue, intake and spool. */
+void endpoint_spool_close(struct endpoint *e);
 
 void endpoint_item_free(struct endpoint_item *i);
 /* Sets the callbacks of the thread's loop; before the thread starts. */

@@ -10,19 +10,23 @@
 
 enum {
     TICK_MS = 1000,
-    MEMORY_BYTES = 8 << 20,
-    SEGMENT_MAX = 16 << 20,
-    SEGMENT_MIN = 64 << 10,
-    NO_SPOOL_BYTES = 64 << 20,
     DROP_LOG_MS = 60 * 1000,
 };
 
 static bool same_queue_stats(const struct queue_stats *a, const struct queue_stats *b)
 {
     return a->samples == b->samples && a->records == b->records && a->bytes == b->bytes &&
-           a->memory == b->memory && memcmp(a->dropped, b->dropped, sizeof(a->dropped)) == 0 &&
-           a->oldest_ms == b->oldest_ms && a->newest_ms == b->newest_ms &&
-           a->newest_ever_ms == b->newest_ever_ms && a->disk_error == b->disk_error;
+           a->memory == b->memory && a->unsaved == b->unsaved &&
+           memcmp(a->dropped, b->dropped, sizeof(a->dropped)) == 0 && a->oldest_ms == b->oldest_ms &&
+           a->newest_ms == b->newest_ms && a->newest_ever_ms == b->newest_ever_ms &&
+           a->disk_error == b->disk_error;
+}
+
+static bool same_spool_stats(const struct spool_stats *a, const struct spool_stats *b)
+{
+    return a->bytes == b->bytes && a->unread.n == b->unread.n && a->damaged.n == b->damaged.n &&
+           a->unknown.n == b->unknown.n && a->damaged_bytes == b->damaged_bytes &&
+           strcmp(a->error, b->error) == 0;
 }
 
 /* Of all but the durations. */
@@ -52,19 +56,22 @@ static void copy_sender_stats(struct sender_stats *to, struct sender_stats *from
 static void thread_publish_state(struct endpoint *e)
 {
     struct endpoint_state *to = &e->state;
+    struct spool_stats spool = {0};
     struct queue_stats queue;
     bool news;
 
+    if (e->spool)
+        spool_stats(e->spool, &spool);
     (void)pthread_mutex_lock(&e->lock);
     queue_count_drop(e->queue, DROP_BUSY, e->busy);
     e->busy = 0;
     queue_stats(e->queue, &queue);
-    news = !to->ready || !same_queue_stats(&queue, &to->queue) ||
-           !same_sender_stats(&to->sender, sender_stats(e->sender));
+    news = !to->ready || !same_queue_stats(&queue, &to->queue) || to->spool_error != e->spool_error ||
+           !same_spool_stats(&spool, &to->spool) || !same_sender_stats(&to->sender, sender_stats(e->sender));
     copy_sender_stats(&to->sender, sender_stats(e->sender));
     to->queue = queue;
-    to->found = e->found;
-    to->spool_bytes = e->spool ? spool_bytes(e->spool) : 0;
+    to->spool = spool;
+    to->spool_error = e->spool_error;
     to->series = intake_series(e->intake);
     to->has_spool = e->spool != NULL;
     to->ready = true;
@@ -83,7 +90,8 @@ static void log_drops(struct endpoint *e)
 
     queue_stats(e->queue, &s);
     for (unsigned i = 0; i < DROPS; i++) {
-        if (i == DROP_REJECTED || i == DROP_INVALID) /* logged where they happen */
+        /* Logged where they happen. */
+        if (i == DROP_REJECTED || i == DROP_INVALID || i == DROP_DAMAGED || i == DROP_UNSAVED)
             continue;
         total += s.dropped[i];
         why = s.dropped[i] ? queue_drop_words[i] : why;
@@ -95,19 +103,6 @@ static void log_drops(struct endpoint *e)
               L_INT("samples", total - e->drops_logged));
     e->drops_logged = total;
     e->drops_logged_at = now;
-}
-
-static void log_disk(struct endpoint *e)
-{
-    struct queue_stats s;
-
-    queue_stats(e->queue, &s);
-    if (s.disk_error < 0 && !e->disk_failing)
-        log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
-                  L_STR("dir", e->dir), L_ERR(s.disk_error));
-    else if (s.disk_error == 0 && e->disk_failing)
-        log_info("spool is writable again", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
-    e->disk_failing = s.disk_error < 0;
 }
 
 static void thread_on_sender_changed(void *arg)
@@ -171,7 +166,7 @@ static void thread_on_wake(struct post *p)
     }
     if (stop && !e->stopping)
         thread_begin_stop(e, flush_ms);
-    log_disk(e);
+    endpoint_spool_log(e);
     log_drops(e);
     sender_kick(e->sender);
 }
@@ -183,54 +178,12 @@ static void thread_on_tick(struct timer *t)
 
     intake_grace(e->intake, now);
     queue_expire(e->queue, now);
+    endpoint_spool_tick(e);
     queue_save_position(e->queue, true);
     log_drops(e);
     sender_kick(e->sender);
     if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), TICK_MS)) < 0)
         log_error("endpoint timer not set: out of memory", L_STR("remote_name", e->config->name));
-}
-
-static size_t segment_bytes(uint64_t max_bytes)
-{
-    uint64_t n = max_bytes / 8;
-
-    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
-}
-
-static void thread_open_spool(struct endpoint *e)
-{
-    int r = e->dir ? spool_new(&e->spool, e->dir, segment_bytes(e->config->max_spool_bytes)) : 0;
-
-    if (!e->dir)
-        log_warn("no storage path: pending samples are kept in memory and lost at a restart",
-                 L_STR("remote_name", e->config->name));
-    else if (r < 0)
-        log_error(r == -EBUSY ? "spool is in use by another process, keeping samples in memory"
-                              : "cannot open the spool, keeping samples in memory",
-                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(r));
-}
-
-static int thread_open_queue(struct endpoint *e)
-{
-    const struct rw_endpoint_config *c = e->config;
-    struct queue_options o = {
-        .spool = e->spool,
-        .max_bytes = !e->spool && !c->max_spool_given ? NO_SPOOL_BYTES : c->max_spool_bytes,
-        .policy = c->full_policy,
-        .age_limit_ms = c->sample_age_limit_ms,
-        .memory_bytes = MEMORY_BYTES,
-    };
-    struct queue_stats s;
-    int r = queue_new(&e->queue, &o, &e->found);
-
-    if (r < 0)
-        return r;
-    queue_stats(e->queue, &s);
-    if (s.records || e->found.damaged_places || e->found.torn_bytes)
-        log_info("spool read", L_STR("remote_name", c->name), L_INT("samples", s.samples),
-                 L_INT("records", s.records), L_INT("damaged_bytes", e->found.damaged_bytes),
-                 L_INT("torn_bytes", e->found.torn_bytes));
-    return intake_new(&e->intake, c, e->queue, e->spool);
 }
 
 static int thread_open(struct endpoint *e)
@@ -240,36 +193,16 @@ static int thread_open(struct endpoint *e)
                                .transport = e->transport,
                                .changed = thread_on_sender_changed,
                                .arg = e};
-    int r;
+    int r = endpoint_spool_open(e);
 
-    thread_open_spool(e);
-    r = thread_open_queue(e);
-    if (r < 0 && e->spool && r != -ENOMEM) {
-        log_error("cannot read the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
-                  L_STR("dir", e->dir), L_ERR(r));
-        e->spool = spool_free(e->spool);
-        r = thread_open_queue(e);
-    }
     o.queue = e->queue;
     return r < 0 ? r : sender_new(&e->sender, &o);
 }
 
 static void thread_close(struct endpoint *e)
 {
-    struct queue_stats s;
-
     e->sender = sender_free(e->sender);
-    if (e->queue) {
-        queue_stats(e->queue, &s);
-        queue_save_position(e->queue, true);
-        if (s.samples)
-            LOG_AT(e->spool ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
-                   e->spool ? "samples remain in the spool for the next start" : "samples lost: no spool",
-                   L_STR("remote_name", e->config->name), L_INT("samples", s.samples));
-    }
-    e->intake = intake_free(e->intake);
-    e->queue = queue_free(e->queue);
-    e->spool = spool_free(e->spool);
+    endpoint_spool_close(e);
 }
 
 void *endpoint_thread_run(void *arg)

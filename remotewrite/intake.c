@@ -53,7 +53,7 @@ static int lane_restore(void *arg, struct str name, struct label_bytes *labels)
 {
     struct intake_lane *l = lane_get(arg, name, true);
 
-    if (!l || l->labels) {
+    if (!l || l->labels || l->set) {
         (void)label_bytes_free(labels);
         return l ? 0 : -ENOMEM;
     }
@@ -77,6 +77,27 @@ int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct q
         return r;
     *ret = TAKE_PTR(in);
     return 0;
+}
+
+static int lane_store(struct intake *in, struct intake_lane *l)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+    int r = l->set ? label_bytes_new(&labels, l->set, in->config) : 0;
+
+    return r < 0 ? r : active_save(in->spool, (struct str){l->name, l->name_n}, labels ? labels : l->labels);
+}
+
+void intake_attach(struct intake *in, struct spool *spool)
+{
+    int r;
+
+    in->spool = spool;
+    r = spool ? active_load(spool, lane_restore, in) : 0;
+    for (struct intake_lane *l = spool ? in->lanes : NULL; l && r == 0; l = l->next)
+        r = lane_store(in, l);
+    if (r < 0)
+        log_warn("cannot store the active series: after a crash they get no stale markers",
+                 L_STR("remote_name", in->config->name), L_ERR(r));
 }
 
 struct intake *intake_free(struct intake *in)

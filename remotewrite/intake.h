@@ -15,6 +15,8 @@ enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 /* Loads the series that were active when the agent last ran. spool may be NULL. Nothing is owned. -ENOMEM. */
 MUST_USE int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q,
                         struct spool *spool);
+/* The queue has another spool now, or none (NULL): loads what is active in it, and stores what is active. */
+void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
 DEFINE_CLEANUP(struct intake, intake_free)
 

@@ -6,26 +6,26 @@
 
 #include <errno.h>
 
-enum { FRESH_PICKS = 3, MEMORY_ONLY_MAX = 64 << 20 };
+enum { FRESH_PICKS = 3 };
 
 const char *const queue_drop_words[DROPS] = {
     [DROP_FULL_OLDEST] = "full_oldest", [DROP_FULL_NEWEST] = "full_newest",
     [DROP_TOO_OLD] = "too_old",         [DROP_DAMAGED] = "damaged",
     [DROP_MEMORY] = "memory",           [DROP_REJECTED] = "rejected",
     [DROP_INVALID] = "invalid",         [DROP_BUSY] = "busy",
+    [DROP_UNSAVED] = "unsaved",
 };
 
-int queue_new(struct queue **ret, const struct queue_options *o, struct spool_found *ret_found)
+int queue_new(struct queue **ret, const struct queue_options *o)
 {
     CLEANUP(cleanup_queue_free) struct queue *q = calloc(1, sizeof(*q));
-    struct spool_found found = {0};
     int r = 0;
 
     if (!q)
         return -ENOMEM;
     q->spool = o->spool;
     q->max_bytes = o->max_bytes;
-    q->max_memory = o->spool && o->max_bytes > MEMORY_ONLY_MAX ? MEMORY_ONLY_MAX : o->max_bytes;
+    q->max_memory = o->max_memory ? o->max_memory : o->max_bytes;
     q->policy = o->policy;
     q->age_limit_ms = o->age_limit_ms;
     q->memory_bytes = o->memory_bytes;
@@ -33,16 +33,14 @@ int queue_new(struct queue **ret, const struct queue_options *o, struct spool_fo
     q->unsynced_end = &q->unsynced;
     q->next_seq = 1;
     if (q->spool)
-        r = queue_recover(q, &found);
+        r = queue_recover(q);
     if (r < 0)
         return r;
-    if (ret_found)
-        *ret_found = found;
     *ret = TAKE_PTR(q);
     return 0;
 }
 
-static void record_free(struct record *r)
+void queue_free_record(struct record *r)
 {
     free(r->payload);
     free(r);
@@ -58,7 +56,7 @@ struct queue *queue_free(struct queue *q)
             struct record *r = l->head;
 
             l->head = r->next;
-            record_free(r);
+            queue_free_record(r);
         }
         free(l);
     }
@@ -93,14 +91,29 @@ struct lane *queue_lane(struct queue *q, struct str name)
     return l;
 }
 
-void queue_link(struct queue *q, struct lane *l, struct record *r)
+/* Where a record with this number goes in the lane. */
+static struct record **lane_place(const struct queue *q, struct lane *l, uint64_t seq)
 {
+    struct record *from = l->tail && l->tail->seq < seq ? l->tail : l->inserted;
+
+    if (!from || from->seq >= seq)
+        from = l->head && l->head == q->picked ? l->head : NULL;
+    for (struct record *next = from ? from->next : l->head; next && next->seq < seq; next = next->next)
+        from = next;
+    return from ? &from->next : &l->head;
+}
+
+bool queue_link(struct queue *q, struct lane *l, struct record *r)
+{
+    struct record **at = lane_place(q, l, r->seq);
+
+    if (*at && (*at)->seq == r->seq)
+        return false;
     r->lane = l;
-    if (l->tail)
-        l->tail->next = r;
-    else
-        l->head = r;
-    l->tail = r;
+    r->next = *at;
+    *at = l->inserted = r;
+    if (!r->next)
+        l->tail = r;
     l->n++;
     if (r->last_ms > l->last_ms)
         l->last_ms = r->last_ms;
@@ -111,8 +124,11 @@ void queue_link(struct queue *q, struct lane *l, struct record *r)
     q->stats.bytes += r->payload_n;
     if (r->payload)
         q->stats.memory += r->payload_n;
-    if (!r->place.segment)
+    if (!r->place.segment) {
         q->memory_only += r->payload_n;
+        q->stats.unsaved += r->samples;
+    }
+    return true;
 }
 
 static void queue_forget_unsynced(struct queue *q, struct record *r)
@@ -126,19 +142,17 @@ static void queue_forget_unsynced(struct queue *q, struct record *r)
         }
 }
 
-void queue_remove(struct queue *q, struct record **at)
+struct record *queue_unlink(struct queue *q, struct record **at)
 {
     struct record *r = *at, *before = NULL;
     struct lane *l = r->lane;
 
-    if (r == l->head && r->seq > l->done) {
-        l->done = r->seq;
-        q->position_changed = true;
-    }
     for (struct record *p = l->tail == r ? l->head : NULL; p && p != r; p = p->next)
         before = p;
     if (l->tail == r)
         l->tail = before;
+    if (l->inserted == r)
+        l->inserted = NULL;
     *at = r->next;
     l->n--;
     q->stats.records--;
@@ -146,12 +160,30 @@ void queue_remove(struct queue *q, struct record **at)
     q->stats.bytes -= r->payload_n;
     if (r->payload)
         q->stats.memory -= r->payload_n;
+    if (!r->place.segment) {
+        q->memory_only -= r->payload_n;
+        q->stats.unsaved -= r->samples;
+    }
+    queue_forget_unsynced(q, r);
+    return r;
+}
+
+void queue_remove(struct queue *q, struct record **at)
+{
+    struct record *r = *at;
+    struct lane *l = r->lane;
+    bool late = r->place.segment && spool_is_late(r->place.segment);
+
+    if (late) {
+        q->position_changed = true;
+    } else if (r == l->head && r->seq > l->done) {
+        l->done = r->seq;
+        q->position_changed = true;
+    }
+    (void)queue_unlink(q, at);
     if (r->place.segment)
         spool_forget(q->spool, r->place);
-    else
-        q->memory_only -= r->payload_n;
-    queue_forget_unsynced(q, r);
-    record_free(r);
+    queue_free_record(r);
 }
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
@@ -159,14 +191,13 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
     q->stats.dropped[why] += samples;
 }
 
-/* Writes the record to disk; it stays in memory only if that fails. */
-static void queue_store(struct queue *q, struct record *r, const struct record_head *h)
+void queue_store(struct queue *q, struct record *r, const struct record_head *h)
 {
     int error = q->spool ? spool_append(q->spool, h, (struct str){r->payload, r->payload_n}, &r->place) : 0;
 
     if (error < 0) {
         r->place = (struct spool_place){0};
-        q->stats.disk_error = error;
+        q->append_error = error;
     } else if (q->spool) {
         *q->unsynced_end = r;
         q->unsynced_end = &r->next_unsynced;
@@ -195,49 +226,51 @@ int queue_append(struct queue *q, struct record_head *h, char *payload, size_t p
                          .payload = payload,
                          .payload_n = payload_n};
     queue_store(q, r, h);
-    queue_link(q, l, r);
+    (void)queue_link(q, l, r);
     return 0;
 }
 
 /* A payload on disk leaves memory if the cache is over its limit. */
 static void record_release_memory(struct queue *q, struct record *r)
 {
-    if (q->stats.memory <= q->memory_bytes || r == q->picked || !r->payload)
+    if (q->stats.memory <= q->memory_bytes || r == q->picked || !r->payload || !r->place.segment)
         return;
     q->stats.memory -= r->payload_n;
     free(r->payload);
     r->payload = NULL;
 }
 
-/* After a failed sync the file cannot be trusted to hold the record. */
-static void record_keep_in_memory(struct queue *q, struct record *r)
+void queue_leave_disk(struct queue *q, struct record *r, bool forget)
 {
     if (!r->place.segment)
         return;
-    spool_forget(q->spool, r->place);
+    if (forget)
+        spool_forget(q->spool, r->place);
     r->place = (struct spool_place){0};
     q->memory_only += r->payload_n;
+    q->stats.unsaved += r->samples;
 }
 
 void queue_sync(struct queue *q)
 {
     struct record *r = q->unsynced, *next;
-    int error;
+    int error = r ? spool_sync(q->spool) : 0;
 
-    if (!r)
+    if (!r && q->append_error == 0)
         return;
-    error = spool_sync(q->spool);
+    q->unsynced = NULL;
+    q->unsynced_end = &q->unsynced;
     for (; r; r = next) {
         next = r->next_unsynced;
         r->next_unsynced = NULL;
+        /* After a failed sync the file cannot be trusted to hold the record. */
         if (error < 0)
-            record_keep_in_memory(q, r);
+            queue_leave_disk(q, r, true);
         else
             record_release_memory(q, r);
     }
-    q->unsynced = NULL;
-    q->unsynced_end = &q->unsynced;
-    q->stats.disk_error = error;
+    q->stats.disk_error = error < 0 ? error : q->append_error;
+    q->append_error = 0;
 }
 
 int64_t queue_last_ms(const struct queue *q, struct str lane)
@@ -309,6 +342,11 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
     BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
     int error = r->payload ? 0 : spool_read(q->spool, r->place, &bytes);
 
+    if (error < 0 && error != -EBADMSG && error != -ENOMEM) {
+        struct spool_reader reader = queue_reader(q);
+
+        error = spool_set_unread(q->spool, r->place.segment, &reader, error) ?: -ESTALE;
+    }
     if (error < 0)
         return error;
     if (!r->payload) {

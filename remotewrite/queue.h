@@ -17,18 +17,20 @@ enum queue_drop {
     DROP_FULL_OLDEST, /* over the byte limit, with the policy drop_oldest */
     DROP_FULL_NEWEST,
     DROP_TOO_OLD,
-    DROP_DAMAGED, /* in a damaged spool file */
+    DROP_DAMAGED, /* in a spool file that was damaged or removed */
     DROP_MEMORY,  /* out of memory */
     DROP_REJECTED,
     DROP_INVALID, /* invalid labels */
     DROP_BUSY,    /* the inbox was full: disk or CPU cannot keep up */
+    DROP_UNSAVED, /* in memory only at the end of the queue */
     DROPS
 };
 extern const char *const queue_drop_words[DROPS];
 
 struct queue_options {
     struct spool *spool; /* NULL: memory only; not owned */
-    uint64_t max_bytes;
+    uint64_t max_bytes;  /* on disk, or in memory without a spool */
+    uint64_t max_memory; /* of payloads that are in memory only; 0: max_bytes */
     enum rw_full_policy policy;
     int64_t age_limit_ms; /* 0: none */
     size_t memory_bytes;  /* limit of payloads cached in memory while they are on disk */
@@ -51,14 +53,15 @@ struct queue_stats {
     uint64_t samples, records;    /* waiting */
     uint64_t bytes;               /* of payloads waiting */
     uint64_t memory;              /* of payloads in memory */
+    uint64_t unsaved;             /* samples waiting that are in memory only */
     uint64_t dropped[DROPS];      /* samples, since the start */
     int64_t oldest_ms, newest_ms; /* timestamps waiting; 0 for none */
     int64_t newest_ever_ms;       /* the newest timestamp queued since the start */
     int disk_error;               /* negative errno of the last write, 0 if it succeeded */
 };
 
-/* Recovers the records of the spool; ret_found may be NULL. -ENOMEM, or an error of the spool. */
-MUST_USE int queue_new(struct queue **ret, const struct queue_options *o, struct spool_found *ret_found);
+/* Recovers the records of the spool. -ENOMEM, or an error of the spool. */
+MUST_USE int queue_new(struct queue **ret, const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)
 
@@ -76,7 +79,8 @@ void queue_expire(struct queue *q, int64_t now_ms);
 /* The record to send next or NULL. One at a time: until queue_finish() or queue_put_back(). */
 struct record *queue_pick(struct queue *q, int64_t now_ms);
 /* The payload of the picked record, read from disk if needed; valid until the record is finished or put
- * back. -EBADMSG, -EIO, -ENOMEM. */
+ * back. -EBADMSG: damaged. -ENOMEM. -ESTALE: its segment cannot be read, so that the record waits in the
+ * spool for queue_retry_unread() and is no longer valid. */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
@@ -86,5 +90,19 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 void queue_stats(const struct queue *q, struct queue_stats *ret);
 /* Stores the read positions if they have changed. */
 void queue_save_position(struct queue *q, bool wait_for_disk);
+
+/* The queue has no spool: recovers the records of this one, which go before those in memory, and stores the
+ * latter in it. A negative errno: nothing has changed. */
+MUST_USE int queue_attach(struct queue *q, struct spool *spool);
+/* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
+uint64_t queue_detach(struct queue *q);
+/* Drops the records of segments whose files were removed, unless they are in memory. The number of samples
+ * dropped. */
+uint64_t queue_check_files(struct queue *q);
+/* Tries to store the records that are in memory only. */
+void queue_store_waiting(struct queue *q);
+/* Tries to read the unread segments of the spool again. Their records go before newer ones that still
+ * wait. */
+void queue_retry_unread(struct queue *q);
 
 #endif

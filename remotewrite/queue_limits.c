@@ -1,9 +1,20 @@
 /* The limits of the queue: which records to queue_drop_full when it is full. */
 #include "remotewrite/queue_internal.h"
 
+/* Segments that are unread or set aside count up to half of the limit, so that new samples always have
+ * room. */
 static uint64_t queue_bytes(const struct queue *q)
 {
-    return q->spool ? spool_bytes(q->spool) : q->memory_only;
+    uint64_t idle = q->spool ? spool_idle_bytes(q->spool) : 0;
+
+    if (!q->spool)
+        return q->memory_only;
+    return spool_bytes(q->spool) + (idle < q->max_bytes / 2 ? idle : q->max_bytes / 2);
+}
+
+static bool queue_disk_fails(const struct queue *q)
+{
+    return q->stats.disk_error < 0 || q->append_error < 0;
 }
 
 static bool queue_fits(const struct queue *q, uint64_t need)
@@ -11,7 +22,7 @@ static bool queue_fits(const struct queue *q, uint64_t need)
     uint64_t max = q->spool ? q->max_bytes : q->max_memory;
 
     /* While writes fail, new records stay in memory. */
-    if (q->spool && q->stats.disk_error < 0 && q->memory_only + need > q->max_memory)
+    if (q->spool && queue_disk_fails(q) && q->memory_only + need > q->max_memory)
         return false;
     return queue_bytes(q) + need <= max && q->stats.records < QUEUE_MAX_RECORDS;
 }
@@ -23,19 +34,12 @@ static void queue_drop_full(struct queue *q, struct record **at)
 }
 
 /* The picked record loses its place on disk but stays in memory until its response arrives. */
-static void queue_detach(struct queue *q, struct record *r)
-{
-    spool_forget(q->spool, r->place);
-    r->place = (struct spool_place){0};
-    q->memory_only += r->payload_n;
-}
-
 static void queue_drop_segment(struct queue *q, const struct spool_segment *segment)
 {
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record **at = &l->head, *r; (r = *at);) {
             if (r->place.segment == segment && r == q->picked)
-                queue_detach(q, r);
+                queue_leave_disk(q, r, true);
             else if (r->place.segment == segment) {
                 queue_drop_full(q, at);
                 continue;
@@ -72,7 +76,7 @@ static bool queue_drop_in_memory(struct queue *q)
 static bool queue_drop_oldest(struct queue *q)
 {
     struct spool_segment *segment = q->spool ? spool_oldest(q->spool) : NULL;
-    bool memory_full = q->memory_only && (!q->spool || q->stats.disk_error < 0);
+    bool memory_full = q->memory_only && (!q->spool || queue_disk_fails(q));
 
     if (memory_full && queue_drop_in_memory(q))
         return true;

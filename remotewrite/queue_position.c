@@ -8,6 +8,8 @@
 
 enum { POSITION_MAX = 64 << 20, LANES_KEPT = 10000 };
 
+static const uint64_t UNREAD_NUMBERS = 1ull << 32;
+
 static int position_restore_lane(void *arg, const struct position_lane *from)
 {
     struct queue *q = arg;
@@ -22,7 +24,8 @@ static int position_restore_lane(void *arg, const struct position_lane *from)
     return 0;
 }
 
-/* Restores the newer of the two files that is intact. */
+/* Restores the newer of the two files that is intact. If one cannot be read, the other, which may be a
+ * record behind, will do; if none can, what was sent is unknown. */
 static int queue_read_positions(struct queue *q)
 {
     BUF_AUTO(a, POSITION_MAX);
@@ -30,23 +33,46 @@ static int queue_read_positions(struct queue *q)
     struct buf *files[] = {&a, &b};
     static const char *const names[] = {"position.a", "position.b"};
     const struct buf *best = NULL;
+    int error = 0;
 
     for (unsigned i = 0; i < 2; i++) {
         uint64_t generation;
         int r = spool_read_file(q->spool, names[i], files[i]);
 
-        if (r == -ENOMEM)
-            return r;
+        if (r < 0 && r != -ENOENT)
+            error = r;
         if (r == 0 && position_generation(buf_str(files[i]), &generation) == 0 &&
             generation >= q->generation) {
             q->generation = generation;
             best = files[i];
         }
     }
-    return best ? position_read(buf_str(best), position_restore_lane, q) : 0;
+    return best ? position_read(buf_str(best), position_restore_lane, q) : error;
 }
 
-static int queue_restore_record(void *arg, const struct record_head *h, struct spool_place at)
+static int position_restore_late(void *arg, const struct position_lane *from)
+{
+    struct lane *l = queue_lane(arg, from->name);
+
+    if (!l)
+        return -ENOMEM;
+    l->segment_done = from->seq;
+    return 0;
+}
+
+/* If they are damaged, all records of the segment are sent, some perhaps again. */
+static int queue_on_positions(void *arg, struct str positions)
+{
+    struct queue *q = arg;
+    int r;
+
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->segment_done = 0;
+    r = position_read(positions, position_restore_late, q);
+    return r == -ENOMEM ? r : 0;
+}
+
+static int queue_on_record(void *arg, const struct record_head *h, struct spool_place at)
 {
     struct queue *q = arg;
     struct lane *l = queue_lane(q, h->lane);
@@ -56,8 +82,12 @@ static int queue_restore_record(void *arg, const struct record_head *h, struct s
         return -ENOMEM;
     if (h->seq >= q->next_seq)
         q->next_seq = h->seq + 1;
-    if (h->seq <= l->done || (l->tail && h->seq <= l->tail->seq) || q->stats.records >= QUEUE_MAX_RECORDS)
+    if (h->seq <= (spool_is_late(at.segment) ? l->segment_done : l->done))
         return 0;
+    if (q->stats.records >= QUEUE_MAX_RECORDS) {
+        queue_count_drop(q, DROP_FULL_NEWEST, h->samples);
+        return 0;
+    }
     r = calloc(1, sizeof(*r));
     if (!r)
         return -ENOMEM;
@@ -68,16 +98,125 @@ static int queue_restore_record(void *arg, const struct record_head *h, struct s
                          .last_ms = h->last_ms,
                          .place = at,
                          .payload_n = at.n};
-    queue_link(q, l, r);
-    return 1;
+    if (queue_link(q, l, r))
+        return 1;
+    free(r);
+    return 0;
 }
 
-int queue_recover(struct queue *q, struct spool_found *ret)
+/* True if the lost record had been delivered. Without the name of its lane, those with numbers above all
+ * delivered ones had not. */
+static bool lost_was_done(const struct queue *q, const struct spool_segment *segment,
+                          const struct record_head *h)
 {
-    return queue_read_positions(q) ?: spool_recover(q->spool, queue_restore_record, q, ret);
+    bool late = spool_is_late(segment);
+
+    for (const struct lane *l = q->lanes; l; l = l->next)
+        if ((!h->lane.p || str_eq(h->lane, (struct str){l->name, l->name_n})) &&
+            h->seq <= (late ? l->segment_done : l->done))
+            return true;
+    return false;
 }
 
-static int queue_encode_positions(const struct queue *q, struct buf *into)
+/* Counted by queue_count_lost(): the record may have been written a second time, after the disk failed. */
+static void queue_on_lost(void *arg, const struct spool_segment *segment, const struct record_head *h)
+{
+    struct queue *q = arg;
+    struct lost_record *more;
+
+    if (lost_was_done(q, segment, h))
+        return;
+    more = realloc(q->lost, (q->n_lost + 1) * sizeof(*more));
+    if (!more) {
+        queue_count_drop(q, DROP_DAMAGED, h->samples);
+        return;
+    }
+    q->lost = more;
+    q->lost[q->n_lost++] = (struct lost_record){h->seq, h->samples};
+}
+
+static bool queue_has(const struct queue *q, uint64_t seq)
+{
+    for (const struct lane *l = q->lanes; l; l = l->next)
+        for (const struct record *r = l->head; r && r->seq <= seq; r = r->next)
+            if (r->seq == seq)
+                return true;
+    return false;
+}
+
+void queue_count_lost(struct queue *q)
+{
+    for (size_t i = 0; i < q->n_lost; i++)
+        if (!queue_has(q, q->lost[i].seq))
+            queue_count_drop(q, DROP_DAMAGED, q->lost[i].samples);
+    free(q->lost);
+    q->lost = NULL;
+    q->n_lost = 0;
+}
+
+static void queue_on_unread(void *arg, const struct spool_segment *segment)
+{
+    struct queue *q = arg;
+
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record **at = &l->head; *at;) {
+            struct record *r = *at;
+
+            if (r->place.segment != segment) {
+                at = &r->next;
+                continue;
+            }
+            if (q->picked == r)
+                q->picked = NULL;
+            queue_free_record(queue_unlink(q, at));
+        }
+}
+
+static int queue_encode_current(void *arg, struct buf *into);
+
+struct spool_reader queue_reader(struct queue *q)
+{
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->inserted = NULL;
+    return (struct spool_reader){.on_positions = queue_on_positions,
+                                 .on_record = queue_on_record,
+                                 .on_lost = queue_on_lost,
+                                 .on_unread = queue_on_unread,
+                                 .positions = queue_encode_current,
+                                 .arg = q};
+}
+
+int queue_recover(struct queue *q)
+{
+    struct spool_reader reader = queue_reader(q);
+    struct spool_stats found;
+    int r = queue_read_positions(q) ?: spool_recover(q->spool, &reader);
+
+    queue_count_lost(q);
+    if (r < 0)
+        return r;
+    /* The numbers in an unread segment are unknown: new records must not get them again. */
+    spool_stats(q->spool, &found);
+    if (found.unread.n)
+        q->next_seq += UNREAD_NUMBERS;
+    return 0;
+}
+
+/* The read positions in a late segment: all before the first record that waits. */
+static uint64_t lane_done_in(const struct lane *l, const struct spool_segment *segment)
+{
+    const struct record *r = l->head;
+
+    if (!segment)
+        return l->done;
+    while (r && r->place.segment != segment)
+        r = r->next;
+    return r ? r->seq - 1 : UINT64_MAX;
+}
+
+/* Those of the spool, or of a late segment. */
+static int queue_encode_positions(const struct queue *q, const struct spool_segment *segment,
+                                  struct buf *into)
 {
     CLEANUP(cleanup_free) struct position_lane *list = calloc(LANES_KEPT, sizeof(*list));
     size_t n = 0;
@@ -85,8 +224,26 @@ static int queue_encode_positions(const struct queue *q, struct buf *into)
     if (!list)
         return -ENOMEM;
     for (const struct lane *l = q->lanes; l && n < LANES_KEPT; l = l->next)
-        list[n++] = (struct position_lane){{l->name, l->name_n}, l->done, l->last_ms};
-    return position_put(into, q->generation, list, n);
+        list[n++] = (struct position_lane){{l->name, l->name_n}, lane_done_in(l, segment), l->last_ms};
+    return position_put(into, segment ? 1 : q->generation, list, n);
+}
+
+static int queue_encode_current(void *arg, struct buf *into)
+{
+    return queue_encode_positions(arg, NULL, into);
+}
+
+static int queue_save_late(struct queue *q)
+{
+    int r = spool_flush_late(q->spool);
+
+    for (struct spool_segment *segment = spool_late(q->spool, NULL); segment && r == 0;
+         segment = spool_late(q->spool, segment)) {
+        BUF_AUTO(bytes, POSITION_MAX);
+
+        r = queue_encode_positions(q, segment, &bytes) ?: spool_put_late(q->spool, segment, buf_str(&bytes));
+    }
+    return r;
 }
 
 void queue_save_position(struct queue *q, bool wait_for_disk)
@@ -97,7 +254,7 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     q->generation++;
-    r = queue_encode_positions(q, &bytes);
+    r = queue_save_late(q) ?: queue_encode_positions(q, NULL, &bytes);
     if (r == 0)
         r = spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {

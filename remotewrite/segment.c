@@ -1,5 +1,6 @@
 #include "remotewrite/segment.h"
 
+#include "exporter/base/def.h"
 #include "remotewrite/bytes.h"
 #include "remotewrite/crc32c.h"
 
@@ -43,18 +44,19 @@ void segment_reader_init(struct segment_reader *r, struct str bytes)
     *r = (struct segment_reader){.bytes = bytes};
 }
 
-bool record_read(struct str bytes, size_t at, struct segment_item *ret)
+/* Decodes a head without verifying it. What follows the head may go beyond the end of the bytes: then
+ * there is no payload, and no lane if its name is cut. */
+static bool record_head_get(struct str bytes, size_t at, struct segment_item *ret)
 {
     const char *p = bytes.p + at;
-    size_t length, lane_n;
+    size_t length, lane_n, rest;
 
-    if (bytes.n - at < RECORD_HEAD || memcmp(p, RECORD_MAGIC, 4) != 0)
+    if (bytes.n - at < RECORD_HEAD)
         return false;
+    rest = bytes.n - at - RECORD_HEAD;
     length = get_u32(p + AT_LENGTH);
     lane_n = get_u16(p + AT_LANE);
-    if (length > bytes.n - at - RECORD_HEAD || lane_n > length || lane_n > LANE_NAME_MAX)
-        return false;
-    if (crc32c(0, (struct str){p + AT_LENGTH, RECORD_HEAD - AT_LENGTH + length}) != get_u32(p + AT_CRC))
+    if (lane_n > length || lane_n > LANE_NAME_MAX)
         return false;
     *ret = (struct segment_item){
         .at = at,
@@ -63,11 +65,26 @@ bool record_read(struct str bytes, size_t at, struct segment_item *ret)
                  .kind = (enum record_kind)p[AT_KIND],
                  .samples = get_u32(p + AT_SAMPLES),
                  .first_ms = (int64_t)get_u64(p + AT_FIRST),
-                 .last_ms = (int64_t)get_u64(p + AT_LAST),
-                 .lane = {p + RECORD_HEAD, lane_n}},
-        .payload = {p + RECORD_HEAD + lane_n, length - lane_n},
+                 .last_ms = (int64_t)get_u64(p + AT_LAST)},
     };
+    if (lane_n <= rest)
+        ret->head.lane = (struct str){p + RECORD_HEAD, lane_n};
+    if (length <= rest)
+        ret->payload = (struct str){p + RECORD_HEAD + lane_n, length - lane_n};
     return p[AT_KIND] == RECORD_SAMPLES || p[AT_KIND] == RECORD_MARKERS;
+}
+
+bool record_read(struct str bytes, size_t at, struct segment_item *ret)
+{
+    const char *p = bytes.p + at;
+    struct segment_item item;
+
+    if (bytes.n - at < RECORD_HEAD || memcmp(p, RECORD_MAGIC, 4) != 0 || !record_head_get(bytes, at, &item) ||
+        item.n > bytes.n - at ||
+        crc32c(0, (struct str){p + AT_LENGTH, item.n - AT_LENGTH}) != get_u32(p + AT_CRC))
+        return false;
+    *ret = item;
+    return true;
 }
 
 /* The offset of the next intact record, or of the end. */
@@ -82,6 +99,19 @@ static size_t find_record(struct str bytes, size_t at)
             return at;
     }
     return bytes.n;
+}
+
+/* True if the bytes from `at` are the beginning of a record, or of the file's head, that was not finished. */
+static bool record_is_cut(struct str bytes, size_t at)
+{
+    const char *p = bytes.p + at;
+    size_t n = bytes.n - at;
+
+    if (at == 0 && n < SEGMENT_HEAD)
+        return memcmp(p, segment_magic, n) == 0;
+    if (memcmp(p, RECORD_MAGIC, size_min(4, n)) != 0)
+        return false;
+    return n < RECORD_HEAD || get_u32(p + AT_LENGTH) > n - RECORD_HEAD;
 }
 
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret)
@@ -102,5 +132,34 @@ enum segment_found segment_next(struct segment_reader *r, struct segment_item *r
     found = find_record(r->bytes, at + 1);
     *ret = (struct segment_item){.at = at, .n = found - at};
     r->next = found;
-    return found < r->bytes.n ? SEGMENT_DAMAGE : SEGMENT_TORN;
+    return found == r->bytes.n && record_is_cut(r->bytes, at) ? SEGMENT_TORN : SEGMENT_DAMAGE;
+}
+
+bool segment_has_other_version(struct str bytes)
+{
+    char version = bytes.n >= SEGMENT_HEAD ? bytes.p[SEGMENT_HEAD - 1] : '1';
+
+    return memcmp(bytes.p, segment_magic, size_min(bytes.n, SEGMENT_HEAD - 1)) == 0 && version != '1' &&
+           version >= '0' && version <= '9';
+}
+
+bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_head *ret)
+{
+    struct str lost = {bytes.p, end};
+    struct segment_item item;
+
+    while (*at < end) {
+        const char *next;
+
+        /* Each sample takes more than a byte. */
+        if (record_head_get(lost, *at, &item) && item.head.samples <= item.n - RECORD_HEAD &&
+            (item.payload.p || record_is_cut(bytes, *at))) {
+            *at = size_min(end, *at + item.n);
+            *ret = item.head;
+            return true;
+        }
+        next = memmem(lost.p + *at + 1, end - *at - 1, RECORD_MAGIC, 4);
+        *at = next ? (size_t)(next - lost.p) : end;
+    }
+    return false;
 }

@@ -32,8 +32,8 @@ void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct 
 
 enum segment_found {
     SEGMENT_RECORD,
-    SEGMENT_DAMAGE, /* bytes [at, at + n) are lost; an intact record follows */
-    SEGMENT_TORN,   /* no intact record follows `at` */
+    SEGMENT_DAMAGE, /* bytes [at, at + n) are lost */
+    SEGMENT_TORN,   /* the file ends within the record at `at` */
     SEGMENT_END
 };
 
@@ -52,5 +52,10 @@ struct segment_item {
 bool record_read(struct str bytes, size_t at, struct segment_item *ret);
 void segment_reader_init(struct segment_reader *r, struct str bytes);
 enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret);
+/* True for a segment written by another version of the program, whose records cannot be read. */
+bool segment_has_other_version(struct str bytes);
+/* Reads the head of the next record in the lost bytes [*at, end), which begin where a record begins. What
+ * it says is plausible, but not verified; lane.p is NULL if its name is cut. False if there is none. */
+bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_head *ret);
 
 #endif

@@ -303,7 +303,9 @@ static bool sender_take_record(struct sender *s)
     error = queue_payload(s->o.queue, r, &s->payload);
     if (error == 0)
         return true;
-    if (error == -EBADMSG) {
+    if (error == -ESTALE) { /* it waits in the spool until it can be read */
+        s->record = NULL;
+    } else if (error == -EBADMSG) {
         log_error("damaged record in the spool dropped", L_STR("remote_name", sender_name(s)),
                   L_INT("samples", r->samples));
         s->rejected = r->samples;

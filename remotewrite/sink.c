@@ -25,6 +25,11 @@ struct rw_sink {
     struct post post;
     atomic_bool posted;
     struct timer health;
+    /* Samples that endpoints lost when they were replaced; their successors go on counting. */
+    struct rw_unsaved {
+        char *name;
+        uint64_t samples;
+    } unsaved[RW_MAX_ENDPOINTS];
 };
 
 static void rw_publish(struct sink *sink, struct batch *b)
@@ -74,7 +79,12 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
     metric_set(m, METRIC_RW_MAX_SAMPLES, labels, (double)c->max_samples_per_send);
     metric_set(m, METRIC_RW_HIGHEST, labels, (double)newest / 1000);
     metric_set(m, METRIC_RW_HIGHEST_SENT, labels, (double)st->sender.highest_sent_ms / 1000);
-    metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)st->spool_bytes);
+    metric_set(m, METRIC_RW_SPOOL_BYTES, labels, (double)st->spool.bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unread", labels[1]), (double)st->spool.unread.bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "damaged", labels[1]), (double)st->spool.damaged.bytes);
+    metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unknown", labels[1]), (double)st->spool.unknown.bytes);
+    if (st->has_spool || st->spool_error < 0)
+        metric_set(m, METRIC_RW_SPOOL_UP, labels, st->has_spool && st->queue.disk_error == 0);
     metric_set(m, METRIC_RW_SERIES, labels, (double)st->series);
     metric_set(m, METRIC_RW_UP, labels, st->sender.failures == 0);
 }
@@ -88,13 +98,32 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_RETRIED, labels, (double)st->sender.retried);
     metric_set(m, METRIC_RW_BYTES, labels, (double)st->sender.bytes);
     metric_set(m, METRIC_RW_METADATA, labels, (double)st->sender.metadata);
-    metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->found.damaged_bytes + st->found.torn_bytes));
+    metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
         with_reason[0] = queue_drop_words[i];
         metric_set(m, METRIC_RW_DROPPED, with_reason, (double)st->queue.dropped[i]);
     }
     for (size_t i = 0; i < st->sender.n_durations; i++)
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
+}
+
+static void rw_set_spool_status(struct endpoint_status *to, const struct endpoint_state *st)
+{
+    const char *verb = st->spool_error < 0 ? "open" : "write";
+    int error = st->spool_error < 0 ? st->spool_error : st->queue.disk_error;
+
+    to->spool = st->has_spool;
+    to->bytes_on_disk = st->spool.bytes;
+    to->samples_unsaved = st->queue.unsaved;
+    to->unread_files = st->spool.unread.n;
+    to->unread_bytes = st->spool.unread.bytes;
+    to->aside_files = st->spool.damaged.n + st->spool.unknown.n;
+    to->aside_bytes = st->spool.damaged.bytes + st->spool.unknown.bytes;
+    if (error < 0)
+        (void)snprintf(to->spool_error, sizeof(to->spool_error),
+                       "cannot %s the spool, keeping samples in memory: %s", verb, strerror(-error));
+    else
+        (void)snprintf(to->spool_error, sizeof(to->spool_error), "%s", st->spool.error);
 }
 
 static void rw_set_status(struct endpoint_status *to, const struct endpoint_state *st,
@@ -115,8 +144,6 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
         .behind_s = waits && newest > since ? (double)(newest - since) / 1000 : 0,
         .samples_sent = st->sender.samples,
         .samples_pending = st->queue.samples,
-        .spool = st->has_spool,
-        .bytes_on_disk = st->spool_bytes,
         .sent_at_ms = st->sender.last_sent_at_ms,
         .retry_at_ms = st->sender.state == SENDER_BACKING_OFF ? st->sender.retry_at_ms : 0,
         .error_at_ms = st->sender.error_at_ms,
@@ -125,9 +152,7 @@ static void rw_set_status(struct endpoint_status *to, const struct endpoint_stat
         to->samples_dropped += st->queue.dropped[i];
     if (*st->sender.error)
         (void)snprintf(to->error, sizeof(to->error), "%s", st->sender.error);
-    else if (st->queue.disk_error < 0)
-        (void)snprintf(to->error, sizeof(to->error), "cannot write the spool, keeping samples in memory: %s",
-                       strerror(-st->queue.disk_error));
+    rw_set_spool_status(to, st);
 }
 
 void rw_sink_refresh(struct rw_sink *s)
@@ -187,6 +212,30 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     return 0;
 }
 
+/* The entry for this name; NULL if there is no place. */
+static struct rw_unsaved *rw_find_unsaved(struct rw_sink *s, const char *name)
+{
+    struct rw_unsaved *u = s->unsaved, *end = s->unsaved + RW_MAX_ENDPOINTS;
+
+    while (u < end && u->name && strcmp(u->name, name) != 0)
+        u++;
+    if (u < end && !u->name)
+        u->name = strdup(name);
+    return u < end && u->name ? u : NULL;
+}
+
+static void rw_note_unsaved(struct rw_sink *s, struct endpoint *e)
+{
+    struct endpoint_state st;
+    struct rw_unsaved *u;
+
+    endpoint_join(e);
+    endpoint_state(e, &st);
+    u = st.queue.dropped[DROP_UNSAVED] ? rw_find_unsaved(s, endpoint_config(e)->name) : NULL;
+    if (u)
+        u->samples = st.queue.dropped[DROP_UNSAVED];
+}
+
 /* Stops the endpoints in parallel. */
 static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
 {
@@ -196,6 +245,7 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     for (size_t i = 0; i < n; i++) {
         if (!stop[i])
             continue;
+        rw_note_unsaved(s, stop[i]);
         metrics_forget(agent_state(s->agent)->metrics, "remote_name", endpoint_config(stop[i])->name);
         stop[i] = endpoint_free(stop[i]);
     }
@@ -207,6 +257,8 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
         return NULL;
     loop_timer_clear(agent_state(s->agent)->loop, &s->health);
     rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
+    for (size_t i = 0; i < RW_MAX_ENDPOINTS; i++)
+        free(s->unsaved[i].name);
     free(s);
     return NULL;
 }
@@ -256,7 +308,10 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
         struct endpoint_options o = {
             .config = c->list[i], .storage_path = storage_path, .changed = rw_on_changed, .arg = s};
         struct endpoint **running = rw_find(s, c->list[i]->name);
+        const struct rw_unsaved *u = rw_find_unsaved(s, c->list[i]->name);
         int r = 0;
+
+        o.unsaved = u ? u->samples : 0;
 
         if (running)
             list[n] = TAKE_PTR(*running);

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-static void segment_name(char out[32], uint64_t number)
+void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number)
 {
-    (void)snprintf(out, 32, "%012" PRIu64 ".seg", number);
+    (void)snprintf(out, SPOOL_NAME_BYTES, "%012" PRIu64 ".seg", number);
 }
 
 /* Creates the missing folders of the path. */
@@ -72,11 +72,17 @@ struct spool *spool_free(struct spool *s)
 {
     if (!s)
         return NULL;
-    while (s->oldest) {
-        struct spool_segment *next = s->oldest->next;
-
-        free(s->oldest);
-        s->oldest = next;
+    for (struct spool_segment *next; s->oldest; s->oldest = next) {
+        next = s->oldest->next;
+        (void)spool_segment_free(s->oldest);
+    }
+    for (struct spool_segment *next; s->unread; s->unread = next) {
+        next = s->unread->next;
+        (void)spool_segment_free(s->unread);
+    }
+    for (struct spool_aside *next; s->aside; s->aside = next) {
+        next = s->aside->next;
+        free(s->aside);
     }
     cleanup_close(&s->fd);
     cleanup_close(&s->position_fd[0]);
@@ -98,82 +104,126 @@ struct spool_segment *spool_oldest(const struct spool *s)
     return s->oldest;
 }
 
-static void spool_close_current(struct spool *s)
+void spool_close_current(struct spool *s)
 {
+    if (s->dirty && s->fd >= 0 && fdatasync(s->fd) < 0)
+        s->sync_failed = true;
+    s->dirty = false;
     cleanup_close(&s->fd);
     s->fd = -1;
     s->current = NULL;
 }
 
-static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
-{
-    struct spool_segment **at = &s->oldest;
-    char name[32];
-
-    while (*at != segment)
-        at = &(*at)->next;
-    *at = segment->next;
-    if (s->newest_next == &segment->next)
-        s->newest_next = at;
-    if (s->current == segment)
-        spool_close_current(s);
-    segment_name(name, segment->number);
-    (void)unlinkat(s->dir_fd, name, 0);
-    s->bytes -= segment->size;
-    free(segment);
-}
-
-struct spool_segment *spool_add_segment(struct spool *s, uint64_t number)
+struct spool_segment *spool_segment_new(uint64_t number)
 {
     struct spool_segment *segment = calloc(1, sizeof(*segment));
 
     if (!segment)
         return NULL;
     segment->number = number;
-    if (!s->oldest)
-        s->newest_next = &s->oldest;
-    *s->newest_next = segment;
-    s->newest_next = &segment->next;
+    buf_init(&segment->positions, POSITIONS_MAX);
+    return segment;
+}
+
+struct spool_segment *spool_segment_free(struct spool_segment *segment)
+{
+    if (segment)
+        buf_done(&segment->positions);
+    free(segment);
+    return NULL;
+}
+
+void spool_link(struct spool_segment **list, struct spool_segment *segment)
+{
+    while (*list && (*list)->number < segment->number)
+        list = &(*list)->next;
+    segment->next = *list;
+    *list = segment;
+}
+
+void spool_unlink(struct spool_segment **list, struct spool_segment *segment)
+{
+    while (*list != segment)
+        list = &(*list)->next;
+    *list = segment->next;
+}
+
+void spool_use_number(struct spool *s, uint64_t number)
+{
     if (number >= s->next_number)
         s->next_number = number + 1;
-    return segment;
+}
+
+/* If the file of a damaged segment cannot be renamed, the next start finds it again. */
+static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
+{
+    char name[SPOOL_NAME_BYTES];
+
+    spool_unlink(&s->oldest, segment);
+    if (s->current == segment) {
+        s->dirty = false;
+        spool_close_current(s);
+    }
+    s->bytes -= segment->size;
+    spool_segment_name(name, segment->number);
+    if (segment->damaged)
+        (void)spool_set_aside(s, segment, ASIDE_DAMAGED);
+    else
+        (void)unlinkat(s->dir_fd, name, 0);
+    if (segment->late) {
+        spool_positions_name(name, segment->number);
+        (void)unlinkat(s->dir_fd, name, 0);
+    }
+    (void)spool_segment_free(segment);
+}
+
+/* Skips numbers that are taken: the folder may have been exchanged. */
+static int spool_create_segment(struct spool *s, char name[SPOOL_NAME_BYTES])
+{
+    for (unsigned tries = 0; tries < 1000; tries++, s->next_number++) {
+        int fd;
+
+        spool_segment_name(name, s->next_number);
+        fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -EEXIST;
 }
 
 static int spool_begin_segment(struct spool *s)
 {
-    CLEANUP(cleanup_close) int fd = -1;
     struct spool_segment *segment;
-    char name[32];
-    int r = 0;
+    char name[SPOOL_NAME_BYTES];
+    int fd = spool_create_segment(s, name), r = fd;
 
-    segment_name(name, s->next_number);
-    fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        r = -errno;
-    else if (write(fd, segment_magic, SEGMENT_HEAD) != SEGMENT_HEAD)
-        r = -ENOSPC;
-    segment = r == 0 ? spool_add_segment(s, s->next_number) : NULL;
+    if (fd >= 0) {
+        ssize_t n = write(fd, segment_magic, SEGMENT_HEAD);
+
+        r = n == SEGMENT_HEAD ? 0 : n < 0 ? -errno : -ENOSPC;
+    }
+    segment = r == 0 ? spool_segment_new(s->next_number) : NULL;
     if (!segment) {
-        if (fd >= 0)
+        if (fd >= 0) {
             (void)unlinkat(s->dir_fd, name, 0);
+            (void)close(fd);
+        }
         return r < 0 ? r : -ENOMEM;
     }
+    spool_link(&s->oldest, segment);
+    spool_use_number(s, segment->number);
     segment->size = SEGMENT_HEAD;
     s->bytes += SEGMENT_HEAD;
     s->current = segment;
     s->fd = fd;
     s->folder_dirty = true;
-    fd = -1;
     return 0;
 }
 
-/* Closes the current segment if the next record would make it too large; synced, because spool_sync() only
- * syncs the current one. */
+/* Closes the current segment if the next record would make it too large. */
 static int spool_rotate(struct spool *s, size_t need)
 {
     if (s->current && s->current->size > SEGMENT_HEAD && s->current->size + need > s->segment_bytes) {
-        if (s->dirty && fdatasync(s->fd) < 0)
-            s->sync_failed = true;
         spool_close_current(s);
         spool_drop_empty(s);
     }
@@ -200,8 +250,9 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
     written = pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size);
     if (written != (ssize_t)total) {
         r = written < 0 ? -errno : -ENOSPC;
-        /* Half a record is harmless, but costs a search at the next start. */
-        if (ftruncate(s->fd, s->current->size) < 0)
+        /* Half a record is harmless, but costs a search at the next start. At the file size limit, a new file
+         * has room again. */
+        if (ftruncate(s->fd, s->current->size) < 0 || (r == -EFBIG && s->current->size > SEGMENT_HEAD))
             spool_close_current(s);
         return r;
     }
@@ -236,21 +287,25 @@ int spool_read(struct spool *s, struct spool_place at, struct buf *into)
     CLEANUP(cleanup_close) int fd = -1;
     size_t total = at.at - at.record + at.n, mark = into->n;
     struct segment_item item;
-    char name[32], *room;
+    char name[SPOOL_NAME_BYTES], *room;
     ssize_t got;
     int r = buf_room(into, total, &room);
 
     if (r < 0)
         return r;
-    segment_name(name, at.segment->number);
+    spool_segment_name(name, at.segment->number);
     fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? -EBADMSG : -errno;
     got = pread(fd, room, total, at.record);
     if (got < 0)
         return -errno;
-    if ((size_t)got != total || !record_read((struct str){room, total}, 0, &item) || item.payload.n != at.n)
+    if ((size_t)got != total || !record_read((struct str){room, total}, 0, &item) || item.payload.n != at.n) {
+        at.segment->damaged = true;
+        s->damaged_places++;
+        s->damaged_bytes += total;
         return -EBADMSG;
+    }
     memmove(room, item.payload.p, at.n);
     into->n = mark + at.n;
     return 0;
@@ -285,20 +340,28 @@ bool spool_shrink(struct spool *s)
     return true;
 }
 
-int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name), void *arg)
+bool spool_is_there(struct spool *s)
 {
-    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
+    struct stat now, was;
 
-    if (!d) {
-        r = -errno;
-        cleanup_close(&fd);
-        return r;
+    /* Errors other than ENOENT say nothing about the folder, which is still open. */
+    if (stat(s->dir, &now) < 0)
+        return errno != ENOENT;
+    return fstat(s->dir_fd, &was) < 0 || (now.st_dev == was.st_dev && now.st_ino == was.st_ino);
+}
+
+struct spool_segment *spool_missing(struct spool *s)
+{
+    struct spool_segment *segment = s->oldest;
+    char name[SPOOL_NAME_BYTES];
+    struct stat st;
+
+    for (; segment; segment = segment->next) {
+        spool_segment_name(name, segment->number);
+        if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+            break;
     }
-    while (r == 0 && (entry = readdir(d)))
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            r = fn(arg, entry->d_name);
-    (void)closedir(d);
-    return r;
+    if (segment && segment == s->current)
+        spool_close_current(s);
+    return segment;
 }

@@ -1,119 +1,15 @@
-/* Recovering a spool at start, and the small files beside its segments. */
+/* The small files beside the segments. */
 #include "remotewrite/spool_internal.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 
-enum { SEGMENT_FILE_MAX = 256 << 20, PATH_BYTES = 4352 };
-
-struct segment_numbers {
-    uint64_t *list;
-    size_t n, cap;
-};
-
-static int numbers_add(void *arg, const char *name)
-{
-    struct segment_numbers *all = arg;
-    uint64_t number;
-    int end = 0;
-
-    if (sscanf(name, "%12" SCNu64 ".seg%n", &number, &end) != 1 || end != 16 || name[16])
-        return 0;
-    if (all->n == all->cap) {
-        uint64_t *more = realloc(all->list, (all->cap = all->cap * 2 + 16) * sizeof(*more));
-
-        if (!more)
-            return -ENOMEM;
-        all->list = more;
-    }
-    all->list[all->n++] = number;
-    return 0;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-struct spool_recovery {
-    struct spool *spool;
-    int (*on_record)(void *arg, const struct record_head *h, struct spool_place at);
-    void *arg;
-    struct spool_found *found;
-};
-
-static int recover_records(struct spool_recovery *v, struct spool_segment *segment, struct str bytes)
-{
-    struct segment_reader reader;
-    struct segment_item item;
-    enum segment_found what;
-    int r = 0;
-
-    segment_reader_init(&reader, bytes);
-    while (r >= 0 && (what = segment_next(&reader, &item)) != SEGMENT_END && what != SEGMENT_TORN) {
-        struct spool_place place = {segment, (uint32_t)item.at, (uint32_t)(item.payload.p - bytes.p),
-                                    (uint32_t)item.payload.n};
-
-        if (what == SEGMENT_DAMAGE) {
-            v->found->damaged_places++;
-            v->found->damaged_bytes += item.n;
-            continue;
-        }
-        r = v->on_record(v->arg, &item.head, place);
-        segment->live += r > 0;
-    }
-    if (r >= 0 && what == SEGMENT_TORN)
-        v->found->torn_bytes += item.n;
-    return r < 0 ? r : 0;
-}
-
-static int recover_segment(struct spool_recovery *v, uint64_t number)
-{
-    BUF_AUTO(bytes, SEGMENT_FILE_MAX);
-    struct spool_segment *segment;
-    char name[32];
-    int r;
-
-    (void)snprintf(name, sizeof(name), "%012" PRIu64 ".seg", number);
-    segment = spool_add_segment(v->spool, number);
-    if (!segment)
-        return -ENOMEM;
-    r = spool_read_file(v->spool, name, &bytes);
-    if (r == -ENOMEM)
-        return r;
-    if (r < 0) {
-        v->found->damaged_places++;
-        return 0;
-    }
-    segment->size = (uint32_t)bytes.n;
-    v->spool->bytes += bytes.n;
-    return recover_records(v, segment, buf_str(&bytes));
-}
-
-int spool_recover(struct spool *s,
-                  int (*on_record)(void *arg, const struct record_head *h, struct spool_place at), void *arg,
-                  struct spool_found *ret)
-{
-    struct spool_recovery v = {.spool = s, .on_record = on_record, .arg = arg, .found = ret};
-    struct segment_numbers all = {0};
-    int r = spool_each_file(s, "", numbers_add, &all);
-
-    *ret = (struct spool_found){0};
-    if (r == 0 && all.n)
-        qsort(all.list, all.n, sizeof(all.list[0]), compare_numbers);
-    for (size_t i = 0; i < all.n && r == 0; i++)
-        r = recover_segment(&v, all.list[i]);
-    free(all.list);
-    spool_drop_empty(s);
-    return r;
-}
+enum { PATH_BYTES = 4352 };
 
 static int spool_write_all(int fd, struct str bytes)
 {
@@ -129,7 +25,7 @@ static int spool_write_all(int fd, struct str bytes)
     return 0;
 }
 
-int spool_write_file(struct spool *s, const char *name, struct str bytes)
+int spool_write_file(struct spool *s, const char *name, struct str bytes, bool wait_for_disk)
 {
     CLEANUP(cleanup_close) int fd = -1;
     char temporary[64];
@@ -140,7 +36,8 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes)
     if (fd < 0)
         return -errno;
     r = spool_write_all(fd, bytes);
-    if (r == 0 && (fdatasync(fd) < 0 || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
+    if (r == 0 &&
+        ((wait_for_disk && fdatasync(fd) < 0) || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
         r = -errno;
     if (r == 0)
         s->folder_dirty = true;
@@ -176,4 +73,29 @@ int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool w
     if (n != (ssize_t)bytes.n)
         return n < 0 ? -errno : -ENOSPC;
     return wait_for_disk && fdatasync(*fd) < 0 ? -errno : 0;
+}
+
+int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name), void *arg)
+{
+    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (!d) {
+        r = -errno;
+        cleanup_close(&fd);
+        return r;
+    }
+    while (r == 0) {
+        errno = 0;
+        entry = readdir(d);
+        if (!entry) {
+            r = -errno;
+            break;
+        }
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            r = fn(arg, entry->d_name);
+    }
+    (void)closedir(d);
+    return r;
 }

@@ -8,24 +8,60 @@ struct spool_segment {
     struct spool_segment *next; /* newer */
     uint64_t number;
     uint32_t size;
-    size_t live; /* records still needed */
+    size_t live;  /* records still needed */
+    bool scanned; /* its damage has been counted */
+    bool damaged; /* set aside when it is no longer needed */
+    int error;    /* why it is unread; negative errno */
+    /* Its own read positions, from the first time that it could not be read. */
+    bool late, positions_stored;
+    struct buf positions;
+};
+
+enum spool_aside_kind { ASIDE_DAMAGED, ASIDE_UNKNOWN, ASIDE_KINDS };
+
+/* A segment that was set aside. */
+struct spool_aside {
+    struct spool_aside *next; /* newer */
+    uint64_t number, size;
+    enum spool_aside_kind kind;
 };
 
 struct spool {
     char *dir;
     int dir_fd, lock_fd;
     size_t segment_bytes;
-    struct spool_segment *oldest, **newest_next;
+    struct spool_segment *oldest;  /* those that were read, by number */
+    struct spool_segment *unread;  /* by number */
+    struct spool_aside *aside;     /* oldest first */
     struct spool_segment *current; /* the segment being written; NULL: none yet */
     int fd;                        /* of current */
     int position_fd[2];
-    uint64_t bytes, next_number;
+    uint64_t bytes, idle_bytes, next_number;
+    uint64_t damaged_bytes, damaged_places, torn_bytes;
     bool dirty, folder_dirty, sync_failed;
 };
 
-/* Adds a segment after the newest. NULL when out of memory. */
-struct spool_segment *spool_add_segment(struct spool *s, uint64_t number);
+enum { SPOOL_NAME_BYTES = 40, POSITIONS_MAX = 64 << 20 };
+
+void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number);
+void spool_positions_name(char out[SPOOL_NAME_BYTES], uint64_t number);
+/* NULL when out of memory. */
+struct spool_segment *spool_segment_new(uint64_t number);
+struct spool_segment *spool_segment_free(struct spool_segment *segment);
+/* Adds the segment to a list, by number, or removes it from one. */
+void spool_link(struct spool_segment **list, struct spool_segment *segment);
+void spool_unlink(struct spool_segment **list, struct spool_segment *segment);
+/* A number is in use. */
+void spool_use_number(struct spool *s, uint64_t number);
+void spool_close_current(struct spool *s);
 /* Removes segments without live records. */
 void spool_drop_empty(struct spool *s);
+
+/* The suffix of such a file, and what a file with this name is; false for others. */
+extern const char *const spool_aside_suffixes[ASIDE_KINDS];
+/* Renames the file of the segment, which is in no list. A negative errno: it is still there. */
+int spool_set_aside(struct spool *s, const struct spool_segment *segment, enum spool_aside_kind kind);
+/* A file that was set aside by an earlier run. -ENOMEM. */
+int spool_add_aside(struct spool *s, uint64_t number, enum spool_aside_kind kind);
 
 #endif

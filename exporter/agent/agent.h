@@ -52,6 +52,10 @@ struct endpoint_status {
     uint64_t samples_sent, samples_pending, samples_dropped;
     bool spool; /* pending samples are on disk too */
     uint64_t bytes_on_disk;
+    uint64_t samples_unsaved; /* pending in memory only */
+    /* Segments that cannot be read, and segments set aside because they are damaged or of another version. */
+    uint64_t unread_files, unread_bytes, aside_files, aside_bytes;
+    char spool_error[640];                        /* what is wrong with the spool; empty if nothing is */
     int64_t sent_at_ms, retry_at_ms, error_at_ms; /* Unix time; 0: never, or not now */
     char error[512];                              /* the last one, in the receiver's words; empty if none */
 };

@@ -264,6 +264,14 @@ static void json_totals(struct out *o, const struct agent_state *a)
     out_puts(o, "}}");
 }
 
+static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
+{
+    member_object(o, key);
+    member_count(o, "files", files);
+    member_count(o, "bytes", bytes);
+    out_puts(o, "}");
+}
+
 static void json_endpoint(struct out *o, const struct endpoint_status *e)
 {
     member_item(o);
@@ -278,6 +286,10 @@ static void json_endpoint(struct out *o, const struct endpoint_status *e)
     member_count(o, "samplesDropped", e->samples_dropped);
     member_bool(o, "spool", e->spool);
     member_count(o, "spoolBytes", e->bytes_on_disk);
+    member_count(o, "samplesUnsaved", e->samples_unsaved);
+    json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
+    json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
+    member_words(o, "spoolError", e->spool_error);
     member_time(o, "sentAt", e->sent_at_ms);
     member_time(o, "retryAt", e->retry_at_ms);
     member_words(o, "error", e->error);

@@ -129,15 +129,20 @@ function scorerCard(now, s, open) {
     endpoints(s.sources ?? [s.source], s.scoringEndpoint, s.scoringSecret, open));
 }
 
+const segments = ({ files, bytes: n }, words) => files > 0 && soft(`, ${words}: ${count(files)}, `, bytes(n));
+
 function remoteWrite(now, e) {
   return el('section', { class: 'card', 'data-key': e.name },
     el('div', { class: 'name' }, el('h3', {}, bdi(e.name)),
       badge(e.state === 'failing' ? 'error' : e.state === 'starting' ? 'pending' : 'ok', e.state)),
     e.error && note(true, [el('b', {}, 'Last error'), e.errorAt && ` ${when(now, e.errorAt)}`], e.error),
+    e.spoolError && note(true, el('b', {}, 'Spool'), e.spoolError),
     facts(fact('URL', url(e.url)), fact('Protocol', e.protocol), fact('Behind by', duration(e.behindSeconds)),
-      fact('Samples sent', count(e.samplesSent)), fact('Samples pending', count(e.samplesPending)),
+      fact('Samples sent', count(e.samplesSent)), fact('Samples pending', count(e.samplesPending),
+        e.spool && e.samplesUnsaved > 0 && soft(count(e.samplesUnsaved), ' in memory only')),
       fact('Samples dropped', count(e.samplesDropped)),
-      fact('Spool', e.spool ? bytes(e.spoolBytes) : 'none: pending samples are lost at a restart'),
+      fact('Spool', e.spool ? bytes(e.spoolBytes) : 'none: pending samples are lost at a restart',
+        segments(e.spoolUnread, 'unread'), segments(e.spoolSetAside, 'set aside')),
       fact('Last sent', moment(now, e.sentAt)), e.retryAt && fact('Next try', moment(now, e.retryAt))));
 }
 

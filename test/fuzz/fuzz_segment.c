@@ -36,6 +36,17 @@ static void look_at_payload(struct str payload)
             assert(body.n <= body.max);
 }
 
+static void look_at_lost(struct str bytes, const struct segment_item *item)
+{
+    struct record_head h;
+    size_t end = item->at + item->n;
+
+    for (size_t at = item->at, before = at; segment_next_lost(bytes, &at, end, &h); before = at) {
+        assert(at > before && at <= end);
+        assert(h.lane.n == 0 || (h.lane.p >= bytes.p && h.lane.p + h.lane.n <= bytes.p + end));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str bytes = {(const char *)data, size}, lane;
@@ -51,7 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         end = item.at + item.n;
         if (what == SEGMENT_RECORD)
             look_at_payload(item.payload);
+        else
+            look_at_lost(bytes, &item);
     }
+    (void)segment_has_other_version(bytes);
     look_at_payload(bytes);
     (void)!position_read(bytes, on_lane, &bytes);
     if (active_read(bytes, &lane, &labels) == 0)

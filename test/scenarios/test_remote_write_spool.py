@@ -1,8 +1,11 @@
-"""The spool on disk survives restarts; damage costs only the damaged records; limits are kept, and drops are
-counted."""
+"""The spool on disk survives restarts; damage costs only the damaged records; what cannot be read is kept; limits are
+kept; what is dropped or could not be stored is counted."""
 
+import json
 import os
 import re
+import resource
+import shutil
 import subprocess
 import time
 
@@ -172,7 +175,59 @@ def test_a_flipped_bit_costs_its_record(tmp_path, part):
         missing = set(range(6)) - set(rounds)
         assert len(missing) == 1, rounds
         remote.in_order(outage.receiver.stream(accepted=False))
-    assert "amage" in outage.agent.log(), "it does not say so"
+        assert path.with_name(path.name + ".damaged").exists() and not path.exists()
+        lost = re.search(r'samples_dropped_total\{reason="damaged".*\} (\d+)', outage.metrics)
+        assert int(lost[1]) == SERIES
+    assert re.search(r'level=warn msg="spool read".* samples_lost=100 damaged_bytes=[1-9]', outage.agent.log())
+
+
+def state(agent):
+    return json.loads(agent.page("/api/v1/status"))["remoteWrite"][0]
+
+
+def block(path):
+    """It cannot be opened (ELOOP), even by root; returns what ends that."""
+    away = path.with_name("away")
+    path.rename(away)
+    path.symlink_to(path.name)
+    return lambda: away.rename(path)
+
+
+def test_a_segment_that_cannot_be_read_stays_and_is_sent_later(tmp_path):
+    with Outage(tmp_path) as outage:
+        agent, path = outage.agent, segments(outage.agent)[0]
+        waiting = export(path.parent)
+        unblock = block(path)
+        done = spool("ls", path.parent)
+        assert done.returncode != 0 and f"{path}: Too many levels" in done.stderr
+        outage.receiver.up()
+        with agent:
+            remote.wait_for("new rounds", lambda: len(outage.receiver.with_samples()) >= 2)
+            unread = remote.wait_for("it on the page", lambda: state(agent)["spoolUnread"]["files"] and state(agent))
+            assert f"cannot read spool segment {path}: Too many levels of symbolic links" == unread["spoolError"]
+            assert unread["samplesDropped"] == 0
+            unblock()
+            remote.wait_for("its samples", lambda: min(map(len, outage.receiver.stream().values())) >= outage.before)
+            agent.drained()
+            remote.wait_for("the end", lambda: not state(agent)["spoolError"])
+        for labels, samples in waiting.items():
+            assert {t for _, t in samples} <= {s.timestamp for s in outage.receiver.stream()[labels]}
+        assert len(re.findall('level=error msg="cannot read a spool segment', agent.log())) == 1, "once"
+        assert not path.exists() and not path.with_suffix(".done").exists()
+
+
+def test_a_segment_of_another_version_is_set_aside(tmp_path):
+    with Outage(tmp_path) as outage:
+        path = segments(outage.agent)[0]
+        path.write_bytes(b"DSRWSEG2" + path.read_bytes()[8:])
+        done = spool("verify", path.parent)
+        assert done.returncode != 0 and f"{path}: segment of another version" in done.stderr
+        outage.recover()
+        aside = path.with_name(path.name + ".unknown")
+        assert aside.read_bytes().startswith(b"DSRWSEG2") and not path.exists()
+        bytes_aside = re.search(r'spool_idle_bytes\{.*state="unknown".*\} (\d+)', outage.metrics)
+        assert int(bytes_aside[1]) == size(aside)
+        assert f"{aside}  {size(aside)} bytes  set aside" in spool("ls", outage.agent.storage).stdout
 
 
 def test_a_ruined_head_costs_no_start(tmp_path):
@@ -306,8 +361,12 @@ def test_two_agents_do_not_share_a_folder(tmp_path):
                 other.up()
                 other.wait(2)
                 assert not [a for a in other.with_samples() if a.at < 0]
-            receiver.up()
-            agent.drained()
+                receiver.up()
+                agent.drained()
+                agent.stop()
+                # What it has kept in memory goes to the folder as soon as that is free.
+                remote.wait_for("the folder", lambda: "spool opened" in second.log(), seconds=LONG)
+                remote.wait_for("its lock", lambda: state(second)["spool"])
         assert all(samples[0].bits == 0 for samples in receiver.stream().values())
 
 
@@ -342,6 +401,76 @@ def test_a_full_disk_is_reported_and_survived_in_memory(tmp_path, small_disk):
         served = [n for n, (at, _) in enumerate(scoring.served["t"]) if at < until]
         for samples in receiver.stream().values():
             assert set(served) <= set(numbers(samples))
+
+
+def last_words(agent):
+    """The samples that wait and that are lost, as the log says at the end."""
+    waits = re.findall(r'level=info msg="samples remain in the spool for the next start".* samples=(\d+)', agent.log())
+    lost = re.findall(r'level=warn msg="samples lost: not stored in the spool".* samples=(\d+)', agent.log())
+    return int(waits[-1]) if waits else 0, int(lost[-1]) if lost else 0
+
+
+def exported(folder):
+    return sum(map(len, export(folder).values()))
+
+
+def test_the_last_words_of_a_full_disk_are_true(tmp_path, small_disk):
+    (small_disk / "ballast").write_bytes(b"x" * (150 << 10))
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(2000)) as scoring:
+        receiver.down()
+        with remote.Agent(tmp_path / "a", scoring, [remote.endpoint(receiver)], storage=small_disk) as agent:
+            remote.wait_for("samples in memory", lambda: state(agent)["samplesUnsaved"] > 4000)
+            assert "No space left" in state(agent)["spoolError"]
+            assert agent.values("dynamic_scoring_remote_write_spool_up") == [0.0]
+            agent.stop()
+        waits, lost = last_words(agent)
+        assert waits > 0 and lost > 4000 and exported(folder_of(agent)) == waits
+
+
+def test_the_last_words_of_a_file_size_limit_are_true(tmp_path):
+    """One scorer's records are larger than the limit, the other's are not."""
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(4000), u=remote.counted(2)) as scoring:
+        receiver.down()
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (50 << 10, 50 << 10))
+            remote.wait_for("samples in memory", lambda: state(agent)["samplesUnsaved"] > 8000)
+            remote.wait_for("samples on disk", lambda: len(scoring.served["u"]) >= 4)
+            agent.stop()
+        waits, lost = last_words(agent)
+        assert waits > 0 and lost > 8000 and exported(folder_of(agent)) == waits
+
+
+def test_a_folder_that_is_removed_is_made_anew(tmp_path):
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
+        receiver.down()
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)]) as agent:
+            remote.wait_for("a queue", lambda: agent.remote("samples_pending") >= 3 * SERIES)
+            shutil.rmtree(agent.storage)
+            before = len(scoring.served["t"])
+            remote.wait_for("a new folder", lambda: "spool opened" in agent.log())
+            remote.wait_for("rounds", lambda: len(scoring.served["t"]) >= before + 2)
+            remote.wait_for("all on disk", lambda: state(agent)["spool"] and not state(agent)["samplesUnsaved"])
+            agent.stop()
+            waits, lost = last_words(agent)
+            assert lost == 0 and exported(folder_of(agent)) == waits >= (before + 2) * SERIES
+            receiver.up()
+            agent.start()
+            agent.drained()
+        assert len(re.findall('level=error msg="spool folder was removed', agent.log())) == 1
+        for samples in receiver.stream().values():
+            assert numbers(samples)[: before + 2] == list(range(before + 2))
+
+
+def test_samples_lost_by_a_reload_are_counted(tmp_path):
+    with remote.Receiver() as receiver, remote.Scoring(t=remote.counted(SERIES)) as scoring:
+        receiver.down()
+        with remote.Agent(tmp_path, scoring, [remote.endpoint(receiver)], storage=None) as agent:
+            remote.wait_for("a queue", lambda: agent.remote("samples_pending") >= 3 * SERIES)
+            agent.config["remoteWrite"] = [remote.endpoint(receiver, headers={"X-Other": "1"})]
+            agent.reload()
+            remote.wait_for("the count", lambda: agent.remote("samples_dropped_total", reason="unsaved") >= 3 * SERIES)
+            lost = re.findall(r'level=warn msg="samples lost: no spool".* samples=(\d+)', agent.log())
+            assert [float(n) for n in lost] == [agent.remote("samples_dropped_total", reason="unsaved")]
 
 
 def test_a_disk_that_has_room_again_is_used_again(tmp_path, small_disk):

@@ -144,7 +144,7 @@ static void keeps_pending_samples_and_sends_markers_at_a_stop(void **state)
         endpoint_state(e, &st);
     while (st.queue.samples < 1000 || st.sender.failures < 2);
     assert_string_equal(st.sender.error, "status 503: not now");
-    assert_true(st.has_spool && st.spool_bytes > 0);
+    assert_true(st.has_spool && st.spool.bytes > 0);
     endpoint_stop(e, 100);
     (void)endpoint_free(e);
     fake_default(s, (struct fake_answer){.status = 204, .body = ""});

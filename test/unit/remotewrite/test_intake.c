@@ -31,7 +31,7 @@ static void begin(struct run *r, const char *dir, const char *config)
     r->config = rw_endpoint(yaml);
     assert_int_equal(spool_new(&r->spool, dir, 1 << 20), 0);
     o.spool = r->spool;
-    assert_int_equal(queue_new(&r->queue, &o, NULL), 0);
+    assert_int_equal(queue_new(&r->queue, &o), 0);
     assert_int_equal(intake_new(&r->intake, r->config, r->queue, r->spool), 0);
 }
 

@@ -141,7 +141,7 @@ static void begin(struct bench *b, const char *config)
                    config);
     b->config = rw_endpoint(yaml);
     assert_int_equal(loop_new(&b->loop, &by_hand), 0);
-    assert_int_equal(queue_new(&b->queue, &qo, NULL), 0);
+    assert_int_equal(queue_new(&b->queue, &qo), 0);
     assert_int_equal(intake_new(&b->intake, b->config, b->queue, NULL), 0);
     struct sender_options so = {
         .config = b->config, .loop = b->loop, .transport = &b->receiver.transport, .queue = b->queue};

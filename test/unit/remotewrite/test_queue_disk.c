@@ -1,0 +1,566 @@
+/* The oracle of a failing disk: each record is sent, waits, or is dropped and counted, whichever call
+ * fails. */
+#include "remotewrite/queue.h"
+#include "remotewrite/queue_internal.h"
+#include "remotewrite/segment.h"
+#include "remotewrite/spool.h"
+#include "test/disk_faults.h"
+#include "test/unit/remotewrite/rw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RECORDS = 40, SAMPLES = 10, SEGMENT = 700 };
+static const int64_t START = 1760000000000;
+
+/* A queue whose records have the timestamps START + 0, 1, ...; those of odd numbers are in lane "b". */
+struct world {
+    char *dir;
+    struct spool *spool;
+    struct queue *queue;
+    int64_t appended;
+    unsigned sent[RECORDS]; /* how often */
+    uint64_t dropped;       /* by queues that are closed */
+};
+
+static void world_open(struct world *w)
+{
+    struct queue_options o = {.max_bytes = 1 << 20, .memory_bytes = 150};
+    int r = spool_new(&w->spool, w->dir, SEGMENT);
+
+    o.spool = w->spool;
+    if (r == 0)
+        r = queue_new(&w->queue, &o);
+    if (r == 0)
+        return;
+    o.spool = w->spool = spool_free(w->spool);
+    assert_int_equal(queue_new(&w->queue, &o), 0);
+}
+
+static uint64_t dropped(const struct queue *q)
+{
+    struct queue_stats s;
+    uint64_t n = 0;
+
+    queue_stats(q, &s);
+    for (unsigned i = 0; i < DROPS; i++)
+        n += s.dropped[i];
+    return n;
+}
+
+/* As kill -9 would. */
+static void world_kill(struct world *w)
+{
+    w->dropped += dropped(w->queue);
+    w->queue = queue_free(w->queue);
+    w->spool = spool_free(w->spool);
+}
+
+static void world_append(struct world *w, unsigned n)
+{
+    for (; n; n--, w->appended++) {
+        struct record_head h = {.kind = RECORD_SAMPLES,
+                                .samples = SAMPLES,
+                                .first_ms = START + w->appended,
+                                .last_ms = START + w->appended,
+                                .lane = w->appended % 2 ? STR("b") : STR("a")};
+        char *payload = calloc(1, 100);
+
+        assert_non_null(payload);
+        (void)snprintf(payload, 100, "%lld", (long long)w->appended);
+        assert_int_equal(queue_append(w->queue, &h, payload, 100, START), 0);
+    }
+    queue_sync(w->queue);
+}
+
+/* False if there is nothing to send now. */
+static bool world_send(struct world *w)
+{
+    struct record *r = queue_pick(w->queue, START);
+    struct str payload;
+    int error;
+
+    if (!r)
+        return false;
+    error = queue_payload(w->queue, r, &payload);
+    if (error == -ESTALE)
+        return true;
+    if (error == 0) {
+        assert_int_equal(atoll(payload.p), r->last_ms - START);
+        w->sent[r->last_ms - START]++;
+    } else {
+        assert_int_equal(error, -EBADMSG);
+    }
+    queue_finish(w->queue, r, DROP_DAMAGED, error ? r->samples : 0);
+    queue_save_position(w->queue, false);
+    return true;
+}
+
+/* What the endpoint does every second. */
+static void world_tick(struct world *w)
+{
+    if (!w->spool) {
+        if (spool_new(&w->spool, w->dir, SEGMENT) == 0 && queue_attach(w->queue, w->spool) < 0)
+            w->spool = spool_free(w->spool);
+        return;
+    }
+    (void)queue_check_files(w->queue);
+    queue_retry_unread(w->queue);
+    queue_store_waiting(w->queue);
+    queue_save_position(w->queue, true);
+}
+
+static void world_drain(struct world *w)
+{
+    world_tick(w);
+    while (world_send(w))
+        ;
+}
+
+static void world_begin(struct world *w)
+{
+    *w = (struct world){.dir = rw_folder()};
+    world_open(w);
+    world_append(w, 14);
+    for (unsigned i = 0; i < 5; i++)
+        assert_true(world_send(w));
+    world_kill(w);
+}
+
+static void world_end(struct world *w)
+{
+    world_kill(w);
+    rw_folder_done(w->dir);
+}
+
+static bool waits_on_disk(const struct world *w, int64_t number)
+{
+    const struct lane *l = queue_find_lane(w->queue, number % 2 ? STR("b") : STR("a"));
+
+    for (const struct record *r = l ? l->head : NULL; r; r = r->next)
+        if (r->last_ms == START + number)
+            return r->place.segment != NULL;
+    return false;
+}
+
+/* A life with failures, its end by kill -9, and one without. False if no call failed. */
+static bool live(struct world *w, bool *confirmed, uint64_t *ret_unsaved, uint64_t *ret_unrecorded)
+{
+    bool failed;
+    struct queue_stats s;
+
+    world_open(w);
+    for (unsigned i = 0; i < 3; i++) {
+        world_append(w, 3);
+        (void)world_send(w);
+        (void)world_send(w);
+        world_tick(w);
+    }
+    world_append(w, 2);
+    queue_stats(w->queue, &s);
+    *ret_unsaved = s.unsaved;
+    *ret_unrecorded = 0;
+    for (int64_t i = 0; i < w->appended && w->queue->position_changed; i++)
+        *ret_unrecorded += w->sent[i] ? SAMPLES : 0;
+    for (int64_t i = 0; i < w->appended; i++)
+        confirmed[i] = waits_on_disk(w, i);
+    failed = disk_has_failed();
+    disk_fail_at(0, 0, 0);
+    world_kill(w);
+    world_open(w);
+    assert_non_null(w->spool);
+    world_append(w, 2);
+    world_drain(w);
+    return failed;
+}
+
+static void check(const struct world *w, const bool *confirmed, uint64_t unsaved, uint64_t unrecorded)
+{
+    uint64_t all_dropped = w->dropped + dropped(w->queue), lost = 0;
+    struct queue_stats s;
+
+    queue_stats(w->queue, &s);
+    assert_int_equal(s.records, 0);
+    for (int64_t i = 0; i < w->appended; i++) {
+        lost += w->sent[i] ? 0 : SAMPLES;
+        if (w->sent[i] == 0 && confirmed[i])
+            fail_msg("record %d was confirmed and is lost", (int)i);
+    }
+    /* What was not confirmed may be there nevertheless; what was sent may be found torn, if the disk took
+     * neither the rest of it nor the position. */
+    assert_in_range(lost, all_dropped > unrecorded ? all_dropped - unrecorded : 0, all_dropped + unsaved);
+}
+
+static void counts_each_sample_whichever_call_fails(void **state)
+{
+    static const int errors[] = {EIO, ENOSPC, EMFILE, EACCES};
+    static const long spans[] = {1, 4, LONG_MAX};
+    (void)state;
+    for (size_t e = 0; e < ARRAY_SIZE(errors); e++)
+        for (size_t span = 0; span < ARRAY_SIZE(spans); span++)
+            for (long nth = 1;; nth++) {
+                bool confirmed[RECORDS] = {0}, failed;
+                uint64_t unsaved, unrecorded;
+                struct world w;
+
+                world_begin(&w);
+                disk_fail_at(nth, spans[span], errors[e]);
+                failed = live(&w, confirmed, &unsaved, &unrecorded);
+                check(&w, confirmed, unsaved, unrecorded);
+                world_end(&w);
+                if (!failed)
+                    break;
+            }
+}
+
+static char *file_path(const struct world *w, const char *name)
+{
+    static char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+    return path;
+}
+
+static bool is_there(const struct world *w, const char *name)
+{
+    struct stat st;
+
+    return lstat(file_path(w, name), &st) == 0;
+}
+
+/* A file that cannot be opened (ELOOP), even by root. */
+static void block(const struct world *w, const char *name)
+{
+    char to[256];
+
+    (void)snprintf(to, sizeof(to), "%s", file_path(w, "blocked"));
+    assert_int_equal(rename(file_path(w, name), to), 0);
+    assert_int_equal(symlink(name, file_path(w, name)), 0);
+}
+
+static void unblock(const struct world *w, const char *name)
+{
+    char from[256];
+
+    (void)snprintf(from, sizeof(from), "%s", file_path(w, "blocked"));
+    assert_int_equal(rename(from, file_path(w, name)), 0);
+}
+
+static void flip(const struct world *w, const char *name, off_t at)
+{
+    int fd = open(file_path(w, name), O_RDWR);
+    char byte;
+
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    assert_int_equal(close(fd), 0);
+}
+
+static struct spool_stats spool_of(const struct world *w)
+{
+    struct spool_stats s;
+
+    spool_stats(w->spool, &s);
+    return s;
+}
+
+/* Sends the next record and tells which one it was. */
+static int64_t send_next(struct world *w)
+{
+    unsigned before[RECORDS];
+
+    memcpy(before, w->sent, sizeof(before));
+    if (world_send(w))
+        for (int64_t i = 0; i < RECORDS; i++)
+            if (w->sent[i] != before[i])
+                return i;
+    return -1;
+}
+
+/* Four records in each segment; the first segment is unreadable at the start. */
+static void begin_with_an_unread_segment(struct world *w)
+{
+    *w = (struct world){.dir = rw_folder()};
+    world_open(w);
+    world_append(w, 8);
+    assert_int_equal(send_next(w), 0);
+    world_kill(w);
+    block(w, "000000000001.seg");
+    world_open(w);
+    assert_int_equal(spool_of(w).unread.n, 1);
+    assert_non_null(strstr(spool_of(w).error, "/000000000001.seg: Too many levels of symbolic links"));
+}
+
+static void sends_an_unread_segment_in_order_if_newer_records_wait(void **state)
+{
+    struct world w;
+    int64_t last[2] = {-1, -1};
+
+    (void)state;
+    begin_with_an_unread_segment(&w);
+    world_tick(&w);
+    assert_int_equal(spool_of(&w).unread.n, 1);
+    unblock(&w, "000000000001.seg");
+    world_tick(&w);
+    assert_int_equal(spool_of(&w).unread.n, 0);
+    for (unsigned i = 0; i < 7; i++) {
+        int64_t sent = send_next(&w);
+
+        assert_true(sent > last[sent % 2]);
+        last[sent % 2] = sent;
+    }
+    assert_int_equal(send_next(&w), -1);
+    assert_false(is_there(&w, "000000000001.seg"));
+    assert_false(is_there(&w, "000000000001.done"));
+    world_end(&w);
+}
+
+/* Newer records do not wait; the older ones are sent once each, whatever restarts come in between. */
+static void sends_an_unread_segment_later(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (unsigned kills = 0; kills < 8; kills++) {
+        begin_with_an_unread_segment(&w);
+        while (world_send(&w))
+            ;
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(w.sent[i], i >= 4 || i == 0);
+        if (kills & 1) {
+            world_kill(&w);
+            world_open(&w);
+            world_append(&w, 3);
+        }
+        unblock(&w, "000000000001.seg");
+        if (kills & 2) {
+            world_kill(&w);
+            world_open(&w);
+        }
+        world_tick(&w);
+        if (kills & 4) {
+            assert_true(world_send(&w));
+            world_kill(&w);
+            world_open(&w);
+        }
+        world_drain(&w);
+        for (int64_t i = 0; i < w.appended; i++)
+            assert_int_equal(w.sent[i], 1);
+        assert_int_equal(w.dropped + dropped(w.queue), 0);
+        assert_false(is_there(&w, "000000000001.done"));
+        world_end(&w);
+    }
+}
+
+static void holds_back_a_segment_that_fails_while_it_is_sent(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_open(&w);
+    disk_fail_at(1, 2, EIO);
+    assert_true(world_send(&w));
+    disk_fail_at(0, 0, 0);
+    assert_int_equal(spool_of(&w).unread.n, 1);
+    while (world_send(&w))
+        ;
+    world_drain(&w);
+    for (int64_t i = 0; i < w.appended; i++)
+        assert_int_equal(w.sent[i], 1);
+    world_end(&w);
+}
+
+static void sets_a_segment_of_another_version_aside(void **state)
+{
+    struct world w;
+    int fd;
+
+    (void)state;
+    world_begin(&w);
+    fd = open(file_path(&w, "000000000009.seg"), O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "DSRWSEG7 from the future", 24), 24);
+    assert_int_equal(close(fd), 0);
+    world_open(&w);
+    assert_true(is_there(&w, "000000000009.seg.unknown"));
+    assert_false(is_there(&w, "000000000009.seg"));
+    assert_int_equal(spool_of(&w).unknown.n, 1);
+    assert_int_equal(spool_of(&w).unknown.bytes, 24);
+    world_drain(&w);
+    world_kill(&w);
+    world_open(&w);
+    assert_int_equal(spool_of(&w).unknown.n, 1);
+    world_append(&w, 1);
+    assert_true(is_there(&w, "000000000010.seg"));
+    assert_int_equal(unlink(file_path(&w, "000000000009.seg.unknown")), 0);
+    world_tick(&w);
+    assert_int_equal(spool_of(&w).unknown.n, 0);
+    world_end(&w);
+}
+
+static void sets_a_damaged_segment_aside_and_counts_its_samples(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    flip(&w, "000000000003.seg", 8 + RECORD_HEAD + 20);
+    world_open(&w);
+    assert_int_equal(dropped(w.queue), SAMPLES);
+    assert_int_equal(spool_of(&w).damaged_places, 1);
+    assert_true(is_there(&w, "000000000003.seg"));
+    world_drain(&w);
+    assert_true(is_there(&w, "000000000003.seg.damaged"));
+    assert_false(is_there(&w, "000000000003.seg"));
+    assert_int_equal(spool_of(&w).damaged.n, 1);
+    assert_int_equal(dropped(w.queue), SAMPLES);
+    for (int64_t i = 0, lost = 0; i < w.appended; i++) {
+        lost += w.sent[i] == 0;
+        assert_true(lost <= 1 && w.sent[i] <= 1);
+    }
+    world_end(&w);
+}
+
+/* At most the bytes of four segments, which leave half of the limit to new samples. */
+static void keeps_the_newest_segments_set_aside(void **state)
+{
+    struct world w;
+    char name[40];
+
+    (void)state;
+    world_begin(&w);
+    for (unsigned i = 20; i < 40; i++) {
+        int fd;
+
+        (void)snprintf(name, sizeof(name), "%012u.seg", i);
+        fd = open(file_path(&w, name), O_WRONLY | O_CREAT, 0600);
+        assert_int_equal(write(fd, "DSRWSEG9", 8), 8);
+        assert_int_equal(ftruncate(fd, SEGMENT), 0);
+        assert_int_equal(close(fd), 0);
+    }
+    world_open(&w);
+    assert_int_equal(spool_of(&w).unknown.n, 4);
+    assert_true(is_there(&w, "000000000039.seg.unknown") && is_there(&w, "000000000036.seg.unknown"));
+    assert_false(is_there(&w, "000000000035.seg.unknown"));
+    w.queue->max_bytes = 2 * (spool_bytes(w.spool) + SEGMENT);
+    world_append(&w, 4);
+    assert_int_equal(dropped(w.queue), 0);
+    world_end(&w);
+}
+
+static void keeps_what_it_can_when_the_folder_is_removed(void **state)
+{
+    struct world w;
+    struct queue_stats s;
+    char command[300];
+    uint64_t lost;
+
+    (void)state;
+    world_begin(&w);
+    world_open(&w);
+    world_append(&w, 4);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", w.dir);
+    assert_true(spool_is_there(w.spool));
+    assert_int_equal(system(command), 0);
+    assert_false(spool_is_there(w.spool));
+    lost = queue_detach(w.queue);
+    assert_true(lost > 0 && lost == dropped(w.queue));
+    w.spool = spool_free(w.spool);
+    queue_stats(w.queue, &s);
+    assert_int_equal(s.samples, s.unsaved);
+    assert_int_equal(s.samples + lost + 5 * SAMPLES, 18 * SAMPLES);
+    world_tick(&w);
+    queue_stats(w.queue, &s);
+    assert_int_equal(s.unsaved, 0);
+    world_append(&w, 2);
+    world_kill(&w);
+    world_open(&w);
+    world_drain(&w);
+    assert_int_equal(w.sent[18] + w.sent[19], 2);
+    world_end(&w);
+}
+
+static void counts_samples_whose_files_were_removed(void **state)
+{
+    struct world w;
+    uint64_t lost;
+
+    (void)state;
+    world_begin(&w);
+    world_open(&w);
+    world_append(&w, 4);
+    assert_int_equal(queue_check_files(w.queue), 0);
+    for (unsigned i = 1; i < 9; i++) {
+        char name[40];
+
+        (void)snprintf(name, sizeof(name), "%012u.seg", i);
+        (void)unlink(file_path(&w, name));
+    }
+    lost = queue_check_files(w.queue);
+    assert_true(lost > 0 && lost == dropped(w.queue));
+    queue_store_waiting(w.queue);
+    world_append(&w, 2);
+    world_kill(&w);
+    world_open(&w);
+    world_drain(&w);
+    for (int64_t i = 0; i < w.appended; i++)
+        lost -= w.sent[i] ? 0 : SAMPLES;
+    assert_int_equal(lost, 0);
+    world_end(&w);
+}
+
+/* Samples taken before the spool could be opened go behind those that it holds, except the one in flight. */
+static void takes_over_a_spool_that_opens_later(void **state)
+{
+    struct world w;
+    struct record *first;
+
+    (void)state;
+    for (unsigned picked = 0; picked < 2; picked++) {
+        world_begin(&w);
+        disk_fail_at(1, LONG_MAX, EMFILE);
+        world_open(&w);
+        assert_null(w.spool);
+        world_append(&w, 3);
+        first = picked ? queue_pick(w.queue, START) : NULL;
+        disk_fail_at(0, 0, 0);
+        world_tick(&w);
+        assert_non_null(w.spool);
+        if (picked) {
+            struct str payload;
+
+            assert_int_equal(queue_payload(w.queue, first, &payload), 0);
+            w.sent[atoll(payload.p)]++;
+            queue_finish(w.queue, first, DROP_REJECTED, 0);
+            queue_save_position(w.queue, false);
+        }
+        world_kill(&w);
+        world_open(&w);
+        world_drain(&w);
+        for (int64_t i = 0; i < w.appended; i++)
+            assert_int_equal(w.sent[i], 1);
+        world_end(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sends_an_unread_segment_in_order_if_newer_records_wait),
+        cmocka_unit_test(sends_an_unread_segment_later),
+        cmocka_unit_test(holds_back_a_segment_that_fails_while_it_is_sent),
+        cmocka_unit_test(sets_a_segment_of_another_version_aside),
+        cmocka_unit_test(sets_a_damaged_segment_aside_and_counts_its_samples),
+        cmocka_unit_test(keeps_the_newest_segments_set_aside),
+        cmocka_unit_test(keeps_what_it_can_when_the_folder_is_removed),
+        cmocka_unit_test(counts_samples_whose_files_were_removed),
+        cmocka_unit_test(takes_over_a_spool_that_opens_later),
+        cmocka_unit_test(counts_each_sample_whichever_call_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
