@@ -20,7 +20,7 @@ enum { SEGMENT_FILE_MAX = 256 << 20, TEXT_MAX = 1 << 30, PATH_BYTES = 4096 };
 struct spool_scan {
     void (*on_record)(struct spool_scan *l, const struct segment_item *item);
     bool list;
-    uint64_t records, samples, damaged_bytes, damaged_places;
+    uint64_t files, aside, records, samples, damaged_bytes, damaged_places;
     int64_t first_ms, last_ms;
     bool failed;
 };
@@ -58,6 +58,12 @@ static void spool_print(struct spool_scan *l, const struct segment_item *item)
         l->failed = true;
     else if (text.n)
         (void)fwrite(text.p, 1, text.n, stdout);
+}
+
+static void spool_complain(struct spool_scan *l, const char *path, const char *why)
+{
+    (void)fprintf(stderr, "%s: %s\n", path, why);
+    l->failed = true;
 }
 
 static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str bytes)
@@ -99,11 +105,18 @@ static void spool_scan_file(struct spool_scan *total, const char *path)
     struct spool_scan l = {.on_record = total->on_record, .list = total->list};
     int r = file_read(path, &bytes);
 
+    total->files++;
     if (r < 0) {
-        (void)fprintf(stderr, "%s: %s\n", path, strerror(-r));
-        total->failed = true;
+        spool_complain(total, path,
+                       r == -EFBIG ? "too large for a segment, more than 256 MiB" : strerror(-r));
         return;
     }
+    if (segment_has_other_version(buf_str(&bytes))) {
+        spool_complain(total, path, "segment of another version of dynamic-scoring");
+        return;
+    }
+    if (bytes.n && !str_starts(buf_str(&bytes), str_of(segment_magic)))
+        (void)fprintf(stderr, "%s: does not begin as a segment\n", path);
     spool_scan_bytes(&l, path, buf_str(&bytes));
     if (l.list)
         spool_print_segment(&l, path, bytes.n);
@@ -114,11 +127,17 @@ static void spool_scan_file(struct spool_scan *total, const char *path)
     total->failed = total->failed || l.failed;
 }
 
+static bool spool_name_ends(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), end = strlen(suffix);
+
+    return n > end && strcmp(name + n - end, suffix) == 0;
+}
+
 static int spool_is_segment(const struct dirent *d)
 {
-    size_t n = strlen(d->d_name);
-
-    return n > 4 && strcmp(d->d_name + n - 4, ".seg") == 0;
+    return spool_name_ends(d->d_name, ".seg") || spool_name_ends(d->d_name, ".seg.damaged") ||
+           spool_name_ends(d->d_name, ".seg.unknown");
 }
 
 static int spool_is_visible(const struct dirent *d)
@@ -126,14 +145,18 @@ static int spool_is_visible(const struct dirent *d)
     return d->d_name[0] != '.';
 }
 
-/* Calls fn for each entry that the filter accepts. False if dir is not a readable directory. */
-static bool spool_each(struct spool_scan *l, const char *dir, int (*filter)(const struct dirent *),
+/* Calls fn for each entry that the filter accepts. */
+static void spool_each(struct spool_scan *l, const char *dir, int (*filter)(const struct dirent *),
                        void (*fn)(struct spool_scan *l, const char *path))
 {
     struct dirent **list;
     int n = scandir(dir, &list, filter, alphasort);
     char path[PATH_BYTES];
 
+    if (n < 0) {
+        spool_complain(l, dir, strerror(errno));
+        return;
+    }
     for (int i = 0; i < n; i++) {
         int length = snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name);
 
@@ -141,14 +164,26 @@ static bool spool_each(struct spool_scan *l, const char *dir, int (*filter)(cons
             fn(l, path);
         free(list[i]);
     }
-    if (n >= 0)
-        free(list);
-    return n >= 0;
+    free(list);
+}
+
+/* A file of an endpoint's directory. What was set aside is no longer sent, and is listed only. */
+static void spool_scan_entry(struct spool_scan *l, const char *path)
+{
+    struct stat st;
+
+    if (spool_name_ends(path, ".seg")) {
+        spool_scan_file(l, path);
+        return;
+    }
+    l->aside++;
+    if (l->list && stat(path, &st) == 0)
+        (void)printf("%s  %lld bytes  set aside, not sent\n", path, (long long)st.st_size);
 }
 
 static void spool_scan_dir(struct spool_scan *l, const char *dir)
 {
-    (void)spool_each(l, dir, spool_is_segment, spool_scan_file);
+    spool_each(l, dir, spool_is_segment, spool_scan_entry);
 }
 
 /* A segment, an endpoint's directory, or a whole storage path. */
@@ -157,16 +192,18 @@ static void spool_scan(struct spool_scan *l, const char *path)
     char all[PATH_BYTES];
     struct stat st;
     int n = snprintf(all, sizeof(all), "%s/remote-write", path);
+    uint64_t before = l->files + l->aside;
 
-    if (stat(path, &st) < 0) {
-        (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
-        l->failed = true;
-    } else if (!S_ISDIR(st.st_mode)) {
+    if (stat(path, &st) < 0)
+        spool_complain(l, path, strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
         spool_scan_file(l, path);
-    } else if (n < 0 || (size_t)n >= sizeof(all) || stat(all, &st) < 0 ||
-               !spool_each(l, all, spool_is_visible, spool_scan_dir)) {
+    else if (n > 0 && (size_t)n < sizeof(all) && stat(all, &st) == 0)
+        spool_each(l, all, spool_is_visible, spool_scan_dir);
+    else
         spool_scan_dir(l, path);
-    }
+    if (l->files + l->aside == before && !l->failed)
+        (void)fprintf(stderr, "%s: no segments\n", path);
 }
 
 static const struct flag spool_flags[] = {{.name = NULL}};
@@ -175,10 +212,14 @@ static int spool_run(struct spool_scan *l, const char *what, const char **paths,
 {
     for (int i = 0; i < n; i++)
         spool_scan(l, paths[i]);
-    if (strcmp(what, "export") != 0)
+    if (strcmp(what, "export") != 0 && l->files + l->aside > 0) {
         (void)printf("%" PRIu64 " records, %" PRIu64 " samples, %" PRIu64 " damaged places, %" PRIu64
-                     " bytes lost\n",
+                     " bytes lost",
                      l->records, l->samples, l->damaged_places, l->damaged_bytes);
+        if (l->aside)
+            (void)printf(", %" PRIu64 " files set aside", l->aside);
+        (void)printf("\n");
+    }
     return l->failed || l->damaged_places || fflush(stdout) != 0;
 }
 
