@@ -59,7 +59,7 @@ json_t *slot_status_body(const struct slot *s, const struct placement_options *o
     struct items items = {0};
     json_t *scores = NULL;
 
-    if (s->keeps_found)
+    if (s->items == ITEMS_FOUND)
         return json_pack("{s:{s:o}}", "status", "conditions", object_conditions(s));
     if (slot_items(s, o->cluster_name, &items) < 0)
         return NULL;
@@ -89,7 +89,7 @@ void slot_learn(struct slot *s, const json_t *object)
 
     for (enum condition_type i = 0; i < CONDITIONS; i++)
         object_learn_condition(s, i, status);
-    if (!scores || s->batch)
+    if (!scores || s->last)
         return;
     s->found.n = 0;
     s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;

@@ -32,6 +32,14 @@ static struct slot *placement_find_scorer(const struct placement *p, const struc
     return NULL;
 }
 
+static void placement_on_late_timer(struct timer *t)
+{
+    struct slot *s = CONTAINER_OF(t, struct slot, late);
+
+    if (s->scorer)
+        placement_round(s->placement, s->scorer);
+}
+
 static int placement_add_slot(struct placement *p, const char *object, struct slot **ret)
 {
     int r;
@@ -45,9 +53,11 @@ static int placement_add_slot(struct placement *p, const char *object, struct sl
         p->cap = cap;
     }
     r = slot_new(&p->slots[p->n], p, object);
-    if (r == 0)
-        *ret = p->slots[p->n++];
-    return r;
+    if (r < 0)
+        return r;
+    *ret = p->slots[p->n++];
+    (*ret)->late.fn = placement_on_late_timer;
+    return 0;
 }
 
 void placement_remove(struct placement *p, struct slot *s)
@@ -58,6 +68,7 @@ void placement_remove(struct placement *p, struct slot *s)
         i++;
     p->slots[i] = p->slots[--p->n];
     kube_queue_forget(p->queue, s->object);
+    loop_timer_clear(kube_loop(p->o.hub), &s->late);
     (void)slot_free(s);
 }
 
@@ -154,7 +165,15 @@ static void placement_on_delete(void *arg, const char *namespace, const char *na
 
 static void placement_refresh(struct placement *p, struct slot *s)
 {
-    if (slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) < 0)
+    struct loop *l = kube_loop(p->o.hub);
+    int64_t left_ms = 0;
+    int r = slot_update(s, &p->o, loop_wall(l));
+
+    if (r == 0 && slot_falls_back(s)) {
+        left_ms = s->valid_until_ms - loop_wall(l).ms;
+        r = loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
+    }
+    if (r < 0)
         log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
 }
 
@@ -226,8 +245,10 @@ struct placement *placement_free(struct placement *p)
     if (!p)
         return NULL;
     p->watch = kube_watch_free(p->watch);
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
+        loop_timer_clear(kube_loop(p->o.hub), &p->slots[i]->late);
         (void)slot_free(p->slots[i]);
+    }
     p->queue = kube_queue_free(p->queue);
     free(p->slots);
     free(p);
@@ -268,7 +289,9 @@ static int placement_assign(struct placement *p, const struct scorer *scorer)
         r = placement_add_slot(p, object, &s);
     if (r == 0)
         r = slot_assign(s, scorer);
-    return r == 0 ? slot_update(s, &p->o, loop_wall(kube_loop(p->o.hub))) : r;
+    if (r == 0)
+        placement_refresh(p, s);
+    return r;
 }
 
 int placement_sync(struct placement *p, struct scorer *const *scorers, size_t n)

@@ -11,6 +11,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
+#include "exporter/score/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ struct slot *slot_free(struct slot *s)
         return NULL;
     s->call = kube_cancel(s->call);
     s->batch = batch_unref(s->batch);
+    s->last = batch_unref(s->last);
     buf_done(&s->found);
     free(s->score_name);
     free(s);
@@ -54,26 +56,22 @@ int slot_assign(struct slot *s, const struct scorer *scorer)
         free(s->score_name);
         s->score_name = copy;
         s->batch = batch_unref(s->batch);
+        s->last = batch_unref(s->last);
         s->wanted = s->expired = false;
     }
     s->scorer = scorer;
     return 0;
 }
 
-int slot_items(const struct slot *s, const char *cluster_name, struct items *ret)
+/* Under the names of the last items, or that of the only one there can be. */
+static int slot_fallback_items(const struct slot *s, const char *cluster_name, struct items *ret)
 {
     const struct summary *sum = scorer_summary(s->scorer);
     struct items was = {0};
     int r;
 
-    if (s->batch && !s->expired)
-        return items_make(ret, s->batch, sum);
-    if (!sum->has_fallback) {
-        *ret = (struct items){.json.max = 8};
-        return buf_puts(&ret->json, "[]") < 0 ? -ENOMEM : 0;
-    }
-    if (s->batch) {
-        r = items_make(&was, s->batch, sum);
+    if (s->last) {
+        r = items_make(&was, s->last, sum);
         if (r == 0)
             r = items_refill(ret, buf_str(&was.json), sum->fallback);
         items_done(&was);
@@ -82,6 +80,44 @@ int slot_items(const struct slot *s, const char *cluster_name, struct items *ret
     if (s->found.n > 2)
         return items_refill(ret, buf_str(&s->found), sum->fallback);
     return items_single(ret, sum, cluster_name, sum->fallback);
+}
+
+int slot_items(const struct slot *s, const char *cluster_name, struct items *ret)
+{
+    switch (s->items) {
+    case ITEMS_OF_ROUND:
+        return items_make(ret, s->batch, scorer_summary(s->scorer));
+    case ITEMS_OF_LAST:
+        return items_make(ret, s->last, scorer_summary(s->scorer));
+    case ITEMS_OF_FALLBACK:
+        return slot_fallback_items(s, cluster_name, ret);
+    case ITEMS_FOUND:
+    case ITEMS_NONE:
+        break;
+    }
+    *ret = (struct items){.json.max = 8};
+    return buf_puts(&ret->json, "[]") < 0 ? -ENOMEM : 0;
+}
+
+bool slot_falls_back(const struct slot *s)
+{
+    return s->items == ITEMS_OF_LAST || s->items == ITEMS_FOUND;
+}
+
+/* For Placement, an empty result is worse than a bad score: it counts as 0. With a fallbackScore it is
+ * treated as a failure. */
+static enum slot_items slot_choose_items(const struct slot *s, bool empty, unix_ms now)
+{
+    const struct summary *sum = scorer_summary(s->scorer);
+    bool in_time = s->batch && !s->expired;
+
+    if (in_time && !(empty && sum->has_fallback))
+        return ITEMS_OF_ROUND;
+    if (in_time && s->last && s->last_until_ms > now.ms)
+        return ITEMS_OF_LAST;
+    if (!s->last && s->found.n > 2 && s->found_until_ms > now.ms)
+        return ITEMS_FOUND;
+    return sum->has_fallback ? ITEMS_OF_FALLBACK : ITEMS_NONE;
 }
 
 static void slot_set_condition(struct slot *s, enum condition_type type, bool on, const char *reason,
@@ -99,33 +135,54 @@ static void slot_set_condition(struct slot *s, enum condition_type type, bool on
 #define SET_MESSAGE(s, type, ...) \
     (void)snprintf((s)->conditions[type].message, sizeof((s)->conditions[type].message), __VA_ARGS__)
 
-static void slot_set_scored(struct slot *s, const struct items *items, unix_ms now)
+static const char *slot_consequence(const struct slot *s, const struct items *items)
+{
+    if (s->items != ITEMS_FOUND && items->n == 0)
+        return "there are no scores";
+    return s->items == ITEMS_OF_FALLBACK ? "fallbackScore is used" : "the last scores stay until validUntil";
+}
+
+static void slot_set_empty(struct slot *s, const struct items *made, const char *consequence, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    bool scoring = st->stage == STAGE_SCORING;
+    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->source_series == 0;
+
+    if (st->results) {
+        slot_set_condition(s, CONDITION_SCORED, false, "NoItems", now);
+        SET_MESSAGE(s, CONDITION_SCORED,
+                    "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
+                    "name; %s",
+                    st->results, made->left_out, made->unnamed, consequence);
+    } else {
+        slot_set_condition(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", now);
+        SET_MESSAGE(s, CONDITION_SCORED, "%s; %s",
+                    no_series ? "the source returned no series" : "the scoring API returned no results",
+                    consequence);
+    }
+}
+
+/* made: by the last successful round; shown: what the object gets. */
+static void slot_set_scored(struct slot *s, const struct items *made, const struct items *shown, unix_ms now)
+{
+    const struct scorer_status *st = scorer_status(s->scorer);
+    const char *consequence = slot_consequence(s, shown);
     char left_out[128] = "";
 
-    if (items->left_out || items->unnamed)
+    if (made->left_out || made->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
-                       items->left_out, items->unnamed);
+                       made->left_out, made->unnamed);
 
     if (st->error != ROUND_OK) {
-        slot_set_condition(s, CONDITION_SCORED, false, scoring ? "ScoringFailed" : "SourceFailed", now);
+        slot_set_condition(s, CONDITION_SCORED, false,
+                           st->stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", now);
         SET_MESSAGE(s, CONDITION_SCORED, "%s: %s: %s; %s", round_stage_word(st->stage),
-                    round_error_word(st->error), st->reason,
-                    (s->batch && !s->expired) || s->keeps_found ? "the last scores stay until validUntil"
-                    : scorer_summary(s->scorer)->has_fallback   ? "fallbackScore is used"
-                                                                : "there are no scores");
-    } else if (items->n == 0) {
-        slot_set_condition(s, CONDITION_SCORED, false, "NoItems", now);
-        SET_MESSAGE(
-            s, CONDITION_SCORED,
-            "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty name",
-            st->results, items->left_out, items->unnamed);
+                    round_error_word(st->error), st->reason, consequence);
+    } else if (made->n == 0) {
+        slot_set_empty(s, made, consequence, now);
     } else {
         slot_set_condition(s, CONDITION_SCORED, true, "Scored", now);
-        SET_MESSAGE(s, CONDITION_SCORED, "%zu %s%s", items->n, items->n == 1 ? "item" : "items", left_out);
+        SET_MESSAGE(s, CONDITION_SCORED, "%zu %s%s", made->n, made->n == 1 ? "item" : "items", left_out);
     }
 }
 
@@ -160,62 +217,89 @@ static uint64_t slot_hash(const struct slot *s, const struct items *items)
     return h;
 }
 
-static void slot_count(const struct slot *s, const struct placement_options *o, const struct items *items,
-                       bool new_batch)
+/* made: by a new batch; NULL: counted before. */
+static void slot_count(const struct slot *s, const struct placement_options *o, const struct items *shown,
+                       const struct items *made)
 {
     const char *name = s->score_name;
 
-    metric_set(o->metrics, METRIC_PLACEMENT_ITEMS, LV(name), (double)items->n);
-    if (!new_batch)
+    metric_set(o->metrics, METRIC_PLACEMENT_ITEMS, LV(name), (double)shown->n);
+    if (!made)
         return;
-    metric_add(o->metrics, METRIC_PLACEMENT_CLAMPED, LV(name), (double)items->clamped);
-    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_room", name), (double)items->truncated);
-    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("not_finite", name), (double)items->left_out);
-    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_name", name), (double)items->unnamed);
-    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name), (double)items->merged);
+    metric_add(o->metrics, METRIC_PLACEMENT_CLAMPED, LV(name), (double)made->clamped);
+    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_room", name), (double)made->truncated);
+    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("not_finite", name), (double)made->left_out);
+    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_name", name), (double)made->unnamed);
+    metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("same_name", name), (double)made->merged);
 }
 
 /* A fallback is valid for as long as the scores of a successful round. */
 static void slot_set_times(struct slot *s, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    const struct summary *sum = scorer_summary(s->scorer);
 
     s->life_ms = st->life_ms;
-    if (st->error == ROUND_OK)
-        s->valid_until_ms = validity_until(st->expires_ms, s->life_ms);
-    else if (s->keeps_found)
-        s->valid_until_ms = s->found_until_ms;
-    else if (!s->batch || s->expired)
-        s->valid_until_ms = sum->has_fallback ? validity_until(now.ms + s->life_ms, s->life_ms) : 0;
+    s->valid_until_ms = s->items == ITEMS_OF_ROUND      ? validity_until(st->expires_ms, s->life_ms)
+                        : s->items == ITEMS_OF_LAST     ? s->last_until_ms
+                        : s->items == ITEMS_FOUND       ? s->found_until_ms
+                        : s->items == ITEMS_OF_FALLBACK ? validity_until(now.ms + s->life_ms, s->life_ms)
+                                                        : 0;
+}
+
+/* Takes over the scorer's batch. True if it is a new one. */
+static bool slot_take_batch(struct slot *s)
+{
+    struct batch *batch = scorer_batch(s->scorer);
+    bool new_batch = batch && batch != s->batch;
+
+    if (new_batch) {
+        s->batch = batch_unref(s->batch);
+        s->batch = batch_ref(batch);
+    }
+    s->expired = !batch;
+    return new_batch;
+}
+
+static void slot_keep_last(struct slot *s)
+{
+    if (s->last != s->batch) {
+        s->last = batch_unref(s->last);
+        s->last = batch_ref(s->batch);
+        buf_done(&s->found);
+    }
+    s->last_until_ms = s->valid_until_ms;
 }
 
 int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
 {
-    struct batch *batch = scorer_batch(s->scorer);
-    struct items items = {0};
-    bool new_batch = batch && batch != s->batch;
-    int r;
+    CLEANUP(items_done) struct items made = {0};
+    CLEANUP(items_done) struct items other = {0};
+    const struct items *shown = &other;
+    bool new_batch;
+    int r = 0;
 
     if (scorer_status(s->scorer)->rounds == 0)
         return 0;
-    if (new_batch) {
-        s->batch = batch_unref(s->batch);
-        s->batch = batch_ref(batch);
-        buf_done(&s->found);
-    }
-    s->expired = !batch;
-    s->keeps_found = !s->batch && s->found.n > 2 && s->found_until_ms > now.ms;
-    r = slot_items(s, o->cluster_name, &items);
+    new_batch = slot_take_batch(s);
+    if (s->batch && !s->expired)
+        r = items_make(&made, s->batch, scorer_summary(s->scorer));
+    if (r < 0)
+        return r;
+    s->items = slot_choose_items(s, made.n == 0, now);
+    if (s->items == ITEMS_OF_ROUND)
+        shown = &made;
+    else
+        r = slot_items(s, o->cluster_name, &other);
     if (r < 0)
         return r;
     slot_set_times(s, now);
-    slot_set_scored(s, &items, now);
-    slot_set_limits(s, &items, now);
-    s->hash = slot_hash(s, &items);
+    if (made.n)
+        slot_keep_last(s);
+    slot_set_scored(s, &made, shown, now);
+    slot_set_limits(s, shown, now);
+    s->hash = slot_hash(s, shown);
     s->wanted = true;
-    slot_count(s, o, &items, new_batch);
-    items_done(&items);
+    slot_count(s, o, shown, new_batch ? &made : NULL);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "controller/placement/name.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
 
 #define PLACEMENT_DOMAIN      "dynamic-scoring.open-cluster-management.io"
 #define PLACEMENT_LABEL       PLACEMENT_DOMAIN "/managed-by"
@@ -23,6 +24,15 @@ struct condition {
     int64_t since_ms; /* lastTransitionTime, Unix time */
 };
 
+/* Where the items come from that the object should have. */
+enum slot_items {
+    ITEMS_OF_ROUND,    /* the last successful round */
+    ITEMS_OF_LAST,     /* the last round that had any, until validUntil: since then results were empty */
+    ITEMS_FOUND,       /* those on the hub, until validUntil: no round had any since the start */
+    ITEMS_OF_FALLBACK, /* fallbackScore, under the names last known */
+    ITEMS_NONE
+};
+
 struct slot {
     struct placement *placement;
     char object[OBJECT_NAME_MAX + 1];
@@ -32,9 +42,12 @@ struct slot {
     bool wanted;         /* known: a round has ended since the start */
     struct batch *batch; /* of the last successful round */
     bool expired;        /* its scores are too old */
-    struct buf found;    /* items of the object found at the start; until the first batch */
+    struct batch *last;  /* of the last round that had items */
+    int64_t last_until_ms;
+    struct buf found; /* items of the object found at the start; until there is one */
     int64_t found_until_ms;
-    bool keeps_found; /* they are still valid, and stay */
+    enum slot_items items;
+    struct timer late; /* when ITEMS_OF_LAST or ITEMS_FOUND end; set by placement */
     struct condition conditions[CONDITIONS];
     int64_t life_ms;        /* validity of scores */
     int64_t valid_until_ms; /* Unix time, 0 for none */
@@ -64,6 +77,8 @@ MUST_USE int slot_new(struct slot **ret, struct placement *p, const char *object
 struct slot *slot_free(struct slot *s);
 /* Assigns the object to the scorer, forgetting another scorer's state. -ENOMEM. */
 MUST_USE int slot_assign(struct slot *s, const struct scorer *scorer);
+/* Whether its items end at valid_until_ms without a round or an expiry that would tell. */
+bool slot_falls_back(const struct slot *s);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. -ENOMEM. */
 MUST_USE int slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */

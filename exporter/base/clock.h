@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Milliseconds since some point in the past; never jumps, counts time asleep. */
+/* Milliseconds since some point in the past; counts time asleep. */
 typedef struct {
     int64_t ms;
 } mono_ms;

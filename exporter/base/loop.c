@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <pthread.h>
 
+/* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up, such
+ * as those that remove old scores, run after at most this long. */
+enum { MAX_WAIT_MS = 1000 };
+
 /* An entry of the heap. Timers of the same time run in the order in which they were set. */
 struct slot {
     mono_ms at;
@@ -18,6 +22,8 @@ struct loop {
     void (*transfer_done)(void *arg, CURL *easy, CURLcode code);
     void *transfer_arg;
     mono_ms now;
+    mono_ms last_read; /* of the clock */
+    int64_t lost_ms;   /* by which the clock has gone back in all */
     bool stop;
     struct slot *heap; /* 1-based: heap[1] is due first */
     size_t n_timers, cap;
@@ -30,19 +36,47 @@ struct loop {
     struct post *posts, **posts_end;
 };
 
+/* A virtual machine that is restored or migrated may see its clock go back. Timers then wait for what was
+ * left of their time, not for the clock to catch up. */
+static mono_ms read_clock(struct loop *l)
+{
+    mono_ms t = l->clock->mono(l->clock);
+
+    if (mono_before(t, l->last_read))
+        l->lost_ms += mono_diff(t, l->last_read);
+    l->last_read = t;
+    return mono_add(t, l->lost_ms);
+}
+
+/* Without descriptors left, curl makes a handle that curl_multi_wakeup() cannot wake. */
+static int multi_new(CURLM **ret)
+{
+    CURLM *multi = curl_multi_init();
+
+    if (!multi)
+        return -ENOMEM;
+    if (curl_multi_wakeup(multi) != CURLM_OK || curl_multi_poll(multi, NULL, 0, 0, NULL) != CURLM_OK) {
+        (void)curl_multi_cleanup(multi);
+        return -EMFILE;
+    }
+    *ret = multi;
+    return 0;
+}
+
 int loop_new(struct loop **ret, const struct clock *clock)
 {
     CLEANUP(cleanup_loop_free) struct loop *l = calloc(1, sizeof(*l));
+    int r;
 
     if (!l)
         return -ENOMEM;
     l->clock = clock;
-    l->now = clock->mono(clock);
+    l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
     l->posts_end = &l->posts;
-    l->multi = curl_multi_init();
-    if (!l->multi)
-        return -ENOMEM;
+    r = multi_new(&l->multi);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(l);
     return 0;
 }
@@ -231,13 +265,13 @@ static void run_transfers(struct loop *l)
             l->transfer_done(l->transfer_arg, m->easy_handle, m->data.result);
 }
 
-static int wait_ms(const struct loop *l, int max_wait_ms)
+static int wait_ms(struct loop *l, int max_wait_ms)
 {
     int64_t until;
 
     if (l->n_timers == 0)
         return max_wait_ms;
-    until = mono_diff(l->clock->mono(l->clock), l->heap[1].at);
+    until = mono_diff(read_clock(l), l->heap[1].at);
     if (until <= 0)
         return 0;
     return until < max_wait_ms ? (int)until : max_wait_ms;
@@ -254,7 +288,7 @@ int loop_turn(struct loop *l, int max_wait_ms)
     }
     if (curl_multi_poll(l->multi, l->fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
-    l->now = l->clock->mono(l->clock);
+    l->now = read_clock(l);
     run_watches(l, n);
     run_posts(l);
     run_timers(l);
@@ -267,7 +301,7 @@ int loop_run(struct loop *l)
 {
     l->stop = false;
     while (!l->stop) {
-        int r = loop_turn(l, 60000);
+        int r = loop_turn(l, MAX_WAIT_MS);
         if (r < 0)
             return r;
     }

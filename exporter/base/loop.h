@@ -32,13 +32,14 @@ struct post {
     struct post *next;
 };
 
-/* -ENOMEM. The clock is not owned and must outlive the loop. */
+/* -ENOMEM; -EMFILE without descriptors for curl's wake-up. The clock is not owned and must outlive the
+ * loop. */
 MUST_USE int loop_new(struct loop **ret, const struct clock *clock);
 /* Pending posts are dropped. */
 struct loop *loop_free(struct loop *l);
 DEFINE_CLEANUP(struct loop, loop_free)
 
-/* The time of this turn. */
+/* The time of this turn: does not go back even if the clock does. */
 mono_ms loop_now(const struct loop *l);
 /* Reads the wall clock. */
 unix_ms loop_wall(const struct loop *l);

@@ -43,7 +43,7 @@ struct summary {
     enum score_aggregation aggregation;
     bool has_range; /* scale scores from range_min..range_max to -100..100 */
     double range_min, range_max;
-    bool has_fallback;     /* the placement score of a failing scorer without scores */
+    bool has_fallback;     /* the placement score of a scorer that fails or has nothing to score */
     int fallback;          /* -100..100 */
     unsigned line, column; /* in the document */
 };

@@ -106,3 +106,39 @@ def test_validity_ends_with_the_series(kube, fake, start_agent):
     until = kube.object("s")["status"]["validUntil"]
     agent.wait_until(lambda: not agent.scores("s"), "the series have ended")
     assert seconds_until(until) <= 0, until
+
+
+def test_empty_results_fall_back_once_the_scores_expire(kube, fake, start_agent):
+    url = fake.on("/s", results({"node": "a"}, 7, {"node": "b"}, 8))
+    kube.configure(summary("s", url, scoreDimensionFormat="${node}", fallbackScore=-50))
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("s", {"a": 7, "b": 8})
+    fake.on("/s", results())
+    assert kube.wait_condition("s", "Scored", "False")[1:] == (
+        "NoResults",
+        "the scoring API returned no results; the last scores stay until validUntil",
+    )
+    assert kube.items("s") == {"a": 7, "b": 8}
+    assert agent.scores("s") == []
+    kube.wait_items("s", {"a": -50, "b": -50})
+    assert "fallbackScore is used" in kube.condition("s", "Scored")[2]
+    fake.on("/s", results({"node": "a"}, 9))
+    kube.wait_items("s", {"a": 9})
+
+
+def test_an_empty_source_is_told_from_a_failed_one(kube, fake, start_agent, prometheus):
+    """And without labels of results in the format, there is a fallback even before the first score."""
+    empty, gone = fake.on("/empty", results()), fake.on("/gone", plain("out of order", 500))
+    common = {"sourceType": "Prometheus", "sourceQuery": 'up{job="none"}', "fallbackScore": -50}
+    kube.configure(
+        summary("empty", empty, interval=600, sourceEndpoint=prometheus.url, **common),
+        summary("failed", empty, interval=600, sourceEndpoint=gone, **common),
+    )
+    start_agent({}, *kube.flags())
+    kube.wait_items("empty", {"empty": -50})
+    kube.wait_items("failed", {"failed": -50})
+    assert kube.condition("empty", "Scored")[1:] == (
+        "SourceEmpty",
+        "the source returned no series; fallbackScore is used",
+    )
+    assert kube.condition("failed", "Scored")[1] == "SourceFailed"

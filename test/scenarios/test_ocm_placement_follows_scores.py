@@ -6,8 +6,9 @@ import contextlib
 
 import pytest
 
-from lib.agent import running_agent
-from lib.kube import NAMESPACE, SCORES, running_kube
+from lib.agent import running_agent, summary
+from lib.fake import results
+from lib.kube import MERGE_PATCH, NAMESPACE, SCORES, running_kube
 from lib.ocm import SET_LABEL, decided, make_placement, placement_controller, remove_placement, work_agent
 from lib.scorers import own, patch_work, source
 from lib.wait import LONG, wait_until
@@ -89,6 +90,35 @@ def test_from_kubectl_to_a_placement(hub, fleet, prometheus):
             wait_until(lambda k=kube: not k.call("GET", APPLIED)["items"], f"{cluster} has nothing applied", LONG)
             assert configmap(kube, STATUS_CONFIGMAP), "it is the agent's own"
             wait_until(lambda c=cluster: score_of(hub, c) == {}, f"{cluster} has no score", LONG)
+
+
+def test_an_empty_result_is_no_better_than_its_fallback(hub, fake):
+    """Placement counts a missing score as 0, which beats -10."""
+    url = fake.on("/s", results({}, 10))
+    with contextlib.ExitStack() as stack:
+        for cluster in ("cluster1", "cluster2"):
+            hub.add_cluster(cluster, labels={SET_LABEL: "default"})
+        static = {"apiVersion": "cluster.open-cluster-management.io/v1alpha1", "kind": "AddOnPlacementScore"}
+        hub.kube.apply(SCORES.format("cluster2"), "sample-my-score", static)
+        hub.kube.call(
+            "PATCH",
+            SCORES.format("cluster2") + "/sample-my-score/status",
+            {"status": {"scores": [{"name": "n1", "value": -10}]}},
+            MERGE_PATCH,
+        )
+        stack.callback(hub.kube.delete, SCORES.format("cluster2") + "/sample-my-score")
+        stack.callback(remove_placement, hub, "where-to-run")
+        make_placement(hub, "where-to-run", "sample-my-score", "n1")
+        stack.enter_context(placement_controller(hub.kube))
+        hub.kube.configure(summary("sample_my_score", url, scoreDimensionFormat="n1", fallbackScore=-50))
+        stack.enter_context(running_agent({}, *hub.kube.flags()))
+        wait_until(lambda: score_of(hub, "cluster1") == {"n1": 10}, "cluster1 has its score", LONG)
+        wait_until(lambda: decided(hub) == ["cluster1"], "the Placement picks the higher score", LONG)
+        fake.on("/s", results())
+        wait_until(lambda: score_of(hub, "cluster1") == {"n1": -50}, "cluster1 has its fallback", LONG)
+        wait_until(lambda: decided(hub) == ["cluster2"], "the Placement leaves the cluster with nothing to score", LONG)
+        hub.kube.configure()
+        wait_until(lambda: score_of(hub, "cluster1") == {}, "its object is gone", LONG)
 
 
 def test_an_error_comes_back(hub, fleet, prometheus):

@@ -384,6 +384,41 @@ static void keeps_the_schedule_when_the_wall_clock_jumps(void **state)
     turn_until_ended(w, 3);
 }
 
+/* The machine slept for an hour: its scores are too old, and rounds that it missed are not made up for. */
+static void expires_scores_while_the_machine_sleeps(void **state)
+{
+    struct world *w = *state;
+
+    first_round(w);
+    fake_push(w->api, (struct fake_answer){.body = ONE_SCORE, .delay_ms = 50});
+    pass(w, 3600000);
+    assert_int_equal(w->withdrawn, 1);
+    assert_null(scorer_batch(w->scorer));
+    assert_true(scorer_status(w->scorer)->running);
+    turn_until_ended(w, 3); /* the expiry is one */
+    assert_non_null(scorer_batch(w->scorer));
+    assert_int_equal(fake_requests(w->api), 2);
+    assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 1, 60000);
+}
+
+static void keeps_the_rhythm_when_the_clock_goes_back(void **state)
+{
+    struct world *w = *state;
+    int64_t wait;
+
+    first_round(w);
+    wait = scorer_status(w->scorer)->next_ms - wall.ms;
+    now.ms -= 86400000ll * 30;
+    pass(w, 0); /* the time between two readings is lost */
+    pass(w, wait - 1);
+    assert_int_equal(w->ended, 1);
+    assert_false(scorer_status(w->scorer)->running);
+    pass(w, 1);
+    turn_until_ended(w, 2);
+    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 60000);
+    assert_int_equal(w->withdrawn, 0);
+}
+
 static void starts_a_round_and_keeps_scores_on_a_changed_summary(void **state)
 {
     struct world *w = *state;
@@ -481,6 +516,8 @@ int main(void)
         T(expires_scores_after_three_intervals),
         T(renews_scores_with_each_good_round),
         T(keeps_the_schedule_when_the_wall_clock_jumps),
+        T(expires_scores_while_the_machine_sleeps),
+        T(keeps_the_rhythm_when_the_clock_goes_back),
         T(starts_a_round_and_keeps_scores_on_a_changed_summary),
         T(cancels_the_running_round_on_a_change),
         T(removes_its_metrics_when_freed),

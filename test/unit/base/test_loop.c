@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -17,7 +18,7 @@ static int64_t fake_now;
 static mono_ms fake_mono(const struct clock *c)
 {
     (void)c;
-    return (mono_ms){fake_now};
+    return (mono_ms){__atomic_load_n(&fake_now, __ATOMIC_RELAXED)};
 }
 
 static unix_ms fake_wall(const struct clock *c)
@@ -83,13 +84,18 @@ static void set(struct item *i, int64_t at)
 }
 
 /* One turn at a time; what ran must be `want`. */
-static void turn_at(struct loop *l, int64_t at, const char *want)
+static void turn_by(struct loop *l, int64_t ms, const char *want)
 {
-    fake_now = at;
+    fake_now += ms;
     n_ran = 0;
     ran[0] = '\0';
     assert_int_equal(loop_turn(l, 0), 0);
     assert_string_equal(ran, want);
+}
+
+static void turn_at(struct loop *l, int64_t at, const char *want)
+{
+    turn_by(l, at - fake_now, want);
     assert_int_equal(loop_now(l).ms, at);
 }
 
@@ -489,6 +495,61 @@ static void a_timer_ends_the_wait(void **state)
     assert_true(clock_system.mono(&clock_system).ms - began < 30000);
 }
 
+/* Suspend and resume: time has passed that the wait did not see. */
+static void *sleep_for_an_hour(void *arg)
+{
+    (void)arg;
+    (void)__atomic_add_fetch(&fake_now, 3600000, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void runs_what_is_due_after_suspend(void **state)
+{
+    struct loop *l = *state;
+    struct item a = item(l, 'a');
+    pthread_t thread;
+    int64_t began = clock_system.mono(&clock_system).ms;
+
+    a.then = stop;
+    set(&a, fake_now + 3600000);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_for_an_hour, NULL), 0);
+    assert_int_equal(loop_run(l), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(clock_system.mono(&clock_system).ms - began < 30000);
+}
+
+static void time_goes_on_when_the_clock_goes_back(void **state)
+{
+    struct loop *l = *state;
+    struct item a = item(l, 'a'), b = item(l, 'b');
+    mono_ms began = loop_now(l);
+
+    set(&a, fake_now + 1000);
+    turn_by(l, 400, "");
+    turn_by(l, -86400000, "");
+    assert_int_equal(mono_diff(began, loop_now(l)), 400);
+    turn_by(l, 599, "");
+    turn_by(l, 1, "a");
+    set(&b, loop_now(l).ms + 10);
+    turn_by(l, -1, "");
+    turn_by(l, 10, "b");
+}
+
+/* Other threads could not wake such a loop. */
+static void is_not_made_without_descriptors(void **state)
+{
+    struct rlimit was, none;
+    struct loop *l = NULL;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(loop_new(&l, &fake_clock), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_null(l);
+}
+
 static void survives_lack_of_memory(void **state)
 {
     (void)state;
@@ -529,6 +590,9 @@ int main(void)
         TEST(post_from_a_thread_wakes_the_loop),
         TEST(threads_post_without_loss_or_disorder),
         TEST(a_timer_ends_the_wait),
+        TEST(runs_what_is_due_after_suspend),
+        TEST(time_goes_on_when_the_clock_goes_back),
+        cmocka_unit_test(is_not_made_without_descriptors),
         cmocka_unit_test(survives_lack_of_memory),
     };
 

@@ -514,6 +514,82 @@ static void keeps_valid_scores_when_the_first_round_after_a_restart_fails(void *
     assert_status(w, 5, -9, until(w, 180000), "False");
 }
 
+static void assert_scored(struct world *w, size_t i, const char *reason, const char *words)
+{
+    json_t *o = body_of(w, i);
+    const json_t *scored = json_array_get(kube_list(o, "status", "conditions", NULL), 0);
+
+    assert_string_equal(kube_str(scored, "reason", NULL), reason);
+    assert_non_null(strstr(kube_str(scored, "message", NULL), words));
+    json_decref(o);
+}
+
+static void keeps_the_last_scores_of_an_empty_result_then_falls_back(void **state)
+{
+    struct world *w = *state;
+    const char *end;
+    size_t i;
+
+    begin(w, "");
+    push_scores(w, 41);
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
+    end = until(w, 180000);
+    push(w, "/s", 200, "{\"results\":[]}");
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 6, 41, end, "False");
+    assert_scored(w, 6, "NoResults", "the scoring API returned no results; the last scores stay");
+    push(w, "/s", 200, "{\"results\":[]}");
+    round_to(w, 60000);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 8);
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG, .only_path = "/s"});
+    push(w, SCORES, 200, "{}");
+    fake_kube_advance(w->f, 60000); /* the scores end without a round that does */
+    fake_kube_requests(w->f, 10);
+    fake_kube_idle(w->f);
+    i = strncmp(fake_kube_asked(w->f, 8), "PATCH", 5) == 0 ? 8 : 9;
+    assert_status(w, i, -9, until(w, 180000), "False");
+    assert_scored(w, i, "NoResults", "fallbackScore is used");
+}
+
+static void falls_back_to_the_one_item_of_a_scorer_that_never_had_any(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, "");
+    push(w, "/s", 200, "{\"results\":[{\"metric\":{},\"score\":NaN}]}");
+    push(w, SCORES, 201, "{}");
+    push(w, SCORES, 200, "{}");
+    add_scorer(w, ", fallbackScore: -9");
+    round_to(w, 2000);
+    assert_asked(w, 4, "PATCH " SCORES "/my-score/status");
+    assert_status(w, 4, -9, until(w, 180000), "False");
+    assert_scored(w, 4, "NoItems", "1 are NaN or infinite, 0 have an empty name; fallbackScore is used");
+}
+
+static void writes_an_empty_result_at_once_without_a_fallback(void **state)
+{
+    struct world *w = *state;
+    json_t *o;
+
+    begin(w, "");
+    first_write(w);
+    push(w, "/s", 200, "{\"results\":[]}");
+    push(w, SCORES, 200, "{}");
+    round_to(w, 60000);
+    assert_asked(w, 6, "PATCH " SCORES "/my-score/status");
+    assert_scored(w, 6, "NoResults", "; there are no scores");
+    o = body_of(w, 6);
+    assert_int_equal(json_array_size(kube_list(o, "status", "scores", NULL)), 0);
+    json_decref(o);
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     struct world *w = *state;
@@ -554,6 +630,9 @@ int main(void)
         TEST(backs_off_while_another_writer_keeps_editing),
         TEST(takes_back_an_object_without_its_label),
         TEST(keeps_valid_scores_when_the_first_round_after_a_restart_fails),
+        TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
+        TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
+        TEST(writes_an_empty_result_at_once_without_a_fallback),
         TEST(survives_each_failed_allocation),
     };
 
