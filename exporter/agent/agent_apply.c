@@ -171,11 +171,17 @@ static void record_reload(struct agent *a, bool ok, const struct problems *p, st
 
 static void log_problems(const struct problems *p)
 {
-    for (size_t i = 0; i < p->n; i++)
-        LOG_AT(p->list[i].kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
-               p->list[i].kind == PROBLEM_ERROR ? "configuration error" : "configuration warning",
-               L_STR("file", p->file), L_INT("line", p->list[i].line), L_INT("column", p->list[i].column),
-               L_STR("err", p->list[i].text));
+    for (size_t i = 0; i < p->n; i++) {
+        const struct problem *x = &p->list[i];
+        enum log_level level = x->kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
+        const char *what = x->kind == PROBLEM_ERROR ? "configuration error" : "configuration warning";
+
+        if (x->line)
+            LOG_AT(level, what, L_STR("file", p->file), L_INT("line", x->line), L_INT("column", x->column),
+                   L_STR("err", x->text));
+        else
+            LOG_AT(level, what, L_STR("file", p->file), L_STR("err", x->text));
+    }
 }
 
 /* The text that a pipe gave stays its configuration. */
@@ -224,6 +230,17 @@ static int copy_summaries(struct summaries *ret, const struct summaries *from)
     return 0;
 }
 
+static void log_rejected(const struct agent *a, const struct problems *p, int r)
+{
+    const char *what = a->state.config ? "configuration rejected, the last valid one stays active"
+                                       : "configuration rejected";
+
+    if (r == -EINVAL)
+        log_error(what, L_STR("file", p->file), L_INT("errors", p->errors));
+    else
+        log_error(what, L_STR("file", p->file), L_ERR(r));
+}
+
 /* Applies *c if r is 0, and reports the outcome. */
 static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
@@ -235,9 +252,7 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     if (r == 0)
         log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->state.n_scorers));
     else
-        log_error(a->state.config ? "configuration rejected, the last valid one stays active"
-                                  : "configuration rejected",
-                  L_STR("file", p->file), L_ERR(r));
+        log_rejected(a, p, r);
     return r;
 }
 

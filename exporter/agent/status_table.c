@@ -168,7 +168,7 @@ static void table_error(struct table *t, const struct scorer *s)
     table_put(t, ")");
     table_end_line(t);
     table_request(t, scorer_summary(s), st);
-    table_put(t, "check: ");
+    table_put(t, "check ");
     table_put(t, status_hint(st->error, st->stage));
     table_end_line(t);
     if (scorer_batch(s)) {
@@ -205,7 +205,7 @@ static void table_remarks(struct table *t, const struct scorer_status *st)
     }
     if (st->duplicates) {
         table_put_count(t, st->duplicates, "duplicate result", "duplicate results");
-        table_put(t, ": the last one of the same labels counts");
+        table_put(t, ": the last result of each label set is used");
         table_end_line(t);
     }
     if (st->cut) {

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up, such
- * as those that remove old scores, run after at most this long. */
+/* The clock counts the time that the machine sleeps, the wait does not: timers that are due on waking up,
+ * such as those that remove old scores, run after at most this long. */
 enum { MAX_WAIT_MS = 1000 };
 
 /* An entry of the heap. Timers of the same time run in the order in which they were set. */
