@@ -42,9 +42,14 @@ static size_t series_left(void *arg, const struct scorer *s)
 
 void agent_render_own(struct agent *a)
 {
+    uint64_t held, limit;
+
     loop_timer_clear(a->state.loop, &a->own_timer);
     if (a->state.hooks.render)
         a->state.hooks.render(a->state.hooks.arg);
+    http_budget(a->state.http, &held, &limit);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
+    metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
     metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE, (double)a->state.n_scorers);
     metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
     if (page_set_own(a->state.page, a->state.metrics) < 0)

@@ -127,8 +127,8 @@ static void read_log(struct config *c, const struct node *root, struct problems 
 
 static void read_limits(struct limits *l, const struct node *root, struct problems *p)
 {
-    static const char *const known[] = {"responseBytes", "seriesPerScorer",     "series", "labelValueBytes",
-                                        "roundTime",     "staleAfterIntervals", NULL};
+    static const char *const known[] = {"memory",          "responseBytes", "seriesPerScorer",     "series",
+                                        "labelValueBytes", "roundTime",     "staleAfterIntervals", NULL};
     const struct node *n = node_given(root, "limits");
 
     if (!n)
@@ -139,6 +139,7 @@ static void read_limits(struct limits *l, const struct node *root, struct proble
     }
     node_only_keys(n, known, PROBLEM_ERROR, p);
     (void)node_bytes(n, "responseBytes", p, 1 << 10, 4ull << 30, &l->response_bytes);
+    (void)node_bytes(n, "memory", p, 1 << 20, 1ull << 44, &l->memory_bytes);
     (void)node_int(n, "seriesPerScorer", p, 1, 10000000, &l->series_per_scorer);
     (void)node_int(n, "series", p, 1, 100000000, &l->series);
     (void)node_int(n, "labelValueBytes", p, 16, 65536, &l->label_value_bytes);

@@ -10,6 +10,7 @@
 /* Ceilings: the key under `limits:`, what it limits, and its default. */
 struct limits {
     uint64_t response_bytes;   /* responseBytes: one response; 256 MiB */
+    uint64_t memory_bytes;     /* memory: all responses together; 0: see http_set_budget() */
     int64_t series_per_scorer; /* seriesPerScorer; 100,000 */
     int64_t series;            /* series: all scorers; 1,000,000 */
     int64_t label_value_bytes; /* labelValueBytes; 256 */

@@ -121,6 +121,8 @@ static void count_limits(const struct scorer *s, const struct round_result *r)
         limit = "response_bytes";
     else if (r->error == ROUND_TIMEOUT)
         limit = "round_time";
+    else if (r->error == ROUND_MEMORY)
+        limit = "memory";
     else if (r->error == ROUND_SERIES)
         limit = is_total_limit(s, &left) ? "series" : "series_per_scorer";
     if (limit)

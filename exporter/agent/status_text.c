@@ -26,7 +26,8 @@ const char *status_hint(enum round_error e, enum round_stage stage)
             {"the query: select fewer series or a longer sourceStep; or raise limits.responseBytes",
              "what the scoring API sends, or raise limits.responseBytes"},
         [ROUND_BROKEN] = {"what the server, or a proxy before it, sends: curl -v shows it"},
-        [ROUND_MEMORY] = {"the memory limit of the agent"},
+        [ROUND_MEMORY] = {"the memory limit of the agent, and limits.memory: fewer or smaller responses at a "
+                          "time, or more memory"},
         [ROUND_HTTP_4XX] = {"the path of sourceEndpoint and its token",
                             "the path of scoringEndpoint, its token, and what the scoring API expects: "
                             "{\"data\":[{\"metric\":{...},\"values\":[...]}]}"},

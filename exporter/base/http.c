@@ -42,6 +42,7 @@ int http_new(struct http **ret, struct loop *loop, const char *user_agent)
     h->ca_file = getenv("SSL_CERT_FILE");
     h->ca_dir = getenv("SSL_CERT_DIR");
     h->loop = loop;
+    http_set_budget(h, 0);
     h->multi = loop_multi(loop, on_transfer_done, h);
     (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)MAX_CONNECTIONS);
     *ret = TAKE_PTR(h);
@@ -169,6 +170,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     }
     c->easy = easy;
     link_call(h, c);
+    http_share_join(rq->share ? rq->share : &c->own_share, c);
     *ret = TAKE_PTR(c);
     return 0;
 }
@@ -183,6 +185,7 @@ struct http_call *http_cancel(struct http_call *c)
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, false);
     unlink_call(c);
+    http_share_leave(c);
     return call_free(c);
 }
 
@@ -240,6 +243,7 @@ void http_finish(struct http_call *c, CURLcode code)
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, clean);
     unlink_call(c);
+    http_share_leave(c);
     c->finishing = true;
     c->done(c->arg, &c->answer);
     (void)call_free(c);

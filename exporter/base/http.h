@@ -36,6 +36,17 @@ struct http_tls {
     bool insecure;                              /* verify neither chain nor name */
 };
 
+/* What the owner of one or more calls, such as a round, holds of the client's budget for bodies of answers.
+ * Zeroed before its first call; kept until http_share_done(), also while a body that `done` took is in use.
+ * One call at a time. */
+struct http_share {
+    struct http *http; /* NULL before the first call */
+    struct http_share *prev, *next;
+    struct http_call *call; /* in progress */
+    size_t held, want;      /* bytes: granted, and asked for in vain */
+    bool evicted;           /* the call is about to fail */
+};
+
 struct http_request {
     const char *url;          /* copied */
     const char *method;       /* NULL: POST when there is a body, else GET */
@@ -58,7 +69,7 @@ struct http_request {
      * body. It is read for 2 s (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept
      * nor Accept-Encoding is sent. Goes with no_redirects. */
     bool status_decides;
-    bool accept_gzip;       /* for networks slower than decoding; not with on_data */
+    bool accept_gzip; /* for networks slower than decoding; not with on_data */
     /* Connect to public addresses only (address.h), also on redirects. Disables `proxy` and the environment's
      * proxies, which would connect on our behalf, and the reuse of connections. */
     bool public_only;
@@ -69,7 +80,8 @@ struct http_request {
      * Runs on the loop, outside of curl's callbacks, and may call http_cancel(). Pieces received before an
      * error are passed on too. An encoded body is an error. */
     void (*on_data)(void *arg, struct str piece);
-    int64_t idle_timeout_ms; /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
+    struct http_share *share; /* NULL: the body is counted until `done` runs */
+    int64_t idle_timeout_ms;  /* HTTP_TIMEOUT when no byte is received for this long; 0: none */
 };
 
 struct http_answer {
@@ -92,6 +104,13 @@ MUST_USE int http_new(struct http **ret, struct loop *loop, const char *user_age
 /* Cancels all calls. To be called before loop_free(); allowed from a `done`. */
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http, http_free)
+
+/* Bytes of answers' bodies that may be in memory together, of all calls; 0: half of what the process may
+ * use. A call that does not fit waits for others until its deadline, or fails with HTTP_MEMORY. */
+void http_set_budget(struct http *h, uint64_t bytes);
+void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max);
+/* After the calls of the share, and its bodies, are gone. */
+void http_share_done(struct http_share *s);
 
 /* Starts a call. -ENOMEM; -EINVAL if the URL is not http or https, secret_token() rejects the bearer
  * token, or timeout_ms is not positive. On failure `done` is not called. */

@@ -201,17 +201,24 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
 static bool body_put(struct http_call *c, struct str piece)
 {
     struct buf *body = &c->answer.body;
-    char *room;
-    int r = 0;
-
     /* Reserve Content-Length bytes at once, so that a large body is not moved while it grows. */
-    if (body->n == 0 && c->announced && !c->encoded && !c->cut_answer)
+    bool reserve = body->n == 0 && c->announced && !c->encoded && !c->cut_answer;
+    int r = http_charge(c, size_max(body->n + piece.n, reserve ? c->announced : 0));
+    char *room;
+
+    if (r == 0 && reserve)
         r = buf_room(body, c->announced, &room);
     c->cut = c->cut_answer && piece.n > body->max - body->n;
     if (r == 0)
         r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
     if (r == -EFBIG)
         body_fail_too_large(c);
+    else if (r == -EDQUOT)
+        http_fail_budget(c, "the response does not fit");
+    else if (r == -EAGAIN && c->encoded) /* a part of the piece is decoded already */
+        http_fail_budget(c, "no room for an encoded response");
+    else if (r == -EAGAIN)
+        c->paused = true;
     else if (r < 0)
         http_fail(c, HTTP_MEMORY, "out of memory for the response");
     return r == 0 && !c->cut;
@@ -238,5 +245,7 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     c->last_byte = loop_now(c->http->loop);
     if (c->streaming && !c->encoded)
         return http_stream_in(c, p, size * n);
-    return (c->encoded ? body_put_encoded(c, piece) : body_put(c, piece)) ? piece.n : 0;
+    if (c->encoded ? body_put_encoded(c, piece) : body_put(c, piece))
+        return piece.n;
+    return c->paused ? CURL_WRITEFUNC_PAUSE : 0;
 }

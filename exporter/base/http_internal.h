@@ -14,6 +14,8 @@ struct http {
     struct http_call *calls;      /* in progress */
     CURL **idle;                  /* handles for reuse, already reset */
     size_t n_idle;
+    uint64_t budget_used, budget_max;
+    struct http_share *shares; /* the youngest first */
 };
 
 struct http_call {
@@ -50,6 +52,8 @@ struct http_call {
     bool encoded;       /* has a Content-Encoding, so the decoded size is unknown */
     char encoding[32];  /* one that was not asked for, or empty */
     struct http_gzip *gzip;
+    struct http_share *share, own_share;
+    size_t charged;  /* bytes of the body granted by the budget */
     bool in_headers; /* between the status line and the end of its headers */
     /* Streaming: answer.body holds the bytes not yet passed on */
     bool streaming, paused;
@@ -95,6 +99,14 @@ bool http_gzip_put(struct http_call *c, struct str piece, bool (*put)(struct htt
 /* True if nothing is missing at the end of the body. */
 bool http_gzip_end(struct http_call *c);
 struct http_gzip *http_gzip_free(struct http_gzip *g);
+
+/* The budget for bodies (http_budget.c). */
+void http_share_join(struct http_share *s, struct http_call *c);
+void http_share_leave(struct http_call *c);
+/* Asks for a body of `need` bytes. -EAGAIN: the transfer must pause, and is resumed or ended. -EDQUOT: it
+ * never fits. */
+MUST_USE int http_charge(struct http_call *c, size_t need);
+void http_fail_budget(struct http_call *c, const char *what);
 
 /* Sets error and reason unless they are set. */
 void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -243,6 +243,10 @@ void http_explain(struct http_call *c, CURLcode code)
 {
     if (code == CURLE_OK || c->answer.error != HTTP_OK || http_explain_refused(c, code))
         return;
+    if (code == CURLE_OPERATION_TIMEDOUT && c->share->want) {
+        http_fail_budget(c, "other responses left no room until the deadline");
+        return;
+    }
     c->answer.error = classify(c, code);
     reason_explain(c, code);
 }

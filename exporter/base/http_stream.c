@@ -111,6 +111,11 @@ static void on_deliver(struct timer *t)
     struct http_call *c = CONTAINER_OF(t, struct http_call, deliver);
     CURLcode code;
 
+    if (c->share->evicted) {
+        http_fail_budget(c, "other responses are waiting");
+        http_finish(c, CURLE_ABORTED_BY_CALLBACK);
+        return;
+    }
     if (!http_stream_end(c) || !c->paused)
         return;
     c->paused = false;

@@ -22,6 +22,7 @@ struct round {
     struct buf token;
     struct str *body; /* the request's parts, among them the source's slices */
     struct http_call *call;
+    struct http_share share;
     struct round_result result;
 };
 
@@ -35,6 +36,7 @@ struct round *round_free(struct round *r)
     r->call = http_cancel(r->call);
     r->source = source_free(r->source);
     secret_done(&r->token);
+    http_share_done(&r->share);
     free(r->body);
     (void)batch_unref(r->result.batch);
     free(r);
@@ -139,6 +141,7 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
         .content_type = "application/json",
         .max_answer = r->rq.env->max_answer,
         .timeout_ms = mono_diff(loop_now(r->rq.env->loop), r->deadline),
+        .share = &r->share,
     };
     int e;
 
@@ -183,7 +186,7 @@ static void round_got_series(void *arg, const struct source_result *found)
 
 int round_start(struct round **ret, const struct round_request *rq, round_done_fn done, void *arg)
 {
-    const struct source_request source = {
+    struct source_request source = {
         .env = rq->env,
         .summary = rq->summary,
         .now = loop_wall(rq->env->loop),
@@ -202,6 +205,7 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .result = {.retry_after_ms = -1},
     };
     buf_init(&r->token, 64 << 10);
+    source.share = &r->share;
     e = source_for(rq->summary)->start(&r->source, &source, round_got_series, r);
     if (e < 0) {
         free(r);

@@ -46,9 +46,10 @@ struct source_env {
 struct source_request {
     const struct source_env *env;
     const struct summary *summary;
-    size_t index;     /* of the source in the summary, for a single source */
-    unix_ms now;      /* the end of the range */
-    mono_ms deadline; /* of the round */
+    size_t index;             /* of the source in the summary, for a single source */
+    unix_ms now;              /* the end of the range */
+    mono_ms deadline;         /* of the round */
+    struct http_share *share; /* of the memory for responses, held by the round */
 };
 
 /* Runs on the loop, once, never from inside start(). */

@@ -33,6 +33,7 @@ struct prometheus {
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     mono_ms deadline;
+    struct http_share *share;
     source_done_fn done;
     void *arg;
     struct timer late; /* ends a fetch that failed inside start() */
@@ -97,6 +98,7 @@ static int send_query(struct prometheus *p, struct str query)
         .bearer = buf_str(&p->token),
         .max_answer = p->env->max_answer,
         .timeout_ms = mono_diff(loop_now(p->env->loop), p->deadline),
+        .share = p->share,
     };
     BUF_AUTO(url, URL_MAX_BYTES);
     int e;
@@ -223,6 +225,7 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
         .env = rq->env,
         .from = summary_source(rq->summary, rq->index),
         .deadline = rq->deadline,
+        .share = rq->share,
         .done = done,
         .arg = arg,
         .late = {.fn = prometheus_on_late_timer},

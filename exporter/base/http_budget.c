@@ -1,0 +1,204 @@
+/* One budget for the bodies of all answers of a client.
+ *
+ * A share asks before its body grows. If there is no room, its transfer is paused until others give some
+ * back. A share that holds no more than its part of the budget does not wait for one that holds more: the
+ * largest of those fails. If all holders wait for each other, the youngest fails, so that the others end. */
+#include "exporter/base/http_internal.h"
+
+#include "exporter/base/memory.h"
+
+#include <errno.h>
+
+enum {
+    FREE_BYTES = 64 << 10,  /* of each share, not counted: most bodies never wait */
+    LEAST_BYTES = 64 << 20, /* of a budget that follows from the memory's limit */
+};
+
+void http_set_budget(struct http *h, uint64_t bytes)
+{
+    uint64_t half = bytes ? 0 : memory_limit("") / 2;
+
+    h->budget_max = bytes ? bytes : half > LEAST_BYTES ? half : LEAST_BYTES;
+}
+
+void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max)
+{
+    *ret_used = h->budget_used;
+    *ret_max = h->budget_max;
+}
+
+static uint64_t counted(uint64_t bytes)
+{
+    return bytes > FREE_BYTES ? bytes - FREE_BYTES : 0;
+}
+
+static bool is_holder(const struct http_share *s)
+{
+    return counted(s->held) > 0;
+}
+
+static bool share_grant(struct http_share *s, size_t bytes)
+{
+    struct http *h = s->http;
+    uint64_t more = counted(s->held + bytes) - counted(s->held);
+
+    if (more > h->budget_max || h->budget_used > h->budget_max - more)
+        return false;
+    h->budget_used += more;
+    s->held += bytes;
+    s->want = 0;
+    return true;
+}
+
+/* Runs the call's on_deliver() in the loop's next turn: curl forbids to end or resume transfers in its
+ * callbacks. Out of memory for the timer, the call ends by its deadline. */
+static void call_soon(struct http_call *c)
+{
+    if (!c->deliver.place)
+        (void)!loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
+}
+
+static void share_evict(struct http_share *s)
+{
+    s->evicted = true;
+    call_soon(s->call);
+}
+
+/* The part of each if all held the same. */
+static uint64_t budget_part(const struct http *h, const struct http_share *asking)
+{
+    uint64_t n = 0;
+
+    for (const struct http_share *s = h->shares; s; s = s->next)
+        n += is_holder(s) || s == asking;
+    return h->budget_max / n;
+}
+
+static struct http_share *largest_over(const struct http *h, const struct http_share *asking, uint64_t part)
+{
+    struct http_share *largest = NULL;
+
+    for (struct http_share *s = h->shares; s; s = s->next)
+        if (s != asking && s->call && counted(s->held) > part && (!largest || s->held > largest->held))
+            largest = s;
+    return largest;
+}
+
+/* If no holder can go on, ends the one that started last. */
+static void budget_resolve(struct http *h)
+{
+    struct http_share *youngest = NULL;
+
+    for (struct http_share *s = h->shares; s; s = s->next) {
+        if (s->evicted || (is_holder(s) && !s->want))
+            return;
+        if (!youngest && s->want && is_holder(s)) /* the list begins with the youngest */
+            youngest = s;
+    }
+    if (youngest)
+        share_evict(youngest);
+}
+
+static void budget_make_room(struct http *h, struct http_share *asking)
+{
+    uint64_t part = budget_part(h, asking);
+    struct http_share *over;
+
+    for (const struct http_share *s = h->shares; s; s = s->next)
+        if (s->evicted)
+            return; /* there will be room */
+    over = counted(asking->held + asking->want) <= part ? largest_over(h, asking, part) : NULL;
+    if (over)
+        share_evict(over);
+    else
+        budget_resolve(h);
+}
+
+static void budget_wake(struct http *h)
+{
+    bool is_granted = false;
+    struct http_share *oldest = h->shares;
+
+    while (oldest && oldest->next)
+        oldest = oldest->next;
+    for (struct http_share *s = oldest; s; s = s->prev) {
+        size_t want = s->want;
+
+        if (!want || s->evicted || !share_grant(s, want))
+            continue;
+        s->call->charged += want;
+        call_soon(s->call);
+        is_granted = true;
+    }
+    if (!is_granted)
+        budget_resolve(h);
+}
+
+void http_share_join(struct http_share *s, struct http_call *c)
+{
+    struct http *h = c->http;
+
+    if (!s->http) {
+        *s = (struct http_share){.http = h, .next = h->shares};
+        if (s->next)
+            s->next->prev = s;
+        h->shares = s;
+    }
+    s->call = c;
+    c->share = s;
+}
+
+void http_share_leave(struct http_call *c)
+{
+    struct http_share *s = c->share;
+
+    s->call = NULL;
+    s->want = 0;
+    s->evicted = false;
+    if (s == &c->own_share)
+        http_share_done(s);
+}
+
+void http_share_done(struct http_share *s)
+{
+    struct http *h = s->http;
+
+    if (!h)
+        return;
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        h->shares = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    h->budget_used -= counted(s->held);
+    *s = (struct http_share){0};
+    budget_wake(h);
+}
+
+int http_charge(struct http_call *c, size_t need)
+{
+    size_t want = size_min(size_max(need, c->charged + c->charged / 2), c->answer.body.max);
+    struct http_share *s = c->share;
+
+    if (need <= c->charged || (need > c->answer.body.max && !c->cut_answer)) /* the latter fails anyway */
+        return 0;
+    if (s->want || s->evicted)
+        return -EAGAIN;
+    want -= c->charged;
+    if (counted(s->held + want) > c->http->budget_max)
+        return -EDQUOT;
+    if (share_grant(s, want)) {
+        c->charged += want;
+        return 0;
+    }
+    s->want = want;
+    budget_make_room(c->http, s);
+    return -EAGAIN;
+}
+
+void http_fail_budget(struct http_call *c, const char *what)
+{
+    http_fail(c, HTTP_MEMORY, "over limits.memory (%llu MiB): %s, with %zu bytes of responses in memory",
+              (unsigned long long)(c->http->budget_max >> 20), what, c->share->held);
+}

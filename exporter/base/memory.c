@@ -1,0 +1,89 @@
+#include "exporter/base/memory.h"
+
+#include "exporter/base/buf.h"
+#include "exporter/base/file.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATH_MAX_BYTES = 4096, FILE_MAX_BYTES = 64 << 10 };
+
+/* UINT64_MAX for none: "max", or no such file. */
+static uint64_t read_limit(const char *root, const char *mount, struct str group, const char *file)
+{
+    char path[PATH_MAX_BYTES];
+    BUF_AUTO(text, FILE_MAX_BYTES);
+    int n = snprintf(path, sizeof(path), "%s%s%.*s/%s", root, mount, STR_ARG(group), file);
+    uint64_t v = 0;
+    struct str s;
+
+    if (n < 0 || (size_t)n >= sizeof(path) || file_read(path, &text) < 0)
+        return UINT64_MAX;
+    s = str_trim(buf_str(&text));
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9' || v > UINT64_MAX / 10 - 9)
+            return UINT64_MAX;
+        v = v * 10 + (uint64_t)(s.p[i] - '0');
+    }
+    return s.n ? v : UINT64_MAX;
+}
+
+/* A group is limited by those above it too. In a container, its path may be that of the host, where only the
+ * mount itself exists. */
+static uint64_t lowest_limit(const char *root, const char *mount, struct str group, const char *file)
+{
+    uint64_t lowest = UINT64_MAX;
+
+    for (;;) {
+        uint64_t v;
+
+        while (group.n && group.p[group.n - 1] == '/')
+            group.n--;
+        v = read_limit(root, mount, group, file);
+        if (v < lowest)
+            lowest = v;
+        if (group.n == 0)
+            return lowest;
+        while (group.n && group.p[group.n - 1] != '/')
+            group.n--;
+    }
+}
+
+/* A line of /proc/self/cgroup: "0::/path" (version 2) or "4:memory:/path". */
+static uint64_t limit_of_line(const char *root, struct str line)
+{
+    const char *names = line.n ? memchr(line.p, ':', line.n) : NULL;
+    const char *path = names ? memchr(names + 1, ':', (size_t)(line.p + line.n - names - 1)) : NULL;
+    struct str controllers, group;
+
+    if (!path)
+        return UINT64_MAX;
+    controllers = (struct str){names + 1, (size_t)(path - names - 1)};
+    group = (struct str){path + 1, (size_t)(line.p + line.n - path - 1)};
+    if (controllers.n == 0)
+        return lowest_limit(root, "/sys/fs/cgroup", group, "memory.max");
+    if (str_eq(controllers, STR("memory")))
+        return lowest_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+    return UINT64_MAX;
+}
+
+uint64_t memory_limit(const char *root)
+{
+    uint64_t lowest = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    char path[PATH_MAX_BYTES];
+    BUF_AUTO(text, FILE_MAX_BYTES);
+
+    (void)snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    if (file_read(path, &text) < 0)
+        return lowest;
+    for (struct str rest = buf_str(&text); rest.n;) {
+        const char *end = memchr(rest.p, '\n', rest.n);
+        struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
+        uint64_t v = limit_of_line(root, line);
+
+        if (v < lowest)
+            lowest = v;
+        rest = (struct str){rest.p + size_min(line.n + 1, rest.n), rest.n - size_min(line.n + 1, rest.n)};
+    }
+    return lowest;
+}
