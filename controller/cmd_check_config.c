@@ -4,11 +4,29 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
+#include "exporter/score/summary.h"
 #include "remotewrite/config.h"
 
 #include <stdio.h>
 
 static const struct flag check_flags[] = {{.name = NULL}};
+
+/* The agent has a name from the file or from a flag; a file that relies on the name had better say so. */
+static void check_cluster_name(const struct config *c, struct problems *p)
+{
+    for (size_t i = 0; !*c->cluster_name && i < c->summaries.n; i++) {
+        const struct summary *s = &c->summaries.list[i];
+
+        for (size_t k = 0; k < summary_sources(s); k++)
+            if (summary_query_uses_cluster(str_of(cstr(summary_source(s, k).query)), true)) {
+                problems_add(p, PROBLEM_WARNING, s->line, s->column,
+                             "sourceQuery of %s contains ${cluster}: set clusterName, or run the agent with "
+                             "--cluster-name",
+                             s->score_name);
+                return;
+            }
+    }
+}
 
 static int check_file(const char *path)
 {
@@ -21,6 +39,8 @@ static int check_file(const char *path)
         return 1;
     }
     int r = config_load(&c, path, &rw_config_section, 1, &p);
+    if (r == 0)
+        check_cluster_name(c, &p);
     problems_sort(&p);
     if (problems_print(&p, &text) == 0 && text.n)
         (void)fwrite(text.p, 1, text.n, r == 0 ? stdout : stderr);

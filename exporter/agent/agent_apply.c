@@ -138,6 +138,7 @@ static int apply_config(struct agent *a, struct config **config)
     a->secrets.dir = c->secrets_dir;
     a->source_env.max_answer = c->limits.response_bytes;
     http_set_budget(a->state.http, c->limits.memory_bytes);
+    a->source_env.cluster_name = c->cluster_name;
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);

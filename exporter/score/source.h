@@ -39,7 +39,8 @@ struct source_env {
     struct loop *loop;
     struct http *http;
     struct secrets *secrets;
-    uint64_t max_answer; /* bytes */
+    uint64_t max_answer;      /* bytes */
+    const char *cluster_name; /* for ${cluster} in queries */
 };
 
 /* One fetch. Everything that it points to must outlive it. */

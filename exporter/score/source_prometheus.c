@@ -131,6 +131,7 @@ static void set_error(struct prometheus *p, enum round_error e, const char *reas
 static bool send_next_query(struct prometheus *p)
 {
     struct str query = summary_next_query(str_of(p->from.query), &p->query_at);
+    BUF_AUTO(text, QUERY_MAX_BYTES);
     int r;
 
     if (query.n == 0)
@@ -139,7 +140,14 @@ static bool send_next_query(struct prometheus *p)
         set_error(p, ROUND_QUERY, "more than 64 queries");
         return false;
     }
-    r = send_query(p, query);
+    r = summary_put_query(&text, query, str_of(p->env->cluster_name));
+    if (r == -EINVAL) {
+        set_error(
+            p, ROUND_QUERY,
+            "sourceQuery: a string between backticks cannot contain the name of this cluster, which has one");
+        return false;
+    }
+    r = r ?: send_query(p, buf_str(&text));
     if (r == -ETIME)
         set_error(p, ROUND_TIMEOUT, "timed out before all queries were sent");
     else if (r == -EINVAL)

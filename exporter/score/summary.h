@@ -3,6 +3,7 @@
 #ifndef DS_SCORE_SUMMARY_H
 #define DS_SCORE_SUMMARY_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/score/source.h"
 
@@ -23,7 +24,7 @@ struct summary_source {
     enum source_type type;
     char *endpoint;
     struct secret_ref auth;
-    char *query; /* several are joined by ';' */
+    char *query; /* several are joined by ';'; ${cluster} in string literals is the cluster's name */
     int64_t range_s, step_s;
 };
 
@@ -75,5 +76,12 @@ struct summary_source summary_source(const struct summary *s, size_t i);
 /* The next query of a list joined by `;`, trimmed; empty at the end. A `;` inside a PromQL string literal
  * ('', "", ``) or comment does not separate; blank parts are skipped. Start with *at = 0. */
 struct str summary_next_query(struct str joined, size_t *at);
+/* Whether the query has ${cluster} inside a string literal, where it is replaced; or outside, where it stays
+ * as it is. Comments do not count. */
+bool summary_query_uses_cluster(struct str query, bool in_literal);
+/* Appends the query with the cluster's name for ${cluster} in its string literals, escaped for their kind of
+ * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
+ * which knows no escapes. -ENOMEM, -EFBIG. */
+MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
 
 #endif

@@ -1,6 +1,12 @@
-/* Splits several queries in one field by the rules of Prometheus' lexer, so that a `;` inside a label value
- * does not separate. */
+/* Several queries in one field, and the cluster's name in them, by the rules of Prometheus' lexer: a `;`
+ * inside a label value does not separate, and a name never ends the string literal that it is put into. */
 #include "exporter/score/summary.h"
+
+#include "exporter/base/buf.h"
+
+#include <errno.h>
+
+static const struct str CLUSTER = STR("${cluster}");
 
 /* The end of the string literal at `at`, or of the text if it is not terminated. */
 static size_t skip_literal(struct str s, size_t at)
@@ -20,18 +26,54 @@ static size_t skip_comment(struct str s, size_t at)
     return at;
 }
 
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'' || c == '`';
+}
+
+static bool is_literal(struct str part)
+{
+    return is_quote(part.p[0]);
+}
+
+static size_t code_end(struct str s)
+{
+    size_t at = 0;
+
+    while (at < s.n && !is_quote(s.p[at]) && s.p[at] != '#')
+        at++;
+    return at;
+}
+
+/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them. */
+static bool query_next_part(struct str s, size_t *at, struct str *ret)
+{
+    struct str rest = {s.p + *at, s.n - *at};
+
+    if (rest.n == 0)
+        return false;
+    if (is_literal(rest))
+        rest.n = skip_literal(rest, 0);
+    else if (rest.p[0] == '#')
+        rest.n = skip_comment(rest, 0);
+    else
+        rest.n = code_end(rest);
+    *at += rest.n;
+    *ret = rest;
+    return true;
+}
+
 /* The end of the query at `at`: a separator or the end of the text. */
 static size_t query_end(struct str s, size_t at)
 {
-    while (at < s.n && s.p[at] != ';') {
-        if (s.p[at] == '"' || s.p[at] == '\'' || s.p[at] == '`')
-            at = skip_literal(s, at);
-        else if (s.p[at] == '#')
-            at = skip_comment(s, at);
-        else
-            at++;
+    struct str part;
+
+    while (query_next_part(s, &at, &part)) {
+        const char *separator = is_literal(part) || part.p[0] == '#' ? NULL : memchr(part.p, ';', part.n);
+        if (separator)
+            return (size_t)(separator - s.p);
     }
-    return at;
+    return s.n;
 }
 
 struct str summary_next_query(struct str joined, size_t *at)
@@ -45,4 +87,70 @@ struct str summary_next_query(struct str joined, size_t *at)
             return q;
     }
     return STR("");
+}
+
+/* The next ${cluster} in a part from `at` on, or the part's end. One behind a backslash is no placeholder. */
+static size_t find_cluster(struct str part, size_t at)
+{
+    for (; at < part.n; at++)
+        if (part.p[at] == '\\' && part.p[0] != '`')
+            at++;
+        else if (part.n - at >= CLUSTER.n && memcmp(part.p + at, CLUSTER.p, CLUSTER.n) == 0)
+            return at;
+    return part.n;
+}
+
+bool summary_query_uses_cluster(struct str query, bool in_literal)
+{
+    struct str part;
+    size_t at = 0;
+
+    while (query_next_part(query, &at, &part))
+        if (part.p[0] != '#' && is_literal(part) == in_literal && find_cluster(part, 0) < part.n)
+            return true;
+    return false;
+}
+
+/* As the content of a literal with these quotes. */
+static int query_put_escaped(struct buf *into, struct str text, char quote)
+{
+    int r = 0;
+
+    if (quote == '`')
+        return text.n && memchr(text.p, '`', text.n) ? -EINVAL : buf_put_str(into, text);
+    for (size_t i = 0; i < text.n && r == 0; i++) {
+        char c = text.p[i];
+
+        if (c == '\n')
+            r = buf_puts(into, "\\n");
+        else if (c == '\\' || c == quote)
+            r = buf_putc(into, '\\') ?: buf_putc(into, c);
+        else
+            r = buf_putc(into, c);
+    }
+    return r;
+}
+
+static int query_put_literal(struct buf *into, struct str part, struct str cluster)
+{
+    size_t from = 0, at;
+    int r = 0;
+
+    while (r == 0 && (at = find_cluster(part, from)) < part.n) {
+        r = buf_put_str(into, (struct str){part.p + from, at - from})
+                ?: query_put_escaped(into, cluster, part.p[0]);
+        from = at + CLUSTER.n;
+    }
+    return r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
+}
+
+int summary_put_query(struct buf *into, struct str query, struct str cluster)
+{
+    struct str part;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && query_next_part(query, &at, &part))
+        r = is_literal(part) ? query_put_literal(into, part, cluster) : buf_put_str(into, part);
+    return r;
 }

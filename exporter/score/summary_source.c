@@ -28,6 +28,13 @@ static const char *const source_keys[] = {
 static const struct summary_source no_source = {
     .type = SOURCE_NONE, .range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
 
+static void check_placeholder(struct summary_reader *r, struct str queries)
+{
+    if (summary_query_uses_cluster(queries, false))
+        node_problem(node_get(r->map, "sourceQuery"), r->p, PROBLEM_WARNING,
+                     "${cluster} is replaced in string literals only, as in {cluster=\"${cluster}\"}");
+}
+
 static char *read_query(struct summary_reader *r, const char *what)
 {
     struct str s = {0};
@@ -72,6 +79,8 @@ static struct summary_source read_source(struct summary_reader *r)
     }
     if (ops->query)
         s.query = read_query(r, ops->query);
+    if (s.query)
+        check_placeholder(r, str_of(s.query));
     s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
     if (s.type == SOURCE_PROMETHEUS)

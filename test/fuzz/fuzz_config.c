@@ -10,6 +10,20 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* A cluster's name does not end the string literals that it is put into. */
+static void check_query(const char *queries)
+{
+    size_t from = 0;
+
+    for (struct str q; q = summary_next_query(str_of(queries), &from), q.n;) {
+        BUF_AUTO(text, 64u << 20);
+        size_t at = 0;
+
+        if (summary_put_query(&text, q, STR("a\"b'c\\d\n;#")) == 0)
+            assert(str_eq(summary_next_query(buf_str(&text), &at), buf_str(&text)));
+    }
+}
+
 static void check_sources(const struct summary *s)
 {
     size_t n = summary_sources(s);
@@ -21,6 +35,7 @@ static void check_sources(const struct summary *s)
         size_t at = 0;
 
         assert(from.range_s >= 1 && from.step_s >= 1 && summary_next_query(str_of(from.query), &at).n > 0);
+        check_query(from.query);
         assert(strncasecmp(from.endpoint, "http", 4) == 0 && !from.auth.name == !from.auth.key);
         assert(!from.auth.name || (!strchr(from.auth.name, '/') && from.auth.name[0] != '.'));
     }

@@ -412,42 +412,6 @@ static void never_shows_a_password(void **state)
     summaries_done(&s);
 }
 
-static void splits_queries(void **state)
-{
-    static const struct {
-        const char *joined;
-        const char *want[4];
-    } cases[] = {
-        {"up", {"up"}},
-        {" up ; down;", {"up", "down"}},
-        {"a;b;c", {"a", "b", "c"}},
-        {";; ;\n;", {NULL}},
-        {"", {NULL}},
-        {"x{a=\"1;2\"};y", {"x{a=\"1;2\"}", "y"}},
-        {"x{a='1;\\';2'};y", {"x{a='1;\\';2'}", "y"}},
-        {"x{a=`\\`};y", {"x{a=`\\`}", "y"}},
-        {"x{a=\"\\\\\"};y", {"x{a=\"\\\\\"}", "y"}},
-        {"x{a=\"'\"};y{b='\"'};z", {"x{a=\"'\"}", "y{b='\"'}", "z"}},
-        {"x # one; two 'three\n;y", {"x # one; two 'three", "y"}},
-        {"x # one; two", {"x # one; two"}},
-        {"x{a=\"no end;y", {"x{a=\"no end;y"}},
-        {"x{a=\"end\\", {"x{a=\"end\\"}},
-        {"\xe2\x82\xac;\xe2\x82\xac", {"\xe2\x82\xac", "\xe2\x82\xac"}},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        size_t at = 0, k = 0;
-
-        do {
-            struct str q = summary_next_query(str_of(cases[i].joined), &at);
-
-            if (!str_eq(q, str_of(cases[i].want[k])))
-                fail_msg("%s: part %zu is `%.*s`", cases[i].joined, k, STR_ARG(q));
-        } while (cases[i].want[k++]);
-    }
-}
-
 #define FIRST "{sourceEndpoint: 'http://p/', sourceQuery: up}"
 
 static void compares_and_copies(void **state)
@@ -598,7 +562,6 @@ int main(void)
         cmocka_unit_test(limits_the_length_of_the_score_name),
         cmocka_unit_test(warns_about_unknown_keys_and_duplicates),
         cmocka_unit_test(never_shows_a_password),
-        cmocka_unit_test(splits_queries),
         cmocka_unit_test(compares_and_copies),
         cmocka_unit_test(reads_one_summary_and_names_the_field_of_each_problem),
         cmocka_unit_test(survives_each_failed_allocation),
