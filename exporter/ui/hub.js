@@ -93,10 +93,12 @@ function scorerColumns(h) {
       s.scoreName && s.scoreName !== s.name && el('span', { class: 'under' }, bdi(s.scoreName))] },
     { key: 'health', title: 'Health', value: (s) => s.health,
       cell: (s) => [HEALTH[s.health], s.probe && !s.probe.ok && el('span', { class: 'under' }, s.probe.reason)] },
-    { key: 'source', title: 'Configuration', value: sourceWords, cell: sourceWords },
+    { key: 'source', title: 'Configuration', value: sourceWords,
+      cell: (s) => [sourceWords(s), s.configProbe && !s.configProbe.ok && el('span', { class: 'under' }, s.configProbe.reason)] },
     counted('clusters', 'Clusters', 'selected'), counted('current', 'Up to date', 'upToDate'), counted('scoring', 'Scoring', 'scoring'),
     { ...counted('failing', 'Failing', 'failing'), cell: (s) => (!h.leading ? '–' : s.clusters.failing
       ? el('span', { class: 'bad' }, count(s.clusters.failing)) : '0') },
+    counted('waiting', 'Waiting', 'waiting'), counted('silent', 'Silent', 'silent'),
     { key: 'latency', title: 'Probe', number: true, value: (s) => s.probe?.seconds, cell: (s) => (s.probe
       ? [seconds(s.probe.seconds), el('span', { class: 'under' }, when(h.now, s.probe.at))] : '–') },
   ];
@@ -186,16 +188,18 @@ function configuration({ config: c, totals: t, agentNamespace }) {
       fact('Clusters that report', count(t.reporting)), fact('Namespace of agents', code(agentNamespace))),
     c.firstMasks.length > 0 && el('table', { class: 'limits' },
       el('caption', {}, 'Masks: these clusters do not compute these scores'),
-      el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Cluster'), el('th', { scope: 'col' }, 'Score'))),
-      el('tbody', {}, c.firstMasks.map((m) => el('tr', {}, el('td', {}, code(m.clusterName)), el('td', {}, code(m.scoreName)))))),
+      el('thead', {}, el('tr', {}, ['Cluster', 'Score', 'Matches'].map((title) => el('th', { scope: 'col' }, title)))),
+      el('tbody', {}, c.firstMasks.map((m) => el('tr', {}, el('td', {}, code(m.clusterName)), el('td', {}, code(m.scoreName)),
+        el('td', {}, m.warning ? [badge('warning', 'nothing'), ' ', soft(m.warning)] : m.clusters === undefined ? '–'
+          : `${plural(m.clusters, 'cluster')}, ${plural(m.scores, 'score')}`))))),
     c.masks > c.firstMasks.length && el('p', { class: 'soft' }, `and ${count(c.masks - c.firstMasks.length)} more`));
 }
 
-// The first clusters where the scorer fails.
+// The first clusters where the scorer does not score.
 function failing(s) {
-  const more = s.clusters.failing - s.failingClusters.length;
+  const more = s.clusters.selected - s.clusters.scoring - s.failingClusters.length;
   return s.failingClusters.length > 0 && el('div', { class: 'rows more' }, el('table', {},
-    el('caption', {}, 'Clusters with problems', more > 0 && [', the first ', count(s.failingClusters.length), '; ',
+    el('caption', {}, 'Clusters where it does not score', more > 0 && [', the first ', count(s.failingClusters.length), '; ',
       el('a', { href: `scorer?name=${encodeURIComponent(s.name)}` }, 'all of them')]),
     el('tbody', {}, s.failingClusters.map((c) => el('tr', { 'data-key': c.name }, el('td', { class: 'is' }, badge(c.severity, c.label)),
       el('th', { scope: 'row' }, link('cluster', c.name)), el('td', { class: 'wide' }, c.error && el('p', {}, bdi(c.error))))))));
@@ -246,7 +250,7 @@ function scorerFacts(h, s) {
     h.leading && fact('Clusters', count(s.clusters.selected),
       soft(`${count(s.clusters.upToDate)} up to date, ${count(s.clusters.applied)} applied`)),
     h.leading && s.clusters.selected > 0 && fact('Scoring on', count(s.clusters.scoring),
-      soft(`${count(s.clusters.failing)} failing, ${count(s.clusters.waiting)} waiting, ${count(s.clusters.silent)} without a report`)),
+      soft(`${count(s.clusters.failing)} failing, ${count(s.clusters.waiting)} waiting, ${count(s.clusters.silent)} silent`)),
     m && fact('Written to', m.scoreDestination === 'None' ? '/metrics only' : ['AddOnPlacement', el('wbr'), 'Score'],
       m.scoreDestination !== 'None' && m.scoreDimensionFormat && soft('items ', code(m.scoreDimensionFormat))));
 }

@@ -20,11 +20,12 @@ def test_a_cluster_that_cannot_apply(hub, fake, start_controller):
     hub.set_feedback("c2", None, applied=False, why="namespaces \"dynamic-scoring\" is forbidden")
     _, _, message = hub.wait_scorer("s", "Distributed", "False")
     assert "1 of 2" in message and "c2" in message and "is forbidden" in message
-    (failing,) = hub.scorer_status("s")["failingClusters"]
+    failing, silent = hub.scorer_status("s")["failingClusters"]
     assert failing["name"] == "c2" and "is forbidden" in failing["error"]
+    assert silent["name"] == "c1" and silent["error"] == "the ManifestWork is applied, but no agent has reported"
     hub.set_feedback("c2", None)
     hub.wait_scorer("s", "Distributed", "True")
-    wait_status(hub, "s", lambda s: s["clusters"]["applied"] == 2 and "failingClusters" not in s, "all is well")
+    wait_status(hub, "s", lambda s: s["clusters"]["applied"] == s["clusters"]["silent"] == 2, "it is applied")
 
 
 def test_what_agents_say(hub, fake, start_controller):

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.scorers import full, in_parallel, serve, wait_status
-from lib.wait import DEADLINE
+from lib.wait import DEADLINE, wait_until
 
 SCORES = ("cpu_load", "cpu_temp", "memory")
 CLUSTERS = ("east-1", "east-2", "west-1")
@@ -64,7 +64,7 @@ def test_only_those_that_change_are_written(hub, controller):
     before = {c: hub.work(c)["metadata"]["resourceVersion"] for c in CLUSTERS}
     hub.configure(masks=[mask("east-1", "memory")])
     hub.wait_scores("east-1", "cpu_load", "cpu_temp")
-    hub.wait_config("Distributed", "True")
+    wait_until(lambda: hub.config()["status"]["clusters"]["upToDate"] == 3, "all are up to date")
     after = {c: hub.work(c)["metadata"]["resourceVersion"] for c in CLUSTERS}
     assert [c for c in CLUSTERS if before[c] != after[c]] == ["east-1"]
     controller.wait_metric("dynamic_scoring_hub_clusters", 3, state="up_to_date")
@@ -76,3 +76,41 @@ def test_a_config_of_another_name_is_told_so(hub):
     _, _, message = hub.wait_condition(lambda: hub.config("another"), "another", "Ready", "False", "NotUsed", DEADLINE)
     assert "dynamic-scoring-config" in message
     wait_all(hub, {})
+
+
+def matches(hub):
+    """{(clusterName, scoreName): (clusters, scores)} as the status says."""
+    found = hub.config()["status"].get("masks", [])
+    return {(m["clusterName"], m["scoreName"]): (m["clusters"], m["scores"]) for m in found}
+
+
+@pytest.mark.usefixtures("controller")
+def test_what_each_matches(hub):
+    hub.configure(masks=[mask("east-*", "cpu_*"), mask("west-1", "memory")])
+    wait_until(lambda: matches(hub) == {("east-*", "cpu_*"): (2, 2), ("west-1", "memory"): (1, 1)}, "it is counted")
+    assert hub.wait_config("Valid", "True", "Valid")[2] == "2 masks"
+    hub.add_cluster("east-3")
+    wait_until(lambda: matches(hub)["east-*", "cpu_*"] == (3, 2), "a new cluster counts, too")
+
+
+@pytest.mark.usefixtures("controller")
+def test_one_that_matches_nothing(hub):
+    """A warning and the name that may be meant; but it is valid, as what it names may come later."""
+    cases = [
+        (("esat-1", "memory"), (0, 1), 'no cluster matches clusterName "esat-1": did you mean "east-1"?'),
+        (("*", "cpu-load"), (3, 0), 'no score matches scoreName "cpu-load": did you mean "cpu_load"?'),
+        (("*", "s2"), (3, 0), 'no score matches scoreName "s2": did you mean "memory"?'),  # that of DynamicScorer s2
+        (("*", "[a-z]*"), (3, 0), 'no score matches scoreName "[a-z]*": only * and ? are wildcards'),
+        (("*", "disk"), (3, 0), 'no score matches scoreName "disk"'),
+    ]
+    for (cluster, score), found, warning in cases:
+        hub.configure(masks=[mask("east-1", "memory"), mask(cluster, score)])
+        words = f"1 of 2 masks matches nothing: {warning}"
+        wait_until(lambda w=words: hub.wait_config("Valid", "True", "MasksMatchNothing")[2] == w, f"{score} is warned of")
+        assert matches(hub)[cluster, score] == found
+        first = hub.config()["status"]["masks"][0]
+        assert (first["clusterName"], first["scoreName"]) == (cluster, score)
+        assert warning.startswith(first["warning"])
+        wait_until(lambda w=words: hub.wait_config("Ready", "True")[2].endswith(f"; {w}"), "kubectl get shows it")
+    hub.configure()
+    assert hub.wait_config("Valid", "True", "Valid")[2] == "0 masks"

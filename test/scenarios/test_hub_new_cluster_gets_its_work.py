@@ -31,11 +31,12 @@ def test_the_namespace_comes_later(hub, fake, start_controller):
     hub.add_cluster("early", namespace=False)
     _, _, message = hub.wait_scorer("s", "Distributed", "False")
     wait_status(hub, "s", lambda s: "failingClusters" in s, "the failure is told")
-    (failing,) = hub.scorer_status("s")["failingClusters"]
+    failing, silent = hub.scorer_status("s")["failingClusters"]
     assert failing["name"] == "early" and "not found" in failing["error"]
+    assert (silent["name"], silent["state"]) == ("c1", "silent")
     hub.add_namespace("early")
     hub.wait_scores("early", "cpu", deadline=LONG)
-    hub.wait_config("Distributed", "True")
+    wait_status(hub, "s", lambda s: s["clusters"]["upToDate"] == 2, "it is written")
 
 
 def test_it_leaves(hub, fake, start_controller):

@@ -5,6 +5,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/work_text.h"
+#include "controller/hub/state/hub_masks.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
 #include "exporter/base/map.h"
@@ -13,8 +14,11 @@
 
 enum { MASKS_LISTED = 50 };
 
-static void status_masks(struct out *o, const struct masks *m)
+static void status_masks(struct out *o, const struct hub *h)
 {
+    const struct masks *m = &h->config.masks;
+    char warning[MASK_WARNING_BYTES];
+
     member_count(o, "masks", m->n);
     member_list(o, "firstMasks");
     for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
@@ -22,6 +26,12 @@ static void status_masks(struct out *o, const struct masks *m)
         out_puts(o, "{");
         member_text(o, "clusterName", m->list[i].cluster);
         member_text(o, "scoreName", m->list[i].score);
+        if (hub_masks_counted(h)) {
+            hub_mask_warning(warning, h, i, false);
+            member_count(o, "clusters", h->mask_counts[i].clusters);
+            member_count(o, "scores", h->mask_counts[i].scores);
+            member_words(o, "warning", warning);
+        }
         out_puts(o, "}");
     }
     out_puts(o, "]");
@@ -36,7 +46,7 @@ static void status_config(struct out *o, struct hub *h)
     member_text(o, "name", HUB_CONFIG);
     member_bool(o, "present", h->config.object);
     member_bool(o, "wanted", hub_is_distributing(h));
-    status_masks(o, &h->config.masks);
+    status_masks(o, h);
     member_words(o, "error", h->config.masks_error);
     member_words(o, "statusError", h->config.write_error);
     member_list(o, "ignored");

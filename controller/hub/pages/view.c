@@ -46,8 +46,8 @@ static bool scorer_is_degraded(const struct view_scorer *v)
     const struct probe_status *p = v->probe;
 
     return *s->spec_error || *s->write_error || s->older || s->younger || s->tally.failing ||
-           s->tally.n_named || s->tally.no_room || (p->probe.asked && !p->probe.ok) ||
-           (p->config.asked && !p->config.ok);
+           (s->tally.n_named && !pair_is_pending(s->tally.named[0].pair)) || s->tally.no_room ||
+           (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
 
 int view_scorer_make(struct view_scorer *ret, const struct hub_scorer *s)

@@ -19,9 +19,9 @@ const struct pair_info pair_info[PAIR_STATES] = {
     [PAIR_UNAVAILABLE] = {"silent", "unavailable", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_EXPIRED] = {"silent", "no recent score", PAIR_CLASS_SILENT, "warning", true},
     [PAIR_REPORT_FULL] = {"silent", "report full", PAIR_CLASS_SILENT, "warning", true},
-    [PAIR_NO_REPORT] = {"silent", "no report", PAIR_CLASS_SILENT, "pending", false},
+    [PAIR_NO_REPORT] = {"silent", "no report", PAIR_CLASS_SILENT, "pending", true},
     [PAIR_BEHIND] = {"behind", "behind", PAIR_CLASS_WAITING, "warning", false},
-    [PAIR_WAITING] = {"waiting", "waiting", PAIR_CLASS_WAITING, "pending", false},
+    [PAIR_WAITING] = {"waiting", "waiting", PAIR_CLASS_WAITING, "pending", true},
     [PAIR_NO_ROOM] = {"noRoom", "no room", PAIR_CLASS_UNSELECTED, "error", false},
     [PAIR_MASKED] = {"masked", "masked", PAIR_CLASS_UNSELECTED, "none", false},
     [PAIR_NOT_SENT] = {"notSent", "not sent", PAIR_CLASS_UNSELECTED, "none", false},
@@ -39,10 +39,11 @@ static bool is_expired(const struct pair_facts *f)
 
 static enum pair_state cell_state(const struct pair_facts *f)
 {
+    /* What never scored has nothing that could be stale. */
+    if (f->cell->state == SCORER_FAILING || (f->cell->state == SCORER_STALE && !f->cell->succeeded))
+        return PAIR_FAILING;
     if (report_cell_fails(f->cell))
-        return f->cell->state == SCORER_FAILING ? PAIR_FAILING
-               : f->cell->state == SCORER_STALE ? PAIR_STALE
-                                                : PAIR_NOT_PLACED;
+        return f->cell->state == SCORER_STALE ? PAIR_STALE : PAIR_NOT_PLACED;
     if (report_cell_scores(f->cell))
         return is_expired(f)                    ? PAIR_EXPIRED
                : f->report->config_rejected     ? PAIR_OLD_CONFIG
@@ -72,10 +73,14 @@ enum pair_state pair_state(const struct pair_facts *f)
     return f->report->config_rejected ? PAIR_REFUSED : f->report->not_shown ? PAIR_REPORT_FULL : PAIR_WAITING;
 }
 
+bool pair_is_pending(enum pair_state s)
+{
+    return s == PAIR_NO_REPORT || pair_info[s].class == PAIR_CLASS_WAITING;
+}
+
 enum pair_state pair_state_shown(enum pair_state s, bool behind)
 {
-    return behind && !pair_info[s].has_reason && pair_info[s].class != PAIR_CLASS_UNSELECTED ? PAIR_BEHIND
-                                                                                             : s;
+    return behind && (pair_is_pending(s) || s == PAIR_EMPTY || s == PAIR_OK) ? PAIR_BEHIND : s;
 }
 
 static const char *cell_error(enum pair_state s, const struct pair_facts *f)
@@ -87,14 +92,28 @@ static const char *cell_error(enum pair_state s, const struct pair_facts *f)
     return s == PAIR_NOT_PLACED ? "its AddOnPlacementScore cannot be written" : pair_info[s].word;
 }
 
+static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
+{
+    if (!f->in_sync)
+        return "its ManifestWork is not up to date yet";
+    if (s == PAIR_WAITING && f->cell)
+        return "no round has finished yet";
+    if (!f->applied)
+        return "the work agent has not applied the ManifestWork yet";
+    return s == PAIR_WAITING ? "the agent has not reported the scorer yet"
+                             : "the ManifestWork is applied, but no agent has reported";
+}
+
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f)
 {
     const char *prefix = "", *text = "";
     char at[32];
 
     if (s == PAIR_NOT_WRITTEN) {
+        prefix = "ManifestWork not written: ";
         text = cstr(f->write_error);
     } else if (s == PAIR_NOT_APPLIED) {
+        prefix = "ManifestWork not applied: ";
         text = cstr(f->apply_error);
     } else if (s == PAIR_FAILING || s == PAIR_STALE || s == PAIR_NOT_PLACED) {
         text = cell_error(s, f);
@@ -112,6 +131,8 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
         text = at;
     } else if (s == PAIR_REPORT_FULL) {
         text = "the agent's report has no room for all of its scorers";
+    } else if (s == PAIR_NO_REPORT || s == PAIR_WAITING) {
+        text = pending_reason(s, f);
     }
     (void)snprintf(ret, PAIR_REASON_BYTES, "%s%s", prefix, text);
 }

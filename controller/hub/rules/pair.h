@@ -11,7 +11,7 @@ enum pair_state {
     PAIR_NOT_APPLIED, /* the work agent cannot apply the ManifestWork */
     PAIR_REFUSED,     /* the agent rejects its configuration and has no older one with this scorer */
     PAIR_FAILING,
-    PAIR_STALE,
+    PAIR_STALE,       /* failing, and its scores have expired */
     PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
     PAIR_UNAVAILABLE, /* the cluster is not available */
     PAIR_EXPIRED,     /* the last success is too old for a running agent */
@@ -51,6 +51,7 @@ extern const struct pair_info pair_info[PAIR_STATES];
 struct pair_facts {
     bool not_sent, no_room, masked;  /* why the cluster is not selected; all false when it is */
     bool in_sync;                    /* the ManifestWork holds the newest summaries */
+    bool applied;                    /* and the work agent has applied it */
     int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
     const char *unavailable_because; /* NULL when the cluster is available */
     const char *write_error, *apply_error;
@@ -65,10 +66,15 @@ enum { PAIR_REASON_BYTES = 640 };
 /* Never PAIR_BEHIND, so that tallies count what the agent does meanwhile. */
 enum pair_state pair_state(const struct pair_facts *f);
 
-/* What people see: PAIR_BEHIND instead of any selected state without a reason while the cluster is behind. */
+/* Whether it does not score only because something has yet to happen: no news, but no error either. */
+bool pair_is_pending(enum pair_state s);
+
+/* What people see: PAIR_BEHIND instead of a pending state, or one in which all is well, while the cluster is
+ * behind. */
 enum pair_state pair_state_shown(enum pair_state s, bool behind);
 
-/* One line; empty for states without a reason. Only the texts, the report and the cell are needed. */
+/* One line; empty for states without a reason. Only the texts, the report, the cell, `in_sync` and `applied`
+ * are needed. */
 void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pair_facts *f);
 
 #endif

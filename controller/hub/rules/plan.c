@@ -210,6 +210,11 @@ bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i
     return has_bit(&g->set[p->words], i) && !plan_group_has(g, i);
 }
 
+void plan_mask_clusters(const struct plan *p, size_t *ret)
+{
+    plan_masks_clusters(p->masks, ret);
+}
+
 static int plan_put_entries(const struct plan *p, const struct plan_group *g, struct buf *into)
 {
     char before = '[';

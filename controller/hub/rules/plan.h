@@ -41,6 +41,8 @@ static inline bool plan_group_has(const struct plan_group *g, size_t i)
 }
 /* Whether entry i is left out for lack of room. */
 bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i);
+/* Sets ret[i] to the number of clusters that mask i names, of those for which plan_group_of() was called. */
+void plan_mask_clusters(const struct plan *p, size_t *ret);
 /* Appends the text: a JSON array of the entries in byte order of their score names. -ENOMEM, -EFBIG. */
 MUST_USE int plan_text(const struct plan *p, const struct plan_group *g, struct buf *into);
 /* Texts are compared by this hash, which is never 0. */

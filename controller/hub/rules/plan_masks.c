@@ -14,6 +14,8 @@ struct pattern {
 struct compiled_mask {
     const char *cluster;
     const struct pattern *scores;
+    size_t index; /* in the list */
+    size_t clusters;
 };
 
 struct plan_masks {
@@ -89,7 +91,6 @@ static int mask_by_cluster(const void *a, const void *b)
     return strcmp(x->cluster, y->cluster);
 }
 
-/* Leaves out masks that match no entry. */
 static int masks_compile(struct plan_masks *m, const struct masks *masks, const struct entry_list *all)
 {
     CLEANUP(map_done) struct map known = {0};
@@ -105,10 +106,8 @@ static int masks_compile(struct plan_masks *m, const struct masks *masks, const 
 
         if (!p)
             return -ENOMEM;
-        if (!p->any)
-            continue;
         to = has_wildcard(one->cluster) ? &m->globs[m->n_globs++] : &m->names[m->n_names++];
-        *to = (struct compiled_mask){one->cluster, p};
+        *to = (struct compiled_mask){one->cluster, p, i, 0};
     }
     qsort(m->names, m->n_names, sizeof(*m->names), mask_by_cluster);
     qsort(m->globs, m->n_globs, sizeof(*m->globs), mask_by_cluster);
@@ -146,9 +145,10 @@ struct plan_masks *plan_masks_free(struct plan_masks *m)
     return NULL;
 }
 
-static void mask_apply(const struct plan_masks *m, const struct compiled_mask *d, uint64_t *set)
+static void mask_apply(const struct plan_masks *m, struct compiled_mask *d, uint64_t *set)
 {
-    for (size_t i = 0; i < m->words; i++)
+    d->clusters++;
+    for (size_t i = 0; d->scores->any && i < m->words; i++)
         set[i] &= ~d->scores->set[i];
 }
 
@@ -168,7 +168,7 @@ static size_t masks_lower_bound(const struct plan_masks *m, const char *cluster)
     return low;
 }
 
-void plan_masks_apply(const struct plan_masks *m, const char *cluster, uint64_t *set)
+void plan_masks_apply(struct plan_masks *m, const char *cluster, uint64_t *set)
 {
     bool match = false;
 
@@ -181,4 +181,12 @@ void plan_masks_apply(const struct plan_masks *m, const char *cluster, uint64_t 
     for (size_t i = masks_lower_bound(m, cluster);
          i < m->n_names && strcmp(m->names[i].cluster, cluster) == 0; i++)
         mask_apply(m, &m->names[i], set);
+}
+
+void plan_masks_clusters(const struct plan_masks *m, size_t *ret)
+{
+    for (size_t i = 0; i < m->n_globs; i++)
+        ret[m->globs[i].index] = m->globs[i].clusters;
+    for (size_t i = 0; i < m->n_names; i++)
+        ret[m->names[i].index] = m->names[i].clusters;
 }

@@ -15,7 +15,9 @@ MUST_USE int plan_masks_new(struct plan_masks **ret, const struct masks *masks,
 struct plan_masks *plan_masks_free(struct plan_masks *m);
 DEFINE_CLEANUP(struct plan_masks, plan_masks_free)
 
-/* Removes from the set what the cluster leaves out. */
-void plan_masks_apply(const struct plan_masks *m, const char *cluster, uint64_t *set);
+/* Removes from the set what the cluster leaves out, and counts the cluster for each mask that names it. */
+void plan_masks_apply(struct plan_masks *m, const char *cluster, uint64_t *set);
+/* Sets ret[i] to the number of clusters counted for masks->list[i]. */
+void plan_masks_clusters(const struct plan_masks *m, size_t *ret);
 
 #endif

@@ -11,6 +11,8 @@ static struct pair_facts pair_reason_facts(const struct hub_cluster *c, const st
         .unavailable_because = c->unavailable,
         .write_error = c->write_error,
         .apply_error = c->work.applied ? "" : c->work.why,
+        .in_sync = !c->behind,
+        .applied = c->work.applied,
         .report = &c->report,
         .cell = cell,
     };

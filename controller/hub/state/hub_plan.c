@@ -6,6 +6,7 @@
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_clusters.h"
+#include "controller/hub/state/hub_masks.h"
 #include "controller/hub/state/hub_works.h"
 #include "controller/kube/queue.h"
 #include "controller/placement/name.h"
@@ -82,6 +83,8 @@ void hub_plan_done(struct hub *h)
     h->entries_by_score = NULL;
     h->n_entries = 0;
     buf_done(&h->entry_texts);
+    free(h->mask_counts);
+    h->mask_counts = NULL;
     free(h->plan_masks.list);
     json_decref(h->plan_masks.owner);
     h->plan_masks = (struct masks){0};
@@ -205,6 +208,8 @@ int hub_plan_make(struct hub *h)
     }
     while (r == 0 && (c = map_next(&h->clusters, &at)))
         r = plan_assign(h, c);
+    if (r == 0 && h->plan)
+        r = hub_masks_count(h);
     if (r < 0)
         hub_plan_done(h);
     return r;

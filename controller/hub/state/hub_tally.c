@@ -10,15 +10,19 @@
 
 #include <malloc.h>
 
-/* Failing clusters first, then by name, so that a status does not change without a reason. */
+static unsigned tally_rank(enum pair_state p)
+{
+    return pair_info[p].class == PAIR_CLASS_FAILING ? 0 : pair_is_pending(p) ? 2 : 1;
+}
+
+/* Failing clusters first and pending ones last, then by name, so that a status does not change without a
+ * reason. */
 static bool tally_precedes(enum pair_state p, const struct hub_cluster *c, enum pair_state than,
                            const struct hub_cluster *of)
 {
-    bool fails = pair_info[p].class == PAIR_CLASS_FAILING;
+    unsigned a = tally_rank(p), b = tally_rank(than);
 
-    if (fails != (pair_info[than].class == PAIR_CLASS_FAILING))
-        return fails;
-    return strcmp(c->name, of->name) < 0;
+    return a != b ? a < b : strcmp(c->name, of->name) < 0;
 }
 
 static void tally_name_pair(struct tally *t, const struct hub_cluster *c, enum pair_state p,
@@ -37,11 +41,19 @@ static void tally_name_pair(struct tally *t, const struct hub_cluster *c, enum p
     t->named[at].pair = p;
 }
 
+/* Whether its ManifestWork failed, rather than takes its time. */
+static bool tally_has_error(const struct hub_cluster *c)
+{
+    return c->write_error[0] || (!c->work.applied && c->work.why[0]);
+}
+
 static void tally_name_cluster(struct hub_totals *t, const struct hub_cluster *c)
 {
+    bool fails = tally_has_error(c);
     size_t at = t->n_named;
 
-    while (at > 0 && strcmp(c->name, t->named[at - 1]->name) < 0)
+    while (at > 0 &&
+           (fails != tally_has_error(t->named[at - 1]) ? fails : strcmp(c->name, t->named[at - 1]->name) < 0))
         at--;
     if (at == HUB_NAMED_CLUSTERS)
         return;
@@ -85,6 +97,8 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool i
         tally_count_error(&t->write_errors, c);
     if (!c->work.applied && c->work.why[0])
         tally_count_error(&t->apply_errors, c);
+    else if (in_sync && !c->work.applied)
+        tally_count_error(&t->unconfirmed, c);
     c->has_expired_score |= p == PAIR_EXPIRED;
     if (pair_info[p].has_reason)
         tally_name_pair(t, c, p, cell);
@@ -143,7 +157,7 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     t->with_failures += fails;
     t->scoring_all += c->report.exists && !fails && !c->unavailable;
     t->failing += c->write_error[0] != '\0';
-    if (c->write_error[0] || unapplied)
+    if (c->write_error[0] || (in_sync && !c->work.applied))
         tally_name_cluster(t, c);
     if (!c->group)
         return;
@@ -189,6 +203,8 @@ void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
             t->write_errors.first = NULL;
         if (t->apply_errors.first == c)
             t->apply_errors.first = NULL;
+        if (t->unconfirmed.first == c)
+            t->unconfirmed.first = NULL;
         n = 0;
         for (size_t i = 0; i < t->n_named; i++)
             if (t->named[i].cluster != c)

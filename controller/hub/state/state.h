@@ -4,6 +4,7 @@
  *   writes, state               the rule about other writers; data
  *   hub_schedule, hub_counters  what is to be planned, counted or looked at soon; counters
  *   hub_pair, hub_tally         the state of a scorer on a cluster; counts over the fleet
+ *   hub_masks                   what each mask matches
  *   status_*                    statuses, conditions and Events, computed from the state
  *   hub_works                   writes ManifestWorks, and reports each outcome by on_work_written()
  *   hub_clusters                decides what each ManifestWork needs
@@ -37,7 +38,7 @@
 #define HUB_CONFIG    "dynamic-scoring-config" /* the only DynamicScoringConfig that is used */
 #define HUB_FINALIZER "dynamic-scoring.open-cluster-management.io/manifestworks"
 
-enum { HUB_NAMED_CLUSTERS = 10 }; /* failing clusters named in a status */
+enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
 
 enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_KINDS };
 
@@ -64,7 +65,8 @@ struct tally {
     size_t unavailable;                       /* of silent: the cluster is not available */
     size_t no_room;                           /* not selected: its ManifestWork is full */
     struct cluster_errors write_errors, apply_errors;
-    size_t n_named; /* clusters with a problem: failing ones first, then by name */
+    struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
+    size_t n_named; /* clusters that do not score: failing ones first, pending ones last, then by name */
     struct {
         const struct hub_cluster *cluster;
         const struct report_cell *cell; /* NULL: the report does not name the scorer */
@@ -148,7 +150,8 @@ struct hub_totals {
     size_t left_out; /* scorers without room on some cluster */
     double lag_s;    /* of the cluster that has been behind longest */
     size_t n_named;
-    const struct hub_cluster *named[HUB_NAMED_CLUSTERS]; /* failing or unapplied, by name */
+    /* Not written or not applied: those with an error first, then by name. */
+    const struct hub_cluster *named[HUB_NAMED_CLUSTERS];
 };
 
 struct hub {
@@ -176,10 +179,13 @@ struct hub {
     struct plan_entry *entries;
     struct hub_scorer **entry_scorers; /* the scorer of each entry */
     size_t n_entries;
-    struct buf entry_texts;    /* storage of entries' texts */
-    uint64_t *entry_scores;    /* report_score() of each entry */
-    size_t *entries_by_score;  /* sorted by entry_scores */
-    struct masks plan_masks;   /* the plan's own copy */
+    struct buf entry_texts;   /* storage of entries' texts */
+    uint64_t *entry_scores;   /* report_score() of each entry */
+    size_t *entries_by_score; /* sorted by entry_scores */
+    struct masks plan_masks;  /* the plan's own copy */
+    struct hub_mask_counts {
+        size_t clusters, scores;
+    } * mask_counts;           /* of each of these; NULL: not counted */
     struct hub_body *body;     /* the last one made */
     struct kube_queue *works;  /* keys: cluster names */
     struct kube_queue *status; /* keys: "scorer/<name>", "config/<name>" */

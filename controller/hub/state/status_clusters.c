@@ -7,6 +7,9 @@
 #include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status_conditions.h"
+#include "exporter/base/buf.h"
+
+enum { NAMED_REASON_BYTES = 250 }; /* in a condition's message, which names several */
 
 /* Why the scorer is in no cluster's summaries, whatever the masks; NULL when it may be. */
 static const char *clusters_not_selected(const struct hub_scorer *s)
@@ -30,14 +33,14 @@ static bool clusters_set_error(const struct tally *t, struct status_condition *c
     if (t->applied == t->selected)
         return false;
     if (t->write_errors.n) {
-        condition_failing(c, "ManifestWork not written on", t->write_errors.n, t->selected,
-                          on ? on->name : NULL, on ? on->write_error : "");
+        condition_clusters(c, "ClustersFailing", "ManifestWork not written on", t->write_errors.n,
+                           t->selected, on ? on->name : NULL, on ? on->write_error : "");
         return true;
     }
     on = t->apply_errors.first;
     if (t->apply_errors.n)
-        condition_failing(c, "ManifestWork not applied on", t->apply_errors.n, t->selected,
-                          on ? on->name : NULL, on ? on->work.why : "");
+        condition_clusters(c, "ClustersFailing", "ManifestWork not applied on", t->apply_errors.n,
+                           t->selected, on ? on->name : NULL, on ? on->work.why : "");
     return t->apply_errors.n > 0;
 }
 
@@ -56,6 +59,8 @@ static void clusters_set_distributed(const struct hub_scorer *s, struct status_c
     else if (t->up_to_date < t->selected)
         condition_set(c, TRUTH_FALSE, "Progressing", "up to date on %zu of %zu clusters", t->up_to_date,
                       t->selected);
+    else if (t->unconfirmed.n)
+        condition_unconfirmed(c, t->unconfirmed.n, t->selected, t->unconfirmed.first);
     else
         condition_distributed(c, t->selected);
 }
@@ -84,57 +89,79 @@ void scorer_set_distributed(const struct hub_scorer *s, struct status_condition 
         clusters_set_distributed(s, c);
 }
 
-/* Whether the failure was reported by the agent. */
-static bool clusters_is_reported(enum pair_state s)
+/* ---- Where it scores, and where it does not ---- */
+
+static const struct class_words {
+    enum pair_class class;
+    const char *word;
+} class_words[] = {
+    {PAIR_CLASS_FAILING, "failing"},
+    {PAIR_CLASS_SILENT, "silent"},
+    {PAIR_CLASS_WAITING, "waiting"},
+    {PAIR_CLASS_SCORING, "scoring"},
+};
+
+static size_t clusters_in_class(const struct tally *t, enum pair_class class)
 {
-    return pair_info[s].class == PAIR_CLASS_FAILING && s != PAIR_NOT_WRITTEN && s != PAIR_NOT_APPLIED;
+    return class == PAIR_CLASS_FAILING   ? t->failing
+           : class == PAIR_CLASS_SILENT  ? t->silent
+           : class == PAIR_CLASS_WAITING ? t->waiting
+                                         : t->scoring;
 }
 
-/* Names the first cluster whose agent reports a failure, if the tally names one. */
-static void clusters_set_failing(const struct hub_scorer *s, struct status_condition *c, size_t n)
+/* "<word> on 2", and unless it scores there: ": c1: <reason>, and 1 more". */
+static int clusters_put_class(const struct tally *t, const struct class_words *words, bool first,
+                              struct buf *into)
 {
-    const struct tally *t = &s->tally;
-    char why[PAIR_REASON_BYTES] = "";
-    size_t i = 0;
-
-    while (i < t->n_named && !clusters_is_reported(t->named[i].pair))
-        i++;
-    if (i < t->n_named)
-        hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
-    condition_failing(c, "failing on", n, t->selected, i < t->n_named ? t->named[i].cluster->name : NULL,
-                      why);
-}
-
-static void clusters_set_silent(const struct hub_scorer *s, struct status_condition *c)
-{
-    const struct tally *t = &s->tally;
+    size_t n = clusters_in_class(t, words->class), i = 0;
     char why[PAIR_REASON_BYTES];
-    size_t i = 0;
+    int r = buf_printf(into, "%s%s on %zu", first ? "" : "; ", words->word, n);
 
-    while (i < t->n_named && pair_info[t->named[i].pair].class != PAIR_CLASS_SILENT)
+    if (r == 0 && first)
+        r = buf_printf(into, " of %zu cluster%s", t->selected, plural_s(t->selected));
+    while (i < t->n_named && pair_info[t->named[i].pair].class != words->class)
         i++;
-    if (i == t->n_named) {
-        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported this scorer");
-        return;
-    }
+    if (r < 0 || words->class == PAIR_CLASS_SCORING || i == t->n_named)
+        return r;
     hub_pair_reason(why, t->named[i].pair, t->named[i].cluster, t->named[i].cell);
-    condition_set(c, TRUTH_UNKNOWN, "Silent", "no news from %zu of %zu clusters: %s: %s", t->silent,
-                  t->selected, t->named[i].cluster->name, why);
+    r = buf_printf(into, ": %s: %.*s", t->named[i].cluster->name, NAMED_REASON_BYTES, why);
+    return r == 0 && n > 1 ? buf_printf(into, ", and %zu more", n - 1) : r;
+}
+
+/* All selected clusters by class, those of the condition first. */
+static void clusters_set_scoring(const struct tally *t, struct status_condition *c, enum truth status,
+                                 const char *reason, enum pair_class first)
+{
+    BUF_AUTO(text, sizeof(c->message) * 2);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(class_words); i++)
+        if (class_words[i].class == first)
+            r = clusters_put_class(t, &class_words[i], true, &text);
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(class_words); i++)
+        if (class_words[i].class != first && clusters_in_class(t, class_words[i].class))
+            r = clusters_put_class(t, &class_words[i], false, &text);
+    condition_set(c, status, reason, "%.*s", (int)text.n, cstr(text.p));
 }
 
 void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct tally *t = &s->tally;
-    size_t failing = t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
+    size_t reported =
+        t->failing - t->unwritten - t->unapplied; /* condition Distributed is about the others */
 
-    if (failing)
-        clusters_set_failing(s, c, failing);
+    if (!t->selected)
+        condition_set(c, TRUTH_UNKNOWN, "NotSelected", "selected for no cluster");
+    else if (reported)
+        clusters_set_scoring(t, c, TRUTH_FALSE, "ClustersFailing", PAIR_CLASS_FAILING);
     else if (t->scoring)
-        condition_set(c, TRUTH_TRUE, "Scoring", "scoring on %zu of %zu clusters", t->scoring, t->selected);
+        clusters_set_scoring(t, c, TRUTH_TRUE, "Scoring", PAIR_CLASS_SCORING);
     else if (t->waiting)
-        condition_set(c, TRUTH_UNKNOWN, "Waiting", "no round has finished yet");
+        clusters_set_scoring(t, c, TRUTH_UNKNOWN, "Waiting", PAIR_CLASS_WAITING);
+    else if (t->n_named && !pair_is_pending(t->named[0].pair))
+        clusters_set_scoring(t, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
     else
-        clusters_set_silent(s, c);
+        clusters_set_scoring(t, c, TRUTH_UNKNOWN, "NoReports", PAIR_CLASS_SILENT);
 }
 
 static json_t *clusters_value(const struct tally *t)

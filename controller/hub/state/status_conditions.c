@@ -136,9 +136,20 @@ void condition_distributed(struct status_condition *c, size_t n)
                   plural_s(n));
 }
 
-void condition_failing(struct status_condition *c, const char *what, size_t n, size_t of, const char *name,
-                       const char *why)
+void condition_clusters(struct status_condition *c, const char *reason, const char *what, size_t n, size_t of,
+                        const char *name, const char *why)
 {
-    condition_set(c, TRUTH_FALSE, "ClustersFailing", "%s %zu of %zu clusters%s%s%s%s", what, n, of,
-                  name ? ": " : "", cstr(name), name && *why ? ": " : "", name ? why : "");
+    condition_set(c, TRUTH_FALSE, reason, "%s %zu of %zu clusters%s%s%s%s", what, n, of, name ? ": " : "",
+                  cstr(name), name && *why ? ": " : "", name ? why : "");
+}
+
+const char *cluster_unconfirmed_reason(const struct hub_cluster *c)
+{
+    return c->unavailable ? "the cluster is not available" : "the work agent has not applied it yet";
+}
+
+void condition_unconfirmed(struct status_condition *c, size_t n, size_t of, const struct hub_cluster *named)
+{
+    condition_clusters(c, "Progressing", "ManifestWork not yet applied on", n, of, named ? named->name : NULL,
+                       named ? cluster_unconfirmed_reason(named) : "");
 }

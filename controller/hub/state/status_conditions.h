@@ -43,8 +43,12 @@ const char *plural_s(size_t n);
 /* "distributed to 1 cluster", "distributed to all 3 clusters". */
 void condition_distributed(struct status_condition *c, size_t n);
 /* "<what> 2 of 300 clusters: c1: no such namespace". Without a name (NULL) there is no reason either. */
-void condition_failing(struct status_condition *c, const char *what, size_t n, size_t of, const char *name,
-                       const char *why);
+void condition_clusters(struct status_condition *c, const char *reason, const char *what, size_t n, size_t of,
+                        const char *name, const char *why);
+/* The work agents of n clusters, one of which may be named, have yet to apply the newest ManifestWork. */
+void condition_unconfirmed(struct status_condition *c, size_t n, size_t of, const struct hub_cluster *named);
+/* Why the cluster has not applied its up-to-date ManifestWork. */
+const char *cluster_unconfirmed_reason(const struct hub_cluster *c);
 
 /* ---- Of scorers ---- */
 

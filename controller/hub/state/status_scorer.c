@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+enum { SYNCED_BYTES = 300, DISTRIBUTED_BYTES = 300 }; /* in the message of Ready */
 enum { HEALTHY, SYNCED, VALID, UNIQUE, DISTRIBUTED, SCORING, READY, CONDITIONS };
 
 static const char *const types[CONDITIONS] = {
@@ -149,12 +150,16 @@ static void scorer_set_ready(const struct tally *t, const struct status_conditio
                              struct status_condition *ready)
 {
     const struct status_condition *cause = scorer_blocking_condition(t, list);
-    bool partly = list[DISTRIBUTED].status == TRUTH_TRUE && list[SCORING].status == TRUTH_FALSE;
+    const struct status_condition *synced = &list[SYNCED], *distributed = &list[DISTRIBUTED];
+    bool unsynced = synced->status == TRUTH_FALSE;
+    bool partly = t->no_room && distributed->status == TRUTH_FALSE;
 
     if (cause)
         condition_set(ready, cause->status, cause->reason, "%s", cause->message);
     else
-        condition_set(ready, TRUTH_TRUE, "Ready", "%s", list[partly ? SCORING : DISTRIBUTED].message);
+        condition_set(ready, TRUTH_TRUE, "Ready", "%.*s%s%.*s%s%s", unsynced ? SYNCED_BYTES : 0,
+                      synced->message, unsynced ? "; " : "", partly ? DISTRIBUTED_BYTES : 0,
+                      distributed->message, partly ? "; " : "", list[SCORING].message);
 }
 
 static void scorer_set_conditions(const struct hub_scorer *s, struct status_condition list[CONDITIONS])

@@ -53,8 +53,8 @@ def distributed(hub, fake, start_controller, *flags, clusters=("c1",), **more):
     hub.apply_scorer("s", full(serve(fake, "/config", "cpu")))
     controller = start_controller(*flags, **more)
     in_parallel(lambda cluster: hub.wait_scores(cluster, "cpu"), clusters)
-    for kind in ("Distributed", "Ready"):  # the latter says only that it works somewhere
-        hub.wait_scorer("s", kind, "True")
+    wait_status(hub, "s", lambda s: s["clusters"]["upToDate"] == len(clusters), "it is everywhere")
+    hub.wait_scorer("s", "Ready", "True")
     return controller
 
 

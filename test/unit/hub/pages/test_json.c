@@ -1,4 +1,5 @@
 #include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/json.h"
@@ -131,9 +132,9 @@ static void has_every_member_of_scorers(void **state)
     is_int(kube_map(s, "clusters", NULL), "selected", 5);
     is_int(kube_map(s, "clusters", NULL), "failing", 1);
     list = kube_list(s, "failingClusters", NULL);
-    is_pair(list, 0, "name", "c1", "stale", "HTTP 502");
-    is_pair(list, 1, "name", "c2", "notWritten", "HTTP 403");
-    is_pair(list, 2, "name", "c3", "notApplied", "denied");
+    is_pair(list, 0, "name", "c1", "failing", "HTTP 502");
+    is_pair(list, 1, "name", "c2", "notWritten", "ManifestWork not written: HTTP 403");
+    is_pair(list, 2, "name", "c3", "notApplied", "ManifestWork not applied: denied");
     assert_int_equal(json_array_size(kube_list(s, "conditions", NULL)), 2);
     json_decref(o);
 }
@@ -201,7 +202,7 @@ static void pairs_one_scorer_with_all_clusters(void **state)
     assert_int_equal(json_array_size(list), 4);
     is_pair(list, 0, "cluster", "a", "failing", "bad \xef\xbf\xbd");
     is_pair(list, 1, "cluster", "b", "masked", NULL);
-    is_pair(list, 2, "cluster", "c", "notWritten", "\"no\"\n<b>");
+    is_pair(list, 2, "cluster", "c", "notWritten", "ManifestWork not written: \"no\"\n<b>");
     is_pair(list, 3, "cluster", "d", "ok", NULL);
     json_decref(o);
     w->hub.leading = false;
@@ -275,6 +276,32 @@ static void is_complete_without_any_object(void **state)
     assert_int_equal(json_array_size(kube_list(o, "clusters", NULL)), 0);
     is_bool(kube_map(o, "config", NULL), "wanted", false);
     json_decref(o);
+}
+
+static void says_what_masks_match(void **state)
+{
+    struct mask list[] = {{"c1", "*"}, {"c9", "*"}};
+    struct hub_mask_counts counts[] = {{1, 2}, {0, 2}};
+    WORLD(w);
+    const json_t *masks;
+    json_t *o;
+
+    (void)state;
+    w->hub.config.masks = (struct masks){.list = list, .n = ARRAY_SIZE(list)};
+    o = read_list(w, hub_json_status, NULL);
+    masks = kube_list(kube_map(o, "config", NULL), "firstMasks", NULL);
+    assert_null(kube_get(json_array_get(masks, 0), "clusters", NULL)); /* not counted yet */
+    json_decref(o);
+    w->hub.mask_counts = counts;
+    o = read_list(w, hub_json_status, NULL);
+    masks = kube_list(kube_map(o, "config", NULL), "firstMasks", NULL);
+    is_int(json_array_get(masks, 0), "clusters", 1);
+    is_int(json_array_get(masks, 0), "scores", 2);
+    is_null(json_array_get(masks, 0), "warning");
+    is_str(json_array_get(masks, 1), "warning", "no cluster matches");
+    json_decref(o);
+    w->hub.config.masks = (struct masks){0};
+    w->hub.mask_counts = NULL;
 }
 
 static const json_t *item(const json_t *o, const char *list, size_t i)
@@ -439,6 +466,7 @@ int main(void)
         cmocka_unit_test(pairs_one_cluster_with_all_scorers),
         cmocka_unit_test(knows_no_other_names),
         cmocka_unit_test(is_complete_without_any_object),
+        cmocka_unit_test(says_what_masks_match),
         cmocka_unit_test(gives_a_large_fleet_in_parts),
         cmocka_unit_test(gives_pairs_as_places_in_a_legend),
         cmocka_unit_test(names_the_first_failing_scorers_of_a_cluster),

@@ -10,6 +10,7 @@
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
+#include "controller/hub/state/hub_masks.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
@@ -107,6 +108,17 @@ bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i
 {
     (void)p;
     return g->left_out && i == ENTRY_WITHOUT_ROOM;
+}
+
+bool hub_masks_counted(const struct hub *h)
+{
+    return h->mask_counts;
+}
+
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near)
+{
+    assert_false(near); /* would look at all clusters for each mask */
+    (void)snprintf(ret, MASK_WARNING_BYTES, "%s", h->mask_counts[i].clusters ? "" : "no cluster matches");
 }
 
 uint64_t report_score(struct str score_name)

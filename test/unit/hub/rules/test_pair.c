@@ -28,7 +28,7 @@ static void all_well(struct world *w)
 
     *w = (struct world){.cell = {.state = SCORER_OK, .succeeded = 1795242181}};
     w->f = (struct pair_facts){
-        .in_sync = true, .sent_ms_ago = INT64_MAX, .interval_ms = INTERVAL_MS, .now = now};
+        .in_sync = true, .applied = true, .sent_ms_ago = INT64_MAX, .interval_ms = INTERVAL_MS, .now = now};
     w->report = (struct report){.exists = true, .config_ok = true, .problem = trouble, .errors = &w->error};
 }
 
@@ -67,6 +67,18 @@ static void no_report(struct world *w)
     w->unnamed = true;
 }
 
+static void no_report_and_unconfirmed(struct world *w)
+{
+    no_report(w);
+    w->f.applied = false;
+}
+
+static void no_report_and_behind(struct world *w)
+{
+    no_report(w);
+    w->f.in_sync = false;
+}
+
 static void failing(struct world *w)
 {
     static char error[] = "no answer";
@@ -76,6 +88,11 @@ static void failing(struct world *w)
 }
 
 static void stale(struct world *w)
+{
+    w->cell = (struct report_cell){.state = SCORER_STALE, .succeeded = 1};
+}
+
+static void stale_but_never_scored(struct world *w)
 {
     w->cell = (struct report_cell){.state = SCORER_STALE};
 }
@@ -233,12 +250,17 @@ static const struct {
     {too_old_and_out_of_sync, SAME(PAIR_OK), SCORING, "ok", ""},
     {away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
     {away_and_unwritten, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
-    {unwritten, SAME(PAIR_NOT_WRITTEN), FAILING, "notWritten", "forbidden"},
-    {unapplied, SAME(PAIR_NOT_APPLIED), FAILING, "notApplied", "no namespace"},
-    {no_report, SAME(PAIR_NO_REPORT), SILENT, "silent", ""},
+    {unwritten, SAME(PAIR_NOT_WRITTEN), FAILING, "notWritten", "ManifestWork not written: forbidden"},
+    {unapplied, SAME(PAIR_NOT_APPLIED), FAILING, "notApplied", "ManifestWork not applied: no namespace"},
+    {no_report, SAME(PAIR_NO_REPORT), SILENT, "silent",
+     "the ManifestWork is applied, but no agent has reported"},
+    {no_report_and_unconfirmed, SAME(PAIR_NO_REPORT), SILENT, "silent",
+     "the work agent has not applied the ManifestWork yet"},
+    {no_report_and_behind, SAME(PAIR_NO_REPORT), SILENT, "silent", "its ManifestWork is not up to date yet"},
     {failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {failing_for_long, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {stale, SAME(PAIR_STALE), FAILING, "stale", "stale"},
+    {stale_but_never_scored, SAME(PAIR_FAILING), FAILING, "failing", "failing"},
     {unplaced, SAME(PAIR_NOT_PLACED), FAILING, "notPlaced", "its AddOnPlacementScore cannot be written"},
     {too_old, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
     {too_old_and_empty, SAME(PAIR_EXPIRED), SILENT, "silent", "the last success was at 2026-11-21T06:05:00Z"},
@@ -249,10 +271,10 @@ static const struct {
     {refused_and_scoring, SAME(PAIR_OLD_CONFIG), SCORING, "refused",
      "the agent rejected its configuration, an older one stays active: f:1:2: error: no"},
     {refused_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
-    {waiting, SAME(PAIR_WAITING), WAITING, "waiting", ""},
-    {not_named, SAME(PAIR_WAITING), WAITING, "waiting", ""},
+    {waiting, SAME(PAIR_WAITING), WAITING, "waiting", "no round has finished yet"},
+    {not_named, SAME(PAIR_WAITING), WAITING, "waiting", "the agent has not reported the scorer yet"},
     {cut, SAME(PAIR_REPORT_FULL), SILENT, "silent", "the agent's report has no room for all of its scorers"},
-    {cut_but_named, SAME(PAIR_WAITING), WAITING, "waiting", ""},
+    {cut_but_named, SAME(PAIR_WAITING), WAITING, "waiting", "no round has finished yet"},
     {behind, PAIR_OK, PAIR_BEHIND, WAITING, "behind", ""},
     {behind_and_failing, SAME(PAIR_FAILING), FAILING, "failing", "no answer"},
     {not_sent, SAME(PAIR_NOT_SENT), NOT_THERE, "notSent", ""},

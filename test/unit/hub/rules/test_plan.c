@@ -137,6 +137,25 @@ static void groups_clusters_as_each_mask_would(void **state)
 }
 
 /* Counted as a JSON string: `""` and `[]` take 4 bytes, a comma 1. */
+static void counts_the_clusters_of_each_mask(void **state)
+{
+    struct mask list[] = {{"east-*", "a"}, {"c2", "b"},      {"*", "none"},
+                          {"east-*", "*"}, {"nowhere", "a"}, {"c2", "no"}};
+    const struct masks masks = {.list = list, .n = ARRAY_SIZE(list)};
+    const struct plan_entry entries[] = {entry("a", "{}"), entry("b", "{}")};
+    static const size_t wanted[] = {2, 1, 3, 2, 0, 1};
+    CLEANUP(cleanup_plan_free) struct plan *p = NULL;
+    size_t found[ARRAY_SIZE(list)] = {0};
+
+    (void)state;
+    assert_int_equal(plan_new(&p, entries, ARRAY_SIZE(entries), &masks, PLENTY), 0);
+    assert_text(p, plan_group_of(p, "east-1"), "[]");
+    assert_text(p, plan_group_of(p, "c2"), "[{}]");
+    assert_non_null(plan_group_of(p, "east-2"));
+    plan_mask_clusters(p, found);
+    assert_memory_equal(found, wanted, sizeof(wanted));
+}
+
 static void leaves_out_what_has_no_room(void **state)
 {
     static const struct {
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test(sorts_entries_by_the_bytes_of_their_names),
         cmocka_unit_test(leaves_masked_entries_out),
         cmocka_unit_test(groups_clusters_as_each_mask_would),
+        cmocka_unit_test(counts_the_clusters_of_each_mask),
         cmocka_unit_test(leaves_out_what_has_no_room),
         cmocka_unit_test(tells_masked_from_left_out),
         cmocka_unit_test(counts_bytes_as_go_escapes_them),

@@ -297,6 +297,23 @@ static inline void progressing(struct world *w)
     w->scorer.tally = (struct tally){.selected = 3, .up_to_date = 1, .applied = 1, .scoring = 1, .silent = 2};
 }
 
+/* Their agents have not reported either. */
+static inline void unconfirmed(struct world *w)
+{
+    struct tally *t = &w->scorer.tally;
+
+    *t = (struct tally){
+        .selected = 3,
+        .up_to_date = 3,
+        .applied = 1,
+        .scoring = 1,
+        .silent = 2,
+        .unconfirmed = {2, &w->clusters[1]},
+        .n_named = 2,
+        .named = {{&w->clusters[1], NULL, PAIR_NO_REPORT}, {&w->clusters[2], NULL, PAIR_NO_REPORT}}};
+    w->clusters[1].work.applied = w->clusters[2].work.applied = false;
+}
+
 static inline void behind_everywhere(struct world *w)
 {
     w->scorer.tally = (struct tally){.selected = 3, .scoring = 3};

@@ -1,4 +1,5 @@
 /* A DynamicScoringConfig's status. */
+#include "controller/hub/rules/masks.h"
 #include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "test/unit/hub/state/status_world.h"
@@ -21,6 +22,45 @@ static void bad_first_masks(struct world *w)
     w->hub.totals.behind = 3;
 }
 
+/* The counts stand for what plan and scorers would yield. */
+static void masks_of(struct world *w, struct mask *list, struct hub_mask_counts *counts, size_t n)
+{
+    w->hub.plan = (struct plan *)w;
+    w->hub.plan_masks = w->hub.config.masks = (struct masks){.list = list, .n = n};
+    w->hub.mask_counts = counts;
+}
+
+static void matching_mask(struct world *w)
+{
+    static struct mask list[] = {{"c1", "energy-*"}};
+    static struct hub_mask_counts counts[] = {{1, 1}};
+
+    masks_of(w, list, counts, 1);
+}
+
+static void unmatched_masks(struct world *w)
+{
+    static struct mask list[] = {
+        {"c1", "*"}, {"C-1", "energy_score"}, {"c1", "[a-z]*"}, {"other", "other"}, {"c1", "energy"}};
+    static struct hub_mask_counts counts[] = {{1, 1}, {0, 0}, {1, 0}, {0, 0}, {1, 0}};
+
+    masks_of(w, list, counts, 5);
+}
+
+static void one_unmatched_mask(struct world *w)
+{
+    static struct mask list[] = {{"c1", "energy"}};
+    static struct hub_mask_counts counts[] = {{1, 0}};
+
+    masks_of(w, list, counts, 1);
+}
+
+static void masks_not_planned_yet(struct world *w)
+{
+    one_unmatched_mask(w);
+    w->hub.plan = NULL;
+}
+
 static void no_clusters(struct world *w)
 {
     w->hub.totals = (struct hub_totals){0};
@@ -28,7 +68,7 @@ static void no_clusters(struct world *w)
 
 static void one_cluster(struct world *w)
 {
-    w->hub.totals = (struct hub_totals){.managed = 1, .up_to_date = 1};
+    w->hub.totals = (struct hub_totals){.managed = 1, .up_to_date = 1, .applied = 1};
 }
 
 static void progressing(struct world *w)
@@ -54,6 +94,17 @@ static void unapplied(struct world *w)
     t->named[0] = &w->clusters[1];
 }
 
+static void unconfirmed(struct world *w)
+{
+    struct hub_totals *t = &w->hub.totals;
+
+    w->clusters[1].work.applied = false;
+    w->clusters[1].unavailable = (char *)(uintptr_t) "no lease";
+    t->applied = 2;
+    t->n_named = 1;
+    t->named[0] = &w->clusters[1];
+}
+
 static void unapplied_anywhere(struct world *w)
 {
     unapplied(w);
@@ -67,6 +118,7 @@ static void failing(struct world *w)
 
     progressing(w);
     SET_TEXT(w->clusters[0].write_error, "namespaces \"c1\" not found");
+    SET_TEXT(w->clusters[2].write_error, "forbidden");
     t->failing = 2;
     t->n_named = 2;
     t->named[0] = &w->clusters[0];
@@ -149,6 +201,18 @@ static const struct {
      "False InvalidMasks: ", "spec.masks[2].scoreName: expected a string; the last valid masks stay active"},
     {bad_masks, "Distributed", "True Distributed: ", ""},
     {bad_masks, "Ready", "False InvalidMasks: ", "spec.masks[2]"},
+    {matching_mask, "Valid", "True Valid: ", "1 mask"},
+    {matching_mask, "Ready", "True Ready: ", "distributed to all 3 clusters"},
+    {masks_not_planned_yet, "Valid", "True Valid: ", "1 mask"},
+    {one_unmatched_mask, "Valid", "True MasksMatchNothing: ",
+     "1 of 1 mask matches nothing: no score matches scoreName \"energy\": did you mean \"energy-score\"?"},
+    {one_unmatched_mask, "Ready",
+     "True Ready: distributed to all 3 clusters; 1 of 1 mask matches nothing: ", ""},
+    {unmatched_masks, "Valid", "True MasksMatchNothing: ",
+     "4 of 5 masks match nothing: no cluster matches clusterName \"C-1\": did you mean \"c1\"?, "
+     "no score matches scoreName \"energy_score\": did you mean \"energy-score\"?; "
+     "no score matches scoreName \"[a-z]*\": only * and ? are wildcards; "
+     "no cluster matches clusterName \"other\", no score matches scoreName \"other\"; and 1 more"},
     {bad_first_masks, "Valid", "False InvalidMasks: ", "a string; clusters keep their scorers"},
     {bad_first_masks, "Distributed", "False InvalidMasks: ", "clusters keep their scorers"},
     {no_clusters, "Distributed", "False NoClusters: ", ""},
@@ -159,6 +223,9 @@ static const struct {
     {unapplied, "Distributed",
      "False ClustersFailing: ", "ManifestWork not applied on 1 of 3 clusters: c2: no namespace"},
     {unapplied, "Ready", "True Ready: ", "ManifestWork not applied on 1 of 3 clusters: c2"},
+    {unconfirmed, "Distributed", "False Progressing: ",
+     "ManifestWork not yet applied on 1 of 3 clusters: c2: the cluster is not available"},
+    {unconfirmed, "Ready", "True Ready: ", "ManifestWork not yet applied on 1 of 3 clusters: c2"},
     {unapplied_anywhere, "Ready",
      "False ClustersFailing: ", "ManifestWork not applied on 3 of 3 clusters: c2"},
     {failing_and_unapplied, "Distributed",
@@ -243,7 +310,7 @@ static void writes_counts_as_members(void **state)
                         "\"scorers\":{\"total\":2,\"distributed\":1,\"leftOut\":1,\"noRoom\":3},"
                         "\"summariesBytes\":812,"
                         "\"failingClusters\":[{\"name\":\"c1\",\"error\":\"namespaces \\\"c1\\\" not "
-                        "found\"},{\"name\":\"c3\",\"error\":\"\"}]}");
+                        "found\"},{\"name\":\"c3\",\"error\":\"forbidden\"}]}");
 
     (void)state;
     failing(w);
@@ -312,12 +379,36 @@ static void survives_each_failed_allocation(void **state)
     world_free(w);
 }
 
+static void lists_masks_that_match_nothing_first(void **state)
+{
+    struct world *w = world_new();
+    json_t *status, *list;
+
+    (void)state;
+    unmatched_masks(w);
+    status = status_at(w, 0);
+    list = kube_list(status, "masks", NULL);
+    assert_int_equal(json_array_size(list), 5);
+    assert_string_equal(kube_str(json_array_get(list, 0), "clusterName", NULL), "C-1");
+    assert_string_equal(kube_str(json_array_get(list, 1), "warning", NULL),
+                        "no score matches scoreName \"[a-z]*\": only * and ? are wildcards");
+    assert_null(kube_get(json_array_get(list, 4), "warning", NULL));
+    merge_status(w->hub.config.object, status);
+    json_decref(status);
+    masks_not_planned_yet(w);
+    status = status_at(w, 0);
+    assert_true(json_is_null(json_object_get(status, "masks")));
+    json_decref(status);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(derives_conditions_from_states),
         cmocka_unit_test(needs_one_write),
         cmocka_unit_test(writes_counts_as_members),
+        cmocka_unit_test(lists_masks_that_match_nothing_first),
         cmocka_unit_test(marks_a_config_of_another_name_as_not_used),
         cmocka_unit_test(survives_each_failed_allocation),
     };

@@ -27,8 +27,10 @@ static const struct {
               "{\"name\":\"c3\",\"state\":\"stale\",\"error\":\"stale\"}]}"},
     {placement_failing, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notPlaced\","
                         "\"error\":\"its AddOnPlacementScore cannot be written\"}]}"},
-    {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"forbidden\"},"
-                "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"namespaces \\\"c3\\\" not found\"}]}"},
+    {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"ManifestWork "
+                "not written: forbidden\"},"
+                "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"ManifestWork not written: namespaces "
+                "\\\"c3\\\" not found\"}]}"},
     {refused, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
               "\"error\":\"the agent rejected its configuration: f:1:2: error: no such field\"}]}"},
     {outdated, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"refused\","
@@ -42,7 +44,11 @@ static const struct {
      "{\"name\":\"c3\",\"state\":\"silent\",\"error\":\"the agent's report has no room for all of its "
      "scorers\"}]}"},
     {unapplied, "{\"failingClusters\":[{\"name\":\"c3\",\"state\":\"notApplied\","
-                "\"error\":\"no namespace dynamic-scoring\"}]}"},
+                "\"error\":\"ManifestWork not applied: no namespace dynamic-scoring\"}]}"},
+    {unconfirmed, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"silent\","
+                  "\"error\":\"the work agent has not applied the ManifestWork yet\"},"
+                  "{\"name\":\"c3\",\"state\":\"silent\","
+                  "\"error\":\"the work agent has not applied the ManifestWork yet\"}]}"},
 };
 
 static void derives_members_from_states(void **state)
