@@ -163,6 +163,7 @@ static int start_cluster(struct agent_kube *k, bool secrets)
     const struct agent_report_options report = {.agent = agent_state(k->agent),
                                                 .cluster = k->cluster,
                                                 .placement = k->placement,
+                                                .hub = k->hub,
                                                 .namespace = k->namespace};
     const struct kube_watch_options watch = {
         .resource = &kube_configmaps,

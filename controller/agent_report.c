@@ -20,7 +20,7 @@ enum {
     GATHER_MS = 1000,      /* delay, so that changes that come together are one write */
     TIMES_MS = 300 * 1000, /* interval of writes when only times change */
     SCORERS_BYTES = 50000, /* of the list: status feedback carries about 59 KB in one string */
-    ERROR_BYTES = 300,
+    ERROR_BYTES = 400,
     PROBLEM_BYTES = 2000,
 };
 
@@ -34,6 +34,7 @@ struct agent_report {
     uint64_t written_states, sent_states; /* a hash of all but the times */
     mono_ms written_at;
     bool written, missing;
+    int64_t recheck_ms; /* until an error that was withheld is reported; INT64_MAX: none was */
 };
 
 static json_t *report_line(const char *text)
@@ -63,10 +64,25 @@ static json_t *report_time(int64_t ms)
     return json_string(text);
 }
 
-static json_t *report_scorer(const struct agent_report *r, const struct scorer *s, bool times)
+/* An error of the hub's API server, or "" while it may be one of a short absence. That costs no score, which
+ * is valid for one and a half intervals or more, and a fleet that reported it would have its reports copied
+ * to the hub, twice, just when the hub returns. */
+static const char *report_hub_error(struct agent_report *r, const char *text, int64_t interval_ms)
+{
+    int64_t grace = interval_ms > KUBE_GRACE_MS ? interval_ms : KUBE_GRACE_MS;
+    int64_t left = grace - (r->o.hub ? kube_absence_ms(r->o.hub) : grace);
+
+    if (!*cstr(text) || left <= 0)
+        return cstr(text);
+    r->recheck_ms = left < r->recheck_ms ? left : r->recheck_ms;
+    return "";
+}
+
+static json_t *report_scorer(struct agent_report *r, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = scorer_status(s);
-    const char *trouble = r->o.placement ? placement_trouble(r->o.placement, s) : "";
+    const char *trouble = report_hub_error(r, r->o.placement ? placement_trouble(r->o.placement, s) : "",
+                                           scorer_summary(s)->interval_ms);
     char error[sizeof(st->reason) + sizeof(st->url) + 32];
 
     scorer_error_text(st, error, sizeof(error));
@@ -78,7 +94,7 @@ static json_t *report_scorer(const struct agent_report *r, const struct scorer *
 }
 
 /* Scorers beyond SCORERS_BYTES are counted in `notShown`. */
-static json_t *report_scorers(const struct agent_report *r, bool times, size_t *ret_left_out)
+static json_t *report_scorers(struct agent_report *r, bool times, size_t *ret_left_out)
 {
     json_t *list = json_array();
     size_t bytes = 0, n = r->o.agent->n_scorers, i = 0;
@@ -97,20 +113,23 @@ static json_t *report_scorers(const struct agent_report *r, bool times, size_t *
     return list;
 }
 
-static json_t *report_value(const struct agent_report *r, bool times)
+static json_t *report_value(struct agent_report *r, bool times)
 {
     const struct reload_status *reload = &r->o.agent->reload;
     const char *hub = r->o.placement ? placement_hub_trouble(r->o.placement) : NULL;
     size_t left_out;
-    json_t *scorers = report_scorers(r, times, &left_out);
+    json_t *scorers;
 
+    r->recheck_ms = INT64_MAX;
+    scorers = report_scorers(r, times, &left_out);
+    hub = report_hub_error(r, hub, 0);
     return json_pack("{s:b, s:o*, s:o*, s:o, s:o*}", "configurationInForce", reload->ok,
                      "configurationProblems", reload->problems ? report_lines(reload->problems) : NULL,
-                     "hubError", hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
+                     "hubError", *hub ? report_line(hub) : NULL, "scorers", scorers, "notShown",
                      left_out ? json_integer((json_int_t)left_out) : NULL);
 }
 
-static char *report_text(const struct agent_report *r, bool times)
+static char *report_text(struct agent_report *r, bool times)
 {
     json_t *value = report_value(r, times);
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
@@ -119,7 +138,7 @@ static char *report_text(const struct agent_report *r, bool times)
     return text;
 }
 
-static uint64_t report_hash(const struct agent_report *r)
+static uint64_t report_hash(struct agent_report *r)
 {
     CLEANUP(cleanup_free) char *text = report_text(r, false);
 
@@ -140,7 +159,7 @@ static void report_on_timer(struct timer *t)
     int64_t age = mono_diff(r->written_at, loop_now(kube_loop(r->o.cluster)));
 
     if (r->written && r->written_states == report_hash(r) && age < TIMES_MS)
-        report_set_timer(r, TIMES_MS - age);
+        report_set_timer(r, r->recheck_ms < TIMES_MS - age ? r->recheck_ms : TIMES_MS - age);
     else if (kube_queue_add(r->queue, key) < 0)
         report_set_timer(r, GATHER_MS);
 }
@@ -169,6 +188,8 @@ static void report_on_written(void *arg, struct kube_answer *a)
         r->written = true;
         r->written_states = r->sent_states;
         r->written_at = loop_now(kube_loop(r->o.cluster));
+        if (r->recheck_ms < INT64_MAX && r->timer.place == 0)
+            report_set_timer(r, r->recheck_ms);
     } else if (kube_queue_failures(r->queue, key) == 0) {
         log_warn("report not written", L_STR("configmap", REPORT_CONFIGMAP), L_STR("err", a->why));
     }

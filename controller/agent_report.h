@@ -15,6 +15,7 @@ struct agent_report_options {
     const struct agent_state *agent;
     struct kube *cluster;
     const struct placement *placement; /* NULL: none. Not owned, as are all */
+    const struct kube *hub;            /* of the placement; NULL without one */
     const char *namespace;
 };
 

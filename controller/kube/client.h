@@ -108,6 +108,9 @@ struct kube_call *kube_cancel(struct kube_call *c);
  * request asks about every five seconds, and queues, watches and events start nothing. Any answer but 5xx
  * counts, since 401, 403, 404 and 429 come from a server that works. */
 
+/* After this long an absence is worth reporting. */
+enum { KUBE_GRACE_MS = 60 * 1000 };
+
 /* Who waits for the server's return; embedded in its owner. */
 struct kube_waiter {
     void (*on_return)(struct kube_waiter *w); /* only moves timers, by kube_return_ms() */
@@ -116,6 +119,9 @@ struct kube_waiter {
 
 /* Whether the server itself was asked and did not answer. */
 bool kube_is_away(const struct kube *k);
+/* Milliseconds since the server's last absence began, be it over by now or not, or may have begun; INT64_MAX
+ * without one. */
+int64_t kube_absence_ms(const struct kube *k);
 void kube_waiter_add(struct kube *k, struct kube_waiter *w);
 void kube_waiter_remove(struct kube *k, struct kube_waiter *w);
 /* When to go on after the server's return: in up to 10 s, so that a fleet does not return all at once. */

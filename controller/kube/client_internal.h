@@ -17,6 +17,8 @@ enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
 struct kube_reach {
     enum { REACH_UP, REACH_DOUBTED, REACH_AWAY } state;
     mono_ms doubted_at;     /* the first call without an answer */
+    mono_ms away_at;        /* that of the last absence; 0: none so far */
+    mono_ms cleared_at;     /* when it last answered instead, and only the call had failed; 0: never */
     struct timer timer;     /* always set; to ask */
     struct kube_call *call; /* that asks */
     mono_ms asked_at;

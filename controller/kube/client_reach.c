@@ -27,6 +27,18 @@ bool kube_is_away(const struct kube *k)
     return k->reach.state == REACH_AWAY;
 }
 
+int64_t kube_absence_ms(const struct kube *k)
+{
+    const struct kube_reach *r = &k->reach;
+    mono_ms now = loop_now(k->loop);
+    /* A call that fails again and again beside a server that is well must not pass for an absence. */
+    bool credible =
+        r->state == REACH_AWAY || !r->cleared_at.ms || mono_diff(r->cleared_at, now) >= KUBE_GRACE_MS;
+    mono_ms since = r->state != REACH_UP && credible ? r->doubted_at : r->away_at;
+
+    return since.ms ? mono_diff(since, now) : INT64_MAX;
+}
+
 void kube_waiter_add(struct kube *k, struct kube_waiter *w)
 {
     w->prev = NULL;
@@ -71,6 +83,8 @@ static void reach_trust(struct kube *k)
 {
     bool returned = k->reach.state == REACH_AWAY;
 
+    if (k->reach.state == REACH_DOUBTED)
+        k->reach.cleared_at = loop_now(k->loop);
     k->reach.state = REACH_UP;
     if (!returned)
         return;
@@ -96,5 +110,6 @@ void kube_reach_asked(struct kube *k, int64_t retry_after_ms)
     if (k->reach.state == REACH_DOUBTED)
         log_debug("the API server is away", L_STR("kube", k->label));
     k->reach.state = REACH_AWAY;
+    k->reach.away_at = k->reach.doubted_at;
     reach_ask_in(k, retry_after_ms < RETRY_AFTER_MAX_MS ? retry_after_ms : RETRY_AFTER_MAX_MS);
 }

@@ -27,6 +27,7 @@ struct kube_lease {
     mono_ms sent_at;         /* of the call under way */
     mono_ms leading_until;
     bool leading; /* as last passed to on_change */
+    bool known;   /* on_change was called */
     bool releasing;
     void (*released)(void *arg);
     char trouble[768];
@@ -88,9 +89,21 @@ static void lease_set_leading(struct kube_lease *l, bool leading)
 {
     if (l->dead || l->leading == leading)
         return;
+    l->known = true;
     l->leading = leading;
     if (l->o.on_change)
         l->o.on_change(l->o.arg, leading);
+}
+
+static void lease_stand_by(struct kube_lease *l)
+{
+    bool known = l->known;
+
+    l->known = true;
+    if (known)
+        lease_set_leading(l, false);
+    else if (l->o.on_change)
+        l->o.on_change(l->o.arg, false);
 }
 
 static void lease_next_in(struct kube_lease *l, int64_t ms)
@@ -265,7 +278,7 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
         return;
     }
     lease_next_try(l);
-    lease_set_leading(l, false);
+    lease_stand_by(l);
 }
 
 static void lease_on_read(void *arg, struct kube_answer *a)

@@ -12,12 +12,13 @@
 struct kube_lease;
 
 struct kube_lease_options {
-    const char *namespace, *name;               /* copied, as is identity */
-    const char *identity;                       /* unique per process: pod name and a random part */
-    int64_t duration_ms;                        /* 0: 15 s; whole seconds */
-    int64_t renew_deadline_ms;                  /* 0: two thirds of duration_ms */
-    int64_t retry_ms;                           /* 0: 2 s */
-    void (*on_change)(void *arg, bool leading); /* may free the lease */
+    const char *namespace, *name; /* copied, as is identity */
+    const char *identity;         /* unique per process: pod name and a random part */
+    int64_t duration_ms;          /* 0: 15 s; whole seconds */
+    int64_t renew_deadline_ms;    /* 0: two thirds of duration_ms */
+    int64_t retry_ms;             /* 0: 2 s */
+    /* Also once when another leads at the start. May free the lease. */
+    void (*on_change)(void *arg, bool leading);
     void *arg;
 };
 

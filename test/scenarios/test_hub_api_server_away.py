@@ -5,9 +5,13 @@ import signal
 
 import pytest
 
-from lib.fake import answer
+from lib.agent import running_agent
+from lib.fake import answer, results
+from lib.hub import static_scorer
+from lib.kube import CLUSTER, NAMESPACE, running_kube
 from lib.scorers import api_config, distributed, full, serve, wait_no_work, wait_status
 from lib.wait import LONG
+from lib.work import FakeWorkAgent
 
 
 @pytest.fixture(name="paused")
@@ -67,3 +71,34 @@ def test_away_at_the_start(paused, fake, start_controller):
     hub.kube.resume()
     hub.wait_scores("c1", "cpu", deadline=LONG)
     controller.wait_until(lambda: controller.health("/readyz").status == 200, "it is ready")
+
+
+@pytest.fixture(name="managed")
+def of_a_managed_cluster():
+    with running_kube() as server:
+        yield server
+
+
+def test_a_restart_is_no_news(paused, managed, fake, start_controller):
+    """The managed cluster has an API server of its own, so that its agent could report that the hub is away."""
+    hub = paused
+    hub.add_cluster(CLUSTER)
+    hub.configure()
+    fake.on("/healthz", answer({}))
+    fake.on("/scoring", results({}, 1))
+    hub.apply_scorer("s", static_scorer(fake.url, "cpu", interval=1))
+    start_controller()
+    flags = managed.flags(hub=hub.kube.kubeconfig())
+    with FakeWorkAgent(hub, {CLUSTER: (managed, NAMESPACE)}), running_agent({}, *flags) as agent:
+        hub.wait_scorer("s", "Scoring", "True")
+        hub.kube.wait_items("cpu", {"cpu": 1})
+        hub.kube.pause()
+        fake.on("/scoring", results({}, 2))
+        agent.wait_until(lambda: "AddOnPlacementScore not written" in agent.log(), "the agent notices it")
+        agent.wait_rounds("cpu", agent.status("cpu")["rounds"] + 8)  # after each of which a report could be written
+        assert managed.reported("cpu")["state"] == "ok"
+        assert "placementError" not in managed.reported("cpu") and "hubError" not in managed.report()
+        hub.kube.resume()
+        hub.kube.wait_items("cpu", {"cpu": 2}, deadline=LONG)
+    assert hub.scorer_condition("s", "Ready")[0] == "True"
+    assert [e for e in hub.events("s") if e[0] == "Warning"] == []

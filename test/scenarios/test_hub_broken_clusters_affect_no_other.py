@@ -30,7 +30,7 @@ def look_at_the_three(hub):
         assert all(BAD[name] in words[name] for name in BAD), words
     assert config["clusters"]["failing"] == 3
     row = hub.kubectl("get", "dynamicscorer", "s", "--no-headers").stdout.split()
-    assert row[1:11] == ["Active", "True", "cpu", "True", "300", "297", "0", "3", "0", "297"]  # FAILING is 3
+    assert row[1:11] == ["Active", "True", "memory", "True", "300", "297", "0", "3", "0", "297"]  # FAILING is 3
     for kind, is_true in (("Distributed", "False"), ("Ready", "True")):
         status, _, message = hub.scorer_condition("s", kind)
         assert status == is_true and ("3 of 300" in message or "failing on 3: " in message)

@@ -29,7 +29,7 @@ STATUS = {
     "healthStatus": "Active",
     "scoreName": "sample_my_score",
     "configSource": "API",
-    "clusters": {"selected": 5, "upToDate": 4, "applied": 4, "scoring": 3, "failing": 1, "waiting": 0, "silent": 0},
+    "clusters": {"selected": 5, "upToDate": 4, "applied": 4, "scoring": 3, "failing": 1, "waiting": 0, "silent": 1},
     "conditions": [
         {
             "type": "Ready",
@@ -37,7 +37,14 @@ STATUS = {
             "reason": "Failing",
             "message": "it fails on one cluster",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
+        },
+        {
+            "type": "ConfigSynced",
+            "status": "False",
+            "reason": "HTTPStatus",
+            "message": "HTTP 500",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        },
     ],
 }
 
@@ -88,8 +95,10 @@ def test_columns_of_scorers(hub):
     assert hub.kubectl("apply", "--filename", CRS / "good" / "sample_scorer.yaml").returncode == 0
     hub.patch(f"{SCORERS}/sample-scorer/status", {"status": STATUS})
     narrow = columns(hub, "dscorer")
-    assert list(narrow) == "NAME HEALTH SCORE READY CLUSTERS UP-TO-DATE SCORING FAILING AGE".split()
-    assert list(narrow.values())[:-1] == ["sample-scorer", "Active", "sample_my_score", "False", "5", "4", "3", "1"]
+    assert list(narrow) == "NAME HEALTH SYNCED SCORE READY CLUSTERS UP-TO-DATE SCORING FAILING WAITING SILENT AGE".split()
+    assert list(narrow.values())[:-1] == [
+        "sample-scorer", "Active", "False", "sample_my_score", "False", "5", "4", "3", "1", "0", "1"
+    ]
     wide = columns(hub, "dynamicscorers", "--output=wide")
     assert list(wide)[len(narrow) :] == ["MODE", "SOURCE", "MESSAGE"]
     assert (wide["MODE"], wide["SOURCE"], wide["MESSAGE"]) == ("Full", "API", "it fails on one cluster")
@@ -102,7 +111,7 @@ def test_columns_of_configs(hub):
     path = SCORERS.replace("dynamicscorers", "dynamicscoringconfigs") + f"/{CONFIG}/status"
     hub.patch(path, {"status": {"clusters": counts, "conditions": [ready], "summariesBytes": 1234}})
     wide = columns(hub, "dscconfig", "--output=wide")
-    assert list(wide) == "NAME READY CLUSTERS UP-TO-DATE FAILING AGE MESSAGE".split()
+    assert list(wide) == "NAME READY CLUSTERS UP-TO-DATE APPLIED REPORTING FAILING AGE MESSAGE".split()
     assert [wide[c] for c in ("READY", "CLUSTERS", "UP-TO-DATE", "FAILING")] == ["False", "300", "299", "1"]
     assert wide["MESSAGE"] == "one cluster is refused"
 

@@ -18,7 +18,7 @@ def test_a_cluster_that_cannot_apply(hub, fake, start_controller):
     distributed(hub, fake, start_controller, clusters=("c1", "c2"))
     hub.set_feedback("c1", None)
     hub.set_feedback("c2", None, applied=False, why="namespaces \"dynamic-scoring\" is forbidden")
-    _, _, message = hub.wait_scorer("s", "Distributed", "False")
+    _, _, message = hub.wait_scorer("s", "Distributed", "False", "ClustersFailing")
     assert "1 of 2" in message and "c2" in message and "is forbidden" in message
     failing, silent = hub.scorer_status("s")["failingClusters"]
     assert failing["name"] == "c2" and "is forbidden" in failing["error"]
@@ -38,8 +38,9 @@ def test_what_agents_say(hub, fake, start_controller):
     status = wait_status(
         hub, "s", lambda s: counts.items() <= s["clusters"].items(), "the reports are counted"
     )
-    (failing,) = status["failingClusters"]
+    failing = status["failingClusters"][0]
     assert (failing["name"], failing["state"], failing["error"]) == ("c2", "failing", error)
+    assert [(c["name"], c["state"]) for c in status["failingClusters"][1:]] == [("c3", "waiting"), ("c4", "silent")]
     _, _, message = hub.wait_scorer("s", "Scoring", "False")
     assert "1 of 4" in message and "c2" in message and error in message
     wait_until(lambda: hub.config()["status"]["clusters"]["reporting"] == 3, "the config's status counts the reports")
@@ -56,7 +57,9 @@ def test_a_score_that_cannot_be_written(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     hub.set_feedback("c1", report(("cpu", "ok", {"placementError": "addonplacementscores is forbidden"})))
     status = wait_status(hub, "s", lambda s: s["clusters"]["failing"] == 1, "it counts as failing")
-    assert "forbidden" in status["failingClusters"][0]["error"]
+    (failing,) = status["failingClusters"]
+    words = "AddOnPlacementScore not written: addonplacementscores is forbidden"
+    assert (failing["name"], failing["state"], failing["error"]) == ("c1", "notPlaced", words)
 
 
 def test_a_report_that_is_none_changes_nothing(hub, fake, start_controller):

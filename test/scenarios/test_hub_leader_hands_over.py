@@ -36,6 +36,9 @@ def test_only_one_works(hub, fake, replicas):
     assert writes(standby) == 0 and probes(standby) == 0
     assert standby.metric(LEADER) == 0
     assert standby.health("/readyz").status == 200  # it is as good as it can be
+    holder = hub.kube.find(f"{LEASES}/dynamic-scoring-controller")["spec"]["holderIdentity"]
+    standby.wait_until(lambda: 'msg="standing by"' in standby.log() and f"leader={holder}" in standby.log(), "it says so")
+    assert "standing by" not in leader.log() and "no longer leading" not in standby.log()
 
 
 def test_killed(hub, fake, replicas):

@@ -30,7 +30,7 @@ def test_the_namespace_comes_later(hub, fake, start_controller):
     distributed(hub, fake, start_controller)
     hub.add_cluster("early", namespace=False)
     _, _, message = hub.wait_scorer("s", "Distributed", "False")
-    wait_status(hub, "s", lambda s: "failingClusters" in s, "the failure is told")
+    wait_status(hub, "s", lambda s: s["clusters"]["failing"] == 1, "the failure is told")
     failing, silent = hub.scorer_status("s")["failingClusters"]
     assert failing["name"] == "early" and "not found" in failing["error"]
     assert (silent["name"], silent["state"]) == ("c1", "silent")

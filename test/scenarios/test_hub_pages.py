@@ -19,8 +19,8 @@ STATES = {  # how many, and what is said of each
     "failing": (7, ERROR),
     "stale": (2, ERROR),
     "notPlaced": (1, "403"),
-    "silent": (4, None),
-    "waiting": (3, None),
+    "silent": (4, "the ManifestWork is applied, but no agent has reported"),
+    "waiting": (3, "no round has finished yet"),
     "masked": (5, None),
     "empty": (2, None),
     "ok": (25, None),
@@ -52,6 +52,8 @@ def report(state):
     said = {"scoreName": "cpu", "state": state}
     if state in ("failing", "stale"):
         said["error"] = ERROR
+    if state == "stale":
+        said["lastSuccess"] = "2026-01-01T00:00:00Z"
     if state == "notPlaced":
         said.update(state="ok", placementError="HTTP 403 Forbidden")
     return json.dumps({"configurationInForce": True, "scorers": [said]})
@@ -129,7 +131,7 @@ def look_at_a_cluster(controller, browser, cluster):
 def look_at_the_rest(hub, controller, browser):
     """The main page leads there, and the status names the first ten in the same words."""
     browser.open(controller.url + "/")
-    assert "Clusters with problems, the first 10; all of them" in browser.run(VISIBLE_TEXT)
+    assert "Clusters where it does not score, the first 10; all of them" in browser.run(VISIBLE_TEXT)
     links = set(browser.run("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))"))
     assert {"scorer?name=s", "scorer?name=another"} <= links
     assert {f"cluster?name={c}" for c, s in CLUSTERS.items() if s in FAILING} <= links

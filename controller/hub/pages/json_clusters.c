@@ -69,7 +69,7 @@ void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_bool(o, "behind", c->behind);
     member_number(o, "behindSeconds", (double)behind_ms / 1000);
     member_count(o, "failures", c->failures);
-    member_words(o, "error", c->failures ? c->write_error : c->work.why);
+    member_words(o, "error", *c->write_error ? c->write_error : c->work.why);
     cluster_work(o, c);
     member_count(o, "scorers", c->group ? c->group->scorers : 0);
     member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);

@@ -136,7 +136,7 @@ size_t view_cluster_failing(const struct hub_cluster *c)
 
 enum view_cluster_state view_cluster_state(const struct hub_cluster *c)
 {
-    if (c->failures)
+    if (*c->write_error)
         return CLUSTER_NOT_WRITTEN;
     if (*c->work.why)
         return CLUSTER_NOT_APPLIED;

@@ -135,9 +135,10 @@ static void probe_schedule(struct probe *p)
         p->health_at = mono_add(now, probe_jitter(health_pause(p), permille));
     p->health_due = false;
     ms = p->health_at.ms - now.ms;
-    if (config->asked && !config->ok) {
-        other = probe_jitter(backoff_doubled_ms(config->failures, RETRY_MS, p->env.settings->interval_ms),
-                             permille);
+    if (p->unasked || (config->asked && !config->ok)) {
+        unsigned nth = p->unasked ? p->unasked : config->failures;
+
+        other = probe_jitter(backoff_doubled_ms(nth, RETRY_MS, p->env.settings->interval_ms), permille);
         ms = other < ms ? other : ms;
     }
     probe_in(p, ms > 0 ? ms : 0);

@@ -97,11 +97,10 @@ static void ask_on_secret(void *arg, struct kube_answer *answer)
 {
     struct probe_ask *a = arg;
     SECRET_AUTO(token, MAX_TOKEN_BYTES);
-    struct probe_result error;
+    struct probe_result error = {0};
 
     a->secret_call = NULL;
-    if (!probe_token_read(&token, answer, &a->token, a->env->namespace, &error) ||
-        !ask_send(a, buf_str(&token), &error))
+    if (!probe_token_read(&token, a->env, answer, &a->token, &error) || !ask_send(a, buf_str(&token), &error))
         a->ended(a, &error, NULL);
 }
 

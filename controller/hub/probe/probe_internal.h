@@ -15,6 +15,7 @@
 /* The outcome of one attempt. */
 struct probe_result {
     bool ok;
+    bool unasked;       /* the hub did not give the token: says nothing about the scoring API */
     const char *reason; /* a literal */
     double seconds;
     char message[768];
@@ -44,6 +45,7 @@ struct probe {
     struct probe_ask health, config;
     struct probe_status status;
     unsigned successes;  /* of health, consecutive */
+    unsigned unasked;    /* outcomes in a row that say nothing about configURL */
     bool is_provisional; /* health was determined for the previous API */
     bool running;
     struct timer timer; /* of the next probe; far ahead while one is in flight, since moving it cannot fail */
@@ -87,8 +89,8 @@ MUST_USE int probe_health_url(const struct scorer_spec *spec, char **ret, const 
 /* ---- probe_token.c ---- */
 
 /* Appends the token to `into`, which the caller wipes. False with the reason in *ret_error. */
-MUST_USE bool probe_token_read(struct buf *into, const struct kube_answer *a, const struct token_ref *ref,
-                               const char *namespace, struct probe_result *ret_error);
+MUST_USE bool probe_token_read(struct buf *into, const struct probe_env *env, const struct kube_answer *a,
+                               const struct token_ref *ref, struct probe_result *ret_error);
 /* Sets the failure "spec.configAuth: Secret ..., key ...: <message>". */
 void probe_token_fail(struct probe_result *r, const struct token_ref *ref, const char *fmt, ...)
     PRINTF_LIKE(3, 4);

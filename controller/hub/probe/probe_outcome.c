@@ -52,7 +52,8 @@ void probe_health_from_config(struct probe *p)
         probe_result_describe(&r, p->health_url, text);
     }
     p->no_healthz = 0;
-    probe_health_ended(p, &r);
+    if (!r.unasked)
+        probe_health_ended(p, &r);
 }
 
 /* Parses the body; the result is NULL, or the reason why it is rejected. */
@@ -103,6 +104,9 @@ void probe_config_ended(struct probe *p, const struct probe_result *r, const str
 
     p->config_result = *r;
     p->has_config_answer = answer;
+    p->unasked = r->unasked ? p->unasked + 1 : 0;
+    if (r->unasked)
+        return;
     if (p->spec.mode != SYNC_FULL)
         return;
     if (config.ok)

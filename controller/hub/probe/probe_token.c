@@ -66,17 +66,19 @@ static bool token_decode(struct buf *into, const json_t *secret, const struct to
     return true;
 }
 
-bool probe_token_read(struct buf *into, const struct kube_answer *a, const struct token_ref *ref,
-                      const char *namespace, struct probe_result *ret_error)
+bool probe_token_read(struct buf *into, const struct probe_env *env, const struct kube_answer *a,
+                      const struct token_ref *ref, struct probe_result *ret_error)
 {
     bool ok = false;
 
     if (a->verdict == KUBE_OK)
         ok = is_allowed(a->object, ref, ret_error) && token_decode(into, a->object, ref, ret_error);
     else if (a->http_status == 404)
-        probe_token_fail(ret_error, ref, "the Secret does not exist in namespace %.80s", namespace);
+        probe_token_fail(ret_error, ref, "the Secret does not exist in namespace %.80s", env->namespace);
     else
         probe_token_fail(ret_error, ref, "%s", a->why);
+    /* Also one that has just returned, and refuses while it starts. */
+    ret_error->unasked = a->verdict != KUBE_OK && kube_absence_ms(env->hub) < KUBE_GRACE_MS;
     kube_wipe_strings(kube_map(a->object, "data", NULL));
     return ok;
 }

@@ -87,9 +87,7 @@ static const char *cell_error(enum pair_state s, const struct pair_facts *f)
 {
     const char *error = report_error(f->report, f->cell);
 
-    if (*error)
-        return error;
-    return s == PAIR_NOT_PLACED ? "its AddOnPlacementScore cannot be written" : pair_info[s].word;
+    return *error ? error : s == PAIR_NOT_PLACED ? "the agent does not say why" : pair_info[s].word;
 }
 
 static const char *pending_reason(enum pair_state s, const struct pair_facts *f)
@@ -116,6 +114,7 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
         prefix = "ManifestWork not applied: ";
         text = cstr(f->apply_error);
     } else if (s == PAIR_FAILING || s == PAIR_STALE || s == PAIR_NOT_PLACED) {
+        prefix = s == PAIR_NOT_PLACED ? "AddOnPlacementScore not written: " : "";
         text = cell_error(s, f);
     } else if (s == PAIR_REFUSED || s == PAIR_OLD_CONFIG) {
         prefix = s == PAIR_REFUSED ? "the agent rejected its configuration: "

@@ -17,7 +17,7 @@ struct report_cell {
     uint16_t error; /* 1 + index in errors; 0: none kept */
 };
 
-enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 256, REPORT_MAX_CELLS = 4096 };
+enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 416, REPORT_MAX_CELLS = 4096 };
 
 struct report {
     bool exists;          /* an agent has reported */

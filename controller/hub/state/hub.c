@@ -120,6 +120,7 @@ void hub_update_active(struct hub *h)
 static void hub_on_leading(void *arg, bool leading)
 {
     struct hub *h = arg;
+    bool led = h->leading;
 
     h->leading = leading;
     /* The Lease was just written, so the API server answers. */
@@ -127,8 +128,11 @@ static void hub_on_leading(void *arg, bool leading)
         hub_watches_hurry(h);
     if (leading)
         log_info("leading", L_STR("identity", h->o.identity));
-    else if (!h->stopping)
+    else if (led && !h->stopping)
         log_warn("no longer leading", L_STR("identity", h->o.identity));
+    else if (!h->stopping)
+        log_info("standing by", L_STR("identity", h->o.identity),
+                 L_STR("leader", kube_lease_holder(h->lease)));
     hub_update_active(h);
 }
 

@@ -89,6 +89,14 @@ static void work_set_error(struct hub_cluster *c, const char *error)
     (void)snprintf(c->write_error, sizeof(c->write_error), "%.*s", (int)sizeof(c->write_error) - 1, error);
 }
 
+/* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
+ * behind. */
+static void work_set_failed(struct hub_cluster *c, const struct kube_answer *a)
+{
+    if (a->verdict != KUBE_RETRY || kube_absence_ms(c->hub->o.kube) >= KUBE_GRACE_MS)
+        work_set_error(c, a->why);
+}
+
 static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
 {
     struct hub *h = c->hub;
@@ -159,8 +167,10 @@ static void work_on_written(void *arg, struct kube_answer *a)
     hub_count_write(c->hub, c->body->group ? "patch" : "create", a);
     if (version)
         wait_ms = work_take_answer(c, version);
+    else if (a->verdict == KUBE_OK)
+        work_set_error(c, "the API server's answer has no resourceVersion");
     else
-        work_set_error(c, a->verdict == KUBE_OK ? "the API server's answer has no resourceVersion" : a->why);
+        work_set_failed(c, a);
     if (a->verdict == KUBE_NOT_FOUND)
         c->work = (struct work_found){0};
     work_finish(c, version && wait_ms < 0, wait_ms);
@@ -181,7 +191,7 @@ static void work_on_deleted(void *arg, struct kube_answer *a)
          * already. */
         c->work.deleting = c->work.exists;
     else
-        work_set_error(c, a->why);
+        work_set_failed(c, a);
     work_finish(c, ok, a->retry_after_ms);
 }
 

@@ -1,6 +1,7 @@
 /* The agent's report: when it is written, and when it is not. The agent is a stand-in. */
 #include "controller/agent_report.c"
 #include "controller/agent_report.h"
+#include "controller/kube/client_internal.h"
 #include "controller/placement/placement.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
@@ -38,22 +39,25 @@ enum scorer_state scorer_state(const struct scorer *s)
     return s->state;
 }
 
+struct placement {
+    const char *trouble, *hub_trouble;
+};
+
 const char *placement_trouble(const struct placement *p, const struct scorer *s)
 {
-    (void)p;
     (void)s;
-    return "";
+    return p->trouble;
 }
 
 const char *placement_hub_trouble(const struct placement *p)
 {
-    (void)p;
-    return NULL;
+    return p->hub_trouble;
 }
 
 struct world {
     struct fake_kube *f;
     struct agent_state agent;
+    struct placement placement;
     struct scorer scorer, *scorers[1];
     struct agent_report *report;
 };
@@ -67,12 +71,17 @@ static int setup(void **state)
     w->scorers[0] = &w->scorer;
     w->agent = (struct agent_state){.reload.ok = true, .scorers = w->scorers, .n_scorers = 1};
     w->scorer.summary.score_name = (char *)(uintptr_t) "cpu";
+    w->scorer.summary.interval_ms = 1000;
     w->scorer.state = SCORER_OK;
+    w->placement.trouble = "";
     fake_default(w->f->server, (struct fake_answer){.body = "{}"});
-    assert_int_equal(agent_report_new(&w->report, &(const struct agent_report_options){.agent = &w->agent,
-                                                                                       .cluster = w->f->kube,
-                                                                                       .namespace = "ns"}),
-                     0);
+    assert_int_equal(
+        agent_report_new(&w->report, &(const struct agent_report_options){.agent = &w->agent,
+                                                                          .cluster = w->f->kube,
+                                                                          .hub = w->f->kube,
+                                                                          .placement = &w->placement,
+                                                                          .namespace = "ns"}),
+        0);
     *state = w;
     return 0;
 }
@@ -151,12 +160,102 @@ static void writes_a_new_state_soon(void **state)
     assert_int_equal(fake_requests(w->f->server), 3);
 }
 
+static const char *last_report(const struct world *w)
+{
+    return fake_request(w->f->server, fake_requests(w->f->server) - 1)->body;
+}
+
+/* A server that refuses is there: that is reported at once. */
+static void reports_what_the_hub_refuses(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 3);
+    w->placement.trouble = "addonplacementscores is forbidden";
+    run(w, 3);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_non_null(strstr(last_report(w), "is forbidden"));
+}
+
+/* The reach of the client is tested elsewhere. */
+static void lose_hub(struct world *w)
+{
+    struct kube_reach *reach = &w->f->kube->reach;
+
+    reach->away_at = loop_now(w->f->loop);
+    w->placement.trouble = w->placement.hub_trouble = "Connection refused";
+}
+
+static void reports_a_short_absence_of_the_hub_never(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 3);
+    lose_hub(w);
+    run(w, 50);
+    w->placement.trouble = "";
+    w->placement.hub_trouble = NULL;
+    run(w, 30);
+    assert_int_equal(fake_requests(w->f->server), 1);
+}
+
+static void reports_an_absence_of_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 3);
+    lose_hub(w);
+    run(w, 58);
+    assert_int_equal(fake_requests(w->f->server), 1);
+    run(w, 4);
+    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_non_null(strstr(last_report(w), "placementError"));
+    assert_non_null(strstr(last_report(w), "hubError"));
+}
+
+static void allows_an_absence_of_one_interval(void **state)
+{
+    struct world *w = *state;
+
+    w->scorer.summary.interval_ms = 100000;
+    run(w, 3);
+    lose_hub(w);
+    w->placement.hub_trouble = NULL;
+    run(w, 98);
+    assert_int_equal(fake_requests(w->f->server), 1);
+    run(w, 4);
+    assert_int_equal(fake_requests(w->f->server), 2);
+}
+
+/* Of a scorer whose next round is far away. */
+static void reports_in_time_without_a_round(void **state)
+{
+    struct world *w = *state;
+
+    lose_hub(w);
+    run(w, 3);
+    assert_int_equal(fake_requests(w->f->server), 1);
+    for (unsigned i = 0; i < 62; i++) {
+        fake_kube_advance(w->f, 1000);
+        do
+            assert_int_equal(loop_turn(w->f->loop, 1), 0);
+        while (w->report->call);
+    }
+    assert_int_equal(fake_requests(w->f->server), 2);
+    assert_non_null(strstr(last_report(w), "placementError"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_mere_times_every_five_minutes, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_a_new_state_soon, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_the_end_of_a_long_error, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_what_the_hub_refuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_a_short_absence_of_the_hub_never, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_an_absence_of_a_minute, setup, teardown),
+        cmocka_unit_test_setup_teardown(allows_an_absence_of_one_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(reports_in_time_without_a_round, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,33 @@ static void forgets_the_failures_of_the_outage(void **state)
     assert_int_equal(w->done, 1);
 }
 
+static void knows_how_long_ago_an_absence_began(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(kube_absence_ms(w->f->kube) == INT64_MAX);
+    go_away(w, 1);
+    assert_in_range(kube_absence_ms(w->f->kube), 2000, 3000);
+    pass(w, 20000, 500);
+    set_server(w, well);
+    assert_returns(w);
+    pass(w, 30000, 500);
+    assert_in_range(kube_absence_ms(w->f->kube), 52000, 60000);
+}
+
+static void takes_no_failing_object_for_an_absence(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->f->server, (struct fake_answer){.status = 503});
+    add(w, 1);
+    pass(w, 10000, 100);
+    for (unsigned i = 0; i < 200; i++) {
+        pass(w, 100, 100);
+        assert_true(kube_absence_ms(w->f->kube) == INT64_MAX);
+    }
+}
+
 static void does_not_hold_up_others_for_one_failing_object(void **state)
 {
     struct world *w = *state;
@@ -371,6 +398,8 @@ int main(void)
         CASE(asks_once_in_five_seconds_while_a_thousand_objects_wait),
         CASE(spreads_all_that_waited_over_ten_seconds),
         CASE(forgets_the_failures_of_the_outage),
+        CASE(knows_how_long_ago_an_absence_began),
+        CASE(takes_no_failing_object_for_an_absence),
         CASE(does_not_hold_up_others_for_one_failing_object),
         CASE(takes_any_answer_but_5xx_for_life),
         CASE(does_not_take_429_for_an_absence),

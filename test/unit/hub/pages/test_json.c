@@ -235,7 +235,8 @@ static void pairs_one_cluster_with_all_scorers(void **state)
     assert_int_equal(json_array_size(list), 4);
     is_pair(list, 0, "scorer", "a", "ok", NULL);
     is_bool(json_array_get(list, 0), "scores", true);
-    is_pair(list, 1, "scorer", "b", "notPlaced", "AddOnPlacementScore: HTTP 403");
+    is_pair(list, 1, "scorer", "b", "notPlaced",
+            "AddOnPlacementScore not written: AddOnPlacementScore: HTTP 403");
     is_bool(json_array_get(list, 1), "scores", false);
     is_pair(list, 2, "scorer", "masked", "masked", NULL);
     is_pair(list, 3, "scorer", "out", "notSent", NULL);

@@ -132,7 +132,7 @@ static void names_the_worst_that_is_wrong_with_a_cluster(void **state)
     assert_int_equal(view_cluster_state(c), CLUSTER_UNAVAILABLE);
     not_applied(c, "denied");
     assert_int_equal(view_cluster_state(c), CLUSTER_NOT_APPLIED);
-    c->failures = 1;
+    (void)strcpy(c->write_error, "HTTP 403");
     assert_int_equal(view_cluster_state(c), CLUSTER_NOT_WRITTEN);
 }
 

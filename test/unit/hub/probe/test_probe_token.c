@@ -1,5 +1,8 @@
 /* The token for configURL: where it goes, and which Secrets are refused. */
 #include "controller/hub/rules/spec.h"
+#include "controller/kube/client.h"
+#include "controller/kube/client_internal.h"
+#include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
 
@@ -120,7 +123,6 @@ static void says_why_there_is_no_token(void **state)
          "the Secret contains a kubeconfig, which is never sent"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0\",\"kubeconfig\":\"eA==\"}}",
          "the Secret contains a kubeconfig, which is never sent"},
-        {500, "boom", "boom"},
     };
     struct world *w = *state;
 
@@ -147,6 +149,52 @@ static void says_why_there_is_no_token(void **state)
     set(w);
     probe_once(w);
     assert_part(&status(w)->config, true, "Synced", "");
+}
+
+static void fail_secret(struct world *w)
+{
+    fake_push(w->f->server, (struct fake_answer){.status = 503, .body = "starting"});
+    probe_once(w);
+}
+
+/* configURL also stands for the health here. */
+static void holds_no_absence_of_the_hub_against_the_api(void **state)
+{
+    struct world *w = *state;
+    struct kube_reach *reach = &w->f->kube->reach;
+    struct probe_part health, config;
+
+    for (unsigned i = 0; i < 5; i++)
+        push(w, "/healthz", (struct fake_answer){.status = 401});
+    push_secret(w, "Zmlyc3QtdG9rZW4K");
+    begin(w);
+    health = status(w)->probe;
+    config = status(w)->config;
+    assert_true(health.ok && config.ok);
+    reach->away_at = loop_now(w->f->loop);
+    for (unsigned i = 0; i < 4; i++) {
+        fail_secret(w);
+        assert_memory_equal(&status(w)->probe, &health, sizeof(health));
+        assert_memory_equal(&status(w)->config, &config, sizeof(config));
+        assert_pause(w, 1000 << i); /* it is asked again soon */
+    }
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    push_secret(w, "Zmlyc3QtdG9rZW4K");
+    probe_once(w);
+    assert_part(&status(w)->config, true, "Synced", "");
+}
+
+static void counts_a_token_that_cannot_be_read_for_a_minute(void **state)
+{
+    struct world *w = *state;
+    struct kube_reach *reach = &w->f->kube->reach;
+
+    push_secret(w, "Zmlyc3QtdG9rZW4K");
+    begin(w);
+    reach->away_at = mono_add(loop_now(w->f->loop), -KUBE_GRACE_MS);
+    reach->cleared_at = loop_now(w->f->loop);
+    fail_secret(w);
+    assert_part(&status(w)->config, false, "TokenMissing", "starting");
 }
 
 /* A token that is too long, and one that just fits. */
@@ -232,6 +280,8 @@ int main(void)
         TOKEN_CASE(sends_the_current_token_to_config_url_alone),
         TOKEN_CASE(sends_no_token_to_a_redirected_host),
         TOKEN_CASE(says_why_there_is_no_token),
+        TOKEN_CASE(holds_no_absence_of_the_hub_against_the_api),
+        TOKEN_CASE(counts_a_token_that_cannot_be_read_for_a_minute),
         TOKEN_CASE(limits_the_size_of_tokens),
         TOKEN_CASE(uses_the_token_for_health_without_healthz),
         TOKEN_CASE(stops_while_a_secret_is_read),

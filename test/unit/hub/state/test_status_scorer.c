@@ -128,7 +128,7 @@ static const struct {
     {silent_everywhere, "Scoring",
      "Unknown Silent: ", "silent on 3 of 3 clusters: c1: the cluster is not available: no lease, and 2 more"},
     {placement_failing, "Scoring",
-     "False ClustersFailing: ", "c2: its AddOnPlacementScore cannot be written"},
+     "False ClustersFailing: ", "c2: AddOnPlacementScore not written: the agent does not say why"},
     {failing_unnamed, "Scoring", "False ClustersFailing: ", "failing on 3 of 4 clusters; scoring on 1"},
     {no_reports, "Scoring", "Unknown NoReports: ", "silent on 3 of 3 clusters"},
     {waiting, "Scoring", "Unknown Waiting: ", "waiting on 1 of 3 clusters; silent on 2"},

@@ -26,7 +26,7 @@ static const struct {
               "Unavailable\"},"
               "{\"name\":\"c3\",\"state\":\"stale\",\"error\":\"stale\"}]}"},
     {placement_failing, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notPlaced\","
-                        "\"error\":\"its AddOnPlacementScore cannot be written\"}]}"},
+                        "\"error\":\"AddOnPlacementScore not written: the agent does not say why\"}]}"},
     {unwritten, "{\"failingClusters\":[{\"name\":\"c2\",\"state\":\"notWritten\",\"error\":\"ManifestWork "
                 "not written: forbidden\"},"
                 "{\"name\":\"c3\",\"state\":\"notWritten\",\"error\":\"ManifestWork not written: namespaces "
