@@ -14,7 +14,7 @@ from lib.wait import LONG, eventually, wait_until
 ERROR = "bad_data: <script>alert(1)</script> & unexpected end of input"
 DENIED = 'namespaces "dynamic-scoring" is forbidden'
 STATES = {  # how many, and what is said of each
-    "notWritten": (6, "forbidden"),
+    "notWritten": (6, "cannot create"),
     "notApplied": (5, DENIED),
     "failing": (7, ERROR),
     "stale": (2, ERROR),
