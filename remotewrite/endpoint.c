@@ -53,7 +53,6 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->config = rw_endpoint_config_ref(o->config);
     e->changed = o->changed;
     e->arg = o->arg;
-    e->unsaved = o->unsaved;
     e->inbox_end = &e->inbox;
     e->flush_ms = FLUSH_DEFAULT_MS;
     endpoint_thread_init(e);

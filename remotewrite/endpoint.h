@@ -14,7 +14,6 @@ struct endpoint;
 struct endpoint_options {
     struct rw_endpoint_config *config; /* a reference is taken */
     const char *storage_path;          /* NULL: memory only */
-    uint64_t unsaved;                  /* samples that earlier endpoints of this name have lost */
     /* Called by the thread when the state has changed. */
     void (*changed)(void *arg);
     void *arg;

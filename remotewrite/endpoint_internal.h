@@ -32,7 +32,6 @@ struct endpoint {
     void *arg;
     pthread_t thread;
     bool started;
-    uint64_t unsaved; /* samples lost by predecessors */
     pthread_mutex_t lock;
     /* Guarded by the lock. */
     struct endpoint_item *inbox, **inbox_end;

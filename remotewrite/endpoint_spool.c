@@ -88,7 +88,6 @@ int endpoint_spool_open(struct endpoint *e)
     }
     if (r < 0)
         return r;
-    queue_count_drop(e->queue, DROP_UNSAVED, e->unsaved);
     if (e->spool)
         spool_log_recovery(e);
     return intake_new(&e->intake, c, e->queue, e->spool);

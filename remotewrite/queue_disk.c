@@ -174,5 +174,5 @@ void queue_retry_unread(struct queue *q)
 
     if (q->spool && spool_retry(q->spool, &reader) > 0)
         q->position_changed = true;
-    queue_count_lost(q);
+    queue_end_reading(q);
 }

@@ -56,8 +56,8 @@ void queue_remove(struct queue *q, struct record **at);
 bool queue_make_room(struct queue *q, uint64_t need, enum queue_drop *ret_why);
 /* Reads the positions and the records of the spool. */
 MUST_USE int queue_recover(struct queue *q);
-/* Counts the records found lost, after segments were read. */
-void queue_count_lost(struct queue *q);
+/* After segments were read: counts the records found lost. */
+void queue_end_reading(struct queue *q);
 struct spool_reader queue_reader(struct queue *q);
 /* Adds a record, whose payload and place are set, to the lane by its sequence number, but not before the
  * picked one. False if the lane has this number. */

@@ -118,7 +118,7 @@ static bool lost_was_done(const struct queue *q, const struct spool_segment *seg
     return false;
 }
 
-/* Counted by queue_count_lost(): the record may have been written a second time, after the disk failed. */
+/* Counted by queue_end_reading(): the record may have been written a second time, after the disk failed. */
 static void queue_on_lost(void *arg, const struct spool_segment *segment, const struct record_head *h)
 {
     struct queue *q = arg;
@@ -144,8 +144,10 @@ static bool queue_has(const struct queue *q, uint64_t seq)
     return false;
 }
 
-void queue_count_lost(struct queue *q)
+void queue_end_reading(struct queue *q)
 {
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->inserted = NULL;
     for (size_t i = 0; i < q->n_lost; i++)
         if (!queue_has(q, q->lost[i].seq))
             queue_count_drop(q, DROP_DAMAGED, q->lost[i].samples);
@@ -172,17 +174,15 @@ static void queue_on_unread(void *arg, const struct spool_segment *segment)
         }
 }
 
-static int queue_encode_current(void *arg, struct buf *into);
+static int queue_encode_positions(void *arg, const struct spool_segment *segment, struct buf *into);
 
 struct spool_reader queue_reader(struct queue *q)
 {
-    for (struct lane *l = q->lanes; l; l = l->next)
-        l->inserted = NULL;
     return (struct spool_reader){.on_positions = queue_on_positions,
                                  .on_record = queue_on_record,
                                  .on_lost = queue_on_lost,
                                  .on_unread = queue_on_unread,
-                                 .positions = queue_encode_current,
+                                 .positions = queue_encode_positions,
                                  .arg = q};
 }
 
@@ -192,7 +192,7 @@ int queue_recover(struct queue *q)
     struct spool_stats found;
     int r = queue_read_positions(q) ?: spool_recover(q->spool, &reader);
 
-    queue_count_lost(q);
+    queue_end_reading(q);
     if (r < 0)
         return r;
     /* The numbers in an unread segment are unknown: new records must not get them again. */
@@ -214,10 +214,9 @@ static uint64_t lane_done_in(const struct lane *l, const struct spool_segment *s
     return r ? r->seq - 1 : UINT64_MAX;
 }
 
-/* Those of the spool, or of a late segment. */
-static int queue_encode_positions(const struct queue *q, const struct spool_segment *segment,
-                                  struct buf *into)
+static int queue_encode_positions(void *arg, const struct spool_segment *segment, struct buf *into)
 {
+    const struct queue *q = arg;
     CLEANUP(cleanup_free) struct position_lane *list = calloc(LANES_KEPT, sizeof(*list));
     size_t n = 0;
 
@@ -228,33 +227,16 @@ static int queue_encode_positions(const struct queue *q, const struct spool_segm
     return position_put(into, segment ? 1 : q->generation, list, n);
 }
 
-static int queue_encode_current(void *arg, struct buf *into)
-{
-    return queue_encode_positions(arg, NULL, into);
-}
-
-static int queue_save_late(struct queue *q)
-{
-    int r = spool_flush_late(q->spool);
-
-    for (struct spool_segment *segment = spool_late(q->spool, NULL); segment && r == 0;
-         segment = spool_late(q->spool, segment)) {
-        BUF_AUTO(bytes, POSITION_MAX);
-
-        r = queue_encode_positions(q, segment, &bytes) ?: spool_put_late(q->spool, segment, buf_str(&bytes));
-    }
-    return r;
-}
-
 void queue_save_position(struct queue *q, bool wait_for_disk)
 {
     BUF_AUTO(bytes, POSITION_MAX);
+    struct spool_reader reader = queue_reader(q);
     int r;
 
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     q->generation++;
-    r = queue_save_late(q) ?: queue_encode_positions(q, NULL, &bytes);
+    r = spool_save_late(q->spool, &reader) ?: queue_encode_positions(q, NULL, &bytes);
     if (r == 0)
         r = spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {

@@ -25,11 +25,6 @@ struct rw_sink {
     struct post post;
     atomic_bool posted;
     struct timer health;
-    /* Samples that endpoints lost when they were replaced; their successors go on counting. */
-    struct rw_unsaved {
-        char *name;
-        uint64_t samples;
-    } unsaved[RW_MAX_ENDPOINTS];
 };
 
 static void rw_publish(struct sink *sink, struct batch *b)
@@ -101,7 +96,11 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
     metric_set(m, METRIC_RW_DAMAGED, labels, (double)(st->spool.damaged_bytes + st->spool.torn_bytes));
     for (unsigned i = 0; i < DROPS; i++) {
         with_reason[0] = queue_drop_words[i];
-        metric_set(m, METRIC_RW_DROPPED, with_reason, (double)st->queue.dropped[i]);
+        /* Known only when the endpoint ends: see rw_forget_metrics(). */
+        if (i == DROP_UNSAVED)
+            metric_add(m, METRIC_RW_DROPPED, with_reason, 0);
+        else
+            metric_set(m, METRIC_RW_DROPPED, with_reason, (double)st->queue.dropped[i]);
     }
     for (size_t i = 0; i < st->sender.n_durations; i++)
         metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
@@ -212,28 +211,18 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     return 0;
 }
 
-/* The entry for this name; NULL if there is no place. */
-static struct rw_unsaved *rw_find_unsaved(struct rw_sink *s, const char *name)
+/* Forgets the metrics of an endpoint that ends, but not the samples that it lost just now. */
+static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
 {
-    struct rw_unsaved *u = s->unsaved, *end = s->unsaved + RW_MAX_ENDPOINTS;
-
-    while (u < end && u->name && strcmp(u->name, name) != 0)
-        u++;
-    if (u < end && !u->name)
-        u->name = strdup(name);
-    return u < end && u->name ? u : NULL;
-}
-
-static void rw_note_unsaved(struct rw_sink *s, struct endpoint *e)
-{
+    struct metrics *m = agent_state(s->agent)->metrics;
+    const struct rw_endpoint_config *c = endpoint_config(e);
     struct endpoint_state st;
-    struct rw_unsaved *u;
 
     endpoint_join(e);
     endpoint_state(e, &st);
-    u = st.queue.dropped[DROP_UNSAVED] ? rw_find_unsaved(s, endpoint_config(e)->name) : NULL;
-    if (u)
-        u->samples = st.queue.dropped[DROP_UNSAVED];
+    metrics_forget(m, "remote_name", c->name);
+    metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
+               (double)st.queue.dropped[DROP_UNSAVED]);
 }
 
 /* Stops the endpoints in parallel. */
@@ -245,8 +234,7 @@ static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t 
     for (size_t i = 0; i < n; i++) {
         if (!stop[i])
             continue;
-        rw_note_unsaved(s, stop[i]);
-        metrics_forget(agent_state(s->agent)->metrics, "remote_name", endpoint_config(stop[i])->name);
+        rw_forget_metrics(s, stop[i]);
         stop[i] = endpoint_free(stop[i]);
     }
 }
@@ -257,8 +245,6 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
         return NULL;
     loop_timer_clear(agent_state(s->agent)->loop, &s->health);
     rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
-    for (size_t i = 0; i < RW_MAX_ENDPOINTS; i++)
-        free(s->unsaved[i].name);
     free(s);
     return NULL;
 }
@@ -308,10 +294,7 @@ void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *sto
         struct endpoint_options o = {
             .config = c->list[i], .storage_path = storage_path, .changed = rw_on_changed, .arg = s};
         struct endpoint **running = rw_find(s, c->list[i]->name);
-        const struct rw_unsaved *u = rw_find_unsaved(s, c->list[i]->name);
         int r = 0;
-
-        o.unsaved = u ? u->samples : 0;
 
         if (running)
             list[n] = TAKE_PTR(*running);

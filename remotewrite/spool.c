@@ -80,10 +80,6 @@ struct spool *spool_free(struct spool *s)
         next = s->unread->next;
         (void)spool_segment_free(s->unread);
     }
-    for (struct spool_aside *next; s->aside; s->aside = next) {
-        next = s->aside->next;
-        free(s->aside);
-    }
     cleanup_close(&s->fd);
     cleanup_close(&s->position_fd[0]);
     cleanup_close(&s->position_fd[1]);
@@ -177,26 +173,15 @@ static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
     (void)spool_segment_free(segment);
 }
 
-/* Skips numbers that are taken: the folder may have been exchanged. */
-static int spool_create_segment(struct spool *s, char name[SPOOL_NAME_BYTES])
-{
-    for (unsigned tries = 0; tries < 1000; tries++, s->next_number++) {
-        int fd;
-
-        spool_segment_name(name, s->next_number);
-        fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0 || errno != EEXIST)
-            return fd >= 0 ? fd : -errno;
-    }
-    return -EEXIST;
-}
-
 static int spool_begin_segment(struct spool *s)
 {
     struct spool_segment *segment;
     char name[SPOOL_NAME_BYTES];
-    int fd = spool_create_segment(s, name), r = fd;
+    int fd, r;
 
+    spool_segment_name(name, s->next_number);
+    fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    r = fd < 0 ? -errno : 0;
     if (fd >= 0) {
         ssize_t n = write(fd, segment_magic, SEGMENT_HEAD);
 

@@ -57,8 +57,8 @@ struct spool_reader {
     void (*on_lost)(void *arg, const struct spool_segment *segment, const struct record_head *h);
     /* The segment became unread: forgets its records without spool_forget(). */
     void (*on_unread)(void *arg, const struct spool_segment *segment);
-    /* The current read positions, for a segment that cannot be read. -ENOMEM. */
-    int (*positions)(void *arg, struct buf *into);
+    /* The current read positions of the spool (NULL), or in a segment with its own. -ENOMEM. */
+    int (*positions)(void *arg, const struct spool_segment *segment, struct buf *into);
     void *arg;
 };
 
@@ -92,12 +92,10 @@ void spool_trim(struct spool *s);
 bool spool_is_there(struct spool *s);
 /* A segment whose file was removed, or NULL; it is no longer written to. */
 struct spool_segment *spool_missing(struct spool *s);
-/* A segment with read positions of its own, the next after `after` (NULL: the first); NULL: no more. */
-struct spool_segment *spool_late(const struct spool *s, const struct spool_segment *after);
+/* True for a segment with read positions of its own. */
 bool spool_is_late(const struct spool_segment *segment);
-/* Stores these positions. Until those of a segment were stored once, the spool's must not go on. */
-MUST_USE int spool_put_late(struct spool *s, struct spool_segment *segment, struct str positions);
-MUST_USE int spool_flush_late(struct spool *s);
+/* Stores those positions. On error the positions of the spool must not be stored either. */
+MUST_USE int spool_save_late(struct spool *s, const struct spool_reader *reader);
 
 /* Small files beside the segments; `name` has no slash. A write goes to a temporary file, which is synced
  * if wait_for_disk, and renamed. */

@@ -19,24 +19,17 @@ struct spool_segment {
 
 enum spool_aside_kind { ASIDE_DAMAGED, ASIDE_UNKNOWN, ASIDE_KINDS };
 
-/* A segment that was set aside. */
-struct spool_aside {
-    struct spool_aside *next; /* newer */
-    uint64_t number, size;
-    enum spool_aside_kind kind;
-};
-
 struct spool {
     char *dir;
     int dir_fd, lock_fd;
     size_t segment_bytes;
-    struct spool_segment *oldest;  /* those that were read, by number */
-    struct spool_segment *unread;  /* by number */
-    struct spool_aside *aside;     /* oldest first */
+    struct spool_segment *oldest; /* those that were read, by number */
+    struct spool_segment *unread; /* by number */
+    struct spool_files aside[ASIDE_KINDS];
     struct spool_segment *current; /* the segment being written; NULL: none yet */
     int fd;                        /* of current */
     int position_fd[2];
-    uint64_t bytes, idle_bytes, next_number;
+    uint64_t bytes, unread_bytes, next_number;
     uint64_t damaged_bytes, damaged_places, torn_bytes;
     bool dirty, folder_dirty, sync_failed;
 };
@@ -57,11 +50,9 @@ void spool_close_current(struct spool *s);
 /* Removes segments without live records. */
 void spool_drop_empty(struct spool *s);
 
-/* The suffix of such a file, and what a file with this name is; false for others. */
+/* The ends of the names of such files, after the number. */
 extern const char *const spool_aside_suffixes[ASIDE_KINDS];
 /* Renames the file of the segment, which is in no list. A negative errno: it is still there. */
 int spool_set_aside(struct spool *s, const struct spool_segment *segment, enum spool_aside_kind kind);
-/* A file that was set aside by an earlier run. -ENOMEM. */
-int spool_add_aside(struct spool *s, uint64_t number, enum spool_aside_kind kind);
 
 #endif

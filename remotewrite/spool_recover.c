@@ -13,12 +13,7 @@
 enum { SEGMENT_FILE_MAX = 256 << 20 };
 
 /* What a file of the folder is. */
-enum listed_kind {
-    LISTED_SEGMENT,
-    LISTED_POSITIONS,
-    LISTED_ASIDE,
-    LISTED_KINDS = LISTED_ASIDE + ASIDE_KINDS
-};
+enum listed_kind { LISTED_SEGMENT, LISTED_POSITIONS, LISTED_ASIDE, LISTED_KINDS };
 
 struct listed_file {
     uint64_t number;
@@ -43,7 +38,7 @@ static enum listed_kind listed_kind_of(const char *suffix)
         return LISTED_POSITIONS;
     for (unsigned kind = 0; kind < ASIDE_KINDS; kind++)
         if (strcmp(suffix, spool_aside_suffixes[kind]) == 0)
-            return LISTED_ASIDE + kind;
+            return LISTED_ASIDE;
     return LISTED_KINDS;
 }
 
@@ -77,7 +72,8 @@ static int compare_listed(const void *a, const void *b)
                                   : (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-static int recover_records(const struct spool_reader *reader, struct spool_segment *segment, struct str bytes)
+static int recover_records(const struct spool_reader *reader, struct spool_segment *segment, struct str bytes,
+                           bool *ret_damage)
 {
     struct segment_reader from;
     struct segment_item item;
@@ -89,6 +85,7 @@ static int recover_records(const struct spool_reader *reader, struct spool_segme
         struct spool_place place = {segment, (uint32_t)item.at, (uint32_t)(item.payload.p - bytes.p),
                                     (uint32_t)item.payload.n};
 
+        *ret_damage = *ret_damage || what != SEGMENT_RECORD;
         if (what != SEGMENT_RECORD)
             continue;
         r = reader->on_record(reader->arg, &item.head, place);
@@ -135,16 +132,31 @@ static uint32_t segment_file_size(const struct spool *s, const struct spool_segm
     return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
 }
 
+/* Stores the positions of the segment; on disk, the first time. */
+static int late_store(struct spool *s, struct spool_segment *segment)
+{
+    bool first = !segment->positions_stored;
+    char name[SPOOL_NAME_BYTES];
+    int r;
+
+    spool_positions_name(name, segment->number);
+    r = spool_write_file(s, name, buf_str(&segment->positions), first);
+    if (r == 0 && first && fsync(s->dir_fd) < 0)
+        r = -errno;
+    segment->positions_stored = !first || r == 0;
+    return r;
+}
+
 /* From now on the spool's read positions may pass records that the segment holds. */
 static int segment_take_positions(struct spool *s, const struct spool_reader *reader,
                                   struct spool_segment *segment)
 {
-    int r = segment->late ? 0 : reader->positions(reader->arg, &segment->positions);
+    int r = segment->late ? 0 : reader->positions(reader->arg, NULL, &segment->positions);
 
-    if (r < 0)
+    if (r < 0 || segment->late)
         return r;
     segment->late = true;
-    (void)!spool_flush_late(s); /* else tried again before the positions of the spool are stored */
+    (void)late_store(s, segment); /* else tried again before the positions of the spool are stored */
     return 0;
 }
 
@@ -158,7 +170,7 @@ static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
     segment->error = error;
     segment->size = segment_file_size(s, segment);
     segment->live = 0;
-    s->idle_bytes += segment->size;
+    s->unread_bytes += segment->size;
     spool_link(&s->unread, segment);
     r = segment_take_positions(s, reader, segment);
     if (news)
@@ -187,6 +199,7 @@ static int read_segment(struct spool *s, struct spool_segment *segment, struct b
 static int recover_segment(struct spool *s, const struct spool_reader *reader, struct spool_segment *segment)
 {
     BUF_AUTO(bytes, SEGMENT_FILE_MAX);
+    bool damage = false;
     int r = read_segment(s, segment, &bytes);
 
     if (r == 0 && segment_has_other_version(buf_str(&bytes))) {
@@ -198,7 +211,7 @@ static int recover_segment(struct spool *s, const struct spool_reader *reader, s
         }
     }
     if (r == 0) {
-        r = recover_records(reader, segment, buf_str(&bytes));
+        r = recover_records(reader, segment, buf_str(&bytes), &damage);
         if (r < 0)
             reader->on_unread(reader->arg, segment);
     }
@@ -210,7 +223,7 @@ static int recover_segment(struct spool *s, const struct spool_reader *reader, s
     }
     if (r < 0)
         return spool_keep_unread(s, reader, segment, r);
-    if (!segment->scanned)
+    if (damage && !segment->scanned)
         recover_damage(s, reader, segment, buf_str(&bytes));
     if (segment->error < 0)
         log_info("spool segment can be read again", L_STR("dir", s->dir), L_INT("segment", segment->number));
@@ -227,9 +240,7 @@ static int recover_file(struct spool *s, const struct spool_reader *reader, cons
     struct spool_segment *segment;
 
     spool_use_number(s, file->number);
-    if (file->kind >= LISTED_ASIDE)
-        return spool_add_aside(s, file->number, file->kind - LISTED_ASIDE);
-    if (file->kind == LISTED_POSITIONS)
+    if (file->kind != LISTED_SEGMENT)
         return 0;
     segment = spool_segment_new(file->number);
     if (!segment)
@@ -266,7 +277,7 @@ size_t spool_retry(struct spool *s, const struct spool_reader *reader)
     s->unread = NULL;
     for (; list; list = next, before++) {
         next = list->next;
-        s->idle_bytes -= list->size;
+        s->unread_bytes -= list->size;
         (void)recover_segment(s, reader, list); /* has its positions, so it cannot fail */
     }
     for (const struct spool_segment *segment = s->unread; segment; segment = segment->next)
@@ -290,52 +301,29 @@ int spool_set_unread(struct spool *s, struct spool_segment *segment, const struc
     return spool_keep_unread(s, reader, segment, error);
 }
 
-struct spool_segment *spool_late(const struct spool *s, const struct spool_segment *after)
-{
-    struct spool_segment *segment = after ? after->next : s->oldest;
-
-    while (segment && !segment->late)
-        segment = segment->next;
-    return segment;
-}
-
 bool spool_is_late(const struct spool_segment *segment)
 {
     return segment->late;
 }
 
-static int late_store(struct spool *s, struct spool_segment *segment, bool wait_for_disk)
-{
-    char name[SPOOL_NAME_BYTES];
-    int r;
-
-    spool_positions_name(name, segment->number);
-    r = spool_write_file(s, name, buf_str(&segment->positions), wait_for_disk);
-    if (r == 0 && wait_for_disk && fsync(s->dir_fd) < 0)
-        r = -errno;
-    segment->positions_stored = segment->positions_stored || r == 0;
-    return r;
-}
-
-int spool_put_late(struct spool *s, struct spool_segment *segment, struct str positions)
-{
-    struct buf *to = &segment->positions;
-
-    if (str_eq(buf_str(to), positions))
-        return 0;
-    buf_truncate(to, 0);
-    return buf_put_str(to, positions) ?: late_store(s, segment, !segment->positions_stored);
-}
-
-int spool_flush_late(struct spool *s)
+int spool_save_late(struct spool *s, const struct spool_reader *reader)
 {
     int r = 0;
 
     for (struct spool_segment *segment = s->unread; segment && r == 0; segment = segment->next)
         if (!segment->positions_stored && segment->positions.n)
-            r = late_store(s, segment, true);
-    for (struct spool_segment *segment = s->oldest; segment && r == 0; segment = segment->next)
-        if (segment->late && !segment->positions_stored)
-            r = late_store(s, segment, true);
+            r = late_store(s, segment);
+    for (struct spool_segment *segment = s->oldest; segment && r == 0; segment = segment->next) {
+        BUF_AUTO(now, POSITIONS_MAX);
+
+        if (!segment->late)
+            continue;
+        r = reader->positions(reader->arg, segment, &now);
+        if (r < 0 || (segment->positions_stored && str_eq(buf_str(&now), buf_str(&segment->positions))))
+            continue;
+        buf_done(&segment->positions);
+        segment->positions = buf_take(&now);
+        r = late_store(s, segment);
+    }
     return r;
 }
