@@ -316,7 +316,7 @@ class Agent:
 
     def start(self, ready=True):
         command = [PROGRAM, "agent", f"--config.file={self.folder}/config.json"]
-        command += [f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=debug"]
+        command += [f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=debug", "--web.enable-lifecycle"]
         if self.storage:
             self.storage.mkdir(exist_ok=True)
             command.append(f"--storage.path={self.storage}")
