@@ -6,8 +6,13 @@
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
 #include "controller/placement/placement.h"
+#include "exporter/agent/config.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/summary.h"
+#include "remotewrite/config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +32,9 @@ struct agent_kube {
     char *namespace, *configmap_namespace, *configmap_name;
     char *owner;
     char *what;         /* "configmap namespace/name" */
+    const char *shown;  /* "namespace/name", a part of it */
     bool scorers_known; /* the ConfigMap was read, or does not exist */
+    json_t *first;      /* with `once`: the ConfigMap, while its Secrets are read */
 };
 
 static const char *kube_env(const char *flag, const char *variable)
@@ -37,12 +44,17 @@ static const char *kube_env(const char *flag, const char *variable)
     return v && *v ? v : NULL;
 }
 
+bool agent_kube_is_asked_for(const struct agent_kube_options *o)
+{
+    return o->managed_kubeconfig || o->addon_namespace || o->configmap;
+}
+
 bool agent_kube_options_complete(struct agent_kube_options *o)
 {
     bool on;
 
     o->hub_kubeconfig = kube_env(o->hub_kubeconfig, "HUB_KUBECONFIG");
-    on = o->hub_kubeconfig || o->managed_kubeconfig || o->addon_namespace || o->configmap;
+    on = o->hub_kubeconfig || agent_kube_is_asked_for(o);
     if (on) {
         o->cluster_name = kube_env(o->cluster_name, "CLUSTER_NAME");
         o->addon_namespace = kube_env(o->addon_namespace, "INSTALL_NAMESPACE");
@@ -66,19 +78,70 @@ static void configmap_apply(struct agent_kube *k, struct str text)
         agent_report_touch(k->report);
 }
 
-static void configmap_on_set(void *arg, json_t *object)
+static struct str configmap_text(const struct agent_kube *k, const json_t *object)
 {
-    struct agent_kube *k = arg;
     struct str text = kube_text(object, "data", "summaries", NULL);
 
     if (!text.p)
-        log_error("ConfigMap has no key `summaries`", L_STR("configmap", k->what));
-    configmap_apply(k, text.p ? text : STR(""));
+        log_error("ConfigMap has no key `summaries`", L_STR("configmap", k->shown));
+    return text.p ? text : STR("");
+}
+
+/* ---- With `once`: the ConfigMap, then its Secrets, then the scorers ---- */
+
+static void once_stop(struct agent_kube *k)
+{
+    k->configmap = kube_watch_free(k->configmap);
+    loop_stop(agent_state(k->agent)->loop);
+}
+
+static void once_apply(void *arg)
+{
+    struct agent_kube *k = arg;
+    int r = agent_apply_text(k->agent, k->what, configmap_text(k, k->first), NULL);
+
+    if (r < 0 || agent_state(k->agent)->n_scorers == 0)
+        once_stop(k);
+}
+
+/* An invalid text names no Secrets; its problems are reported when it is applied. */
+static void once_prepare(struct agent_kube *k, json_t *object)
+{
+    CLEANUP(cleanup_config_free) struct config *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    const struct summaries none = {0};
+    int r = problems_init(&p, k->what);
+
+    k->configmap = kube_watch_free(k->configmap);
+    k->first = json_incref(object);
+    if (r == 0)
+        r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, 1, &p);
+    if (k->secrets)
+        agent_secrets_prepare(k->secrets, r == 0 ? &c->summaries : &none, once_apply, k);
+    else
+        once_apply(k);
+}
+
+/* ---- What the watch of the ConfigMap reports ---- */
+
+static void configmap_on_set(void *arg, json_t *object)
+{
+    struct agent_kube *k = arg;
+
+    if (k->o.once)
+        once_prepare(k, object);
+    else
+        configmap_apply(k, configmap_text(k, object));
 }
 
 static void configmap_missing(struct agent_kube *k)
 {
-    log_warn("ConfigMap not found: no scorers", L_STR("configmap", k->what));
+    if (k->o.once) {
+        log_error("ConfigMap not found", L_STR("configmap", k->shown));
+        once_stop(k);
+        return;
+    }
+    log_warn("ConfigMap not found: no scorers", L_STR("configmap", k->shown));
     configmap_apply(k, STR("[]"));
 }
 
@@ -102,12 +165,17 @@ static void configmap_on_trouble(void *arg, const char *text)
 {
     struct agent_kube *k = arg;
 
+    if (text && k->o.once) {
+        log_error("ConfigMap not read", L_STR("configmap", k->shown), L_STR("err", text));
+        once_stop(k);
+        return;
+    }
     metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("configmaps", "cluster"), text == NULL);
     if (text)
-        log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->what),
+        log_warn("watch of ConfigMap failed, its last state stays active", L_STR("configmap", k->shown),
                  L_STR("err", text));
     else
-        log_info("watch of ConfigMap works again", L_STR("configmap", k->what));
+        log_info("watch of ConfigMap works again", L_STR("configmap", k->shown));
     agent_touch(k->agent);
 }
 
@@ -152,10 +220,12 @@ static int set_names(struct agent_kube *k)
         return -ENOMEM;
     k->configmap_namespace = slash ? strndup(configmap, (size_t)(slash - configmap)) : strdup(k->namespace);
     k->configmap_name = strdup(slash ? slash + 1 : configmap);
-    if (!k->configmap_namespace || !k->configmap_name)
+    if (!k->configmap_namespace || !k->configmap_name ||
+        join_name(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON) < 0 ||
+        join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name) < 0)
         return -ENOMEM;
-    return join_name(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON)
-               ?: join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name);
+    k->shown = strchr(k->what, ' ') + 1;
+    return 0;
 }
 
 static int start_cluster(struct agent_kube *k, bool secrets)
@@ -177,7 +247,7 @@ static int start_cluster(struct agent_kube *k, bool secrets)
     };
     int r = secrets ? agent_secrets_new(&k->secrets, agent_state(k->agent), k->cluster, k->namespace) : 0;
 
-    if (r == 0)
+    if (r == 0 && !k->o.once)
         r = agent_report_new(&k->report, &report);
     if (r == 0)
         r = kube_watch_new(&k->configmap, k->cluster, &watch);
@@ -212,7 +282,7 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
         r = kube_new(&k->cluster, agent_state(a)->loop, agent_state(a)->http, &cluster);
     if (r == 0)
         r = set_names(k);
-    if (r == 0 && o->hub_kubeconfig)
+    if (r == 0 && o->hub_kubeconfig && !o->once)
         r = start_hub(k);
     if (r == 0 && k->cluster)
         r = start_cluster(k, secrets);
@@ -227,6 +297,7 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     if (!k)
         return NULL;
     k->configmap = kube_watch_free(k->configmap);
+    json_decref(k->first);
     k->report = agent_report_free(k->report);
     k->secrets = agent_secrets_free(k->secrets);
     k->placement = placement_free(k->placement);
@@ -248,5 +319,7 @@ struct secrets *agent_kube_secrets(struct agent_kube *k)
 
 int agent_kube_start(struct agent_kube *k)
 {
+    if (k->o.once && k->cluster)
+        return 0;
     return k->cluster ? agent_apply_text(k->agent, k->what, STR("[]"), NULL) : agent_reload(k->agent, NULL);
 }

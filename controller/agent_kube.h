@@ -16,8 +16,13 @@ struct agent_kube_options {
     const char *addon_namespace; /* of the agent, its Secrets and its ConfigMaps */
     const char *addon_name;
     const char *configmap; /* with the summaries: "name" or "namespace/name" */
+    /* For --once: reads the ConfigMap and the Secrets once, applies them, and writes nothing. If that is not
+     * possible, or there are no scorers, the loop stops; without a configuration if there is an error. */
+    bool once;
 };
 
+/* Whether a flag names a cluster to read from: a kubeconfig, a namespace or a ConfigMap. */
+bool agent_kube_is_asked_for(const struct agent_kube_options *o);
 /* Fills in HUB_KUBECONFIG, CLUSTER_NAME and INSTALL_NAMESPACE from the environment. Returns whether the
  * agent runs on Kubernetes: a kubeconfig, a namespace or a ConfigMap is set. */
 bool agent_kube_options_complete(struct agent_kube_options *o);

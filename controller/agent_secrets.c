@@ -4,6 +4,7 @@
 #include "controller/kube/watch.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@ struct agent_secrets {
     struct kube *kube;
     const char *namespace;
     struct watched *list;
+    struct timer prepared; /* calls `ready` */
+    void (*ready)(void *arg);
+    void *arg;
 };
 
 static void secrets_drop_data(struct watched *w)
@@ -52,7 +56,8 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
            json_object_get(data, "kubeconfig");
 }
 
-static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into)
+static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
+                        const char **ret_why)
 {
     const struct agent_secrets *s = CONTAINER_OF(base, struct agent_secrets, secrets);
     const struct watched *w = s->list;
@@ -60,10 +65,14 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
 
     while (w && strcmp(w->name, name) != 0)
         w = w->next;
-    if (!w || !w->data)
-        return w && kube_watch_trouble(w->watch) ? -EACCES : -ENOENT;
-    if (secrets_is_forbidden(name, w->data))
+    if (!w || !w->data) {
+        *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
+        return *ret_why ? -EACCES : -ENOENT;
+    }
+    if (secrets_is_forbidden(name, w->data)) {
+        *ret_why = "refused: it contains credentials for an API server";
         return -EPERM;
+    }
     value = kube_text(w->data, key, NULL);
     return value.p ? kube_base64_decode(value, into) : -ENOENT;
 }
@@ -110,12 +119,42 @@ static void secrets_on_delete(void *arg, const char *namespace, const char *name
     secrets_drop_data(w);
 }
 
+static void secrets_on_prepared(struct timer *t)
+{
+    struct agent_secrets *s = CONTAINER_OF(t, struct agent_secrets, prepared);
+    void (*ready)(void *arg) = s->ready;
+
+    s->ready = NULL;
+    if (ready)
+        ready(s->arg);
+}
+
+/* In the loop's next turn `ready` starts the scorers, which may free this very watch. */
+static void secrets_check_ready(struct agent_secrets *s)
+{
+    if (!s->ready)
+        return;
+    for (const struct watched *w = s->list; w; w = w->next)
+        if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
+            return;
+    if (loop_timer_set(s->agent->loop, &s->prepared, loop_now(s->agent->loop)) < 0)
+        secrets_on_prepared(&s->prepared);
+}
+
+static void secrets_on_synced(void *arg)
+{
+    const struct watched *w = arg;
+
+    secrets_check_ready(w->all);
+}
+
 static void secrets_on_trouble(void *arg, const char *text)
 {
     const struct watched *w = arg;
 
     if (text)
         log_warn("watch of secret failed", L_STR("secret", w->name), L_STR("err", text));
+    secrets_check_ready(w->all);
 }
 
 static int secrets_watch(struct agent_secrets *s, const char *name)
@@ -127,6 +166,7 @@ static int secrets_watch(struct agent_secrets *s, const char *name)
         .name = name,
         .on_set = secrets_on_set,
         .on_delete = secrets_on_delete,
+        .on_synced = secrets_on_synced,
         .on_trouble = secrets_on_trouble,
         .arg = w,
     };
@@ -159,17 +199,29 @@ static void secrets_want(struct agent_secrets *s, const char *name)
         log_error("secret not watched: out of memory", L_STR("secret", name));
 }
 
+static void secrets_want_all_of(struct agent_secrets *s, const struct summary *sum)
+{
+    for (size_t k = 0; k < summary_sources(sum); k++)
+        secrets_want(s, summary_source(sum, k).auth.name);
+    secrets_want(s, sum->scoring_auth.name);
+}
+
+void agent_secrets_prepare(struct agent_secrets *s, const struct summaries *wanted, void (*ready)(void *arg),
+                           void *arg)
+{
+    for (size_t i = 0; i < wanted->n; i++)
+        secrets_want_all_of(s, &wanted->list[i]);
+    s->ready = ready;
+    s->arg = arg;
+    secrets_check_ready(s);
+}
+
 void agent_secrets_sync(struct agent_secrets *s)
 {
     for (struct watched *w = s->list; w; w = w->next)
         w->wanted = false;
-    for (size_t i = 0; i < s->agent->n_scorers; i++) {
-        const struct summary *sum = scorer_summary(s->agent->scorers[i]);
-
-        for (size_t k = 0; k < summary_sources(sum); k++)
-            secrets_want(s, summary_source(sum, k).auth.name);
-        secrets_want(s, sum->scoring_auth.name);
-    }
+    for (size_t i = 0; i < s->agent->n_scorers; i++)
+        secrets_want_all_of(s, scorer_summary(s->agent->scorers[i]));
     for (struct watched **at = &s->list; *at;) {
         struct watched *w = *at;
         if (w->wanted) {
@@ -188,8 +240,11 @@ int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, s
 
     if (!s)
         return -ENOMEM;
-    *s = (struct agent_secrets){
-        .secrets = {.read = secrets_read}, .agent = a, .kube = k, .namespace = namespace};
+    *s = (struct agent_secrets){.secrets = {.read = secrets_read},
+                                .agent = a,
+                                .kube = k,
+                                .namespace = namespace,
+                                .prepared.fn = secrets_on_prepared};
     *ret = s;
     return 0;
 }
@@ -198,6 +253,7 @@ struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
 {
     if (!s)
         return NULL;
+    loop_timer_clear(s->agent->loop, &s->prepared);
     while (s->list) {
         struct watched *w = s->list;
         s->list = w->next;

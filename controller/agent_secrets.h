@@ -5,6 +5,7 @@
 
 #include "controller/kube/client.h"
 #include "exporter/agent/agent.h"
+#include "exporter/score/summary.h"
 
 struct agent_secrets;
 
@@ -15,5 +16,9 @@ struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
 struct secrets *agent_secrets_reader(struct agent_secrets *s);
 /* Watches the Secrets that the agent's scorers refer to, and no others. */
 void agent_secrets_sync(struct agent_secrets *s);
+/* The same for scorers yet to be started; `ready` runs once, in a later turn, when each of the
+ * Secrets was read or cannot be read. */
+void agent_secrets_prepare(struct agent_secrets *s, const struct summaries *wanted, void (*ready)(void *arg),
+                           void *arg);
 
 #endif

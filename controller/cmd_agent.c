@@ -146,7 +146,9 @@ static const struct flag agent_flags[] = {
      .expected = "debug, info, warn or error"},
     {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", agent_parse_log_format,
      .expected = "logfmt or json"},
-    {"once", NULL, "Run each scorer once, print the results and exit; with status 1 if any scorer failed.",
+    {"once", NULL,
+     "Run each scorer of the file, or of the cluster's ConfigMap, once, print the results and exit; with "
+     "status 1 if any scorer failed.",
      flag_switch, FIELD(options.once)},
     {"output", "FORMAT", "Output of --once: table, json or prom. Default table.", agent_parse_output,
      FIELD(output), .expected = "table, json or prom"},
@@ -198,11 +200,12 @@ static int agent_print(const struct agent_state *a, enum output output)
     return 0;
 }
 
+/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
 static int agent_run_once(const struct agent_state *a, enum output output)
 {
-    if (a->n_scorers && loop_run(a->loop) < 0)
+    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
         return 1;
-    return agent_print(a, output);
+    return a->config ? agent_print(a, output) : 1;
 }
 
 static int agent_serve(struct agent *a, const struct web_options *o)
@@ -328,16 +331,22 @@ static int agent_run(struct agent_flags *f)
     return status;
 }
 
-/* Fills in what the environment says. NULL, or what is wrong with the flags together. --once needs no
- * Kubernetes. */
+/* Fills in what the environment says. NULL, or what is wrong with the flags together. With --once, in a pod
+ * too, a file is enough, and only flags ask for the cluster beside it. */
 static const char *agent_complete_flags(struct agent_flags *f)
 {
+    bool asked = agent_kube_is_asked_for(&f->kube), has_cluster;
+
+    f->kube.once = f->options.once;
     f->kube.cluster_name = f->options.cluster_name;
-    f->on_kubernetes = !f->options.once && agent_kube_options_complete(&f->kube);
+    f->on_kubernetes = agent_kube_options_complete(&f->kube);
+    has_cluster = f->on_kubernetes && agent_kube_has_cluster(&f->kube);
+    if (f->options.once && !(has_cluster && (asked || !f->options.config_file)))
+        f->on_kubernetes = false;
     if (f->on_kubernetes)
         f->options.cluster_name = f->kube.cluster_name;
-    if (!f->options.config_file && !(f->on_kubernetes && agent_kube_has_cluster(&f->kube)))
-        return "missing flag: --config.file=FILE";
+    if (!f->options.config_file && !has_cluster)
+        return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
     if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
     return NULL;

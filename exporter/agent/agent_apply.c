@@ -171,6 +171,16 @@ static void record_reload(struct agent *a, bool ok, const struct problems *p, st
     agent_render_own(a); /* now: metrics of removed scorers go with their scores */
 }
 
+/* file=PATH, or for a text from a cluster configmap=NAMESPACE/NAME. */
+static struct log_field origin(const struct problems *p)
+{
+    static const char configmap[] = "configmap ";
+    bool is_configmap = strncmp(p->file, configmap, sizeof(configmap) - 1) == 0;
+
+    return is_configmap ? (struct log_field)L_STR("configmap", p->file + sizeof(configmap) - 1)
+                        : (struct log_field)L_STR("file", p->file);
+}
+
 static void log_problems(const struct problems *p)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -179,10 +189,10 @@ static void log_problems(const struct problems *p)
         const char *what = x->kind == PROBLEM_ERROR ? "configuration error" : "configuration warning";
 
         if (x->line)
-            LOG_AT(level, what, L_STR("file", p->file), L_INT("line", x->line), L_INT("column", x->column),
+            LOG_AT(level, what, origin(p), L_INT("line", x->line), L_INT("column", x->column),
                    L_STR("err", x->text));
         else
-            LOG_AT(level, what, L_STR("file", p->file), L_STR("err", x->text));
+            LOG_AT(level, what, origin(p), L_STR("err", x->text));
     }
 }
 
@@ -238,9 +248,9 @@ static void log_rejected(const struct agent *a, const struct problems *p, int r)
                                        : "configuration rejected";
 
     if (r == -EINVAL)
-        log_error(what, L_STR("file", p->file), L_INT("errors", p->errors));
+        log_error(what, origin(p), L_INT("errors", p->errors));
     else
-        log_error(what, L_STR("file", p->file), L_ERR(r));
+        log_error(what, origin(p), L_ERR(r));
 }
 
 /* Applies *c if r is 0, and reports the outcome. */
@@ -252,7 +262,7 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
         r = apply_config(a, c);
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
-        log_info("configuration applied", L_STR("file", p->file), L_INT("scorers", a->state.n_scorers));
+        log_info("configuration applied", origin(p), L_INT("scorers", a->state.n_scorers));
     else
         log_rejected(a, p, r);
     return r;

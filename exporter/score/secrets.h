@@ -6,8 +6,9 @@
 #include "exporter/base/buf.h"
 
 struct secrets {
-    /* Appends the value of a Secret's key. -ENOENT, or another negative errno. */
-    int (*read)(struct secrets *s, const char *name, const char *key, struct buf *into);
+    /* Appends the value of a Secret's key. -ENOENT, or another negative errno; *ret_why, if set, says more
+     * and is valid until the loop's next turn. */
+    int (*read)(struct secrets *s, const char *name, const char *key, struct buf *into, const char **ret_why);
 };
 
 /* Files <dir>/<name>/<key>. */

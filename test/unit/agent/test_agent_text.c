@@ -36,12 +36,14 @@ static void on_round(void *arg, const struct scorer *s)
     ((struct world *)arg)->rounds++;
 }
 
-static int read_token(struct secrets *s, const char *name, const char *key, struct buf *into)
+static int read_token(struct secrets *s, const char *name, const char *key, struct buf *into,
+                      const char **ret_why)
 {
     const struct world *w = CONTAINER_OF(s, struct world, secrets);
 
     (void)name;
     (void)key;
+    (void)ret_why;
     return w->token ? buf_puts(into, w->token) : -ENOENT;
 }
 
