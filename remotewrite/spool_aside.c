@@ -68,15 +68,16 @@ void spool_trim(struct spool *s)
 
 int spool_set_aside(struct spool *s, const struct spool_segment *segment, enum spool_aside_kind kind)
 {
-    char name[SPOOL_NAME_BYTES], aside[SPOOL_NAME_BYTES];
+    char name[SPOOL_NAME_BYTES], aside[SPOOL_NAME_BYTES], path[SPOOL_PATH_BYTES];
 
     spool_segment_name(name, segment->number);
     aside_name(aside, segment->number, kind);
     if (renameat(s->dir_fd, name, s->dir_fd, aside) < 0)
         return -errno;
+    (void)spool_path(s, aside, path);
     log_error(kind == ASIDE_UNKNOWN ? "spool segment of another version set aside"
                                     : "damaged spool segment set aside",
-              L_STR("dir", s->dir), L_STR("file", aside), L_INT("bytes", segment->size));
+              L_STR("path", path), L_INT("bytes", segment->size));
     s->folder_dirty = true;
     s->aside[kind].n++;
     s->aside[kind].bytes += segment->size;

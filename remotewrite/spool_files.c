@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-enum { PATH_BYTES = 4352 };
-
 static int spool_write_all(int fd, struct str bytes)
 {
     while (bytes.n) {
@@ -46,12 +44,18 @@ int spool_write_file(struct spool *s, const char *name, struct str bytes, bool w
     return r;
 }
 
+bool spool_path(const struct spool *s, const char *name, char out[SPOOL_PATH_BYTES])
+{
+    int n = snprintf(out, SPOOL_PATH_BYTES, "%s/%s", s->dir, name);
+
+    return n > 0 && n < SPOOL_PATH_BYTES;
+}
+
 int spool_read_file(struct spool *s, const char *name, struct buf *into)
 {
-    char path[PATH_BYTES];
-    int n = snprintf(path, sizeof(path), "%s/%s", s->dir, name);
+    char path[SPOOL_PATH_BYTES];
 
-    return n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : file_read(path, into);
+    return spool_path(s, name, path) ? file_read(path, into) : -ENAMETOOLONG;
 }
 
 void spool_remove_file(struct spool *s, const char *name)

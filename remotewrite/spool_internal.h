@@ -34,8 +34,10 @@ struct spool {
     bool dirty, folder_dirty, sync_failed;
 };
 
-enum { SPOOL_NAME_BYTES = 40, POSITIONS_MAX = 64 << 20 };
+enum { SPOOL_NAME_BYTES = 40, SPOOL_PATH_BYTES = 4352, POSITIONS_MAX = 64 << 20 };
 
+/* The path of a file of the folder, for messages too; false if it is cut. */
+bool spool_path(const struct spool *s, const char *name, char out[SPOOL_PATH_BYTES]);
 void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number);
 void spool_positions_name(char out[SPOOL_NAME_BYTES], uint64_t number);
 /* NULL when out of memory. */

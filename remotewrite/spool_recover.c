@@ -164,6 +164,7 @@ static int segment_take_positions(struct spool *s, const struct spool_reader *re
 static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
                              struct spool_segment *segment, int error)
 {
+    char name[SPOOL_NAME_BYTES], path[SPOOL_PATH_BYTES];
     bool news = segment->error == 0;
     int r;
 
@@ -173,9 +174,11 @@ static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
     s->unread_bytes += segment->size;
     spool_link(&s->unread, segment);
     r = segment_take_positions(s, reader, segment);
+    spool_segment_name(name, segment->number);
+    (void)spool_path(s, name, path);
     if (news)
-        log_error("cannot read a spool segment, it stays and is tried again", L_STR("dir", s->dir),
-                  L_INT("segment", segment->number), L_INT("bytes", segment->size), L_ERR(error));
+        log_error("cannot read a spool segment, it stays and is tried again", L_STR("path", path),
+                  L_INT("bytes", segment->size), L_ERR(error));
     return r;
 }
 
