@@ -187,9 +187,9 @@ void httpd_take_query(struct exchange *x, char *uri)
 
 const char *httpd_query(const struct httpd_request *rq, const char *name)
 {
-    const char *end = rq->arguments.p + rq->arguments.n;
+    struct str all = rq->arguments;
 
-    for (const char *p = rq->arguments.p; p < end;) {
+    for (const char *p = all.p; all.n && p < all.p + all.n;) {
         const char *value = p + strlen(p) + 1;
 
         if (strcmp(p, name) == 0)

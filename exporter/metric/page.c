@@ -9,14 +9,14 @@
 #include <errno.h>
 
 /* Loop thread. The old row is dropped after the lock: freeing megabytes takes time. */
-static void page_swap_row(struct page *p, struct row *row, bool has_new_scores)
+static void page_swap_row(struct page *p, struct row *row)
 {
     struct row *old;
 
     (void)pthread_mutex_lock(&p->lock);
     old = p->row;
     p->row = row;
-    p->version += has_new_scores;
+    p->version++;
     p->fresh = 0;
     (void)pthread_mutex_unlock(&p->lock);
     (void)row_unref(old);
@@ -182,14 +182,13 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
 int page_set_own(struct page *p, const struct metrics *own)
 {
     struct row *row = NULL;
-    bool has_new_scores = p->next;
     int r = row_with_own(&row, p, own);
 
     if (r < 0) /* scores do not wait for memory */
         row = TAKE_PTR(p->next);
     p->next = row_unref(p->next);
     if (row)
-        page_swap_row(p, row, has_new_scores);
+        page_swap_row(p, row);
     return r;
 }
 

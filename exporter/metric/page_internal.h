@@ -40,7 +40,7 @@ struct page {
     pthread_mutex_t lock;
     struct row *row;        /* the loop writes it under the lock and reads it without */
     struct row *next;       /* with what changed since; the loop's alone; NULL if nothing did */
-    uint64_t version;       /* of the scores in the row. Under the lock */
+    uint64_t version;       /* counts rows. Under the lock */
     uint64_t fresh;         /* bytes that `next` adds to the row. Under the lock */
     uint64_t allocated;     /* atomic: bytes of these rows' pieces, and of earlier ones' that scrapes hold */
     struct metrics *server; /* under the lock */

@@ -195,7 +195,7 @@ export async function agentPage(api) {
           tile('series exposed', 'all', a.totals.series), tile('/metrics page', 'all', bytes(a.totals.metricsPageBytes))),
         el('h2', { id: 'scorers' }, 'Scorers'),
         a.totals.scorers === 0 ? card(el('p', {}, 'No scorers configured: add some under ', el('code', {}, 'summaries'),
-          ' in the configuration file, then send the agent SIGHUP, or POST to ', el('code', {}, '/-/reload'), '.'))
+          ' in the configuration file, then send the agent SIGHUP.'))
           : [tools('scorers', 'scorers', STATES.map((s) => [s, s]), own),
             table('scorers', 'Scorers', own, a.scorers, a.metadata, (s) => s.scoreName, 'No scorer matches.'),
             a.scorers.length > 0 && el('h2', {}, 'In detail'),

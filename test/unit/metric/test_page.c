@@ -131,6 +131,30 @@ static void assert_blocks(struct page *p, const char *want)
     assert_string_equal(b.p, want);
 }
 
+static void counts_what_earlier_versions_hold(void **state)
+{
+    struct page *p = *state;
+    struct httpd_reply plain, gzip;
+    uint64_t version, later, bytes, held;
+
+    publish(p, "cpu", 1000, 1);
+    assert_int_equal(page_held(p, &version, &bytes), 0);
+    assert_int_equal(bytes, page_memory(p));
+    plain = serve(p, "", "");
+    gzip = serve(p, "", "gzip");
+    assert_int_equal(plain.version, version);
+    assert_int_equal(page_held(p, &version, &bytes), 0); /* what is shown costs nothing */
+    publish(p, "cpu", 1000, 2);
+    held = page_held(p, &later, &bytes);
+    assert_true(later > version && held >= plain.parts[1].iov_len + gzip.parts[1].iov_len);
+    release(&plain);
+    assert_in_range(page_held(p, &later, &bytes), gzip.parts[1].iov_len, held / 2);
+    release(&gzip);
+    assert_int_equal(page_held(p, &later, &bytes), 0);
+    withdraw(p, "cpu");
+    assert_int_equal(page_held(p, &later, &bytes), 0);
+}
+
 static void blocks_come_and_go_in_order_of_name(void **state)
 {
     struct page *p = *state;
@@ -476,6 +500,7 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(counts_what_earlier_versions_hold),
         TEST(blocks_come_and_go_in_order_of_name),
         TEST(shows_scores_with_the_metrics_of_their_round),
         TEST(answers_with_the_right_headers),
