@@ -116,8 +116,11 @@ static void drop_scores(struct scorer *s)
 
 static void scorer_expire(struct scorer *s)
 {
+    char err[sizeof(s->status.reason) + sizeof(s->status.url) + 32];
+
+    scorer_error_text(&s->status, err, sizeof(err));
     log_warn("scores expired", L_STR("score_name", s->summary.score_name),
-             L_INT("failures", s->status.failures), L_STR("err", s->status.reason));
+             L_INT("failures", s->status.failures), L_STR("err", err));
     metric_add(s->env->metrics, METRIC_EXPIRED, LV(s->summary.score_name), 1);
     loop_timer_clear(s->loop, &s->expire);
     drop_scores(s);

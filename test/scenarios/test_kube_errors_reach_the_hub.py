@@ -18,7 +18,7 @@ def test_the_engines_own_words(kube, fake, start_agent):
     assert "parse error: unexpected end" in message
     assert kube.items("a") == {}
     agent.wait_until(lambda: kube.reported("a").get("state") == "failing", "the report has it")
-    assert "parse error" in kube.reported("a")["error"]
+    assert kube.reported("a")["error"].startswith(f"source failed, {source}: bad_data: parse error")
     assert kube.reported("a")["lastSuccess"] is None
 
 
