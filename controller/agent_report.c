@@ -11,6 +11,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
+#include "exporter/score/error.h"
 #include "exporter/score/state.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static json_t *report_scorer(struct agent_report *r, const struct scorer *s, boo
     const struct scorer_status *st = scorer_status(s);
     const char *trouble = report_hub_error(r, r->o.placement ? placement_trouble(r->o.placement, s) : "",
                                            scorer_summary(s)->interval_ms);
-    char error[sizeof(st->reason) + sizeof(st->url) + 32];
+    char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
     return json_pack("{s:s, s:s, s:o*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name, "state",

@@ -166,7 +166,7 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
 {
     const struct scorer_status *st = scorer_status(s->scorer);
     const char *consequence = slot_consequence(s, shown);
-    char left_out[128] = "";
+    char left_out[128] = "", error[1024];
 
     if (made->left_out || made->unnamed)
         (void)snprintf(left_out, sizeof(left_out),
@@ -176,8 +176,8 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     if (st->error != ROUND_OK) {
         slot_set_condition(s, CONDITION_SCORED, false,
                            st->stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", now);
-        SET_MESSAGE(s, CONDITION_SCORED, "%s: %s: %s; %s", round_stage_word(st->stage),
-                    round_error_word(st->error), st->reason, consequence);
+        scorer_error_text(st, error, sizeof(error));
+        SET_MESSAGE(s, CONDITION_SCORED, "%s; %s", error, consequence);
     } else if (made->n == 0) {
         slot_set_empty(s, made, consequence, now);
     } else {

@@ -116,7 +116,7 @@ static void drop_scores(struct scorer *s)
 
 static void scorer_expire(struct scorer *s)
 {
-    char err[sizeof(s->status.reason) + sizeof(s->status.url) + 32];
+    char err[ROUND_REASON_BYTES];
 
     scorer_error_text(&s->status, err, sizeof(err));
     log_warn("scores expired", L_STR("score_name", s->summary.score_name),

@@ -69,7 +69,7 @@ const struct scorer_status *scorer_status(const struct scorer *s);
 struct batch *scorer_batch(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
 /* Why the last round failed, for a reader who knows neither stage nor URL: "source failed, http://prom/...:
- * HTTP 503". Empty if it succeeded. */
+ * HTTP 503". Empty if it succeeded; cut in the middle if longer than size - 1 bytes. */
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size);
 
 #endif

@@ -199,8 +199,10 @@ void scorer_record(struct scorer *s, struct round_result *r)
 
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
 {
-    *out = '\0';
+    char whole[sizeof(s->reason) + sizeof(s->url) + 32] = "";
+
     if (s->rounds && s->error != ROUND_OK)
-        (void)snprintf(out, size, "%s failed%s%s: %s", round_stage_word(s->stage), *s->url ? ", " : "",
-                       s->url, s->reason);
+        (void)snprintf(whole, sizeof(whole), "%s failed%s%s: %s", round_stage_word(s->stage),
+                       *s->url ? ", " : "", s->url, s->reason);
+    text_line(out, size, str_of(whole));
 }

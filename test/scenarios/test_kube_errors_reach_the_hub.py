@@ -15,7 +15,7 @@ def test_the_engines_own_words(kube, fake, start_agent):
     agent = start_agent({}, *kube.flags())
     status, reason, message = kube.wait_condition("a", "Scored", "False")
     assert reason == "SourceFailed"
-    assert "parse error: unexpected end" in message
+    assert message.startswith(f"source failed, {source}: bad_data: parse error: unexpected end")
     assert kube.items("a") == {}
     agent.wait_until(lambda: kube.reported("a").get("state") == "failing", "the report has it")
     assert kube.reported("a")["error"].startswith(f"source failed, {source}: bad_data: parse error")
