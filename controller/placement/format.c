@@ -40,6 +40,8 @@ static int format_add_part(struct dimension_format *f, struct str text, enum ds_
         return -ENOMEM;
     f->parts = parts;
     f->parts[f->n++] = (struct dimension_part){text, label};
+    if (text.n == 0)
+        f->labels |= 1u << label;
     if (text.n == 0 && label != DS_CLUSTER && label != DS_SCORE_NAME)
         f->per_series = true;
     return 0;

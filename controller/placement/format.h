@@ -14,6 +14,7 @@ struct dimension_format {
     } * parts;
     size_t n;
     bool per_series; /* a placeholder differs from series to series */
+    unsigned labels; /* bit 1 << i: there is a placeholder for label i */
 };
 
 /* Knows ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta} ${scoreName}; any

@@ -16,6 +16,7 @@ struct item {
     uint64_t hash;
     double value; /* last, sum, max or min so far */
     size_t results;
+    uint64_t uncut; /* of the last result */
     uint32_t order; /* for AGGREGATE_LAST: the order of the result in `value` */
 };
 
@@ -28,6 +29,7 @@ struct maker {
     size_t n;
     uint32_t *slots; /* 1-based places in list; a power of two, at least twice the series */
     size_t mask;
+    size_t cut; /* the next of batch->cuts */
     struct items *items;
 };
 
@@ -102,12 +104,28 @@ static void item_aggregate(struct item *i, enum score_aggregation how, double v,
     i->order = order;
 }
 
+/* What tells series apart whose names became one when labels were truncated; 0 if none of the name was. */
+static uint64_t maker_uncut(struct maker *m, size_t series)
+{
+    const struct cut_labels *cut;
+    uint64_t h = 0;
+
+    if (m->cut == m->batch->n_cuts || m->batch->cuts[m->cut].series != series)
+        return 0;
+    cut = &m->batch->cuts[m->cut++];
+    for (unsigned i = 0; i < DS_LABELS; i++)
+        if (m->format.labels & (1u << i) && cut->uncut[i])
+            h = hash_chain_u64(hash_chain_u64(h, i), cut->uncut[i]);
+    return h;
+}
+
 static int maker_add_series(struct maker *m, size_t i)
 {
     double v = m->batch->values[i];
     size_t at = m->names.n;
     struct str labels[DS_LABELS];
     struct item *item;
+    uint64_t uncut = maker_uncut(m, i);
     int r;
 
     if (!isfinite(v)) {
@@ -124,6 +142,8 @@ static int maker_add_series(struct maker *m, size_t i)
     }
     item = maker_find_or_add(m, at);
     m->items->merged += item->results > 0;
+    m->items->merged_by_cut += item->results > 0 && item->uncut != uncut;
+    item->uncut = uncut;
     item_aggregate(item, m->summary->aggregation, v, m->batch->order ? m->batch->order[i] : (uint32_t)i);
     return 0;
 }

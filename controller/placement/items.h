@@ -15,13 +15,14 @@ enum {
 };
 
 struct items {
-    struct buf json;  /* [{"name":"...","value":5},...], sorted by name */
-    size_t n;         /* in json */
-    size_t clamped;   /* values outside -100..100 */
-    size_t left_out;  /* results that are NaN or infinite */
-    size_t unnamed;   /* results whose name is empty */
-    size_t merged;    /* results beyond the first under one name */
-    size_t truncated; /* items omitted for their size */
+    struct buf json;      /* [{"name":"...","value":5},...], sorted by name */
+    size_t n;             /* in json */
+    size_t clamped;       /* values outside -100..100 */
+    size_t left_out;      /* results that are NaN or infinite */
+    size_t unnamed;       /* results whose name is empty */
+    size_t merged;        /* results beyond the first under one name */
+    size_t merged_by_cut; /* of these, those whose names differed before labels were truncated */
+    size_t truncated;     /* items omitted for their size */
 };
 
 /* Makes the items of a batch; when they exceed ITEMS_MAX_BYTES, the last ones by name are omitted.

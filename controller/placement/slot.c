@@ -186,9 +186,9 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
     }
 }
 
-static void slot_set_limits(struct slot *s, const struct items *items, unix_ms now)
+static void slot_set_clamped(struct slot *s, const struct items *items, unix_ms now)
 {
-    bool clamped = items->clamped > 0, truncated = items->truncated > 0;
+    bool clamped = items->clamped > 0;
 
     slot_set_condition(s, CONDITION_CLAMPED, clamped, clamped ? "OutOfRange" : "InRange", now);
     if (clamped)
@@ -197,13 +197,30 @@ static void slot_set_limits(struct slot *s, const struct items *items, unix_ms n
                     items->n + items->truncated);
     else
         SET_MESSAGE(s, CONDITION_CLAMPED, "all values are within -100..100");
-    slot_set_condition(s, CONDITION_TRUNCATED, truncated, truncated ? "TooManyItems" : "Complete", now);
-    if (truncated)
+}
+
+static void slot_set_truncated(struct slot *s, const struct items *items, unix_ms now)
+{
+    size_t merged = items->merged_by_cut + (s->items == ITEMS_OF_ROUND ? s->batch->merged_by_cut : 0);
+    bool truncated = items->truncated || merged;
+    char labels[160] = "";
+
+    slot_set_condition(s, CONDITION_TRUNCATED, truncated,
+                       items->truncated ? "TooManyItems"
+                       : merged         ? "LabelsTruncated"
+                                        : "Complete",
+                       now);
+    if (merged)
+        (void)snprintf(
+            labels, sizeof(labels),
+            "%zu result%s merged with others whose labels differ only beyond limits.labelValueBytes", merged,
+            merged == 1 ? "" : "s");
+    if (items->truncated)
         SET_MESSAGE(s, CONDITION_TRUNCATED,
-                    "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB",
-                    items->truncated, items->n + items->truncated);
+                    "%zu of %zu items omitted, the last by name: an object holds at most 1.5 MiB%s%s",
+                    items->truncated, items->n + items->truncated, merged ? "; " : "", labels);
     else
-        SET_MESSAGE(s, CONDITION_TRUNCATED, "all items are written");
+        SET_MESSAGE(s, CONDITION_TRUNCATED, "%s", merged ? labels : "all items are written");
 }
 
 static uint64_t slot_hash(const struct slot *s, const struct items *items)
@@ -226,6 +243,7 @@ static void slot_count(const struct slot *s, const struct placement_options *o, 
     metric_set(o->metrics, METRIC_PLACEMENT_ITEMS, LV(name), (double)shown->n);
     if (!made)
         return;
+    metric_add(o->metrics, METRIC_MERGED, LV("item", name), (double)made->merged_by_cut);
     metric_add(o->metrics, METRIC_PLACEMENT_CLAMPED, LV(name), (double)made->clamped);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("no_room", name), (double)made->truncated);
     metric_add(o->metrics, METRIC_PLACEMENT_LEFT_OUT, LV("not_finite", name), (double)made->left_out);
@@ -296,7 +314,8 @@ int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     if (made.n)
         slot_keep_last(s);
     slot_set_scored(s, &made, shown, now);
-    slot_set_limits(s, shown, now);
+    slot_set_clamped(s, shown, now);
+    slot_set_truncated(s, shown, now);
     s->hash = slot_hash(s, shown);
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);

@@ -151,6 +151,8 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     metric_add(m, METRIC_SOURCE_WARNINGS, LV(name), (double)r->source_warnings);
     metric_add(m, METRIC_RESULTS_DROPPED, LV("invalid", name), (double)r->answer.invalid);
     metric_add(m, METRIC_RESULTS_DROPPED, LV("duplicate", name), (double)r->duplicates);
+    if (ok)
+        metric_add(m, METRIC_MERGED, LV("series", name), (double)r->batch->merged_by_cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("cut", name), (double)r->answer.cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.mended);
     count_limits(s, r);

@@ -68,12 +68,17 @@ void batch_abandon(struct batch_builder *b)
     free(b->seen);
     free(b->fresh);
     free(b->fresh_slots);
+    free(b->cuts);
+    free(b->known_cut);
     buf_done(&b->fresh_text);
     b->values = NULL;
     b->results = NULL;
     b->seen = NULL;
     b->fresh = NULL;
     b->fresh_slots = NULL;
+    b->cuts = NULL;
+    b->known_cut = NULL;
+    b->n_cuts = b->cuts_cap = b->merged_by_cut = 0;
     b->n_fresh = b->fresh_cap = b->fresh_mask = 0;
     b->n_seen = b->n_results = b->duplicates = 0;
     spellings_drop(&b->spellings);
@@ -275,11 +280,13 @@ static int add_name(struct batch_builder *b, const struct batch_labels *labels, 
 
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
 {
-    size_t place;
+    size_t place, duplicates = b->duplicates;
     int r = render_name(b, labels);
 
     if (r == 0)
         r = add_name(b, labels, value, &place);
+    if (r == 0 && (labels->uncut || b->n_cuts))
+        r = batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
     if (r == 0)
         r = spellings_note(&b->spellings, labels->spelling, place);
     if (r == 0)
@@ -294,11 +301,13 @@ size_t batch_spelled(const struct batch_builder *b, struct str text)
 
 int batch_add_spelled(struct batch_builder *b, double value)
 {
-    size_t place;
+    size_t place, duplicates = b->duplicates;
     int r = spellings_take(&b->spellings, &place);
 
     if (r == 0)
         r = add_known(b, place, value);
+    if (r == 0 && b->n_cuts)
+        r = batch_note_cut(b, place, b->duplicates > duplicates, NULL);
     if (r == 0)
         b->n_results++;
     return r;

@@ -15,7 +15,8 @@ struct fresh {
     size_t at, n, name_n; /* its record in fresh_text */
     double value;
     uint32_t result;
-    uint32_t id; /* order of arrival: its place until the batch is sealed is last_count + id */
+    uint32_t id;  /* order of arrival: its place until the batch is sealed is last_count + id */
+    uint32_t cut; /* 1-based index in cuts; 0: no label was truncated */
 };
 
 struct batch_builder {
@@ -41,6 +42,9 @@ struct batch_builder {
     size_t n_fresh, fresh_cap;
     uint32_t *fresh_slots;
     size_t fresh_mask;
+    struct cut_labels *cuts; /* their series is a place */
+    size_t n_cuts, cuts_cap, merged_by_cut;
+    uint32_t *known_cut; /* like fresh.cut, by series of last; NULL before the first */
 };
 
 /* The series of the previous batch. */
@@ -48,5 +52,10 @@ static inline size_t batch_last_count(const struct batch_builder *b)
 {
     return b->last ? series_count(b->last) : 0;
 }
+
+/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. -ENOMEM. */
+MUST_USE int batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut);
+/* Moves them into the batch. moved: as for merge_series(); NULL: each place is that of its series. */
+void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, struct batch *batch);
 
 #endif

@@ -96,6 +96,7 @@ static int seal_new_set(struct batch_builder *b, struct batch *batch)
     (void)series_set_unref(b->last);
     b->last = series_set_ref(batch->set);
     spellings_keep(&b->spellings, moved);
+    batch_seal_cuts(b, moved, batch);
     return 0;
 }
 
@@ -111,6 +112,7 @@ int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *
         batch->values = TAKE_PTR(b->values);
         batch->order = TAKE_PTR(b->results);
         spellings_keep(&b->spellings, NULL);
+        batch_seal_cuts(b, NULL, batch);
     } else {
         r = seal_new_set(b, batch);
         if (r < 0)

@@ -51,14 +51,24 @@ size_t series_names_bytes(const struct series_set *s);
 /* The label values of series i, unescaped. They point into the set. */
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS]);
 
+/* A series with truncated label values, and what they were: 32 bits of a hash, never 0, of each value that
+ * was truncated. */
+struct cut_labels {
+    uint32_t series;
+    uint32_t uncut[DS_LABELS];
+};
+
 /* The result of one round. Immutable once sealed. */
 struct batch {
     unsigned refs; /* atomic */
     char *score_name;
     struct series_set *set;
-    double *values;  /* by series */
-    uint32_t *order; /* by series: index of the result in the answer that the value comes from */
-    unix_ms at;      /* timestamp of every value */
+    double *values;          /* by series */
+    uint32_t *order;         /* by series: index of the result in the answer that the value comes from */
+    unix_ms at;              /* timestamp of every value */
+    struct cut_labels *cuts; /* sorted by series */
+    size_t n_cuts;
+    size_t merged_by_cut; /* duplicates whose labels differed before they were truncated */
 };
 
 struct batch *batch_ref(struct batch *b);
@@ -78,6 +88,7 @@ struct batch_options {
 struct batch_labels {
     struct str value[DS_LABELS]; /* well-formed UTF-8 without NUL */
     unsigned escapes;            /* bit 1 << i: value i may contain a backslash, a quote or a line feed */
+    const uint32_t *uncut;       /* as in cut_labels; NULL if no value was truncated */
     struct str
         spelling; /* the bytes of the answer that spell the labels, for batch_spelled(); may be empty */
 };

@@ -187,6 +187,7 @@ struct batch *batch_unref(struct batch *b)
         free(b->score_name);
         free(b->values);
         free(b->order);
+        free(b->cuts);
         free(b);
     }
     return NULL;

@@ -23,6 +23,7 @@ struct answer_reader {
     /* Scratch space. */
     char *room;        /* DS_LABELS values of label_max bytes, for those that are no slice of the body */
     struct buf escape; /* one value without its escapes */
+    uint32_t uncut[DS_LABELS]; /* labels.uncut points here */
 };
 
 /* Reads the value of `metric`. */

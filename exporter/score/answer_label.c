@@ -2,6 +2,7 @@
 #include "exporter/score/answer_internal.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
@@ -27,10 +28,16 @@ static bool label_is_plain(struct str raw)
     return true;
 }
 
-static void cut_label(struct answer_reader *r, struct str *value)
+static void cut_label(struct answer_reader *r, enum ds_label label, struct str *value)
 {
+    if (r->labels.uncut)
+        r->uncut[label] = 0;
     if (value->n <= r->label_max)
         return;
+    if (!r->labels.uncut)
+        memset(r->uncut, 0, sizeof(r->uncut));
+    r->labels.uncut = r->uncut;
+    r->uncut[label] = (uint32_t)hash_bytes(*value) | 1;
     *value = utf8_cut(*value, r->label_max);
     r->stats->cut++;
 }
@@ -73,7 +80,7 @@ static void set_escaped_label(struct answer_reader *r, enum ds_label label, stru
     value = buf_str(&r->escape);
     if (memmem(value.p, value.n, REPLACEMENT.p, REPLACEMENT.n))
         r->stats->mended++;
-    cut_label(r, &value);
+    cut_label(r, label, &value);
     to = r->room + (size_t)label * r->label_max;
     if (value.n)
         memcpy(to, value.p, value.n);
@@ -88,7 +95,7 @@ static void set_label(struct answer_reader *r, enum ds_label label, struct str r
         set_escaped_label(r, label, raw);
         return;
     }
-    cut_label(r, &raw);
+    cut_label(r, label, &raw);
     r->labels.value[label] = raw;
     r->labels.escapes &= ~(1u << label);
 }

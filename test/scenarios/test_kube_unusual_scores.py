@@ -142,3 +142,28 @@ def test_an_empty_source_is_told_from_a_failed_one(kube, fake, start_agent, prom
         "the source returned no series; fallbackScore is used",
     )
     assert kube.condition("failed", "Scored")[1] == "SourceFailed"
+
+
+def test_results_merged_by_truncated_labels_are_told(kube, fake, start_agent):
+    """Two results become one series, and two series one item: names differ only beyond 256 bytes."""
+    long = "n" * 256
+    one = fake.on("/one", results({"node": f"{long}a"}, 1, {"node": f"{long}b"}, 2, {"node": "c"}, 3))
+    two = fake.on("/two", results({"node": f"{long}a", "pod": "p"}, 1, {"node": f"{long}b", "pod": "q"}, 2))
+    kube.configure(
+        summary("series", one, interval=600, scoreDimensionFormat="${node}"),
+        summary("item", two, interval=600, scoreDimensionFormat="${node}"),
+        summary("neither", two, interval=600, scoreDimensionFormat="${node}/${pod}"),
+    )
+    agent = start_agent({}, *kube.flags())
+    kube.wait_items("series", {long: 2, "c": 3})
+    kube.wait_items("item", {long: 2})
+    kube.wait_items("neither", {f"{long}/p": 1, f"{long}/q": 2})
+    told = "1 result merged with others whose labels differ only beyond limits.labelValueBytes"
+    for name, condition, by in (
+        ("series", ("True", "LabelsTruncated", told), {"series": 1, "item": 0}),
+        ("item", ("True", "LabelsTruncated", told), {"series": 0, "item": 1}),
+        ("neither", ("False", "Complete", "all items are written"), {"series": 0, "item": 0}),
+    ):
+        assert kube.condition(name, "Truncated") == condition
+        for level, count in by.items():
+            agent.wait_metric_is(count, "dynamic_scoring_merged_by_truncation_total", level=level, score_name=name)

@@ -287,6 +287,52 @@ static void makes_a_single_item_without_series(void **state)
     }
 }
 
+/* Node "n" is truncated in all, from what `uncut` says by a letter; each has a pod of its own. */
+static struct items make_truncated(const char *uncut, const struct summary *s)
+{
+    const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 100};
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
+    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+    struct items items;
+
+    assert_int_equal(batch_builder_new(&b, &o), 0);
+    assert_int_equal(batch_begin(b), 0);
+    for (size_t i = 0; uncut[i]; i++) {
+        uint32_t hash[DS_LABELS] = {[DS_NODE] = (uint32_t)uncut[i]};
+        struct batch_labels l = {.uncut = uncut[i] == '.' ? NULL : hash};
+
+        l.value[DS_NODE] = STR("n");
+        l.value[DS_POD] = (struct str){"abcdefgh" + i, 1};
+        assert_int_equal(batch_add(b, &l, 1), 0);
+    }
+    assert_int_equal(batch_seal(b, (unix_ms){0}, &batch, NULL), 0);
+    assert_int_equal(items_make(&items, batch, s), 0);
+    return items;
+}
+
+static void counts_results_that_truncated_labels_make_one_item(void **state)
+{
+    static const struct {
+        const char *uncut, *format;
+        size_t merged, by_cut;
+    } cases[] = {
+        {"xy", "${node}", 1, 1},       {"xx", "${node}", 1, 0},    {"..", "${node}", 1, 0},
+        {".x", "${node}", 1, 1},       {"x.", "${node}", 1, 1},    {"xxy", "${cluster}-${node}", 2, 1},
+        {"xy", "${node}${pod}", 0, 0}, {"xy", "${cluster}", 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct summary s = summary_of("cpu", cases[i].format);
+        struct items got = make_truncated(cases[i].uncut, &s);
+
+        if (got.merged != cases[i].merged || got.merged_by_cut != cases[i].by_cut)
+            fail_msg("%s, %s: %zu merged, %zu by truncation", cases[i].uncut, cases[i].format, got.merged,
+                     got.merged_by_cut);
+        items_done(&got);
+    }
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     static const struct result results[] = {{"a", "p", 1}, {"b\n", "p", 2}, {"c", "q", 3}};
@@ -316,6 +362,7 @@ static void survives_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_results_that_truncated_labels_make_one_item),
         cmocka_unit_test(floors_and_clamps_values),
         cmocka_unit_test(scales_a_range),
         cmocka_unit_test(leaves_out_nan_and_infinities),
