@@ -47,15 +47,27 @@ static void watch_on_return(struct kube_waiter *waiter)
     kube_watch_again(w, kube_return_ms());
 }
 
+/* It makes no attempt, whose error would say so. */
+static void watch_say_away(struct kube_watch *w)
+{
+    char why[256];
+
+    if (w->call || w->trouble[0])
+        return;
+    (void)snprintf(why, sizeof(why), "%s: watch %s: the API server does not answer", kube_label_of(w->kube),
+                   w->o.resource->plural);
+    kube_watch_set_trouble(w, why);
+}
+
 static void watch_on_timer(struct timer *t)
 {
     struct kube_watch *w = CONTAINER_OF(t, struct kube_watch, timer);
 
     kube_watch_again(w, KUBE_FAR_MS);
-    if (kube_is_away(w->kube))
-        return;
     kube_watch_enter(w);
-    if (!w->call && w->need_list)
+    if (kube_is_away(w->kube))
+        watch_say_away(w);
+    else if (!w->call && w->need_list)
         kube_watch_start_list(w);
     else if (!w->call)
         kube_watch_start_stream(w);
