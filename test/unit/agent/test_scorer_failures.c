@@ -1,0 +1,201 @@
+/* What a failed round leads to: the next one, the metrics, the status. */
+#include "test/unit/agent/scorer_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void retries_a_transient_failure_with_back_off(void **state)
+{
+    struct world *w = *state;
+    static const int64_t base[] = {5000, 10000, 20000, 40000, 60000, 60000};
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    for (size_t i = 0; i < ARRAY_SIZE(base); i++) {
+        int64_t wait = scorer_status(w->scorer)->next_ms - wall.ms;
+        assert_in_range(wait, 5000, base[i] + base[i] / 5 * 2);
+        if (i < 3) /* later the next round by schedule may come first */
+            assert_true(wait >= base[i]);
+        pass(w, wait);
+        turn_until_ended(w, i + 2);
+    }
+    assert_int_equal(scorer_status(w->scorer)->failures, ARRAY_SIZE(base) + 1);
+}
+
+/* For every interval, number of failures, duration of the rounds and jitter: a failure is followed by a pause
+ * of min(5 s, interval), and rounds never start more often than while the scorer is well. */
+static void is_not_asked_more_often_while_it_fails(void **state)
+{
+    static const int64_t intervals[] = {1000, 2000, 4900, 5000, 5100, 7000, 9000, 30000, 300000};
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    for (size_t i = 0; i < ARRAY_SIZE(intervals) * 4; i++) {
+        int64_t interval = intervals[i / 4], least = interval < 5000 ? interval : 5000;
+
+        w->summary.interval_ms = interval;
+        w->ended = 0;
+        first_round(w);
+        for (size_t n = 2; n < 12; n++) {
+            int64_t pause = scorer_status(w->scorer)->next_ms - wall.ms;
+            int64_t took = (int64_t)(n * i) * 97 % (interval * 3 / 2);
+
+            assert_in_range(pause, least, interval + interval / 5 * 2);
+            pass(w, pause);
+            if (scorer_status(w->scorer)->running) {
+                now.ms += took;
+                wall.ms += took;
+            }
+            turn_until_ended(w, n);
+        }
+        w->scorer = scorer_free(w->scorer);
+    }
+}
+
+static void is_stale_only_if_it_ever_scored(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
+    assert_null(scorer_batch(w->scorer));
+}
+
+static void counts_each_round_as_a_success_or_a_failure(void **state)
+{
+    struct world *w = *state;
+
+    fake_push(w->api, (struct fake_answer){.body = "{\"results\":[]}"});
+    fake_push(w->api, (struct fake_answer){.body = "not JSON"});
+    first_round(w);
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    w->source.max_answer = 1 << 20;
+    w->summary.source = (struct summary_source){.type = SOURCE_PROMETHEUS,
+                                                .endpoint = (char *)"ftp://source", /* nothing is sent */
+                                                .query = (char *)"up"};
+    assert_int_equal(scorer_change(w->scorer, &w->summary), 0);
+    pass(w, 0);
+    turn_until_ended(w, 3);
+    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "success")) == 1);
+    assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "failure")) == 2);
+}
+
+static void names_the_stage_and_the_url_of_a_failure(void **state)
+{
+    struct world *w = *state;
+    char url[128], want[256], text[256];
+    const char *host = strstr(w->summary.scoring_endpoint, "//") + 2;
+
+    (void)snprintf(url, sizeof(url), "http://me:s3cret@%s", host);
+    w->summary.scoring_endpoint = url;
+    fake_push(w->api, (struct fake_answer){.status = 503});
+    first_round(w);
+    (void)snprintf(want, sizeof(want), "scoring failed, http://%s: HTTP 503 Service Unavailable", host);
+    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    assert_string_equal(text, want);
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    scorer_error_text(scorer_status(w->scorer), text, sizeof(text));
+    assert_string_equal(text, "");
+    assert_string_equal(scorer_status(w->scorer)->url, "");
+}
+
+static void retries_a_permanent_failure_at_the_next_round(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 404});
+    first_round(w);
+    assert_in_range(scorer_status(w->scorer)->next_ms - wall.ms, 58000, 60000);
+}
+
+static void honours_retry_after(void **state)
+{
+    struct world *w = *state;
+
+    fake_default(w->api, (struct fake_answer){.status = 429, .headers = "Retry-After: 200\r\n"});
+    first_round(w);
+    assert_int_equal(scorer_status(w->scorer)->next_ms - wall.ms, 200000);
+}
+
+static void expires_scores_after_three_intervals(void **state)
+{
+    struct world *w = *state;
+    size_t failed;
+
+    first_round(w);
+    fake_default(w->api, (struct fake_answer){.status = 500, .body = "{\"error\":\"no\"}"});
+    pass(w, 179000);
+    turn_until_ended(w, 2);
+    assert_int_equal(scorer_state(w->scorer), SCORER_FAILING);
+    assert_non_null(scorer_batch(w->scorer));
+    assert_int_equal(w->withdrawn, 0);
+    failed = w->ended;
+    pass(w, 1000 + 2000);
+    for (int i = 0; i < 500 && w->withdrawn == 0; i++)
+        assert_int_equal(loop_turn(w->loop, 5), 0);
+    assert_true(w->ended > failed);
+    assert_int_equal(w->withdrawn, 1);
+    assert_int_equal(scorer_state(w->scorer), SCORER_STALE);
+    assert_null(scorer_batch(w->scorer));
+    assert_true(metric_get(w->metrics, METRIC_SERIES, LV("s")) == 0);
+    assert_true(metric_get(w->metrics, METRIC_SCORE_TIMESTAMP, LV("c1", "s")) == 0);
+    assert_true(metric_get(w->metrics, METRIC_EXPIRED, LV("s")) == 1);
+}
+
+static void names_the_limit_and_its_number(void **state)
+{
+    struct world *w = *state;
+
+    w->limits.series_per_scorer = 1;
+    w->left = 1;
+    fake_default(w->api,
+                 (struct fake_answer){.body = "{\"results\":[{\"metric\":{\"node\":\"a\"},\"score\":1},"
+                                              "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
+    first_round(w);
+    assert_int_equal(scorer_status(w->scorer)->error, ROUND_SERIES);
+    assert_string_equal(
+        scorer_status(w->scorer)->reason,
+        "too many series: limits.seriesPerScorer is 1; raise it in the file of --config.file");
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
+
+    w->limits.series_per_scorer = 100;
+    pass(w, 60000);
+    turn_until_ended(w, 2);
+    assert_string_equal(scorer_status(w->scorer)->reason,
+                        "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer; "
+                        "raise it in the file of --config.file");
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
+
+    w->limits.response_bytes = w->source.max_answer = 10;
+    pass(w, 60000);
+    turn_until_ended(w, 3);
+    assert_non_null(
+        strstr(scorer_status(w->scorer)->reason,
+               "exceeds the limit of 10 bytes; raise limits.responseBytes in the file of --config.file"));
+    assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("response_bytes", "s")) == 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(retries_a_transient_failure_with_back_off),
+        T(is_not_asked_more_often_while_it_fails),
+        T(is_stale_only_if_it_ever_scored),
+        T(counts_each_round_as_a_success_or_a_failure),
+        T(names_the_stage_and_the_url_of_a_failure),
+        T(retries_a_permanent_failure_at_the_next_round),
+        T(honours_retry_after),
+        T(expires_scores_after_three_intervals),
+        T(names_the_limit_and_its_number),
+    };
+
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
