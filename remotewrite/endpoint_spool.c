@@ -42,18 +42,19 @@ static void spool_note_failure(struct endpoint *e, int error)
     spool_retry_later(e);
 }
 
-static void spool_log_recovery(const struct endpoint *e)
+static void spool_log_recovery(const struct endpoint *e, uint64_t lost_before)
 {
     struct spool_stats found;
     struct queue_stats s;
+    uint64_t lost;
 
     spool_stats(e->spool, &found);
     queue_stats(e->queue, &s);
+    lost = s.dropped[DROP_DAMAGED] - lost_before;
     if (s.records || found.damaged_places || found.torn_bytes || found.unread.n)
-        LOG_AT(found.damaged_places || s.dropped[DROP_DAMAGED] || found.unread.n ? LOG_LEVEL_WARN
-                                                                                 : LOG_LEVEL_INFO,
-               "spool read", L_STR("remote_name", e->config->name), L_INT("samples", s.samples),
-               L_INT("records", s.records), L_INT("samples_lost", s.dropped[DROP_DAMAGED]),
+        LOG_AT(found.damaged_places || lost || found.unread.n ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
+               L_STR("remote_name", e->config->name), L_INT("samples", s.samples),
+               L_INT("records", s.records), L_INT("samples_lost", lost),
                L_INT("damaged_bytes", found.damaged_bytes), L_INT("torn_bytes", found.torn_bytes),
                L_INT("unread_segments", found.unread.n), L_INT("unread_bytes", found.unread.bytes));
 }
@@ -89,15 +90,17 @@ int endpoint_spool_open(struct endpoint *e)
     if (r < 0)
         return r;
     if (e->spool)
-        spool_log_recovery(e);
+        spool_log_recovery(e, 0);
     return intake_new(&e->intake, c, e->queue, e->spool);
 }
 
 static void spool_reopen(struct endpoint *e)
 {
     CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
+    struct queue_stats before;
     int r = spool_open(e, &spool);
 
+    queue_stats(e->queue, &before);
     if (r == 0)
         r = queue_attach(e->queue, spool);
     if (r < 0) {
@@ -108,7 +111,7 @@ static void spool_reopen(struct endpoint *e)
     e->spool_error = 0;
     e->spool_failures = 0;
     log_info("spool opened", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
-    spool_log_recovery(e);
+    spool_log_recovery(e, before.dropped[DROP_DAMAGED]);
     intake_attach(e->intake, e->spool);
 }
 
@@ -191,14 +194,17 @@ void endpoint_spool_log(struct endpoint *e)
 /* What fdatasync() has confirmed waits for the next start; the rest is lost. */
 static void spool_last_words(struct endpoint *e)
 {
+    struct spool_stats found = {0};
     struct queue_stats s;
     int error;
 
+    if (e->spool)
+        spool_stats(e->spool, &found);
     queue_stats(e->queue, &s);
     error = e->spool_error < 0 ? e->spool_error : s.disk_error;
-    if (s.samples > s.unsaved)
+    if (s.samples > s.unsaved || found.unread.n)
         log_info("samples remain in the spool for the next start", L_STR("remote_name", e->config->name),
-                 L_INT("samples", s.samples - s.unsaved));
+                 L_INT("samples", s.samples - s.unsaved), L_INT("unread_bytes", found.unread.bytes));
     if (s.unsaved == 0)
         return;
     queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);

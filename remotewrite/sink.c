@@ -221,8 +221,9 @@ static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
     endpoint_join(e);
     endpoint_state(e, &st);
     metrics_forget(m, "remote_name", c->name);
-    metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
-               (double)st.queue.dropped[DROP_UNSAVED]);
+    if (st.queue.dropped[DROP_UNSAVED])
+        metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
+                   (double)st.queue.dropped[DROP_UNSAVED]);
 }
 
 /* Stops the endpoints in parallel. */

@@ -165,7 +165,8 @@ static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
                              struct spool_segment *segment, int error)
 {
     char name[SPOOL_NAME_BYTES], path[SPOOL_PATH_BYTES];
-    bool news = segment->error == 0;
+    /* One line for all segments that fail alike. */
+    bool news = segment->error == 0 && (!s->unread || s->unread->error != error);
     int r;
 
     segment->error = error;

@@ -118,9 +118,17 @@ def test_the_spool_command_on_what_is_no_spool(tmp_path):
     for what in ("ls", "verify", "export"):
         done = spool(what, tmp_path / "nowhere")
         assert done.returncode != 0 and done.stderr.strip()
+    assert f"{tmp_path}: no segments" in spool("ls", tmp_path).stderr
     (tmp_path / "x.seg").write_bytes(b"no segment at all")
     done = spool("verify", tmp_path)
-    assert done.returncode != 0
+    assert done.returncode != 0 and f"{tmp_path}/x.seg: does not begin as a segment" in done.stderr
+    with open(tmp_path / "y.seg", "wb") as f:
+        f.truncate(300 << 20)
+    assert f"{tmp_path}/y.seg: too large for a segment" in spool("ls", tmp_path).stderr
+    (tmp_path / "storage/remote-write").mkdir(parents=True)
+    (tmp_path / "storage/remote-write/file").write_text("not an endpoint's folder")
+    done = spool("ls", tmp_path / "storage")
+    assert done.returncode != 0 and "remote-write/file: Not a directory" in done.stderr
     assert spool("explode", tmp_path).returncode != 0
 
 

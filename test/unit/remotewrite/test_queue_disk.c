@@ -425,6 +425,32 @@ static void sets_a_damaged_segment_aside_and_counts_its_samples(void **state)
     world_end(&w);
 }
 
+/* A payload's samples are counted exactly, those of a damaged head as far as it can be read. In either case
+ * the bytes are counted, and the file is kept. Byte 7 is the version. */
+static void counts_what_each_flipped_byte_costs(void **state)
+{
+    enum { RECORD = RECORD_HEAD + 1 + 100, FILE_SIZE = 8 + 4 * RECORD };
+
+    (void)state;
+    for (off_t at = 0; at < FILE_SIZE; at += at == 6 ? 2 : at % 8 == 7 ? 3 : 1) {
+        struct world w;
+        uint64_t lost = 0;
+
+        world_begin(&w);
+        flip(&w, "000000000003.seg", at);
+        world_open(&w);
+        world_drain(&w);
+        for (int64_t i = 0; i < w.appended; i++)
+            lost += w.sent[i] ? 0 : SAMPLES;
+        assert_in_range(lost, at < 8 ? 0 : SAMPLES, at < 8 ? 0 : SAMPLES);
+        if (at < 8 || (at - 8) % RECORD > RECORD_HEAD)
+            assert_int_equal(dropped(w.queue), lost);
+        assert_true(spool_of(&w).damaged_bytes + spool_of(&w).torn_bytes >= (at < 8 ? 8 : RECORD));
+        assert_true(spool_of(&w).torn_bytes || is_there(&w, "000000000003.seg.damaged"));
+        world_end(&w);
+    }
+}
+
 /* At most the bytes of four segments, which leave half of the limit to new samples. */
 static void keeps_the_newest_segments_set_aside(void **state)
 {
@@ -555,6 +581,7 @@ int main(void)
         cmocka_unit_test(holds_back_a_segment_that_fails_while_it_is_sent),
         cmocka_unit_test(sets_a_segment_of_another_version_aside),
         cmocka_unit_test(sets_a_damaged_segment_aside_and_counts_its_samples),
+        cmocka_unit_test(counts_what_each_flipped_byte_costs),
         cmocka_unit_test(keeps_the_newest_segments_set_aside),
         cmocka_unit_test(keeps_what_it_can_when_the_folder_is_removed),
         cmocka_unit_test(counts_samples_whose_files_were_removed),
