@@ -180,6 +180,52 @@ static void forgets_a_freed_cluster(void **state)
     assert_string_equal(tally(w)->named[0].cluster->name, "c2");
 }
 
+/* Those of which nothing is known yet come last; together the classes are all selected clusters. */
+static void names_each_cluster_that_does_not_score(void **state)
+{
+    struct world *w = *state;
+    const struct tally *t;
+    size_t n;
+
+    start(w);
+    show_cluster(w, "b1");
+    show_cluster(w, "b2");
+    show_report(w, "b1", "");
+    show_report(w, "b2", report_of(w, "waiting", "2026-11-21T06:23:00Z"));
+    show_availability(w, "c2", "Unknown", "no lease");
+    t = tally(w);
+    assert_int_equal(t->selected, 4);
+    n = t->scoring + t->failing + t->waiting + t->silent;
+    assert_int_equal(n, t->selected);
+    assert_int_equal(t->n_named, 3);
+    assert_string_equal(t->named[0].cluster->name, "c2");
+    assert_int_equal(t->named[0].pair, PAIR_UNAVAILABLE);
+    assert_string_equal(t->named[1].cluster->name, "b1");
+    assert_int_equal(t->named[1].pair, PAIR_NO_REPORT);
+    assert_string_equal(t->named[2].cluster->name, "b2");
+    assert_int_equal(t->named[2].pair, PAIR_WAITING);
+}
+
+static void names_a_cluster_whose_work_agent_is_silent(void **state)
+{
+    struct world *w = *state;
+
+    start(w);
+    cluster(w, "c2")->work.applied = false;
+    hub_schedule_tally(w->hub);
+    assert_int_equal(tally(w)->unconfirmed.n, 1);
+    assert_string_equal(tally(w)->unconfirmed.first->name, "c2");
+    assert_int_equal(tally(w)->stuck, 0);
+    assert_int_equal(w->hub->totals.n_named, 1);
+    assert_string_equal(w->hub->totals.named[0]->name, "c2");
+    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
+    hub_schedule_tally(w->hub);
+    assert_int_equal(tally(w)->selected, 2);
+    assert_string_equal(w->hub->totals.named[0]->name, "c1");
+    hub_tally_forget(w->hub, cluster(w, "c2"));
+    assert_null(tally(w)->unconfirmed.first);
+}
+
 /* Twelve unavailable clusters do not hide the failing one. */
 static void names_failing_clusters_first(void **state)
 {
@@ -313,6 +359,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),
         cmocka_unit_test_setup_teardown(forgets_a_freed_cluster, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_each_cluster_that_does_not_score, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_a_cluster_whose_work_agent_is_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(names_failing_clusters_first, setup, teardown),
     };
 
