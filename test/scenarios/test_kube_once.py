@@ -91,9 +91,15 @@ def test_what_can_be_wrong_with_a_secret(kube, fake):
     assert fake.requests("/s") == []
 
 
-def test_an_api_server_that_is_away(kube, tmp_path):
+def test_an_api_server_that_is_away_or_another_server(kube, fake, tmp_path):
+    http_port = fake.url.rsplit(":", 1)[1].strip("/")
     config = kube.own_kubeconfig("managed", tmp_path)
-    config.write_text(config.read_text().replace(str(kube.port), "1"))
-    ended = once(*kube.flags(managed=config))
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "ConfigMap not read" in ended.stderr and "could not connect to 127.0.0.1:1: connection refused" in ended.stderr
+    text = config.read_text()
+    for port, words in (
+        ("1", "could not connect to 127.0.0.1:1: connection refused"),
+        (http_port, f"127.0.0.1:{http_port} does not speak TLS; if it is an http port, use http://"),
+    ):
+        config.write_text(text.replace(str(kube.port), port))
+        ended = once(*kube.flags(managed=config))
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert "ConfigMap not read" in ended.stderr and words in ended.stderr
