@@ -321,5 +321,6 @@ int agent_kube_start(struct agent_kube *k)
 {
     if (k->o.once && k->cluster)
         return 0;
-    return k->cluster ? agent_apply_text(k->agent, k->what, STR("[]"), NULL) : agent_reload(k->agent, NULL);
+    /* Not yet in the ConfigMap's name: nobody should take its absence for an empty list. */
+    return k->cluster ? agent_apply_text(k->agent, "flags", STR("[]"), NULL) : agent_reload(k->agent, NULL);
 }

@@ -349,6 +349,8 @@ static const char *agent_complete_flags(struct agent_flags *f)
         return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
     if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
+    if (!f->options.config_file && !f->options.cluster_name)
+        return "missing flag: --cluster-name=NAME";
     return NULL;
 }
 
