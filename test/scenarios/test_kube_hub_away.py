@@ -52,7 +52,7 @@ def test_all_return_within_seconds(paused, fake, start_agent):
 
     fake.on("/s", results({}, 2))
     kube.pause()
-    agent.wait_until(tries, "the absence is noticed")
+    agent.wait_until(lambda: agent.metric("dynamic_scoring_kubernetes_up", server="hub") == 0, "the absence is noticed")
     more_rounds(4)
     before = tries()
     more_rounds(8)
