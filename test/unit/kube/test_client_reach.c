@@ -179,7 +179,7 @@ static void forgets_the_failures_of_the_outage(void **state)
     fake_default(w->f->server, (struct fake_answer){.status = 403});
     assert_returns(w);
     pass(w, 10100, 100);
-    assert_in_range(kube_queue_failures(w->queue, "0"), 1, 4);
+    assert_in_range(kube_queue_failures(w->queue, "0"), 1, 5);
     fake_default(w->f->server, well);
     pass(w, 8000, 100);
     assert_int_equal(w->done, 1);
