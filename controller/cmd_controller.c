@@ -193,6 +193,11 @@ static int controller_serve(struct program *p, const struct controller_flags *f,
     return r < 0;
 }
 
+static void controller_on_turn(void *arg, double seconds)
+{
+    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+}
+
 static int controller_run(struct controller_flags *f)
 {
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
@@ -221,6 +226,8 @@ static int controller_run(struct controller_flags *f)
     }
     if (r == 0)
         r = metrics_new(&metrics, METRIC_OWNER_LOOP);
+    if (r == 0)
+        loop_on_turn(loop, controller_on_turn, metrics);
     f->hub.loop = loop;
     f->hub.http = http;
     f->hub.kube = kube;

@@ -7,6 +7,7 @@
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
@@ -111,6 +112,11 @@ static void agent_round_ended(void *arg, struct scorer *s)
     loop_stop(a->state.loop);
 }
 
+static void on_turn(void *arg, double seconds)
+{
+    metric_observe(((struct agent *)arg)->state.metrics, METRIC_LOOP_STALL, LV_NONE, seconds);
+}
+
 int agent_new(struct agent **ret, struct loop *loop, const struct agent_options *o)
 {
     CLEANUP(cleanup_agent_free) struct agent *a = calloc(1, sizeof(*a));
@@ -128,13 +134,17 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     if (r == 0)
         r = http_new(&a->state.http, loop, ds_user_agent);
     if (r == 0)
+        r = worker_new(&a->worker, loop);
+    if (r == 0)
         r = page_new(&a->state.page);
     if (r == 0)
         r = agent_add_sink(a, page_sink(a->state.page));
     if (r < 0)
         return r;
     metric_set(a->state.metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    a->source_env = (struct source_env){.loop = loop, .http = a->state.http, .secrets = &a->secrets.secrets};
+    a->source_env = (struct source_env){
+        .loop = loop, .http = a->state.http, .secrets = &a->secrets.secrets, .worker = a->worker};
+    loop_on_turn(loop, on_turn, a);
     a->scorer_env = (struct scorer_env){
         .source = &a->source_env,
         .metrics = a->state.metrics,
@@ -162,6 +172,8 @@ struct agent *agent_free(struct agent *a)
         return NULL;
     loop_timer_clear(a->state.loop, &a->own_timer);
     free_scorers(a->state.scorers, a->state.n_scorers);
+    loop_on_turn(a->state.loop, NULL, NULL);
+    (void)worker_free(a->worker);
     (void)page_free(a->state.page);
     (void)http_free(a->state.http);
     (void)metrics_free(a->state.metrics);

@@ -15,6 +15,7 @@ struct agent {
     const struct agent_options *options;
     struct agent_state state;
     struct secret_files secrets;
+    struct worker *worker; /* reads large responses */
     struct source_env source_env;
     struct scorer_env scorer_env;
     struct sink *sinks[AGENT_MAX_SINKS];

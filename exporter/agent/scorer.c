@@ -186,24 +186,39 @@ static int64_t round_timeout_ms(const struct scorer *s)
     return ms < s->env->limits->round_ms ? ms : s->env->limits->round_ms;
 }
 
+/* At the start, and after a round was cancelled while the worker had the builder. */
+static int scorer_make_builder(struct scorer *s)
+{
+    const struct batch_options o = {
+        .cluster_name = s->env->cluster_name,
+        .score_name = s->summary.score_name,
+        .max_series = (size_t)s->env->limits->series_per_scorer,
+    };
+
+    return batch_builder_new(&s->builder, &o);
+}
+
 static void on_next_timer(struct timer *t)
 {
     struct scorer *s = CONTAINER_OF(t, struct scorer, next);
     struct round_request rq = {
         .env = s->env->source,
         .summary = &s->summary,
-        .builder = s->builder,
+        .builder = &s->builder,
         .label_max = (size_t)s->env->limits->label_value_bytes,
         .timeout_ms = round_timeout_ms(s),
     };
     struct round_result failed = {.error = ROUND_MEMORY, .reason = "out of memory", .retry_after_ms = -1};
 
-    batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
+    bool ready = s->builder || scorer_make_builder(s) == 0;
+
     s->started = loop_now(s->loop);
     s->status.started_ms = loop_wall(s->loop).ms;
     s->status.next_ms = 0;
     s->status.running = true;
-    if (round_start(&s->round, &rq, on_round_done, s) < 0)
+    if (ready)
+        batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
+    if (!ready || round_start(&s->round, &rq, on_round_done, s) < 0)
         on_round_done(s, &failed);
 }
 
@@ -212,11 +227,6 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     CLEANUP(cleanup_scorer_free) struct scorer *s = calloc(1, sizeof(*s));
     uint64_t jitter =
         (uint64_t)(summary->interval_ms / 10 < MAX_JITTER_MS ? summary->interval_ms / 10 : MAX_JITTER_MS);
-    struct batch_options o = {
-        .cluster_name = env->cluster_name,
-        .score_name = summary->score_name,
-        .max_series = (size_t)env->limits->series_per_scorer,
-    };
     int r;
 
     if (!s)
@@ -227,7 +237,7 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     s->expire.fn = on_expire_timer;
     r = summary_copy(&s->summary, summary);
     if (r == 0)
-        r = batch_builder_new(&s->builder, &o);
+        r = scorer_make_builder(s);
     if (r < 0)
         return r;
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));

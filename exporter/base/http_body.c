@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_HEADER_BYTES = 256 << 10, BODY_MS = 2000, BODY_MS_2XX = 200 };
+enum { LARGE_BYTES = 256 << 10, MAX_HEADER_BYTES = 256 << 10, BODY_MS = 2000, BODY_MS_2XX = 200 };
 
 size_t http_on_read(char *to, size_t size, size_t n, void *arg)
 {
@@ -237,6 +237,10 @@ static bool body_put_encoded(struct http_call *c, struct str piece)
     return false;
 }
 
+/* A server that sends as fast as curl reads would keep curl, and with it the loop, until the body ends. A
+ * large one goes on in the next turn. */
+static const double TURN_SECONDS = 0.004;
+
 size_t http_on_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_call *c = arg;
@@ -245,6 +249,11 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     c->last_byte = loop_now(c->http->loop);
     if (c->streaming && !c->encoded)
         return http_stream_in(c, p, size * n);
+    if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS &&
+        http_call_soon(c)) {
+        c->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
     if (c->encoded ? body_put_encoded(c, piece) : body_put(c, piece))
         return piece.n;
     return c->paused ? CURL_WRITEFUNC_PAUSE : 0;

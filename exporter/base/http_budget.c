@@ -50,18 +50,10 @@ static bool share_grant(struct http_share *s, size_t bytes)
     return true;
 }
 
-/* Runs the call's on_deliver() in the loop's next turn: curl forbids to end or resume transfers in its
- * callbacks. Out of memory for the timer, the call ends by its deadline. */
-static void call_soon(struct http_call *c)
-{
-    if (!c->deliver.place)
-        (void)!loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
-}
-
 static void share_evict(struct http_share *s)
 {
     s->evicted = true;
-    call_soon(s->call);
+    (void)http_call_soon(s->call);
 }
 
 /* The part of each if all held the same. */
@@ -127,7 +119,7 @@ static void budget_wake(struct http *h)
         if (!want || s->evicted || !share_grant(s, want))
             continue;
         s->call->charged += want;
-        call_soon(s->call);
+        (void)http_call_soon(s->call);
         is_granted = true;
     }
     if (!is_granted)

@@ -125,6 +125,9 @@ MUST_USE int http_stream_start(struct http_call *c);
 MUST_USE int http_stream_headers(struct http_call *c);
 /* Returns the value for http_on_body() to return. */
 size_t http_stream_in(struct http_call *c, const char *p, size_t n);
+/* Goes on with a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its
+ * callbacks. False without memory. */
+bool http_call_soon(struct http_call *c);
 /* Passes the buffered bytes to on_data. False if on_data ended the call. */
 bool http_stream_end(struct http_call *c);
 void http_stream_stop(struct http_call *c);

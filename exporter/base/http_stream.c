@@ -54,6 +54,11 @@ static int stream_schedule(struct http_call *c)
     return c->deliver.place ? 0 : loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
 }
 
+bool http_call_soon(struct http_call *c)
+{
+    return stream_schedule(c) == 0;
+}
+
 int http_stream_headers(struct http_call *c)
 {
     long status = 0;

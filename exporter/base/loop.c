@@ -21,6 +21,9 @@ struct loop {
     CURLM *multi;
     void (*transfer_done)(void *arg, CURL *easy, CURLcode code);
     void *transfer_arg;
+    void (*turned)(void *arg, double seconds);
+    void *turned_arg;
+    double began; /* this turn; monotonic */
     mono_ms now;
     mono_ms last_read; /* of the clock */
     int64_t lost_ms;   /* by which the clock has gone back in all */
@@ -215,6 +218,38 @@ void loop_post(struct loop *l, struct post *p)
     (void)curl_multi_wakeup(l->multi);
 }
 
+void loop_unpost(struct loop *l, struct post *p)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    for (struct post **at = &l->posts; *at; at = &(*at)->next)
+        if (*at == p) {
+            *at = p->next;
+            if (!*at)
+                l->posts_end = at;
+            break;
+        }
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
+void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg)
+{
+    l->turned = fn;
+    l->turned_arg = arg;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double loop_turn_seconds(const struct loop *l)
+{
+    return seconds_now() - l->began;
+}
+
 static void run_posts(struct loop *l)
 {
     struct post *p, *next;
@@ -289,11 +324,14 @@ int loop_turn(struct loop *l, int max_wait_ms)
     if (curl_multi_poll(l->multi, l->fds, n, wait_ms(l, max_wait_ms), NULL) != CURLM_OK)
         return -EIO;
     l->now = read_clock(l);
+    l->began = seconds_now();
     run_watches(l, n);
     run_posts(l);
     run_timers(l);
     (void)curl_multi_perform(l->multi, &running);
     run_transfers(l);
+    if (l->turned)
+        l->turned(l->turned_arg, loop_turn_seconds(l));
     return 0;
 }
 

@@ -59,6 +59,14 @@ void loop_watch_remove(struct loop *l, struct watch *w);
 /* Any thread. Wakes the loop to run p->fn, in order of posting. */
 void loop_post(struct loop *l, struct post *p);
 
+/* Takes back a post that has not run yet. Loop thread; the poster has ended. */
+void loop_unpost(struct loop *l, struct post *p);
+
+/* Called after each turn with the time that it took, waiting excluded. One for each loop; NULL for none. */
+void loop_on_turn(struct loop *l, void (*fn)(void *arg, double seconds), void *arg);
+
+/* Time since this turn's events began to be handled. */
+double loop_turn_seconds(const struct loop *l);
 /* One turn: waits at most max_wait_ms for an event, then runs everything that is due. A negative errno if the
  * wait failed. */
 int loop_turn(struct loop *l, int max_wait_ms);

@@ -4,7 +4,6 @@
 #include "exporter/base/log.h"
 #include "exporter/metric/page_internal.h"
 #include "exporter/metric/series.h"
-#include "exporter/num/num.h"
 
 #include <errno.h>
 
@@ -20,27 +19,6 @@ static void page_swap_row(struct page *p, struct row *row)
     p->fresh = 0;
     (void)pthread_mutex_unlock(&p->lock);
     (void)row_unref(old);
-}
-
-int batch_render(const struct batch *b, struct buf *into)
-{
-    size_t n = series_count(b->set);
-    char *to, *o;
-    int r = buf_room(into, series_names_bytes(b->set) + n * (NUM_MAX + 2), &to);
-
-    if (r < 0)
-        return r;
-    o = to;
-    for (size_t i = 0; i < n; i++) {
-        struct str name = series_name(b->set, i);
-        memcpy(o, name.p, name.n);
-        o += name.n;
-        *o++ = ' ';
-        o += num_put_double(o, b->values[i]);
-        *o++ = '\n';
-    }
-    into->n += (size_t)(o - to);
-    return 0;
 }
 
 static const struct row *page_latest(const struct page *p)
@@ -68,10 +46,13 @@ static void page_publish(struct sink *s, struct batch *b)
     struct page *p = CONTAINER_OF(s, struct page, sink);
     CLEANUP(cleanup_piece_unref) struct piece *block = NULL;
     BUF_AUTO(text, PIECE_MAX_BYTES);
-    int r = batch_render(b, &text);
+    int r =
+        b->rendering ? piece_of(&block, &p->allocated, b->rendering, b->score_name) : batch_render(b, &text);
 
-    if (r == 0)
+    if (r == 0 && !block)
         r = piece_new(&block, &p->allocated, &text, b->score_name);
+    rendering_free(b->rendering);
+    b->rendering = NULL;
     if (r == 0)
         r = page_replace_block(p, b->score_name, block);
     if (r < 0)

@@ -51,6 +51,18 @@ static const size_t PIECE_MAX_BYTES = (size_t)1 << 31; /* of text */
 struct bytes *bytes_ref(struct bytes *b);
 struct bytes *bytes_unref(struct bytes *b);
 
+/* What a piece is made of. */
+struct rendering {
+    struct buf text, deflated;
+    uint32_t crc, crc_shift;
+};
+
+/* Compresses text, which the rendering takes over. -ENOMEM, -EFBIG. */
+MUST_USE int rendering_make(struct rendering *r, struct buf *text);
+void rendering_done(struct rendering *r);
+/* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes.
+ * -ENOMEM. */
+MUST_USE int piece_of(struct piece **ret, uint64_t *total, struct rendering *r, const char *score_name);
 /* Compresses text, which the piece takes over. score_name is copied; NULL for none. `total` counts its
  * bytes. -ENOMEM, -EFBIG. */
 MUST_USE int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name);

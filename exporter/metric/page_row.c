@@ -51,11 +51,10 @@ struct piece *piece_unref(struct piece *p)
     return NULL;
 }
 
-int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name)
+int piece_of(struct piece **ret, uint64_t *total, struct rendering *r, const char *score_name)
 {
     CLEANUP(cleanup_piece_unref) struct piece *p = calloc(1, sizeof(*p));
-    BUF_AUTO(deflated, PIECE_MAX_BYTES / 8 * 9 + 4096);
-    int r;
+    int e;
 
     if (!p)
         return -ENOMEM;
@@ -65,17 +64,23 @@ int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char 
         if (!p->score_name)
             return -ENOMEM;
     }
-    r = deflate_piece(&deflated, buf_str(text));
-    if (r == 0)
-        r = bytes_new(&p->deflated, total, &deflated);
-    if (r == 0)
-        r = bytes_new(&p->text, total, text);
-    if (r < 0)
-        return r;
-    p->crc = gzip_crc(buf_str(&p->text->buf));
-    p->crc_shift = gzip_crc_shift(p->text->buf.n);
+    e = bytes_new(&p->deflated, total, &r->deflated);
+    if (e == 0)
+        e = bytes_new(&p->text, total, &r->text);
+    if (e < 0)
+        return e;
+    p->crc = r->crc;
+    p->crc_shift = r->crc_shift;
     *ret = TAKE_PTR(p);
     return 0;
+}
+
+int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name)
+{
+    CLEANUP(rendering_done) struct rendering r = {0};
+    int e = rendering_make(&r, text);
+
+    return e < 0 ? e : piece_of(ret, total, &r, score_name);
 }
 
 struct row *row_unref(struct row *row)

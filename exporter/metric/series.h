@@ -38,6 +38,7 @@ extern const struct str ds_label_names[DS_LABELS];
 extern const struct str ds_label_sources[DS_LABELS];
 
 struct series_set;
+struct rendering; /* a batch's text, and the same compressed */
 
 /* Any thread may take and drop references. series_set_unref() accepts NULL and returns NULL. */
 struct series_set *series_set_ref(struct series_set *s);
@@ -68,9 +69,15 @@ struct batch {
     unix_ms at;              /* timestamp of every value */
     struct cut_labels *cuts; /* sorted by series */
     size_t n_cuts;
-    size_t merged_by_cut; /* duplicates whose labels differed before they were truncated */
+    size_t merged_by_cut;        /* duplicates whose labels differed before they were truncated */
+    struct rendering *rendering; /* by batch_prepare(), until the page takes it; NULL for none */
 };
 
+/* Renders and compresses the batch's text for /metrics, so that publishing it takes no time. Before others
+ * see the batch; without memory the page does it later. Any thread. */
+void batch_prepare(struct batch *b);
+/* Takes NULL. */
+void rendering_free(struct rendering *r);
 struct batch *batch_ref(struct batch *b);
 struct batch *batch_unref(struct batch *b);
 DEFINE_CLEANUP(struct batch, batch_unref)

@@ -188,6 +188,7 @@ struct batch *batch_unref(struct batch *b)
         free(b->values);
         free(b->order);
         free(b->cuts);
+        rendering_free(b->rendering);
         free(b);
     }
     return NULL;

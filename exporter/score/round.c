@@ -6,12 +6,28 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/base/worker.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+/* Reading a response: on the loop, or beside it, when nothing here belongs to the round. */
+struct reading {
+    struct job job;
+    struct round *round; /* NULL if it was cancelled */
+    struct batch_builder *builder;
+    struct buf body;
+    size_t label_max;
+    unix_ms at;
+    enum round_error error;
+    char reason[ROUND_REASON_BYTES];
+    struct answer_stats stats;
+    size_t duplicates;
+    struct batch *batch;
+};
 
 struct round {
     struct round_request rq;
@@ -23,6 +39,7 @@ struct round {
     struct str *body; /* the request's parts, among them the source's slices */
     struct http_call *call;
     struct http_share share;
+    struct reading *reading; /* in progress */
     struct round_result result;
 };
 
@@ -34,6 +51,8 @@ struct round *round_free(struct round *r)
     if (!r)
         return NULL;
     r->call = http_cancel(r->call);
+    if (r->reading)
+        r->reading->round = NULL;
     r->source = source_free(r->source);
     secret_done(&r->token);
     http_share_done(&r->share);
@@ -52,30 +71,84 @@ static void round_fail(struct round *r, enum round_stage stage, enum round_error
     r->done(r->arg, &r->result);
 }
 
+static void reading_free(struct reading *g)
+{
+    buf_done(&g->body);
+    (void)batch_builder_free(g->builder);
+    (void)batch_unref(g->batch);
+    free(g);
+}
+
+static void reading_run(struct job *j)
+{
+    struct reading *g = CONTAINER_OF(j, struct reading, job);
+
+    g->error = ROUND_MEMORY;
+    (void)snprintf(g->reason, sizeof(g->reason), "out of memory");
+    if (batch_begin(g->builder) < 0)
+        return;
+    g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
+    if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0) {
+        g->error = ROUND_MEMORY;
+        (void)snprintf(g->reason, sizeof(g->reason), "out of memory");
+    }
+    if (g->error != ROUND_OK)
+        batch_abandon(g->builder);
+    else if (g->body.n > LOOP_READS_BYTES)
+        batch_prepare(g->batch);
+    buf_done(&g->body);
+}
+
+static void reading_end(struct job *j)
+{
+    struct reading *g = CONTAINER_OF(j, struct reading, job);
+    struct round *r = g->round;
+    struct round_result *res = r ? &r->result : NULL;
+    enum round_error e = g->error;
+
+    if (!r) {
+        reading_free(g);
+        return;
+    }
+    r->reading = NULL;
+    *r->rq.builder = TAKE_PTR(g->builder);
+    res->answer = g->stats;
+    res->duplicates = g->duplicates;
+    res->batch = TAKE_PTR(g->batch);
+    if (e != ROUND_OK)
+        (void)snprintf(res->reason, sizeof(res->reason), "%s", g->reason);
+    reading_free(g);
+    if (e != ROUND_OK)
+        round_fail(r, STAGE_SCORING, e, res->reason);
+    else
+        r->done(r->arg, res);
+}
+
 /* Frees the source's data first, so that a round never holds its two largest pieces together. */
 static void round_read_answer(struct round *r, struct http_answer *a)
 {
-    struct round_result *res = &r->result;
-    enum round_error e;
+    struct reading *g = calloc(1, sizeof(*g));
 
     r->source = source_free(r->source);
-    if (batch_begin(r->rq.builder) < 0) {
+    if (!g) {
         round_fail(r, STAGE_SCORING, ROUND_MEMORY, "out of memory");
         return;
     }
-    e = answer_parse(buf_str(&a->body), r->rq.builder, r->rq.label_max, &res->answer, res->reason);
-    buf_done(&a->body);
-    if (e == ROUND_OK &&
-        batch_seal(r->rq.builder, loop_wall(r->rq.env->loop), &res->batch, &res->duplicates) < 0) {
-        e = ROUND_MEMORY;
-        (void)snprintf(res->reason, sizeof(res->reason), "out of memory");
-    }
-    if (e != ROUND_OK) {
-        batch_abandon(r->rq.builder);
-        round_fail(r, STAGE_SCORING, e, res->reason);
+    *g = (struct reading){
+        .job = {.run = reading_run, .done = reading_end},
+        .round = r,
+        .builder = TAKE_PTR(*r->rq.builder),
+        .body = buf_take(&a->body),
+        .label_max = r->rq.label_max,
+        .at = loop_wall(r->rq.env->loop),
+    };
+    r->reading = g;
+    if (r->rq.env->worker && g->body.n > LOOP_READS_BYTES) {
+        worker_start(r->rq.env->worker, &g->job);
         return;
     }
-    r->done(r->arg, res);
+    reading_run(&g->job);
+    reading_end(&g->job);
 }
 
 static void got_scores(void *arg, struct http_answer *a)

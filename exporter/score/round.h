@@ -34,7 +34,8 @@ typedef void (*round_done_fn)(void *arg, struct round_result *result);
 struct round_request {
     const struct source_env *env;
     const struct summary *summary;
-    struct batch_builder *builder;
+    struct batch_builder *
+        *builder; /* NULL while the worker has it; it is freed if the round is cancelled then */
     size_t label_max;
     int64_t timeout_ms;
 };

@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/worker.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 
@@ -35,12 +36,16 @@ struct source_result {
     uint64_t received, sent;
 };
 
+/* Responses of more bytes, which take about a millisecond to read, are left to the worker. */
+enum { LOOP_READS_BYTES = 256 << 10 };
+
 struct source_env {
     struct loop *loop;
     struct http *http;
     struct secrets *secrets;
     uint64_t max_answer;      /* bytes */
     const char *cluster_name; /* for ${cluster} in queries */
+    struct worker *worker;    /* reads large responses; NULL: the loop reads all */
 };
 
 /* One fetch. Everything that it points to must outlive it. */

@@ -23,9 +23,20 @@ enum {
     MAX_QUERIES = 64,
 };
 
+struct prometheus;
+
 struct fetched {
     struct buf body;
     struct prom_answer answer;
+};
+
+/* Reading a response: on the loop, or beside it, when nothing here belongs to the fetch. */
+struct checking {
+    struct job job;
+    struct prometheus *fetch; /* NULL if it was cancelled */
+    struct fetched fetched;
+    enum round_error error;
+    char reason[ROUND_REASON_BYTES];
 };
 
 struct prometheus {
@@ -38,7 +49,8 @@ struct prometheus {
     void *arg;
     struct timer late; /* ends a fetch that failed inside start() */
     struct http_call *call;
-    struct buf token, form; /* of the running request */
+    struct checking *checking; /* in progress */
+    struct buf token, form;    /* of the running request */
     struct str form_part;
     size_t query_at;
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
@@ -54,8 +66,10 @@ static struct source *prometheus_free(struct source *s)
 
     loop_timer_clear(p->env->loop, &p->late);
     p->call = http_cancel(p->call);
+    if (p->checking)
+        p->checking->fetch = NULL;
     for (size_t i = 0; i < p->n; i++) {
-        buf_done(&p->fetched[i].body);
+        worker_free_buf(p->env->worker, &p->fetched[i].body);
         prom_answer_done(&p->fetched[i].answer);
     }
     secret_done(&p->token);
@@ -172,23 +186,72 @@ static void read_failed_answer(struct prometheus *p, enum round_error e, const s
         text_http_status(p->result.reason, sizeof(p->result.reason), a->status, buf_str(&a->body));
 }
 
-static void read_good_answer(struct prometheus *p, struct http_answer *a)
+static void go_on(struct prometheus *p)
 {
-    struct fetched *f = &p->fetched[p->n];
-    enum round_error e;
+    if (p->result.error != ROUND_OK || !send_next_query(p))
+        prometheus_finish(p);
+}
 
-    f->body = buf_take(&a->body);
-    e = prom_answer_parse(buf_str(&f->body), &f->answer, p->result.reason);
-    if (e != ROUND_OK) {
-        buf_done(&f->body);
-        p->result.error = e;
+static void checking_run(struct job *j)
+{
+    struct checking *c = CONTAINER_OF(j, struct checking, job);
+
+    c->error = prom_answer_parse(buf_str(&c->fetched.body), &c->fetched.answer, c->reason);
+    if (c->error != ROUND_OK)
+        buf_done(&c->fetched.body);
+}
+
+static void checking_free(struct checking *c)
+{
+    buf_done(&c->fetched.body);
+    prom_answer_done(&c->fetched.answer);
+    free(c);
+}
+
+static void checking_done(struct job *j)
+{
+    struct checking *c = CONTAINER_OF(j, struct checking, job);
+    struct prometheus *p = c->fetch;
+    const struct prom_answer *a = &c->fetched.answer;
+
+    if (!p) {
+        checking_free(c);
         return;
     }
-    if (p->result.warnings == 0)
-        memcpy(p->result.warning, f->answer.warning, sizeof(p->result.warning));
-    p->result.warnings += f->answer.warnings;
-    p->result.series += f->answer.n_series;
-    p->parts[p->n++] = f->answer.series;
+    p->checking = NULL;
+    if (c->error != ROUND_OK) {
+        set_error(p, c->error, c->reason);
+        checking_free(c);
+    } else {
+        if (p->result.warnings == 0)
+            memcpy(p->result.warning, a->warning, sizeof(p->result.warning));
+        p->result.warnings += a->warnings;
+        p->result.series += a->n_series;
+        p->parts[p->n] = a->series;
+        p->fetched[p->n++] = c->fetched;
+        free(c);
+    }
+    go_on(p);
+}
+
+static void read_good_answer(struct prometheus *p, struct http_answer *a)
+{
+    struct checking *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        set_error(p, ROUND_MEMORY, "out of memory");
+        go_on(p);
+        return;
+    }
+    *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
+    c->fetched.body = buf_take(&a->body);
+    p->checking = c;
+    if (p->env->worker && c->fetched.body.n > LOOP_READS_BYTES) {
+        worker_start(p->env->worker, &c->job);
+        return;
+    }
+    checking_run(&c->job);
+    checking_done(&c->job);
 }
 
 static void got_answer(void *arg, struct http_answer *a)
@@ -200,12 +263,12 @@ static void got_answer(void *arg, struct http_answer *a)
     p->result.seconds += a->seconds;
     p->result.received += a->received;
     p->result.sent += a->sent;
-    if (e == ROUND_OK)
+    if (e == ROUND_OK) {
         read_good_answer(p, a);
-    else
-        read_failed_answer(p, e, a);
-    if (p->result.error != ROUND_OK || !send_next_query(p))
-        prometheus_finish(p);
+        return;
+    }
+    read_failed_answer(p, e, a);
+    prometheus_finish(p);
 }
 
 static bool prometheus_read_token(struct prometheus *p)

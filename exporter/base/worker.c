@@ -1,0 +1,184 @@
+/* Owns the thread and the two queues, which `lock` protects. */
+#include "exporter/base/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { LARGE_BYTES = 1 << 20 };
+
+struct queue {
+    struct job *first, **end;
+};
+
+struct worker {
+    struct loop *loop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct queue waiting, finished;
+    bool stop, posted;
+    struct post post;
+};
+
+static void queue_put(struct queue *q, struct job *j)
+{
+    j->next = NULL;
+    *q->end = j;
+    q->end = &j->next;
+}
+
+static struct job *queue_take(struct queue *q)
+{
+    struct job *j = q->first;
+
+    if (j) {
+        q->first = j->next;
+        if (!q->first)
+            q->end = &q->first;
+    }
+    return j;
+}
+
+/* Worker thread, lock held. */
+static void worker_finish(struct worker *w, struct job *j)
+{
+    queue_put(&w->finished, j);
+    if (!w->posted && !w->stop) {
+        w->posted = true;
+        loop_post(w->loop, &w->post);
+    }
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        struct job *j = queue_take(&w->waiting);
+
+        if (!j) {
+            (void)pthread_cond_wait(&w->changed, &w->lock);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&w->lock);
+        j->run(j);
+        (void)pthread_mutex_lock(&w->lock);
+        worker_finish(w, j);
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static struct job *worker_next_finished(struct worker *w)
+{
+    struct job *j;
+
+    (void)pthread_mutex_lock(&w->lock);
+    w->posted = false;
+    j = queue_take(&w->finished);
+    (void)pthread_mutex_unlock(&w->lock);
+    return j;
+}
+
+static void worker_on_post(struct post *p)
+{
+    struct worker *w = CONTAINER_OF(p, struct worker, post);
+
+    for (struct job *j; (j = worker_next_finished(w));)
+        j->done(j);
+}
+
+/* Signals are for the loop, which blocks them later, and reads them from a descriptor. */
+static int thread_create(struct worker *w)
+{
+    sigset_t all, before;
+    int r;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&w->thread, NULL, worker_main, w);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+int worker_new(struct worker **ret, struct loop *loop)
+{
+    struct worker *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return -ENOMEM;
+    w->loop = loop;
+    w->post.fn = worker_on_post;
+    w->waiting.end = &w->waiting.first;
+    w->finished.end = &w->finished.first;
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_cond_init(&w->changed, NULL);
+    if (thread_create(w) != 0) {
+        (void)pthread_cond_destroy(&w->changed);
+        (void)pthread_mutex_destroy(&w->lock);
+        free(w);
+        return -EAGAIN;
+    }
+    *ret = w;
+    return 0;
+}
+
+struct worker *worker_free(struct worker *w)
+{
+    struct job *j;
+
+    if (!w)
+        return NULL;
+    (void)pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    (void)pthread_cond_signal(&w->changed);
+    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_join(w->thread, NULL);
+    loop_unpost(w->loop, &w->post);
+    while ((j = queue_take(&w->finished)) || (j = queue_take(&w->waiting)))
+        j->done(j);
+    (void)pthread_cond_destroy(&w->changed);
+    (void)pthread_mutex_destroy(&w->lock);
+    free(w);
+    return NULL;
+}
+
+void worker_start(struct worker *w, struct job *j)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    queue_put(&w->waiting, j);
+    (void)pthread_cond_signal(&w->changed);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+struct free_job {
+    struct job job;
+    struct buf buf;
+};
+
+static void free_run(struct job *j)
+{
+    buf_done(&CONTAINER_OF(j, struct free_job, job)->buf);
+}
+
+static void free_end(struct job *j)
+{
+    struct free_job *f = CONTAINER_OF(j, struct free_job, job);
+
+    buf_done(&f->buf);
+    free(f);
+}
+
+void worker_free_buf(struct worker *w, struct buf *b)
+{
+    struct free_job *f = w && b->cap >= LARGE_BYTES ? malloc(sizeof(*f)) : NULL;
+
+    if (!f) {
+        buf_done(b);
+        return;
+    }
+    *f = (struct free_job){.job = {.run = free_run, .done = free_end}, .buf = buf_take(b)};
+    worker_start(w, &f->job);
+}

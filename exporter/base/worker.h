@@ -1,0 +1,30 @@
+/* One thread for work that would hold the loop for too long: reading a large response, rendering its
+ * scores. */
+#ifndef DS_BASE_WORKER_H
+#define DS_BASE_WORKER_H
+
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+
+struct worker;
+
+/* Embedded in its owner. Both functions are to be set. */
+struct job {
+    void (*run)(
+        struct job *); /* on the worker's thread: nothing that it uses may be used elsewhere meanwhile */
+    void (*done)(struct job *); /* on the loop's thread, after run() or instead of it; may free the job */
+    struct job *next;
+};
+
+/* -ENOMEM, -EAGAIN. */
+MUST_USE int worker_new(struct worker **ret, struct loop *loop);
+/* Waits for the job that is running. All others are done() without run(). Takes NULL, returns NULL. */
+struct worker *worker_free(struct worker *w);
+DEFINE_CLEANUP(struct worker, worker_free)
+
+/* Loop thread. Jobs run one after the other. */
+void worker_start(struct worker *w, struct job *j);
+/* Frees the buffer: returning hundreds of megabytes to the kernel takes time, too. w may be NULL. */
+void worker_free_buf(struct worker *w, struct buf *b);
+
+#endif

@@ -1,0 +1,137 @@
+#include "exporter/base/worker.h"
+
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/loop.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct env {
+    struct loop *loop;
+    struct worker *worker;
+};
+
+static int setup(void **state)
+{
+    struct env *e = calloc(1, sizeof(*e));
+
+    assert_int_equal(loop_new(&e->loop, &clock_system), 0);
+    assert_int_equal(worker_new(&e->worker, e->loop), 0);
+    *state = e;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct env *e = *state;
+
+    e->worker = worker_free(e->worker);
+    e->loop = loop_free(e->loop);
+    free(e);
+    return 0;
+}
+
+struct task {
+    struct job job;
+    unsigned ran, ended; /* when, counted by the two below; 0: never */
+    pthread_t by;
+};
+
+static unsigned runs, ends;
+
+static void task_run(struct job *j)
+{
+    struct task *t = CONTAINER_OF(j, struct task, job);
+
+    t->ran = ++runs;
+    t->by = pthread_self();
+}
+
+static void task_done(struct job *j)
+{
+    CONTAINER_OF(j, struct task, job)->ended = ++ends;
+}
+
+static void tasks_start(struct env *e, struct task *tasks, size_t n)
+{
+    runs = ends = 0;
+    for (size_t i = 0; i < n; i++) {
+        tasks[i] = (struct task){.job = {.run = task_run, .done = task_done}};
+        worker_start(e->worker, &tasks[i].job);
+    }
+}
+
+static void runs_jobs_in_order_beside_the_loop(void **state)
+{
+    struct env *e = *state;
+    struct task tasks[100];
+
+    tasks_start(e, tasks, ARRAY_SIZE(tasks));
+    while (ends < ARRAY_SIZE(tasks))
+        assert_int_equal(loop_turn(e->loop, 1000), 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(tasks); i++) {
+        assert_int_equal(tasks[i].ran, i + 1);
+        assert_int_equal(tasks[i].ended, i + 1);
+        assert_false(pthread_equal(tasks[i].by, pthread_self()));
+    }
+}
+
+static void ends_every_job(void **state)
+{
+    struct env *e = *state;
+    struct task tasks[100];
+
+    tasks_start(e, tasks, ARRAY_SIZE(tasks));
+    e->worker = worker_free(e->worker);
+    assert_int_equal(ends, ARRAY_SIZE(tasks));
+    assert_int_equal(loop_turn(e->loop, 0), 0); /* no post is left behind */
+}
+
+static void frees_large_buffers(void **state)
+{
+    struct env *e = *state;
+
+    for (size_t n = 1; n <= 8 << 20; n *= 2) {
+        struct buf b = {.max = n};
+        char *room;
+
+        assert_int_equal(buf_room(&b, n, &room), 0);
+        worker_free_buf(n % 3 ? e->worker : NULL, &b);
+        assert_null(b.p);
+    }
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    struct env *e = *state;
+
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct worker *w = NULL;
+        int r = worker_new(&w, e->loop);
+
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        w = worker_free(w);
+    }
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(runs_jobs_in_order_beside_the_loop),
+        CASE(ends_every_job),
+        CASE(frees_large_buffers),
+        CASE(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
