@@ -188,7 +188,7 @@ void httpd_conns_make_room(struct httpd *h)
 
 static int64_t conn_patience(const struct httpd *h, const struct conn *c, uint64_t version)
 {
-    switch ((enum conn_state)c->state) {
+    switch (c->state) {
     case CONN_READING:
         return READ_MS;
     case CONN_IDLE:

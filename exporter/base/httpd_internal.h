@@ -19,7 +19,8 @@ struct conn {
     mono_ms since;    /* when it entered its state */
     uint64_t bytes;   /* ANSWERING: of the body */
     uint64_t version; /* ANSWERING: of a shared body; 0: the body is this response's own */
-    uint8_t state, listener;
+    enum conn_state state;
+    uint8_t listener;
     bool closing; /* shut down by us; libmicrohttpd has not closed it yet */
 };
 
