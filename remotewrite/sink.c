@@ -246,6 +246,7 @@ struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
         return NULL;
     loop_timer_clear(agent_state(s->agent)->loop, &s->health);
     rw_stop_endpoints(s, s->endpoints, s->n, flush_ms);
+    loop_unpost(agent_state(s->agent)->loop, &s->post);
     free(s);
     return NULL;
 }
