@@ -1,6 +1,8 @@
 #include "remotewrite/body.h"
 
 #include "exporter/base/escape.h"
+#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body_v2.h"
 #include "remotewrite/bytes.h"
@@ -102,7 +104,7 @@ static int put_zstd(struct str message, struct buf *into)
 }
 
 /* Appends a 1.0 message in one of the forms. */
-static int put_form(enum rw_form form, struct str message, struct buf *into)
+static int put_form(enum rw_form form, struct str message, const struct families *own, struct buf *into)
 {
     BUF_AUTO(v2, BODY_MAX);
     int r;
@@ -111,50 +113,96 @@ static int put_form(enum rw_form form, struct str message, struct buf *into)
         return put_zstd(message, into);
     if (form == RW_FORM_V1)
         return put_snappy(message, into);
-    r = body_v2_message(message, &v2);
+    r = body_v2_message(message, own, &v2);
     return r < 0 ? r : put_snappy(buf_str(&v2), into);
 }
 
-int body_make(enum rw_form form, struct str block, size_t from, size_t to, struct buf *into)
+uint64_t body_series_hash(struct str series)
+{
+    const char *end = series.p + series.n, *labels, *p, *next;
+    uint64_t field;
+
+    /* A tag of one byte and the length, then the labels, then the samples. */
+    p = labels = get_varint(series.p + 1, end, &field);
+    while (p && p < end && (next = next_field(p, end, &field)) && field == 1)
+        p = next;
+    return p ? hash_bytes((struct str){labels, (size_t)(p - labels)}) : 0;
+}
+
+/* The series of the part, which are contiguous, unless some are skipped. */
+static int part_message(const struct str *series, const struct body_part *part, struct buf *kept,
+                        struct str *ret)
+{
+    struct str first = series[part->from], last = series[part->to - 1];
+    int r = 0;
+
+    *ret = (struct str){first.p, (size_t)(last.p + last.n - first.p)};
+    if (!part->skip)
+        return 0;
+    for (size_t i = part->from; i < part->to && r == 0; i++)
+        if (!part->skip[i])
+            r = buf_put_str(kept, series[i]);
+    *ret = buf_str(kept);
+    return r;
+}
+
+int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into)
 {
     CLEANUP(cleanup_free) struct str *series = NULL;
     BUF_AUTO(message, BODY_MAX);
+    BUF_AUTO(kept, BODY_MAX);
+    struct str content;
     size_t n;
-    struct str part;
     int r = body_unpack(block, &message);
 
     if (r == 0)
         r = body_series(buf_str(&message), &series, &n);
     if (r < 0)
         return r;
-    if (from >= to || to > n)
+    if (part->from >= part->to || part->to > n)
         return -EBADMSG;
-    /* The series are contiguous. */
-    part.p = series[from].p;
-    part.n = (size_t)(series[to - 1].p + series[to - 1].n - part.p);
-    return put_form(form, part, into);
+    r = part_message(series, part, &kept, &content);
+    return r < 0 ? r : put_form(form, content, part->own, into);
 }
 
-int body_metadata(enum rw_form form, const struct body_family *list, size_t n, struct buf *into)
+/* Of a histogram's names, the one that ends with _count stands for the family. */
+static bool family_is_listed(const struct family *f)
+{
+    return f->name[f->stem_n] == '\0' || strcmp(f->name + f->stem_n, "_count") == 0;
+}
+
+static int put_family(const struct family *f, struct buf *message)
+{
+    Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
+    Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
+    CLEANUP(cleanup_free) char *stem = strndup(f->name, f->stem_n);
+    char *room;
+    int r;
+
+    if (!stem)
+        return -ENOMEM;
+    m.type = (Rw__V1__MetricMetadata__Type)f->type;
+    m.metric_family_name = stem;
+    m.help = (char *)(uintptr_t)f->help;
+    rq.metadata = &place;
+    rq.n_metadata = 1;
+    r = buf_room(message, rw__v1__write_request__get_packed_size(&rq), &room);
+    if (r == 0)
+        message->n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
+    return r;
+}
+
+int body_metadata(enum rw_form form, const struct families *families, struct buf *into)
 {
     BUF_AUTO(message, BODY_MAX);
+    const struct family *f;
+    size_t at = 0;
     int r = 0;
 
-    for (size_t i = 0; i < n && r == 0; i++) {
-        Rw__V1__MetricMetadata m = RW__V1__METRIC_METADATA__INIT, *place = &m;
-        Rw__V1__WriteRequest rq = RW__V1__WRITE_REQUEST__INIT;
-        char *room;
-
-        m.type = (Rw__V1__MetricMetadata__Type)list[i].type;
-        m.metric_family_name = (char *)(uintptr_t)list[i].name;
-        m.help = (char *)(uintptr_t)list[i].help;
-        rq.metadata = &place;
-        rq.n_metadata = 1;
-        r = buf_room(&message, rw__v1__write_request__get_packed_size(&rq), &room);
-        if (r == 0)
-            message.n += rw__v1__write_request__pack(&rq, (uint8_t *)room);
-    }
-    return r < 0 ? r : put_form(form, buf_str(&message), into);
+    while (r == 0 && (f = map_next(&families->by_name, &at)))
+        if (family_is_listed(f))
+            r = put_family(f, &message);
+    return r < 0 || message.n == 0 ? r : put_form(form, buf_str(&message), NULL, into);
 }
 
 static int put_name(const Rw__V1__TimeSeries *s, struct buf *into)

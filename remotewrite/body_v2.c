@@ -33,7 +33,8 @@ struct v2_message {
     uint32_t *refs;
     Rw__V2__TimeSeries *series, **series_places;
     Rw__V2__Sample *samples, **sample_places;
-    Rw__V2__Metadata metadata;
+    Rw__V2__Metadata *metadata; /* one per series; refer to help */
+    const struct families *own;
 };
 
 static void v2_message_done(struct v2_message *m)
@@ -46,6 +47,7 @@ static void v2_message_done(struct v2_message *m)
     free(m->series_places);
     free(m->samples);
     free(m->sample_places);
+    free(m->metadata);
 }
 
 static void v2_count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *ret_samples)
@@ -62,18 +64,19 @@ static int v2_message_reserve(struct v2_message *m)
     size_t labels, samples, slots = 16, n = m->v1->n_timeseries;
 
     v2_count(m->v1, &labels, &samples);
-    while (slots < (2 * labels + 2) * 2)
+    while (slots < (2 * labels + n + 2) * 2)
         slots *= 2;
     m->mask = slots - 1;
     m->slots = calloc(slots, sizeof(m->slots[0]));
-    m->symbols = malloc((2 * labels + 2) * sizeof(char *));
+    m->symbols = malloc((2 * labels + n + 2) * sizeof(char *));
     m->refs = malloc((2 * labels + 1) * sizeof(m->refs[0]));
     m->series = malloc((n + 1) * sizeof(m->series[0]));
     m->series_places = malloc((n + 1) * sizeof(m->series_places[0]));
     m->samples = malloc((samples + 1) * sizeof(m->samples[0]));
+    m->metadata = malloc((n + 1) * sizeof(m->metadata[0]));
     m->sample_places = malloc((samples + 1) * sizeof(m->sample_places[0]));
     return m->slots && m->symbols && m->refs && m->series && m->series_places && m->samples &&
-                   m->sample_places
+                   m->sample_places && m->metadata
                ? 0
                : -ENOMEM;
 }
@@ -94,37 +97,72 @@ static uint32_t v2_symbol(struct v2_message *m, char *text)
     return m->slots[i] = (uint32_t)m->n_symbols++;
 }
 
-/* Takes refs and samples from the shared arrays, from *refs and *samples on. */
-static void v2_message_add(struct v2_message *m, const Rw__V1__TimeSeries *from, Rw__V2__TimeSeries *to,
-                           size_t *refs, size_t *samples)
-{
-    rw__v2__time_series__init(to);
-    to->labels_refs = m->refs + *refs;
-    to->n_labels_refs = 2 * from->n_labels;
-    for (size_t i = 0; i < from->n_labels; i++) {
-        m->refs[(*refs)++] = v2_symbol(m, from->labels[i]->name);
-        m->refs[(*refs)++] = v2_symbol(m, from->labels[i]->value);
-        if (strcmp(from->labels[i]->name, "__name__") == 0 &&
-            strcmp(from->labels[i]->value, SCORE_METRIC) == 0)
-            to->metadata = &m->metadata;
-    }
-    to->samples = m->sample_places + *samples;
-    to->n_samples = from->n_samples;
-    for (size_t i = 0; i < from->n_samples; i++, (*samples)++) {
-        Rw__V2__Sample *s = &m->samples[*samples];
+static const struct family score_family = {.type = FAMILY_GAUGE, .help = SCORE_HELP};
 
-        rw__v2__sample__init(s);
-        s->has_value = s->has_timestamp = true;
-        s->value = from->samples[i]->value;
-        s->timestamp = from->samples[i]->timestamp;
-        m->sample_places[*samples] = s;
+/* NULL if unknown: of own metrics from before a restart that relabelling renamed. */
+static const struct family *v2_family(const struct v2_message *m, const Rw__V1__TimeSeries *s)
+{
+    if (!m->own)
+        return &score_family;
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (strcmp(s->labels[i]->name, "__name__") == 0)
+            return families_find(m->own, str_of(s->labels[i]->value));
+    return NULL;
+}
+
+static void v2_set_metadata(struct v2_message *m, const struct family *f, Rw__V2__TimeSeries *to,
+                            Rw__V2__Metadata *metadata)
+{
+    rw__v2__metadata__init(metadata);
+    metadata->has_type = metadata->has_help_ref = true;
+    metadata->type = (Rw__V2__Metadata__Type)f->type;
+    metadata->help_ref = v2_symbol(m, (char *)(uintptr_t)f->help);
+    to->metadata = metadata;
+}
+
+static void v2_set_sample(const struct v2_message *m, const struct family *f, const Rw__V1__Sample *from,
+                          Rw__V2__Sample *to)
+{
+    rw__v2__sample__init(to);
+    to->has_value = to->has_timestamp = true;
+    to->value = from->value;
+    to->timestamp = from->timestamp;
+    /* Samples from before are of an earlier process. */
+    if (m->own && f && f->type != FAMILY_GAUGE && m->own->started_ms &&
+        m->own->started_ms <= from->timestamp) {
+        to->has_start_timestamp = true;
+        to->start_timestamp = m->own->started_ms;
     }
 }
 
-int body_v2_message(struct str v1, struct buf *into)
+/* Adds series i; refs and samples come from the shared arrays, from *refs and *samples on. */
+static void v2_message_add(struct v2_message *m, size_t i, size_t *refs, size_t *samples)
 {
-    static char empty[] = "", help[] = SCORE_HELP;
-    CLEANUP(v2_message_done) struct v2_message m = {.memory = {.chunk_bytes = CHUNK_BYTES}};
+    const Rw__V1__TimeSeries *from = m->v1->timeseries[i];
+    Rw__V2__TimeSeries *to = m->series_places[i] = &m->series[i];
+    const struct family *family = v2_family(m, from);
+
+    rw__v2__time_series__init(to);
+    to->labels_refs = m->refs + *refs;
+    to->n_labels_refs = 2 * from->n_labels;
+    for (size_t k = 0; k < from->n_labels; k++) {
+        m->refs[(*refs)++] = v2_symbol(m, from->labels[k]->name);
+        m->refs[(*refs)++] = v2_symbol(m, from->labels[k]->value);
+    }
+    if (family)
+        v2_set_metadata(m, family, to, &m->metadata[i]);
+    to->samples = m->sample_places + *samples;
+    to->n_samples = from->n_samples;
+    for (size_t k = 0; k < from->n_samples; k++, (*samples)++) {
+        m->sample_places[*samples] = &m->samples[*samples];
+        v2_set_sample(m, family, from->samples[k], &m->samples[*samples]);
+    }
+}
+
+int body_v2_message(struct str v1, const struct families *own, struct buf *into)
+{
+    static char empty[] = "";
+    CLEANUP(v2_message_done) struct v2_message m = {.memory = {.chunk_bytes = CHUNK_BYTES}, .own = own};
     ProtobufCAllocator memory = {.alloc = message_alloc, .free = message_free, .allocator_data = &m.memory};
     Rw__V2__Request rq = RW__V2__REQUEST__INIT;
     size_t refs = 0, samples = 0;
@@ -138,14 +176,8 @@ int body_v2_message(struct str v1, struct buf *into)
     if (r < 0)
         return r;
     m.symbols[m.n_symbols++] = empty;
-    rw__v2__metadata__init(&m.metadata);
-    m.metadata.has_type = m.metadata.has_help_ref = true;
-    m.metadata.type = RW__V2__METADATA__TYPE__GAUGE;
-    m.metadata.help_ref = v2_symbol(&m, help);
-    for (size_t i = 0; i < m.v1->n_timeseries; i++) {
-        v2_message_add(&m, m.v1->timeseries[i], &m.series[i], &refs, &samples);
-        m.series_places[i] = &m.series[i];
-    }
+    for (size_t i = 0; i < m.v1->n_timeseries; i++)
+        v2_message_add(&m, i, &refs, &samples);
     rq.symbols = m.symbols;
     rq.n_symbols = m.n_symbols;
     rq.timeseries = m.series_places;

@@ -39,7 +39,9 @@ static int endpoint_make_parts(struct endpoint *e, const struct endpoint_options
     r = loop_new(&e->loop, &clock_system);
     if (r == 0)
         r = http_new(&e->http, e->loop, ds_user_agent);
-    return r < 0 ? r : transport_http_new(&e->transport, e->http, e->config);
+    if (r == 0)
+        r = transport_http_new(&e->transport, e->http, e->config);
+    return r < 0 ? r : transport_http_new(&e->metadata_transport, e->http, e->config);
 }
 
 int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
@@ -112,6 +114,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
         return NULL;
     endpoint_join(e);
     (void)transport_http_free(e->transport);
+    (void)transport_http_free(e->metadata_transport);
     (void)http_free(e->http);
     (void)loop_free(e->loop);
     for (struct endpoint_item *i = e->inbox; i; i = next) {

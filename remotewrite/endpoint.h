@@ -5,6 +5,7 @@
 
 #include "exporter/base/clock.h"
 #include "remotewrite/intake.h"
+#include "remotewrite/metadata.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
@@ -22,6 +23,7 @@ struct endpoint_options {
 struct endpoint_state {
     struct queue_stats queue;
     struct sender_stats sender;
+    struct metadata_stats metadata;
     struct spool_stats spool;
     int spool_error;     /* negative errno: why the spool is not open */
     uint64_t samples_in; /* total accepted from the agent's loop */

@@ -7,6 +7,7 @@
 #include "exporter/base/loop.h"
 #include "remotewrite/endpoint.h"
 #include "remotewrite/intake.h"
+#include "remotewrite/metadata.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/spool.h"
@@ -45,11 +46,12 @@ struct endpoint {
     /* The thread's own, except that loop_post() is for any thread. */
     struct loop *loop;
     struct http *http;
-    struct transport *transport;
+    struct transport *transport, *metadata_transport;
     struct spool *spool;
     struct queue *queue;
     struct intake *intake;
     struct sender *sender;
+    struct metadata metadata;
     int spool_error; /* of the last try to open it */
     unsigned spool_failures;
     mono_ms spool_retry_at;

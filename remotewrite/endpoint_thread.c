@@ -34,7 +34,6 @@ static bool same_sender_stats(const struct sender_stats *a, const struct sender_
 {
     return a->state == b->state && a->form == b->form && a->samples == b->samples && a->bytes == b->bytes &&
            a->requests == b->requests && a->failed == b->failed && a->retried == b->retried &&
-           a->metadata == b->metadata && a->metadata_failed == b->metadata_failed &&
            a->highest_sent_ms == b->highest_sent_ms && a->last_sent_at_ms == b->last_sent_at_ms &&
            a->retry_at_ms == b->retry_at_ms && a->failures == b->failures &&
            a->error_at_ms == b->error_at_ms && strcmp(a->error, b->error) == 0;
@@ -67,8 +66,11 @@ static void thread_publish_state(struct endpoint *e)
     e->busy = 0;
     queue_stats(e->queue, &queue);
     news = !to->ready || !same_queue_stats(&queue, &to->queue) || to->spool_error != e->spool_error ||
-           !same_spool_stats(&spool, &to->spool) || !same_sender_stats(&to->sender, sender_stats(e->sender));
+           !same_spool_stats(&spool, &to->spool) ||
+           !same_sender_stats(&to->sender, sender_stats(e->sender)) ||
+           memcmp(&to->metadata, &e->metadata.stats, sizeof(to->metadata)) != 0;
     copy_sender_stats(&to->sender, sender_stats(e->sender));
+    to->metadata = e->metadata.stats;
     to->queue = queue;
     to->spool = spool;
     to->spool_error = e->spool_error;
@@ -140,7 +142,7 @@ static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
     intake_stop(e->intake, loop_wall(e->loop).ms);
     if (loop_timer_set(e->loop, &e->flush, mono_add(loop_now(e->loop), flush_ms)) < 0)
         loop_stop(e->loop);
-    sender_hurry(e->sender);
+    sender_hurry(e->sender, flush_ms);
 }
 
 static void thread_on_wake(struct post *p)
@@ -171,6 +173,15 @@ static void thread_on_wake(struct post *p)
     sender_kick(e->sender);
 }
 
+/* Not before samples were accepted, because the form is known only then. */
+static void thread_send_metadata(struct endpoint *e)
+{
+    const struct sender_stats *s = sender_stats(e->sender);
+
+    if (s->samples && s->failures == 0 && !e->stopping)
+        metadata_tick(&e->metadata, s->form);
+}
+
 static void thread_on_tick(struct timer *t)
 {
     struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
@@ -181,6 +192,7 @@ static void thread_on_tick(struct timer *t)
     endpoint_spool_tick(e);
     queue_save_position(e->queue, true);
     log_drops(e);
+    thread_send_metadata(e);
     sender_kick(e->sender);
     if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), TICK_MS)) < 0)
         log_error("endpoint timer not set: out of memory", L_STR("remote_name", e->config->name));
@@ -195,13 +207,19 @@ static int thread_open(struct endpoint *e)
                                .arg = e};
     int r = endpoint_spool_open(e);
 
+    if (r < 0)
+        return r;
     o.queue = e->queue;
-    return r < 0 ? r : sender_new(&e->sender, &o);
+    o.families = intake_families(e->intake);
+    e->metadata = (struct metadata){
+        .config = e->config, .loop = e->loop, .transport = e->metadata_transport, .families = o.families};
+    return sender_new(&e->sender, &o);
 }
 
 static void thread_close(struct endpoint *e)
 {
     e->sender = sender_free(e->sender);
+    metadata_done(&e->metadata);
     endpoint_spool_close(e);
 }
 

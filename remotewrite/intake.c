@@ -1,6 +1,7 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
+#include "exporter/base/hash.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/series.h"
 #include "remotewrite/active.h"
@@ -72,6 +73,7 @@ int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct q
     in->config = c;
     in->queue = q;
     in->spool = spool;
+    in->families.started_ms = metrics_process_start_ms();
     r = spool ? active_load(spool, lane_restore, in) : 0;
     if (r == -ENOMEM)
         return r;
@@ -108,6 +110,8 @@ struct intake *intake_free(struct intake *in)
         (void)lane_free(in->lanes);
         in->lanes = next;
     }
+    if (in)
+        families_done(&in->families);
     free(in);
     return NULL;
 }
@@ -215,9 +219,26 @@ static int lane_remember(struct intake *in, const struct intake_lane *l, const s
     return r;
 }
 
+/* Logs each invalid name once. */
+static void intake_warn_names(struct intake *in, const struct label_bytes *labels)
+{
+    for (size_t i = 0; i < labels->n_bad_names; i++) {
+        uint64_t hash = hash_bytes(str_of(labels->bad_names[i]));
+        size_t k = 0;
+
+        while (k < in->n_warned && in->warned[k] != hash)
+            k++;
+        if (k < in->n_warned || k == INTAKE_WARNED)
+            continue;
+        in->warned[in->n_warned++] = hash;
+        log_warn("series dropped: invalid name after relabelling", L_STR("remote_name", in->config->name),
+                 L_STR("name", labels->bad_names[i]));
+    }
+}
+
 static void lane_log_dropped(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
 {
-    queue_count_drop(in->queue, DROP_INVALID, labels->invalid + labels->over_limit);
+    intake_warn_names(in, labels);
     if (labels->invalid)
         log_warn("series with invalid labels dropped", L_STR("remote_name", in->config->name),
                  L_STR("score_name", l->name), L_INT("series", labels->invalid));
@@ -225,6 +246,20 @@ static void lane_log_dropped(struct intake *in, const struct intake_lane *l, con
         log_warn("series dropped: a regex of write_relabel_configs exceeded its match limit",
                  L_STR("remote_name", in->config->name), L_STR("score_name", l->name),
                  L_INT("series", labels->over_limit));
+}
+
+/* Only relabelling changes the name. */
+static void intake_note_names(struct intake *in, const struct label_bytes *labels)
+{
+    struct str last = STR("");
+
+    for (size_t i = 0; i < (in->config->relabel.n ? labels->n : size_min(labels->n, 1)); i++) {
+        struct str name = label_bytes_name(labels, i);
+
+        if (!str_eq(name, last))
+            families_note(&in->families, name, "", FAMILY_GAUGE, SCORE_HELP);
+        last = name;
+    }
 }
 
 /* The scorer's first batch, or one with other series than the last. */
@@ -243,6 +278,8 @@ static int lane_set_series(struct intake *in, struct intake_lane *l, struct seri
     if (r < 0)
         return r;
     lane_log_dropped(in, l, labels);
+    intake_note_names(in, labels);
+    l->invalid = labels->invalid + labels->over_limit;
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
     l->set = series_set_ref(set);
@@ -270,6 +307,7 @@ int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
     }
     for (size_t i = 0; i < l->n_frames; i++)
         r = lane_append(in, l, l->frames[i], b->values, at_ms, now_ms) ?: r;
+    queue_count_drop(in->queue, DROP_INVALID, l->invalid);
     queue_sync(in->queue);
     return r;
 }
@@ -321,6 +359,11 @@ void intake_stop(struct intake *in, int64_t now_ms)
                       L_STR("score_name", l->name));
 }
 
+const struct families *intake_families(const struct intake *in)
+{
+    return &in->families;
+}
+
 size_t intake_series(const struct intake *in)
 {
     size_t n = 0;
@@ -351,11 +394,13 @@ int intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms, in
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
     CLEANUP(cleanup_free) double *values = NULL;
     struct intake_lane *l = lane_get(in, STR(""), true);
-    int r = l ? intake_collect_metrics(in->config, m, &labels, &values) : -ENOMEM;
+    int r = l ? intake_collect_metrics(in, m, &labels, &values) : -ENOMEM;
 
     r = r ?: publish_metrics(in, l, labels, values, lane_next_ms(in, l, at_ms), now_ms);
     if (r < 0)
         return r;
+    intake_warn_names(in, labels);
+    queue_count_drop(in->queue, DROP_INVALID, labels->invalid);
     (void)label_bytes_free(l->labels);
     l->labels = TAKE_PTR(labels);
     l->n = l->labels->n;

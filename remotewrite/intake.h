@@ -5,6 +5,7 @@
 
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
+#include "remotewrite/families.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
@@ -31,6 +32,8 @@ MUST_USE int intake_metrics(struct intake *in, const struct metrics *m, int64_t 
 void intake_grace(struct intake *in, int64_t now_ms);
 /* A clean stop: queues stale markers for every active series. */
 void intake_stop(struct intake *in, int64_t now_ms);
+/* Type and help by name; valid as long as the intake. */
+const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
 

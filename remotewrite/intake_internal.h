@@ -14,20 +14,26 @@ struct intake_lane {
     size_t n_frames;
     struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
     int64_t grace_until_ms;
-    size_t n; /* active series */
+    size_t n;       /* active series */
+    size_t invalid; /* series of the set that are dropped */
     size_t name_n;
     char name[];
 };
+
+enum { INTAKE_WARNED = 64 };
 
 struct intake {
     const struct rw_endpoint_config *config;
     struct queue *queue;
     struct spool *spool;
     struct intake_lane *lanes;
+    struct families families;
+    uint64_t warned[INTAKE_WARNED]; /* hashes of invalid names */
+    size_t n_warned;
 };
 
-/* Labels and values of every sample, in the order of metrics_each(). -ENOMEM. */
-MUST_USE int intake_collect_metrics(const struct rw_endpoint_config *config, const struct metrics *m,
-                                    struct label_bytes **ret, double **ret_values);
+/* Labels and values of every sample, in the order of metrics_each(); notes their metadata. -ENOMEM. */
+MUST_USE int intake_collect_metrics(struct intake *in, const struct metrics *m, struct label_bytes **ret,
+                                    double **ret_values);
 
 #endif

@@ -8,7 +8,7 @@
 enum { METRICS_LABELS_MAX = 64 << 20 };
 
 struct collector {
-    const struct rw_endpoint_config *config;
+    struct intake *in;
     struct label_list list;
     struct label_bytes *labels;
     double *values;
@@ -42,6 +42,10 @@ static int collector_grow(struct collector *c)
     return 0;
 }
 
+static const enum family_type family_types[] = {[METRIC_TYPE_COUNTER] = FAMILY_COUNTER,
+                                                [METRIC_TYPE_GAUGE] = FAMILY_GAUGE,
+                                                [METRIC_TYPE_HISTOGRAM] = FAMILY_HISTOGRAM};
+
 /* Labels that are invalid after relabelling leave the sample out. */
 static int collect_sample(void *arg, const struct metric_sample *s)
 {
@@ -53,19 +57,23 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     r = r ?: label_list_add(l, STR("__name__"), label_list_join(l, str_of(s->info->name), str_of(s->suffix)));
     for (size_t i = 0; r == 0 && i < s->n_labels; i++)
         r = label_list_add(l, s->labels[i].name, s->labels[i].value);
-    r = r ?: labels_pack(l, c->config, &c->bytes);
+    r = r ?: labels_pack(l, c->in->config, &c->bytes);
+    if (r < 0 && r != -ENOMEM)
+        label_bytes_reject(c->labels, l);
     if (r == 1) {
+        families_note(&c->in->families, label_list_get(l, STR("__name__")), s->suffix,
+                      family_types[s->info->type], s->info->help);
         c->values[c->labels->n++] = s->value;
         c->labels->at[c->labels->n] = c->bytes.n;
     }
     return r == -ENOMEM ? r : 0;
 }
 
-int intake_collect_metrics(const struct rw_endpoint_config *config, const struct metrics *m,
-                           struct label_bytes **ret, double **ret_values)
+int intake_collect_metrics(struct intake *in, const struct metrics *m, struct label_bytes **ret,
+                           double **ret_values)
 {
     CLEANUP(collector_done)
-    struct collector c = {.config = config, .bytes = {.max = METRICS_LABELS_MAX}};
+    struct collector c = {.in = in, .bytes = {.max = METRICS_LABELS_MAX}};
     int r;
 
     c.labels = calloc(1, sizeof(*c.labels));

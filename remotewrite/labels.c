@@ -7,6 +7,7 @@
 #include "remotewrite/relabel_regex.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { BYTES_MAX = 1 << 30 };
 /* Fields of prometheus.TimeSeries and prometheus.Label. */
@@ -59,6 +60,14 @@ static bool labels_have(const struct label_list *l, struct str name)
     return false;
 }
 
+struct str label_list_get(const struct label_list *l, struct str name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->list[i].name, name))
+            return l->list[i].value;
+    return STR("");
+}
+
 /* A label of the series overrides an external one of the same name. */
 static int labels_add_external(struct label_list *l, const struct rw_pairs *external)
 {
@@ -92,6 +101,32 @@ static int labels_normalize(struct label_list *l)
             return -EINVAL;
     }
     return named ? 0 : -EINVAL;
+}
+
+static bool is_name(struct str s, bool metric)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (metric && c == ':');
+
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* The names that 1.0 requires. 2.0 only recommends them, but a record may be sent in either. -EINVAL. */
+static int labels_check_names(struct label_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        bool metric = str_eq(l->list[i].name, STR("__name__"));
+
+        l->bad_name = metric ? l->list[i].value : l->list[i].name;
+        if (!is_name(l->bad_name, metric))
+            return -EINVAL;
+    }
+    l->bad_name = STR("");
+    return 0;
 }
 
 static size_t string_size(struct str s)
@@ -134,6 +169,7 @@ int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct
 {
     int r = labels_add_external(l, &c->external_labels);
 
+    l->bad_name = STR("");
     if (r == 0 && c->relabel.n) {
         r = relabel_apply(&c->relabel, l);
         if (r <= 0)
@@ -141,6 +177,8 @@ int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct
         r = 0;
     }
     r = r ?: labels_normalize(l);
+    if (r == 0 && c->relabel.n)
+        r = labels_check_names(l);
     return r < 0 ? r : labels_encode(l, into);
 }
 
@@ -153,6 +191,46 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
     free(l->series);
     free(l);
     return NULL;
+}
+
+void label_bytes_reject(struct label_bytes *l, const struct label_list *list)
+{
+    char name[LABEL_BAD_NAME_BYTES];
+
+    l->invalid++;
+    if (list->bad_name.n == 0 || l->n_bad_names == LABEL_BAD_NAMES)
+        return;
+    (void)snprintf(name, sizeof(name), "%.*s", STR_ARG(list->bad_name));
+    for (size_t i = 0; i < l->n_bad_names; i++)
+        if (strcmp(l->bad_names[i], name) == 0)
+            return;
+    memcpy(l->bad_names[l->n_bad_names++], name, sizeof(name));
+}
+
+/* A string field; NULL past the end. */
+static const char *get_string(const char *p, const char *end, struct str *ret)
+{
+    uint64_t n;
+
+    p = p < end ? get_varint(p + 1, end, &n) : NULL;
+    if (!p || n > (uint64_t)(end - p))
+        return NULL;
+    *ret = (struct str){p, n};
+    return p + n;
+}
+
+struct str label_bytes_name(const struct label_bytes *l, size_t i)
+{
+    struct str packed = label_bytes_at(l, i), label, name, value;
+    const char *p = packed.p, *end = packed.p + packed.n;
+
+    while ((p = get_string(p, end, &label))) {
+        const char *in = get_string(label.p, label.p + label.n, &name);
+
+        if (in && str_eq(name, STR("__name__")) && get_string(in, label.p + label.n, &value))
+            return value;
+    }
+    return STR("");
 }
 
 /* Open hash table of packed labels: index of the series + 1. */
@@ -244,7 +322,8 @@ int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
         if (r == -ENOMEM)
             return r;
         l->left_out += r == 0;
-        l->invalid += r < 0 && r != -ELOOP;
+        if (r < 0 && r != -ELOOP)
+            label_bytes_reject(l, &list);
         l->over_limit += r == -ELOOP;
         if (r <= 0)
             continue;

@@ -10,6 +10,8 @@
 #include "remotewrite/config.h"
 #include "remotewrite/relabel.h"
 
+enum { LABEL_BAD_NAMES = 4, LABEL_BAD_NAME_BYTES = 64 };
+
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
     size_t n;
@@ -18,8 +20,11 @@ struct label_bytes {
     size_t *at;        /* n + 1 offsets into bytes */
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
     size_t left_out;   /* series dropped by relabelling */
-    size_t invalid;    /* series with repeated, missing or too many labels */
+    size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
     size_t over_limit; /* series for which an expression exceeded its limits */
+    /* The first few invalid names, maybe truncated. */
+    char bad_names[LABEL_BAD_NAMES][LABEL_BAD_NAME_BYTES];
+    size_t n_bad_names;
 };
 
 static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
@@ -32,6 +37,12 @@ DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
 /* The labels of a whole set. -ENOMEM. */
 MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
                              const struct rw_endpoint_config *c);
+/* The metric name of series i. */
+struct str label_bytes_name(const struct label_bytes *l, size_t i);
+/* Counts a series with invalid labels, and notes the invalid name of the list that labels_pack() rejected. */
+void label_bytes_reject(struct label_bytes *l, const struct label_list *list);
+/* The value of a label; empty without it. */
+struct str label_list_get(const struct label_list *l, struct str name);
 /* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after
  * label_list_reset(). */
 MUST_USE int label_list_init(struct label_list *l);

@@ -364,6 +364,11 @@ void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32
     queue_remove(q, &r->lane->head);
 }
 
+struct str queue_record_lane(const struct record *r)
+{
+    return (struct str){r->lane->name, r->lane->name_n};
+}
+
 void queue_put_back(struct queue *q, struct record *r)
 {
     (void)r;

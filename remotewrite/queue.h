@@ -82,6 +82,8 @@ struct record *queue_pick(struct queue *q, int64_t now_ms);
  * back. -EBADMSG: damaged. -ENOMEM. -ESTALE: its segment cannot be read, so that the record waits in the
  * spool for queue_retry_unread() and is no longer valid. */
 MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
+/* The lane of a record. */
+struct str queue_record_lane(const struct record *r);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
 void queue_put_back(struct queue *q, struct record *r);

@@ -25,6 +25,7 @@ enum { RELABEL_MAX_RULES = 64, LABELS_MAX = 128, LABEL_ROOM = 1 << 20 };
 /* The labels of one series while they are put together: unique names in any order. Text made on the way is
  * stored in `room`, LABEL_ROOM bytes that do not move. */
 struct label_list {
+    struct str bad_name; /* after labels_pack() returned -EINVAL: the invalid name, if it was one */
     struct label list[LABELS_MAX];
     size_t n;
     char *room;

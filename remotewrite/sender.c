@@ -6,7 +6,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/metric/series.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 #include "remotewrite/verdict.h"
@@ -14,7 +13,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { COMPLAIN_MS = 60 * 1000, NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000, TYPE_GAUGE = 2 };
+enum { NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000 };
 
 static void sender_step(struct sender *s);
 static void sender_on_timer(struct timer *t);
@@ -47,6 +46,7 @@ struct sender *sender_free(struct sender *s)
     if (s->record)
         queue_put_back(s->o.queue, s->record);
     buf_done(&s->body);
+    free(s->skip);
     free(s);
     return NULL;
 }
@@ -60,19 +60,6 @@ static void sender_changed(struct sender *s)
 {
     if (s->o.changed)
         s->o.changed(s->o.arg);
-}
-
-/* Logs the first failure and then one a minute. */
-static void sender_complain(struct sender *s, const char *text)
-{
-    mono_ms now = loop_now(s->o.loop);
-
-    if (s->complaining && mono_before(now, mono_add(s->complained_at, COMPLAIN_MS)))
-        return;
-    s->complaining = true;
-    s->complained_at = now;
-    log_warn("sending samples failed, retrying", L_STR("remote_name", sender_name(s)),
-             L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
 }
 
 static void sender_note_error(struct sender *s, const char *text)
@@ -92,10 +79,13 @@ static void sender_wait(struct sender *s, int64_t ms)
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
+    sender_remember_rejected(s);
     queue_finish(s->o.queue, s->record, why, s->rejected);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
     s->plain = s->doubting = false;
+    free(s->skip);
+    s->skip = NULL;
 }
 
 /* The rest of the current record has exceeded the age limit. */
@@ -104,7 +94,7 @@ static void sender_drop_old(struct sender *s)
     while (s->n_pieces) {
         struct piece p = s->pieces[--s->n_pieces];
 
-        queue_count_drop(s->o.queue, DROP_TOO_OLD, p.to - p.from);
+        queue_count_drop(s->o.queue, DROP_TOO_OLD, sender_piece_samples(s, p));
     }
     sender_finish_record(s, DROP_REJECTED);
 }
@@ -131,7 +121,10 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
         s->gave_up = true;
         return;
     }
-    sender_complain(s, text);
+    sender_log_failure(s, text);
+    if (retry_after_ms > RETRY_AFTER_MAX_MS)
+        retry_after_ms = RETRY_AFTER_MAX_MS;
+    s->not_before = mono_add(loop_now(s->o.loop), retry_after_ms > 0 ? retry_after_ms : 0);
     sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
@@ -143,31 +136,37 @@ static void sender_end_piece(struct sender *s)
 
 static void sender_note_recovery(struct sender *s)
 {
-    if (s->complaining)
-        log_info("sending samples works again", L_STR("remote_name", sender_name(s)),
-                 L_INT("failures", s->stats.failures));
-    s->complaining = false;
+    sender_log_success(s);
     s->stats.failures = 0;
     /* A rejection of this record stays visible. */
-    if (s->refusals == 0)
+    if (s->refusals == 0 && !s->skip)
         s->stats.error[0] = '\0';
 }
 
-static void sender_on_accepted(struct sender *s)
+/* The receiver has the samples of the top piece, `written` of them by its own count. */
+static void sender_on_accepted(struct sender *s, const struct transport_answer *a)
 {
     struct piece p = s->pieces[--s->n_pieces];
+    uint32_t n = sender_piece_samples(s, p), written = n;
     struct sender_stats *st = &s->stats;
 
-    if (s->doubting)
-        sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
-    s->doubting = false;
-    s->accepted += p.to - p.from;
-    st->samples += p.to - p.from;
-    st->last_sent_at_ms = loop_wall(s->o.loop).ms;
-    if (s->record->last_ms > st->highest_sent_ms)
-        st->highest_sent_ms = s->record->last_ms;
+    if (s->form == RW_FORM_V2 && a->samples_written < n)
+        written = (uint32_t)a->samples_written;
+    s->accepted += written;
+    st->samples += written;
+    if (written) {
+        st->last_sent_at_ms = loop_wall(s->o.loop).ms;
+        if (s->record->last_ms > st->highest_sent_ms)
+            st->highest_sent_ms = s->record->last_ms;
+        sender_note_accepted(s);
+    }
     sender_note_recovery(s);
-    sender_end_piece(s);
+    if (written == n)
+        return;
+    (void)snprintf(st->error, sizeof(st->error), "%u of %u samples written%s%.400s", written, n,
+                   *a->text ? ": " : "", a->text);
+    st->error_at_ms = loop_wall(s->o.loop).ms;
+    sender_reject(s, n - written, st->error);
 }
 
 /* A 400 to a higher form may be about the form rather than the samples. */
@@ -184,42 +183,65 @@ static enum rw_verdict sender_verdict(const struct sender *s, const struct trans
 {
     enum rw_verdict v = verdict_of(a->error, a->status);
 
-    /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
-    if (v == VERDICT_SENT && s->form == RW_FORM_V2 && !a->written)
-        v = VERDICT_STEP_DOWN;
+    if (s->form == RW_FORM_V2 && v != VERDICT_RETRY) {
+        /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
+        if (v == VERDICT_SENT && !a->written)
+            return VERDICT_STEP_DOWN;
+        /* The Written headers prove that the receiver speaks 2.0 and has read the request. */
+        if (v != VERDICT_SENT && a->written)
+            return VERDICT_PARTIAL;
+    }
     if (v == VERDICT_STEP_DOWN && s->form == RW_FORM_V1)
         v = VERDICT_DROP;
     return v;
 }
 
+/* A 4xx that is about the samples. */
+static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
+{
+    if (v == VERDICT_HALVE && sender_doubt_form(s, a))
+        return;
+    s->plain = s->plain || s->doubting;
+    s->doubting = false;
+    sender_note_error(s, a->text);
+    if (v == VERDICT_HALVE)
+        sender_halve(s, a);
+    else if (v == VERDICT_SHRINK)
+        sender_shrink(s, a);
+    else
+        sender_give_up_piece(s, a);
+    sender_end_piece(s);
+}
+
 static void sender_act(struct sender *s, const struct transport_answer *a)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
+    enum rw_verdict v = sender_verdict(s, a);
 
-    switch (sender_verdict(s, a)) {
+    s->victoria = s->victoria || a->victoria;
+    switch (v) {
     case VERDICT_SENT:
-        sender_on_accepted(s);
+        if (s->doubting)
+            sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
+        s->doubting = false;
+        sender_on_accepted(s, a);
+        sender_end_piece(s);
+        return;
+    case VERDICT_PARTIAL:
+        s->refusals++;
+        if (a->status == 413)
+            sender_note_too_large(s, a);
+        sender_on_accepted(s, a);
+        sender_end_piece(s);
         return;
     case VERDICT_STEP_DOWN:
         sender_refuse_form(s, s->form, *a->text ? a->text : "response lacks the Written headers of 2.0");
         return;
-    case VERDICT_HALVE:
-        if (sender_doubt_form(s, a))
-            return;
-        s->plain = s->plain || s->doubting;
-        s->doubting = false;
-        sender_note_error(s, a->text);
-        sender_halve(s, a);
-        sender_end_piece(s);
-        return;
-    case VERDICT_DROP:
-        sender_note_error(s, a->text);
-        sender_give_up_piece(s, a);
-        sender_end_piece(s);
+    case VERDICT_RETRY:
+        s->stats.retried += sender_piece_samples(s, s->pieces[s->n_pieces - 1]);
+        sender_back_off(s, a->text, a->retry_after_ms);
         return;
     default:
-        s->stats.retried += p.to - p.from;
-        sender_back_off(s, a->text, a->retry_after_ms);
+        sender_on_rejected(s, a, v);
     }
 }
 
@@ -238,15 +260,7 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
     s->stats.requests++;
     sender_note_duration(s, a->seconds);
     buf_done(&s->body);
-    if (s->metadata_in_flight) {
-        bool good = verdict_of(a->error, a->status) == VERDICT_SENT;
-
-        s->metadata_in_flight = false;
-        s->stats.metadata += good;
-        s->stats.metadata_failed += !good;
-    } else {
-        sender_act(s, a);
-    }
+    sender_act(s, a);
     sender_step(s);
     sender_changed(s);
 }
@@ -266,28 +280,6 @@ static void sender_start(struct sender *s, struct str body)
     s->stats.bytes += body.n;
 }
 
-/* Sends type and help in a request of their own where the form has no place for them beside the samples;
- * not before samples were accepted, because the form is known only then. */
-static bool sender_start_metadata(struct sender *s)
-{
-    static const struct body_family families[] = {{SCORE_METRIC, SCORE_HELP, TYPE_GAUGE}};
-    const struct rw_endpoint_config *c = s->o.config;
-    mono_ms now = loop_now(s->o.loop);
-
-    if (!c->metadata_send || s->hurried || s->stats.samples == 0 ||
-        (s->metadata_sent && mono_before(now, s->metadata_at)))
-        return false;
-    s->form = sender_form(s);
-    if (s->form == RW_FORM_V2 || body_metadata(s->form, families, ARRAY_SIZE(families), &s->body) < 0)
-        return false;
-    s->metadata_sent = true;
-    s->metadata_at = mono_add(now, c->metadata_interval_ms);
-    s->metadata_in_flight = true;
-    sender_start(s, buf_str(&s->body));
-    s->metadata_in_flight = s->in_flight;
-    return true;
-}
-
 /* Makes the next record the current one. False if there is none to send now. */
 static bool sender_take_record(struct sender *s)
 {
@@ -300,9 +292,12 @@ static bool sender_take_record(struct sender *s)
     s->n_pieces = 1;
     s->pieces[0] = (struct piece){0, r->samples};
     s->accepted = s->rejected = s->refusals = s->named = 0;
+    s->n_found = 0;
     error = queue_payload(s->o.queue, r, &s->payload);
-    if (error == 0)
+    if (error == 0) {
+        sender_skip_rejected(s);
         return true;
+    }
     if (error == -ESTALE) { /* it waits in the spool until it can be read */
         s->record = NULL;
     } else if (error == -EBADMSG) {
@@ -321,13 +316,24 @@ static bool sender_take_record(struct sender *s)
 
 static void sender_start_piece(struct sender *s)
 {
-    struct piece p = s->pieces[s->n_pieces - 1];
+    bool own = queue_record_lane(s->record).n == 0;
+    struct body_part part = {.skip = s->skip, .own = own ? s->o.families : NULL};
     struct str body = s->payload;
+    struct piece p;
     int r = 0;
 
+    sender_limit_piece(s);
+    p = s->pieces[s->n_pieces - 1];
+    if (sender_piece_samples(s, p) == 0) {
+        s->n_pieces--;
+        sender_end_piece(s);
+        return;
+    }
+    part.from = p.from;
+    part.to = p.to;
     s->form = s->plain || s->doubting ? RW_FORM_V1 : sender_form(s);
-    if (s->form != RW_FORM_V1 || p.from > 0 || p.to < s->record->samples) {
-        r = body_make(s->form, s->payload, p.from, p.to, &s->body);
+    if (s->form != RW_FORM_V1 || s->skip || p.from > 0 || p.to < s->record->samples) {
+        r = body_make(s->form, s->payload, &part, &s->body);
         body = buf_str(&s->body);
     }
     if (r == 0) {
@@ -340,7 +346,7 @@ static void sender_start_piece(struct sender *s)
         sender_wait(s, NO_MEMORY_MS);
         return;
     }
-    s->rejected += p.to - p.from;
+    s->rejected += sender_piece_samples(s, p);
     s->n_pieces = 0;
     sender_finish_record(s, DROP_DAMAGED);
 }
@@ -348,8 +354,6 @@ static void sender_start_piece(struct sender *s)
 static void sender_step(struct sender *s)
 {
     while (!s->in_flight && !s->waiting && !s->gave_up) {
-        if (!s->record && sender_start_metadata(s))
-            continue;
         if (!s->record && !sender_take_record(s))
             return;
         if (s->record)
@@ -363,12 +367,18 @@ void sender_kick(struct sender *s)
     sender_changed(s);
 }
 
-void sender_hurry(struct sender *s)
+void sender_hurry(struct sender *s, int64_t ms)
 {
+    mono_ms now = loop_now(s->o.loop);
+
     s->hurried = true;
     if (s->waiting) {
         loop_timer_clear(s->o.loop, &s->timer);
         s->waiting = false;
+        if (mono_before(mono_add(now, ms), s->not_before))
+            s->gave_up = true;
+        else if (mono_before(now, s->not_before))
+            sender_wait(s, s->not_before.ms - now.ms);
     }
     sender_kick(s);
 }

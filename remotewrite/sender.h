@@ -1,9 +1,11 @@
 /* Delivers the records of one endpoint: one request at a time in queue order, with back-off, falling back
- * to simpler wire formats, and halving rejected requests. Driven by a loop, without a thread of its own. */
+ * to simpler wire formats, and leaving out what the receiver rejects. Driven by a loop, without a thread of
+ * its own. */
 #ifndef DS_REMOTEWRITE_SENDER_H
 #define DS_REMOTEWRITE_SENDER_H
 
 #include "exporter/base/loop.h"
+#include "remotewrite/families.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/transport.h"
 
@@ -16,6 +18,7 @@ struct sender_options {
     struct loop *loop;
     struct transport *transport;
     struct queue *queue;
+    const struct families *families; /* of the program's own metrics */
     /* Called when the stats have changed. */
     void (*changed)(void *arg);
     void *arg;
@@ -27,13 +30,12 @@ struct sender_stats {
     enum sender_state state;
     enum rw_form form;
     uint64_t samples, bytes, requests; /* delivered; bytes as compressed */
-    uint64_t failed, retried;          /* samples rejected for good; samples sent again */
-    uint64_t metadata, metadata_failed;
-    int64_t highest_sent_ms; /* timestamp; 0 for none */
-    int64_t last_sent_at_ms; /* wall clock; 0 for never */
-    int64_t retry_at_ms;     /* wall clock of the next try while backing off */
-    unsigned failures;       /* consecutive */
-    char error[512];         /* the last failure, in the receiver's words; empty after recovery */
+    uint64_t failed, retried;          /* samples that the endpoint rejected; samples sent again */
+    int64_t highest_sent_ms;           /* timestamp; 0 for none */
+    int64_t last_sent_at_ms;           /* wall clock; 0 for never */
+    int64_t retry_at_ms;               /* wall clock of the next try while backing off */
+    unsigned failures;                 /* consecutive */
+    char error[512];                   /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
     float durations[SENDER_DURATIONS]; /* seconds of requests, until the owner resets n_durations */
     size_t n_durations;
@@ -45,8 +47,9 @@ struct sender *sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender, sender_free)
 /* To be called when something was queued. */
 void sender_kick(struct sender *s);
-/* For the flush of a stop: ends a wait and gives up at the first failure from now on. */
-void sender_hurry(struct sender *s);
+/* For the flush of a stop, which lasts ms: ends a wait, but not before the receiver's Retry-After has passed,
+ * and gives up at the first failure from now on. */
+void sender_hurry(struct sender *s, int64_t ms);
 /* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
 struct sender_stats *sender_stats(struct sender *s);

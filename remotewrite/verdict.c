@@ -13,7 +13,7 @@ static const struct {
     {415, 415, VERDICT_STEP_DOWN},
     {429, 429, VERDICT_RETRY},
     {400, 400, VERDICT_HALVE},
-    {413, 413, VERDICT_HALVE},
+    {413, 413, VERDICT_SHRINK},
     {422, 422, VERDICT_HALVE},
     {500, 599, VERDICT_RETRY},
 };

@@ -19,6 +19,6 @@ int64_t backoff_ms(const struct backoff *b, unsigned nth, int64_t retry_after_ms
     if (retry_after_ms > b->retry_after_max_ms)
         retry_after_ms = b->retry_after_max_ms;
     if (retry_after_ms > ms)
-        ms = retry_after_ms + (int64_t)rand_below((uint64_t)(retry_after_ms / 10) + 1);
+        ms = retry_after_ms + (int64_t)rand_below((uint64_t)(retry_after_ms / 4) + 1);
     return ms;
 }

@@ -72,5 +72,7 @@ MUST_USE int metrics_render(const struct metrics *m, bool openmetrics, struct bu
 
 /* Sets the process_* metrics from /proc/self. */
 void metrics_set_process(struct metrics *m);
+/* When the process began, in Unix time; 0 if unknown. Any thread. */
+int64_t metrics_process_start_ms(void);
 
 #endif

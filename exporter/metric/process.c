@@ -72,6 +72,13 @@ static double start_time(double ticks)
     return atomic_load(&start);
 }
 
+int64_t metrics_process_start_ms(void)
+{
+    double f[FIELDS] = {0};
+
+    return read_stat(f) ? (int64_t)(start_time(f[FIELD_START]) * 1000) : 0;
+}
+
 void metrics_set_process(struct metrics *m)
 {
     struct rlimit files;

@@ -132,7 +132,8 @@ static void other_form(void *arg)
     w->bytes = 0;
     for (size_t i = 0; i < PARTS; i++) {
         w->out.n = 0;
-        must(body_make(w->form, buf_str(&w->blocks[i]), 0, PART, &w->out) == 0);
+        must(body_make(w->form, buf_str(&w->blocks[i]), &(struct body_part){.from = 0, .to = PART},
+                       &w->out) == 0);
         w->bytes += w->out.n;
     }
 }

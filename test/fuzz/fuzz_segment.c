@@ -32,7 +32,7 @@ static void look_at_payload(struct str payload)
     if (body_print(payload, &text) == 0)
         assert(text.n >= n);
     for (enum rw_form f = RW_FORM_V1; f < RW_FORMS; f++)
-        if (body_make(f, payload, 0, 1, &body) < 0)
+        if (body_make(f, payload, &(struct body_part){.from = 0, .to = 1}, &body) < 0)
             assert(body.n <= body.max);
 }
 

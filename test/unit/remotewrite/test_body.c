@@ -1,5 +1,6 @@
 #include "exporter/base/buf.h"
 #include "remote_v2.pb-c.h"
+#include "remotewrite/families.h"
 #include "remotewrite/frame.h"
 #include "test/unit/remotewrite/rw.h"
 
@@ -64,11 +65,13 @@ static void splits_bodies_of_1_0_and_zstd(void **state)
             Rw__V1__WriteRequest *rq;
             size_t n;
 
-            assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), from, to, &v1), 0);
+            assert_int_equal(
+                body_make(RW_FORM_V1, buf_str(&block), &(struct body_part){.from = from, .to = to}, &v1), 0);
             rq = rw_decode(buf_str(&v1));
             assert_v1(rq, from, to);
             rw__v1__write_request__free_unpacked(rq, NULL);
-            assert_int_equal(body_make(RW_FORM_VM, buf_str(&block), from, to, &vm), 0);
+            assert_int_equal(
+                body_make(RW_FORM_VM, buf_str(&block), &(struct body_part){.from = from, .to = to}, &vm), 0);
             n = ZSTD_decompress(raw, sizeof(raw), vm.p, vm.n);
             assert_false(ZSTD_isError(n));
             rq = rw__v1__write_request__unpack(NULL, n, (const uint8_t *)raw);
@@ -87,7 +90,8 @@ static void deduplicates_symbols_of_2_0(void **state)
 
     (void)state;
     make_block(&block);
-    assert_int_equal(body_make(RW_FORM_V2, buf_str(&block), 0, SERIES, &body), 0);
+    assert_int_equal(
+        body_make(RW_FORM_V2, buf_str(&block), &(struct body_part){.from = 0, .to = SERIES}, &body), 0);
     assert_int_equal(body_unpack(buf_str(&body), &message), 0);
     rq = rw__v2__request__unpack(NULL, message.n, (const uint8_t *)message.p);
     assert_non_null(rq);
@@ -116,21 +120,117 @@ static void deduplicates_symbols_of_2_0(void **state)
     rw__v1__write_request__free_unpacked(as_v1, NULL);
 }
 
+static const Rw__V1__MetricMetadata *find_metadata(const Rw__V1__WriteRequest *rq, const char *name)
+{
+    for (size_t i = 0; i < rq->n_metadata; i++)
+        if (strcmp(rq->metadata[i]->metric_family_name, name) == 0)
+            return rq->metadata[i];
+    fail_msg("no metadata of %s", name);
+    return NULL;
+}
+
+static void note_families(struct families *f)
+{
+    static const char *const suffixes[] = {"_bucket", "_sum", "_count"};
+    char name[32];
+
+    families_note(f, STR("a_total"), "", FAMILY_COUNTER, "Help \"a\".");
+    families_note(f, STR(SCORE_METRIC), "", FAMILY_GAUGE, "A gauge.");
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        (void)snprintf(name, sizeof(name), "h%s", suffixes[i]);
+        families_note(f, str_of(name), suffixes[i], FAMILY_HISTOGRAM, "A histogram.");
+    }
+}
+
 static void encodes_metadata(void **state)
 {
-    static const struct body_family families[] = {{"a_total", "Help \"a\".", 1}, {"b", "", 2}};
+    struct families families = {0};
     BUF_AUTO(body, 1 << 20);
     Rw__V1__WriteRequest *rq;
 
     (void)state;
-    assert_int_equal(body_metadata(RW_FORM_V1, families, 2, &body), 0);
+    assert_int_equal(body_metadata(RW_FORM_V1, &families, &body), 0);
+    assert_int_equal(body.n, 0);
+    note_families(&families);
+    assert_int_equal(body_metadata(RW_FORM_V1, &families, &body), 0);
     rq = rw_decode(buf_str(&body));
-    assert_int_equal(rq->n_metadata, 2);
-    assert_int_equal(rq->metadata[0]->type, RW__V1__METRIC_METADATA__TYPE__COUNTER);
-    assert_string_equal(rq->metadata[0]->metric_family_name, "a_total");
-    assert_string_equal(rq->metadata[0]->help, "Help \"a\".");
-    assert_int_equal(rq->metadata[1]->type, RW__V1__METRIC_METADATA__TYPE__GAUGE);
+    assert_int_equal(rq->n_metadata, 3);
+    assert_int_equal(find_metadata(rq, "a_total")->type, RW__V1__METRIC_METADATA__TYPE__COUNTER);
+    assert_string_equal(find_metadata(rq, "a_total")->help, "Help \"a\".");
+    assert_int_equal(find_metadata(rq, SCORE_METRIC)->type, RW__V1__METRIC_METADATA__TYPE__GAUGE);
+    assert_int_equal(find_metadata(rq, "h")->type, RW__V1__METRIC_METADATA__TYPE__HISTOGRAM);
     rw__v1__write_request__free_unpacked(rq, NULL);
+    families_done(&families);
+}
+
+/* What the series are called decides for the program's own metrics; scores keep theirs under any name. */
+static void describes_own_metrics_of_2_0(void **state)
+{
+    static const struct {
+        enum family_type type;
+        int64_t started, wanted;
+    } cases[] = {
+        {FAMILY_COUNTER, AT - 5, AT - 5}, {FAMILY_HISTOGRAM, AT, AT},  {FAMILY_GAUGE, AT - 5, 0},
+        {FAMILY_COUNTER, 0, 0},           {FAMILY_COUNTER, AT + 1, 0}, /* of an earlier process */
+    };
+    BUF_AUTO(block, 1 << 20);
+
+    (void)state;
+    make_block(&block);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct families own = {.started_ms = cases[i].started};
+        struct body_part part = {.to = 1, .own = &own};
+        BUF_AUTO(body, 1 << 20);
+        BUF_AUTO(message, 1 << 20);
+        Rw__V2__Request *rq;
+
+        families_note(&own, STR(SCORE_METRIC), "", cases[i].type, "help");
+        assert_int_equal(body_make(RW_FORM_V2, buf_str(&block), &part, &body), 0);
+        assert_int_equal(body_unpack(buf_str(&body), &message), 0);
+        rq = rw__v2__request__unpack(NULL, message.n, (const uint8_t *)message.p);
+        assert_int_equal(rq->timeseries[0]->metadata->type, cases[i].type);
+        assert_string_equal(rq->symbols[rq->timeseries[0]->metadata->help_ref], "help");
+        assert_int_equal(rq->timeseries[0]->samples[0]->start_timestamp, cases[i].wanted);
+        rw__v2__request__free_unpacked(rq, NULL);
+        families_done(&own);
+    }
+}
+
+static void leaves_skipped_series_out(void **state)
+{
+    bool skip[SERIES] = {[0] = true, [7] = true, [SERIES - 1] = true};
+    struct body_part part = {.to = SERIES, .skip = skip};
+    BUF_AUTO(block, 1 << 20);
+    BUF_AUTO(body, 1 << 20);
+    Rw__V1__WriteRequest *rq;
+
+    (void)state;
+    make_block(&block);
+    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), &part, &body), 0);
+    rq = rw_decode(buf_str(&body));
+    assert_int_equal(rq->n_timeseries, SERIES - 3);
+    assert_string_equal(rq->timeseries[0]->labels[2]->value, "n00001");
+    assert_string_equal(rq->timeseries[6]->labels[2]->value, "n00008");
+    rw__v1__write_request__free_unpacked(rq, NULL);
+}
+
+static void hashes_labels_only(void **state)
+{
+    BUF_AUTO(one, 1 << 20);
+    BUF_AUTO(message, 1 << 20);
+    struct str *a;
+    size_t n;
+
+    (void)state;
+    make_block(&one);
+    assert_int_equal(body_unpack(buf_str(&one), &message), 0);
+    assert_int_equal(body_series(buf_str(&message), &a, &n), 0);
+    assert_true(body_series_hash(a[0]) != body_series_hash(a[1]));
+    /* Another value, the same labels. */
+    uint64_t before = body_series_hash(a[3]);
+    memset((char *)(uintptr_t)(a[3].p + a[3].n - 12), 0x55, 4);
+    assert_true(body_series_hash(a[3]) == before);
+    free(a);
 }
 
 static void prints_samples_as_text(void **state)
@@ -156,9 +256,14 @@ static void refuses_malformed_bodies(void **state)
     (void)state;
     make_block(&block);
     for (size_t cut = 0; cut < block.n; cut++)
-        assert_int_equal(body_make(RW_FORM_V1, (struct str){block.p, cut}, 0, 1, &out), -EBADMSG);
-    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), 3, 3, &out), -EBADMSG);
-    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), 0, SERIES + 1, &out), -EBADMSG);
+        assert_int_equal(
+            body_make(RW_FORM_V1, (struct str){block.p, cut}, &(struct body_part){.from = 0, .to = 1}, &out),
+            -EBADMSG);
+    assert_int_equal(body_make(RW_FORM_V1, buf_str(&block), &(struct body_part){.from = 3, .to = 3}, &out),
+                     -EBADMSG);
+    assert_int_equal(
+        body_make(RW_FORM_V1, buf_str(&block), &(struct body_part){.from = 0, .to = SERIES + 1}, &out),
+        -EBADMSG);
     assert_int_equal(body_unpack(STR("\xff\xff\xff\xff\x0f"), &out), -EFBIG);
     assert_int_equal(body_series(STR("\x0a\x05xx"), &series, &n), -EBADMSG);
     assert_int_equal(body_series(STR("\x08\x01"), &series, &n), -EBADMSG);
@@ -173,6 +278,9 @@ int main(void)
         cmocka_unit_test(splits_bodies_of_1_0_and_zstd),
         cmocka_unit_test(deduplicates_symbols_of_2_0),
         cmocka_unit_test(encodes_metadata),
+        cmocka_unit_test(describes_own_metrics_of_2_0),
+        cmocka_unit_test(leaves_skipped_series_out),
+        cmocka_unit_test(hashes_labels_only),
         cmocka_unit_test(prints_samples_as_text),
         cmocka_unit_test(refuses_malformed_bodies),
     };

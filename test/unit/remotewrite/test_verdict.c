@@ -13,8 +13,10 @@ static enum rw_verdict expected(long status)
         return VERDICT_SENT;
     if (status / 100 == 5 || status / 100 == 3 || status == 429)
         return VERDICT_RETRY;
-    if (status == 400 || status == 413 || status == 422)
+    if (status == 400 || status == 422)
         return VERDICT_HALVE;
+    if (status == 413)
+        return VERDICT_SHRINK;
     return status == 415 ? VERDICT_STEP_DOWN : VERDICT_DROP;
 }
 
