@@ -107,3 +107,88 @@ def test_the_verdict_of_a_real_prometheus_counts_too(tmp_path):
         assert [v for _, v in samples][:4] == [0, 1, 2, 3], dict(labels)
     assert "level=error" not in log and "level=warn" not in log, log
     close(receivers)
+
+
+# ---- What a response teaches ----
+
+NODES = 16
+BAD = "n00007"
+
+
+def is_bad(arrival):
+    return any(dict(s.labels).get("ds_node") == BAD for s in arrival.write.series)
+
+
+def partial(status, written, body=b"one series is bad luck\n"):
+    headers = {"X-Prometheus-Remote-Write-Samples-Written": str(written)}
+    return lambda arrival: remote.Answer(status, headers, body, written=False)
+
+
+def metadata_refused(status):
+    return lambda arrival: 204 if arrival.write.series else remote.Answer(status, {"Retry-After": "1"})
+
+
+RENAME = [{"source_labels": ["ds_node"], "regex": "n0000(.)", "target_label": "__name__", "replacement": "score_$1"}]
+BAD_NAME = [
+    {"source_labels": ["ds_node"], "regex": BAD, "target_label": "__name__", "replacement": "bad name"},
+    {"regex": "ds_cluster", "action": "labelmap", "replacement": "a_b"},
+]
+OFTEN = {"send": True, "send_interval": "1s"}
+
+# Each case: the receiver's plan, the endpoint's settings.
+LESSONS = {
+    "partial": (partial(400, NODES - 1), {"protocol": "2.0"}),
+    "nothing-written": (partial(200, 0, b""), {"protocol": "2.0"}),
+    "bad-series": (lambda a: remote.Answer(400, body=b"bad luck\n") if is_bad(a) else 204, {}),
+    "too-large": (lambda a: 413 if len(a.write.series) > 4 else 204, {}),
+    "all-bad": (lambda a: 400, {}),
+    "metadata-503": (metadata_refused(503), {"metadata_config": OFTEN}),
+    "metadata-404": (metadata_refused(404), {"metadata_config": OFTEN}),
+    "metadata-stalled": (lambda a: 204 if a.write.series else remote.Answer(delay=30), {"metadata_config": OFTEN}),
+    "renamed": (lambda a: 204, {"protocol": "2.0", "write_relabel_configs": RENAME}),
+    "renamed-1.0": (lambda a: 204, {"write_relabel_configs": RENAME, "metadata_config": OFTEN}),
+    "bad-name": (lambda a: 204, {"write_relabel_configs": BAD_NAME}),
+    "flapping": (lambda a: 503 if a.at * 10 % 4 < 2 else 204, {}),
+}
+
+
+def rounds(receiver):
+    """The requests of each round, by timestamp."""
+    found = {}
+    for arrival in receiver.with_samples():
+        found.setdefault(arrival.write.series[0].samples[0].timestamp, []).append(arrival)
+    return list(found.values())
+
+
+def test_each_response_is_learnt_from(tmp_path):
+    receivers = {name: remote.Receiver(plan=plan) for name, (plan, _) in LESSONS.items()}
+    listed = [remote.endpoint(receivers[name], name=name, **more) for name, (_, more) in LESSONS.items()]
+    with remote.Scoring(t=remote.counted(NODES)) as scoring:
+        with remote.Agent(tmp_path, scoring, listed) as agent:
+            for name, receiver in receivers.items():
+                remote.wait_for(f"rounds of {name}", lambda r=receiver: len(rounds(r)) >= 5, alive=agent.alive)
+
+            def count(what, name, **more):
+                return agent.remote(what, remote_name=name, **more)
+
+            remote.wait_for("metadata", lambda: count("metadata_retried_total", "metadata-503") >= 2)
+            remote.wait_for("metadata", lambda: count("metadata_failed_total", "metadata-404") >= 2)
+            assert count("metadata_failed_total", "metadata-503") == count("metadata_total", "metadata-404") == 0
+            assert count("samples_dropped_total", "bad-name", reason="invalid") >= 4, "samples, not series"
+            assert count("samples_total", "partial") >= 4 * (NODES - 1)
+            assert 4 <= count("samples_dropped_total", "partial", reason="rejected") <= len(receivers["partial"].arrivals)
+            assert count("samples_total", "nothing-written") == 0
+            assert count("samples_dropped_total", "nothing-written", reason="rejected") >= 4 * NODES
+        log = agent.log()
+    for name in ("partial", "nothing-written"):
+        assert unique(receivers[name]) and {a.write.form for a in receivers[name].with_samples()} == {"2.0"}, name
+        assert all(len(requests) == 1 for requests in rounds(receivers[name])[:4]), f"{name}: in pieces"
+    assert "one series is bad luck" in log
+    for name, requests in {"bad-series": 1, "too-large": NODES // 4, "all-bad": 1}.items():
+        assert [len(found) for found in rounds(receivers[name])[1:4]] == [requests] * 3, name
+    assert {m.family for m in receivers["renamed"].metadata()} >= {"score_1", "score_9", "dynamic_score"}
+    assert {m.family for m in receivers["renamed-1.0"].metadata()} >= {"score_1", "score_9", "dynamic_score"}
+    assert len([line for line in log.splitlines() if "bad name" in line and "level=warn" in line]) == 1
+    lines = [line for line in log.splitlines() if "remote_name=flapping" in line and "level=debug" not in line]
+    assert len(lines) <= 3, lines
+    close(receivers)
