@@ -60,14 +60,14 @@ static enum kube_verdict verdict_judge(long http_status, const char *reason, con
     return KUBE_RETRY;
 }
 
-/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' without the part before the user, which the
- * caller names, and with a long name, such as an add-on's of 150 bytes, cut: what cannot be done stays. */
+/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' as 'forbidden: cannot get resource ... (User
+ * "u")': the caller names the object, and the user of an add-on, of 150 bytes, must not hide what it cannot do. */
 static void verdict_put_message(char *out, size_t size, struct str message)
 {
-    static const char user[] = " is forbidden: User \"";
+    static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
     const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
     const char *name = at ? at + sizeof(user) - 1 : message.p, *end = message.p + message.n;
-    const char *quote = at ? memchr(name, '"', (size_t)(end - name)) : NULL;
+    const char *quote = at ? memmem(name, (size_t)(end - name), cannot, sizeof(cannot) - 1) : NULL;
     char shown[USER_BYTES], whole[1024];
 
     if (!quote) {
@@ -75,8 +75,8 @@ static void verdict_put_message(char *out, size_t size, struct str message)
         return;
     }
     text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
-    (void)snprintf(whole, sizeof(whole), "User \"%s%.*s", shown, (int)size_min((size_t)(end - quote), 900),
-                   quote);
+    (void)snprintf(whole, sizeof(whole), "forbidden: %.*s (User \"%s\")",
+                   (int)size_min((size_t)(end - quote) - 2, 900), quote + 2, shown);
     text_line(out, size, str_of(whole));
 }
 

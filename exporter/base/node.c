@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 32 };
+enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 48 };
 
 const struct node *node_get(const struct node *map, const char *key)
 {

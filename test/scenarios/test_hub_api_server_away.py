@@ -94,7 +94,8 @@ def test_a_restart_is_no_news(paused, managed, fake, start_controller):
         hub.kube.wait_items("cpu", {"cpu": 1})
         hub.kube.pause()
         fake.on("/scoring", results({}, 2))
-        agent.wait_until(lambda: "AddOnPlacementScore not written" in agent.log(), "the agent notices it")
+        noticed = ("AddOnPlacementScore not written", "watch of AddOnPlacementScores failed")
+        agent.wait_until(lambda: any(words in agent.log() for words in noticed), "the agent notices it")
         agent.wait_rounds("cpu", agent.status("cpu")["rounds"] + 8)  # after each of which a report could be written
         assert managed.reported("cpu")["state"] == "ok"
         assert "placementError" not in managed.reported("cpu") and "hubError" not in managed.report()

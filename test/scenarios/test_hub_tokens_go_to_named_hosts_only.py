@@ -132,4 +132,4 @@ def test_a_secret_of_a_type_is_no_token(hub, fake, start_controller, kind):
 def test_a_secret_that_is_not_granted(hub, fake, start_controller):
     """Kubernetes' RBAC decides which Secrets may be read; the condition quotes its message."""
     hub.secret("private", token="s3cret")
-    refused(hub, fake, start_controller, "private", 'secrets "private" is forbidden: User "dynamic-scoring-controller"')
+    refused(hub, fake, start_controller, "private", 'forbidden: cannot get resource "secrets"')

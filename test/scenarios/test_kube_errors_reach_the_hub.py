@@ -74,7 +74,7 @@ def test_a_user_without_rights_gets_a_clear_word(kube, fake, start_agent):
     kube.configure(summary("a", fake.on("/s", results({}, 1)), interval=600))
     agent = start_agent({}, *kube.flags(hub=kube.kubeconfig("nobody")))
     agent.wait_until(lambda: kube.reported("a").get("placementError"), "the report says so")
-    assert 'User "nobody" cannot create resource "addonplacementscores"' in kube.reported("a")["placementError"]
+    assert 'forbidden: cannot create resource "addonplacementscores"' in kube.reported("a")["placementError"]
     agent.wait_until(lambda: "cannot list" in kube.report()["hubError"], "the report says that it cannot list")
     assert agent.scores("a") == [({}, 1)]
     agent.wait_metric("dynamic_scoring_placement_writes_total", 1, operation="create", result="forbidden")

@@ -53,7 +53,7 @@ def test_the_same_output_as_with_a_file(kube, fake, tmp_path):
         ("nowhere", ("--managed-kubeconfig=/none/kubeconfig",), "/none/kubeconfig: No such file or directory"),
         ("absent", (), "ConfigMap not found"),
         ("invalid", (), "[0].scoringInterval: expected "),
-        ("forbidden", (), r'User \"nobody\" cannot list resource \"configmaps\"'),
+        ("forbidden", (), r'forbidden: cannot list resource \"configmaps\"'),
         ("outside", (f"--addon-namespace={NAMESPACE}",), "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE"),
     ],
 )

@@ -24,8 +24,8 @@ static const struct {
     {400, STATUS("BadRequest", "the object provided is unrecognized", ""), KUBE_INVALID, "BadRequest",
      "the object provided is unrecognized"},
     {401, STATUS("Unauthorized", "Unauthorized", ""), KUBE_UNAUTHORIZED, "Unauthorized", "Unauthorized"},
-    {403, STATUS("Forbidden", "x is forbidden: User \\\"u\\\" cannot get", ""), KUBE_FORBIDDEN, "Forbidden",
-     "User \"u\" cannot get"},
+    {403, STATUS("Forbidden", "x is forbidden: User \\\"u\\\" cannot get x", ""), KUBE_FORBIDDEN, "Forbidden",
+     "forbidden: cannot get x (User \"u\")"},
     {403, STATUS("Forbidden", "x is forbidden: User \\\"u", ""), KUBE_FORBIDDEN, "Forbidden",
      "x is forbidden: User \"u"},
     {403, STATUS("Forbidden", "x is forbidden: ValidatingAdmissionPolicy 'p' denied request", ""),
@@ -38,9 +38,9 @@ static const struct {
             "\\\"cluster.open-cluster-management.io\\\" in the namespace \\\"cluster1\\\"",
             ""),
      KUBE_FORBIDDEN, "Forbidden",
-     "User \"system:open-cluster-management:cluster:...:dynamic-scoring-6c9f\" cannot patch resource "
-     "\"addonplacementscores/status\" in API group \"cluster.open-cluster-management.io\" in the namespace "
-     "\"cluster1\""},
+     "forbidden: cannot patch resource \"addonplacementscores/status\" in API group "
+     "\"cluster.open-cluster-management.io\" in the namespace \"cluster1\" (User "
+     "\"system:open-cluster-management:cluster:...:dynamic-scoring-6c9f\")"},
     {404,
      STATUS("NotFound", "configmaps \\\"x\\\" not found",
             ",\"details\":{\"name\":\"x\",\"kind\":\"configmaps\"}"),
