@@ -60,8 +60,9 @@ static enum kube_verdict verdict_judge(long http_status, const char *reason, con
     return KUBE_RETRY;
 }
 
-/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' as 'forbidden: cannot get resource ... (User
- * "u")': the caller names the object, and the user of an add-on, of 150 bytes, must not hide what it cannot do. */
+/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' becomes 'forbidden: cannot get resource ...
+ * (User "u")': the caller names the object, and an add-on's user, a name of 150 bytes, must not hide what it
+ * cannot do. */
 static void verdict_put_message(char *out, size_t size, struct str message)
 {
     static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";

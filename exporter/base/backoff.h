@@ -6,9 +6,8 @@
 
 struct backoff {
     int64_t min_ms, max_ms; /* the first pause and the longest */
-    int64_t
-        /* a longer Retry-After counts as this: a proxy's mistake must not stop us for a day */
-        retry_after_max_ms;
+    /* A longer Retry-After counts as this, so that a proxy's mistake does not stop us for a day. */
+    int64_t retry_after_max_ms;
 };
 
 /* The pause before the nth retry in a row (from 1), without jitter: doubles from min_ms to max_ms. */
