@@ -187,6 +187,20 @@ static void explain_descriptors(struct http_call *c, int e, const char *server)
                   (unsigned long long)limit.rlim_cur);
 }
 
+/* With TLS 1.3, a server refuses a client without a certificate after the handshake. libcurl then reports the
+ * server's alert, or only that it could not write or ask for the peer's address. */
+static const char *refused_certificate(const struct http_call *c)
+{
+    static const char *const closed[] = {"getpeername()", "bad write retry"};
+
+    if (strstr(c->curl_error, "alert certificate required"))
+        return "requires a client certificate";
+    for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
+        if (info_off(c, CURLINFO_APPCONNECT_TIME_T) && strstr(c->curl_error, closed[i]))
+            return "closed the connection; it may require a client certificate";
+    return NULL;
+}
+
 static void reason_explain(struct http_call *c, CURLcode code)
 {
     struct http_answer *a = &c->answer;
@@ -197,6 +211,11 @@ static void reason_explain(struct http_call *c, CURLcode code)
     get_server(c, server, sizeof(server), host, sizeof(host));
     if (e) {
         explain_descriptors(c, e, server);
+        return;
+    }
+    why = refused_certificate(c);
+    if (why) {
+        (void)snprintf(a->reason, sizeof(a->reason), "%s %s", server, why);
         return;
     }
     switch (a->error) {

@@ -151,21 +151,31 @@ class Server(http.server.ThreadingHTTPServer):
         pass
 
 
-class Receiver:
-    """Receives remote writes on a port of its own; down() and up() use the same one."""
+class Server6(Server):
+    address_family = socket.AF_INET6
 
-    def __init__(self, *script, plan=None):
+
+class Receiver:
+    """Receives remote writes on a port of its own; down() and up() use the same one. With an SSL context: by HTTPS."""
+
+    def __init__(self, *script, plan=None, host="127.0.0.1", context=None):
         self.script = list(script)  # answers to the next requests, each an Answer or a status
         self.plan = plan or (lambda arrival: Answer())  # for those after the script
         self.arrivals = []
         self.lock = threading.Lock()
         self.server = None
-        self.port = 0
+        self.host, self.port = host, 0
+        self.context = context
         self.up()
 
     def up(self):
-        self.server = Server(("127.0.0.1", self.port), Handler)
+        kind = Server6 if ":" in self.host else Server
+        self.server = kind((self.host, self.port), Handler)
         self.server.owner = self
+        if self.context:  # the handshake is the handler's, so that a failing one stops no other
+            self.server.socket = self.context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -177,7 +187,8 @@ class Receiver:
             server.server_close()
 
     def url(self, path="/api/v1/write"):
-        return f"http://127.0.0.1:{self.port}{path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.context else ''}://{host}:{self.port}{path}"
 
     def take(self, arrival):
         if not self.server:
