@@ -8,11 +8,12 @@
 
 struct worker;
 
-/* Embedded in its owner. Both functions are to be set. */
+/* Embedded in its owner, with both functions set. */
 struct job {
-    void (*run)(
-        struct job *); /* on the worker's thread: nothing that it uses may be used elsewhere meanwhile */
-    void (*done)(struct job *); /* on the loop's thread, after run() or instead of it; may free the job */
+    /* On the worker's thread; nothing that it uses may be used elsewhere meanwhile. */
+    void (*run)(struct job *j);
+    /* On the loop's thread, after run() or instead of it. May free the job. */
+    void (*done)(struct job *j);
     struct job *next;
 };
 
