@@ -44,8 +44,8 @@ struct httpd_reply {
     unsigned n_parts;
     void (*release)(void *arg);
     void *arg;
-    uint64_t
-        version; /* of a body that replies share, see httpd_options.held; 0: the body is this reply's own */
+    /* Of a body that replies share, see httpd_options.held; 0: the body is this reply's own. */
+    uint64_t version;
 };
 
 typedef void (*httpd_fn)(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
