@@ -267,7 +267,7 @@ static void does_not_take_429_for_an_absence(void **state)
     pass(w, 29000, 500);
     assert_int_equal(fake_asides(w->f->server), 0);
     assert_int_equal(w->done, 0);
-    pass(w, 5000, 500);
+    pass(w, 10000, 500);
     assert_int_equal(w->done, 1);
 }
 
