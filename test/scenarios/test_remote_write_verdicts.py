@@ -192,3 +192,27 @@ def test_each_response_is_learnt_from(tmp_path):
     lines = [line for line in log.splitlines() if "remote_name=flapping" in line and "level=debug" not in line]
     assert len(lines) <= 3, lines
     close(receivers)
+
+
+def test_a_real_prometheus_learns_of_nothing_wrong(tmp_path):
+    """What Debian's Prometheus can show of the table: `auto`, names after relabelling, metadata."""
+    more = {
+        "auto": {"protocol": "auto"},
+        "renamed": {"write_relabel_configs": RENAME, "metadata_config": OFTEN},
+        "bad-name": {"write_relabel_configs": BAD_NAME},
+    }
+    stored = {"auto": NODES, "renamed": NODES, "bad-name": NODES - 1}
+    with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(NODES)) as scoring:
+        listed = [remote.endpoint(hub, name=n, external_labels={"case": n}, **m) for n, m in more.items()]
+        with remote.Agent(tmp_path / "agent", scoring, listed) as agent:
+            for name, series in stored.items():
+                remote.wait_for(
+                    f"rounds of {name}",
+                    lambda n=name, least=3 * series: agent.remote("samples_total", remote_name=n) >= least,
+                )
+            remote.wait_for("metadata", lambda: agent.remote("metadata_total", remote_name="renamed") >= 1)
+            assert agent.remote("samples_dropped_total", remote_name="bad-name", reason="invalid") >= 3
+            assert agent.remote("samples_failed_total") == 0
+        assert {n: len(hub.raw(f'{{case="{n}"}}')) for n in more} == stored
+        log = (hub.folder / "log").read_text()
+    assert "level=error" not in log and "level=warn" not in log, log
