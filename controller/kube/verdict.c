@@ -67,17 +67,19 @@ static void verdict_put_message(char *out, size_t size, struct str message)
 {
     static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
     const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
-    const char *name = at ? at + sizeof(user) - 1 : message.p, *end = message.p + message.n;
-    const char *quote = at ? memmem(name, (size_t)(end - name), cannot, sizeof(cannot) - 1) : NULL;
+    const char *name = at ? at + sizeof(user) - 1 : NULL;
+    const char *quote = NULL;
     char shown[USER_BYTES], whole[1024];
 
+    if (name)
+        quote = memmem(name, message.n - (size_t)(name - message.p), cannot, sizeof(cannot) - 1);
     if (!quote) {
         text_line(out, size, message);
         return;
     }
     text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
     (void)snprintf(whole, sizeof(whole), "forbidden: %.*s (User \"%s\")",
-                   (int)size_min((size_t)(end - quote) - 2, 900), quote + 2, shown);
+                   (int)size_min((size_t)(message.p + message.n - quote) - 2, 900), quote + 2, shown);
     text_line(out, size, str_of(whole));
 }
 

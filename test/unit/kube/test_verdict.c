@@ -26,6 +26,8 @@ static const struct {
     {401, STATUS("Unauthorized", "Unauthorized", ""), KUBE_UNAUTHORIZED, "Unauthorized", "Unauthorized"},
     {403, STATUS("Forbidden", "x is forbidden: User \\\"u\\\" cannot get x", ""), KUBE_FORBIDDEN, "Forbidden",
      "forbidden: cannot get x (User \"u\")"},
+    {403, STATUS("Forbidden", "x is forbidden: User \\\" cannot get x", ""), KUBE_FORBIDDEN, "Forbidden",
+     "x is forbidden: User \" cannot get x"},
     {403, STATUS("Forbidden", "x is forbidden: User \\\"u", ""), KUBE_FORBIDDEN, "Forbidden",
      "x is forbidden: User \"u"},
     {403, STATUS("Forbidden", "x is forbidden: ValidatingAdmissionPolicy 'p' denied request", ""),
