@@ -160,7 +160,7 @@ static void waits_for_retry_after(void **state)
     kube_queue_done(w->queue, "a", false, 20000);
     pass_slowly(w, 19900);
     expect(w, "a");
-    pass_slowly(w, 2200);
+    pass_slowly(w, 5200);
     expect(w, "aa");
     world_free(w);
 }

@@ -175,7 +175,7 @@ static void waits_for_retry_after(void **state)
     fake_kube_advance(f, 9900);
     fake_kube_idle(f);
     assert_int_equal(fake_requests(f->server), 1);
-    fake_kube_advance(f, 1200);
+    fake_kube_advance(f, 2700);
     expect(t, 2, "ok synced ");
 }
 

@@ -73,10 +73,8 @@ static void begin(struct bench *b, const char *config)
     b->config = rw_endpoint(config);
     assert_int_equal(loop_new(&b->loop, &by_hand), 0);
     families_note(&b->families, STR("m"), "", FAMILY_GAUGE, "help");
-    b->metadata = (struct metadata){.config = b->config,
-                                    .loop = b->loop,
-                                    .transport = &b->receiver.transport,
-                                    .families = &b->families};
+    b->metadata = (struct metadata){
+        .config = b->config, .loop = b->loop, .transport = &b->receiver.transport, .families = &b->families};
 }
 
 static void end(struct bench *b)
