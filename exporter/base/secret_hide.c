@@ -12,6 +12,7 @@
 enum {
     MIN_BYTES = 8,
     FIRST_SLOTS = 256,
+    MAX_SLOTS = 1 << 16, /* 1.5 MB */
     KEEP_SECONDS = 24 * 3600,
 };
 
@@ -49,23 +50,37 @@ static void forms_put(struct form f)
     forms[at] = f;
 }
 
-/* Makes room for one more. Out of memory, the table fills up to its last free slot, and no further. */
+static size_t count_used_since(uint32_t now, uint32_t seconds)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < slots; i++)
+        n += forms[i].n && now - forms[i].used_s <= seconds;
+    return n;
+}
+
+/* Makes room for one more. Leaves out forms that were not used for a day, or for less if there are too
+ * many. Out of memory, the table fills up to its last free slot, and no further. */
 static bool forms_grow(void)
 {
-    size_t old_slots = slots, want = slots ? slots * 2 : FIRST_SLOTS;
+    size_t old_slots = slots, want = FIRST_SLOTS, n;
     struct form *old = forms, *grown;
-    uint32_t now = now_s();
+    uint32_t now = now_s(), keep = KEEP_SECONDS;
 
     if ((n_forms + 1) * 2 <= slots)
         return true;
-    grown = calloc(want, sizeof(*grown));
+    while ((n = count_used_since(now, keep)) * 4 >= MAX_SLOTS && keep)
+        keep /= 2;
+    while (n * 4 >= want && want < MAX_SLOTS)
+        want *= 2;
+    grown = n < want / 2 ? calloc(want, sizeof(*grown)) : NULL;
     if (!grown)
         return n_forms + 1 < slots;
     forms = grown;
     slots = want;
     n_forms = 0;
     for (size_t i = 0; i < old_slots; i++)
-        if (old[i].n && now - old[i].used_s <= KEEP_SECONDS)
+        if (old[i].n && now - old[i].used_s <= keep)
             forms_put(old[i]);
     free(old);
     return true;
