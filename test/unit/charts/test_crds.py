@@ -9,7 +9,7 @@ import sys
 import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-CRDS = TOP / "charts" / "dynamic-scoring" / "crds"
+CRDS = TOP / "charts" / "dynamic-scoring-framework" / "crds"
 REFERENCE = TOP.parent / "shared" / "crds"
 GROUP = "dynamic-scoring.open-cluster-management.io"
 BOUNDS = {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern", "x-kubernetes-validations"}
