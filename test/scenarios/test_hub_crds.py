@@ -166,7 +166,7 @@ def test_objects_of_the_reference_live_on(hub):
             assert done.returncode == 0, f"{name}: {done.stderr}"
         scoring = {"host": "a", "params": {"name": "", "interval": 0}}
         old.apply_scorer("odd", {"description": "", "configURL": "", "configSyncMode": "None", "scoring": scoring})
-        crds = ROOT / "charts" / "dynamic-scoring" / "crds"
+        crds = ROOT / "charts" / "dynamic-scoring-framework" / "crds"
         assert old.kubectl("replace", "--filename", crds).returncode == 0
         assert old.kubectl("wait", "--for=condition=Established", "--filename", crds).returncode == 0
         patched = old.patch(f"{SCORERS}/odd/status", {"status": STATUS})
