@@ -309,7 +309,7 @@ class Agent:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.storage = self.folder / "storage" if storage is True else storage
-        self.process = None
+        self.program, self.process = PROGRAM, None
         self.started = 0
         self.port = free_port()
         self.summaries = [scoring.summary(name) for name in scoring.of]
@@ -326,7 +326,7 @@ class Agent:
         get(f"http://127.0.0.1:{self.port}/-/reload", "POST")
 
     def start(self, ready=True):
-        command = [PROGRAM, "agent", f"--config.file={self.folder}/config.json"]
+        command = [self.program, "agent", f"--config.file={self.folder}/config.json"]
         command += [f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=debug", "--web.enable-lifecycle"]
         if self.storage:
             self.storage.mkdir(exist_ok=True)
