@@ -263,7 +263,8 @@ static int start_hub(struct agent_kube *k)
                                                 .agent = k->agent,
                                                 .metrics = a->metrics,
                                                 .cluster_name = k->o.cluster_name,
-                                                .owner = k->owner};
+                                                .owner = k->owner,
+                                                .adopt_unowned = k->o.adopt_unowned};
 
     return r == 0 ? placement_new(&k->placement, &placement) : r;
 }

@@ -125,6 +125,11 @@ static const struct flag agent_flags[] = {
      "Name of the add-on; agents with different names do not touch each other's scores. Default "
      "dynamic-scoring.",
      flag_text, FIELD(kube.addon_name), .expected = "a name"},
+    {"adopt-unowned-scores", NULL,
+     "Take over AddOnPlacementScores of configured scorers that name no owner, such as those of the "
+     "reference "
+     "implementation. Default false: they are left alone.",
+     flag_switch, FIELD(kube.adopt_unowned)},
     {"config.configmap", "[NAMESPACE/]NAME",
      "ConfigMap with the summaries, which replace those of the file. Default dynamic-scoring-config.",
      agent_parse_configmap, FIELD(kube.configmap), .expected = "[NAMESPACE/]NAME"},

@@ -21,9 +21,11 @@ json_t *slot_create_body(const struct slot *s, const struct placement_options *o
                      s->score_name);
 }
 
-json_t *slot_label_body(void)
+json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version)
 {
-    return json_pack("{s:{s:{s:s}}}", "metadata", "labels", PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE);
+    return json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
+                     PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER, o->owner,
+                     PLACEMENT_SCORE_NAME, s->score_name);
 }
 
 static json_t *object_conditions(const struct slot *s)

@@ -72,20 +72,6 @@ void placement_remove(struct placement *p, struct slot *s)
     (void)slot_free(s);
 }
 
-bool placement_is_ours(const struct placement *p, const json_t *object)
-{
-    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
-
-    return owner ? strcmp(owner, p->o.owner) == 0 : placement_is_labelled(object);
-}
-
-bool placement_is_labelled(const json_t *object)
-{
-    const char *label = kube_label(object, PLACEMENT_LABEL);
-
-    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0;
-}
-
 void placement_enqueue(struct placement *p, const struct slot *s)
 {
     if (p->may_write && kube_queue_add(p->queue, s->object) < 0)
@@ -163,7 +149,7 @@ static void placement_on_delete(void *arg, const char *namespace, const char *na
     placement_enqueue(p, s);
 }
 
-static void placement_refresh(struct placement *p, struct slot *s)
+void placement_refresh(struct placement *p, struct slot *s)
 {
     struct loop *l = kube_loop(p->o.hub);
     int64_t left_ms = 0;

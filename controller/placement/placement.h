@@ -6,8 +6,9 @@
  * sent while they are equal and less than half of validUntil has passed. Each object has at most one write
  * under way, and a newer state is written after it.
  *
- * Objects carry a label and the agent's name. Objects made by others are left alone and reported. This
- * agent's objects without a scorer, as found by the first list, are deleted. Belongs to the loop. */
+ * Objects carry a label and the agent's name. Objects made by others are left alone and reported, or adopted
+ * if they name no owner and the options say so. This agent's objects without a scorer, as found by the first
+ * list, are deleted. Belongs to the loop. */
 #ifndef DS_PLACEMENT_PLACEMENT_H
 #define DS_PLACEMENT_PLACEMENT_H
 
@@ -22,6 +23,7 @@ struct placement_options {
     struct metrics *metrics;
     const char *cluster_name; /* the namespace, and ${cluster}; not owned, like all strings here */
     const char *owner;        /* "<namespace>/<add-on>": stable over restarts, unique per agent */
+    bool adopt_unowned;       /* take over an object of a scorer's name that names no owner */
 };
 
 /* -ENOMEM. */

@@ -1,4 +1,4 @@
-/* The calls for one object: create, get its owner, patch its label and its status, delete. */
+/* The calls for one object: create, get its owner, claim it, patch its status, delete. */
 #include "controller/placement/placement_internal.h"
 
 #include "controller/kube/client.h"
@@ -68,21 +68,70 @@ static void write_call(struct slot *s, struct kube_request rq, kube_done_fn done
     }
 }
 
-static void write_leave_alone(struct slot *s, const json_t *object)
+static void write_leave_alone(struct slot *s, const char *owner)
 {
-    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
     struct placement *p = s->placement;
     char why[768];
 
     (void)snprintf(why, sizeof(why),
-                   "%s/%s was created by %s and is left alone; delete it, or choose another scoreName",
-                   p->o.cluster_name, s->object, owner ? owner : "another program");
+                   "%s/%s was created by %s and is left alone; delete it%s, or choose another scoreName",
+                   p->o.cluster_name, s->object, *owner ? owner : "another program",
+                   *owner ? "" : ", adopt it with --adopt-unowned-scores");
     s->foreign = true;
     s->exists = false;
     write_set_trouble(s, why);
     if (kube_queue_add_after(p->queue, s->object, FOREIGN_RETRY_MS) < 0)
         log_debug("AddOnPlacementScore not checked again: out of memory", L_STR("object", s->object));
     write_done(s, true, -1);
+}
+
+static void write_on_adopted(void *arg, struct kube_answer *a)
+{
+    struct slot *s = arg;
+
+    s->call = NULL;
+    write_count_call(s, "adopt", a);
+    if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+        return;
+    }
+    log_info("AddOnPlacementScore adopted", L_STR("object", s->object));
+    s->exists = true;
+    s->foreign = false;
+    if (s->scorer) /* its last scores are known now */
+        placement_refresh(s->placement, s);
+    write_next(s);
+}
+
+static void write_claim(struct slot *s, const char *version, kube_done_fn done)
+{
+    json_t *body = slot_claim_body(s, &s->placement->o, version);
+
+    write_call(s,
+               (struct kube_request){
+                   .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
+               done);
+    json_decref(body);
+}
+
+/* Its scores count until the first round has succeeded. Those without an end get one. */
+static void write_adopt(struct slot *s, const json_t *object)
+{
+    slot_learn(s, object);
+    if (!s->found_until_ms)
+        s->found_until_ms = loop_wall(kube_loop(s->placement->o.hub)).ms + s->life_ms;
+    write_claim(s, kube_version(object), write_on_adopted);
+}
+
+static void write_not_ours(struct slot *s, const json_t *object)
+{
+    char owner[OWNER_BYTES];
+    bool owned = placement_owner(object, owner);
+
+    if (!owned && s->placement->o.adopt_unowned && s->scorer)
+        write_adopt(s, object);
+    else
+        write_leave_alone(s, owner);
 }
 
 /* Without the right to do so, its scores are written all the same. */
@@ -107,17 +156,6 @@ static void write_on_labelled(void *arg, struct kube_answer *a)
     }
 }
 
-static void write_label(struct slot *s)
-{
-    json_t *body = slot_label_body();
-
-    write_call(s,
-               (struct kube_request){
-                   .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
-               write_on_labelled);
-    json_decref(body);
-}
-
 /* Without this check a new scorer would take over, and later delete, another program's object. */
 static void write_on_owner(void *arg, struct kube_answer *a)
 {
@@ -130,7 +168,7 @@ static void write_on_owner(void *arg, struct kube_answer *a)
     } else if (a->verdict != KUBE_OK) {
         write_failed(s, a);
     } else if (!placement_is_ours(s->placement, a->object)) {
-        write_leave_alone(s, a->object);
+        write_not_ours(s, a->object);
     } else {
         slot_learn(s, a->object);
         s->exists = true;
@@ -138,7 +176,7 @@ static void write_on_owner(void *arg, struct kube_answer *a)
         if (placement_is_labelled(a->object))
             write_next(s);
         else
-            write_label(s);
+            write_claim(s, NULL, write_on_labelled);
     }
 }
 

@@ -95,7 +95,8 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 
 /* Request bodies. NULL when out of memory. */
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o);
-json_t *slot_label_body(void);
+/* version: of the object, which the server must still have; NULL: any. */
+json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version);
 json_t *slot_status_body(const struct slot *s, const struct placement_options *o);
 
 #endif

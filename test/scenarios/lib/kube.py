@@ -83,16 +83,19 @@ class Kube:
     def resume(self):
         self.script("resume")
 
-    def call(self, method, path, body=None, content_type="application/json"):
+    def text(self, method, path, body=None, content_type="application/json"):
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=DEADLINE)
         with contextlib.closing(connection):
             text = None if body is None else json.dumps(body)
             connection.request(method, "/" + path, text, {"Content-Type": content_type} if text else {})
             answer = connection.getresponse()
-            data = answer.read()
+            data = answer.read().decode(errors="replace")
             if answer.status >= 300:
-                raise Refused(answer.status, data.decode(errors="replace"))
-            return json.loads(data)
+                raise Refused(answer.status, data)
+            return data
+
+    def call(self, *args, **more):
+        return json.loads(self.text(*args, **more))
 
     def find(self, path):
         """The object, or None."""
