@@ -88,7 +88,7 @@ def agents_of(programs, hub):
 
 
 def test_controllers_and_agents(hub, fake, programs):
-    """The hub is upgraded and taken back again; a scorer that stays keeps its scores all the time."""
+    """The hub is upgraded and taken back, the agents swap; a scorer that stays keeps its objects all the time."""
     for cluster in AGENTS:
         hub.add_cluster(cluster)
     hub.configure()
@@ -97,29 +97,32 @@ def test_controllers_and_agents(hub, fake, programs):
     places = {c: (hub.kube, agent_namespace_of(c)) for c in AGENTS}
     with FakeWorkAgent(hub, places), agents_of(programs, hub) as agents:
         uids = set()
-        for round_, version in enumerate(("before", "now", "before")):
+        for turn, version in enumerate(("before", "now", "before")):
             with controller_of(programs[version], hub):
                 wait_everywhere(hub, "stays", {"n1": 1})
+                use_every_path(hub, fake, f"s{turn}")
+                hub.wait_scorer("stays", "Scoring", "True", deadline=LONG)
                 uids |= {score(hub, c, "stays")["metadata"]["uid"] for c in AGENTS}
-                use_every_path(hub, fake, f"s{round_}")
-                hub.wait_scorer("stays", "Scoring", "True")
-        for agent in agents.values():
-            assert agent.status("stays")["failures"] == 0
-            assert agent.scores("stays")
-        for agent in agents.values():  # each becomes the other version
-            agent.process.end()
-        for agent, version in zip(agents.values(), reversed(AGENTS)):
-            agent.command[0] = programs[version]
-            agent.start()
-            agent.wait_scores("stays")
+            for agent in agents.values():
+                assert agent.status("stays")["failures"] == 0
+                assert agent.scores("stays")
+            if version == "now":
+                swap(agents, programs)
+        assert len(uids) == 2, "no change of version replaces an object"
         with controller_of(programs["now"], hub):
-            use_every_path(hub, fake, "last")
-            uids |= {score(hub, c, "stays")["metadata"]["uid"] for c in AGENTS}
-            assert len(uids) == 2, "no change of version replaces an object"
             hub.kubectl("delete", "dynamicscoringconfig", "dynamic-scoring-config", f"--timeout={LONG:.0f}s")
             assert hub.config() is None and hub.works() == {}
             for cluster in AGENTS:
                 wait_until(lambda c=cluster: not score(hub, c, "stays"), f"{cluster} has no object", LONG)
+
+
+def swap(agents, programs):
+    """Each cluster gets the other version of the agent."""
+    for agent, version in zip(agents.values(), reversed(AGENTS)):
+        agent.process.end()
+        agent.command[0] = programs[version]
+        agent.start()
+        agent.wait_scores("stays")
 
 
 @pytest.mark.parametrize("first, second", [("before", "now"), ("now", "before")])
