@@ -1,0 +1,182 @@
+{{/* The agent's objects on each cluster: the manifests of the AddOnTemplate. OCM replaces {{CLUSTER_NAME}} in them. */}}
+
+{{/* ds.agentMeta (dict "root" . "name" NAME) */}}
+{{- define "ds.agentMeta" -}}
+name: {{ .name }}
+namespace: {{ include "ds.agentNamespace" .root }}
+labels:
+  {{- include "ds.agentLabels" .root | nindent 2 }}
+{{- end -}}
+
+{{/* The add-on's removal leaves the namespace, which also holds the users' Secrets and scoring APIs. */}}
+{{- define "ds.agentNamespaceObject" -}}
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {{ include "ds.agentNamespace" . }}
+  labels:
+    addon.open-cluster-management.io/namespace: "true" # OCM copies its pull secret there
+  annotations:
+    addon.open-cluster-management.io/deletion-orphan: ""
+{{- end -}}
+
+{{- define "ds.agentServiceAccountObject" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agentServiceAccount" .)) | nindent 2 }}
+  {{- with .Values.agent.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end -}}
+
+{{- define "ds.agentRole" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+rules:
+  - apiGroups: [""]
+    resources: [configmaps]
+    resourceNames: [dynamic-scoring-config]
+    verbs: [list, watch]
+  - apiGroups: [""]
+    resources: [configmaps]
+    verbs: [create]
+  - apiGroups: [""]
+    resources: [configmaps]
+    resourceNames: [dynamic-scoring-status]
+    verbs: [patch]
+  - apiGroups: [""]
+    resources: [secrets]
+    {{- with .Values.agent.rbac.secretNames }}
+    resourceNames: {{ toJson . }}
+    {{- end }}
+    verbs: [list, watch]
+  {{- if gt (int .Values.agent.replicas) 1 }}
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    verbs: [get, create, update]
+  {{- end }}
+  {{- with .Values.agent.rbac.extraRules }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "ds.agentRoleBinding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ include "ds.agent" . }}}
+subjects:
+  - {kind: ServiceAccount, name: {{ include "ds.agentServiceAccount" . }}, namespace: {{ include "ds.agentNamespace" . }}}
+{{- end -}}
+
+{{/* OpenShift: the right to query its Prometheus, and a token for sourceEndpointAuthName. */}}
+{{- define "ds.agentMonitoringView" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ include "ds.agent" . }}-monitoring-view
+  labels:
+    {{- include "ds.agentLabels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-monitoring-view}
+subjects:
+  - {kind: ServiceAccount, name: {{ include "ds.agentServiceAccount" . }}, namespace: {{ include "ds.agentNamespace" . }}}
+{{- end -}}
+
+{{- define "ds.agentToken" -}}
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (printf "%s-token" (include "ds.agent" .))) | nindent 2 }}
+  annotations:
+    kubernetes.io/service-account.name: {{ include "ds.agentServiceAccount" . }}
+{{- end -}}
+
+{{/* The file of --config.file. */}}
+{{- define "ds.agentYaml" -}}
+{{ pick .Values.agent "limits" "remoteWrite" | toYaml }}
+{{- end -}}
+
+{{- define "ds.agentConfigMap" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+data:
+  agent.yaml: |
+    {{- include "ds.agentYaml" . | nindent 4 }}
+{{- end -}}
+
+{{- define "ds.agentClaim" -}}
+{{- $storage := .Values.agent.storage -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+spec:
+  accessModes: {{ toJson $storage.accessModes }}
+  {{- with $storage.storageClassName }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ $storage.size }}
+{{- end -}}
+
+{{- define "ds.agentService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (printf "%s-service" (include "ds.agent" .))) | nindent 2 }}
+  {{- with .Values.agent.service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  selector:
+    {{- include "ds.agentSelector" . | nindent 4 }}
+  ports:
+    - {name: http-metrics, port: {{ .Values.agent.service.port }}, targetPort: http-metrics}
+{{- end -}}
+
+{{/* ds.agentMonitor (dict "root" . "kind" KIND "monitor" VALUES "endpoints" FIELD) */}}
+{{- define "ds.agentMonitor" -}}
+{{- $root := .root -}}
+apiVersion: monitoring.coreos.com/v1
+kind: {{ .kind }}
+metadata:
+  name: {{ include "ds.agent" $root }}-monitor
+  namespace: {{ include "ds.agentNamespace" $root }}
+  labels:
+    {{- merge (deepCopy .monitor.additionalLabels) (include "ds.agentLabels" $root | fromYaml) | toYaml | nindent 4 }}
+spec:
+  {{- include "ds.monitorSpec" (dict "monitor" .monitor "endpoints" .endpoints "port" "http-metrics"
+      "namespace" (include "ds.agentNamespace" $root) "selector" (include "ds.agentSelector" $root)) | nindent 2 }}
+{{- end -}}
+
+{{- define "ds.agentPodDisruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+spec:
+  maxUnavailable: {{ .Values.agent.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "ds.agentSelector" . | nindent 6 }}
+{{- end -}}
+
+{{- define "ds.agentNetworkPolicy" -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
+spec:
+  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.agentSelector" .) "ports" (list 8080 8081)) | nindent 2 }}
+{{- end -}}
