@@ -207,7 +207,8 @@ def skip_without(kube, path):
 
 @contextlib.contextmanager
 def running_kube(crds="ours"):
-    """crds="reference": with the reference implementation's CRDs for dynamic scoring."""
+    """crds="reference": with the reference implementation's CRDs for dynamic scoring. "ocm": without either, and without
+    the rights and namespaces of ours: a cluster before the installation."""
     with tempfile.TemporaryDirectory() as folder:
         kube = Kube(folder, crds)
         try:

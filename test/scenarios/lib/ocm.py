@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -56,6 +57,65 @@ def work_agent(hub, managed, cluster):
         f"--spoke-cluster-name={cluster}",
         f"--agent-id={cluster}",
         "--status-sync-interval=1s",
+    )
+
+
+def registration_controller(hub):
+    """On the hub; approves the certificate requests of clusters that its admin registers."""
+    gates = "--feature-gates=ManagedClusterAutoApproval=true"
+    words = ("controller", *controller_flags(), gates, "--auto-approved-csr-users=admin")
+    return running("registration controller", hub, "ocm-registration", *words)
+
+
+def registration_agent(hub, managed, cluster, folder):
+    """Registers the cluster `managed` at the hub, then its add-ons. folder: for its hub kubeconfig and the one to begin with."""
+    bootstrap = pathlib.Path(folder) / "bootstrap"
+    bootstrap.write_text(json.dumps(inline_kubeconfig(hub)))
+    return running(
+        f"registration agent of {cluster}",
+        managed,
+        "ocm-registration",
+        "agent",
+        *controller_flags(),
+        f"--bootstrap-kubeconfig={bootstrap}",
+        f"--hub-kubeconfig-dir={folder}/hub-kubeconfig",
+        f"--spoke-cluster-name={cluster}",
+        f"--agent-id={cluster}",
+    )
+
+
+def inline_kubeconfig(kube):
+    """The admin's, with its files inside, as the one that a cluster is registered with."""
+    user = kube.kubeconfig().parent
+    ca, cert, key = (base64.b64encode((user / f).read_bytes()).decode() for f in ("ca.crt", "tls.crt", "tls.key"))
+    server = {"server": f"https://127.0.0.1:{kube.port}", "certificate-authority-data": ca}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "hub", "cluster": server}],
+        "users": [{"name": "admin", "user": {"client-certificate-data": cert, "client-key-data": key}}],
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "admin"}}],
+        "current-context": "hub",
+    }
+
+
+def addon_manager(hub):
+    return running("add-on manager", hub, "ocm-addon", "manager", *controller_flags())
+
+
+def controller_manager(kube):
+    """Of Kubernetes: signs approved certificate requests, collects garbage, ends namespaces."""
+    return running(
+        "controller manager",
+        kube,
+        "kube-controller-manager",
+        "--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller",
+        "--leader-elect=false",
+        f"--secure-port={free_port()}",
+        "--bind-address=127.0.0.1",
+        f"--cert-dir={kube.state}",
+        f"--cluster-signing-cert-file={kube.state}/ca.crt",
+        f"--cluster-signing-key-file={kube.state}/ca.key",
     )
 
 

@@ -1,0 +1,76 @@
+"""A hub and managed clusters, each a real API server, with Open Cluster Management's own controllers and agents between them."""
+
+import concurrent.futures
+import contextlib
+import pathlib
+import tempfile
+
+from lib import ocm
+from lib.kube import MERGE_PATCH, running_kube, skip_without
+from lib.wait import LONG, wait_until
+
+CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
+ADDONS = "apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedclusteraddons"
+ADDON_WORKS = "apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks"
+AGENT_NAMESPACE = "open-cluster-management-agent"  # of OCM's own agents
+
+
+class Fleet:
+    def __init__(self, hub, clusters):
+        self.hub, self.clusters = hub, clusters  # clusters: {name: Kube}
+
+    def cluster(self, name):
+        return self.clusters[name]
+
+    def addon(self, cluster, name):
+        """The ManagedClusterAddOn."""
+        return self.hub.find(f"{ADDONS.format(cluster)}/{name}")
+
+    def addon_condition(self, cluster, name, kind):
+        found = self.addon(cluster, name) or {}
+        conditions = found.get("status", {}).get("conditions", [])
+        return next((c["status"] for c in conditions if c["type"] == kind), None)
+
+    def wait_registered(self, cluster, addon):
+        """Until the add-on has its credentials; returns the Secret."""
+        namespace = wait_until(
+            lambda: self.addon(cluster, addon)["status"]["namespace"], f"{addon} has a namespace in {cluster}", LONG
+        )
+        path = f"api/v1/namespaces/{namespace}/secrets/{addon}-hub-kubeconfig"
+        return wait_until(lambda: self.cluster(cluster).find(path), f"{addon} has credentials in {cluster}", LONG)
+
+
+def join(hub, name, managed, folder, stack):
+    """Registers a cluster, as `clusteradm join` and `clusteradm accept` do."""
+    managed.call("POST", "api/v1/namespaces", {"metadata": {"name": AGENT_NAMESPACE}})
+    home = pathlib.Path(folder) / name
+    (home / "hub-kubeconfig").mkdir(parents=True)
+    stack.enter_context(ocm.registration_agent(hub, managed, name, home))
+    wait_until(lambda: hub.find(f"{CLUSTERS}/{name}"), f"{name} asks to be registered")
+    hub.call("PATCH", f"{CLUSTERS}/{name}", {"spec": {"hubAcceptsClient": True}}, MERGE_PATCH)
+
+
+def is_available(hub, name):
+    conditions = hub.call("GET", f"{CLUSTERS}/{name}").get("status", {}).get("conditions", [])
+    return any(c["type"] == "ManagedClusterConditionAvailable" and c["status"] == "True" for c in conditions)
+
+
+@contextlib.contextmanager
+def running_fleet(*names):
+    """A hub without our CRDs, and registered clusters of these names."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        servers = [running_kube("ocm") for _ in ("hub", *names)]
+        with concurrent.futures.ThreadPoolExecutor() as several:
+            hub, *managed = several.map(stack.enter_context, servers)
+        skip_without(hub, CLUSTERS)
+        for of_hub in (ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
+            stack.enter_context(of_hub(hub))
+        clusters = dict(zip(names, managed, strict=True))
+        for name, kube in clusters.items():
+            stack.enter_context(ocm.controller_manager(kube))
+            join(hub, name, kube, folder, stack)
+            stack.enter_context(ocm.work_agent(hub, kube, name))
+        for name in names:
+            wait_until(lambda name=name: is_available(hub, name), f"{name} is available", LONG)
+        yield Fleet(hub, clusters)
