@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+"""Checks what Helm makes of the chart: which values are refused and by which message, that each namespace is one value, that two
+releases do not collide, that selectors stay, and that charts/manifests is up to date. Helm is built by test/go-program."""
+
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+CHART = TOP / "charts" / "dynamic-scoring-framework"
+CI = {f.name.removesuffix("-values.yaml"): yaml.safe_load(f.read_text()) for f in CHART.glob("ci/*-values.yaml")}
+MANIFEST = TOP / "charts" / "manifests" / "install.yaml"
+RELEASE = "dynamic-scoring-framework"
+CONTROLLER_SELECTOR = {
+    "app.kubernetes.io/name": RELEASE,
+    "app.kubernetes.io/instance": RELEASE,
+    "app.kubernetes.io/component": "controller",
+}
+AGENT_SELECTOR = {"app": "dynamic-scoring-agent"}  # that of the reference's Deployment
+TWO_ON_ONE_DISK = {"replicas": 2, "storage": {"type": "persistentVolumeClaim"}}
+# Values, and a part of the message that refuses them.
+REFUSED = [
+    ({"replicas": 2}, "additional properties 'replicas' not allowed"),
+    ({"agent": {"replica": 2}}, "at '/agent': additional properties 'replica' not allowed"),
+    ({"agent": {"replicas": 0}}, "at '/agent/replicas': minimum: got 0, want 1"),
+    ({"controller": {"replicas": "two"}}, "at '/controller/replicas': got string, want integer"),
+    ({"openshift": "yes"}, "at '/openshift': value must be one of 'auto', true, false"),
+    ({"image": {"digest": "latest"}}, "at '/image/digest': 'latest' does not match pattern"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "at '/image/pullPolicy': value must be one of"),
+    ({"imagePullSecrets": [{"secret": "a"}]}, "/imagePullSecrets/0"),
+    ({"spokeSetting": {"namespace": ""}}, "at '/spokeSetting/namespace': '' does not match pattern"),
+    ({"hubSetting": {"namespace": "A_b"}}, "at '/hubSetting/namespace': 'A_b' does not match pattern"),
+    ({"hubSetting": {"namespace": "a"}, "namespaceOverride": "b"}, "hubSetting.namespace (a) and namespaceOverride (b)"),
+    ({"log": {"level": "trace"}}, "at '/log/level': value must be one of 'debug', 'info', 'warn', 'error'"),
+    ({"controller": {"service": {"port": 70000}}}, "at '/controller/service/port': maximum: got 70,000, want 65,535"),
+    ({"controller": {"configAuthSecrets": "api"}}, "at '/controller/configAuthSecrets': got string, want array"),
+    ({"agent": {"clusterSets": []}}, "at '/agent/clusterSets': minItems: got 0, want 1"),
+    ({"agent": {"limits": {"memory": "128Mi"}}}, "at '/agent/limits/memory': '128Mi' does not match pattern"),
+    ({"agent": {"limits": {"roundtime": "5m"}}}, "at '/agent/limits': additional properties 'roundtime' not allowed"),
+    ({"agent": {"storage": {"type": "pvc"}}}, "at '/agent/storage/type': value must be one of"),
+    ({"agent": {"remoteWrite": [{"name": "hub"}]}}, "at '/agent/remoteWrite/0': missing property 'url'"),
+    ({"agent": {"remoteWrite": [{"url": "vm-hub:8428"}]}}, "at '/agent/remoteWrite/0/url': 'vm-hub:8428' does not match"),
+    ({"agent": {"remoteWrite": [{"url": "http://a", "remoteTimeout": "5s"}]}}, "additional properties 'remoteTimeout'"),
+    ({"agent": {"remoteWrite": [{"url": "http://a", "remote_timeout": "5 s"}]}}, "/agent/remoteWrite/0/remote_timeout'"),
+    (
+        {"agent": {"remoteWrite": [{"url": "http://a"}, {"url": "http://b", "basic_auth": {"username": "u", "password": "p"}}]}},
+        "agent.remoteWrite[1].basic_auth.password would be readable in the AddOnTemplate; use password_file",
+    ),
+    (
+        {"agent": {"remoteWrite": [{"url": "http://a", "authorization": {"credentials": "t"}}]}},
+        "agent.remoteWrite[0].authorization.credentials would be readable in the AddOnTemplate; use credentials_file",
+    ),
+    (
+        {"agent": {"remoteWrite": [{"url": "http://a", "name": "x"}, {"url": "http://b", "name": "x"}]}},
+        'agent.remoteWrite[1].name: "x" is also the name of agent.remoteWrite[0]',
+    ),
+    ({"agent": TWO_ON_ONE_DISK}, "agent.replicas is more than 1: agent.storage.accessModes must have ReadWriteMany"),
+    (
+        {"agent": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},
+        "agent.serviceMonitor.enabled and agent.podMonitor.enabled: Prometheus would scrape each agent twice",
+    ),
+]
+
+problems = []
+
+
+def check(ok, what):
+    if not ok:
+        problems.append(what)
+
+
+def build_helm():
+    done = subprocess.run([TOP / "test" / "go-program", "helm"], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout.strip()
+
+
+HELM = build_helm()
+
+
+def helm(*words, values=None):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(values or {}, file)
+        file.flush()
+        return subprocess.run([HELM, *words, "--values", file.name], capture_output=True, text=True)
+
+
+def template(values=None, *words, release=RELEASE, namespace="open-cluster-management"):
+    """The rendered objects."""
+    done = helm("template", release, CHART, "--namespace", namespace, *words, values=values)
+    if done.returncode:
+        problems.append(f"values {values}: {done.stderr}")
+        return []
+    return [o for o in yaml.safe_load_all(done.stdout) if o]
+
+
+def on_clusters(objects):
+    """The objects that the AddOnTemplate has."""
+    return [m for o in objects if o["kind"] == "AddOnTemplate" for m in o["spec"]["agentSpec"]["workload"]["manifests"]]
+
+
+def identity(o):
+    return o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]
+
+
+def find(objects, kind):
+    return next(o for o in objects if o["kind"] == kind)
+
+
+def walk(node, key=None):
+    """(key, scalar) of everything in an object; a list's items have the list's key."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from walk(value, name)
+    elif isinstance(node, list):
+        for value in node:
+            yield from walk(value, key)
+    else:
+        yield key, node
+
+
+# ---- Checks ----
+
+
+def check_refusals():
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = pool.map(lambda case: helm("template", RELEASE, CHART, values=case[0]), REFUSED)
+        for (values, message), done in zip(REFUSED, results):
+            check(done.returncode, f"values {values} are accepted")
+            check(message in done.stderr, f"values {values}: no `{message}` in:\n{done.stderr}")
+
+
+def check_objects(name, values):
+    done = helm("lint", "--strict", CHART, values=values)
+    check(done.returncode == 0, f"ci/{name}-values.yaml: {done.stdout}")
+    objects = template(values)
+    for group in (objects, on_clusters(objects)):
+        names = [identity(o) for o in group]
+        check(len(names) == len(set(names)), f"ci/{name}-values.yaml: an object is there twice: {names}")
+    everything = objects + on_clusters(objects)
+    for o in everything:
+        check(o.get("roleRef", {}).get("name") != "cluster-admin", f"{identity(o)} grants cluster-admin")
+        named = re.fullmatch(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?", o["metadata"]["name"])
+        check(named, f"ci/{name}-values.yaml: invalid name: {identity(o)}")
+    for o in everything:
+        if o["kind"] in ("Role", "ClusterRole") and "-admin-" not in o["metadata"]["name"]:
+            check("*" not in [v for _, v in walk(o["rules"])], f"{identity(o)} has a wildcard")
+    check_selectors(name, objects)
+
+
+def check_selectors(name, objects):
+    controller = find(objects, "Deployment")["spec"]["selector"]["matchLabels"]
+    check(controller == CONTROLLER_SELECTOR, f"ci/{name}-values.yaml: the controller's selector has changed: {controller}")
+    for o in on_clusters(objects):
+        if o["kind"] == "Deployment":
+            agent = o["spec"]["selector"]["matchLabels"]
+            check(agent == AGENT_SELECTOR, f"ci/{name}-values.yaml: the agent's selector has changed: {agent}")
+
+
+def check_namespaces():
+    values = dict(CI["full"], agent=dict(CI["full"]["agent"], extraManifests=[]), spokeSetting={"namespace": "there"})
+    by_option = template(values, namespace="here")
+    by_value = template(dict(values, hubSetting={"namespace": "here"}), namespace="elsewhere")
+    by_override = template(dict(values, namespaceOverride="here"), namespace="elsewhere")
+    check(by_option == by_value == by_override, "the namespace on the hub depends on how it is set")
+    for o in by_option:
+        if o["kind"] != "AddOnTemplate":
+            check(o["metadata"].get("namespace", "here") == "here", f"{identity(o)}: not in the hub's namespace")
+    for o in on_clusters(by_option):
+        check(o["metadata"].get("namespace", "there") == "there", f"{identity(o)}: not in the agent's namespace")
+    spelled = re.compile(r"(^|=|\.)(open-cluster-management|dynamic-scoring)(\.svc|:|$)")
+    for o in by_option + on_clusters(by_option):
+        for key, value in walk(o):
+            if key in ("namespace", "agentInstallNamespace", "matchNames"):
+                check(value in ("here", "there"), f"{identity(o)}: {key}: {value}")
+            check(not spelled.search(str(value)), f"{identity(o)}: a default namespace is spelled in {key}: {value}")
+    arguments = find(by_option, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    check({"--namespace=here", "--agent-namespace=there"} <= set(arguments), f"the controller's namespaces: {arguments}")
+    check(find(on_clusters(by_option), "Namespace")["metadata"]["name"] == "there", "the agent's Namespace has another name")
+    shared = template({"spokeSetting": {"namespace": "open-cluster-management-agent-addon"}})
+    check("Namespace" not in [o["kind"] for o in on_clusters(shared)], "OCM's namespace of add-ons is owned")
+
+
+def check_second_release():
+    """Both in one namespace. A ManagedClusterSetBinding has the set's name, so that the second release must leave it to the first."""
+    first = template(CI["full"])
+    second = template(dict(CI["full"], hubSetting={"skipClusterSetBinding": True}, extraManifests=[]), release="second")
+    both = {identity(o) for o in first} & {identity(o) for o in second}
+    check(not both, f"a second release collides on the hub: {both}")
+    both = {identity(o) for o in on_clusters(first)} & {identity(o) for o in on_clusters(second)}
+    allowed = {("Namespace", None, "dynamic-scoring"), ("Secret", "dynamic-scoring", "api-auth-secret")}
+    check(both == allowed, f"a second release collides on the clusters: {both - allowed}")
+
+
+def check_openshift():
+    for words in (["--set=openshift=true"], ["--api-versions=security.openshift.io/v1"]):
+        objects = template(None, *words)
+        for o in objects + on_clusters(objects):
+            fixed = {"runAsUser", "runAsGroup", "fsGroup"} & {key for key, _ in walk(o)}
+            check(not fixed, f"{words}: {identity(o)} has {fixed}, which the SCC sets")
+    plain = find(template(), "Deployment")["spec"]["template"]["spec"]["securityContext"]
+    check(plain["runAsUser"] == 65532, f"the controller's user without OpenShift: {plain}")
+
+
+def check_images():
+    def images(values):
+        objects = template(values)
+        return [find(group, "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]
+                for group in (objects, on_clusters(objects))]
+
+    version = (TOP / ".version").read_text().strip()
+    ours, digest = "open-cluster-management/dynamic-scoring", f"sha256:{'0123456789abcdef' * 4}"
+    check(images({}) == [f"quay.io/{ours}:{version}"] * 2, f"default images: {images({})}")
+    check(images({"image": {"digest": digest}}) == [f"quay.io/{ours}@{digest}"] * 2, "images by digest")
+    check(images({"global": {"imageRegistry": "r.example"}, "image": {"tag": "x"}}) == [f"r.example/{ours}:x"] * 2, "registry")
+    known = [f"quay.io/open-cluster-management/dynamic-scoring-{part}:latest" for part in ("controller", "addon")]
+    check(images(CI["reference"]) == known, f"images of the reference's values: {images(CI['reference'])}")
+
+
+def check_agent_file():
+    """Numbers stay whole, and OCM's variables reach it."""
+    endpoint = {"url": "http://a", "queue_config": {"max_spool_bytes": 1073741824}, "external_labels": {"c": "{{CLUSTER_NAME}}"}}
+    values = {"agent": {"remoteWrite": [endpoint], "limits": {"series": 2000000}}}
+    file = find(on_clusters(template(values)), "ConfigMap")["data"]["agent.yaml"]
+    check(yaml.safe_load(file) == {"remoteWrite": [endpoint], "limits": {"series": 2000000}}, f"agent.yaml: {file}")
+
+
+def check_versions():
+    version = (TOP / ".version").read_text().strip()
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    check(chart["version"] == chart["appVersion"] == version, "Chart.yaml has another version than .version")
+
+
+def check_manifest():
+    script = [MANIFEST.parent / "render"]
+    with tempfile.NamedTemporaryFile("r", suffix=".yaml") as file:
+        subprocess.run([*script, file.name], env={"HELM": HELM, "PATH": "/usr/bin:/bin"}, check=True)
+        check(file.read() == MANIFEST.read_text(), "charts/manifests/install.yaml is out of date: run charts/manifests/render")
+
+
+def main():
+    for name, values in CI.items():
+        check_objects(name, values)
+    check_refusals()
+    check_namespaces()
+    check_second_release()
+    check_openshift()
+    check_images()
+    check_agent_file()
+    check_versions()
+    check_manifest()
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
