@@ -6,13 +6,13 @@ import pathlib
 import tempfile
 
 from lib import ocm
-from lib.kube import MERGE_PATCH, running_kube, skip_without
+from lib.kube import running_kube, skip_without
+from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, bind, grant
 from lib.wait import LONG, wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
 ADDONS = "apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedclusteraddons"
 ADDON_WORKS = "apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks"
-AGENT_NAMESPACE = "open-cluster-management-agent"  # of OCM's own agents
 
 
 class Fleet:
@@ -41,13 +41,15 @@ class Fleet:
 
 
 def join(hub, name, managed, folder, stack):
-    """Registers a cluster, as `clusteradm join` and `clusteradm accept` do."""
-    managed.call("POST", "api/v1/namespaces", {"metadata": {"name": AGENT_NAMESPACE}})
-    home = pathlib.Path(folder) / name
-    (home / "hub-kubeconfig").mkdir(parents=True)
-    stack.enter_context(ocm.registration_agent(hub, managed, name, home))
-    wait_until(lambda: hub.find(f"{CLUSTERS}/{name}"), f"{name} asks to be registered")
-    hub.call("PATCH", f"{CLUSTERS}/{name}", {"spec": {"hubAcceptsClient": True}}, MERGE_PATCH)
+    """Registers a cluster, as `clusteradm join` does; the hub accepts what its admin registers."""
+    grant(managed, WORK_AGENT, WORK_AGENT_RULES)
+    bind(managed, WORK_AGENT, "admin")
+    stack.enter_context(ocm.controller_manager(managed))
+    credentials = pathlib.Path(folder) / name / "hub-kubeconfig"
+    credentials.mkdir(parents=True)
+    stack.enter_context(ocm.registration_agent(hub, managed, name, credentials.parent))
+    wait_until((credentials / "kubeconfig").exists, f"{name} is registered", LONG)
+    stack.enter_context(ocm.work_agent(hub, managed, name, credentials / "kubeconfig"))
 
 
 def is_available(hub, name):
@@ -68,9 +70,7 @@ def running_fleet(*names):
             stack.enter_context(of_hub(hub))
         clusters = dict(zip(names, managed, strict=True))
         for name, kube in clusters.items():
-            stack.enter_context(ocm.controller_manager(kube))
             join(hub, name, kube, folder, stack)
-            stack.enter_context(ocm.work_agent(hub, kube, name))
         for name in names:
             wait_until(lambda name=name: is_available(hub, name), f"{name} is available", LONG)
         yield Fleet(hub, clusters)

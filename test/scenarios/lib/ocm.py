@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 from lib.kube import go_program
+from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_RULES, WORK_AGENT, account_kubeconfig, grant
 from lib.process import Process, free_port
 from lib.wait import wait_until
 
@@ -26,11 +27,14 @@ WEBHOOK_FIXED_PORTS = (8000, 8080)  # its health and metrics; no flag changes th
 
 
 @contextlib.contextmanager
-def running(name, kube, program, *words):
-    """kube: the API server of its --kubeconfig, whose paths are relative to the current folder."""
+def running(name, kube, program, *words, account=None):
+    """kube: the API server of its --kubeconfig, whose paths are relative to the current folder; of the admin, or of a
+    ServiceAccount."""
     home = kube.kubeconfig().parent
     with tempfile.TemporaryDirectory() as folder:
-        command = ["env", "-C", home, go_program(program), *words, "--kubeconfig=kubeconfig"]
+        own = pathlib.Path(folder) / "kubeconfig"
+        kubeconfig = account_kubeconfig(kube, account, own) if account else "kubeconfig"
+        command = ["env", "-C", home, go_program(program), *words, f"--kubeconfig={kubeconfig}"]
         process = Process(name, command, pathlib.Path(folder) / "log")
         try:
             yield process
@@ -43,20 +47,22 @@ def controller_flags():
     return ("--disable-leader-election", "--namespace=default", f"--listen=127.0.0.1:{free_port()}")
 
 
-def work_agent(hub, managed, cluster):
-    """On the cluster `managed`; returns feedback every second rather than every ten."""
+def work_agent(hub, managed, cluster, hub_kubeconfig=None):
+    """On the cluster `managed`; returns feedback every second rather than every ten. As the admin of both, or as the
+    cluster that a hub kubeconfig names and with the rights of its own ServiceAccount."""
+    with_hub = hub_kubeconfig or hub.kubeconfig()
     return running(
         f"work agent of {cluster}",
-        hub,
+        managed,
         "ocm-work",
         "agent",
         *controller_flags(),
-        f"--hub-kubeconfig={hub.kubeconfig()}",
-        f"--workload-source-config={hub.kubeconfig()}",
-        f"--spoke-kubeconfig={managed.kubeconfig()}",
+        f"--hub-kubeconfig={with_hub}",
+        f"--workload-source-config={with_hub}",
         f"--spoke-cluster-name={cluster}",
         f"--agent-id={cluster}",
         "--status-sync-interval=1s",
+        account=WORK_AGENT if hub_kubeconfig else None,
     )
 
 
@@ -100,16 +106,25 @@ def inline_kubeconfig(kube):
 
 
 def addon_manager(hub):
-    return running("add-on manager", hub, "ocm-addon", "manager", *controller_flags())
+    """With its own rights only."""
+    grant(hub, ADDON_MANAGER, ADDON_MANAGER_RULES)
+    return running("add-on manager", hub, "ocm-addon", "manager", *controller_flags(), account=ADDON_MANAGER)
 
 
 def controller_manager(kube):
-    """Of Kubernetes: signs approved certificate requests, collects garbage, ends namespaces."""
+    """Of Kubernetes: signs approved certificate requests, collects garbage, ends namespaces, fills the ClusterRole
+    `admin`."""
+    controllers = (
+        "certificatesigningrequest-signing-controller",
+        "garbage-collector-controller",
+        "namespace-controller",
+        "clusterrole-aggregation-controller",
+    )
     return running(
         "controller manager",
         kube,
         "kube-controller-manager",
-        "--controllers=certificatesigningrequest-signing-controller,garbage-collector-controller,namespace-controller",
+        f"--controllers={','.join(controllers)}",
         "--leader-elect=false",
         f"--secure-port={free_port()}",
         "--bind-address=127.0.0.1",

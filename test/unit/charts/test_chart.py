@@ -164,7 +164,8 @@ def check_selectors(name, objects):
 
 
 def check_namespaces():
-    values = dict(CI["full"], agent=dict(CI["full"]["agent"], extraManifests=[]), spokeSetting={"namespace": "there"})
+    agent = dict(CI["full"]["agent"], extraManifests=[], addonManager={"namespace": "ocm"})
+    values = dict(CI["full"], agent=agent, spokeSetting={"namespace": "there"})
     by_option = template(values, namespace="here")
     by_value = template(dict(values, hubSetting={"namespace": "here"}), namespace="elsewhere")
     by_override = template(dict(values, namespaceOverride="here"), namespace="elsewhere")
@@ -178,7 +179,8 @@ def check_namespaces():
     for o in by_option + on_clusters(by_option):
         for key, value in walk(o):
             if key in ("namespace", "agentInstallNamespace", "matchNames"):
-                check(value in ("here", "there"), f"{identity(o)}: {key}: {value}")
+                allowed = ("ocm",) if o["metadata"]["name"].endswith("-agent-bind") else ("here", "there")
+                check(value in allowed, f"{identity(o)}: {key}: {value}")
             check(not spelled.search(str(value)), f"{identity(o)}: a default namespace is spelled in {key}: {value}")
     arguments = find(by_option, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
     check({"--namespace=here", "--agent-namespace=there"} <= set(arguments), f"the controller's namespaces: {arguments}")
