@@ -23,8 +23,25 @@ static void main_print_usage(FILE *to)
                       "Use 'dynamic-scoring COMMAND --help' for the flags of a command.\n");
 }
 
+/* Whether the program was started by a link of that name. */
+static bool main_is_called(const char *argv0, const char *name)
+{
+    const char *slash = strrchr(argv0, '/');
+
+    return strcmp(slash ? slash + 1 : argv0, name) == 0;
+}
+
+/* "manager FLAGS" and "dynamic-scoring-addon agent FLAGS" are the reference implementation's programs: with
+ * links of these names, its manifests start ours. */
 static int main_run(int argc, char **argv)
 {
+    if (main_is_called(argv[0], "manager"))
+        return command_controller.run(argc, argv);
+    if (main_is_called(argv[0], "dynamic-scoring-addon") && strcmp(argv[1], "controller") == 0) {
+        (void)fprintf(stderr, "dynamic-scoring-addon controller: nothing to run, since an AddOnTemplate "
+                              "installs the agents: delete this Deployment\n");
+        return EXIT_USAGE;
+    }
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         if (strcmp(argv[1], commands[i]->name) == 0)
             return commands[i]->run(argc - 1, argv + 1);
@@ -45,18 +62,20 @@ static void tune_allocator(void)
 
 int main(int argc, char **argv)
 {
+    bool manager = argc > 0 && main_is_called(argv[0], "manager");
     unsigned files;
     int status;
 
-    if (argc < 2) {
+    if (argc < 2 && !manager) {
         main_print_usage(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-version") == 0) {
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-version") == 0)) {
         (void)printf("dynamic-scoring %s (revision %s)\n%s\n", ds_version, ds_revision, curl_version());
         return 0;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (!manager &&
+        (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         main_print_usage(stdout);
         return 0;
     }

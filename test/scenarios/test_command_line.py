@@ -174,6 +174,30 @@ def test_help(arguments):
     assert "dynamic-scoring" in ended.stdout
 
 
+REFERENCE_FLAGS = ["--metrics-bind-address=:8443", "--leader-elect", "--health-probe-bind-address=:8081"]
+
+
+@pytest.mark.parametrize(
+    "name, arguments, status, words",
+    [
+        ("manager", REFERENCE_FLAGS, 1, "no kubeconfig, and not in a pod"),
+        ("manager", [], 1, "no kubeconfig, and not in a pod"),
+        ("manager", ["--metrics-secure"], 2, "dynamic-scoring controller: --metrics-secure: unknown flag"),
+        ("manager", ["--help"], 0, "usage: dynamic-scoring controller [flags]"),
+        ("manager", ["--version"], 0, "dynamic-scoring "),
+        ("dynamic-scoring-addon", ["agent", "--hub-kubeconfig=f"], 2, "missing flag: --config.file"),
+        ("dynamic-scoring-addon", ["controller"], 2, "an AddOnTemplate installs the agents"),
+        ("dynamic-scoring-addon", [], 2, "usage: dynamic-scoring COMMAND"),
+    ],
+)
+def test_names_of_the_reference_implementation(name, arguments, status, words, tmp_path):
+    """Links of these names, as in the image."""
+    (tmp_path / name).symlink_to(PROGRAM)
+    ended = run(tmp_path / name, *arguments, env=environment(KUBERNETES_SERVICE_HOST=""))
+    assert ended.returncode == status
+    assert words in ended.stdout + ended.stderr
+
+
 def test_all_flags_are_told():
     told = run(PROGRAM, "agent", "--help").stdout
     for flag in (
