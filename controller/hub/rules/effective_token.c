@@ -9,7 +9,7 @@
 /* A token, and the hosts that it may be sent to. */
 struct token_gate {
     const struct auth *auth;
-    const char *hosts[2]; /* in the DynamicScorer; NULL for none */
+    const char *hosts[2]; /* in the DynamicScorer, the field's own first; NULL for none */
 };
 
 /* 1 for the same origin, else 0; -ENOMEM. */
@@ -49,7 +49,11 @@ static int gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, co
     int r = buf_printf(&text, "the token of Secret %.253s may not be sent to ", g->auth->token.name);
 
     r = r ?: *origin ? buf_puts(&text, origin) : problem_quote(str_of(host), &text);
-    r = r ?: buf_printf(&text, ", which /config names; allow it in %s.auth.allowedHosts", field);
+    r = r ?: buf_puts(&text, ", which /config names; ");
+    if (r == 0 && *origin && !g->hosts[0]) /* the very line to add */
+        r = buf_printf(&text, "to allow it, set %s.host: %s", field, origin);
+    else if (r == 0)
+        r = buf_printf(&text, "allow it in %s.auth.allowedHosts", field);
     if (r == 0)
         text_line(why, SPEC_WHY_BYTES, buf_str(&text));
     return r;

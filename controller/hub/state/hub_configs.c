@@ -67,7 +67,7 @@ static bool config_is_changed(const json_t *before, const json_t *object)
 static void config_set_used(struct hub *h, json_t *object)
 {
     struct hub_config *c = &h->config;
-    bool changed, had_finalizer = object_has_finalizer(c->object);
+    bool changed, had_finalizer = object_has_finalizer(c->object, HUB_FINALIZER);
 
     if (c->object && strcmp(kube_uid(c->object), kube_uid(object)) != 0)
         hub_config_done(c);
@@ -79,7 +79,7 @@ static void config_set_used(struct hub *h, json_t *object)
         config_read_masks(c);
         hub_hurry_status(h, "config", HUB_CONFIG);
     }
-    if (changed || had_finalizer != object_has_finalizer(object))
+    if (changed || had_finalizer != object_has_finalizer(object, HUB_FINALIZER))
         hub_schedule_plan(h);
 }
 
@@ -117,31 +117,49 @@ static bool config_works_left(const struct hub *h)
     size_t at = 0;
 
     while ((c = map_next(&h->clusters, &at)))
-        if (c->call || (c->work.exists && c->work.ours))
+        if (c->call || (c->work.exists && hub_work_is_ours(h, &c->work)))
             return true;
     return false;
 }
 
-json_t *hub_config_finalizer_patch(const struct hub *h, const struct hub_config *c, int *ret_error)
+/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted accepts
+ * no new one. Order and all others stay. NULL when out of memory. */
+static json_t *config_finalizers(const struct hub *h, const struct hub_config *c)
 {
-    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *wanted = json_array(), *one,
-           *patch;
-    bool found = false, keep = hub_is_distributing(h) || config_works_left(h);
+    bool used = c == &h->config, adds = used && hub_is_distributing(h);
+    bool has = object_has_finalizer(c->object, HUB_FINALIZER);
+    bool keeps = adds || (used && config_works_left(h));
+    json_t *wanted = json_array(), *one;
+    int r = wanted ? 0 : -ENOMEM;
     size_t i;
 
-    *ret_error = wanted ? 0 : -ENOMEM;
-    json_array_foreach(current, i, one)
+    json_array_foreach(kube_list(c->object, "metadata", "finalizers", NULL), i, one)
     {
-        bool ours = json_is_string(one) && strcmp(json_string_value(one), HUB_FINALIZER) == 0;
+        const char *name = cstr(kube_str(one, NULL));
+        bool ours = strcmp(name, HUB_FINALIZER) == 0, reference = strcmp(name, REFERENCE_FINALIZER) == 0;
 
-        found |= ours;
-        if (!ours && json_array_append(wanted, one) < 0)
-            *ret_error = -ENOMEM;
+        if ((ours && !keeps) || (reference && (!keeps || adds || has)))
+            continue;
+        if (r == 0 && json_array_append(wanted, one) < 0)
+            r = -ENOMEM;
     }
-    if (keep && json_array_append_new(wanted, json_string(HUB_FINALIZER)) < 0)
-        *ret_error = -ENOMEM;
-    /* An object that is being deleted accepts no new finalizer. */
-    if (*ret_error < 0 || c != &h->config || found == keep || (!found && !hub_is_distributing(h))) {
+    if (r == 0 && adds && !has && json_array_append_new(wanted, json_string(HUB_FINALIZER)) < 0)
+        r = -ENOMEM;
+    if (r == 0)
+        return wanted;
+    json_decref(wanted);
+    return NULL;
+}
+
+json_t *hub_config_finalizer_patch(const struct hub *h, const struct hub_config *c, int *ret_error)
+{
+    json_t *current = kube_list(c->object, "metadata", "finalizers", NULL), *wanted = config_finalizers(h, c),
+           *patch = NULL;
+
+    *ret_error = wanted ? 0 : -ENOMEM;
+    if (!wanted)
+        return NULL;
+    if (current ? json_equal(current, wanted) : json_array_size(wanted) == 0) {
         json_decref(wanted);
         return NULL;
     }

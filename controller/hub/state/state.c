@@ -16,14 +16,14 @@ bool object_is_deleting(const json_t *object)
     return kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
 }
 
-bool object_has_finalizer(const json_t *object)
+bool object_has_finalizer(const json_t *object, const char *finalizer)
 {
     const json_t *one;
     size_t i;
 
     json_array_foreach(kube_list(object, "metadata", "finalizers", NULL), i, one)
     {
-        if (strcmp(cstr(kube_str(one, NULL)), HUB_FINALIZER) == 0)
+        if (strcmp(cstr(kube_str(one, NULL)), finalizer) == 0)
             return true;
     }
     return false;
@@ -36,7 +36,12 @@ bool hub_is_distributing(const struct hub *h)
 
 bool hub_config_has_finalizer(const struct hub *h)
 {
-    return object_has_finalizer(h->config.object);
+    return object_has_finalizer(h->config.object, HUB_FINALIZER);
+}
+
+bool hub_work_is_ours(const struct hub *h, const struct work_found *w)
+{
+    return w->ours || object_has_finalizer(h->config.object, REFERENCE_FINALIZER);
 }
 
 struct hub_config *hub_config_find(struct hub *h, const char *name)
@@ -81,7 +86,7 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c)
         /* A new cluster has no group until the next plan. */
         return !c->group || (w->exists && !w->deleting && w->frame && w->hash == c->wanted_hash);
     case TARGET_NO_WORK:
-        return !w->exists || !w->ours || w->deleting;
+        return !w->exists || !hub_work_is_ours(h, w) || w->deleting;
     default:
         return true;
     }

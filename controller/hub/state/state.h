@@ -37,6 +37,8 @@
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
 #define HUB_CONFIG    "dynamic-scoring-config" /* the only DynamicScoringConfig that is used */
 #define HUB_FINALIZER "dynamic-scoring.open-cluster-management.io/manifestworks"
+/* The reference implementation's: it promises that ManifestWorks go before the DynamicScoringConfig does. */
+#define REFERENCE_FINALIZER "dynamic-scoring.open-cluster-management.io/dynamic-scoring-config-finalizer"
 
 enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
 
@@ -218,6 +220,9 @@ enum hub_target hub_cluster_target(const struct hub *h, const struct hub_cluster
 bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
 bool object_is_deleting(const json_t *object);
-bool object_has_finalizer(const json_t *object); /* ours */
+bool object_has_finalizer(const json_t *object, const char *finalizer);
+/* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation that
+ * we have not written yet. */
+bool hub_work_is_ours(const struct hub *h, const struct work_found *w);
 
 #endif

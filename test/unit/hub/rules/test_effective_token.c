@@ -96,10 +96,16 @@ static void says_where_to_allow_a_host(void **state)
          "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL ",'sources':[{},{'auth':{" TOKEN "}}]", "{'sources':[{},{'host':'http://b'}]}",
          "the token of Secret prom-token may not be sent to http://b:80, "
-         "which /config names; allow it in spec.sources[1].auth.allowedHosts"},
+         "which /config names; to allow it, set spec.sources[1].host: http://b:80"},
+        {FULL ",'source':{'auth':{" TOKEN "}}", HOST("http://prom:9090"),
+         "the token of Secret prom-token may not be sent to http://prom:9090, "
+         "which /config names; to allow it, set spec.source.host: http://prom:9090"},
+        {FULL ",'source':{'auth':{" TOKEN "}}", HOST("prom:9090"),
+         "the token of Secret prom-token may not be sent to \"prom:9090\", "
+         "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL ",'scoring':{'auth':{" TOKEN "}}", SCORE("https://e"),
          "the token of Secret prom-token may not be sent to https://e:443, "
-         "which /config names; allow it in spec.scoring.auth.allowedHosts"},
+         "which /config names; to allow it, set spec.scoring.host: https://e:443"},
     };
 
     (void)state;

@@ -224,6 +224,45 @@ static void keeps_the_finalizer_until_the_last_work_is_gone(void **state)
     assert_non_null(strstr(finalizer_patch(w)->body, "a/b"));
 }
 
+static void replaces_the_finalizer_of_the_reference(void **state)
+{
+    struct world *w = *state;
+
+    show_config(w, ",\"resourceVersion\":\"7\",\"finalizers\":[\"a/b\",\"" REFERENCE_FINALIZER "\",\"c/d\"]");
+    pass_time(w, 1500);
+    assert_non_null(strstr(finalizer_patch(w)->body, "\"resourceVersion\":\"7\""));
+    assert_non_null(
+        strstr(finalizer_patch(w)->body, "\"finalizers\":[\"a/b\",\"c/d\",\"" HUB_FINALIZER "\"]"));
+}
+
+/* Its work without our label goes too: its finalizer has promised that. */
+static void ends_what_the_reference_began_to_delete(void **state)
+{
+    struct world *w = *state;
+
+    show_cluster(w, "c1");
+    show_work(w, "{\"metadata\":{}}", "c1");
+    show_config(w, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"" REFERENCE_FINALIZER
+                   "\",\"a/b\"]");
+    (void)wait_written(w, "DELETE", "c1");
+    pass_time(w, 1500);
+    assert_null(finalizer_patch(w));
+    hub_work_delete(w->hub, "c1", WORK_NAME);
+    pass_time(w, 1500);
+    assert_non_null(strstr(finalizer_patch(w)->body, "\"finalizers\":[\"a/b\"]"));
+}
+
+static void removes_the_finalizer_of_the_reference_from_an_unused_config(void **state)
+{
+    struct world *w = *state;
+
+    show(w, hub_config_set,
+         "{\"metadata\":{\"name\":\"other\",\"uid\":\"o\",\"finalizers\":[\"" REFERENCE_FINALIZER
+         "\"]},\"spec\":{}}");
+    pass_time(w, 1500);
+    assert_non_null(strstr(finalizer_patch(w)->body, "\"finalizers\":[]"));
+}
+
 /* Of a cluster that left while no controller ran; not those created by others. */
 static void deletes_works_left_behind(void **state)
 {
@@ -268,6 +307,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(delays_no_cluster_for_a_refused_one, setup, teardown),
         cmocka_unit_test_setup_teardown(cancels_writes_when_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_the_finalizer_until_the_last_work_is_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(replaces_the_finalizer_of_the_reference, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_what_the_reference_began_to_delete, setup, teardown),
+        cmocka_unit_test_setup_teardown(removes_the_finalizer_of_the_reference_from_an_unused_config, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(deletes_works_left_behind, setup, teardown),
         cmocka_unit_test_setup_teardown(deletes_no_work_without_a_config, setup, teardown),
     };
