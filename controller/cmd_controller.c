@@ -81,6 +81,11 @@ static const struct flag controller_flags[] = {
     {"agent-namespace", "NAMESPACE",
      "Namespace of the agent and its ConfigMap on managed clusters. Default dynamic-scoring.",
      controller_parse_namespace, FIELD(hub.agent_namespace), .expected = NAMESPACE},
+    {"addon-name", "NAME",
+     "Add-on that installs the agents: a cluster whose ManagedClusterAddOn of that name is not available "
+     "counts "
+     "as silent. Default dynamic-scoring-framework.",
+     flag_text, FIELD(hub.addon_name), .expected = "a name"},
     {"leader-elect", NULL, "Elect a leader among replicas; the others stand by. Default false.", flag_switch,
      FIELD(hub.leader_elect)},
     {"metrics-bind-address", "ADDRESS",
@@ -252,6 +257,7 @@ static int controller_main(int argc, char **argv)
         .hub =
             {.namespace = "open-cluster-management",
              .agent_namespace = "dynamic-scoring",
+             .addon_name = "dynamic-scoring-framework",
              .probe = {.interval_ms = 30000, .timeout_ms = 10000, .unhealthy_after = 3, .healthy_after = 2},
              .api_qps = 200,
              .api_burst = 400},

@@ -24,8 +24,8 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,
-    kube_addonplacementscores, kube_managedclusters, kube_manifestworks, kube_dynamicscorers,
-    kube_dynamicscoringconfigs;
+    kube_addonplacementscores, kube_managedclusters, kube_managedclusteraddons, kube_manifestworks,
+    kube_dynamicscorers, kube_dynamicscoringconfigs;
 
 enum kube_method {
     KUBE_GET,

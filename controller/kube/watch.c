@@ -23,6 +23,11 @@ const char *kube_watch_trouble(const struct kube_watch *w)
     return w->trouble[0] ? w->trouble : NULL;
 }
 
+bool kube_watch_lacks_kind(const struct kube_watch *w)
+{
+    return w->lacks_kind;
+}
+
 unix_ms kube_watch_heard(const struct kube_watch *w)
 {
     return w->heard;

@@ -43,6 +43,8 @@ void kube_watch_hurry(struct kube_watch *w);
 bool kube_watch_synced(const struct kube_watch *w);
 /* The current trouble; NULL if there is none, or while nothing is known yet. */
 const char *kube_watch_trouble(const struct kube_watch *w);
+/* Whether that is because the API server does not know the kind: its CRD is not installed. */
+bool kube_watch_lacks_kind(const struct kube_watch *w);
 /* When the API server last answered with a page, an event or one of the bookmarks, which come every
  * minute; 0: never. */
 unix_ms kube_watch_heard(const struct kube_watch *w);

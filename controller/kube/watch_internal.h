@@ -31,6 +31,7 @@ struct kube_watch {
     char *next_page; /* continue token; NULL for the first page */
     size_t page;
     unsigned list_failures;
+    bool lacks_kind;
     /* The stream */
     struct lines lines;
     mono_ms opened;

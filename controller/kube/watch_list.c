@@ -52,7 +52,7 @@ void kube_watch_start_list(struct kube_watch *w)
 
 static void watch_list_complete(struct kube_watch *w, const char *version)
 {
-    w->need_list = w->whole = false;
+    w->need_list = w->whole = w->lacks_kind = false;
     w->list_failures = 0;
     w->version[0] = '\0';
     (void)kube_watch_advance(w, version);
@@ -118,6 +118,7 @@ static void watch_page_refused(struct kube_watch *w, const struct kube_answer *a
         kube_watch_retry(w, ++w->list_failures, a->retry_after_ms);
         return;
     }
+    w->lacks_kind = a->verdict == KUBE_NO_KIND;
     watch_list_failed(w, a->why, a->retry_after_ms);
 }
 

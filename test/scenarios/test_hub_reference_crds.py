@@ -30,6 +30,9 @@ def start(reference):
         yield lambda *args, **more: stack.enter_context(running_controller(reference, *args, **more))
 
 
+ADDON_GROUP = "addon.open-cluster-management.io"
+
+
 def probes(controller):
     return sum(v for _, v in controller.metrics().all("dynamic_scoring_hub_probes_total"))
 
@@ -72,3 +75,14 @@ def test_nothing_without_end(hub, fake, start_controller):
     controller.start()
     controller.wait_until(lambda: probes(controller) >= 20, "many more probes")
     assert writes(controller) <= 5
+
+
+def test_a_hub_without_the_kind_of_add_ons(hub, fake, start_controller):
+    """Agents may be installed by other means; no alert for that. The last test here: the kind does not come back."""
+    hub.kube.delete("apis/apiextensions.k8s.io/v1/customresourcedefinitions/managedclusteraddons." + ADDON_GROUP)
+    controller = ready(hub, fake, start_controller)
+    wait_until(lambda: "kind not installed" in controller.log(), "it is said")
+    assert controller.health("/readyz").status == 200
+    assert controller.metric("dynamic_scoring_kubernetes_up", resource="managedclusters") == 1
+    assert controller.metric("dynamic_scoring_kubernetes_up", resource="managedclusteraddons") is None
+    assert controller.status()["troubles"]["ManagedClusterAddOns"] is None

@@ -4,8 +4,8 @@ configuration."""
 import json
 import time
 
-from lib.hub import CLUSTERS
-from lib.scorers import distributed, wait_status
+from lib.hub import ADDON, ADDONS, CLUSTERS
+from lib.scorers import distributed, limited_user, wait_status
 from lib.wait import wait_until
 
 
@@ -61,6 +61,37 @@ def test_a_cluster_that_is_not_available(hub, fake, start_controller):
     set_available(hub, "c1", "True", "it is back")
     set_available(hub, "c2", "True", "it is back")
     assert named(wait_counts(hub, scoring=2, silent=0)) == {}
+
+
+def test_an_addon_that_is_not_available(hub, fake, start_controller):
+    """At once, although the agent has reported a success a moment ago."""
+    controller = two_that_score(hub, fake, start_controller)
+    hub.set_addon("c1")  # nothing is known of it yet
+    hub.set_addon("c2", "False", "no replica of dynamic-scoring-agent is available")
+    status = wait_counts(hub, selected=2, scoring=1, silent=1, failing=0)
+    why = "no replica of dynamic-scoring-agent is available"
+    assert named(status) == {"c2": ("silent", f"the add-on is not available: {why}")}
+    found = next(c for c in controller.get("/api/v1/clusters").json["clusters"] if c["name"] == "c2")
+    assert (found["state"], found["unavailable"], found["addonUnavailable"]) == ("unavailable", None, why)
+    hub.set_addon("c2", "True")
+    assert named(wait_counts(hub, scoring=2, silent=0)) == {}
+    hub.set_addon("c2", "Unknown", why)
+    wait_counts(hub, scoring=1, silent=1)
+    hub.kube.delete(f"{ADDONS.format('c2')}/{ADDON}")  # its agent may be installed by other means
+    wait_counts(hub, scoring=2, silent=0)
+    assert controller.metric("dynamic_scoring_kubernetes_up", resource="managedclusteraddons") == 1
+
+
+def test_addons_that_may_not_be_read(hub, fake, start_controller):
+    """As today, and said once."""
+    hub.add_namespace("c1")
+    kubeconfig = limited_user(hub, ["c1"])
+    controller = distributed(hub, fake, start_controller, kubeconfig=kubeconfig)
+    hub.set_feedback("c1", report())
+    wait_counts(hub, scoring=1)
+    controller.wait_metric_is(0, "dynamic_scoring_kubernetes_up", resource="managedclusteraddons")
+    assert "ManagedClusterAddOns" in controller.status()["troubles"]
+    assert controller.log().count("objects=ManagedClusterAddOns") == 1
 
 
 def test_an_agent_that_is_dead(hub, fake, start_controller):

@@ -3,7 +3,6 @@
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/lease.h"
-#include "controller/kube/watch.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
@@ -13,7 +12,7 @@ static void begin_troubles(struct out *o, const struct hub *h)
 {
     member_object(o, "troubles");
     for (size_t i = 0; i < HUB_KINDS; i++)
-        member_text(o, hub_kinds[i].plural, kube_watch_trouble(h->watches[i].watch));
+        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
     member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
     out_puts(o, "}");
 }

@@ -82,6 +82,7 @@ void json_cluster_members(struct out *o, const struct hub_cluster *c)
     member_bool(o, "configurationAccepted", c->report.config_ok);
     member_text(o, "agentTrouble", c->report.problem);
     member_text(o, "unavailable", c->unavailable);
+    member_text(o, "addonUnavailable", c->addon_unavailable);
 }
 
 void json_cluster_list(struct out *o, const struct list *l)

@@ -140,7 +140,7 @@ enum view_cluster_state view_cluster_state(const struct hub_cluster *c)
         return CLUSTER_NOT_WRITTEN;
     if (*c->work.why)
         return CLUSTER_NOT_APPLIED;
-    if (c->managed && c->unavailable)
+    if (c->managed && (c->unavailable || c->addon_unavailable))
         return CLUSTER_UNAVAILABLE;
     if (c->managed && view_cluster_failing(c))
         return CLUSTER_FAILING;

@@ -4,7 +4,6 @@
 
 #include "controller/hub/pages/json.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
@@ -39,9 +38,9 @@ static int web_unlisted(const struct hub *h, struct buf *into)
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < HUB_KINDS; i++) {
-        const char *trouble = kube_watch_trouble(h->watches[i].watch);
+        const char *trouble = hub_watch_trouble(h, i);
 
-        if (!kube_watch_synced(h->watches[i].watch))
+        if (!hub_watch_listed(h, i))
             r = buf_printf(into, "%s: not listed yet%s%s\n", hub_kinds[i].plural, trouble ? ": " : "",
                            cstr(trouble));
     }

@@ -60,7 +60,7 @@ enum pair_state pair_state(const struct pair_facts *f)
         return PAIR_NO_ROOM;
     if (f->masked)
         return PAIR_MASKED;
-    if (f->unavailable_because)
+    if (f->unavailable_because || f->addon_unavailable_because)
         return PAIR_UNAVAILABLE;
     if (*cstr(f->write_error))
         return PAIR_NOT_WRITTEN;
@@ -121,8 +121,8 @@ void pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state s, const struct pa
                                    : "the agent rejected its configuration, an older one stays active: ";
         text = cstr(f->report->problem);
     } else if (s == PAIR_UNAVAILABLE) {
-        prefix = "the cluster is not available: ";
-        text = cstr(f->unavailable_because);
+        prefix = f->unavailable_because ? "the cluster is not available: " : "the add-on is not available: ";
+        text = cstr(f->unavailable_because ?: f->addon_unavailable_because);
     } else if (s == PAIR_EXPIRED) {
         unix_ms_format((unix_ms){(int64_t)f->cell->succeeded * 1000}, at);
         (void)strcpy(at + 19, "Z");

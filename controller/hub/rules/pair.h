@@ -13,7 +13,7 @@ enum pair_state {
     PAIR_FAILING,
     PAIR_STALE,       /* failing, and its scores have expired */
     PAIR_NOT_PLACED,  /* scores, but its AddOnPlacementScore cannot be written */
-    PAIR_UNAVAILABLE, /* the cluster is not available */
+    PAIR_UNAVAILABLE, /* the cluster, or the agent's add-on on it, is not available */
     PAIR_EXPIRED,     /* the last success is too old for a running agent */
     PAIR_REPORT_FULL, /* the agent's report has no room for this scorer */
     PAIR_NO_REPORT,
@@ -54,6 +54,7 @@ struct pair_facts {
     bool applied;                    /* and the work agent has applied it */
     int64_t sent_ms_ago;             /* since the summaries last changed; INT64_MAX: not since the start */
     const char *unavailable_because; /* NULL when the cluster is available */
+    const char *addon_unavailable_because; /* NULL when the agent's add-on is, or there is none */
     const char *write_error, *apply_error;
     const struct report *report;
     const struct report_cell *cell; /* NULL when the report does not name the scorer */

@@ -19,6 +19,7 @@ struct hub_options {
     struct metrics *metrics;     /* of METRIC_OWNER_LOOP */
     const char *namespace;       /* of the objects, the Lease and the Secrets */
     const char *agent_namespace; /* on managed clusters */
+    const char *addon_name;      /* of the ManagedClusterAddOns that tell whether agents run */
     const char *identity;        /* of this process, for the Lease and Events */
     struct probe_settings probe;
     bool leader_elect, keep_unhealthy;

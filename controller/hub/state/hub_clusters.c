@@ -29,6 +29,7 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
     c->body = hub_body_unref(c->body);
     report_done(&c->report);
     free(c->unavailable);
+    free(c->addon_unavailable);
     free(c->name);
     free(c);
     return NULL;
@@ -37,7 +38,7 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
 /* Frees it when nothing is known of it any more. */
 static void cluster_free_if_gone(struct hub *h, struct hub_cluster *c)
 {
-    if (c->managed || c->work.exists || c->call)
+    if (c->managed || c->work.exists || c->call || c->addon_unavailable)
         return;
     (void)map_take(&h->clusters, c->name);
     kube_queue_forget(h->works, c->name);
@@ -105,28 +106,57 @@ static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
     return c;
 }
 
-/* ---- ManagedClusters ---- */
+/* ---- ManagedClusters and ManagedClusterAddOns ---- */
 
-/* A cluster that has just joined has no such condition yet. */
-static void cluster_read_availability(struct hub_cluster *c, const json_t *object)
+/* Of one that has just been created nothing is known yet: it has no such condition. */
+static bool object_is_unavailable(const json_t *object, const char *condition, char why[UNAVAILABLE_BYTES])
 {
-    const json_t *available =
-        kube_condition(kube_get(object, "status", NULL), "ManagedClusterConditionAvailable");
+    const json_t *available = kube_condition(kube_get(object, "status", NULL), condition);
     const char *status = kube_str(available, "status", NULL);
     bool unavailable = status && strcmp(status, "True") != 0;
-    char why[UNAVAILABLE_BYTES] = "";
 
+    why[0] = '\0';
     if (unavailable)
-        text_line(why, sizeof(why), kube_text(available, "message", NULL));
+        text_line(why, UNAVAILABLE_BYTES, kube_text(available, "message", NULL));
     if (unavailable && !*why)
-        text_line(why, sizeof(why), kube_text(available, "reason", NULL));
-    if (unavailable == (c->unavailable != NULL) && strcmp(why, cstr(c->unavailable)) == 0)
+        text_line(why, UNAVAILABLE_BYTES, kube_text(available, "reason", NULL));
+    return unavailable;
+}
+
+/* why: NULL when available. */
+static void cluster_set_unavailable(struct hub_cluster *c, char **field, const char *why)
+{
+    if (!why == !*field && strcmp(cstr(why), cstr(*field)) == 0)
         return;
-    free(c->unavailable);
-    c->unavailable = unavailable ? strdup(why) : NULL;
-    if (unavailable && !c->unavailable)
+    free(*field);
+    *field = why ? strdup(why) : NULL;
+    if (why && !*field)
         log_error("cluster treated as available: out of memory", L_STR("cluster", c->name));
     hub_schedule_tally(c->hub);
+}
+
+void hub_addon_set(struct hub *h, json_t *object)
+{
+    char why[UNAVAILABLE_BYTES];
+    bool unavailable = object_is_unavailable(object, "Available", why);
+    struct hub_cluster *c = unavailable ? cluster_find_or_new(h, kube_namespace(object))
+                                        : map_get(&h->clusters, kube_namespace(object));
+
+    if (!c)
+        return;
+    cluster_set_unavailable(c, &c->addon_unavailable, unavailable ? why : NULL);
+    cluster_free_if_gone(h, c);
+}
+
+void hub_addon_delete(struct hub *h, const char *namespace, const char *name)
+{
+    struct hub_cluster *c = map_get(&h->clusters, namespace);
+
+    (void)name;
+    if (!c)
+        return;
+    cluster_set_unavailable(c, &c->addon_unavailable, NULL);
+    cluster_free_if_gone(h, c);
 }
 
 void hub_managed_set(struct hub *h, json_t *object)
@@ -134,10 +164,13 @@ void hub_managed_set(struct hub *h, json_t *object)
     struct hub_cluster *c = cluster_find_or_new(h, kube_name(object));
     bool accepted = false, leaving = kube_str(object, "metadata", "deletionTimestamp", NULL) != NULL;
     bool managed = kube_bool(object, &accepted, "spec", "hubAcceptsClient", NULL) && accepted && !leaving;
+    char why[UNAVAILABLE_BYTES];
+    bool unavailable;
 
     if (!c)
         return;
-    cluster_read_availability(c, object);
+    unavailable = object_is_unavailable(object, "ManagedClusterConditionAvailable", why);
+    cluster_set_unavailable(c, &c->unavailable, unavailable ? why : NULL);
     if (c->managed != managed || c->leaving != leaving) {
         c->managed = managed;
         c->leaving = leaving;

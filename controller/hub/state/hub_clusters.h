@@ -15,6 +15,8 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c);
 
 void hub_managed_set(struct hub *h, json_t *object);
 void hub_managed_delete(struct hub *h, const char *namespace, const char *name);
+void hub_addon_set(struct hub *h, json_t *object);
+void hub_addon_delete(struct hub *h, const char *namespace, const char *name);
 void hub_work_set(struct hub *h, json_t *object);
 void hub_work_delete(struct hub *h, const char *namespace, const char *name);
 

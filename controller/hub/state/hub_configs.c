@@ -122,8 +122,8 @@ static bool config_works_left(const struct hub *h)
     return false;
 }
 
-/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted accepts
- * no new one. Order and all others stay. NULL when out of memory. */
+/* The reference's goes when ours is there, or nothing is left to hold; an object that is being deleted
+ * accepts no new one. Order and all others stay. NULL when out of memory. */
 static json_t *config_finalizers(const struct hub *h, const struct hub_config *c)
 {
     bool used = c == &h->config, adds = used && hub_is_distributing(h);

@@ -76,9 +76,10 @@ static void gauge_set_watches(const struct hub *h)
         const struct kube_watch *w = h->watches[i].watch;
         const char *const *labels = LV(hub_kinds[i].resource->plural, "hub");
         int64_t heard_ms = kube_watch_heard(w).ms;
+        bool needed = !kube_watch_trouble(w) || hub_watch_trouble(h, i);
 
-        metric_set(m, METRIC_KUBE_UP, labels, kube_watch_synced(w) && !kube_watch_trouble(w));
-        gauge_set(m, METRIC_KUBE_LAST_ANSWER, labels, heard_ms > 0, (double)heard_ms / 1000);
+        gauge_set(m, METRIC_KUBE_UP, labels, needed, kube_watch_synced(w) && !kube_watch_trouble(w));
+        gauge_set(m, METRIC_KUBE_LAST_ANSWER, labels, needed && heard_ms > 0, (double)heard_ms / 1000);
     }
     if (h->lease)
         metric_set(m, METRIC_KUBE_UP, LV("leases", "hub"), !kube_lease_trouble(h->lease));

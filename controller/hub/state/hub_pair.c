@@ -9,6 +9,7 @@ static struct pair_facts pair_reason_facts(const struct hub_cluster *c, const st
 {
     return (struct pair_facts){
         .unavailable_because = c->unavailable,
+        .addon_unavailable_because = c->addon_unavailable,
         .write_error = c->write_error,
         .apply_error = c->work.applied ? "" : c->work.why,
         .in_sync = !c->behind,

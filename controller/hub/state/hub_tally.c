@@ -134,7 +134,8 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
 {
     struct hub_totals *t = &h->totals;
     bool in_sync = hub_cluster_in_sync(h, c) && c->group;
-    bool fails = false, unapplied = tally_is_unapplied(c, in_sync);
+    bool unavailable = c->unavailable || c->addon_unavailable, fails = false;
+    bool unapplied = tally_is_unapplied(c, in_sync);
 
     c->has_expired_score = false;
     t->works += c->work.exists;
@@ -152,10 +153,10 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
     t->applied += in_sync && c->work.applied;
     t->unapplied += unapplied;
     t->reporting += c->report.exists;
-    for (size_t i = 0; i < c->report.n && !fails && !c->unavailable; i++)
+    for (size_t i = 0; i < c->report.n && !fails && !unavailable; i++)
         fails = report_cell_fails(&c->report.cells[i]);
     t->with_failures += fails;
-    t->scoring_all += c->report.exists && !fails && !c->unavailable;
+    t->scoring_all += c->report.exists && !fails && !unavailable;
     t->failing += c->write_error[0] != '\0';
     if (c->write_error[0] || (in_sync && !c->work.applied))
         tally_name_cluster(t, c);

@@ -8,7 +8,10 @@
 #include "controller/kube/watch.h"
 #include "exporter/base/log.h"
 
-enum { WORKS_PAGE = 25 }; /* each may hold half a megabyte */
+enum {
+    ADDONS_PAGE = 100,
+    WORKS_PAGE = 25 /* each may hold half a megabyte */
+};
 
 static const struct {
     void (*set)(struct hub *h, json_t *object);
@@ -19,6 +22,7 @@ static const struct {
     [HUB_SCORERS] = {hub_scorer_set, hub_scorer_delete, true, {0}},
     [HUB_CONFIGS] = {hub_config_set, hub_config_delete, true, {0}},
     [HUB_CLUSTERS] = {hub_managed_set, hub_managed_delete, false, {0}},
+    [HUB_ADDONS] = {hub_addon_set, hub_addon_delete, false, {.page = ADDONS_PAGE}},
     [HUB_WORKS] = {hub_work_set,
                    hub_work_delete,
                    false,
@@ -56,11 +60,15 @@ static void watch_on_trouble(void *arg, const char *text)
     const struct hub_watch *w = arg;
     const char *objects = hub_kinds[watch_kind(w)].plural;
 
-    if (text)
+    if (text && !hub_watch_trouble(w->hub, watch_kind(w)))
+        log_info("kind not installed, agents are judged by their reports alone", L_STR("objects", objects));
+    else if (text)
         log_warn("watch failed, last known objects stay active", L_STR("objects", objects),
                  L_STR("err", text));
     else
         log_info("watch recovered", L_STR("objects", objects));
+    if (text && watch_kind(w) == HUB_ADDONS) /* not waited for any longer */
+        w->hub->on_synced(w->hub);
 }
 
 int hub_watches_new(struct hub *h, void (*synced)(struct hub *h))
@@ -74,6 +82,7 @@ int hub_watches_new(struct hub *h, void (*synced)(struct hub *h))
         h->watches[i].hub = h;
         o.resource = hub_kinds[i].resource;
         o.namespace = watches[i].in_own_namespace ? h->o.namespace : NULL;
+        o.name = i == HUB_ADDONS ? h->o.addon_name : o.name;
         o.on_set = watch_on_set;
         o.on_delete = watch_on_delete;
         o.on_synced = watch_on_synced;
@@ -99,7 +108,7 @@ void hub_watches_hurry(struct hub *h)
 bool hub_synced(const struct hub *h)
 {
     for (size_t i = 0; i < HUB_KINDS; i++)
-        if (!kube_watch_synced(h->watches[i].watch))
+        if (!hub_watch_listed(h, i))
             return false;
     return true;
 }

@@ -8,6 +8,7 @@ const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
     [HUB_CONFIGS] = {&kube_dynamicscoringconfigs, "DynamicScoringConfigs"},
     [HUB_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
+    [HUB_ADDONS] = {&kube_managedclusteraddons, "ManagedClusterAddOns"},
     [HUB_WORKS] = {&kube_manifestworks, "ManifestWorks"},
 };
 
@@ -32,6 +33,21 @@ bool object_has_finalizer(const json_t *object, const char *finalizer)
 bool hub_is_distributing(const struct hub *h)
 {
     return h->config.object && !object_is_deleting(h->config.object);
+}
+
+bool hub_watch_listed(const struct hub *h, size_t kind)
+{
+    const struct kube_watch *w = h->watches[kind].watch;
+
+    return kube_watch_synced(w) || (kind == HUB_ADDONS && kube_watch_trouble(w));
+}
+
+/* A hub without add-ons lacks nothing: agents may be installed by other means. */
+const char *hub_watch_trouble(const struct hub *h, size_t kind)
+{
+    const struct kube_watch *w = h->watches[kind].watch;
+
+    return kind == HUB_ADDONS && kube_watch_lacks_kind(w) ? NULL : kube_watch_trouble(w);
 }
 
 bool hub_config_has_finalizer(const struct hub *h)

@@ -42,7 +42,7 @@
 
 enum { HUB_NAMED_CLUSTERS = 10 }; /* clusters named in a status */
 
-enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_KINDS };
+enum { HUB_SCORERS, HUB_CONFIGS, HUB_CLUSTERS, HUB_WORKS, HUB_ADDONS, HUB_KINDS };
 
 /* The kinds of objects that the hub watches. */
 extern const struct hub_kind {
@@ -64,7 +64,7 @@ struct tally {
     size_t scoring, failing, waiting, silent; /* by class of pair_state; they add up to selected */
     size_t unwritten, unapplied;              /* of failing: ManifestWork not written, not applied */
     size_t stuck;                             /* of up_to_date: the work agent cannot apply it */
-    size_t unavailable;                       /* of silent: the cluster is not available */
+    size_t unavailable;                       /* of silent: the cluster or the add-on is not available */
     size_t no_room;                           /* not selected: its ManifestWork is full */
     struct cluster_errors write_errors, apply_errors;
     struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
@@ -108,11 +108,12 @@ struct hub_scorer {
 struct hub_cluster {
     struct hub *hub;
     char *name;
-    bool managed;           /* its ManagedCluster is accepted and not being deleted */
-    bool leaving;           /* its ManagedCluster is being deleted, or is gone */
-    char *unavailable;      /* why it is not available, one line; NULL: available, or unknown */
-    bool has_expired_score; /* as of the last tally */
-    struct work_found work; /* its ManifestWork, as last seen or written */
+    bool managed;            /* its ManagedCluster is accepted and not being deleted */
+    bool leaving;            /* its ManagedCluster is being deleted, or is gone */
+    char *unavailable;       /* why it is not available, one line; NULL: available, or unknown */
+    char *addon_unavailable; /* likewise for the agent's add-on on it; NULL also without one */
+    bool has_expired_score;  /* as of the last tally */
+    struct work_found work;  /* its ManifestWork, as last seen or written */
     struct report report;
     uint64_t bad_report_hash;       /* the last report that could not be read: logged once */
     const struct plan_group *group; /* its summaries; NULL: none planned */
@@ -202,6 +203,10 @@ struct hub {
 
 /* Whether the DynamicScoringConfig exists and is not being deleted. */
 bool hub_is_distributing(const struct hub *h);
+/* Whether a kind's objects have been listed, or need not be: add-ons only if they can be. */
+bool hub_watch_listed(const struct hub *h, size_t kind);
+/* Why a kind of objects cannot be watched; NULL when it can, need not be, or nothing is known yet. */
+const char *hub_watch_trouble(const struct hub *h, size_t kind);
 /* No ManifestWork is created before our finalizer is set: the config could go, and leave the works behind. */
 bool hub_config_has_finalizer(const struct hub *h);
 /* NULL when there is none of that name. */
@@ -221,8 +226,8 @@ bool hub_cluster_in_sync(const struct hub *h, const struct hub_cluster *c);
 
 bool object_is_deleting(const json_t *object);
 bool object_has_finalizer(const json_t *object, const char *finalizer);
-/* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation that
- * we have not written yet. */
+/* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
+ * that we have not written yet. */
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w);
 
 #endif

@@ -12,10 +12,13 @@ HUB_NAMESPACE = "open-cluster-management"
 CONFIG = "dynamic-scoring-config"
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
+ADDONS = "apis/addon.open-cluster-management.io/v1alpha1/namespaces/{}/managedclusteraddons"
+ADDON = "dynamic-scoring-framework"
 ALL_WORKS = "apis/work.open-cluster-management.io/v1/manifestworks"
 LEFT = [  # where tests leave objects
     ("apis/work.open-cluster-management.io/v1", "manifestworks"),
     ("apis/cluster.open-cluster-management.io/v1alpha1", "addonplacementscores"),
+    ("apis/addon.open-cluster-management.io/v1alpha1", "managedclusteraddons"),
     ("api/v1", "configmaps"),
     ("api/v1", "secrets"),
 ]
@@ -74,6 +77,14 @@ class Hub:
 
     def accept(self, name, accepted=True):
         self.patch(f"{CLUSTERS}/{name}", {"spec": {"hubAcceptsClient": accepted}})
+
+    def set_addon(self, cluster, status=None, message=""):
+        """The add-on's condition Available; None: without one."""
+        path = f"{ADDONS.format(cluster)}/{ADDON}"
+        self.put(ADDONS.format(cluster), "ManagedClusterAddOn", ADDON, {})
+        told = {"type": "Available", "status": status, "reason": "Told", "message": message}
+        conditions = [{**told, "lastTransitionTime": "2026-01-01T00:00:00Z"}] if status else []
+        self.patch(f"{path}/status", {"status": {"conditions": conditions}})
 
     def remove_cluster(self, name, namespace=False):
         """The ManagedCluster, and with namespace=True its namespace."""

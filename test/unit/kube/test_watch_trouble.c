@@ -81,6 +81,22 @@ static void hurries_past_a_backoff_and_a_dead_stream(void **state)
     assert_watches_from(t, 3, "11");
 }
 
+static void knows_a_kind_that_is_not_installed(void **state)
+{
+    struct told *t = *state;
+    struct fake_kube *f = t->f;
+
+    fake_push(f->server, (struct fake_answer){.status = 404, .body = "404 page not found\n"});
+    fake_kube_list(f, "10", NULL, "");
+    fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
+    begin(t);
+    expect(t, 1, "trouble ");
+    assert_true(kube_watch_lacks_kind(t->watch));
+    fake_kube_advance(f, 2000);
+    expect(t, 2, "ok synced ");
+    assert_false(kube_watch_lacks_kind(t->watch));
+}
+
 static void lists_again_after_a_410_status(void **state)
 {
     struct told *t = *state;
@@ -341,6 +357,7 @@ int main(void)
         CASE(ignores_half_a_line_at_the_end),
         CASE(reports_no_trouble_for_one_broken_connection),
         CASE(hurries_past_a_backoff_and_a_dead_stream),
+        CASE(knows_a_kind_that_is_not_installed),
         CASE(lists_again_after_a_410_status),
         CASE(lists_again_after_a_410_event),
         CASE(backs_off_when_each_list_expires),

@@ -80,6 +80,12 @@ bool kube_watch_synced(const struct kube_watch *w)
     return w->synced;
 }
 
+bool kube_watch_lacks_kind(const struct kube_watch *w)
+{
+    (void)w;
+    return false;
+}
+
 const char *kube_lease_holder(const struct kube_lease *l)
 {
     return l->holder;

@@ -37,6 +37,17 @@ static void away(struct world *w)
     w->f.unavailable_because = "no lease";
 }
 
+static void without_agent(struct world *w)
+{
+    w->f.addon_unavailable_because = "no pod";
+}
+
+static void away_and_without_agent(struct world *w)
+{
+    away(w);
+    without_agent(w);
+}
+
 static void away_and_unwritten(struct world *w)
 {
     away(w);
@@ -249,6 +260,9 @@ static const struct {
     {too_old_but_new_to_the_agent, SAME(PAIR_OK), SCORING, "ok", ""},
     {too_old_and_out_of_sync, SAME(PAIR_OK), SCORING, "ok", ""},
     {away, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
+    {without_agent, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the add-on is not available: no pod"},
+    {away_and_without_agent, SAME(PAIR_UNAVAILABLE), SILENT, "silent",
+     "the cluster is not available: no lease"},
     {away_and_unwritten, SAME(PAIR_UNAVAILABLE), SILENT, "silent", "the cluster is not available: no lease"},
     {unwritten, SAME(PAIR_NOT_WRITTEN), FAILING, "notWritten", "ManifestWork not written: forbidden"},
     {unapplied, SAME(PAIR_NOT_APPLIED), FAILING, "notApplied", "ManifestWork not applied: no namespace"},

@@ -61,6 +61,7 @@ static inline int setup(void **state)
     struct hub_options o = {
         .namespace = "hub-ns",
         .agent_namespace = "agents",
+        .addon_name = "addon",
         .identity = "me",
         .probe = {.interval_ms = 600000, .timeout_ms = 5000, .unhealthy_after = 3, .healthy_after = 1},
         .api_qps = 100,
@@ -73,6 +74,7 @@ static inline int setup(void **state)
     push_empty_list(w, OURS "dynamicscorers");
     push_empty_list(w, OURS "dynamicscoringconfigs");
     push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
+    push_empty_list(w, "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons");
     push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
     assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
     o.loop = w->f->loop;

@@ -24,11 +24,17 @@ struct kube_watch {
     bool synced;
     const char *trouble;
     unix_ms heard;
+    bool lacks_kind;
 };
 
 bool kube_watch_synced(const struct kube_watch *w)
 {
     return w->synced;
+}
+
+bool kube_watch_lacks_kind(const struct kube_watch *w)
+{
+    return w->lacks_kind;
 }
 
 const char *kube_watch_trouble(const struct kube_watch *w)
@@ -82,7 +88,7 @@ static int setup(void **state)
     w->hub.status = &status;
     w->hub.events = &events;
     for (size_t i = 0; i < HUB_KINDS; i++) {
-        watches[i] = (struct kube_watch){true, NULL, noon};
+        watches[i] = (struct kube_watch){true, NULL, noon, false};
         w->hub.watches[i].watch = &watches[i];
     }
     *state = w;
@@ -227,6 +233,13 @@ static void shows_whether_each_watch_is_up(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         assert_line(w, lines[i]);
     assert_false(has_text(w, "last_answer_timestamp_seconds{resource=\"dynamicscoringconfigs\"")); /* never */
+    assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"managedclusteraddons\",server=\"hub\"} 1");
+    watches[HUB_ADDONS] = (struct kube_watch){false, "no such kind", noon, true};
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, "managedclusteraddons")); /* a hub may be without */
+    watches[HUB_ADDONS].lacks_kind = false;
+    hub_set_metrics(&w->hub);
+    assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"managedclusteraddons\",server=\"hub\"} 0");
     lease.trouble = NULL;
     hub_set_metrics(&w->hub);
     assert_line(w, "dynamic_scoring_kubernetes_up{resource=\"leases\",server=\"hub\"} 1");

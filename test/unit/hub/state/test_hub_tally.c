@@ -101,6 +101,51 @@ static void counts_an_unavailable_cluster_as_silent(void **state)
     assert_int_equal(tally(w)->silent, 0);
 }
 
+static void show_addon(struct world *w, const char *cluster_name, const char *conditions)
+{
+    show(w, hub_addon_set,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"addon\"},\"status\":{"
+                        "\"conditions\":[%s]}}",
+                        cluster_name, conditions));
+}
+
+/* At once: its last success is recent. */
+static void counts_a_cluster_without_its_addon_as_silent(void **state)
+{
+    static const char no[] = "{\"type\":\"Available\",\"status\":\"False\",\"message\":\"no pod\"}";
+    struct world *w = *state;
+
+    start(w);
+    show_addon(w, "c2", "{\"type\":\"Available\",\"status\":\"True\"}");
+    assert_int_equal(tally(w)->scoring, 2);
+    show_addon(w, "c2", no);
+    assert_int_equal(tally(w)->scoring, 1);
+    assert_int_equal(tally(w)->named[0].pair, PAIR_UNAVAILABLE);
+    assert_string_equal(tally(w)->named[0].cluster->addon_unavailable, "no pod");
+    assert_int_equal(w->hub->totals.scoring_all, 1);
+    show_addon(w, "c2", "{\"type\":\"Progressing\",\"status\":\"True\"}"); /* nothing is known yet */
+    assert_int_equal(tally(w)->scoring, 2);
+    show_addon(w, "c2", no);
+    hub_addon_delete(w->hub, "c2", "addon");
+    assert_int_equal(tally(w)->scoring, 2);
+}
+
+/* The watches report in any order. */
+static void remembers_the_addon_of_a_cluster_that_comes_later(void **state)
+{
+    struct world *w = *state;
+
+    show_addon(w, "c9", "{\"type\":\"Available\",\"status\":\"True\"}");
+    assert_null(map_get(&w->hub->clusters, "c9"));
+    show_addon(w, "c9", "{\"type\":\"Available\",\"status\":\"False\",\"reason\":\"NoPod\"}");
+    show_cluster(w, "c9");
+    assert_string_equal(cluster(w, "c9")->addon_unavailable, "NoPod");
+    hub_managed_delete(w->hub, "", "c9");
+    hub_addon_delete(w->hub, "c9", "addon");
+    assert_null(map_get(&w->hub->clusters, "c9"));
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     static const char text[] =
@@ -355,6 +400,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(does_not_judge_a_score_by_a_new_interval, setup, teardown),
         cmocka_unit_test_setup_teardown(sends_each_event_once_where_conditions_are_pruned, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_an_unavailable_cluster_as_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_a_cluster_without_its_addon_as_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(remembers_the_addon_of_a_cluster_that_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),
