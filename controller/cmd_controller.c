@@ -5,13 +5,13 @@
 #include "controller/hub/state/hub.h"
 #include "controller/kube/client.h"
 #include "controller/kube/config.h"
+#include "controller/kube/lease.h"
 #include "controller/signals.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/rand.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
@@ -135,7 +135,6 @@ struct program {
     struct loop *loop;
     struct hub *hub;
     struct signals signals;
-    struct timer deadline; /* of the Lease's release */
     bool stopping;
 };
 
@@ -144,33 +143,17 @@ static void controller_on_released(void *arg)
     loop_stop(((struct program *)arg)->loop);
 }
 
-static void controller_on_deadline(struct timer *t)
-{
-    loop_stop(CONTAINER_OF(t, struct program, deadline)->loop);
-}
-
 /* Stops at once on the second signal. */
 static void controller_on_signal(void *arg, int number)
 {
     struct program *p = arg;
 
     log_info("stopping", L_STR("signal", strsignal(number)));
-    if (p->stopping ||
-        loop_timer_set(p->loop, &p->deadline, mono_add(loop_now(p->loop), STOP_GRACE_MS)) < 0) {
+    if (p->stopping)
         loop_stop(p->loop);
-        return;
-    }
+    else
+        hub_stop(p->hub, controller_on_released, p);
     p->stopping = true;
-    hub_stop(p->hub, controller_on_released, p);
-}
-
-/* The pod's or the host's name, and a random part that tells processes apart. */
-static void controller_make_identity(char out[300])
-{
-    char host[256] = "unknown";
-
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(out, 300, "%s_%016llx", host, (unsigned long long)rand_u64());
 }
 
 static int controller_serve(struct program *p, const struct controller_flags *f, struct metrics *metrics)
@@ -211,12 +194,12 @@ static int controller_run(struct controller_flags *f)
     CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
     CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
     const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
-    struct program p = {.deadline = {.fn = controller_on_deadline}};
-    char agent[64], identity[300];
+    struct program p = {.stopping = false};
+    char agent[64], identity[KUBE_IDENTITY_BYTES];
     int status = 1, r = loop_new(&loop, &clock_system);
 
     (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
-    controller_make_identity(identity);
+    kube_lease_make_identity(identity);
     p.loop = loop;
     if (r == 0)
         r = signals_start(&p.signals, loop, (const int[]){SIGINT, SIGTERM, 0}, controller_on_signal, &p);
@@ -246,7 +229,6 @@ static int controller_run(struct controller_flags *f)
     }
     p.hub = hub;
     status = controller_serve(&p, f, metrics);
-    loop_timer_clear(loop, &p.deadline);
     signals_stop(&p.signals);
     return status;
 }

@@ -7,21 +7,23 @@
 #include "controller/kube/time.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
-enum { DEFAULT_DURATION_MS = 15000, DEFAULT_RETRY_MS = 2000, MIN_CALL_MS = 1000 };
+enum { DURATION_MS = 15000, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000, RELEASE_MS = 5000 };
 
 struct kube_lease {
     struct kube *kube;
     struct kube_lease_options o;
     char *namespace, *name, *identity;
     struct kube_call *call;
-    struct timer timer, end; /* always set; `end`: when leading ends unless renewed */
+    struct timer timer, end; /* always set; `end`: when leading ends unless renewed, or a release */
     json_t *seen;            /* the Lease as last seen; NULL: none or unknown */
     mono_ms changed_at;      /* when that version was first seen */
     mono_ms sent_at;         /* of the call under way */
@@ -85,25 +87,33 @@ const char *kube_lease_trouble(const struct kube_lease *l)
     return l->trouble[0] ? l->trouble : NULL;
 }
 
+static void lease_report(struct kube_lease *l)
+{
+    l->known = true;
+    if (l->o.on_change)
+        l->o.on_change(l->o.arg, l->leading);
+}
+
 static void lease_set_leading(struct kube_lease *l, bool leading)
 {
     if (l->dead || l->leading == leading)
         return;
-    l->known = true;
     l->leading = leading;
-    if (l->o.on_change)
-        l->o.on_change(l->o.arg, leading);
+    if (leading)
+        log_info("leading", L_STR("lease", l->name), L_STR("identity", l->identity));
+    else if (!l->releasing)
+        log_warn("no longer leading", L_STR("lease", l->name), L_STR("identity", l->identity));
+    lease_report(l);
 }
 
 static void lease_stand_by(struct kube_lease *l)
 {
-    bool known = l->known;
-
-    l->known = true;
-    if (known)
-        lease_set_leading(l, false);
-    else if (l->o.on_change)
-        l->o.on_change(l->o.arg, false);
+    lease_set_leading(l, false);
+    if (l->known || l->dead)
+        return;
+    log_info("standing by", L_STR("lease", l->name), L_STR("identity", l->identity),
+             L_STR("leader", kube_lease_holder(l)));
+    lease_report(l);
 }
 
 static void lease_next_in(struct kube_lease *l, int64_t ms)
@@ -114,7 +124,7 @@ static void lease_next_in(struct kube_lease *l, int64_t ms)
 
 static void lease_next_try(struct kube_lease *l)
 {
-    lease_next_in(l, l->o.retry_ms + (int64_t)rand_below((uint64_t)l->o.retry_ms / 5 + 1));
+    lease_next_in(l, RETRY_MS + (int64_t)rand_below(RETRY_MS / 5 + 1));
 }
 
 static bool lease_is_ours(const struct kube_lease *l)
@@ -122,17 +132,26 @@ static bool lease_is_ours(const struct kube_lease *l)
     return strcmp(kube_lease_holder(l), l->identity) == 0;
 }
 
-/* Without a holder, or unchanged for the holder's duration by our own clock. */
-static bool lease_is_free(const struct kube_lease *l)
+/* Until it has not changed for the holder's duration by our own clock; at most 0 if it is free. */
+static int64_t lease_expires_in_ms(const struct kube_lease *l)
 {
-    int64_t seconds = 0, ms = l->o.duration_ms;
+    int64_t seconds = 0, ms = DURATION_MS;
 
     if (!*kube_lease_holder(l))
-        return true;
+        return 0;
     if (kube_int(l->seen, &seconds, "spec", "leaseDurationSeconds", NULL) && seconds > 0 &&
         seconds < 24 * 3600 && seconds * 1000 > ms)
         ms = seconds * 1000;
-    return mono_diff(l->changed_at, lease_now(l)) >= ms;
+    return ms - mono_diff(l->changed_at, lease_now(l));
+}
+
+/* A standby looks twice as often as a leader renews, and as soon as the Lease expires. */
+static void lease_next_look(struct kube_lease *l)
+{
+    int64_t pause = RETRY_MS / 2 + (int64_t)rand_below(RETRY_MS / 10 + 1);
+    int64_t left = lease_expires_in_ms(l);
+
+    lease_next_in(l, left < pause ? left : pause);
 }
 
 static void lease_see(struct kube_lease *l, json_t *lease)
@@ -167,7 +186,7 @@ static json_t *lease_new_spec(const struct kube_lease *l)
         acquired = now;
     }
     return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->identity,
-                     "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : l->o.duration_ms / 1000),
+                     "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000),
                      "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
 }
 
@@ -206,7 +225,7 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
         .namespace = l->namespace,
         .name = method == KUBE_CREATE ? NULL : l->name,
         .body = body,
-        .timeout_ms = l->o.renew_deadline_ms / 2 > MIN_CALL_MS ? l->o.renew_deadline_ms / 2 : MIN_CALL_MS,
+        .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
     int r = kube_start(&l->call, l->kube, &rq, done, l);
 
@@ -234,7 +253,7 @@ static void lease_forget(struct kube_lease *l)
 /* The Lease is ours. The time to lead counts from when the request was sent. */
 static void lease_lead(struct kube_lease *l)
 {
-    l->leading_until = mono_add(l->sent_at, l->o.renew_deadline_ms);
+    l->leading_until = mono_add(l->sent_at, RENEW_DEADLINE_MS);
     kube_timer_move(kube_loop(l->kube), &l->end, mono_diff(lease_now(l), l->leading_until));
     lease_next_try(l);
     if (mono_before(lease_now(l), l->leading_until))
@@ -273,11 +292,11 @@ static void lease_take_answer(struct kube_lease *l, json_t *lease)
         lease_finish_release(l);
         return;
     }
-    if (lease_is_ours(l) || lease_is_free(l)) {
+    if (lease_is_ours(l) || lease_expires_in_ms(l) <= 0) {
         lease_write(l);
         return;
     }
-    lease_next_try(l);
+    lease_next_look(l);
     lease_stand_by(l);
 }
 
@@ -325,7 +344,9 @@ static void lease_on_end(struct timer *t)
 
     kube_timer_move(kube_loop(l->kube), t, KUBE_FAR_MS);
     l->busy = true;
-    if (!mono_before(lease_now(l), l->leading_until))
+    if (l->releasing)
+        lease_finish_release(l);
+    else if (!mono_before(lease_now(l), l->leading_until))
         lease_set_leading(l, false);
     lease_leave(l);
 }
@@ -336,18 +357,16 @@ void kube_lease_release(struct kube_lease *l, void (*done)(void *arg))
     l->released = done;
     l->call = kube_cancel(l->call);
     lease_next_in(l, 0);
+    kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);
     lease_set_leading(l, false);
 }
 
-static int lease_set_times(struct kube_lease *l, const struct kube_lease_options *o)
+void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
 {
-    l->o.duration_ms = o->duration_ms ? o->duration_ms : DEFAULT_DURATION_MS;
-    l->o.renew_deadline_ms = o->renew_deadline_ms ? o->renew_deadline_ms : l->o.duration_ms * 2 / 3;
-    l->o.retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
-    if (l->o.duration_ms % 1000 != 0 || l->o.duration_ms <= l->o.renew_deadline_ms ||
-        l->o.renew_deadline_ms <= l->o.retry_ms * 6 / 5 || l->o.retry_ms <= 0)
-        return -EINVAL;
-    return 0;
+    char host[256] = "unknown";
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(out, KUBE_IDENTITY_BYTES, "%s_%016llx", host, (unsigned long long)rand_u64());
 }
 
 int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_lease_options *o)
@@ -362,9 +381,7 @@ int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_le
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    r = lease_set_times(l, o);
-    if (r == 0)
-        r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name);
+    r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name);
     if (r == 0)
         r = kube_copy(&l->identity, o->identity);
     if (r == 0)

@@ -1,6 +1,7 @@
 /* Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules. A candidate takes the Lease if
- * it is free, or has not changed for its whole duration. The holder renews it, and stops leading by itself if
- * it cannot do so for renew_deadline_ms, which is before others may take over.
+ * it is free, or has not changed for its whole duration of 15 s. The holder renews it every 2 s, and stops
+ * leading by itself if it cannot do so for 10 s, which is before others may take over. A standby looks every
+ * second.
  *
  * Expiry is judged by the local monotonic time at which a change was seen, never by the times in the
  * Lease: clocks need not agree. */
@@ -11,18 +12,19 @@
 
 struct kube_lease;
 
+enum { KUBE_IDENTITY_BYTES = 300 };
+
 struct kube_lease_options {
     const char *namespace, *name; /* copied, as is identity */
     const char *identity;         /* unique per process: pod name and a random part */
-    int64_t duration_ms;          /* 0: 15 s; whole seconds */
-    int64_t renew_deadline_ms;    /* 0: two thirds of duration_ms */
-    int64_t retry_ms;             /* 0: 2 s */
     /* Also once when another leads at the start. May free the lease. */
     void (*on_change)(void *arg, bool leading);
     void *arg;
 };
 
-/* Starts in the loop's next turn. -ENOMEM, -EINVAL for inconsistent durations. */
+/* The pod's or the host's name, and a random part that tells processes apart. */
+void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES]);
+/* Logs each change. Starts in the loop's next turn. -ENOMEM. */
 MUST_USE int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_lease_options *o);
 /* Does not release the Lease; see kube_lease_release(). */
 struct kube_lease *kube_lease_free(struct kube_lease *l);
@@ -35,8 +37,8 @@ const char *kube_lease_holder(const struct kube_lease *l);
 /* Why the last read or write failed; NULL if it did not. */
 const char *kube_lease_trouble(const struct kube_lease *l);
 /* Stops leading at once (calls on_change) and releases the Lease, so that others need not wait for its
- * expiry. `done` (may be NULL) is called when the release has ended, successfully or not. The Lease is not
- * taken again. */
+ * expiry. `done` (may be NULL) is called when the release has ended, successfully or not, after at most 5 s.
+ * The Lease is not taken again. */
 void kube_lease_release(struct kube_lease *l, void (*done)(void *arg));
 
 #endif

@@ -120,19 +120,11 @@ void hub_update_active(struct hub *h)
 static void hub_on_leading(void *arg, bool leading)
 {
     struct hub *h = arg;
-    bool led = h->leading;
 
     h->leading = leading;
     /* The Lease was just written, so the API server answers. */
     if (leading && hub_synced(h))
         hub_watches_hurry(h);
-    if (leading)
-        log_info("leading", L_STR("identity", h->o.identity));
-    else if (led && !h->stopping)
-        log_warn("no longer leading", L_STR("identity", h->o.identity));
-    else if (!h->stopping)
-        log_info("standing by", L_STR("identity", h->o.identity),
-                 L_STR("leader", kube_lease_holder(h->lease)));
     hub_update_active(h);
 }
 
