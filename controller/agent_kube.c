@@ -1,11 +1,10 @@
 #include "controller/agent_kube.h"
 
-#include "controller/agent_report.h"
+#include "controller/agent_leader.h"
 #include "controller/agent_secrets.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
-#include "controller/placement/placement.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -25,9 +24,8 @@ struct agent_kube {
     struct agent *agent;
     struct agent_kube_options o;
     struct kube *hub, *cluster;
-    struct placement *placement;
     struct agent_secrets *secrets;
-    struct agent_report *report;
+    struct agent_leader *leader;
     struct kube_watch *configmap;
     char *namespace, *configmap_namespace, *configmap_name;
     char *owner;
@@ -74,8 +72,7 @@ static void configmap_apply(struct agent_kube *k, struct str text)
     k->scorers_known = true; /* applying passes the scorers on to the placement */
     if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
         k->scorers_known = known;
-    if (k->report)
-        agent_report_touch(k->report);
+    agent_leader_touch(k->leader);
 }
 
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
@@ -181,26 +178,15 @@ static void configmap_on_trouble(void *arg, const char *text)
 
 void agent_kube_round(struct agent_kube *k, const struct scorer *s)
 {
-    if (k->placement)
-        placement_round(k->placement, s);
-    if (k->report)
-        agent_report_touch(k->report);
-}
-
-static void sync_placement(struct agent_kube *k)
-{
-    const struct agent_state *a = agent_state(k->agent);
-
-    if (placement_sync(k->placement, a->scorers, a->n_scorers) < 0)
-        log_error("not all AddOnPlacementScores written: out of memory");
+    agent_leader_round(k->leader, s);
 }
 
 void agent_kube_applied(struct agent_kube *k)
 {
     if (k->secrets)
         agent_secrets_sync(k->secrets);
-    if (k->placement && (k->scorers_known || !k->cluster))
-        sync_placement(k);
+    if (k->scorers_known || !k->cluster)
+        agent_leader_sync(k->leader);
 }
 
 static int join_name(char **ret, const char *before, const char *namespace, const char *name)
@@ -230,11 +216,6 @@ static int set_names(struct agent_kube *k)
 
 static int start_cluster(struct agent_kube *k, bool secrets)
 {
-    const struct agent_report_options report = {.agent = agent_state(k->agent),
-                                                .cluster = k->cluster,
-                                                .placement = k->placement,
-                                                .hub = k->hub,
-                                                .namespace = k->namespace};
     const struct kube_watch_options watch = {
         .resource = &kube_configmaps,
         .namespace = k->configmap_namespace,
@@ -247,32 +228,31 @@ static int start_cluster(struct agent_kube *k, bool secrets)
     };
     int r = secrets ? agent_secrets_new(&k->secrets, agent_state(k->agent), k->cluster, k->namespace) : 0;
 
-    if (r == 0 && !k->o.once)
-        r = agent_report_new(&k->report, &report);
-    if (r == 0)
-        r = kube_watch_new(&k->configmap, k->cluster, &watch);
-    return r;
+    return r == 0 ? kube_watch_new(&k->configmap, k->cluster, &watch) : r;
 }
 
-static int start_hub(struct agent_kube *k)
+static int start_leader(struct agent_kube *k)
 {
-    const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = k->o.hub_kubeconfig}};
-    const struct agent_state *a = agent_state(k->agent);
-    int r = kube_new(&k->hub, a->loop, a->http, &hub);
-    const struct placement_options placement = {.hub = k->hub,
-                                                .agent = k->agent,
-                                                .metrics = a->metrics,
-                                                .cluster_name = k->o.cluster_name,
-                                                .owner = k->owner,
-                                                .adopt_unowned = k->o.adopt_unowned};
+    const struct agent_leader_options o = {
+        .agent = k->agent,
+        .hub = k->hub,
+        .cluster = k->o.once ? NULL : k->cluster,
+        .cluster_name = k->o.cluster_name,
+        .namespace = k->namespace,
+        .addon_name = k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON,
+        .owner = k->owner,
+        .adopt_unowned = k->o.adopt_unowned,
+        .elect = k->o.leader_elect && !k->o.once,
+    };
 
-    return r == 0 ? placement_new(&k->placement, &placement) : r;
+    return agent_leader_new(&k->leader, &o);
 }
 
 int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = calloc(1, sizeof(*k));
     const struct kube_options cluster = {.label = "cluster", .config = {.kubeconfig = o->managed_kubeconfig}};
+    const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = o->hub_kubeconfig}};
     int r = 0;
 
     if (!k)
@@ -284,9 +264,11 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
     if (r == 0)
         r = set_names(k);
     if (r == 0 && o->hub_kubeconfig && !o->once)
-        r = start_hub(k);
+        r = kube_new(&k->hub, agent_state(a)->loop, agent_state(a)->http, &hub);
     if (r == 0 && k->cluster)
         r = start_cluster(k, secrets);
+    if (r == 0)
+        r = start_leader(k);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(k);
@@ -297,11 +279,10 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
 {
     if (!k)
         return NULL;
+    k->leader = agent_leader_free(k->leader);
     k->configmap = kube_watch_free(k->configmap);
     json_decref(k->first);
-    k->report = agent_report_free(k->report);
     k->secrets = agent_secrets_free(k->secrets);
-    k->placement = placement_free(k->placement);
     k->hub = kube_free(k->hub);
     k->cluster = kube_free(k->cluster);
     free(k->namespace);
@@ -311,6 +292,11 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     free(k->what);
     free(k);
     return NULL;
+}
+
+struct agent_leader *agent_kube_leader(struct agent_kube *k)
+{
+    return k->leader;
 }
 
 struct secrets *agent_kube_secrets(struct agent_kube *k)

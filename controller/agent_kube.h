@@ -7,6 +7,7 @@
 #include "exporter/agent/agent.h"
 
 struct agent_kube;
+struct agent_leader;
 
 /* NULL where neither a flag nor the environment sets a value. Not copied. */
 struct agent_kube_options {
@@ -17,6 +18,7 @@ struct agent_kube_options {
     const char *addon_name;
     bool adopt_unowned; /* see struct placement_options */
     const char *configmap; /* with the summaries: "name" or "namespace/name" */
+    bool leader_elect;     /* among replicas, by a Lease on the agent's own cluster; ignored with `once` */
     /* For --once: reads the ConfigMap and the Secrets once, applies them, and writes nothing. If that is not
      * possible, or there are no scorers, the loop stops; without a configuration if there is an error. */
     bool once;
@@ -41,6 +43,7 @@ DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
 void agent_kube_applied(struct agent_kube *k);
 void agent_kube_round(struct agent_kube *k, const struct scorer *s);
 struct secrets *agent_kube_secrets(struct agent_kube *k);
+struct agent_leader *agent_kube_leader(struct agent_kube *k);
 /* Applies the first configuration: no scorers until the ConfigMap has been read, or the file. */
 MUST_USE int agent_kube_start(struct agent_kube *k);
 

@@ -218,10 +218,12 @@ void agent_secrets_prepare(struct agent_secrets *s, const struct summaries *want
 
 void agent_secrets_sync(struct agent_secrets *s)
 {
+    const struct summaries *wanted = &s->agent->config->summaries;
+
     for (struct watched *w = s->list; w; w = w->next)
         w->wanted = false;
-    for (size_t i = 0; i < s->agent->n_scorers; i++)
-        secrets_want_all_of(s, scorer_summary(s->agent->scorers[i]));
+    for (size_t i = 0; i < wanted->n; i++)
+        secrets_want_all_of(s, &wanted->list[i]);
     for (struct watched **at = &s->list; *at;) {
         struct watched *w = *at;
         if (w->wanted) {

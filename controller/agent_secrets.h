@@ -14,9 +14,9 @@ MUST_USE int agent_secrets_new(struct agent_secrets **ret, const struct agent_st
                                const char *namespace);
 struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
 struct secrets *agent_secrets_reader(struct agent_secrets *s);
-/* Watches the Secrets that the agent's scorers refer to, and no others. */
+/* Watches the Secrets that the agent's configuration refers to, and no others. */
 void agent_secrets_sync(struct agent_secrets *s);
-/* The same for scorers yet to be started; `ready` runs once, in a later turn, when each of the
+/* The same for a configuration yet to be applied; `ready` runs once, in a later turn, when each of the
  * Secrets was read or cannot be read. */
 void agent_secrets_prepare(struct agent_secrets *s, const struct summaries *wanted, void (*ready)(void *arg),
                            void *arg);

@@ -1,32 +1,25 @@
 /* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
+#include "controller/agent_leader.h"
+#include "controller/agent_once.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/signals.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
-#include "exporter/agent/scorer.h"
-#include "exporter/agent/status.h"
 #include "exporter/agent/web.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/metric/page.h"
-#include "exporter/score/error.h"
-#include "exporter/ui/list.h"
 #include "exporter/ui/members.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 
-enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_PROM };
-enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000, OUTPUT_MAX_BYTES = 1 << 30 };
+enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000 };
 
 struct agent_flags {
     struct agent_options options;
@@ -130,6 +123,10 @@ static const struct flag agent_flags[] = {
      "reference "
      "implementation. Default false: they are left alone.",
      flag_switch, FIELD(kube.adopt_unowned)},
+    {"leader-elect", NULL,
+     "Elect a leader among replicas, by the Lease <add-on>-agent in their namespace; the others stand by. "
+     "Default false.",
+     flag_switch, FIELD(kube.leader_elect)},
     {"config.configmap", "[NAMESPACE/]NAME",
      "ConfigMap with the summaries, which replace those of the file. Default dynamic-scoring-config.",
      agent_parse_configmap, FIELD(kube.configmap), .expected = "[NAMESPACE/]NAME"},
@@ -164,53 +161,35 @@ static const struct flag agent_flags[] = {
 
 /* ---- Running ---- */
 
+/* What signals and the agent's hooks serve; the latter two may be NULL. */
+struct running {
+    struct agent *agent;
+    struct rw_sink *remote_write;
+    struct agent_kube *kube;
+    bool stopping;
+};
+
+static void agent_on_released(void *arg)
+{
+    loop_stop(agent_state(((const struct running *)arg)->agent)->loop);
+}
+
+/* Stops at once on the second signal. */
 static void agent_on_signal(void *arg, int number)
 {
-    struct agent *a = arg;
+    struct running *running = arg;
 
-    if (number != SIGHUP) {
-        log_info("stopping", L_STR("signal", strsignal(number)));
-        loop_stop(agent_state(a)->loop);
-    } else if (agent_reload(a, NULL) < 0) {
-        log_debug("reload on SIGHUP failed");
+    if (number == SIGHUP) {
+        if (agent_reload(running->agent, NULL) < 0)
+            log_debug("reload on SIGHUP failed");
+        return;
     }
-}
-
-static unsigned terminal_width(void)
-{
-    struct winsize w;
-
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
-
-static int agent_print(const struct agent_state *a, enum output output)
-{
-    const struct list_query all = list_query_all();
-    BUF_AUTO(text, OUTPUT_MAX_BYTES);
-    int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
-            : output == OUTPUT_PROM ? page_print(a->page, &text)
-                                    : status_table(a, terminal_width(), &text);
-
-    if (r < 0) {
-        (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));
-        return 1;
-    }
-    if (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0) {
-        (void)fprintf(stderr, "cannot print: %s\n", strerror(errno));
-        return 1;
-    }
-    for (size_t i = 0; i < a->n_scorers; i++)
-        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->error != ROUND_OK)
-            return 1;
-    return 0;
-}
-
-/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
-static int agent_run_once(const struct agent_state *a, enum output output)
-{
-    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
-        return 1;
-    return a->config ? agent_print(a, output) : 1;
+    log_info("stopping", L_STR("signal", strsignal(number)));
+    if (running->kube && !running->stopping)
+        agent_leader_stop(agent_kube_leader(running->kube), agent_on_released, running);
+    else
+        agent_on_released(running);
+    running->stopping = true;
 }
 
 static int agent_serve(struct agent *a, const struct web_options *o)
@@ -235,12 +214,6 @@ static int agent_serve(struct agent *a, const struct web_options *o)
         log_info("stopped");
     return r < 0;
 }
-
-/* What the agent's hooks serve; either may be NULL. */
-struct running {
-    struct rw_sink *remote_write;
-    struct agent_kube *kube;
-};
 
 static void hook_config(void *arg, const struct config *c)
 {
@@ -272,6 +245,8 @@ static void hook_render(void *arg)
 
     if (running->remote_write)
         rw_sink_refresh(running->remote_write);
+    if (running->kube)
+        agent_leader_render(agent_kube_leader(running->kube));
 }
 
 static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
@@ -279,6 +254,13 @@ static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
     const struct running *running = arg;
 
     return running->remote_write ? rw_sink_endpoints(running->remote_write, ret_n) : NULL;
+}
+
+static bool hook_election(void *arg, struct agent_election *ret)
+{
+    const struct running *running = arg;
+
+    return running->kube && agent_leader_election(agent_kube_leader(running->kube), ret);
 }
 
 static void agent_install_hooks(struct agent *a, struct running *running)
@@ -289,6 +271,7 @@ static void agent_install_hooks(struct agent *a, struct running *running)
         .round = hook_round,
         .render = hook_render,
         .endpoints = hook_endpoints,
+        .election = hook_election,
         .arg = running,
         .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
     };
@@ -316,8 +299,10 @@ static int agent_run(struct agent_flags *f)
     f->options.n_sections = 1;
     if (r == 0)
         r = agent_new(&a, loop, &f->options);
+    running.agent = a;
     if (r == 0)
-        r = signals_start(&signals, loop, (const int[]){SIGHUP, SIGINT, SIGTERM, 0}, agent_on_signal, a);
+        r = signals_start(&signals, loop, (const int[]){SIGHUP, SIGINT, SIGTERM, 0}, agent_on_signal,
+                          &running);
     /* --once sends nothing: the series of its one round would end with stale markers at once. */
     if (r == 0 && !f->options.once)
         r = rw_sink_new(&running.remote_write, a);
@@ -354,6 +339,9 @@ static const char *agent_complete_flags(struct agent_flags *f)
         return "missing flag: --config.file=FILE or, outside a pod, --managed-kubeconfig=FILE";
     if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
+    if (f->kube.leader_elect && !f->options.once && !has_cluster)
+        return "--leader-elect requires a cluster: --managed-kubeconfig=FILE or, in a pod, "
+               "--addon-namespace=NAME";
     if (!f->options.config_file && !f->options.cluster_name)
         return "missing flag: --cluster-name=NAME";
     return NULL;

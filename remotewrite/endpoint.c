@@ -57,6 +57,7 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->arg = o->arg;
     e->inbox_end = &e->inbox;
     e->flush_ms = FLUSH_DEFAULT_MS;
+    e->drain = e->draining = o->drain;
     endpoint_thread_init(e);
     r = endpoint_make_parts(e, o);
     if (r < 0)
@@ -89,6 +90,40 @@ void endpoint_stop(struct endpoint *e, int64_t flush_ms)
     (void)pthread_mutex_unlock(&e->lock);
     if (wake)
         loop_post(e->loop, &e->wake);
+}
+
+static bool endpoint_set_drain(struct endpoint *e, bool drain)
+{
+    bool ended, wake;
+
+    (void)pthread_mutex_lock(&e->lock);
+    e->drain = drain;
+    ended = e->ended;
+    wake = inbox_must_wake(e);
+    (void)pthread_mutex_unlock(&e->lock);
+    if (wake)
+        loop_post(e->loop, &e->wake);
+    return !ended;
+}
+
+void endpoint_drain(struct endpoint *e)
+{
+    (void)endpoint_set_drain(e, true);
+}
+
+bool endpoint_resume(struct endpoint *e)
+{
+    return endpoint_set_drain(e, false);
+}
+
+bool endpoint_ended(struct endpoint *e)
+{
+    bool ended;
+
+    (void)pthread_mutex_lock(&e->lock);
+    ended = e->ended;
+    (void)pthread_mutex_unlock(&e->lock);
+    return ended;
 }
 
 void endpoint_join(struct endpoint *e)

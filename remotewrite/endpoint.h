@@ -15,6 +15,7 @@ struct endpoint;
 struct endpoint_options {
     struct rw_endpoint_config *config; /* a reference is taken */
     const char *storage_path;          /* NULL: memory only */
+    bool drain;                        /* starts as endpoint_drain() leaves it */
     /* Called by the thread when the state has changed. */
     void (*changed)(void *arg);
     void *arg;
@@ -37,6 +38,13 @@ MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *
 /* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
  * wait. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
+/* Another agent continues the series: sends what is queued, without stale markers, and ends the thread.
+ * Gives the spool up if that agent wants it. Nothing may be published until endpoint_resume(). */
+void endpoint_drain(struct endpoint *e);
+/* Goes on as before. False if the thread has ended. */
+bool endpoint_resume(struct endpoint *e);
+/* Whether the thread has ended, or is about to. */
+bool endpoint_ended(struct endpoint *e);
 /* Waits for the thread; endpoint_state() then tells what it has left. */
 void endpoint_join(struct endpoint *e);
 /* Waits for the thread, which ends soon after the flush time (1 s if endpoint_stop() was not called). */

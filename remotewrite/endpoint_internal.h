@@ -40,7 +40,8 @@ struct endpoint {
     uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
     uint64_t samples_in;
     int64_t newest_in_ms;
-    bool woken, stop;
+    bool woken, stop, drain;
+    bool ended; /* the thread takes no more items */
     int64_t flush_ms;
     struct endpoint_state state;
     /* The thread's own, except that loop_post() is for any thread. */
@@ -58,6 +59,7 @@ struct endpoint {
     struct post wake;
     struct timer tick, flush;
     bool stopping;
+    bool draining; /* `drain`, as the thread last saw it */
     uint64_t drops_logged;
     mono_ms drops_logged_at;
     bool disk_failing;
@@ -68,6 +70,8 @@ MUST_USE int endpoint_spool_open(struct endpoint *e);
 /* Once a second: what the spool needs while it runs. */
 void endpoint_spool_tick(struct endpoint *e);
 void endpoint_spool_log(struct endpoint *e);
+/* Whether an agent that leads waits for the spool of this one, which drains. */
+bool endpoint_spool_is_wanted(const struct endpoint *e);
 /* Stores what waits and tells what is lost; closes queue, intake and spool. */
 void endpoint_spool_close(struct endpoint *e);
 

@@ -34,6 +34,10 @@ static size_t segment_bytes(uint64_t max_bytes)
 /* Notes why the spool is not open; logs it once until it is. */
 static void spool_note_failure(struct endpoint *e, int error)
 {
+    if (e->draining) /* the leader has it; there is nothing to send here */
+        return;
+    if (error == -EBUSY)
+        spool_ask_for(e->dir);
     if (e->spool_error == 0)
         log_error(error == -EBUSY ? "spool is in use by another process, keeping samples in memory"
                                   : "cannot open the spool, keeping samples in memory",
@@ -203,14 +207,21 @@ static void spool_last_words(struct endpoint *e)
     queue_stats(e->queue, &s);
     error = e->spool_error < 0 ? e->spool_error : s.disk_error;
     if (s.samples > s.unsaved || found.unread.n)
-        log_info("samples remain in the spool for the next start", L_STR("remote_name", e->config->name),
-                 L_INT("samples", s.samples - s.unsaved), L_INT("unread_bytes", found.unread.bytes));
+        log_info(e->draining ? "samples remain in the spool for the leader"
+                             : "samples remain in the spool for the next start",
+                 L_STR("remote_name", e->config->name), L_INT("samples", s.samples - s.unsaved),
+                 L_INT("unread_bytes", found.unread.bytes));
     if (s.unsaved == 0)
         return;
     queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);
     log_warn(e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool",
              L_STR("remote_name", e->config->name), L_INT("samples", s.unsaved),
              L_STR("err", error < 0 ? strerror(-error) : ""));
+}
+
+bool endpoint_spool_is_wanted(const struct endpoint *e)
+{
+    return e->spool && spool_is_asked_for(e->spool);
 }
 
 void endpoint_spool_close(struct endpoint *e)

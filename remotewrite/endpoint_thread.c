@@ -107,11 +107,33 @@ static void log_drops(struct endpoint *e)
     e->drops_logged_at = now;
 }
 
+/* All is sent, or the leader wants the spool. Asked under the lock that endpoint_resume() takes. */
+static void thread_end_drained(struct endpoint *e)
+{
+    bool may_end = e->draining && (sender_done(e->sender) || endpoint_spool_is_wanted(e));
+    struct queue_stats s;
+
+    if (!may_end)
+        return;
+    queue_stats(e->queue, &s);
+    may_end = s.samples == 0 || endpoint_spool_is_wanted(e);
+    (void)pthread_mutex_lock(&e->lock);
+    e->ended = may_end && e->drain && !e->inbox;
+    may_end = e->ended;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (!may_end)
+        return;
+    loop_stop(e->loop);
+    if (e->changed)
+        e->changed(e->arg);
+}
+
 static void thread_on_sender_changed(void *arg)
 {
     struct endpoint *e = arg;
 
     thread_publish_state(e);
+    thread_end_drained(e);
     if (e->stopping && sender_done(e->sender))
         loop_stop(e->loop);
 }
@@ -139,7 +161,8 @@ static void thread_on_flush_end(struct timer *t)
 static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
 {
     e->stopping = true;
-    intake_stop(e->intake, loop_wall(e->loop).ms);
+    if (!e->draining)
+        intake_stop(e->intake, loop_wall(e->loop).ms);
     if (loop_timer_set(e->loop, &e->flush, mono_add(loop_now(e->loop), flush_ms)) < 0)
         loop_stop(e->loop);
     sender_hurry(e->sender, flush_ms);
@@ -158,6 +181,7 @@ static void thread_on_wake(struct post *p)
     e->inbox_end = &e->inbox;
     e->inbox_bytes = e->inbox_items = 0;
     e->woken = false;
+    e->draining = e->drain;
     stop = e->stop;
     flush_ms = e->flush_ms;
     (void)pthread_mutex_unlock(&e->lock);
@@ -171,6 +195,7 @@ static void thread_on_wake(struct post *p)
     endpoint_spool_log(e);
     log_drops(e);
     sender_kick(e->sender);
+    thread_end_drained(e);
 }
 
 /* Not before samples were accepted, because the form is known only then. */
@@ -187,7 +212,8 @@ static void thread_on_tick(struct timer *t)
     struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
     int64_t now = loop_wall(e->loop).ms;
 
-    intake_grace(e->intake, now);
+    if (!e->draining)
+        intake_grace(e->intake, now);
     queue_expire(e->queue, now);
     endpoint_spool_tick(e);
     queue_save_position(e->queue, true);
@@ -196,6 +222,7 @@ static void thread_on_tick(struct timer *t)
     sender_kick(e->sender);
     if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), TICK_MS)) < 0)
         log_error("endpoint timer not set: out of memory", L_STR("remote_name", e->config->name));
+    thread_end_drained(e);
 }
 
 static int thread_open(struct endpoint *e)
@@ -230,7 +257,7 @@ void *endpoint_thread_run(void *arg)
 
     if (r == 0) {
         thread_on_tick(&e->tick);
-        r = loop_run(e->loop);
+        r = endpoint_ended(e) ? 0 : loop_run(e->loop);
     }
     if (r < 0)
         log_error("endpoint failed", L_STR("remote_name", e->config->name), L_ERR(r));

@@ -31,7 +31,7 @@ static void rw_publish(struct sink *sink, struct batch *b)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
         endpoint_publish(s->endpoints[i], b);
 }
 
@@ -39,7 +39,7 @@ static void rw_withdraw(struct sink *sink, const char *score_name, unix_ms at)
 {
     struct rw_sink *s = CONTAINER_OF(sink, struct rw_sink, sink);
 
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
         endpoint_withdraw(s->endpoints[i], score_name, at);
 }
 
@@ -54,11 +54,54 @@ static void rw_on_changed(void *arg)
         loop_post(agent_state(s->agent)->loop, &s->post);
 }
 
+/* Forgets the metrics of an endpoint that ends, but not the samples that it lost just now. */
+static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
+{
+    struct metrics *m = agent_state(s->agent)->metrics;
+    const struct rw_endpoint_config *c = endpoint_config(e);
+    struct endpoint_state st;
+
+    endpoint_join(e);
+    endpoint_state(e, &st);
+    metrics_forget(m, "remote_name", c->name);
+    if (st.queue.dropped[DROP_UNSAVED])
+        metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
+                   (double)st.queue.dropped[DROP_UNSAVED]);
+}
+
+/* Stops the endpoints in parallel. */
+static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stop[i])
+            endpoint_stop(stop[i], flush_ms);
+    for (size_t i = 0; i < n; i++) {
+        if (!stop[i])
+            continue;
+        rw_forget_metrics(s, stop[i]);
+        stop[i] = endpoint_free(stop[i]);
+    }
+}
+
+/* Those that have drained. */
+static void rw_remove_ended(struct rw_sink *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (endpoint_ended(s->endpoints[i]))
+            rw_stop_endpoints(s, &s->endpoints[i], 1, 0);
+        else
+            s->endpoints[n++] = s->endpoints[i];
+    s->n = n;
+}
+
 static void rw_on_post(struct post *p)
 {
     struct rw_sink *s = CONTAINER_OF(p, struct rw_sink, post);
 
     atomic_store(&s->posted, false);
+    rw_remove_ended(s);
     agent_touch(s->agent);
 }
 
@@ -183,7 +226,7 @@ static void rw_send_metrics(struct timer *t)
     struct rw_sink *s = CONTAINER_OF(t, struct rw_sink, health);
     struct loop *loop = agent_state(s->agent)->loop;
 
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
         if (endpoint_config(s->endpoints[i])->send_health_metrics)
             endpoint_metrics(s->endpoints[i], agent_state(s->agent)->metrics, loop_wall(loop));
     if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
@@ -211,35 +254,6 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     }
     *ret = s;
     return 0;
-}
-
-/* Forgets the metrics of an endpoint that ends, but not the samples that it lost just now. */
-static void rw_forget_metrics(struct rw_sink *s, struct endpoint *e)
-{
-    struct metrics *m = agent_state(s->agent)->metrics;
-    const struct rw_endpoint_config *c = endpoint_config(e);
-    struct endpoint_state st;
-
-    endpoint_join(e);
-    endpoint_state(e, &st);
-    metrics_forget(m, "remote_name", c->name);
-    if (st.queue.dropped[DROP_UNSAVED])
-        metric_add(m, METRIC_RW_DROPPED, LV(queue_drop_words[DROP_UNSAVED], c->name, c->url_shown),
-                   (double)st.queue.dropped[DROP_UNSAVED]);
-}
-
-/* Stops the endpoints in parallel. */
-static void rw_stop_endpoints(struct rw_sink *s, struct endpoint **stop, size_t n, int64_t flush_ms)
-{
-    for (size_t i = 0; i < n; i++)
-        if (stop[i])
-            endpoint_stop(stop[i], flush_ms);
-    for (size_t i = 0; i < n; i++) {
-        if (!stop[i])
-            continue;
-        rw_forget_metrics(s, stop[i]);
-        stop[i] = endpoint_free(stop[i]);
-    }
 }
 
 struct rw_sink *rw_sink_stop(struct rw_sink *s, int64_t flush_ms)
@@ -288,25 +302,39 @@ static void rw_stop_changed(struct rw_sink *s, const struct rw_config *c)
     rw_stop_endpoints(s, stop, s->n, REPLACED_FLUSH_MS);
 }
 
+/* The endpoint of a configuration: running, or NULL on a standby that has nothing to send. */
+static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char *storage_path,
+                    struct endpoint **ret)
+{
+    bool leading = agent_state(s->agent)->leading;
+    const struct endpoint_options o = {
+        .config = c, .storage_path = storage_path, .drain = !leading, .changed = rw_on_changed, .arg = s};
+    struct endpoint **running = rw_find(s, c->name);
+
+    if (running && !leading)
+        endpoint_drain(*running);
+    if (running && (!leading || endpoint_resume(*running))) {
+        *ret = TAKE_PTR(*running);
+        return 0;
+    }
+    if (running)
+        rw_stop_endpoints(s, running, 1, 0);
+    /* What an earlier run has left in the spool is sent by a standby, too. */
+    return leading || storage_path ? endpoint_new(ret, &o) : 0;
+}
+
 void rw_sink_apply(struct rw_sink *s, const struct rw_config *c, const char *storage_path)
 {
-    struct endpoint *list[RW_MAX_ENDPOINTS];
+    struct endpoint *list[RW_MAX_ENDPOINTS] = {0};
     size_t n = 0;
 
     rw_stop_changed(s, c);
     for (size_t i = 0; c && i < c->n; i++) {
-        struct endpoint_options o = {
-            .config = c->list[i], .storage_path = storage_path, .changed = rw_on_changed, .arg = s};
-        struct endpoint **running = rw_find(s, c->list[i]->name);
-        int r = 0;
+        int r = rw_start(s, c->list[i], storage_path, &list[n]);
 
-        if (running)
-            list[n] = TAKE_PTR(*running);
-        else
-            r = endpoint_new(&list[n], &o);
         if (r < 0)
             log_error("cannot start endpoint", L_STR("remote_name", c->list[i]->name), L_ERR(r));
-        n += r == 0;
+        n += list[n] != NULL;
     }
     memcpy(s->endpoints, list, n * sizeof(list[0]));
     s->n = n;

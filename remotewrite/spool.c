@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+static const char wanted[] = "wanted";
+
 void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number)
 {
     (void)snprintf(out, SPOOL_NAME_BYTES, "%012" PRIu64 ".seg", number);
@@ -40,6 +42,22 @@ static int spool_make_folders(const char *dir)
     }
 }
 
+void spool_ask_for(const char *dir)
+{
+    int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+    if (dir_fd < 0)
+        return;
+    fd = openat(dir_fd, wanted, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    cleanup_close(&fd);
+    cleanup_close(&dir_fd);
+}
+
+bool spool_is_asked_for(const struct spool *s)
+{
+    return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
+}
+
 int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
 {
     CLEANUP(cleanup_spool_free) struct spool *s = calloc(1, sizeof(*s));
@@ -64,6 +82,7 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
         return -errno;
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    (void)unlinkat(s->dir_fd, wanted, 0);
     *ret = TAKE_PTR(s);
     return 0;
 }

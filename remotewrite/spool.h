@@ -1,6 +1,6 @@
 /* The files of one endpoint's spool: segments of records, read positions, and active series.
  *
- *     DIR/lock  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active.HASH
+ *     DIR/lock  DIR/wanted  DIR/000000000001.seg ...  DIR/position.a  DIR/position.b  DIR/active.HASH
  *
  * A segment that was not read well is never deleted. One that cannot be read (EACCES, EIO, EMFILE, ...)
  * stays and is tried again; its read positions are kept in NUMBER.done, because those of the spool go on.
@@ -23,6 +23,11 @@ struct spool_segment;
 MUST_USE int spool_new(struct spool **ret, const char *dir, size_t segment_bytes);
 struct spool *spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool, spool_free)
+
+/* The lock is held by an agent that no longer leads: asks it to close the spool. */
+void spool_ask_for(const char *dir);
+/* Whether another process has asked since the spool was opened. */
+bool spool_is_asked_for(const struct spool *s);
 
 /* Where a record is. */
 struct spool_place {

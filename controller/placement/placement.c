@@ -230,6 +230,8 @@ struct placement *placement_free(struct placement *p)
 {
     if (!p)
         return NULL;
+    metric_remove(p->o.metrics, METRIC_PLACEMENT_BEHIND, LV_NONE);
+    metric_remove(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"));
     p->watch = kube_watch_free(p->watch);
     for (size_t i = 0; i < p->n; i++) {
         loop_timer_clear(kube_loop(p->o.hub), &p->slots[i]->late);

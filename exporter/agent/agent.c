@@ -51,7 +51,9 @@ void agent_render_own(struct agent *a)
     http_budget(a->state.http, &held, &limit);
     metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
     metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
-    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE, (double)a->state.n_scorers);
+    metric_set(a->state.metrics, METRIC_LEADER, LV_NONE, a->state.leading);
+    metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
+               a->state.config ? (double)a->state.config->summaries.n : 0);
     metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));
     if (page_set_own(a->state.page, a->state.metrics) < 0)
         log_error("own metrics not rendered: out of memory");
@@ -126,6 +128,7 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
         return -ENOMEM;
     a->options = o;
     a->state.loop = loop;
+    a->state.leading = true;
     a->state.started_ms = loop_wall(loop).ms;
     a->state.config_origin = cstr(o->config_file);
     a->own_timer.fn = on_own_timer;
@@ -191,6 +194,14 @@ int agent_add_sink(struct agent *a, struct sink *s)
         return -ENOSPC;
     a->sinks[a->n_sinks++] = s;
     return 0;
+}
+
+bool agent_leads(const struct agent *a)
+{
+    const struct agent_hooks *h = &a->state.hooks;
+    struct agent_election e;
+
+    return a->state.leading && (!h->election || !h->election(h->arg, &e) || e.leading);
 }
 
 const struct agent_state *agent_state(const struct agent *a)

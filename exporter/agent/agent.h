@@ -40,6 +40,14 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text
 /* Adds a sink, before the first configuration is applied. Not owned. -ENOSPC. */
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
+/* One of several replicas leads and scores, as an agent does unless told otherwise. The others stand by:
+ * with the configuration, but without scorers and scores. At a change the hooks `config` and `applied` are
+ * called as for a new configuration. */
+void agent_set_leading(struct agent *a, bool leading);
+/* Whether it leads at this very moment: after a pause of the process, its timers run before it is told that
+ * it no longer leads. */
+bool agent_leads(const struct agent *a);
+
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
 
@@ -60,9 +68,18 @@ struct endpoint_status {
     char error[512];                              /* the last one, in the receiver's words; empty if none */
 };
 
+/* How the leader is elected, for the status page. */
+struct agent_election {
+    bool leading;         /* by the time: false as soon as the Lease may have expired */
+    const char *identity; /* of this replica */
+    const char *holder;   /* the leader; "" if unknown */
+    const char *error;    /* why the Lease cannot be read or written; NULL if it can */
+};
+
 /* What the program that runs the agent adds to it. Each function may be NULL. */
 struct agent_hooks {
-    /* A configuration is being applied; its scorers start next. Must not keep c. */
+    /* A configuration is being applied; its scorers start next, or stop if the agent does not lead. Must not
+     * keep c. */
     void (*config)(void *arg, const struct config *c);
     /* A configuration has been applied: the state has its scorers, and earlier ones are freed. */
     void (*applied)(void *arg);
@@ -72,6 +89,8 @@ struct agent_hooks {
     void (*render)(void *arg);
     /* Where scores are sent to, for the status page. The list is valid until the next call. */
     const struct endpoint_status *(*endpoints)(void *arg, size_t *ret_n);
+    /* False without an election. Valid until the next turn. */
+    bool (*election)(void *arg, struct agent_election *ret);
     void *arg;
     struct secrets *secrets; /* where tokens are read, not owned; NULL: files under secretsDir */
 };
@@ -95,7 +114,8 @@ struct agent_state {
     struct config *config;     /* NULL until the first configuration is applied */
     const char *config_origin; /* the path of the file, or "configmap <namespace>/<name>" */
     struct reload_status reload;
-    struct scorer **scorers; /* in the order of the configuration */
+    bool leading;
+    struct scorer **scorers; /* in the order of the configuration; none on a standby */
     size_t n_scorers;
     int64_t started_ms; /* Unix time */
     struct agent_hooks hooks;

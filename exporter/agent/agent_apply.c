@@ -81,20 +81,21 @@ static void stop_unclaimed(struct agent *a)
     for (size_t i = 0; i < a->state.n_scorers; i++) {
         if (!a->state.scorers[i])
             continue;
-        log_info("scorer removed", L_STR("score_name", scorer_summary(a->state.scorers[i])->score_name));
+        if (a->state.leading)
+            log_info("scorer removed", L_STR("score_name", scorer_summary(a->state.scorers[i])->score_name));
         if (scorer_batch(a->state.scorers[i]))
             agent_withdraw(a, a->state.scorers[i]);
         a->state.scorers[i] = scorer_free(a->state.scorers[i]);
     }
 }
 
-/* Fills list, which the agent takes. A scorer that cannot be started for lack of memory is logged and left
- * out. */
+/* Fills list, which has room for all summaries and is the agent's from then on. A scorer that cannot be
+ * started for lack of memory is logged and left out. */
 static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < want->n; i++) {
+    for (size_t i = 0; a->state.leading && i < want->n; i++) {
         int r = start_or_keep(a, &want->list[i], &list[n]);
         if (r < 0)
             log_error("scorer not started", L_STR("score_name", want->list[i].score_name), L_ERR(r));
@@ -105,6 +106,26 @@ static void apply_summaries(struct agent *a, const struct summaries *want, struc
     free(a->state.scorers);
     a->state.scorers = list;
     a->state.n_scorers = n;
+}
+
+/* Without allocations: a standby keeps the list, empty. */
+void agent_set_leading(struct agent *a, bool leading)
+{
+    const struct config *c = a->state.config;
+    struct agent_state *s = &a->state;
+
+    if (s->leading == leading)
+        return;
+    s->leading = leading;
+    if (c && s->hooks.config)
+        s->hooks.config(s->hooks.arg, c);
+    stop_unclaimed(a);
+    s->n_scorers = 0;
+    if (c)
+        apply_summaries(a, &c->summaries, TAKE_PTR(s->scorers));
+    if (c && s->hooks.applied)
+        s->hooks.applied(s->hooks.arg);
+    agent_render_own(a);
 }
 
 static void warn_of_restart(const struct config *was, const struct config *now)
@@ -262,7 +283,7 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
         r = apply_config(a, c);
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
-        log_info("configuration applied", origin(p), L_INT("scorers", a->state.n_scorers));
+        log_info("configuration applied", origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
         log_rejected(a, p, r);
     return r;

@@ -348,6 +348,22 @@ static void json_scorers(struct out *o, const struct agent_state *a, const struc
     list_metadata(o, "metadata", &l);
 }
 
+static void json_election(struct out *o, const struct agent_state *a)
+{
+    struct agent_election e;
+
+    member_bool(o, "leading", a->leading);
+    if (!a->hooks.election || !a->hooks.election(a->hooks.arg, &e)) {
+        member_text(o, "election", NULL);
+        return;
+    }
+    member_object(o, "election");
+    member_text(o, "identity", e.identity);
+    member_words(o, "holder", e.holder);
+    member_text(o, "error", e.error);
+    out_puts(o, "}");
+}
+
 int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
 {
     struct out o = out_begin(into);
@@ -359,6 +375,7 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     member_text(&o, "version", ds_version);
     member_text(&o, "revision", ds_revision);
     out_puts(&o, "}");
+    json_election(&o, a);
     json_config(&o, a);
     json_totals(&o, a);
     json_endpoints(&o, a);

@@ -191,10 +191,14 @@ export async function agentPage(api) {
       el('main', {},
         !a.config.ok && note(true, [el('b', {}, a.limits ? 'The configuration was rejected; the last valid one stays active.'
           : 'No configuration is active.'), ' ', el('a', { href: '#config' }, 'What is wrong')]),
+        a.election?.error && note(true, el('b', {}, 'The Lease cannot be read or written'), a.election.error),
+        !a.leading && note(false, [el('b', {}, 'Standing by.'), ' ',
+          a.election.holder ? [bdi(a.election.holder), ' leads.'] : 'No leader is known.',
+          ' Only the leader scores; see its page.']),
         tiles(tile('scorers', 'all', a.totals.scorers), [...STATES].reverse().map((s) => tile(s, SEVERITY[s], a.totals.states[s])),
           tile('series exposed', 'all', a.totals.series), tile('/metrics page', 'all', bytes(a.totals.metricsPageBytes))),
         el('h2', { id: 'scorers' }, 'Scorers'),
-        a.totals.scorers === 0 ? card(el('p', {}, 'No scorers configured: add some under ', el('code', {}, 'summaries'),
+        !a.leading ? card(el('p', {}, 'None here: they run on the leader.')) : a.totals.scorers === 0 ? card(el('p', {}, 'No scorers configured: add some under ', el('code', {}, 'summaries'),
           ' in the configuration file, then send the agent SIGHUP.'))
           : [tools('scorers', 'scorers', STATES.map((s) => [s, s]), own),
             table('scorers', 'Scorers', own, a.scorers, a.metadata, (s) => s.scoreName, 'No scorer matches.'),
