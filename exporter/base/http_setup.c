@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
@@ -64,6 +65,13 @@ static int set_limits(const struct http_call *c, CURL *easy)
     return 0;
 }
 
+/* A missing SSL_CERT_FILE leaves SSL_CERT_DIR, as in Go: one manifest sets both for all clusters, but
+ * only OpenShift's have a service CA. Looked up each time, since a ConfigMap may be mounted later. */
+static const char *ca_file_now(const struct http *h)
+{
+    return h->ca_file && h->ca_dir && access(h->ca_file, F_OK) < 0 ? NULL : h->ca_file;
+}
+
 static int set_tls(const struct http *h, CURL *easy)
 {
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -71,7 +79,7 @@ static int set_tls(const struct http *h, CURL *easy)
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
     SET(CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_SECONDS);
     if (h->ca_file || h->ca_dir) {
-        SET(CURLOPT_CAINFO, h->ca_file);
+        SET(CURLOPT_CAINFO, ca_file_now(h));
         SET(CURLOPT_CAPATH, h->ca_dir);
     }
     return 0;
