@@ -58,7 +58,11 @@ rules:
   {{- if gt (int .Values.agent.replicas) 1 }}
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
-    verbs: [get, create, update]
+    verbs: [create]
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    resourceNames: [{{ include "ds.addon" . }}-agent]
+    verbs: [get, update]
   {{- end }}
   {{- with .Values.agent.rbac.extraRules }}
   {{- toYaml . | nindent 2 }}
