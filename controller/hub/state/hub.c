@@ -9,6 +9,7 @@
 #include "controller/hub/state/hub_schedule.h"
 #include "controller/hub/state/hub_scorers.h"
 #include "controller/hub/state/hub_statuses.h"
+#include "controller/hub/state/hub_strays.h"
 #include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/hub_watches.h"
 #include "controller/hub/state/hub_works.h"
@@ -172,6 +173,8 @@ int hub_new(struct hub **ret, const struct hub_options *o)
     if (r == 0)
         r = hub_watches_new(h, hub_update_active);
     if (r == 0)
+        r = hub_strays_new(&h->strays, h);
+    if (r == 0)
         r = hub_start_lease(h);
     if (r < 0)
         return r;
@@ -227,6 +230,7 @@ struct hub *hub_free(struct hub *h)
         return NULL;
     h->lease = kube_lease_free(h->lease);
     hub_watches_free(h);
+    h->strays = hub_strays_free(h->strays);
     hub_works_free(h);
     hub_statuses_free(h);
     h->events = kube_events_free(h->events);

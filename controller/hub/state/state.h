@@ -12,6 +12,7 @@
  *   hub_scorers, hub_configs    own the objects
  *   hub_statuses                writes statuses and finalizers
  *   hub_watches, hub_gauges     the table of watches; gauges
+ *   hub_strays                  objects in namespaces that nobody watches
  *   hub                         wires all of it
  *
  * Everything runs on the loop. Pages may read all of it, and change nothing. */
@@ -164,6 +165,7 @@ struct hub {
         struct kube_watch *watch;
     } watches[HUB_KINDS];
     void (*on_synced)(struct hub *h);
+    struct hub_strays *strays;
     struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;

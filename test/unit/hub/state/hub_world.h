@@ -71,6 +71,8 @@ static inline int setup(void **state)
     assert_non_null(w);
     w->f = fake_kube_new();
     fake_default(w->f->server, (struct fake_answer){.body = "{}"});
+    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscorers");
+    push_empty_list(w, "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/dynamicscoringconfigs");
     push_empty_list(w, OURS "dynamicscorers");
     push_empty_list(w, OURS "dynamicscoringconfigs");
     push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
