@@ -86,9 +86,10 @@ HELM = build_helm()
 
 def helm(*words, values=None):
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(values or {}, file)
+        yaml.safe_dump(values, file)
         file.flush()
-        return subprocess.run([HELM, *words, "--values", file.name], capture_output=True, text=True)
+        given = [] if values is None else ["--values", file.name]
+        return subprocess.run([HELM, *words, *given], capture_output=True, text=True)
 
 
 def template(values=None, *words, release=RELEASE, namespace="open-cluster-management"):
@@ -239,6 +240,13 @@ def check_versions():
     check(chart["version"] == chart["appVersion"] == version, "Chart.yaml has another version than .version")
 
 
+def check_crds():
+    """Helm does not separate the files, and kubectl would read two documents in one as the last."""
+    shown = list(yaml.safe_load_all(helm("show", "crds", CHART).stdout))
+    kinds = sorted(o["spec"]["names"]["kind"] for o in shown if o)
+    check(kinds == ["DynamicScorer", "DynamicScoringConfig"], f"helm show crds prints {kinds}")
+
+
 def check_manifest():
     script = [MANIFEST.parent / "render"]
     with tempfile.NamedTemporaryFile("r", suffix=".yaml") as file:
@@ -256,6 +264,7 @@ def main():
     check_images()
     check_agent_file()
     check_versions()
+    check_crds()
     check_manifest()
     for problem in problems:
         print(problem)
