@@ -9,13 +9,25 @@
 #define ELSEWHERE \
     "{\"metadata\":{\"namespace\":\"dev\",\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"2\"%s}%s}"
 
+static bool both_are_watched(struct world *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        const char *target = fake_request(w->f->server, i)->target;
+        n += strncmp(target, ALL "dynamic", strlen(ALL "dynamic")) == 0 && strstr(target, "watch=1");
+    }
+    return n == 2;
+}
+
 /* What the list of all namespaces shows once restart() has been called. */
 static void show_elsewhere(struct world *w, const char *plural, const char *items)
 {
-    const char *path = fake_kube_text(w->f, ALL "%s", plural);
+    const char *path = fake_kube_text(w->f, ALL "%s?", plural);
     const char *list = fake_kube_text(
         w->f, "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[%s]}", items);
 
+    turn_until(w, both_are_watched); /* the answers of setup() are used up */
     fake_push(w->f->server, (struct fake_answer){.body = list, .only_path = path});
     fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG_LATE, .body = "    ", .only_path = path});
 }
