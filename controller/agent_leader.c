@@ -16,7 +16,7 @@ struct agent_leader {
     struct placement *placement; /* NULL without a hub, as on a standby */
     struct agent_report *report; /* NULL without a cluster, as on a standby */
     struct kube_lease *lease;    /* NULL without an election */
-    char identity[KUBE_IDENTITY_BYTES];
+    char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
     void (*stopped)(void *arg); /* called when the Lease has been released */
     void *stopped_arg;
 };
@@ -57,16 +57,15 @@ static void leader_on_change(void *arg, bool leading)
 static int leader_start_election(struct agent_leader *l)
 {
     CLEANUP(cleanup_free) char *name = NULL;
-    char lease[OBJECT_NAME_MAX + 1];
     const struct kube_lease_options o = {.namespace = l->o.namespace,
-                                         .name = lease,
+                                         .name = l->lease_name,
                                          .identity = l->identity,
                                          .on_change = leader_on_change,
                                          .arg = l};
 
     if (asprintf(&name, "%s-agent", l->o.addon_name) < 0)
         return name = NULL, -ENOMEM;
-    (void)object_name(str_of(name), lease);
+    (void)object_name(str_of(name), l->lease_name);
     kube_lease_make_identity(l->identity);
     agent_set_leading(l->o.agent, false);
     return kube_lease_new(&l->lease, l->o.cluster, &o);

@@ -21,7 +21,6 @@ enum { DURATION_MS = 15000, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000, RELEASE_
 struct kube_lease {
     struct kube *kube;
     struct kube_lease_options o;
-    char *namespace, *name, *identity;
     struct kube_call *call;
     struct timer timer, end; /* always set; `end`: when leading ends unless renewed, or a release */
     json_t *seen;            /* the Lease as last seen; NULL: none or unknown */
@@ -41,9 +40,6 @@ static void lease_step(struct kube_lease *l);
 static void lease_destroy(struct kube_lease *l)
 {
     json_decref(l->seen);
-    free(l->namespace);
-    free(l->name);
-    free(l->identity);
     free(l);
 }
 
@@ -100,9 +96,9 @@ static void lease_set_leading(struct kube_lease *l, bool leading)
         return;
     l->leading = leading;
     if (leading)
-        log_info("leading", L_STR("lease", l->name), L_STR("identity", l->identity));
+        log_info("leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
     else if (!l->releasing)
-        log_warn("no longer leading", L_STR("lease", l->name), L_STR("identity", l->identity));
+        log_warn("no longer leading", L_STR("lease", l->o.name), L_STR("identity", l->o.identity));
     lease_report(l);
 }
 
@@ -111,7 +107,7 @@ static void lease_stand_by(struct kube_lease *l)
     lease_set_leading(l, false);
     if (l->known || l->dead)
         return;
-    log_info("standing by", L_STR("lease", l->name), L_STR("identity", l->identity),
+    log_info("standing by", L_STR("lease", l->o.name), L_STR("identity", l->o.identity),
              L_STR("leader", kube_lease_holder(l)));
     lease_report(l);
 }
@@ -129,7 +125,7 @@ static void lease_next_try(struct kube_lease *l)
 
 static bool lease_is_ours(const struct kube_lease *l)
 {
-    return strcmp(kube_lease_holder(l), l->identity) == 0;
+    return strcmp(kube_lease_holder(l), l->o.identity) == 0;
 }
 
 /* Until it has not changed for the holder's duration by our own clock; at most 0 if it is free. */
@@ -185,7 +181,7 @@ static json_t *lease_new_spec(const struct kube_lease *l)
         transitions += l->seen != NULL;
         acquired = now;
     }
-    return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->identity,
+    return json_pack("{s:s, s:I, s:s?, s:s, s:I}", "holderIdentity", l->releasing ? "" : l->o.identity,
                      "leaseDurationSeconds", (json_int_t)(l->releasing ? 1 : DURATION_MS / 1000),
                      "acquireTime", acquired, "renewTime", now, "leaseTransitions", (json_int_t)transitions);
 }
@@ -193,10 +189,10 @@ static json_t *lease_new_spec(const struct kube_lease *l)
 /* Keeps what others wrote besides the spec. */
 static json_t *lease_new_object(const struct kube_lease *l)
 {
-    json_t *lease = l->seen
-                        ? json_copy(l->seen)
-                        : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1",
-                                    "kind", "Lease", "metadata", "name", l->name, "namespace", l->namespace);
+    json_t *lease =
+        l->seen ? json_copy(l->seen)
+                : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
+                            "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
 
     if (lease && json_object_set_new(lease, "spec", lease_new_spec(l)) < 0) {
         json_decref(lease);
@@ -205,13 +201,28 @@ static json_t *lease_new_object(const struct kube_lease *l)
     return lease;
 }
 
-static void lease_failed(struct kube_lease *l, const char *why)
+/* NULL: none. Logs when it begins and when it ends. */
+static void lease_set_trouble(struct kube_lease *l, const char *why)
 {
+    if (why && !l->trouble[0])
+        log_warn("Lease not read or written", L_STR("lease", l->o.name), L_STR("err", why));
+    else if (!why && l->trouble[0])
+        log_info("Lease read and written again", L_STR("lease", l->o.name));
     text_line(l->trouble, sizeof(l->trouble), str_of(why));
+}
+
+static void lease_try_again(struct kube_lease *l)
+{
     if (l->releasing)
         lease_finish_release(l);
     else
         lease_next_try(l);
+}
+
+static void lease_failed(struct kube_lease *l, const char *why)
+{
+    lease_set_trouble(l, why);
+    lease_try_again(l);
 }
 
 static void lease_on_written(void *arg, struct kube_answer *a);
@@ -222,8 +233,8 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
     const struct kube_request rq = {
         .method = method,
         .resource = &kube_leases,
-        .namespace = l->namespace,
-        .name = method == KUBE_CREATE ? NULL : l->name,
+        .namespace = l->o.namespace,
+        .name = method == KUBE_CREATE ? NULL : l->o.name,
         .body = body,
         .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
@@ -267,7 +278,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     l->busy = true;
     l->call = NULL;
     if (a->verdict == KUBE_OK) {
-        l->trouble[0] = '\0';
+        lease_set_trouble(l, NULL);
         lease_see(l, a->object);
         if (l->releasing)
             lease_finish_release(l);
@@ -277,7 +288,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */
         lease_forget(l);
-        lease_failed(l, a->why);
+        lease_try_again(l);
     } else {
         lease_failed(l, a->why);
     }
@@ -286,8 +297,8 @@ static void lease_on_written(void *arg, struct kube_answer *a)
 
 static void lease_take_answer(struct kube_lease *l, json_t *lease)
 {
+    lease_set_trouble(l, NULL);
     lease_see(l, lease);
-    l->trouble[0] = '\0';
     if (l->releasing && !lease_is_ours(l)) {
         lease_finish_release(l);
         return;
@@ -371,7 +382,7 @@ void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
 
 int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_lease_options *o)
 {
-    struct kube_lease *l = calloc(1, sizeof(*l));
+    CLEANUP(cleanup_kube_lease_free) struct kube_lease *l = calloc(1, sizeof(*l));
     struct loop *loop = kube_loop(k);
     int r;
 
@@ -381,17 +392,9 @@ int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_le
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    r = kube_copy(&l->namespace, o->namespace) ?: kube_copy(&l->name, o->name);
+    r = loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
+    r = r ?: loop_timer_set(loop, &l->timer, loop_now(loop));
     if (r == 0)
-        r = kube_copy(&l->identity, o->identity);
-    if (r == 0)
-        r = loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
-    if (r == 0)
-        r = loop_timer_set(loop, &l->timer, loop_now(loop));
-    if (r < 0) {
-        (void)kube_lease_free(l);
-        return r;
-    }
-    *ret = l;
-    return 0;
+        *ret = TAKE_PTR(l);
+    return r;
 }

@@ -15,7 +15,7 @@
 
 enum {
     MIN_ROUND_MS = 10000,    /* a round may take this long even when its interval is shorter */
-    MAX_JITTER_MS = 2000,    /* of the first round */
+    MAX_JITTER_MS = 1500,    /* of the first round */
     FIRST_BACKOFF_MS = 5000, /* after the first failure; doubled with each, up to the interval, plus jitter */
     MAX_RETRY_AFTER_MS = 3600000,
 };

@@ -51,8 +51,8 @@ struct scorer_status {
     struct history *history; /* NULL before the first round has ended */
 };
 
-/* Starts a scorer; its first round follows after a jitter of at most 2 s. env must outlive it; the summary is
- * copied. -ENOMEM. */
+/* Starts a scorer; its first round follows after a jitter of at most 1.5 s. env must outlive it; the summary
+ * is copied. -ENOMEM. */
 MUST_USE int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);

@@ -16,6 +16,7 @@ from lib.process import ROOT, environment, run
         (["no-such-command"], "no-such-command"),
         (["agent"], "missing flag: --config.file=FILE"),
         (["agent", "--managed-kubeconfig=f"], "missing flag: --cluster-name=NAME"),
+        (["agent", "--leader-elect", "--config.file=f"], "--leader-elect requires a cluster: --managed-kubeconfig"),
         (["agent", "--once", "--managed-kubeconfig=f"], "missing flag: --cluster-name=NAME"),
         (["agent", "--once", "--addon-namespace=n"], "missing flag: --config.file=FILE or, outside a pod, "),
         (["agent", "--no-such-flag"], "--no-such-flag"),

@@ -5,8 +5,10 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
+#include "exporter/metric/page.h"
 #include "exporter/score/error.h"
 #include "test/fakes/fake_server.h"
+#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -184,15 +186,87 @@ static void wakes_a_scorer_whose_token_appears(void **state)
     assert_int_equal(w->rounds, 2);
 }
 
+static bool page_has(const struct world *w, const char *text)
+{
+    BUF_AUTO(page, 1 << 20);
+
+    agent_touch(w->agent);
+    assert_int_equal(page_print(agent_state(w->agent)->page, &page), 0);
+    assert_int_equal(buf_putc(&page, '\0'), 0);
+    return strstr(page.p, text);
+}
+
+static void stands_by_with_its_configuration_alone(void **state)
+{
+    struct world *w = *state;
+
+    agent_set_leading(w->agent, false);
+    assert_false(agent_leads(w->agent));
+    assert_int_equal(apply(w, "ab", "", NULL), 0);
+    assert_scorers(w, "");
+    assert_int_equal(agent_state(w->agent)->config->summaries.n, 2);
+    assert_true(page_has(w, "dynamic_scoring_leader 0\n"));
+    assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", STR("["), NULL), -EINVAL);
+    assert_false(agent_state(w->agent)->reload.ok);
+    assert_int_equal(w->applied, 1);
+    agent_set_leading(w->agent, true);
+    assert_true(agent_leads(w->agent));
+    assert_int_equal(w->applied, 2);
+    assert_scorers(w, "ab");
+    turn_until(w, &w->rounds, 2);
+    assert_true(page_has(w, "ds_score_name=\"b\""));
+    agent_set_leading(w->agent, false);
+    assert_scorers(w, "");
+    assert_int_equal(w->applied, 3);
+    assert_false(page_has(w, "score_name=\""));
+    /* What comes meanwhile counts when it leads again. */
+    assert_int_equal(apply(w, "abcdef", "", NULL), 0);
+    agent_set_leading(w->agent, true);
+    assert_scorers(w, "abcdef");
+}
+
+static bool no_longer_leads(void *arg, struct agent_election *ret)
+{
+    (void)arg;
+    *ret = (struct agent_election){.leading = false};
+    return true;
+}
+
+/* The Lease may have expired, but the timer that says so has not run yet. */
+static void leads_no_longer_than_its_lease(void **state)
+{
+    struct world *w = *state;
+    const struct agent_hooks hooks = {.election = no_longer_leads};
+
+    assert_true(agent_leads(w->agent));
+    agent_set_hooks(w->agent, &hooks);
+    assert_true(agent_state(w->agent)->leading);
+    assert_false(agent_leads(w->agent));
+}
+
+static void changes_roles_without_memory(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(apply(w, "ab", "", NULL), 0);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        agent_set_leading(w->agent, false);
+        assert_scorers(w, "");
+        agent_set_leading(w->agent, true);
+        assert_true(agent_state(w->agent)->n_scorers == 2 || oom_happened());
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(applies_and_replaces_summaries),
-        TEST(rejects_an_invalid_text_with_the_reason),
-        TEST(keeps_the_text_over_a_reload),
-        TEST(wakes_a_scorer_whose_token_appears),
+        TEST(applies_and_replaces_summaries),         TEST(rejects_an_invalid_text_with_the_reason),
+        TEST(keeps_the_text_over_a_reload),           TEST(wakes_a_scorer_whose_token_appears),
+        TEST(stands_by_with_its_configuration_alone), TEST(leads_no_longer_than_its_lease),
+        TEST(changes_roles_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

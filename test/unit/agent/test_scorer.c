@@ -14,7 +14,7 @@ static void starts_the_first_round_at_once_with_jitter(void **state)
 
     start(w);
     wait = scorer_status(w->scorer)->next_ms - wall.ms;
-    assert_in_range(wait, 0, 2000);
+    assert_in_range(wait, 0, 1500);
     assert_int_equal(scorer_state(w->scorer), SCORER_WAITING);
     pass(w, wait);
     turn_until_ended(w, 1);

@@ -239,6 +239,31 @@ static void has_the_history_when_asked(void **state)
     (void)history_free(h);
 }
 
+static bool an_election(void *arg, struct agent_election *ret)
+{
+    (void)arg;
+    *ret = (struct agent_election){.identity = "pod_1", .holder = "pod_2", .error = "HTTP 403"};
+    return true;
+}
+
+static void says_who_leads(void **state)
+{
+    WORLD(w);
+    json_auto_t *alone = NULL, *standby = NULL;
+
+    (void)state;
+    w->agent.leading = true;
+    alone = rendered_json(w, NULL);
+    assert_json(json_object_get(alone, "leading"), "true");
+    assert_json(json_object_get(alone, "election"), "null");
+    w->agent.leading = false;
+    w->agent.hooks.election = an_election;
+    standby = rendered_json(w, NULL);
+    assert_json(json_object_get(standby, "leading"), "false");
+    assert_json(json_object_get(standby, "election"),
+                "{\"identity\":\"pod_1\",\"holder\":\"pod_2\",\"error\":\"HTTP 403\"}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +273,7 @@ int main(void)
         cmocka_unit_test(lists_several_sources),
         cmocka_unit_test(gives_the_scorers_that_are_asked_for),
         cmocka_unit_test(has_the_history_when_asked),
+        cmocka_unit_test(says_who_leads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,10 @@
 enum { DEADLINE_MS = 20000 };
 static const int64_t START = 1760000000000;
 
-static struct endpoint *open_endpoint(struct fake_server *s, const char *dir, const char *config)
+static struct endpoint *start_endpoint(struct fake_server *s, const char *dir, const char *config, bool drain)
 {
     char yaml[1024];
-    struct endpoint_options o = {.storage_path = dir};
+    struct endpoint_options o = {.storage_path = dir, .drain = drain};
     struct endpoint *e;
 
     (void)snprintf(yaml, sizeof(yaml),
@@ -25,6 +25,11 @@ static struct endpoint *open_endpoint(struct fake_server *s, const char *dir, co
     assert_int_equal(endpoint_new(&e, &o), 0);
     (void)rw_endpoint_config_unref(o.config);
     return e;
+}
+
+static struct endpoint *open_endpoint(struct fake_server *s, const char *dir, const char *config)
+{
+    return start_endpoint(s, dir, config, false);
 }
 
 static void publish(struct endpoint *e, size_t n, int64_t at)
@@ -182,6 +187,102 @@ static void stops_in_time_with_a_hanging_receiver(void **state)
     (void)fake_free(s);
 }
 
+static void wait_ended(struct endpoint *e)
+{
+    for (int ms = 0; !endpoint_ended(e); ms += 5) {
+        assert_true(ms < DEADLINE_MS);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+static uint64_t number_sent(struct endpoint *e)
+{
+    struct endpoint_state st;
+
+    endpoint_state(e, &st);
+    return st.sender.samples;
+}
+
+/* Another agent goes on with the series, here in the same folder: none of them gets a marker. */
+static void hands_over_without_markers(void **state)
+{
+    struct fake_server *s = fake_new();
+    char *dir = rw_folder();
+    struct endpoint *e = open_endpoint(s, dir, ""), *next;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    publish(e, 100, START);
+    endpoint_drain(e);
+    wait_ended(e);
+    assert_false(endpoint_resume(e));
+    endpoint_join(e);
+    assert_int_equal(number_sent(e), 100);
+    next = open_endpoint(s, dir, "");
+    publish(next, 100, START + 1000);
+    assert_int_equal(wait_sent(next, 100).series, 100);
+    assert_int_equal(number_sent(next), 100);
+    (void)endpoint_free(e);
+    (void)endpoint_free(next);
+    (void)fake_free(s);
+    rw_folder_done(dir);
+}
+
+static void goes_on_when_it_leads_again(void **state)
+{
+    struct fake_server *s = fake_new();
+    struct endpoint *e;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 503, .body = "not now"});
+    e = open_endpoint(s, NULL, "");
+    publish(e, 100, START);
+    endpoint_drain(e);
+    while (fake_requests(s) < 2) /* it keeps trying */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_false(endpoint_ended(e));
+    assert_true(endpoint_resume(e));
+    publish(e, 100, START + 1000);
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    assert_int_equal(wait_sent(e, 200).series, 100);
+    (void)endpoint_free(e);
+    (void)fake_free(s);
+}
+
+/* What a killed agent has left is sent by its next run, even if that stands by; and where another agent waits
+ * for the folder, it gets both. */
+static void gives_its_spool_to_who_asks(void **state)
+{
+    struct fake_server *s = fake_new();
+    char *dir = rw_folder();
+    struct endpoint *e, *leader;
+
+    (void)state;
+    fake_default(s, (struct fake_answer){.status = 503, .body = "not now"});
+    e = open_endpoint(s, dir, "");
+    publish(e, 100, START);
+    endpoint_drain(e);
+    (void)endpoint_free(e); /* in time, with samples left */
+    e = start_endpoint(s, dir, "", true);
+    for (size_t n = fake_requests(s); fake_requests(s) < n + 1;)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    leader = open_endpoint(s, dir, "");
+    publish(leader, 100, START + 1000);
+    wait_ended(e);
+    endpoint_join(e);
+    fake_default(s, (struct fake_answer){.status = 204, .body = ""});
+    (void)wait_sent(leader, 200);
+    assert_int_equal(number_sent(e), 0);
+    (void)endpoint_free(e);
+    /* Nothing to send, or no way to the folder: it ends by itself. */
+    e = start_endpoint(s, dir, "", true);
+    wait_ended(e);
+    (void)endpoint_free(e);
+    (void)endpoint_free(leader);
+    (void)fake_free(s);
+    rw_folder_done(dir);
+}
+
 /* Publishing, withdrawing, looking and stopping while the thread works: for ThreadSanitizer. */
 static void serves_concurrent_calls(void **state)
 {
@@ -214,6 +315,9 @@ int main(void)
         cmocka_unit_test(retries_at_once_on_a_closed_connection),
         cmocka_unit_test(keeps_pending_samples_and_sends_markers_at_a_stop),
         cmocka_unit_test(stops_in_time_with_a_hanging_receiver),
+        cmocka_unit_test(hands_over_without_markers),
+        cmocka_unit_test(goes_on_when_it_leads_again),
+        cmocka_unit_test(gives_its_spool_to_who_asks),
         cmocka_unit_test(serves_concurrent_calls),
     };
 
