@@ -2,7 +2,8 @@
 ServiceAccount, on an API server of test/kube-apiserver.
 
 The process sees the files of this machine, read-only where the spec says so, with the pod's volumes mounted over them and our
-program in the image's place. Only its ports differ: pods share one machine, so that each port is replaced by a free one.
+program in the image's place. Only its ports differ: pods share one machine, so that each port is replaced by a free one. The
+names that it resolves are those that the test gives it, as cluster DNS would.
 """
 
 import base64
@@ -61,9 +62,10 @@ def namespaces_of_our_own():
 
 
 class Pod:
-    def __init__(self, kube, namespace, spec, folder, name="pod-0", program=PROGRAM):
+    def __init__(self, kube, namespace, spec, folder, name="pod-0", program=PROGRAM, hosts=None):
+        """hosts: {name: address} that it can resolve."""
         self.kube, self.namespace, self.spec, self.name = kube, namespace, spec, name
-        self.folder, self.program = pathlib.Path(folder), program
+        self.folder, self.program, self.hosts = pathlib.Path(folder), program, hosts or {}
         self.container = spec["containers"][0]
         self.ports = {p["containerPort"]: free_port() for p in self.container.get("ports", [])}
         self.process, self.generation = None, 0
@@ -182,9 +184,16 @@ class Pod:
             self.volume("..token").mkdir(parents=True, exist_ok=True)
             self.write_files(self.volume("..token"), self.token_files(), 0o644)
 
+    def name_files(self):
+        """What kubelet writes for name resolution, without a DNS server."""
+        lines = [f"{address} {name}" for name, address in {"localhost": "127.0.0.1", **self.hosts}.items()]
+        (self.folder / "hosts").write_text("\n".join(lines) + "\n")
+        (self.folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions attempts:1 timeout:1\n")
+        return [(self.folder / name, f"/etc/{name}", False) for name in ("hosts", "resolv.conf")]
+
     def mounts(self):
         """[(what, where, read-only)]. A path is resolved first: /var/run is a symlink."""
-        found = [(self.program, IMAGE_PROGRAM, True)]
+        found = [(self.program, IMAGE_PROGRAM, True), *self.name_files()]
         for mount in self.container.get("volumeMounts", []):
             what = self.volume(mount["name"]) / mount.get("subPath", "")
             found.append((what, mount["mountPath"], mount.get("readOnly", False)))
@@ -196,7 +205,7 @@ class Pod:
         lines = []
         for what, where, read_only in self.mounts():
             where = shlex.quote("." + where)
-            make = f"mkdir -p {where}" if what.is_dir() else f"mkdir -p $(dirname {where}); : >{where}"
+            make = f"mkdir -p {where}" if what.is_dir() else f"mkdir -p $(dirname {where}); [ -e {where} ] || : >{where}"
             lines += [make, f"mount --bind {shlex.quote(str(what))} {where}"]
             if read_only:
                 lines.append(f"mount -o remount,bind,ro {where}")

@@ -1,0 +1,220 @@
+"""The chart, installed by helm on a hub with two clusters, leads to scores: OCM's own add-on manager and registration give each agent
+its credentials, and controller and agents are started from exactly the pod specs that arrive. One cluster has no Prometheus.
+Each agent writes the scores of its own cluster only. An upgrade with a changed value reaches the clusters, and an uninstall
+leaves nothing but CRDs, what users made, and namespaces."""
+
+import base64
+import contextlib
+import json
+import types
+import urllib.parse
+
+import pytest
+import yaml
+
+from lib import helm
+from lib.client import call
+from lib.fleet import running_fleet
+from lib.hub import HUB_NAMESPACE, Hub, condition_of
+from lib.kube import NAMESPACE, SCORES, go_program
+from lib.pod import deployed, mark_available, running_pod
+from lib.process import run
+from lib.wait import DEADLINE, LONG, eventually, wait_until
+from test_hub_scorer_reaches_clusters import apply, sample_scorer
+
+ADDON, CONTROLLER, AGENT = helm.RELEASE, f"{helm.RELEASE}-controller", "dynamic-scoring-agent"
+PROMETHEUS, API = "prometheus.monitoring.svc", "sample-scorer.dynamic-scoring.svc"
+HERE = "127.0.0.1"
+RBAC = "apis/rbac.authorization.k8s.io/v1"
+ADDON_GROUP = f"system:open-cluster-management:addon:{ADDON}"  # of all clusters' agents
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    with running_fleet("cluster1", "cluster2") as fleet:
+        fleet.before = {"hub": stored(fleet.hub), **{c: stored(k) for c, k in fleet.clusters.items()}}
+        helm.install(fleet.hub)
+        for cluster in fleet.clusters:
+            fleet.wait_registered(cluster, ADDON)
+        yield fleet
+
+
+def start_controller(fleet):
+    spec = deployed(fleet.hub, HUB_NAMESPACE, CONTROLLER)
+    return running_pod(fleet.hub, HUB_NAMESPACE, spec, "controller-0", hosts={API: HERE})
+
+
+def start_agent(fleet, cluster, **names):
+    kube = fleet.cluster(cluster)
+    wait_until(lambda: deployed(kube, NAMESPACE, AGENT), f"the Deployment arrives in {cluster}", LONG)
+    return running_pod(kube, NAMESPACE, deployed(kube, NAMESPACE, AGENT), f"{AGENT}-{cluster}", hosts=names)
+
+
+@pytest.fixture(scope="module")
+def pods(fleet):
+    """The controller, and the agents by cluster. Only the first cluster has a Prometheus."""
+    with contextlib.ExitStack() as stack:
+        controller = stack.enter_context(start_controller(fleet))
+        first = stack.enter_context(start_agent(fleet, "cluster1", **{API: HERE, PROMETHEUS: HERE}))
+        second = stack.enter_context(start_agent(fleet, "cluster2", **{API: HERE}))
+        for kube in fleet.clusters.values():
+            mark_available(kube, NAMESPACE, AGENT)
+        yield types.SimpleNamespace(controller=controller, cluster1=first, cluster2=second, stack=stack)
+
+
+def test_add_on_is_registered(fleet):
+    """A request for a certificate that is approved and signed, a RoleBinding, credentials on the cluster."""
+    for cluster in fleet.clusters:
+        requests = fleet.hub.call("GET", "apis/certificates.k8s.io/v1/certificatesigningrequests")["items"]
+        own = next(r for r in requests if r["metadata"]["name"].startswith(f"addon-{cluster}-{ADDON}-"))
+        assert [c["type"] for c in own["status"]["conditions"]] == ["Approved"]
+        assert own["status"]["certificate"]
+        bindings = fleet.hub.call("GET", f"{RBAC}/namespaces/{cluster}/rolebindings")["items"]
+        roles = {b["roleRef"]["name"]: b for b in bindings}
+        group = f"system:open-cluster-management:cluster:{cluster}:addon:{ADDON}"
+        assert group in [s["name"] for s in roles[AGENT]["subjects"]]
+        secret = fleet.wait_registered(cluster, ADDON)
+        assert set(secret["data"]) == {"cluster-name", "kubeconfig", "tls.crt", "tls.key"}
+        assert secret["metadata"]["namespace"] == NAMESPACE
+
+
+def serves_scores(agent):
+    return "dynamic_score{" in call("GET", agent.url("http-metrics") + "/metrics").text
+
+
+def items(fleet, cluster):
+    found = fleet.hub.object("sample-my-score", cluster) or {}
+    return {i["name"]: i["value"] for i in found.get("status", {}).get("scores", [])}
+
+
+@pytest.fixture(scope="module")
+def source_port(fleet, pods, prometheus):
+    """A user has applied a DynamicScorer of the sample scoring API. Its source has this port."""
+    port = urllib.parse.urlsplit(prometheus.url).port
+    with sample_scorer(types.SimpleNamespace(url=f"http://{PROMETHEUS}:{port}")) as url:
+        apply(Hub(fleet.hub), f"http://{API}:{urllib.parse.urlsplit(url).port}")
+        wait_until(lambda: items(fleet, "cluster1") == {"cluster1;n1": 42}, "cluster1 scores", LONG)
+        yield port
+
+
+def test_clusters_score(fleet, pods, source_port):
+    url = f"http://{PROMETHEUS}:{source_port}/api/v1/query_range"
+    why = f"source failed, {url}: could not resolve host: {PROMETHEUS}"
+
+    def cluster2_says_why():
+        found = fleet.hub.object("sample-my-score", "cluster2")
+        assert condition_of(found, "Scored") == ("False", "SourceFailed", f"{why}; there are no scores")
+        found = Hub(fleet.hub).scorer_condition("sample-scorer", "Scoring")
+        assert found == ("False", "ClustersFailing", f"failing on 1 of 2 clusters: cluster2: {why}; scoring on 1")
+
+    eventually(cluster2_says_why, LONG)
+    assert items(fleet, "cluster2") == {}
+    for cluster in fleet.clusters:
+        wait_until(lambda c=cluster: fleet.addon_condition(c, ADDON, "Available") == "True", f"{cluster}'s add-on is fine")
+        agent = getattr(pods, cluster)
+        assert (agent.probe("livenessProbe"), agent.probe()) == (200, 200)
+    assert (pods.controller.probe("livenessProbe"), pods.controller.probe()) == (200, 200)
+    assert serves_scores(pods.cluster1)
+
+
+def credentials(fleet, cluster, folder):
+    """The agent's credentials as files; returns the kubeconfig."""
+    for name, value in fleet.wait_registered(cluster, ADDON)["data"].items():
+        (folder / name).write_bytes(base64.b64decode(value))
+    return folder / "kubeconfig"
+
+
+def create_score(kubeconfig, namespace, name="by-hand"):
+    score = {
+        "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnPlacementScore",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    words = (f"--kubeconfig={kubeconfig}", "create", "--validate=false", "-f", "-")
+    return run(go_program("kubectl"), *words, input=json.dumps(score))
+
+
+def test_agents_write_their_own_scores_only(fleet, tmp_path):
+    """Also where OCM binds the role to the group of all agents of the add-on, as its older versions do."""
+    kubeconfig = credentials(fleet, "cluster1", tmp_path)
+    subject = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": ADDON_GROUP}
+    role = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": AGENT}
+    refused = create_score(kubeconfig, "cluster2")
+    assert refused.returncode and "forbidden" in refused.stderr, refused
+
+    binding = {"roleRef": role, "subjects": [subject]}
+    fleet.hub.apply(f"{RBAC}/namespaces/cluster2/rolebindings", "of-all-agents", binding)
+    message = f"agents of the add-on {ADDON} write only the scores of their own cluster, not those in namespace cluster2"
+    wait_until(lambda: message in create_score(kubeconfig, "cluster2").stderr, "the policy refuses", every=0.2)
+    assert not fleet.hub.find(SCORES.format("cluster2") + "/by-hand")
+    done = create_score(kubeconfig, "cluster1")
+    assert done.returncode == 0, done.stderr
+    fleet.hub.delete(SCORES.format("cluster1") + "/by-hand")
+    fleet.hub.delete(f"{RBAC}/namespaces/cluster2/rolebindings/of-all-agents")
+
+
+CHANGED = {"log": {"level": "debug"}, "image": {"tag": "9.9.9"}, "agent": {"limits": {"staleAfterIntervals": 5}}}
+
+
+def test_upgrade_reaches_clusters(fleet, pods, source_port):
+    """A changed value does; the scores stay meanwhile."""
+    before = fleet.hub.object("sample-my-score", "cluster1")
+    helm.install(fleet.hub, values=CHANGED)
+
+    def container_changed():
+        for kube in fleet.clusters.values():
+            container = deployed(kube, NAMESPACE, AGENT)["containers"][0]
+            assert container["image"].endswith("/dynamic-scoring:9.9.9")
+            assert "--log.level=debug" in container["args"]
+            config = kube.configmap(AGENT)["data"]["agent.yaml"]
+            assert yaml.safe_load(config)["limits"] == {"staleAfterIntervals": 5}
+
+    eventually(container_changed, LONG)
+    pods.cluster1.process.end()
+    pods.cluster1 = pods.stack.enter_context(start_agent(fleet, "cluster1", **{API: HERE, PROMETHEUS: HERE}))
+    wait_until(lambda: serves_scores(pods.cluster1), "the new agent scores")
+    after = fleet.hub.object("sample-my-score", "cluster1")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["scores"] == before["status"]["scores"]
+
+
+def stored(kube):
+    """Everything on an API server: {"resource namespace/name"}, without Events and what Kubernetes deletes by itself."""
+    found = set()
+    groups = ["api/v1", *(f"apis/{g['preferredVersion']['groupVersion']}" for g in kube.call("GET", "apis")["groups"])]
+    for path in groups:
+        for resource in kube.call("GET", path)["resources"]:
+            name = resource["name"]
+            if {"list", "delete"} <= set(resource["verbs"]) and name not in PASSING:
+                for o in kube.call("GET", f"{path}/{name}")["items"]:
+                    found.add(f"{name} {o['metadata'].get('namespace', '')}/{o['metadata']['name']}")
+    return found
+
+
+PASSING = ("events", "certificatesigningrequests", "apiservices")
+LEFT_ON_HUB = {
+    "customresourcedefinitions /dynamicscorers.dynamic-scoring.open-cluster-management.io",
+    "customresourcedefinitions /dynamicscoringconfigs.dynamic-scoring.open-cluster-management.io",
+    f"dynamicscorers {HUB_NAMESPACE}/sample-scorer",
+    f"leases {HUB_NAMESPACE}/dynamic-scoring-controller",
+    f"namespaces /{HUB_NAMESPACE}",
+}
+LEFT_ON_CLUSTER = {f"configmaps {NAMESPACE}/dynamic-scoring-status", f"namespaces /{NAMESPACE}"}
+
+
+def test_uninstall_leaves_what_users_made(fleet, pods, source_port):
+    """As the documents say: the DynamicScoringConfig first, while the controller can withdraw what it distributed."""
+    hub = Hub(fleet.hub)
+    done = hub.kubectl("delete", "dynamicscoringconfigs", "--all", f"--timeout={DEADLINE:.0f}s")
+    assert done.returncode == 0, done.stderr
+    for cluster in fleet.clusters:
+        wait_until(lambda c=cluster: not fleet.hub.objects(c), f"the scores of {cluster} are gone", LONG)
+    pods.controller.process.end()
+    helm.uninstall(fleet.hub)
+
+    def only_these_are_left():
+        assert stored(fleet.hub) - fleet.before["hub"] == LEFT_ON_HUB
+        for cluster, kube in fleet.clusters.items():
+            assert stored(kube) - fleet.before[cluster] == LEFT_ON_CLUSTER
+
+    eventually(only_these_are_left, LONG, every=1)
