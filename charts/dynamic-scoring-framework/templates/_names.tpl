@@ -4,11 +4,12 @@
 {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 
-{{/* What all names begin with, also those of cluster-scoped objects, and the add-on's name. Its longest suffix has 12 characters. */}}
+{{/* What all names begin with, also those of cluster-scoped objects, and the add-on's name. A Service's has at most 63
+     characters, the longest suffix of one 14. */}}
 {{- define "ds.fullname" -}}
 {{- $chart := include "ds.chart" . -}}
 {{- $name := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) -}}
-{{- default $name .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- default $name .Values.fullnameOverride | trunc 49 | trimSuffix "-" }}
 {{- end -}}
 
 {{/* What the names of the agent's objects begin with: of the release that the documents install, the names that they use. */}}
@@ -57,7 +58,7 @@
 
 {{/* Pull secrets, as names or as {name: NAME}. */}}
 {{- define "ds.imagePullSecrets" -}}
-{{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets | uniq }}
+{{- range concat (default list .Values.global.imagePullSecrets) (default list .Values.imagePullSecrets) | uniq }}
 - name: {{ kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name") | quote }}
 {{- end }}
 {{- end -}}
@@ -76,7 +77,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- $_ := set $labels "app.kubernetes.io/version" (.root.Chart.AppVersion | replace "+" "_") -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63) -}}
-{{- merge $labels .root.Values.commonLabels | toYaml }}
+{{- merge $labels (default dict .root.Values.commonLabels) | toYaml }}
 {{- end -}}
 
 {{/* The selector of the agent's pods, which is that of the reference's Deployment, so that an upgrade can replace it. */}}
@@ -92,7 +93,7 @@ app: {{ include "ds.agent" . }}
 {{- $_ := set $labels "app.kubernetes.io/component" "agent" -}}
 {{- $_ := set $labels "app.kubernetes.io/part-of" (include "ds.chart" .) -}}
 {{- $_ := set $labels "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_") -}}
-{{- merge $labels .Values.commonLabels | toYaml }}
+{{- merge $labels (default dict .Values.commonLabels) | toYaml }}
 {{- end -}}
 
 {{/* "true" where the hub, or the value, says OpenShift. */}}

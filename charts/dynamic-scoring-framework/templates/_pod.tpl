@@ -3,7 +3,7 @@
 
 {{/* ds.podSecurityContext: without what an SCC sets, on OpenShift. */}}
 {{- define "ds.podSecurityContext" -}}
-{{- $context := deepCopy .part.podSecurityContext -}}
+{{- $context := deepCopy (default dict .part.podSecurityContext) -}}
 {{- if eq (include "ds.openshift" .root) "true" -}}
 {{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" "seLinuxOptions" -}}
 {{- end -}}

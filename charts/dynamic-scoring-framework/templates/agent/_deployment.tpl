@@ -79,8 +79,8 @@
 {{- $selector := include "ds.agentSelector" . -}}
 {{- $security := dict "root" . "part" $part -}}
 {{- $claim := eq $part.storage.type "persistentVolumeClaim" -}}
-{{- if and $claim (not (hasKey $part.podSecurityContext "fsGroup")) -}}
-{{- $security = dict "root" . "part" (dict "podSecurityContext" (merge (dict "fsGroup" 65532) (deepCopy $part.podSecurityContext))) -}}
+{{- if and $claim (not (hasKey (default dict $part.podSecurityContext) "fsGroup")) -}}
+{{- $security = dict "root" . "part" (dict "podSecurityContext" (merge (dict "fsGroup" 65532) (deepCopy (default dict $part.podSecurityContext)))) -}}
 {{- end -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -103,9 +103,9 @@ spec:
   template:
     metadata:
       labels:
-        {{- merge (include "ds.agentLabels" . | fromYaml) $part.podLabels | toYaml | nindent 8 }}
+        {{- merge (include "ds.agentLabels" . | fromYaml) (default dict $part.podLabels) | toYaml | nindent 8 }}
       annotations:
-        {{- merge (dict "checksum/config" (include "ds.agentYaml" . | sha256sum)) $part.podAnnotations | toYaml | nindent 8 }}
+        {{- merge (dict "checksum/config" (include "ds.agentYaml" . | sha256sum)) (default dict $part.podAnnotations) | toYaml | nindent 8 }}
     spec:
       serviceAccountName: {{ include "ds.agentServiceAccount" . }}
       automountServiceAccountToken: true
