@@ -1,0 +1,60 @@
+"""A real API server accepts every object that the chart renders with each ci/*-values.yaml, with all its fields: those of the hub,
+and those of the AddOnTemplate with OCM's variables replaced. Their pods keep to the restricted Pod Security Standard."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from lib import helm
+from lib.kube import CLUSTER, NAMESPACE, Refused, go_program
+from lib.process import run
+
+RESTRICTED = "restricted"
+VARIABLES = {"CLUSTER_NAME": CLUSTER, "INSTALL_NAMESPACE": NAMESPACE, "HUB_KUBECONFIG": "/managed/hub-kubeconfig/kubeconfig"}
+
+
+@pytest.fixture(scope="module", params=helm.CI_VALUES, ids=lambda file: file.name.removesuffix("-values.yaml"))
+def rendered(request):
+    return helm.render(values=yaml.safe_load(request.param.read_text()) or {})
+
+
+def on_clusters(objects):
+    """The manifests of the AddOnTemplate as OCM sends them to a cluster: it replaces variables in the text."""
+    found = [o["spec"]["agentSpec"]["workload"]["manifests"] for o in objects if o["kind"] == "AddOnTemplate"]
+    text = re.sub(r"\{\{ *(\w+) *\}\}", lambda m: VARIABLES.get(m[1], ""), json.dumps(found))
+    assert "{{" not in text
+    return [m for manifests in json.loads(text) for m in manifests]
+
+
+def dry_run(kube, objects):
+    """kubectl apply; the API server refuses unknown fields."""
+    options = ("--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-")
+    words = (f"--kubeconfig={kube.kubeconfig()}", f"--cache-dir={kube.folder / 'kubectl'}", "apply", *options)
+    done = run(go_program("kubectl"), *words, input=yaml.safe_dump_all(objects))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("(server dry run)") == len(objects), done.stdout
+
+
+def test_the_hub_accepts_all(kube, rendered):
+    dry_run(kube, rendered)
+
+
+def test_clusters_accept_all(kube, rendered):
+    if manifests := on_clusters(rendered):  # none without an agent
+        dry_run(kube, manifests)
+
+
+def test_pods_are_restricted(kube, rendered):
+    """Where a namespace enforces the standard, the pods are created."""
+    label = {"pod-security.kubernetes.io/enforce": RESTRICTED}
+    kube.apply("api/v1/namespaces", RESTRICTED, {"metadata": {"name": RESTRICTED, "labels": label}})
+    for o in rendered + on_clusters(rendered):
+        spec = o["spec"] if o["kind"] == "Pod" else o["kind"] == "Deployment" and o["spec"]["template"]["spec"]
+        if spec:
+            pod = {"metadata": {"name": o["metadata"]["name"]}, "spec": spec}
+            kube.call("POST", f"api/v1/namespaces/{RESTRICTED}/pods?dryRun=All", pod)
+    with pytest.raises(Refused, match="violates PodSecurity"):
+        bare = {"metadata": {"name": "bare"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+        kube.call("POST", f"api/v1/namespaces/{RESTRICTED}/pods?dryRun=All", bare)
