@@ -6,6 +6,8 @@ leaves nothing but CRDs, what users made, and namespaces."""
 import base64
 import contextlib
 import json
+import re
+import shutil
 import types
 import urllib.parse
 
@@ -176,6 +178,26 @@ def test_upgrade_reaches_clusters(fleet, pods, source_port):
     after = fleet.hub.object("sample-my-score", "cluster1")
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["status"]["scores"] == before["status"]["scores"]
+
+
+def test_new_version_rolls_out(fleet, tmp_path):
+    """Its AddOnTemplate has another name, and replaces the old one on the hub and for the clusters."""
+    chart = shutil.copytree(helm.CHART, tmp_path / "chart")
+    (chart / "Chart.yaml").write_text(re.sub(r"(?m)^version: .*", "version: 99.0.0", (chart / "Chart.yaml").read_text()))
+    helm.install(fleet.hub, chart=chart)
+    template = f"{ADDON}-99.0.0"
+
+    def rolled_out():
+        for cluster in fleet.clusters:
+            references = fleet.addon(cluster, ADDON)["status"]["configReferences"]
+            applied = [r["lastAppliedConfig"]["name"] for r in references if r["resource"] == "addontemplates"]
+            assert applied == [template]
+            assert fleet.addon_condition(cluster, ADDON, "ManifestApplied") == "True"
+            assert fleet.addon_condition(cluster, ADDON, "RegistrationApplied") == "True"
+
+    eventually(rolled_out, LONG)
+    templates = fleet.hub.call("GET", "apis/addon.open-cluster-management.io/v1alpha1/addontemplates")["items"]
+    assert [t["metadata"]["name"] for t in templates] == [template]
 
 
 def stored(kube):

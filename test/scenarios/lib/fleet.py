@@ -65,12 +65,11 @@ def running_fleet(*names):
         servers = [running_kube("ocm") for _ in ("hub", *names)]
         with concurrent.futures.ThreadPoolExecutor() as several:
             hub, *managed = several.map(stack.enter_context, servers)
-        skip_without(hub, CLUSTERS)
-        for of_hub in (ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
-            stack.enter_context(of_hub(hub))
-        clusters = dict(zip(names, managed, strict=True))
-        for name, kube in clusters.items():
-            join(hub, name, kube, folder, stack)
+            skip_without(hub, CLUSTERS)
+            for of_hub in (ocm.controller_manager, ocm.registration_controller, ocm.placement_controller, ocm.addon_manager):
+                stack.enter_context(of_hub(hub))
+            clusters = dict(zip(names, managed, strict=True))
+            list(several.map(lambda name: join(hub, name, clusters[name], folder, stack), names))
         for name in names:
             wait_until(lambda name=name: is_available(hub, name), f"{name} is available", LONG)
         yield Fleet(hub, clusters)

@@ -45,12 +45,12 @@ def render(*options, values=None, release=RELEASE, namespace=HUB_NAMESPACE):
     return [one for one in yaml.safe_load_all(text) if one]
 
 
-def install(kube, *options, values=None, release=RELEASE, namespace=HUB_NAMESPACE):
+def install(kube, *options, values=None, release=RELEASE, namespace=HUB_NAMESPACE, chart=CHART):
     """As the documents say, also for an upgrade. Returns what helm prints, with the notes."""
     with tempfile.TemporaryDirectory() as folder:
         values = given(folder, values or {})
         where = (f"--namespace={namespace}", "--create-namespace")
-        return succeed("upgrade", "--install", release, CHART, *where, values, *options, kube=kube)
+        return succeed("upgrade", "--install", release, chart, *where, values, *options, kube=kube)
 
 
 def uninstall(kube, *options, release=RELEASE, namespace=HUB_NAMESPACE):
