@@ -16,7 +16,6 @@ struct http_transport {
     struct http *http;
     const struct rw_endpoint_config *config;
     struct http_tls tls;
-    char *url, *connect_to, *host; /* for tls_config.server_name; else NULL */
     struct http_call *call;
     transport_done_fn done;
     void *arg;
@@ -82,8 +81,6 @@ static int put_text_headers(const struct http_transport *t, struct request_heade
     for (size_t i = 0; i < c->headers.n && r == 0; i++)
         r = buf_printf(&h->text, "%s: %s", c->headers.list[i].name, c->headers.list[i].value)
                 ?: buf_putc(&h->text, '\0');
-    if (r == 0 && t->host)
-        r = buf_printf(&h->text, "Host: %s", t->host) ?: buf_putc(&h->text, '\0');
     if (r == 0 && (c->credentials || c->credentials_file))
         r = buf_printf(&h->text, "Authorization: %s ", c->auth_type)
                 ?: put_secret(c->credentials, c->credentials_file, &h->text, why) ?: buf_putc(&h->text, '\0');
@@ -209,7 +206,7 @@ static int transport_start(struct transport *transport, enum rw_form form, struc
     CLEANUP(request_headers_done)
     struct request_headers h = {.text = {.max = HEADER_MAX + SECRET_MAX}, .password = {.max = SECRET_MAX}};
     struct http_request rq = {
-        .url = t->url ? t->url : c->url,
+        .url = c->url,
         .content_type = forms[form].content_type,
         .body = &body,
         .body_parts = 1,
@@ -219,7 +216,6 @@ static int transport_start(struct transport *transport, enum rw_form form, struc
         .user = c->user,
         .tls = &t->tls,
         .proxy = c->proxy_url,
-        .connect_to = t->connect_to,
         .no_redirects = true,
         .status_decides = true,
         .on_header = transport_on_header,
@@ -246,44 +242,9 @@ static void transport_cancel(struct transport *transport)
     t->call = http_cancel(t->call);
 }
 
-struct url_parts {
-    CURLU *u;
-    char *host, *port, *url;
-};
-
-static void url_parts_done(struct url_parts *p)
-{
-    curl_free(p->host);
-    curl_free(p->port);
-    curl_free(p->url);
-    curl_url_cleanup(p->u);
-}
-
-/* tls_config.server_name: libcurl takes the name to verify from the URL, so the URL gets that name, and
- * CURLOPT_CONNECT_TO the real host. */
-static int transport_set_server_name(struct http_transport *t)
-{
-    CLEANUP(url_parts_done) struct url_parts p = {.u = curl_url()};
-    const char *name = t->config->server_name;
-
-    if (!p.u || curl_url_set(p.u, CURLUPART_URL, t->config->url, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_HOST, &p.host, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_PORT, &p.port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
-        curl_url_set(p.u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
-        curl_url_get(p.u, CURLUPART_URL, &p.url, 0) != CURLUE_OK)
-        return -ENOMEM;
-    t->url = strdup(p.url);
-    if (asprintf(&t->connect_to, "%s:%s:%s:%s", name, p.port, p.host, p.port) < 0)
-        t->connect_to = NULL;
-    if (asprintf(&t->host, "%s:%s", p.host, p.port) < 0)
-        t->host = NULL;
-    return t->url && t->connect_to && t->host ? 0 : -ENOMEM;
-}
-
 int transport_http_new(struct transport **ret, struct http *http, const struct rw_endpoint_config *c)
 {
     struct http_transport *t = calloc(1, sizeof(*t));
-    CLEANUP(cleanup_transport_http_free) struct transport *made = t ? &t->transport : NULL;
 
     if (!t)
         return -ENOMEM;
@@ -293,10 +254,9 @@ int transport_http_new(struct transport **ret, struct http *http, const struct r
     t->tls = (struct http_tls){.ca_file = c->ca_file,
                                .cert_file = c->cert_file,
                                .key_file = c->key_file,
+                               .server_name = c->server_name,
                                .insecure = c->insecure_skip_verify};
-    if (c->server_name && transport_set_server_name(t) < 0)
-        return -ENOMEM;
-    *ret = TAKE_PTR(made);
+    *ret = &t->transport;
     return 0;
 }
 
@@ -308,9 +268,6 @@ struct transport *transport_http_free(struct transport *transport)
         return NULL;
     t = CONTAINER_OF(transport, struct http_transport, transport);
     (void)http_cancel(t->call);
-    free(t->url);
-    free(t->connect_to);
-    free(t->host);
     free(t);
     return NULL;
 }

@@ -29,7 +29,7 @@ struct kube_call {
     size_t max_answer;
     int64_t timeout_ms, idle_timeout_ms;
     struct kube_route route;
-    struct buf path, body;
+    struct buf body;
     struct str part; /* body, for the HTTP client */
     const struct kube_cut *cut;
     bool metadata_only, no_object;
@@ -76,7 +76,6 @@ static struct kube_call *kube_call_free(struct kube_call *c)
     if (!c)
         return NULL;
     kube_route_done(&c->route);
-    buf_done(&c->path);
     buf_done(&c->body);
     json_decref(c->answer.object);
     (void)kube_config_unref(c->config);
@@ -139,51 +138,41 @@ static void call_on_piece(void *arg, struct str piece)
     c->on_data(c->arg, piece);
 }
 
-static struct str call_blob(struct kube_blob b)
-{
-    return (struct str){b.p, b.n};
-}
-
 /* Sends the call with the current credentials. */
 static int call_send(struct kube_call *c)
 {
-    const struct kube_config *conf;
-    const char *headers[2];
-    size_t n_headers = 0;
+    static const char *const metadata_only[] = {
+        "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
+    struct kube_config *conf = kube_config_ref(c->kube->config);
+    CLEANUP(cleanup_free) char *url = NULL;
     struct http_request rq;
-    int r;
 
     (void)kube_config_unref(c->config);
-    c->config = kube_config_ref(c->kube->config);
-    conf = c->config;
-    r = kube_route_server(&c->route, conf, buf_str(&c->path));
-    if (r < 0)
-        return r;
-    if (c->route.host.p)
-        headers[n_headers++] = c->route.host.p;
-    if (c->metadata_only)
-        headers[n_headers++] =
-            "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-    c->tls = (struct http_tls){.ca = call_blob(conf->ca),
-                               .cert = call_blob(conf->cert),
-                               .key = call_blob(conf->key),
+    c->config = conf;
+    if (asprintf(&url, "%s%s", conf->server, c->route.path.p) < 0) {
+        url = NULL;
+        return -ENOMEM;
+    }
+    c->tls = (struct http_tls){.ca = buf_str(&conf->ca),
+                               .cert = buf_str(&conf->cert),
+                               .key = buf_str(&conf->key),
+                               .server_name = conf->tls_server_name,
                                .insecure = conf->insecure};
     rq = (struct http_request){
-        .url = c->route.url.p,
+        .url = url,
         .method = methods[c->method].method,
         .content_type = c->part.n ? methods[c->method].content_type : NULL,
-        .bearer = call_blob(conf->token),
+        .bearer = buf_str(&conf->token),
         .body = &c->part,
         .body_parts = c->part.n > 0,
         .max_answer = c->max_answer,
         .timeout_ms = c->timeout_ms + (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
-        .headers = headers,
-        .n_headers = n_headers,
+        .headers = metadata_only,
+        .n_headers = c->metadata_only,
         .user = conf->user,
         .password = conf->password,
         .tls = &c->tls,
         .proxy = conf->proxy,
-        .connect_to = c->route.connect_to.p,
         .no_redirects = true,
         .accept_gzip = !c->on_data,
         .on_data = c->on_data ? call_on_piece : NULL,
@@ -266,11 +255,10 @@ static int call_fail(struct kube_call *c, enum kube_verdict verdict, const char 
 static int kube_call_new(struct kube_call **ret, struct kube *k, const struct kube_request *rq)
 {
     CLEANUP(cleanup_kube_call_free) struct kube_call *c = calloc(1, sizeof(*c));
-    int r = c ? kube_route_path(&c->route, rq) : -ENOMEM;
+    int r = c ? kube_route_make(&c->route, rq) : -ENOMEM;
 
     if (r < 0)
         return r == -EFBIG ? -EINVAL : r;
-    c->path = buf_take(&c->route.url);
     c->kube = k;
     c->method = rq->method;
     c->on_data = rq->on_data;

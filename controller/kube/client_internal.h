@@ -40,10 +40,8 @@ struct kube {
 
 /* Where a request goes. */
 struct kube_route {
-    struct buf url;
-    struct buf host; /* "Host: host:port", terminated; empty without a tls-server-name, like connect_to */
-    struct buf connect_to; /* as in http.h */
-    struct buf what;       /* "get configmaps ns/name", terminated */
+    struct buf path; /* with the query, terminated */
+    struct buf what; /* "get configmaps ns/name", terminated */
 };
 
 /* Moves a timer that is set or has just run, which cannot fail. A timer whose next step must not be lost
@@ -74,8 +72,6 @@ void kube_reach_asked(struct kube *k, int64_t retry_after_ms);
 
 void kube_route_done(struct kube_route *r);
 /* -EINVAL for a name that is no path segment, or if the method needs more; -ENOMEM, -EFBIG. */
-MUST_USE int kube_route_path(struct kube_route *r, const struct kube_request *rq);
-/* Sets url, host and connect_to; `path` was made by kube_route_path(). */
-MUST_USE int kube_route_server(struct kube_route *r, const struct kube_config *c, struct str path);
+MUST_USE int kube_route_make(struct kube_route *r, const struct kube_request *rq);
 
 #endif

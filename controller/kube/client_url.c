@@ -4,7 +4,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 
 enum { URL_MAX_BYTES = 16 << 10 };
@@ -50,16 +49,14 @@ static int url_put_path(struct buf *b, const struct kube_request *rq)
     const struct kube_resource *res = rq->resource;
     int r = *res->group ? buf_puts(b, "/apis") ?: url_put_segment(b, res->group) : buf_puts(b, "/api");
 
-    if (r == 0)
-        r = url_put_segment(b, res->version);
-    if (r == 0 && rq->namespace)
-        r = buf_puts(b, "/namespaces") ?: url_put_segment(b, rq->namespace);
-    if (r == 0)
-        r = url_put_segment(b, res->plural);
-    if (r == 0 && rq->name)
-        r = url_put_segment(b, rq->name);
-    if (r == 0 && rq->subresource)
-        r = url_put_segment(b, rq->subresource);
+    r = r ?: url_put_segment(b, res->version);
+    if (rq->namespace)
+        r = r ?: buf_puts(b, "/namespaces") ?: url_put_segment(b, rq->namespace);
+    r = r ?: url_put_segment(b, res->plural);
+    if (rq->name)
+        r = r ?: url_put_segment(b, rq->name);
+    if (rq->subresource)
+        r = r ?: url_put_segment(b, rq->subresource);
     return r;
 }
 
@@ -112,71 +109,18 @@ static bool url_is_complete(const struct kube_request *rq)
 
 void kube_route_done(struct kube_route *r)
 {
-    buf_done(&r->url);
-    buf_done(&r->host);
-    buf_done(&r->connect_to);
+    buf_done(&r->path);
     buf_done(&r->what);
 }
 
-int kube_route_path(struct kube_route *r, const struct kube_request *rq)
+int kube_route_make(struct kube_route *r, const struct kube_request *rq)
 {
     int e;
 
-    buf_init(&r->url, URL_MAX_BYTES);
-    buf_init(&r->host, URL_MAX_BYTES);
-    buf_init(&r->connect_to, URL_MAX_BYTES);
+    buf_init(&r->path, URL_MAX_BYTES);
     buf_init(&r->what, URL_MAX_BYTES);
     if (!url_is_complete(rq))
         return -EINVAL;
-    e = rq->path ? buf_puts(&r->url, rq->path) : url_put_path(&r->url, rq);
-    if (e == 0)
-        e = url_put_query(&r->url, rq);
-    if (e == 0)
-        e = url_put_what(&r->what, rq);
-    return e;
-}
-
-/* curl verifies the URL's host name and sends it as SNI. So the URL names the tls-server-name, and
- * connect_to leads to the server. */
-static int url_rename_server(struct kube_route *r, const struct kube_config *c)
-{
-    CURLU *u = curl_url();
-    char *host = NULL, *port = NULL, *url = NULL;
-    int e = -EINVAL;
-
-    if (!u)
-        return -ENOMEM;
-    if (curl_url_set(u, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-        curl_url_set(u, CURLUPART_HOST, c->tls_server_name, 0) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK) {
-        size_t n = strlen(url);
-        while (n && url[n - 1] == '/')
-            n--;
-        e = buf_put(&r->url, url, n);
-        if (e == 0)
-            e = buf_printf(&r->host, "Host: %s:%s", host, port) ?: buf_putc(&r->host, '\0');
-        if (e == 0)
-            e = buf_printf(&r->connect_to, "%s:%s:%s:%s", c->tls_server_name, port, host, port)
-                    ?: buf_putc(&r->connect_to, '\0');
-    }
-    curl_free(host);
-    curl_free(port);
-    curl_free(url);
-    curl_url_cleanup(u);
-    return e;
-}
-
-int kube_route_server(struct kube_route *r, const struct kube_config *c, struct str path)
-{
-    int e;
-
-    buf_truncate(&r->url, 0);
-    buf_truncate(&r->host, 0);
-    buf_truncate(&r->connect_to, 0);
-    e = c->tls_server_name ? url_rename_server(r, c) : buf_puts(&r->url, c->server);
-    if (e == 0)
-        e = buf_put_str(&r->url, path);
-    return e ?: buf_putc(&r->url, '\0');
+    e = rq->path ? buf_puts(&r->path, rq->path) : url_put_path(&r->path, rq);
+    return e ?: url_put_query(&r->path, rq) ?: buf_putc(&r->path, '\0') ?: url_put_what(&r->what, rq);
 }

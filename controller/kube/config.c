@@ -7,33 +7,17 @@
 
 static const char in_cluster_dir[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-static uint64_t fingerprint_add(uint64_t h, const char *p, size_t n)
-{
-    return hash_chain(hash_chain_u64(h, p != NULL), (struct str){cstr(p), n});
-}
-
-static uint64_t fingerprint_add_blob(uint64_t h, struct kube_blob b)
-{
-    return fingerprint_add(h, b.p, b.n);
-}
-
-static uint64_t fingerprint_add_str(uint64_t h, const char *s)
-{
-    return fingerprint_add(h, s, s ? strlen(s) : 0);
-}
-
 static uint64_t config_fingerprint(const struct kube_config *c)
 {
+    const char *const texts[] = {c->server, c->namespace, c->tls_server_name, c->proxy, c->user, c->password};
+    const struct buf *const secrets[] = {&c->ca, &c->cert, &c->key, &c->token};
     uint64_t h = hash_chain_u64(0, c->insecure);
 
-    h = fingerprint_add_str(
-        fingerprint_add_str(fingerprint_add_str(fingerprint_add_str(h, c->server), c->namespace),
-                            c->tls_server_name),
-        c->proxy);
-    h = fingerprint_add_blob(
-        fingerprint_add_blob(fingerprint_add_blob(fingerprint_add_blob(h, c->ca), c->cert), c->key),
-        c->token);
-    return fingerprint_add_str(fingerprint_add_str(h, c->user), c->password);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        h = hash_chain(hash_chain_u64(h, texts[i] != NULL), str_of(texts[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+        h = hash_chain(h, buf_str(secrets[i]));
+    return h;
 }
 
 static int in_cluster_read(const char *dir, const char *name, struct buf *into, char why[512])
@@ -72,18 +56,13 @@ static int config_in_cluster(struct kube_config **ret, const char *dir, char why
     BUF_AUTO(ca, BLOB_MAX_BYTES);
     BUF_AUTO(namespace, 256);
     char ignored[512];
-    int r = kube_config_new(&c);
+    int r = kube_config_new(&c)
+                ?: in_cluster_server(c, why)
+                ?: in_cluster_read(dir, "token", &token, why)
+                ?: kube_config_take_token(&c->token, "in the cluster: token", &token, why)
+                ?: in_cluster_read(dir, "ca.crt", &ca, why)
+                ?: kube_config_take_pem(&c->ca, "in the cluster: ca.crt", &ca, why);
 
-    if (r == 0)
-        r = in_cluster_server(c, why);
-    if (r == 0)
-        r = in_cluster_read(dir, "token", &token, why);
-    if (r == 0)
-        r = kube_blob_token(&c->token, "in the cluster: token", &token, why);
-    if (r == 0)
-        r = in_cluster_read(dir, "ca.crt", &ca, why);
-    if (r == 0)
-        r = kube_blob_pem(&c->ca, "in the cluster: ca.crt", &ca, why);
     if (r < 0)
         return r;
     r = in_cluster_read(dir, "namespace", &namespace, ignored);

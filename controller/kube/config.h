@@ -7,14 +7,7 @@
 #ifndef DS_KUBE_CONFIG_H
 #define DS_KUBE_CONFIG_H
 
-#include "exporter/base/def.h"
-#include "exporter/base/str.h"
-
-/* Bytes, terminated by a NUL that n does not count; p is NULL if absent. */
-struct kube_blob {
-    char *p;
-    size_t n;
-};
+#include "exporter/base/buf.h"
 
 struct kube_config {
     char *server;          /* "https://host:port/prefix", without a trailing slash */
@@ -22,9 +15,9 @@ struct kube_config {
     char *tls_server_name; /* the name in the certificate; NULL: the URL's host */
     char *proxy;           /* NULL: from the environment */
     bool insecure;         /* the server's certificate is not verified */
-    struct kube_blob ca;   /* PEM; absent: the system's CAs */
-    struct kube_blob cert, key;
-    struct kube_blob token; /* absent: other credentials, or anonymous */
+    struct buf ca;         /* PEM; empty: the system's CAs */
+    struct buf cert, key;
+    struct buf token; /* empty: other credentials, or anonymous */
     char *user, *password;
     uint64_t fingerprint; /* a hash of the above, seeded per process */
     unsigned refs;

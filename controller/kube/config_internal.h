@@ -9,11 +9,9 @@
 enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20 };
 
 MUST_USE int kube_config_new(struct kube_config **ret);
-/* Moves the bytes of b into the blob. */
-MUST_USE int kube_blob_take(struct kube_blob *blob, struct buf *b);
-/* Moves PEM, or a token (trimmed, printable), into the blob. -EINVAL with a sentence in why; -ENOMEM. */
-MUST_USE int kube_blob_pem(struct kube_blob *blob, const char *what, struct buf *b, char why[512]);
-MUST_USE int kube_blob_token(struct kube_blob *blob, const char *what, struct buf *b, char why[512]);
+/* Moves PEM, or a token (trimmed, printable), from b into *ret. -EINVAL with a sentence in why. */
+MUST_USE int kube_config_take_pem(struct buf *ret, const char *what, struct buf *b, char why[512]);
+MUST_USE int kube_config_take_token(struct buf *ret, const char *what, struct buf *b, char why[512]);
 MUST_USE int kube_read_file(const char *what, const char *path, struct buf *into, char why[512]);
 /* Sets the server after checking it: http or https, a host, and nothing after the path. */
 MUST_USE int kube_config_set_server(struct kube_config *c, const char *what, struct str url, char why[512]);

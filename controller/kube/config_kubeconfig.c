@@ -17,10 +17,8 @@ struct reading {
     char *why;       /* 512 bytes */
 };
 
-static int kubeconfig_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
-static int kubeconfig_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
+static int PRINTF_LIKE(3, 4)
+    kubeconfig_refuse(const struct reading *rd, const char *where, const char *fmt, ...)
 {
     char text[400];
     va_list args;
@@ -75,7 +73,7 @@ static int kubeconfig_read_named(const struct reading *rd, const char *key, stru
 
 /* PEM from <key>-data, which takes precedence as in client-go, or from the file at <key>. */
 static int kubeconfig_get_pem(const struct reading *rd, const struct node *map, const char *key,
-                              struct kube_blob *ret)
+                              struct buf *ret)
 {
     BUF_AUTO(pem, BLOB_MAX_BYTES);
     struct str data, path;
@@ -83,16 +81,14 @@ static int kubeconfig_get_pem(const struct reading *rd, const struct node *map, 
     int r;
 
     (void)snprintf(data_key, sizeof(data_key), "%s-data", key);
-    r = kubeconfig_get_str(rd, map, data_key, &data);
-    if (r == 0)
-        r = kubeconfig_get_str(rd, map, key, &path);
+    r = kubeconfig_get_str(rd, map, data_key, &data) ?: kubeconfig_get_str(rd, map, key, &path);
     if (r < 0 || (!data.n && !path.n))
         return r;
     if (!data.n)
         r = kubeconfig_read_named(rd, key, path, &pem);
     else if ((r = kube_base64_decode(data, &pem)) == -EINVAL || r == -EFBIG)
         return kubeconfig_refuse(rd, data_key, "expected at most 1 MiB of base64");
-    return r < 0 ? r : kube_blob_pem(ret, data.n ? data_key : key, &pem, rd->why);
+    return r < 0 ? r : kube_config_take_pem(ret, data.n ? data_key : key, &pem, rd->why);
 }
 
 /* tokenFile takes precedence while it can be read. */
@@ -100,16 +96,14 @@ static int kubeconfig_get_token(const struct reading *rd, const struct node *use
 {
     BUF_AUTO(text, BLOB_MAX_BYTES);
     struct str token, path;
-    int r = kubeconfig_get_str(rd, user, "token", &token);
+    int r = kubeconfig_get_str(rd, user, "token", &token) ?: kubeconfig_get_str(rd, user, "tokenFile", &path);
 
-    if (r == 0)
-        r = kubeconfig_get_str(rd, user, "tokenFile", &path);
     if (r < 0)
         return r;
     if (path.n) {
         r = kubeconfig_read_named(rd, "tokenFile", path, &text);
         if (r == 0)
-            return kube_blob_token(&rd->c->token, "tokenFile", &text, rd->why);
+            return kube_config_take_token(&rd->c->token, "tokenFile", &text, rd->why);
         if (r == -ENOMEM || !token.n)
             return r;
         rd->why[0] = '\0';
@@ -117,7 +111,7 @@ static int kubeconfig_get_token(const struct reading *rd, const struct node *use
     if (!token.n)
         return 0;
     r = buf_put_str(&text, token);
-    return r < 0 ? r : kube_blob_token(&rd->c->token, "token", &text, rd->why);
+    return r < 0 ? r : kube_config_take_token(&rd->c->token, "token", &text, rd->why);
 }
 
 static const struct {
@@ -134,21 +128,16 @@ static const struct {
 static int kubeconfig_read_user(const struct reading *rd, const struct node *user)
 {
     struct kube_config *c = rd->c;
-    int r = 0;
+    int r;
 
     for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
         if (node_given(user, unsupported[i].key))
             return kubeconfig_refuse(rd, unsupported[i].key, "%s", unsupported[i].why);
-    if (r == 0)
-        r = kubeconfig_get_pem(rd, user, "client-certificate", &c->cert);
-    if (r == 0)
-        r = kubeconfig_get_pem(rd, user, "client-key", &c->key);
-    if (r == 0)
-        r = kubeconfig_get_token(rd, user);
-    if (r == 0)
-        r = kubeconfig_copy_str(rd, user, "username", &c->user);
-    if (r == 0)
-        r = kubeconfig_copy_str(rd, user, "password", &c->password);
+    r = kubeconfig_get_pem(rd, user, "client-certificate", &c->cert)
+            ?: kubeconfig_get_pem(rd, user, "client-key", &c->key)
+            ?: kubeconfig_get_token(rd, user)
+            ?: kubeconfig_copy_str(rd, user, "username", &c->user)
+            ?: kubeconfig_copy_str(rd, user, "password", &c->password);
     if (r == 0 && !c->cert.p != !c->key.p)
         return kubeconfig_refuse(rd, c->cert.p ? "client-key" : "client-certificate",
                                  "missing: client-certificate and client-key go together");
@@ -188,14 +177,10 @@ static int kubeconfig_read_cluster(const struct reading *rd, const struct node *
 
     if (r == 0 && !server.n)
         return kubeconfig_refuse(rd, "server", "missing, expected https://host:port");
-    if (r == 0)
-        r = kube_config_set_server(rd->c, "server", server, rd->why);
-    if (r == 0)
-        r = kubeconfig_get_pem(rd, cluster, "certificate-authority", &rd->c->ca);
-    if (r == 0)
-        r = kubeconfig_copy_str(rd, cluster, "tls-server-name", &rd->c->tls_server_name);
-    if (r == 0)
-        r = kubeconfig_read_proxy(rd, cluster);
+    r = r ?: kube_config_set_server(rd->c, "server", server, rd->why)
+                 ?: kubeconfig_get_pem(rd, cluster, "certificate-authority", &rd->c->ca)
+                 ?: kubeconfig_copy_str(rd, cluster, "tls-server-name", &rd->c->tls_server_name)
+                 ?: kubeconfig_read_proxy(rd, cluster);
     if (r < 0 || !insecure)
         return r;
     if (insecure->kind != NODE_BOOL)
@@ -243,21 +228,16 @@ static int kubeconfig_read_context(const struct reading *rd, const struct node *
 
     if (r == 0 && !name.n)
         return kubeconfig_refuse(rd, "current-context", "missing, and no context was given");
-    if (r == 0)
-        r = kubeconfig_find_entry(rd, root, "context", name, &ctx);
-    if (r == 0)
-        r = kubeconfig_get_str(rd, ctx, "cluster", &cluster_name);
-    if (r == 0)
-        r = kubeconfig_get_str(rd, ctx, "user", &user_name);
-    if (r == 0)
-        r = kubeconfig_copy_str(rd, ctx, "namespace", &rd->c->namespace);
+    r = r ?: kubeconfig_find_entry(rd, root, "context", name, &ctx)
+                 ?: kubeconfig_get_str(rd, ctx, "cluster", &cluster_name)
+                 ?: kubeconfig_get_str(rd, ctx, "user", &user_name)
+                 ?: kubeconfig_copy_str(rd, ctx, "namespace", &rd->c->namespace);
     if (r < 0)
         return r;
     if (!cluster_name.n)
         return kubeconfig_refuse(rd, "contexts", "`%.*s` names no cluster", STR_ARG(name));
-    r = kubeconfig_find_entry(rd, root, "cluster", cluster_name, &cluster);
-    if (r == 0)
-        r = kubeconfig_read_cluster(rd, cluster);
+    r = kubeconfig_find_entry(rd, root, "cluster", cluster_name, &cluster)
+            ?: kubeconfig_read_cluster(rd, cluster);
     if (r == 0 && user_name.n)
         r = kubeconfig_find_entry(rd, root, "user", user_name, &user);
     return r == 0 && user ? kubeconfig_read_user(rd, user) : r;
@@ -302,11 +282,8 @@ int kube_config_parse(struct kube_config **ret, struct str text, const char *dir
         return r;
     r = kubeconfig_parse(&doc, text, &p, why);
     problems_done(&p);
-    if (r == 0)
-        r = kube_config_new(&c);
-    if (r == 0)
-        r = kubeconfig_read_context(&(struct reading){.c = c, .dir = dir, .why = why}, doc_root(doc),
-                                    context);
+    r = r ?: kube_config_new(&c);
+    r = r ?: kubeconfig_read_context(&(struct reading){c, dir, why}, doc_root(doc), context);
     if (r < 0) {
         kubeconfig_make_one_line(why);
         return r;

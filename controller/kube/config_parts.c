@@ -25,21 +25,14 @@ struct kube_config *kube_config_ref(struct kube_config *c)
     return c;
 }
 
-static void blob_wipe(struct kube_blob *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->n);
-    free(b->p);
-}
-
 struct kube_config *kube_config_unref(struct kube_config *c)
 {
     if (!c || --c->refs > 0)
         return NULL;
-    blob_wipe(&c->ca);
-    blob_wipe(&c->cert);
-    blob_wipe(&c->key);
-    blob_wipe(&c->token);
+    secret_done(&c->ca);
+    secret_done(&c->cert);
+    secret_done(&c->key);
+    secret_done(&c->token);
     (void)secret_free(c->password);
     free(c->user);
     free(c->server);
@@ -50,43 +43,28 @@ struct kube_config *kube_config_unref(struct kube_config *c)
     return NULL;
 }
 
-int kube_blob_take(struct kube_blob *blob, struct buf *b)
-{
-    int r;
-
-    b->max = size_max(b->max, b->n + 1);
-    r = buf_putc(b, '\0');
-    if (r < 0)
-        return r;
-    blob_wipe(blob);
-    *blob = (struct kube_blob){b->p, b->n - 1};
-    (void)buf_take(b);
-    return 0;
-}
-
-int kube_blob_pem(struct kube_blob *blob, const char *what, struct buf *b, char why[512])
+int kube_config_take_pem(struct buf *ret, const char *what, struct buf *b, char why[512])
 {
     if (!b->n || !memmem(b->p, b->n, "-----BEGIN ", 11)) {
         (void)snprintf(why, 512, "%s: expected PEM", what);
         return -EINVAL;
     }
-    return kube_blob_take(blob, b);
+    *ret = buf_take(b);
+    return 0;
 }
 
-int kube_blob_token(struct kube_blob *blob, const char *what, struct buf *b, char why[512])
+int kube_config_take_token(struct buf *ret, const char *what, struct buf *b, char why[512])
 {
-    struct str s = str_trim(buf_str(b));
-    bool good = s.n > 0;
+    struct str s;
 
-    for (size_t i = 0; i < s.n; i++)
-        good = good && s.p[i] > 0x20 && s.p[i] < 0x7f;
-    if (!good) {
+    if (secret_token(buf_str(b), &s)) {
         (void)snprintf(why, 512, "%s: expected a token of printable ASCII without spaces", what);
         return -EINVAL;
     }
     memmove(b->p, s.p, s.n);
     b->n = s.n;
-    return kube_blob_take(blob, b);
+    *ret = buf_take(b);
+    return 0;
 }
 
 int kube_read_file(const char *what, const char *path, struct buf *into, char why[512])

@@ -33,7 +33,8 @@ enum http_error {
 struct http_tls {
     const char *ca_file, *cert_file, *key_file; /* PEM */
     struct str ca, cert, key;                   /* the same as PEM in memory instead of files */
-    bool insecure;                              /* verify neither chain nor name */
+    const char *server_name; /* to be verified, and sent as SNI; NULL: the host of the URL */
+    bool insecure;           /* verify neither chain nor name */
 };
 
 /* What the owner of one or more calls, such as a round, holds of the client's budget for bodies of answers.
@@ -61,10 +62,9 @@ struct http_request {
     size_t n_headers;
     const char *user, *password; /* basic authentication; copied */
     const struct http_tls *tls;
-    const char *proxy;      /* overrides the environment, including NO_PROXY */
-    const char *connect_to; /* "host:port:to-host:to-port", as CURLOPT_CONNECT_TO */
-    bool no_redirects;      /* return any redirect as the answer */
-    bool cut_answer;        /* truncate the body at max_answer, without an error */
+    const char *proxy; /* overrides the environment, including NO_PROXY */
+    bool no_redirects; /* return any redirect as the answer */
+    bool cut_answer;   /* truncate the body at max_answer, without an error */
     /* Only the status matters: once the headers are complete, the call succeeds, whatever happens to the
      * body. It is read for 2 s (200 ms after a 2xx) and up to max_answer, and not decoded; neither Accept
      * nor Accept-Encoding is sent. Goes with no_redirects. */

@@ -157,18 +157,24 @@ static int set_method(struct http_call *c, CURL *easy, const char *method)
     return 0;
 }
 
+static int list_append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *more = curl_slist_append(*list, text);
+
+    *list = more ? more : *list;
+    return more ? 0 : -ENOMEM;
+}
+
 /* Puts the caller's headers between Content-Type and the common ones. */
 static int set_extra_headers(struct http_call *c, const struct http_request *rq)
 {
     struct curl_slist *last;
+    int r = 0;
 
-    for (size_t i = 0; i < rq->n_headers; i++) {
-        struct curl_slist *more = curl_slist_append(c->extra, rq->headers[i]);
-
-        if (!more)
-            return -ENOMEM;
-        c->extra = more;
-    }
+    for (size_t i = 0; i < rq->n_headers && r == 0; i++)
+        r = list_append(&c->extra, rq->headers[i]);
+    if (r < 0)
+        return r;
     for (last = c->extra; last && last->next;)
         last = last->next;
     if (last) {
@@ -230,11 +236,50 @@ static int set_call_tls(CURL *easy, const struct http_tls *tls)
     return set_tls_blobs(easy, tls);
 }
 
+struct url_parts {
+    CURLU *u;
+    char *host, *port, *url;
+};
+
+static void url_parts_done(struct url_parts *p)
+{
+    curl_free(p->host);
+    curl_free(p->port);
+    curl_free(p->url);
+    curl_url_cleanup(p->u);
+}
+
+/* curl verifies the URL's host name and sends it as SNI. So the URL gets the server's name, and
+ * CURLOPT_CONNECT_TO leads to the real host. */
+static int set_server_name(struct http_call *c, CURL *easy, const char *url, const char *name)
+{
+    CLEANUP(url_parts_done) struct url_parts p = {.u = curl_url()};
+    char text[1024];
+
+    if (!p.u)
+        return -ENOMEM;
+    if (curl_url_set(p.u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_HOST, &p.host, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_PORT, &p.port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
+        curl_url_set(p.u, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+        curl_url_get(p.u, CURLUPART_URL, &p.url, 0) != CURLUE_OK ||
+        snprintf(text, sizeof(text), "%s:%s:%s:%s", name, p.port, p.host, p.port) >= (int)sizeof(text))
+        return -EINVAL;
+    SET(CURLOPT_URL, p.url);
+    if (list_append(&c->connect_to, text) < 0)
+        return -ENOMEM;
+    SET(CURLOPT_CONNECT_TO, c->connect_to);
+    (void)snprintf(text, sizeof(text), "Host: %s:%s", p.host, p.port);
+    return list_append(&c->extra, text);
+}
+
 /* Options that few callers set. */
 static int set_extras(struct http_call *c, CURL *easy, const struct http_request *rq)
 {
-    int r = set_extra_headers(c, rq);
+    const char *server_name = rq->tls ? rq->tls->server_name : NULL;
+    int r = server_name ? set_server_name(c, easy, rq->url, server_name) : 0;
 
+    r = r ?: set_extra_headers(c, rq);
     if (r < 0)
         return r;
     /* The status of a proxy's answer to CONNECT decides nothing. */
@@ -248,12 +293,6 @@ static int set_extras(struct http_call *c, CURL *easy, const struct http_request
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         SET(CURLOPT_USERNAME, rq->user);
         SET(CURLOPT_PASSWORD, cstr(rq->password));
-    }
-    if (rq->connect_to) {
-        c->connect_to = curl_slist_append(NULL, rq->connect_to);
-        if (!c->connect_to)
-            return -ENOMEM;
-        SET(CURLOPT_CONNECT_TO, c->connect_to);
     }
     if (rq->tls && (r = set_call_tls(easy, rq->tls)) < 0)
         return r;

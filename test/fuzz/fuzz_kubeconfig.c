@@ -7,9 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_blob(struct kube_blob b)
+static void check_bytes(struct buf b)
 {
-    assert(b.p ? b.n && b.p[b.n] == '\0' : b.n == 0);
+    assert(b.p ? b.n : b.n == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -22,10 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!c)
         return 0;
     assert(strncasecmp(c->server, "http", 4) == 0 && c->server[strlen(c->server) - 1] != '/');
-    check_blob(c->ca);
-    check_blob(c->cert);
-    check_blob(c->key);
-    check_blob(c->token);
+    check_bytes(c->ca);
+    check_bytes(c->cert);
+    check_bytes(c->key);
+    check_bytes(c->token);
     assert(!c->cert.p == !c->key.p && !(c->insecure && c->ca.p));
     for (size_t i = 0; i < c->token.n; i++)
         assert(c->token.p[i] > 0x20 && c->token.p[i] < 0x7f);

@@ -64,15 +64,15 @@ static struct kube_config *parse(const char *text)
     return c;
 }
 
-static void assert_blob(struct kube_blob b, const char *want)
+static void assert_bytes(struct buf b, const char *want)
 {
     if (!want) {
         assert_null(b.p);
         return;
     }
     assert_non_null(b.p);
-    assert_string_equal(b.p, want);
     assert_int_equal(b.n, strlen(want));
+    assert_memory_equal(b.p, want, b.n);
 }
 
 static void reads_inline_data(void **state)
@@ -84,10 +84,10 @@ static void reads_inline_data(void **state)
     (void)state;
     assert_string_equal(c->server, "https://hub:6443");
     assert_string_equal(c->namespace, "ns");
-    assert_blob(c->ca, CA);
-    assert_blob(c->cert, CA);
-    assert_blob(c->key, KEY);
-    assert_blob(c->token, NULL);
+    assert_bytes(c->ca, CA);
+    assert_bytes(c->cert, CA);
+    assert_bytes(c->key, KEY);
+    assert_bytes(c->token, NULL);
     assert_null(c->proxy);
     assert_null(c->tls_server_name);
     assert_false(c->insecure);
@@ -130,8 +130,8 @@ static void reads_the_kubeconfig_of_ocms_registration_agent(void **state)
     assert_int_equal(kube_config_read(&c, &o, why), 0);
     assert_string_equal(c->server, "https://hub:6443");
     assert_string_equal(c->namespace, "configuration");
-    assert_blob(c->cert, CA);
-    assert_blob(c->key, KEY);
+    assert_bytes(c->cert, CA);
+    assert_bytes(c->key, KEY);
     (void)kube_config_unref(c);
 }
 
@@ -162,7 +162,7 @@ static void prefers_a_readable_token_file(void **state)
         assert_int_equal(kube_config_parse(&c, str_of(text), dir, NULL, why) == 0, cases[i].token != NULL);
         if (cases[i].token) {
             assert_string_equal(why, "");
-            assert_blob(c->token, cases[i].token);
+            assert_bytes(c->token, cases[i].token);
         } else {
             assert_true(why[0]);
             assert_null(strstr(why, "12345"));
@@ -311,8 +311,8 @@ static void reads_a_pods_service_account(void **state)
     put("namespace", "agents\n");
     assert_int_equal(kube_config_read(&c, &o, why), 0);
     assert_string_equal(c->namespace, "agents");
-    assert_blob(c->token, "t1");
-    assert_blob(c->ca, CA);
+    assert_bytes(c->token, "t1");
+    assert_bytes(c->ca, CA);
     (void)kube_config_unref(c);
     (void)unsetenv("KUBERNETES_SERVICE_HOST");
 }
@@ -346,8 +346,8 @@ static void reads_a_volume_swapped_by_symlink(void **state)
     assert_int_equal(symlink("..v2", next), 0);
     assert_int_equal(rename(next, at), 0);
     assert_int_equal(kube_config_read(&second, &o, why), 0);
-    assert_blob(first->token, "one");
-    assert_blob(second->token, "two");
+    assert_bytes(first->token, "one");
+    assert_bytes(second->token, "two");
     assert_true(first->fingerprint == same->fingerprint);
     assert_true(first->fingerprint != second->fingerprint);
     (void)kube_config_unref(first);

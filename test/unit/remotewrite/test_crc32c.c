@@ -18,7 +18,7 @@ static void returns_the_published_values(void **state)
     assert_int_equal(crc32c(0, (struct str){ones, 32}), 0x62a8ab43u);
 }
 
-static void agrees_with_the_table_in_any_pieces(void **state)
+static void continues_at_any_place(void **state)
 {
     char bytes[100];
 
@@ -27,7 +27,7 @@ static void agrees_with_the_table_in_any_pieces(void **state)
         bytes[i] = (char)(i * 37 + 11);
     for (size_t n = 0; n <= sizeof(bytes); n++)
         for (size_t cut = 0; cut <= n; cut += 7) {
-            uint32_t whole = crc32c_table(0, (struct str){bytes, n});
+            uint32_t whole = crc32c(0, (struct str){bytes, n});
             uint32_t begin = crc32c(0, (struct str){bytes, cut});
 
             assert_int_equal(crc32c(begin, (struct str){bytes + cut, n - cut}), whole);
@@ -38,7 +38,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(returns_the_published_values),
-        cmocka_unit_test(agrees_with_the_table_in_any_pieces),
+        cmocka_unit_test(continues_at_any_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
