@@ -1,6 +1,7 @@
 #include "remotewrite/active.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/hash.h"
 #include "remotewrite/bytes.h"
 #include "remotewrite/crc32c.h"
 
@@ -83,15 +84,10 @@ int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret
     return 0;
 }
 
-/* A score name may contain any character, so the file is named by its FNV-1a hash; the content has the
- * name. */
+/* A score name may contain any character, so the file is named by its hash; the content has the name. */
 static void active_file_name(char out[32], struct str lane)
 {
-    uint64_t h = 0xcbf29ce484222325ull;
-
-    for (size_t i = 0; i < lane.n; i++)
-        h = (h ^ (unsigned char)lane.p[i]) * 0x100000001b3ull;
-    (void)snprintf(out, 32, "active.%016" PRIx64, h);
+    (void)snprintf(out, 32, "active.%016" PRIx64, hash_lasting(lane));
 }
 
 int active_save(struct spool *s, struct str lane, const struct label_bytes *l)

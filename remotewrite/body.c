@@ -74,30 +74,19 @@ int body_series(struct str message, struct str **ret, size_t *ret_n)
     return 0;
 }
 
-static int put_snappy(struct str message, struct buf *into)
+static int put_compressed(struct str message, bool zstd, struct buf *into)
 {
-    size_t n = snappy_max_compressed_length(message.n);
+    size_t n = zstd ? ZSTD_compressBound(message.n) : snappy_max_compressed_length(message.n);
     char *room;
     int r = buf_room(into, n, &room);
 
     if (r < 0)
         return r;
-    if (snappy_compress(message.p, message.n, room, &n) != SNAPPY_OK)
+    if (zstd)
+        n = ZSTD_compress(room, n, message.p, message.n, ZSTD_LEVEL);
+    else if (snappy_compress(message.p, message.n, room, &n) != SNAPPY_OK)
         return -EBADMSG;
-    into->n += n;
-    return 0;
-}
-
-static int put_zstd(struct str message, struct buf *into)
-{
-    size_t n = ZSTD_compressBound(message.n);
-    char *room;
-    int r = buf_room(into, n, &room);
-
-    if (r < 0)
-        return r;
-    n = ZSTD_compress(room, n, message.p, message.n, ZSTD_LEVEL);
-    if (ZSTD_isError(n))
+    if (zstd && ZSTD_isError(n))
         return -ENOMEM;
     into->n += n;
     return 0;
@@ -107,14 +96,9 @@ static int put_zstd(struct str message, struct buf *into)
 static int put_form(enum rw_form form, struct str message, const struct families *own, struct buf *into)
 {
     BUF_AUTO(v2, BODY_MAX);
-    int r;
+    int r = form == RW_FORM_V2 ? body_v2_message(message, own, &v2) : 0;
 
-    if (form == RW_FORM_VM)
-        return put_zstd(message, into);
-    if (form == RW_FORM_V1)
-        return put_snappy(message, into);
-    r = body_v2_message(message, own, &v2);
-    return r < 0 ? r : put_snappy(buf_str(&v2), into);
+    return r ?: put_compressed(form == RW_FORM_V2 ? buf_str(&v2) : message, form == RW_FORM_VM, into);
 }
 
 uint64_t body_series_hash(struct str series)

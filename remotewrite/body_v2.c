@@ -24,7 +24,7 @@ static void message_free(void *arg, void *p)
 
 /* The parts of a 2.0 message; strings stay where protobuf-c put them. */
 struct v2_message {
-    struct arena memory; /* of v1 */
+    struct arena memory; /* of all below */
     Rw__V1__WriteRequest *v1;
     char **symbols;
     size_t n_symbols;
@@ -40,14 +40,6 @@ struct v2_message {
 static void v2_message_done(struct v2_message *m)
 {
     arena_done(&m->memory);
-    free(m->symbols);
-    free(m->slots);
-    free(m->refs);
-    free(m->series);
-    free(m->series_places);
-    free(m->samples);
-    free(m->sample_places);
-    free(m->metadata);
 }
 
 static void v2_count(const Rw__V1__WriteRequest *rq, size_t *ret_labels, size_t *ret_samples)
@@ -67,18 +59,17 @@ static int v2_message_reserve(struct v2_message *m)
     while (slots < (2 * labels + n + 2) * 2)
         slots *= 2;
     m->mask = slots - 1;
-    m->slots = calloc(slots, sizeof(m->slots[0]));
-    m->symbols = malloc((2 * labels + n + 2) * sizeof(char *));
-    m->refs = malloc((2 * labels + 1) * sizeof(m->refs[0]));
-    m->series = malloc((n + 1) * sizeof(m->series[0]));
-    m->series_places = malloc((n + 1) * sizeof(m->series_places[0]));
-    m->samples = malloc((samples + 1) * sizeof(m->samples[0]));
-    m->metadata = malloc((n + 1) * sizeof(m->metadata[0]));
-    m->sample_places = malloc((samples + 1) * sizeof(m->sample_places[0]));
-    return m->slots && m->symbols && m->refs && m->series && m->series_places && m->samples &&
-                   m->sample_places && m->metadata
-               ? 0
-               : -ENOMEM;
+    if (!(m->slots = arena_alloc(&m->memory, slots * sizeof(m->slots[0]))) ||
+        !(m->symbols = arena_alloc(&m->memory, (2 * labels + n + 2) * sizeof(char *))) ||
+        !(m->refs = arena_alloc(&m->memory, 2 * labels * sizeof(m->refs[0]))) ||
+        !(m->series = arena_alloc(&m->memory, n * sizeof(m->series[0]))) ||
+        !(m->series_places = arena_alloc(&m->memory, n * sizeof(m->series_places[0]))) ||
+        !(m->samples = arena_alloc(&m->memory, samples * sizeof(m->samples[0]))) ||
+        !(m->metadata = arena_alloc(&m->memory, n * sizeof(m->metadata[0]))) ||
+        !(m->sample_places = arena_alloc(&m->memory, samples * sizeof(m->sample_places[0]))))
+        return -ENOMEM;
+    memset(m->slots, 0, slots * sizeof(m->slots[0]));
+    return 0;
 }
 
 static uint32_t v2_symbol(struct v2_message *m, char *text)

@@ -13,7 +13,7 @@
 
 const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
 
-enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096 };
+enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, CHUNK_BYTES = 1024 };
 
 static const char *const endpoint_keys[] = {
     "url",
@@ -40,28 +40,11 @@ struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
     return c;
 }
 
-static void pairs_done(struct rw_pairs *p)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->list[i].name);
-        free(p->list[i].value);
-    }
-    free(p->list);
-}
-
 struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return NULL;
-    char *strings[] = {
-        c->name,        c->url,         c->url_shown,        c->user,    c->password,  c->password_file,
-        c->auth_type,   c->credentials, c->credentials_file, c->ca_file, c->cert_file, c->key_file,
-        c->server_name, c->proxy_url};
-
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-        free(strings[i]);
-    pairs_done(&c->headers);
-    pairs_done(&c->external_labels);
+    arena_done(&c->memory);
     relabel_done(&c->relabel);
     free(c);
     return NULL;
@@ -70,6 +53,7 @@ struct rw_endpoint_config *rw_endpoint_config_unref(struct rw_endpoint_config *c
 static void endpoint_defaults(struct rw_endpoint_config *c)
 {
     c->refs = 1;
+    c->memory.chunk_bytes = CHUNK_BYTES;
     c->timeout_ms = 30 * 1000;
     c->protocol = RW_PROTOCOL_V1;
     c->max_samples_per_send = 10000;
@@ -116,25 +100,16 @@ static void endpoint_read_url(struct rw_reader *r, struct rw_endpoint_config *c,
 
 static bool is_endpoint_name(struct str s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        char ch = s.p[i];
-
-        if (!((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' ||
-              ch == '_' || ch == '.'))
-            return false;
-    }
-    return s.n > 0 && s.n <= NAME_MAX_BYTES && s.p[0] != '.';
+    return s.n > 0 && s.n <= NAME_MAX_BYTES && s.p[0] != '.' && str_has_only(s, "-_.");
 }
 
 /* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
  * same. */
 static char *name_from_url(struct rw_reader *r, const char *url)
 {
-    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+    uint64_t h = hash_lasting(str_of(url));
     char name[16];
 
-    for (const char *p = url; *p; p++)
-        h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
     (void)snprintf(name, sizeof(name), "%06x", (unsigned)(h ^ h >> 32) & 0xffffff);
     return rw_keep(r, str_of(name));
 }
@@ -230,6 +205,7 @@ static struct rw_endpoint_config *endpoint_read(struct rw_reader *r, const struc
         r->no_memory = true;
         return NULL;
     }
+    r->memory = &c->memory;
     endpoint_defaults(c);
     node_only_keys(map, endpoint_keys, PROBLEM_ERROR, r->p);
     endpoint_read_url(r, c, map);

@@ -4,6 +4,7 @@
 #define DS_REMOTEWRITE_CONFIG_H
 
 #include "exporter/agent/config.h"
+#include "exporter/base/arena.h"
 #include "remotewrite/relabel.h"
 
 /* Wire formats. */
@@ -26,6 +27,7 @@ struct rw_pairs {
 /* One endpoint. Immutable. */
 struct rw_endpoint_config {
     unsigned refs;
+    struct arena memory;  /* of the strings and pairs */
     uint64_t fingerprint; /* of the configuration text: equal if the endpoint need not be restarted */
     char *name;           /* also the folder of the spool */
     char *url;

@@ -11,10 +11,11 @@
 
 char *rw_keep(struct rw_reader *r, struct str text)
 {
-    char *copy = str_dup(text);
+    char *copy = arena_alloc(r->memory, text.n + 1);
 
-    if (!copy)
-        r->no_memory = true;
+    r->no_memory = r->no_memory || !copy;
+    if (copy)
+        *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
     return copy;
 }
 
@@ -61,16 +62,7 @@ static const struct node *read_object(struct rw_reader *r, const struct node *ma
 
 static bool is_header_name(struct str s)
 {
-    static const char others[] = "!#$%&'*+-.^_`|~";
-
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              (c && strchr(others, c))))
-            return false;
-    }
-    return s.n > 0 && s.n <= 256;
+    return s.n > 0 && s.n <= 256 && str_has_only(s, "!#$%&'*+-.^_`|~");
 }
 
 static bool is_header_value(struct str s)
@@ -117,9 +109,8 @@ static bool pairs_reserve(struct rw_reader *r, struct rw_pairs *pairs, const str
         node_problem(map, r->p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
         return false;
     }
-    pairs->list = calloc(map->n + 1, sizeof(*pairs->list));
-    if (!pairs->list)
-        r->no_memory = true;
+    pairs->list = arena_alloc(r->memory, map->n * sizeof(*pairs->list));
+    r->no_memory = r->no_memory || !pairs->list;
     return pairs->list != NULL;
 }
 
@@ -282,13 +273,7 @@ void rw_read_queue(struct rw_reader *r, struct rw_endpoint_config *c, const stru
 
 static bool is_label_name(struct str s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (i && c >= '0' && c <= '9')))
-            return false;
-    }
-    return s.n > 0 && s.n <= 256;
+    return s.n > 0 && s.n <= 256 && str_has_only(s, "_") && !(s.p[0] >= '0' && s.p[0] <= '9');
 }
 
 static int compare_pairs(const void *a, const void *b)

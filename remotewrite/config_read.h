@@ -9,6 +9,7 @@
 /* A failed allocation is remembered, so that callers need not check each field. */
 struct rw_reader {
     struct problems *p;
+    struct arena *memory; /* of the endpoint */
     bool no_memory;
 };
 

@@ -13,30 +13,14 @@ enum {
     DROP_LOG_MS = 60 * 1000,
 };
 
-static bool same_queue_stats(const struct queue_stats *a, const struct queue_stats *b)
+/* Whether others should look again. Should padding differ, they look in vain. */
+static bool state_differs(const struct endpoint_state *s, const struct queue_stats *queue,
+                          const struct spool_stats *spool, const struct endpoint *e)
 {
-    return a->samples == b->samples && a->records == b->records && a->bytes == b->bytes &&
-           a->memory == b->memory && a->unsaved == b->unsaved &&
-           memcmp(a->dropped, b->dropped, sizeof(a->dropped)) == 0 && a->oldest_ms == b->oldest_ms &&
-           a->newest_ms == b->newest_ms && a->newest_ever_ms == b->newest_ever_ms &&
-           a->disk_error == b->disk_error;
-}
-
-static bool same_spool_stats(const struct spool_stats *a, const struct spool_stats *b)
-{
-    return a->bytes == b->bytes && a->unread.n == b->unread.n && a->damaged.n == b->damaged.n &&
-           a->unknown.n == b->unknown.n && a->damaged_bytes == b->damaged_bytes &&
-           strcmp(a->error, b->error) == 0;
-}
-
-/* Of all but the durations. */
-static bool same_sender_stats(const struct sender_stats *a, const struct sender_stats *b)
-{
-    return a->state == b->state && a->form == b->form && a->samples == b->samples && a->bytes == b->bytes &&
-           a->requests == b->requests && a->failed == b->failed && a->retried == b->retried &&
-           a->highest_sent_ms == b->highest_sent_ms && a->last_sent_at_ms == b->last_sent_at_ms &&
-           a->retry_at_ms == b->retry_at_ms && a->failures == b->failures &&
-           a->error_at_ms == b->error_at_ms && strcmp(a->error, b->error) == 0;
+    return !s->ready || s->spool_error != e->spool_error || memcmp(&s->queue, queue, sizeof(*queue)) != 0 ||
+           memcmp(&s->spool, spool, sizeof(*spool)) != 0 ||
+           memcmp(&s->sender, sender_stats(e->sender), offsetof(struct sender_stats, durations)) != 0 ||
+           memcmp(&s->metadata, &e->metadata.stats, sizeof(s->metadata)) != 0;
 }
 
 /* Lock held. Durations not yet fetched stay in front of the new ones; those that do not fit are lost. */
@@ -65,10 +49,7 @@ static void thread_publish_state(struct endpoint *e)
     queue_count_drop(e->queue, DROP_BUSY, e->busy);
     e->busy = 0;
     queue_stats(e->queue, &queue);
-    news = !to->ready || !same_queue_stats(&queue, &to->queue) || to->spool_error != e->spool_error ||
-           !same_spool_stats(&spool, &to->spool) ||
-           !same_sender_stats(&to->sender, sender_stats(e->sender)) ||
-           memcmp(&to->metadata, &e->metadata.stats, sizeof(to->metadata)) != 0;
+    news = state_differs(to, &queue, &spool, e);
     copy_sender_stats(&to->sender, sender_stats(e->sender));
     to->metadata = e->metadata.stats;
     to->queue = queue;

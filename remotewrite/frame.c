@@ -229,7 +229,7 @@ static inline __attribute__((always_inline)) void fill(const struct frame *f, ch
     }
 }
 
-static void copy_and_fill(const struct frame *f, char *out, const double *values, int64_t at)
+void frame_fill(const struct frame *f, char *out, const double *values, int64_t at)
 {
     char time[VARINT_MAX];
 
@@ -239,14 +239,4 @@ static void copy_and_fill(const struct frame *f, char *out, const double *values
         fill(f, out, values, time, 6);
     else
         fill(f, out, values, time, f->time_n);
-}
-
-void frame_fill(const struct frame *f, char *out, const double *values, int64_t at)
-{
-    copy_and_fill(f, out, values, at);
-}
-
-void frame_fill_stale(const struct frame *f, char *out, int64_t at)
-{
-    copy_and_fill(f, out, NULL, at);
 }

@@ -34,10 +34,8 @@ struct frame *frame_free(struct frame *f);
 DEFINE_CLEANUP(struct frame, frame_free)
 /* The bytes that a timestamp takes. */
 unsigned frame_time_bytes(int64_t at);
-/* Copies the block to out (block_n bytes) with these values, by index in the set, and this timestamp.
- * Every NaN becomes the ordinary one. */
+/* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or
+ * stale markers if values is NULL. Every NaN becomes the ordinary one. */
 void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
-/* Like frame_fill(), with stale markers as values. */
-void frame_fill_stale(const struct frame *f, char *out, int64_t at);
 
 #endif

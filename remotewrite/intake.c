@@ -140,10 +140,7 @@ static int lane_append(struct intake *in, const struct intake_lane *l, const str
         queue_count_drop(in->queue, DROP_MEMORY, f->n);
         return -ENOMEM;
     }
-    if (values)
-        frame_fill(f, payload, values, at_ms);
-    else
-        frame_fill_stale(f, payload, at_ms);
+    frame_fill(f, payload, values, at_ms);
     return queue_append(in->queue, &h, payload, f->block_n, now_ms);
 }
 

@@ -2,6 +2,7 @@
 #include "remotewrite/intake_internal.h"
 
 #include "exporter/base/buf.h"
+#include "remotewrite/relabel.h"
 
 #include <errno.h>
 
@@ -61,7 +62,7 @@ static int collect_sample(void *arg, const struct metric_sample *s)
     if (r < 0 && r != -ENOMEM)
         label_bytes_reject(c->labels, l);
     if (r == 1) {
-        families_note(&c->in->families, label_list_get(l, STR("__name__")), s->suffix,
+        families_note(&c->in->families, label_list_find(l, STR("__name__"))->value, s->suffix,
                       family_types[s->info->type], s->info->help);
         c->values[c->labels->n++] = s->value;
         c->labels->at[c->labels->n] = c->bytes.n;

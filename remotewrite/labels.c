@@ -52,29 +52,13 @@ struct str label_list_join(struct label_list *l, struct str a, struct str b)
     return (struct str){to, a.n + b.n};
 }
 
-static bool labels_have(const struct label_list *l, struct str name)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->list[i].name, name))
-            return true;
-    return false;
-}
-
-struct str label_list_get(const struct label_list *l, struct str name)
-{
-    for (size_t i = 0; i < l->n; i++)
-        if (str_eq(l->list[i].name, name))
-            return l->list[i].value;
-    return STR("");
-}
-
 /* A label of the series overrides an external one of the same name. */
 static int labels_add_external(struct label_list *l, const struct rw_pairs *external)
 {
     int r = 0;
 
     for (size_t i = 0; i < external->n && r == 0; i++)
-        if (!labels_have(l, str_of(external->list[i].name)))
+        if (!label_list_find(l, str_of(external->list[i].name)))
             r = label_list_add(l, str_of(external->list[i].name), str_of(external->list[i].value));
     return r;
 }
@@ -105,14 +89,7 @@ static int labels_normalize(struct label_list *l)
 
 static bool is_name(struct str s, bool metric)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (metric && c == ':');
-
-        if (!letter && (i == 0 || c < '0' || c > '9'))
-            return false;
-    }
-    return s.n > 0;
+    return s.n && str_has_only(s, metric ? "_:" : "_") && !(s.p[0] >= '0' && s.p[0] <= '9');
 }
 
 /* The names that 1.0 requires. 2.0 only recommends them, but a record may be sent in either. -EINVAL. */

@@ -41,8 +41,6 @@ MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *
 struct str label_bytes_name(const struct label_bytes *l, size_t i);
 /* Counts a series with invalid labels, and notes the invalid name of the list that labels_pack() rejected. */
 void label_bytes_reject(struct label_bytes *l, const struct label_list *list);
-/* The value of a label; empty without it. */
-struct str label_list_get(const struct label_list *l, struct str name);
 /* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after
  * label_list_reset(). */
 MUST_USE int label_list_init(struct label_list *l);

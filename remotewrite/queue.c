@@ -204,10 +204,23 @@ void queue_store(struct queue *q, struct record *r, const struct record_head *h)
     }
 }
 
+struct record *queue_new_record(const struct record_head *h)
+{
+    struct record *r = calloc(1, sizeof(*r));
+
+    if (r)
+        *r = (struct record){.seq = h->seq,
+                             .kind = h->kind,
+                             .samples = h->samples,
+                             .first_ms = h->first_ms,
+                             .last_ms = h->last_ms};
+    return r;
+}
+
 int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n, int64_t now_ms)
 {
     struct lane *l = h->lane.n <= LANE_NAME_MAX && payload_n <= RECORD_MAX ? queue_lane(q, h->lane) : NULL;
-    struct record *r = l ? calloc(1, sizeof(*r)) : NULL;
+    struct record *r = l ? queue_new_record(h) : NULL;
     enum queue_drop why = DROP_MEMORY;
 
     queue_expire(q, now_ms);
@@ -217,14 +230,9 @@ int queue_append(struct queue *q, struct record_head *h, char *payload, size_t p
         free(r);
         return why == DROP_MEMORY ? -ENOMEM : 0;
     }
-    h->seq = q->next_seq++;
-    *r = (struct record){.seq = h->seq,
-                         .kind = h->kind,
-                         .samples = h->samples,
-                         .first_ms = h->first_ms,
-                         .last_ms = h->last_ms,
-                         .payload = payload,
-                         .payload_n = payload_n};
+    r->seq = h->seq = q->next_seq++;
+    r->payload = payload;
+    r->payload_n = payload_n;
     queue_store(q, r, h);
     (void)queue_link(q, l, r);
     return 0;

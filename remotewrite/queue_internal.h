@@ -64,6 +64,8 @@ struct spool_reader queue_reader(struct queue *q);
 bool queue_link(struct queue *q, struct lane *l, struct record *r);
 /* Removes the record *at from its lane only. */
 struct record *queue_unlink(struct queue *q, struct record **at);
+/* Without payload and place; NULL when out of memory. */
+struct record *queue_new_record(const struct record_head *h);
 void queue_free_record(struct record *r);
 /* Writes the record to disk; it stays in memory only if that fails. */
 void queue_store(struct queue *q, struct record *r, const struct record_head *h);

@@ -88,16 +88,11 @@ static int queue_on_record(void *arg, const struct record_head *h, struct spool_
         queue_count_drop(q, DROP_FULL_NEWEST, h->samples);
         return 0;
     }
-    r = calloc(1, sizeof(*r));
+    r = queue_new_record(h);
     if (!r)
         return -ENOMEM;
-    *r = (struct record){.seq = h->seq,
-                         .kind = h->kind,
-                         .samples = h->samples,
-                         .first_ms = h->first_ms,
-                         .last_ms = h->last_ms,
-                         .place = at,
-                         .payload_n = at.n};
+    r->place = at;
+    r->payload_n = at.n;
     if (queue_link(q, l, r))
         return 1;
     free(r);

@@ -34,7 +34,7 @@ static struct str text_end(const struct label_text *t)
     return (struct str){t->l->room + t->begin, t->l->used - t->begin};
 }
 
-static struct label *label_find(struct label_list *l, struct str name)
+struct label *label_list_find(struct label_list *l, struct str name)
 {
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(l->list[i].name, name))
@@ -44,7 +44,7 @@ static struct label *label_find(struct label_list *l, struct str name)
 
 static int label_set(struct label_list *l, struct str name, struct str value)
 {
-    struct label *label = label_find(l, name);
+    struct label *label = label_list_find(l, name);
 
     if (!label && l->n == LABELS_MAX)
         return -EFBIG;
@@ -146,7 +146,7 @@ static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
     if (rule->action >= RELABEL_LABELDROP)
         return apply_to_names(rule, l);
     for (size_t i = 0; i < rule->n_sources; i++) {
-        const struct label *source = label_find(l, str_of(rule->sources[i]));
+        const struct label *source = label_list_find(l, str_of(rule->sources[i]));
 
         if (i)
             text_put(&text, str_of(rule->separator));

@@ -33,6 +33,8 @@ struct label_list {
     struct regex_matcher *matcher;
 };
 
+/* NULL without a label of this name. */
+struct label *label_list_find(struct label_list *l, struct str name);
 /* Reads a list of rules; problems go to p. 0 also with problems; -ENOMEM. Call relabel_done() in any case. */
 MUST_USE int relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p);
 void relabel_done(struct relabel_rules *r);

@@ -37,6 +37,7 @@ struct sender_stats {
     unsigned failures;                 /* consecutive */
     char error[512];                   /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
+    /* The last members, which are no part of the state: */
     float durations[SENDER_DURATIONS]; /* seconds of requests, until the owner resets n_durations */
     size_t n_durations;
 };

@@ -4,7 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/secret.h"
-#include "exporter/base/utf8.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,19 +104,6 @@ static int make_headers(const struct http_transport *t, enum rw_form form, struc
     return 0;
 }
 
-/* The number of a Written header; 0 if it is not a number. */
-static uint64_t written_number(struct str value)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] < '0' || value.p[i] > '9' || n > UINT32_MAX)
-            return 0;
-        n = n * 10 + (uint64_t)(value.p[i] - '0');
-    }
-    return n;
-}
-
 static void note_written_header(struct transport_answer *a, struct str name, struct str value)
 {
     const struct str prefix = STR("X-Prometheus-Remote-Write-"), suffix = STR("-Written");
@@ -127,7 +114,8 @@ static void note_written_header(struct transport_answer *a, struct str name, str
         return;
     if (str_eq_nocase(what, STR("Samples"))) {
         a->written = true;
-        a->samples_written = written_number(value);
+        if (!str_to_u64(value, &a->samples_written))
+            a->samples_written = 0;
     } else if (str_eq_nocase(what, STR("Histograms")) || str_eq_nocase(what, STR("Exemplars"))) {
         a->written = true;
     }
@@ -147,38 +135,17 @@ static void transport_on_header(void *arg, struct str name, struct str value)
     transport_note_header(&((struct http_transport *)arg)->answer, name, value);
 }
 
-/* Copies a character of n bytes; a space replaces control characters and invalid bytes (n = 0). */
-static size_t put_printable(char *to, struct str s, size_t n)
-{
-    bool shown = n > 1 || (n == 1 && (unsigned char)*s.p >= 0x20 && *s.p != 0x7f);
-
-    if (!shown) {
-        *to = ' ';
-        return 1;
-    }
-    memcpy(to, s.p, n);
-    return n;
-}
-
 void transport_note_body(struct transport_answer *a, struct str body)
 {
-    size_t at;
+    int n;
 
-    body = a->encoded ? STR("(encoded body)") : str_trim(body);
     if (a->status >= 200 && a->status <= 299)
         return;
-    at = (size_t)snprintf(a->text, sizeof(a->text), "status %ld%s%s", a->status,
-                          a->status >= 300 && a->status <= 399 ? ", a redirect, which is not followed" : "",
-                          body.n ? ": " : "");
-    while (body.n) {
-        size_t n = utf8_char(body), step = n ? n : 1;
-
-        if (at + step >= sizeof(a->text))
-            break;
-        at += put_printable(a->text + at, body, n);
-        body = (struct str){body.p + step, body.n - step};
-    }
-    a->text[at] = '\0';
+    body = a->encoded ? STR("(encoded body)") : str_trim(body);
+    n = snprintf(a->text, sizeof(a->text), "status %ld%s%s", a->status,
+                 a->status >= 300 && a->status <= 399 ? ", a redirect, which is not followed" : "",
+                 body.n ? ": " : "");
+    text_line(a->text + n, sizeof(a->text) - (size_t)n, body);
 }
 
 static void transport_on_answer(void *arg, struct http_answer *a)

@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/file.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
 
@@ -48,40 +49,22 @@ struct config *config_free(struct config *c)
     return NULL;
 }
 
-/* "host:port", ":port", "[::1]:port". */
-static bool is_listen_address(struct str s)
-{
-    const char *colon = s.n ? memrchr(s.p, ':', s.n) : NULL;
-    struct str host, port;
-    unsigned v = 0;
-
-    if (!colon)
-        return false;
-    host = (struct str){s.p, (size_t)(colon - s.p)};
-    port = (struct str){colon + 1, s.n - host.n - 1};
-    if (host.n && memchr(host.p, ':', host.n) && !(host.p[0] == '[' && host.p[host.n - 1] == ']'))
-        return false;
-    for (size_t i = 0; i < port.n && v <= 65535; i++) {
-        if (port.p[i] < '0' || port.p[i] > '9')
-            return false;
-        v = v * 10 + (unsigned)(port.p[i] - '0');
-    }
-    return port.n > 0 && v <= 65535;
-}
-
 static int add_listen(struct config *c, struct str address)
 {
     char *copy = str_dup(address);
 
-    if (!copy)
-        return -ENOMEM;
-    c->listen[c->n_listen++] = copy;
-    return 0;
+    c->listen[c->n_listen] = copy;
+    c->n_listen += copy != NULL;
+    return copy ? 0 : -ENOMEM;
 }
 
 static int read_listen_one(struct config *c, const struct node *n, struct problems *p)
 {
-    if (n->kind == NODE_STRING && is_listen_address(n->text) && !memchr(n->text.p, '\0', n->text.n))
+    CLEANUP(cleanup_free) char *address = n->kind == NODE_STRING ? str_dup(n->text) : NULL;
+
+    if (n->kind == NODE_STRING && !address)
+        return -ENOMEM;
+    if (address && strlen(address) == n->text.n && httpd_is_address(address))
         return add_listen(c, n->text);
     node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
     return 0;

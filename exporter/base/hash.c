@@ -33,6 +33,15 @@ uint64_t hash_chain_u64(uint64_t h, uint64_t v)
     return XXH3_64bits_withSeed(&v, sizeof(v), process_key ^ h);
 }
 
+uint64_t hash_lasting(struct str s)
+{
+    uint64_t h = 0xcbf29ce484222325ull;
+
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3ull;
+    return h;
+}
+
 uint64_t hash_set_key(uint64_t key)
 {
     uint64_t before = process_key;

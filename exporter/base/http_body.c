@@ -51,21 +51,6 @@ static void body_fail_too_large(struct http_call *c)
         http_fail(c, HTTP_TOO_LARGE, "response exceeds the limit of %zu bytes", c->answer.body.max);
 }
 
-static bool parse_decimal(struct str s, uint64_t max, uint64_t *ret)
-{
-    uint64_t v = 0;
-
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9')
-            return false;
-        v = v * 10 + (uint64_t)(s.p[i] - '0');
-        if (v > max)
-            v = max;
-    }
-    *ret = v;
-    return s.n > 0;
-}
-
 /* Seconds or an HTTP date (RFC 9110); anything else is ignored. */
 static void on_retry_after(struct http_call *c, struct str value)
 {
@@ -75,8 +60,8 @@ static void on_retry_after(struct http_call *c, struct str value)
     int64_t until;
     time_t at;
 
-    if (parse_decimal(value, MAX_SECONDS, &seconds)) {
-        c->answer.retry_after_ms = (int64_t)seconds * 1000;
+    if (str_to_u64(value, &seconds)) {
+        c->answer.retry_after_ms = (int64_t)(seconds < MAX_SECONDS ? seconds : MAX_SECONDS) * 1000;
         return;
     }
     if (value.n >= sizeof(text))
@@ -121,7 +106,7 @@ static bool on_field(struct http_call *c, struct str name, struct str value)
     if (c->on_header)
         c->on_header(c->arg, name, value);
     if (str_eq_nocase(name, STR("Content-Length"))) {
-        if (!parse_decimal(value, INT64_MAX / 16, &c->announced))
+        if (!str_to_u64(value, &c->announced))
             c->announced = 0;
     } else if (str_eq_nocase(name, STR("Content-Type"))) {
         (void)snprintf(a->content_type, sizeof(a->content_type), "%.*s", STR_ARG(value));

@@ -32,18 +32,13 @@ static int explain_errno(char **ret_why, const char *address, int error)
 
 static const char *read_port(const char *p, unsigned *ret)
 {
-    unsigned port = 0;
+    uint64_t port;
 
     if (*p == '\0')
         return "missing port";
-    for (; *p; p++) {
-        if (*p < '0' || *p > '9')
-            return "port must be a number from 0 to 65535";
-        port = port * 10 + (unsigned)(*p - '0');
-        if (port > 65535)
-            return "port must be a number from 0 to 65535";
-    }
-    *ret = port;
+    if (!str_to_u64(str_of(p), &port) || port > 65535)
+        return "port must be a number from 0 to 65535";
+    *ret = (unsigned)port;
     return NULL;
 }
 

@@ -14,18 +14,11 @@ static uint64_t read_limit(const char *root, const char *mount, struct str group
     char path[PATH_MAX_BYTES];
     BUF_AUTO(text, FILE_MAX_BYTES);
     int n = snprintf(path, sizeof(path), "%s%s%.*s/%s", root, mount, STR_ARG(group), file);
-    uint64_t v = 0;
-    struct str s;
+    uint64_t v;
 
     if (n < 0 || (size_t)n >= sizeof(path) || file_read(path, &text) < 0)
         return UINT64_MAX;
-    s = str_trim(buf_str(&text));
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9' || v > UINT64_MAX / 10 - 9)
-            return UINT64_MAX;
-        v = v * 10 + (uint64_t)(s.p[i] - '0');
-    }
-    return s.n ? v : UINT64_MAX;
+    return str_to_u64(str_trim(buf_str(&text)), &v) ? v : UINT64_MAX;
 }
 
 /* A group is limited by those above it too. In a container, its path may be that of the host, where only the

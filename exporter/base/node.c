@@ -50,14 +50,7 @@ bool node_to_int(const struct node *n, int64_t *ret)
 
 static bool is_plain_key(struct str key)
 {
-    for (size_t i = 0; i < key.n; i++) {
-        char c = key.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-              c == '-'))
-            return false;
-    }
-    return key.n > 0 && key.n <= SHOWN_MAX;
+    return key.n > 0 && key.n <= SHOWN_MAX && str_has_only(key, "_-");
 }
 
 /* Whether the node is in a field for credentials: nothing of its value may be shown. */

@@ -34,6 +34,32 @@ bool str_starts(struct str s, struct str prefix)
     return s.n >= prefix.n && str_eq((struct str){s.p, prefix.n}, prefix);
 }
 
+bool str_has_only(struct str s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = lower(s.p[i]);
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(others, c))))
+            return false;
+    }
+    return true;
+}
+
+bool str_to_u64(struct str s, uint64_t *ret)
+{
+    uint64_t v = 0;
+    bool over = false;
+
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        over |= __builtin_mul_overflow(v, 10u, &v);
+        over |= __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v);
+    }
+    *ret = over ? UINT64_MAX : v;
+    return s.n > 0;
+}
+
 char *str_dup(struct str s)
 {
     char *copy = malloc(s.n + 1);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct str {
@@ -32,6 +33,10 @@ int str_cmp(struct str a, struct str b);
 /* Ignores the case of ASCII letters. */
 bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str s, struct str prefix);
+/* Whether s has only ASCII letters, digits and characters of `others`. */
+bool str_has_only(struct str s, const char *others);
+/* A decimal number, UINT64_MAX if it is larger. False without a digit, or with anything else. */
+bool str_to_u64(struct str s, uint64_t *ret);
 /* A terminated copy on the heap; NULL when out of memory. */
 char *str_dup(struct str s);
 /* Removes spaces, tabs and line ends from both ends. */

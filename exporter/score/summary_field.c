@@ -58,14 +58,7 @@ int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, in
 
 static bool is_file_name(struct str s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-              c == '_' || c == '.'))
-            return false;
-    }
-    return s.n > 0 && s.n <= SECRET_NAME_MAX && s.p[0] != '.';
+    return s.n > 0 && s.n <= SECRET_NAME_MAX && s.p[0] != '.' && str_has_only(s, "-_.");
 }
 
 static char *read_file_name(struct summary_reader *r, const char *key)

@@ -131,6 +131,13 @@ static void spreads_similar_names(void **state)
     assert_in_range(most, 10, 35); /* ten on average */
 }
 
+static void keeps_the_lasting_hash(void **state)
+{
+    (void)state;
+    assert_true(hash_lasting(STR("")) == 0xcbf29ce484222325ull);
+    assert_true(hash_lasting(STR("a")) == 0xaf63dc4c8601ec8cull);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +147,7 @@ int main(void)
         cmocka_unit_test(chains_tell_borders_and_order_apart),
         cmocka_unit_test(withstands_a_flood_of_colliding_names),
         cmocka_unit_test(spreads_similar_names),
+        cmocka_unit_test(keeps_the_lasting_hash),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

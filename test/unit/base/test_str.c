@@ -113,12 +113,55 @@ static void takes_null_for_nothing(void **state)
     assert_string_equal(text, "|ab");
 }
 
+static void tells_classes_of_characters(void **state)
+{
+    (void)state;
+    assert_true(str_has_only(STR("aZ09_"), "_-"));
+    assert_true(str_has_only(nothing, ""));
+    assert_false(str_has_only(STR("a.b"), "_-"));
+    assert_false(str_has_only(STR("a\0b"), "_-"));
+    assert_false(str_has_only(STR("\xc3\xa4"), "_-"));
+}
+
+static void reads_decimal_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        bool good;
+        uint64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"0042", true, 42},
+        {"18446744073709551615", true, UINT64_MAX},
+        {"18446744073709551616", true, UINT64_MAX},
+        {"99999999999999999999999", true, UINT64_MAX},
+        {"", false, 7},
+        {"-1", false, 7},
+        {"1 ", false, 7},
+        {"0x10", false, 7},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t v = 7;
+
+        assert_int_equal(str_to_u64(str_of(cases[i].text), &v), cases[i].good);
+        if (cases[i].good)
+            assert_int_equal(v, cases[i].value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compares_bytes),     cmocka_unit_test(compares_letters_alike),
-        cmocka_unit_test(finds_prefixes),     cmocka_unit_test(trims_white_space),
-        cmocka_unit_test(copies_with_an_end), cmocka_unit_test(takes_null_for_nothing),
+        cmocka_unit_test(compares_bytes),
+        cmocka_unit_test(compares_letters_alike),
+        cmocka_unit_test(finds_prefixes),
+        cmocka_unit_test(trims_white_space),
+        cmocka_unit_test(copies_with_an_end),
+        cmocka_unit_test(takes_null_for_nothing),
+        cmocka_unit_test(tells_classes_of_characters),
+        cmocka_unit_test(reads_decimal_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

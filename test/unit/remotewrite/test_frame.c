@@ -76,7 +76,7 @@ static void frames_any_subset_of_series(void **state)
             frame_fill(f, block, b->values, AT + round * 60000);
             assert_frame(f, l, NULL, first, block, b->values, AT + round * 60000);
         }
-        frame_fill_stale(f, block, AT + 1);
+        frame_fill(f, block, NULL, AT + 1);
         assert_frame(f, l, NULL, first, block, NULL, AT + 1);
         free(block);
         (void)frame_free(f);
@@ -192,7 +192,7 @@ static void frames_random_labels(void **state)
         l.series = pick;
         assert_int_equal(frame_new(&f, &l, k % 2 ? pick : NULL, 0, l.n, AT), 0);
         block = malloc(f->block_n);
-        frame_fill_stale(f, block, AT);
+        frame_fill(f, block, NULL, AT);
         assert_frame(f, &l, NULL, 0, block, NULL, AT);
         free(block);
         (void)frame_free(f);
