@@ -1,0 +1,34 @@
+"""The Debian package of the release build."""
+
+import fcntl
+import functools
+import shutil
+
+from lib.process import ROOT, environment, run
+
+LONG_BUILD = 900
+
+
+def build(source, folder, env=None, *options):
+    """Builds the release in the folder, and the package of it. Returns the package's path."""
+
+    def step(*command, **more):
+        ended = run(*command, timeout=LONG_BUILD, env=env or environment(), **more)
+        assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-4000:]
+
+    step("cmake", "-S", source, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DSANITIZE=", *options)
+    step("cmake", "--build", folder, "--target", "dynamic-scoring", "documents", "debian_changelog")
+    shutil.rmtree(folder / "package", ignore_errors=True)
+    step("cpack", "-B", folder / "package", cwd=folder)
+    (package,) = (folder / "package").glob("*.deb")
+    return package
+
+
+@functools.cache
+def debian_package():
+    """Of the release build, which test/run has made."""
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "package.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build(ROOT, folder)
