@@ -12,6 +12,7 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/trimmer.h"
 #include "exporter/ui/members.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
@@ -195,6 +196,7 @@ static void agent_on_signal(void *arg, int number)
 static int agent_serve(struct agent *a, const struct web_options *o)
 {
     CLEANUP(cleanup_free) char *why = NULL;
+    struct trimmer trimmer;
     struct web *web;
     int r = web_start(&web, a, o, &why);
 
@@ -206,7 +208,10 @@ static int agent_serve(struct agent *a, const struct web_options *o)
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
     if (o->probe_address)
         log_info("serving probes", L_STR("address", o->probe_address));
-    r = loop_run(agent_state(a)->loop);
+    r = trimmer_start(&trimmer, agent_state(a)->loop);
+    if (r == 0)
+        r = loop_run(agent_state(a)->loop);
+    trimmer_stop(&trimmer);
     (void)web_stop(web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));

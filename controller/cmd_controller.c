@@ -12,6 +12,7 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/trimmer.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
@@ -164,6 +165,7 @@ static int controller_serve(struct program *p, const struct controller_flags *f,
                                       .metrics_address = f->metrics_address,
                                       .health_address = f->health_address};
     CLEANUP(cleanup_free) char *why = NULL;
+    struct trimmer trimmer;
     struct hub_web *web;
     int r = hub_web_start(&web, &o, &why);
 
@@ -172,7 +174,10 @@ static int controller_serve(struct program *p, const struct controller_flags *f,
         return 1;
     }
     log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
-    r = loop_run(p->loop);
+    r = trimmer_start(&trimmer, p->loop);
+    if (r == 0)
+        r = loop_run(p->loop);
+    trimmer_stop(&trimmer);
     (void)hub_web_stop(web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));

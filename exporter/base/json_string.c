@@ -42,7 +42,7 @@ static size_t read_escape(struct str s, uint32_t *ret)
     high = hex_escape(s);
     if (high < 0)
         return 1;
-    /* utf8_encode() replaces a lone surrogate. */
+    /* utf8_write() replaces a lone surrogate. */
     *ret = (uint32_t)high;
     if (high < 0xd800 || high > 0xdbff)
         return 6;
@@ -61,7 +61,7 @@ static size_t read_char(struct str s, char out[4], size_t *ret_n)
 
     if (*s.p == '\\') {
         n = read_escape(s, &c);
-        *ret_n = utf8_encode(c, out);
+        *ret_n = utf8_write(c, out);
         return n;
     }
     n = utf8_char(s);
@@ -70,7 +70,7 @@ static size_t read_char(struct str s, char out[4], size_t *ret_n)
         *ret_n = n;
         return n;
     }
-    *ret_n = utf8_encode(0xfffd, out);
+    *ret_n = utf8_write(0xfffd, out);
     return utf8_bad_part(s);
 }
 

@@ -76,7 +76,7 @@ struct str utf8_cut(struct str s, size_t max)
     return (struct str){s.p, max};
 }
 
-size_t utf8_encode(uint32_t code_point, char out[4])
+size_t utf8_write(uint32_t code_point, char out[4])
 {
     uint32_t c = code_point;
 

@@ -18,6 +18,6 @@ size_t utf8_valid_prefix(struct str s);
 /* The longest prefix of at most `max` bytes that ends between characters. s must be well formed. */
 struct str utf8_cut(struct str s, size_t max);
 /* Writes the character to out and returns its length; surrogates and values over U+10FFFF become U+FFFD. */
-size_t utf8_encode(uint32_t code_point, char out[4]);
+size_t utf8_write(uint32_t code_point, char out[4]);
 
 #endif
