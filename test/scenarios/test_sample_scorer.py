@@ -70,9 +70,9 @@ def test_config_carries_the_options():
         _, body = call(scorer, "GET", "/config")
     assert body == {
         "name": "sample-scorer",
-        "description": "A sample score: the mean of each series",
+        "description": "A sample score for time series data",
         "source": {
-            "type": "prometheus",
+            "type": "Prometheus",
             "host": "http://prom:9090",
             "path": "/api/v1/query_range",
             "params": {"query": query, "range": 3600, "step": 60},

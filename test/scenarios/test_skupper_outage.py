@@ -108,7 +108,8 @@ def test_an_outage_loses_no_sample(tmp_path):
             remote.wait_for(
                 "rounds without Skupper",
                 lambda n=rounds, t=end: len(apis.served["own"]) >= n + 2 and time.monotonic() >= t,
-                alive=agent.alive,
+                OUTAGE + LONG,
+                agent.alive,
             )
             assert agent.remote("samples_pending") > 0
             assert len(receiver.with_samples()) <= arrived + 1, "only what was on its way"

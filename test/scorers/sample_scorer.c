@@ -38,8 +38,8 @@ static struct answer get_config(const char *body, size_t n)
     return answer_json(MHD_HTTP_OK,
                        json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:{s:s, s:i, s:i}}, s:{s:s, s:{s:s, s:i}}}",
                                  "name", "sample-scorer",                                     //
-                                 "description", "A sample score: the mean of each series",    //
-                                 "source", "type", "prometheus", "host", options.prometheus,  //
+                                 "description", "A sample score for time series data",        //
+                                 "source", "type", "Prometheus", "host", options.prometheus,  //
                                  "path", "/api/v1/query_range",                               //
                                  "params", "query", options.query, "range", 3600, "step", 60, //
                                  "scoring", "path", "/scoring",                               //

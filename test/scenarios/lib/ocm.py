@@ -111,6 +111,12 @@ def addon_manager(hub):
     return running("add-on manager", hub, "ocm-addon", "manager", *controller_flags(), account=ADDON_MANAGER)
 
 
+def work_manager(hub):
+    """On the hub; makes ManifestWorks of ManifestWorkReplicaSets."""
+    gates = "--feature-gates=ManifestWorkReplicaSet=true"
+    return running("work manager", hub, "ocm-work", "manager", *controller_flags(), gates)
+
+
 def controller_manager(kube):
     """Of Kubernetes: signs approved certificate requests, collects garbage, ends namespaces, fills the ClusterRole
     `admin`."""

@@ -28,11 +28,11 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def running_prometheus(*jobs):
-    """Each job an object as in scrape_configs."""
+def running_prometheus(*jobs, **more):
+    """Each job an object as in scrape_configs; more: other parts of the configuration."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
-        scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+        scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
         file.write_text(json.dumps(scraping))
         process = Process(
             "prometheus",
