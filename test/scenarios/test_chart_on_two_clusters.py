@@ -21,6 +21,7 @@ from lib.hub import HUB_NAMESPACE, Hub, condition_of
 from lib.kube import NAMESPACE, SCORES, go_program
 from lib.pod import deployed, mark_available, running_pod
 from lib.process import run
+from lib.rights import kubeconfig_of
 from lib.wait import DEADLINE, LONG, eventually, wait_until
 from test_hub_scorer_reaches_clusters import apply, sample_scorer
 
@@ -153,6 +154,43 @@ def test_agents_write_their_own_scores_only(fleet, tmp_path):
     assert done.returncode == 0, done.stderr
     fleet.hub.delete(SCORES.format("cluster1") + "/by-hand")
     fleet.hub.delete(f"{RBAC}/namespaces/cluster2/rolebindings/of-all-agents")
+
+
+OTHERS = {  # what an agent has no business with, by where its credentials are for
+    "hub": (
+        "addonplacementscores --all-namespaces",
+        "addonplacementscores --namespace=cluster2",
+        "secrets --all-namespaces",
+        "secrets --namespace=cluster1",
+        f"secrets --namespace={HUB_NAMESPACE}",
+        f"dynamicscorers --namespace={HUB_NAMESPACE}",
+        "manifestworks --namespace=cluster1",
+        "managedclusters",
+    ),
+    "cluster1": (
+        "secrets --all-namespaces",
+        "secrets --namespace=kube-system",
+        "configmaps --namespace=kube-system",
+        f"configmaps --namespace={NAMESPACE}",
+        f"pods --namespace={NAMESPACE}",
+        "namespaces",
+    ),
+}
+
+
+def test_agents_read_nothing_else(fleet, tmp_path):
+    """With their own credentials: those that OCM has issued for the hub, and their ServiceAccount's for the cluster."""
+    own = fleet.cluster("cluster1")
+    cases = {
+        "hub": credentials(fleet, "cluster1", tmp_path),
+        "cluster1": kubeconfig_of(own, (NAMESPACE, f"{AGENT}-sa"), tmp_path / "own"),
+    }
+    for where, kubeconfig in cases.items():
+        for what in OTHERS[where]:
+            done = run(go_program("kubectl"), f"--kubeconfig={kubeconfig}", "get", *what.split())
+            assert done.returncode and "Forbidden" in done.stderr, (where, what, done)
+    allowed = run(go_program("kubectl"), f"--kubeconfig={cases['cluster1']}", "get", "secrets", f"--namespace={NAMESPACE}")
+    assert allowed.returncode == 0, "otherwise the refusals above prove nothing"
 
 
 CHANGED = {"log": {"level": "debug"}, "image": {"tag": "9.9.9"}, "agent": {"limits": {"staleAfterIntervals": 5}}}

@@ -1,0 +1,80 @@
+"""The chart's rights, one verb on one resource at a time, and users who have all of them but one."""
+
+import json
+import pathlib
+from typing import NamedTuple
+
+from lib.helm import named, render
+
+RBAC = "apis/rbac.authorization.k8s.io/v1"
+CONTROLLER, AGENT = "dynamic-scoring-framework-controller", "dynamic-scoring-agent"
+
+
+class Right(NamedTuple):
+    role: str
+    group: str
+    resource: str
+    names: tuple  # () for all
+    verb: str
+
+    def refused(self):
+        """What the API server says without it."""
+        return f'cannot {self.verb} resource "{self.resource}"'
+
+    def rule(self):
+        names = {"resourceNames": list(self.names)} if self.names else {}
+        return {"apiGroups": [self.group], "resources": [self.resource], "verbs": [self.verb], **names}
+
+    def __str__(self):
+        return f"{self.role}: {self.verb} {self.resource}"
+
+
+def rights_of(role, rules):
+    return [
+        Right(role, group, resource, tuple(rule.get("resourceNames", ())), verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+def charts_rights(**values):
+    """(those of the controller, those of the agent), each with its role: "everywhere", "namespace", "hub", "cluster"."""
+    objects = render(values=values)
+    template = named(objects, "AddOnTemplate")
+    on_cluster = named(template["spec"]["agentSpec"]["workload"]["manifests"], "Role")
+    controller = rights_of("everywhere", named(objects, "ClusterRole", CONTROLLER)["rules"])
+    controller += rights_of("namespace", named(objects, "Role", CONTROLLER)["rules"])
+    agent = rights_of("hub", named(objects, "ClusterRole", AGENT)["rules"])
+    return controller, agent + rights_of("cluster", on_cluster["rules"])
+
+
+def grant(kube, role, namespace, account, name, rights):
+    """role "everywhere": cluster-wide; else in the namespace. account: (namespace, name) of a ServiceAccount."""
+    where = f"{RBAC}/namespaces/{namespace}" if role != "everywhere" else RBAC
+    kind = "Role" if role != "everywhere" else "ClusterRole"
+    subject = {"kind": "ServiceAccount", "namespace": account[0], "name": account[1]}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    kube.apply(f"{where}/{kind.lower()}s", name, {"rules": [r.rule() for r in rights]})
+    kube.apply(f"{where}/{kind.lower()}bindings", name, {"roleRef": ref, "subjects": [subject]})
+
+
+def kubeconfig_of(kube, account, file):
+    """Of a ServiceAccount, which is made."""
+    namespace, name = account
+    path = f"api/v1/namespaces/{namespace}/serviceaccounts"
+    if kube.find(f"{path}/{name}") is None:
+        kube.call("POST", path, {"metadata": {"name": name}})
+    token = kube.call("POST", f"{path}/{name}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+    server = {"server": f"https://127.0.0.1:{kube.port}", "certificate-authority": str(kube.state / "ca.crt")}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": server}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
+        "current-context": "x",
+    }
+    pathlib.Path(file).write_text(json.dumps(config))
+    return file
