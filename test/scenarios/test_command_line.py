@@ -199,19 +199,17 @@ def test_names_of_the_reference_implementation(name, arguments, status, words, t
     assert words in ended.stdout + ended.stderr
 
 
-def test_all_flags_are_told():
-    told = run(PROGRAM, "agent", "--help").stdout
-    for flag in (
-        "config.file",
-        "cluster-name",
-        "web.listen-address",
-        "secrets.dir",
-        "storage.path",
-        "log.level",
-        "log.format",
-        "once",
-    ):
-        assert f"--{flag}" in told
+def test_help_of_the_agent():
+    """The README lists the same flags, with the same defaults."""
+    told = dict(re.findall(r"^  --([a-z.-]+)(?:=\S+)?\n {8}(.+)$", run(PROGRAM, "agent", "--help").stdout, re.M))
+    table = (ROOT / "README.md").read_text().partition("## Flags of `dynamic-scoring agent`")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `--([a-z.-]+)\S*` \|[^|]*\| ?([^|]*?) ?\|", table, re.M))
+    assert rows.keys() == told.keys()
+    for name, default in rows.items():
+        if default == "off":
+            assert re.search("Default false[.:]", told[name]), name
+        for value in re.findall("`([^`]+)`", default):
+            assert re.search(rf"Default\b.* {re.escape(value)}[,.:]", told[name]), name
 
 
 def test_a_missing_file(tmp_path):
