@@ -3,6 +3,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
+#include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
@@ -36,11 +37,9 @@ static int endpoint_make_parts(struct endpoint *e, const struct endpoint_options
         e->dir = NULL;
         return -ENOMEM;
     }
-    r = loop_new(&e->loop, &clock_system);
-    if (r == 0)
-        r = http_new(&e->http, e->loop, ds_user_agent);
-    if (r == 0)
-        r = transport_http_new(&e->transport, e->http, e->config);
+    r = loop_new(&e->loop, &clock_system)
+            ?: http_new(&e->http, e->loop, ds_user_agent)
+            ?: transport_http_new(&e->transport, e->http, e->config);
     return r < 0 ? r : transport_http_new(&e->metadata_transport, e->http, e->config);
 }
 
@@ -59,10 +58,7 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     e->flush_ms = FLUSH_DEFAULT_MS;
     e->drain = e->draining = o->drain;
     endpoint_thread_init(e);
-    r = endpoint_make_parts(e, o);
-    if (r < 0)
-        return r;
-    r = -pthread_create(&e->thread, NULL, endpoint_thread_run, e);
+    r = endpoint_make_parts(e, o) ?: thread_start(&e->thread, endpoint_thread_run, e);
     if (r < 0)
         return r;
     e->started = true;

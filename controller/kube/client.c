@@ -54,8 +54,7 @@ struct kube *kube_free(struct kube *k)
 {
     if (!k)
         return NULL;
-    while (k->calls)
-        (void)kube_cancel(k->calls);
+    kube_cancel_all(k);
     if (k->loop)
         loop_timer_clear(k->loop, &k->reach.timer);
     (void)kube_config_unref(k->config);

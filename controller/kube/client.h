@@ -13,6 +13,8 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 
+#include <sys/queue.h>
+
 struct kube;
 struct kube_call;
 
@@ -114,7 +116,7 @@ enum { KUBE_GRACE_MS = 60 * 1000 };
 /* Who waits for the server's return; embedded in its owner. */
 struct kube_waiter {
     void (*on_return)(struct kube_waiter *w); /* only moves timers, by kube_return_ms() */
-    struct kube_waiter *prev, *next;
+    LIST_ENTRY(kube_waiter) entry;
 };
 
 /* Whether the server itself was asked and did not answer. */
@@ -123,7 +125,7 @@ bool kube_is_away(const struct kube *k);
  * without one. */
 int64_t kube_absence_ms(const struct kube *k);
 void kube_waiter_add(struct kube *k, struct kube_waiter *w);
-void kube_waiter_remove(struct kube *k, struct kube_waiter *w);
+void kube_waiter_remove(struct kube_waiter *w);
 /* When to go on after the server's return: in up to 10 s, so that a fleet does not return all at once. */
 int64_t kube_return_ms(void);
 

@@ -21,19 +21,13 @@ enum {
 
 struct kube_call {
     struct kube *kube;
-    struct kube_call *prev, *next;
+    LIST_ENTRY(kube_call) entry;
     kube_done_fn done;
     void *arg;
-    void (*on_data)(void *arg, struct str piece);
-    enum kube_method method;
-    size_t max_answer;
-    int64_t timeout_ms, idle_timeout_ms;
+    struct kube_request rq; /* what it points to may be gone, but for the cut */
     struct kube_route route;
     struct buf body;
     struct str part; /* body, for the HTTP client */
-    const struct kube_cut *cut;
-    bool metadata_only, no_object;
-    bool secret; /* wipe the answer before its memory is freed */
     struct kube_config *config;
     struct http_tls tls;
     struct http_call *http;
@@ -52,24 +46,6 @@ static const struct {
     [KUBE_UPDATE] = {"PUT", "application/json"},
     [KUBE_DELETE] = {"DELETE", "application/json"},
 };
-
-static void call_unlink(struct kube_call *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->kube->calls = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-}
-
-static void call_link(struct kube *k, struct kube_call *c)
-{
-    c->next = k->calls;
-    if (c->next)
-        c->next->prev = c;
-    k->calls = c;
-}
 
 static struct kube_call *kube_call_free(struct kube_call *c)
 {
@@ -90,16 +66,22 @@ struct kube_call *kube_cancel(struct kube_call *c)
         return NULL;
     (void)http_cancel(c->http);
     loop_timer_clear(c->kube->loop, &c->failed);
-    call_unlink(c);
+    LIST_REMOVE(c, entry);
     return kube_call_free(c);
+}
+
+void kube_cancel_all(struct kube *k)
+{
+    while (!LIST_EMPTY(&k->calls))
+        (void)kube_cancel(LIST_FIRST(&k->calls));
 }
 
 static void call_finish(struct kube_call *c)
 {
-    call_unlink(c);
+    LIST_REMOVE(c, entry);
     c->finishing = true;
     /* The end of a stream says nothing: its answer began long ago. */
-    if (!c->on_data || c->answer.verdict != KUBE_OK)
+    if (!c->rq.on_data || c->answer.verdict != KUBE_OK)
         kube_reach_note(c->kube, &c->answer);
     c->done(c->arg, &c->answer);
     (void)kube_call_free(c);
@@ -135,7 +117,7 @@ static void call_on_piece(void *arg, struct str piece)
 {
     struct kube_call *c = arg;
 
-    c->on_data(c->arg, piece);
+    c->rq.on_data(c->arg, piece);
 }
 
 /* Sends the call with the current credentials. */
@@ -160,23 +142,23 @@ static int call_send(struct kube_call *c)
                                .insecure = conf->insecure};
     rq = (struct http_request){
         .url = url,
-        .method = methods[c->method].method,
-        .content_type = c->part.n ? methods[c->method].content_type : NULL,
+        .method = methods[c->rq.method].method,
+        .content_type = c->part.n ? methods[c->rq.method].content_type : NULL,
         .bearer = buf_str(&conf->token),
         .body = &c->part,
         .body_parts = c->part.n > 0,
-        .max_answer = c->max_answer,
-        .timeout_ms = c->timeout_ms + (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
+        .max_answer = c->rq.max_answer,
+        .timeout_ms = c->rq.timeout_ms + (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
         .headers = metadata_only,
-        .n_headers = c->metadata_only,
+        .n_headers = c->rq.metadata_only,
         .user = conf->user,
         .password = conf->password,
         .tls = &c->tls,
         .proxy = conf->proxy,
         .no_redirects = true,
-        .accept_gzip = !c->on_data,
-        .on_data = c->on_data ? call_on_piece : NULL,
-        .idle_timeout_ms = c->idle_timeout_ms,
+        .accept_gzip = !c->rq.on_data,
+        .on_data = c->rq.on_data ? call_on_piece : NULL,
+        .idle_timeout_ms = c->rq.idle_timeout_ms,
     };
     return http_start(&c->http, c->kube->http, &rq, call_on_answer, c);
 }
@@ -194,9 +176,9 @@ static void call_take_object(struct kube_call *c, struct http_answer *a)
 {
     char why[256] = "out of memory";
 
-    if (c->on_data || c->no_object)
+    if (c->rq.on_data || c->rq.path)
         return;
-    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->cut, why) < 0)
+    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->rq.cut, why) < 0)
         call_explain(c, KUBE_RETRY, "HTTP %ld with a body that is %s", a->status, why);
 }
 
@@ -234,7 +216,7 @@ static void call_on_answer(void *arg, struct http_answer *a)
     if (refused && call_send_again(c))
         return;
     call_take_answer(c, a);
-    if (c->secret)
+    if (c->rq.resource == &kube_secrets) /* wiped before its memory is given back */
         secret_done(&a->body);
     call_finish(c);
 }
@@ -260,15 +242,9 @@ static int kube_call_new(struct kube_call **ret, struct kube *k, const struct ku
     if (r < 0)
         return r == -EFBIG ? -EINVAL : r;
     c->kube = k;
-    c->method = rq->method;
-    c->on_data = rq->on_data;
-    c->cut = rq->cut;
-    c->metadata_only = rq->metadata_only;
-    c->no_object = rq->path != NULL;
-    c->secret = rq->resource == &kube_secrets;
-    c->max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
-    c->timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
-    c->idle_timeout_ms = rq->idle_timeout_ms;
+    c->rq = *rq;
+    c->rq.max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
+    c->rq.timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
     c->answer.retry_after_ms = -1;
     buf_init(&c->body, BODY_MAX_BYTES);
     *ret = TAKE_PTR(c);
@@ -306,7 +282,7 @@ int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request
     r = call_begin(c, rq);
     if (r < 0)
         return r;
-    call_link(k, c);
+    LIST_INSERT_HEAD(&k->calls, c, entry);
     *ret = TAKE_PTR(c);
     return 0;
 }

@@ -23,7 +23,7 @@ struct kube_reach {
     struct kube_call *call; /* that asks */
     mono_ms asked_at;
     unsigned asked; /* since doubted_at */
-    struct kube_waiter *waiters;
+    LIST_HEAD(, kube_waiter) waiters;
 };
 
 struct kube {
@@ -34,7 +34,7 @@ struct kube {
     mono_ms read_at;
     bool stale; /* read again before the next call */
     char trouble[512];
-    struct kube_call *calls;
+    LIST_HEAD(, kube_call) calls;
     struct kube_reach reach;
 };
 
@@ -69,6 +69,9 @@ MUST_USE int kube_reach_init(struct kube *k, void (*ask)(struct timer *t));
 void kube_reach_note(struct kube *k, const struct kube_answer *a);
 /* The server was asked, and its answer noted. */
 void kube_reach_asked(struct kube *k, int64_t retry_after_ms);
+
+/* Cancels all calls. */
+void kube_cancel_all(struct kube *k);
 
 void kube_route_done(struct kube_route *r);
 /* -EINVAL for a name that is no path segment, or if the method needs more; -ENOMEM, -EFBIG. */

@@ -41,18 +41,12 @@ int64_t kube_absence_ms(const struct kube *k)
 
 void kube_waiter_add(struct kube *k, struct kube_waiter *w)
 {
-    w->prev = NULL;
-    w->next = k->reach.waiters;
-    if (w->next)
-        w->next->prev = w;
-    k->reach.waiters = w;
+    LIST_INSERT_HEAD(&k->reach.waiters, w, entry);
 }
 
-void kube_waiter_remove(struct kube *k, struct kube_waiter *w)
+void kube_waiter_remove(struct kube_waiter *w)
 {
-    *(w->prev ? &w->prev->next : &k->reach.waiters) = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+    LIST_REMOVE(w, entry);
 }
 
 int64_t kube_return_ms(void)
@@ -82,6 +76,7 @@ static void reach_doubt(struct kube *k)
 static void reach_trust(struct kube *k)
 {
     bool returned = k->reach.state == REACH_AWAY;
+    struct kube_waiter *w;
 
     if (k->reach.state == REACH_DOUBTED)
         k->reach.cleared_at = loop_now(k->loop);
@@ -89,7 +84,7 @@ static void reach_trust(struct kube *k)
     if (!returned)
         return;
     log_debug("the API server answers again", L_STR("kube", k->label));
-    for (struct kube_waiter *w = k->reach.waiters; w; w = w->next)
+    LIST_FOREACH (w, &k->reach.waiters, entry)
         w->on_return(w);
 }
 

@@ -74,10 +74,9 @@ static int url_put_parameter(struct buf *b, char *separator, const char *name, c
 static int url_put_query(struct buf *b, const struct kube_request *rq)
 {
     char separator = '?';
-    int r = url_put_parameter(b, &separator, "labelSelector=", rq->label_selector);
+    int r = url_put_parameter(b, &separator, "labelSelector=", rq->label_selector)
+                ?: url_put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
 
-    if (r == 0)
-        r = url_put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
     if (r == 0 && rq->query && *rq->query)
         r = buf_printf(b, "%c%s", separator, rq->query);
     return r;

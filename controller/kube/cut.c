@@ -57,20 +57,13 @@ int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
 
 bool kube_cut_read(struct str text, uint64_t *ret)
 {
-    uint64_t v = 0;
+    char digits[KUBE_CUT_WORD_BYTES - 4 + 1] = "";
 
     if (text.n != KUBE_CUT_WORD_BYTES || memcmp(text.p, "cut:", 4) != 0)
         return false;
-    for (size_t i = 4; i < text.n; i++) {
-        char c = text.p[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                                                : 16;
-
-        if (digit > 15)
-            return false;
-        v = v << 4 | digit;
-    }
-    *ret = v;
+    memcpy(digits, text.p + 4, sizeof(digits) - 1);
+    if (strspn(digits, "0123456789abcdef") != sizeof(digits) - 1)
+        return false;
+    *ret = strtoull(digits, NULL, 16);
     return true;
 }

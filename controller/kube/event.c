@@ -72,7 +72,7 @@ struct kube_events *kube_events_free(struct kube_events *e)
         return NULL;
     (void)kube_cancel(e->call);
     if (e->waiter.on_return)
-        kube_waiter_remove(e->kube, &e->waiter);
+        kube_waiter_remove(&e->waiter);
     loop_timer_clear(kube_loop(e->kube), &e->timer);
     for (size_t i = 0; i < e->n; i++)
         json_decref(e->waiting[(e->first + i) % MAX_WAITING]);

@@ -9,6 +9,7 @@
 #include "exporter/base/hash.h"
 
 #include <errno.h>
+#include <sys/queue.h>
 
 enum {
     BUCKETS = 256,
@@ -23,15 +24,13 @@ enum {
 
 enum state { WAITING, READY, ACTIVE };
 
-struct ready_list {
-    struct item *first, *last;
-};
+TAILQ_HEAD(ready_list, item);
 
 struct item {
     struct kube_queue *queue;
     struct item *next_in_bucket;
-    struct item *prev, *next; /* READY: in the order of the starts */
-    struct timer timer;       /* WAITING: until when */
+    TAILQ_ENTRY(item) entry; /* READY: in the order of the starts */
+    struct timer timer;      /* WAITING: until when */
     enum state state;
     enum kube_priority priority;
     enum kube_priority started_as; /* ACTIVE: counted in queue->active[] */
@@ -72,20 +71,12 @@ static void queue_pump_soon(struct kube_queue *q)
 
 static void item_unlink(struct item *it)
 {
-    struct ready_list *list = &it->queue->ready[it->priority];
-
-    *(it->prev ? &it->prev->next : &list->first) = it->next;
-    *(it->next ? &it->next->prev : &list->last) = it->prev;
-    it->prev = it->next = NULL;
+    TAILQ_REMOVE(&it->queue->ready[it->priority], it, entry);
 }
 
 static void item_append(struct item *it)
 {
-    struct ready_list *list = &it->queue->ready[it->priority];
-
-    it->prev = list->last;
-    *(list->last ? &list->last->next : &list->first) = it;
-    list->last = it;
+    TAILQ_INSERT_TAIL(&it->queue->ready[it->priority], it, entry);
     queue_pump_soon(it->queue);
 }
 
@@ -155,7 +146,8 @@ static bool queue_start(struct kube_queue *q, struct item *it)
     it->started_as = it->priority;
     it->again = false;
     q->active[it->priority]++;
-    q->high_streak = it->priority == KUBE_HIGH && q->ready[KUBE_NORMAL].first ? q->high_streak + 1 : 0;
+    q->high_streak =
+        it->priority == KUBE_HIGH && !TAILQ_EMPTY(&q->ready[KUBE_NORMAL]) ? q->high_streak + 1 : 0;
     q->tokens -= TOKEN;
     q->gone = &gone;
     q->o.work(q->o.arg, it->key);
@@ -168,7 +160,7 @@ static bool queue_start(struct kube_queue *q, struct item *it)
 static struct item *queue_next(const struct kube_queue *q)
 {
     size_t active = q->active[KUBE_NORMAL] + q->active[KUBE_HIGH];
-    struct item *high = q->ready[KUBE_HIGH].first, *normal = q->ready[KUBE_NORMAL].first;
+    struct item *high = TAILQ_FIRST(&q->ready[KUBE_HIGH]), *normal = TAILQ_FIRST(&q->ready[KUBE_NORMAL]);
 
     if (active >= q->o.max_active)
         return NULL;
@@ -226,6 +218,8 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
     q->o.max_retry_ms = o->max_retry_ms ? o->max_retry_ms : DEFAULT_MAX_RETRY_MS;
     q->o.per_second = o->per_second ? o->per_second : DEFAULT_PER_SECOND;
     q->o.burst = o->burst ? o->burst : DEFAULT_BURST;
+    for (size_t i = 0; i < KUBE_PRIORITIES; i++)
+        TAILQ_INIT(&q->ready[i]);
     q->tokens = (int64_t)q->o.burst * TOKEN;
     q->filled_at = loop_now(loop);
     q->pump.fn = queue_on_pump;
@@ -247,7 +241,7 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     if (q->gone)
         *q->gone = true;
     if (q->o.kube)
-        kube_waiter_remove(q->o.kube, &q->waiter);
+        kube_waiter_remove(&q->waiter);
     for (size_t i = 0; i < BUCKETS; i++)
         while (q->buckets[i])
             item_remove(q->buckets[i]);

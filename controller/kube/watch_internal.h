@@ -4,6 +4,7 @@
 #ifndef DS_KUBE_WATCH_INTERNAL_H
 #define DS_KUBE_WATCH_INTERNAL_H
 
+#include "controller/kube/client.h"
 #include "controller/kube/client_internal.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lines.h"

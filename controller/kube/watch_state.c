@@ -34,7 +34,7 @@ struct kube_watch *kube_watch_free(struct kube_watch *w)
     w->call = kube_cancel(w->call);
     loop_timer_clear(kube_loop(w->kube), &w->timer);
     if (w->waiter.on_return)
-        kube_waiter_remove(w->kube, &w->waiter);
+        kube_waiter_remove(&w->waiter);
     w->waiter.on_return = NULL;
     w->dead = true;
     if (!w->busy)

@@ -73,10 +73,9 @@ static int watch_on_line(void *arg, struct str line)
 {
     struct kube_watch *w = arg;
     json_auto_t *event = NULL;
-    int r = kube_json_parse_cut(&event, line, w->o.cut, NULL);
+    int r = kube_json_parse_cut(&event, line, w->o.cut, NULL)
+                ?: watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL));
 
-    if (r == 0)
-        r = watch_take_event(w, cstr(kube_str(event, "type", NULL)), kube_get(event, "object", NULL));
     return r < 0 || !w->dead ? r : 1;
 }
 

@@ -39,6 +39,7 @@ int http_new(struct http **ret, struct loop *loop, const char *user_agent)
     h->idle = calloc(MAX_IDLE_HANDLES, sizeof(CURL *));
     if (!h->user_agent || !h->idle || adopt_upper_case_proxy() < 0)
         return -ENOMEM;
+    TAILQ_INIT(&h->shares);
     h->ca_file = getenv("SSL_CERT_FILE");
     h->ca_dir = getenv("SSL_CERT_DIR");
     h->loop = loop;
@@ -53,8 +54,8 @@ struct http *http_free(struct http *h)
 {
     if (!h)
         return NULL;
-    while (h->calls)
-        (void)http_cancel(h->calls);
+    while (!LIST_EMPTY(&h->calls))
+        (void)http_cancel(LIST_FIRST(&h->calls));
     while (h->n_idle)
         curl_easy_cleanup(h->idle[--h->n_idle]);
     free(h->idle);
@@ -90,24 +91,6 @@ static struct http_call *call_free(struct http_call *c)
 }
 DEFINE_CLEANUP(struct http_call, call_free)
 
-static void unlink_call(struct http_call *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        c->http->calls = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-}
-
-static void link_call(struct http *h, struct http_call *c)
-{
-    c->next = h->calls;
-    if (c->next)
-        c->next->prev = c;
-    h->calls = c;
-}
-
 static int call_new(struct http_call **ret, struct http *h, const struct http_request *rq)
 {
     struct http_call *c = calloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
@@ -115,16 +98,9 @@ static int call_new(struct http_call **ret, struct http *h, const struct http_re
     if (!c)
         return -ENOMEM;
     c->http = h;
-    c->timeout_ms = rq->timeout_ms;
+    c->rq = *rq;
+    c->rq.cut_answer = rq->cut_answer || rq->status_decides;
     c->answer.retry_after_ms = -1;
-    c->cut_answer = rq->cut_answer || rq->status_decides;
-    c->status_decides = rq->status_decides;
-    c->accept_gzip = rq->accept_gzip;
-    c->public_only = rq->public_only;
-    c->follow = !rq->no_redirects;
-    c->on_header = rq->on_header;
-    c->on_data = rq->on_data;
-    c->idle_ms = rq->idle_timeout_ms;
     buf_init(&c->answer.body, rq->max_answer);
     c->n_parts = rq->body_parts;
     for (size_t i = 0; i < rq->body_parts; i++) {
@@ -158,9 +134,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     easy = take_handle(h);
     if (!easy)
         return -ENOMEM;
-    r = http_set_up(c, easy, rq);
-    if (r == 0)
-        r = http_stream_start(c);
+    r = http_set_up(c, easy, rq) ?: http_stream_start(c);
     if (r == 0 && curl_multi_add_handle(h->multi, easy) != CURLM_OK)
         r = -ENOMEM;
     if (r < 0) {
@@ -169,7 +143,7 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
         return r;
     }
     c->easy = easy;
-    link_call(h, c);
+    LIST_INSERT_HEAD(&h->calls, c, entry);
     http_share_join(rq->share ? rq->share : &c->own_share, c);
     *ret = TAKE_PTR(c);
     return 0;
@@ -184,7 +158,7 @@ struct http_call *http_cancel(struct http_call *c)
     /* Also removes an unread message of the transfer from curl's queue. */
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, false);
-    unlink_call(c);
+    LIST_REMOVE(c, entry);
     http_share_leave(c);
     return call_free(c);
 }
@@ -242,7 +216,7 @@ void http_finish(struct http_call *c, CURLcode code)
     fill_answer(c, code);
     (void)curl_multi_remove_handle(c->http->multi, c->easy);
     give_handle(c->http, c->easy, clean);
-    unlink_call(c);
+    LIST_REMOVE(c, entry);
     http_share_leave(c);
     c->finishing = true;
     c->done(c->arg, &c->answer);

@@ -11,6 +11,7 @@
 #include "exporter/base/loop.h"
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct http;      /* a client: connections and DNS cache of one loop */
 struct http_call; /* one request in progress */
@@ -42,7 +43,7 @@ struct http_tls {
  * One call at a time. */
 struct http_share {
     struct http *http; /* NULL before the first call */
-    struct http_share *prev, *next;
+    TAILQ_ENTRY(http_share) entry;
     struct http_call *call; /* in progress */
     size_t held, want;      /* bytes: granted, and asked for in vain */
     bool evicted;           /* the call is about to fail */

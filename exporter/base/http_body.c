@@ -88,11 +88,11 @@ static void on_content_encoding(struct http_call *c, struct str value)
     static const struct str understood[] = {STR("gzip"), STR("x-gzip"), STR("deflate")};
     bool is_understood = false;
 
-    if (value.n == 0 || str_eq_nocase(value, STR("identity")) || c->status_decides)
+    if (value.n == 0 || str_eq_nocase(value, STR("identity")) || c->rq.status_decides)
         return;
     for (size_t i = 0; i < ARRAY_SIZE(understood); i++)
         is_understood |= str_eq_nocase(value, understood[i]);
-    if (!is_understood || c->encoded || (c->on_data && is_status_class(c, 2)))
+    if (!is_understood || c->encoded || (c->rq.on_data && is_status_class(c, 2)))
         (void)snprintf(c->encoding, sizeof(c->encoding), "%.*s", STR_ARG(value));
     c->encoded = true;
 }
@@ -101,10 +101,10 @@ static bool on_field(struct http_call *c, struct str name, struct str value)
 {
     struct http_answer *a = &c->answer;
 
-    if (str_eq_nocase(name, STR("Location")) && c->follow && is_status_class(c, 3))
+    if (str_eq_nocase(name, STR("Location")) && !c->rq.no_redirects && is_status_class(c, 3))
         return http_same_origin(c, value);
-    if (c->on_header)
-        c->on_header(c->arg, name, value);
+    if (c->rq.on_header)
+        c->rq.on_header(c->arg, name, value);
     if (str_eq_nocase(name, STR("Content-Length"))) {
         if (!str_to_u64(value, &c->announced))
             c->announced = 0;
@@ -139,7 +139,7 @@ void http_decide(struct http_call *c)
     long status = 0;
 
     (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (!c->status_decides || c->decided || status < 200)
+    if (!c->rq.status_decides || c->decided || status < 200)
         return;
     c->decided = true;
     c->body_end.fn = body_on_end;
@@ -170,7 +170,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
             http_fail(c, HTTP_MEMORY, "out of memory for the response");
             return 0;
         }
-        if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->cut_answer) {
+        if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->rq.cut_answer) {
             body_fail_too_large(c);
             return 0;
         }
@@ -187,13 +187,13 @@ static bool body_put(struct http_call *c, struct str piece)
 {
     struct buf *body = &c->answer.body;
     /* Reserve Content-Length bytes at once, so that a large body is not moved while it grows. */
-    bool reserve = body->n == 0 && c->announced && !c->encoded && !c->cut_answer;
+    bool reserve = body->n == 0 && c->announced && !c->encoded && !c->rq.cut_answer;
     int r = http_charge(c, size_max(body->n + piece.n, reserve ? c->announced : 0));
     char *room;
 
     if (r == 0 && reserve)
         r = buf_room(body, c->announced, &room);
-    c->cut = c->cut_answer && piece.n > body->max - body->n;
+    c->cut = c->rq.cut_answer && piece.n > body->max - body->n;
     if (r == 0)
         r = buf_put(body, piece.p, c->cut ? body->max - body->n : piece.n);
     if (r == -EFBIG)

@@ -59,19 +59,20 @@ static void share_evict(struct http_share *s)
 /* The part of each if all held the same. */
 static uint64_t budget_part(const struct http *h, const struct http_share *asking)
 {
+    const struct http_share *s;
     uint64_t n = 0;
 
-    for (const struct http_share *s = h->shares; s; s = s->next)
+    TAILQ_FOREACH (s, &h->shares, entry)
         n += is_holder(s) || s == asking;
     return h->budget_max / n;
 }
 
 static struct http_share *largest_over(const struct http *h, const struct http_share *asking, uint64_t part)
 {
-    struct http_share *largest = NULL;
+    struct http_share *largest = NULL, *s;
 
-    for (struct http_share *s = h->shares; s; s = s->next)
-        if (s != asking && s->call && counted(s->held) > part && (!largest || s->held > largest->held))
+    TAILQ_FOREACH (s, &h->shares, entry)
+        if (s != asking && s->call && counted(s->held) > part && (!largest || s->held >= largest->held))
             largest = s;
     return largest;
 }
@@ -79,12 +80,12 @@ static struct http_share *largest_over(const struct http *h, const struct http_s
 /* If no holder can go on, ends the one that started last. */
 static void budget_resolve(struct http *h)
 {
-    struct http_share *youngest = NULL;
+    struct http_share *youngest = NULL, *s;
 
-    for (struct http_share *s = h->shares; s; s = s->next) {
+    TAILQ_FOREACH (s, &h->shares, entry) {
         if (s->evicted || (is_holder(s) && !s->want))
             return;
-        if (!youngest && s->want && is_holder(s)) /* the list begins with the youngest */
+        if (s->want && is_holder(s))
             youngest = s;
     }
     if (youngest)
@@ -94,9 +95,9 @@ static void budget_resolve(struct http *h)
 static void budget_make_room(struct http *h, struct http_share *asking)
 {
     uint64_t part = budget_part(h, asking);
-    struct http_share *over;
+    struct http_share *over, *s;
 
-    for (const struct http_share *s = h->shares; s; s = s->next)
+    TAILQ_FOREACH (s, &h->shares, entry)
         if (s->evicted)
             return; /* there will be room */
     over = counted(asking->held + asking->want) <= part ? largest_over(h, asking, part) : NULL;
@@ -109,11 +110,9 @@ static void budget_make_room(struct http *h, struct http_share *asking)
 static void budget_wake(struct http *h)
 {
     bool is_granted = false;
-    struct http_share *oldest = h->shares;
+    struct http_share *s;
 
-    while (oldest && oldest->next)
-        oldest = oldest->next;
-    for (struct http_share *s = oldest; s; s = s->prev) {
+    TAILQ_FOREACH (s, &h->shares, entry) {
         size_t want = s->want;
 
         if (!want || s->evicted || !share_grant(s, want))
@@ -131,10 +130,8 @@ void http_share_join(struct http_share *s, struct http_call *c)
     struct http *h = c->http;
 
     if (!s->http) {
-        *s = (struct http_share){.http = h, .next = h->shares};
-        if (s->next)
-            s->next->prev = s;
-        h->shares = s;
+        *s = (struct http_share){.http = h};
+        TAILQ_INSERT_TAIL(&h->shares, s, entry);
     }
     s->call = c;
     c->share = s;
@@ -157,12 +154,7 @@ void http_share_done(struct http_share *s)
 
     if (!h)
         return;
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        h->shares = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
+    TAILQ_REMOVE(&h->shares, s, entry);
     h->budget_used -= counted(s->held);
     *s = (struct http_share){0};
     budget_wake(h);
@@ -173,7 +165,7 @@ int http_charge(struct http_call *c, size_t need)
     size_t want = size_min(size_max(need, c->charged + c->charged / 2), c->answer.body.max);
     struct http_share *s = c->share;
 
-    if (need <= c->charged || (need > c->answer.body.max && !c->cut_answer)) /* the latter fails anyway */
+    if (need <= c->charged || (need > c->answer.body.max && !c->rq.cut_answer)) /* the latter fails anyway */
         return 0;
     if (s->want || s->evicted)
         return -EAGAIN;

@@ -6,43 +6,37 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 
+#include <sys/queue.h>
+
 struct http {
     struct loop *loop;
     CURLM *multi;
     char *user_agent;
     const char *ca_file, *ca_dir; /* from the environment; NULL if unset */
-    struct http_call *calls;      /* in progress */
+    LIST_HEAD(, http_call) calls; /* in progress */
     CURL **idle;                  /* handles for reuse, already reset */
     size_t n_idle;
     uint64_t budget_used, budget_max;
-    struct http_share *shares; /* the youngest first */
+    TAILQ_HEAD(, http_share) shares; /* the oldest first */
 };
 
 struct http_call {
     struct http *http;
-    struct http_call *prev, *next;
+    LIST_ENTRY(http_call) entry;
     CURL *easy;
     http_done_fn done;
     void *arg;
     bool finishing; /* `done` is running: http_cancel() does nothing */
-    int64_t timeout_ms;
     struct http_answer answer;
-    /* The request */
+    struct http_request rq; /* what it points to may be gone */
     bool head;
     char content_type[160];
     struct curl_slist headers; /* Content-Type; the first of the list */
     struct curl_slist *extra;  /* the caller's, between Content-Type and the common ones */
     struct curl_slist *connect_to;
-    bool cut_answer;
-    bool cut;                     /* the body was truncated at its limit */
-    bool status_decides, decided; /* decided: the final status and its headers were received */
+    bool cut;     /* the body was truncated at its limit */
+    bool decided; /* status_decides: the final status and its headers were received */
     struct timer body_end;
-    bool accept_gzip;
-    bool public_only;
-    bool follow; /* redirects */
-    void (*on_header)(void *arg, struct str name, struct str value);
-    void (*on_data)(void *arg, struct str piece);
-    int64_t idle_ms;
     char *joined; /* a copy of a small body's parts */
     uint64_t body_bytes;
     size_t part, offset; /* position of the next byte to send */

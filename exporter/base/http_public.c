@@ -32,7 +32,7 @@ curl_socket_t http_on_open_socket(void *arg, curlsocktype purpose, struct curl_s
     curl_socket_t fd;
 
     (void)purpose;
-    if (c->public_only && !address_is_public(&a->addr)) {
+    if (c->rq.public_only && !address_is_public(&a->addr)) {
         note_refused(c, &a->addr);
         return CURL_SOCKET_BAD;
     }

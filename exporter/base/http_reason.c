@@ -116,7 +116,7 @@ static void explain_timeout(struct http_call *c, const char *server)
                        (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
     else
         (void)snprintf(a->reason, sizeof(a->reason), "timed out after %.1f s with %lld bytes received",
-                       (double)c->timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
+                       (double)c->rq.timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
 }
 
 void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...)

@@ -33,9 +33,9 @@ static struct curl_slist accept_nothing = {.data = (char *)(uintptr_t) "Accept:"
 
 static struct curl_slist *common_of(const struct http_call *c)
 {
-    if (c->status_decides)
+    if (c->rq.status_decides)
         return &accept_nothing;
-    return c->accept_gzip ? &accept_gzip : &accept_identity;
+    return c->rq.accept_gzip ? &accept_gzip : &accept_identity;
 }
 
 #define SET(option, value)                                           \
@@ -47,10 +47,10 @@ static struct curl_slist *common_of(const struct http_call *c)
 
 static int set_limits(const struct http_call *c, CURL *easy)
 {
-    long connect_ms = c->timeout_ms < CONNECT_TIMEOUT_MS ? (long)c->timeout_ms : CONNECT_TIMEOUT_MS;
+    long connect_ms = c->rq.timeout_ms < CONNECT_TIMEOUT_MS ? (long)c->rq.timeout_ms : CONNECT_TIMEOUT_MS;
 
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+    SET(CURLOPT_TIMEOUT_MS, (long)c->rq.timeout_ms);
     SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
     /* Do not block the loop in curl_easy_cleanup() until the resolver's thread has timed out. */
     SET(CURLOPT_QUICK_EXIT, 1L);
@@ -59,7 +59,7 @@ static int set_limits(const struct http_call *c, CURL *easy)
     SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     /* With HTTP/2 a large body would share its connection, and its failure, with other calls. */
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(CURLOPT_FOLLOWLOCATION, (long)c->follow);
+    SET(CURLOPT_FOLLOWLOCATION, (long)!c->rq.no_redirects);
     SET(CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
     SET(CURLOPT_POSTREDIR, (long)(CURL_REDIR_POST_301 | CURL_REDIR_POST_302));
     return 0;

@@ -19,14 +19,12 @@ static void on_deliver(struct timer *t);
 static void on_idle(struct timer *t)
 {
     struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
-    mono_ms until = mono_add(c->last_byte, c->idle_ms);
+    mono_ms until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
 
     /* Setting a timer that just ran cannot fail. */
     if (mono_before(loop_now(c->http->loop), until) && loop_timer_set(c->http->loop, t, until) == 0)
         return;
-    c->answer.error = HTTP_TIMEOUT;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "no data received for %.1f s",
-                   (double)c->idle_ms / 1e3);
+    http_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
 
@@ -37,7 +35,9 @@ int http_stream_start(struct http_call *c)
     c->deliver.fn = on_deliver;
     c->idle.fn = on_idle;
     c->last_byte = loop_now(l);
-    return c->idle_ms > 0 ? loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->idle_ms)) : 0;
+    return c->rq.idle_timeout_ms > 0
+               ? loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms))
+               : 0;
 }
 
 void http_stream_stop(struct http_call *c)
@@ -63,7 +63,7 @@ int http_stream_headers(struct http_call *c)
 {
     long status = 0;
 
-    if (!c->on_data || curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+    if (!c->rq.on_data || curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
         status / 100 != 2)
         return 0;
     c->streaming = c->stream_begun = true;
@@ -79,8 +79,7 @@ size_t http_stream_in(struct http_call *c, const char *p, size_t n)
     }
     if (buf_put(&c->answer.body, p, n) == 0 && stream_schedule(c) == 0)
         return n;
-    c->answer.error = HTTP_MEMORY;
-    (void)snprintf(c->answer.reason, sizeof(c->answer.reason), "out of memory for the response");
+    http_fail(c, HTTP_MEMORY, "out of memory for the response");
     return 0;
 }
 
@@ -90,7 +89,7 @@ static bool stream_pass(struct http_call *c, struct str piece)
     bool gone = false;
 
     c->gone = &gone;
-    c->on_data(c->arg, piece);
+    c->rq.on_data(c->arg, piece);
     if (!gone)
         c->gone = NULL;
     return !gone;

@@ -22,19 +22,15 @@ static void on_wake(struct watch *w)
 
 static int list_paths(const struct httpd_options *o, char **ret)
 {
-    struct buf b = {.max = 64 << 10};
+    BUF_AUTO(b, 64 << 10);
     int r = buf_puts(&b, "404: not found. Available paths:\n");
 
     for (size_t i = 0; i < o->n_routes && r == 0; i++)
         r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
+    r = r ?: buf_putc(&b, '\0');
     if (r == 0)
-        r = buf_putc(&b, '\0');
-    if (r < 0) {
-        buf_done(&b);
-        return r;
-    }
-    *ret = b.p;
-    return 0;
+        *ret = buf_take(&b).p;
+    return r;
 }
 
 static void init_locks(struct httpd *h)
@@ -108,10 +104,8 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
 {
     struct httpd *h = NULL;
     char *why = NULL;
-    int r = httpd_prepare(&h, loop, o);
+    int r = httpd_prepare(&h, loop, o) ?: loop_watch_add(loop, &h->watch);
 
-    if (r == 0)
-        r = loop_watch_add(loop, &h->watch);
     for (size_t i = 0; r == 0 && i < o->n_listen; i++) {
         r = httpd_listen(o->listen[i], &h->listeners[i], &why);
         h->n_listeners += r == 0;

@@ -4,6 +4,7 @@
  * and it has no deadline for a request that comes a byte at a time. */
 #include "exporter/base/httpd_internal.h"
 #include "exporter/base/log.h"
+#include "exporter/base/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -92,7 +93,6 @@ int httpd_gate_start(struct httpd *h)
 {
     struct gate *g = calloc(1, sizeof(*g));
     struct pollfd *polled = calloc(1 + h->n_listeners, sizeof(*polled));
-    sigset_t all, was;
     int r;
 
     if (!g || !polled) {
@@ -104,17 +104,13 @@ int httpd_gate_start(struct httpd *h)
     polled[0] = (struct pollfd){.fd = h->gate_wake, .events = POLLIN};
     for (size_t i = 0; i < h->n_listeners; i++)
         polled[i + 1] = (struct pollfd){.fd = h->listeners[i].fd, .events = POLLIN};
-    /* Signals are for the main thread. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &was);
-    r = pthread_create(&h->gate, NULL, gate_run, g);
-    (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+    r = thread_start(&h->gate, gate_run, g);
     h->has_gate = r == 0;
-    if (r != 0) {
+    if (r < 0) {
         free(polled);
         free(g);
     }
-    return -r;
+    return r;
 }
 
 void httpd_gate_stop(struct httpd *h)

@@ -7,43 +7,29 @@
 
 enum { LARGE_BYTES = 1 << 20 };
 
-struct queue {
-    struct job *first, **end;
-};
-
 struct worker {
     struct loop *loop;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct queue waiting, finished;
+    STAILQ_HEAD(jobs, job) waiting, finished;
     bool stop, posted;
     struct post post;
 };
 
-static void queue_put(struct queue *q, struct job *j)
+static struct job *jobs_take(struct jobs *list)
 {
-    j->next = NULL;
-    *q->end = j;
-    q->end = &j->next;
-}
+    struct job *j = STAILQ_FIRST(list);
 
-static struct job *queue_take(struct queue *q)
-{
-    struct job *j = q->first;
-
-    if (j) {
-        q->first = j->next;
-        if (!q->first)
-            q->end = &q->first;
-    }
+    if (j)
+        STAILQ_REMOVE_HEAD(list, entry);
     return j;
 }
 
 /* Worker thread, lock held. */
 static void worker_finish(struct worker *w, struct job *j)
 {
-    queue_put(&w->finished, j);
+    STAILQ_INSERT_TAIL(&w->finished, j, entry);
     if (!w->posted && !w->stop) {
         w->posted = true;
         loop_post(w->loop, &w->post);
@@ -56,7 +42,7 @@ static void *worker_main(void *arg)
 
     (void)pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        struct job *j = queue_take(&w->waiting);
+        struct job *j = jobs_take(&w->waiting);
 
         if (!j) {
             (void)pthread_cond_wait(&w->changed, &w->lock);
@@ -77,7 +63,7 @@ static struct job *worker_next_finished(struct worker *w)
 
     (void)pthread_mutex_lock(&w->lock);
     w->posted = false;
-    j = queue_take(&w->finished);
+    j = jobs_take(&w->finished);
     (void)pthread_mutex_unlock(&w->lock);
     return j;
 }
@@ -90,17 +76,16 @@ static void worker_on_post(struct post *p)
         j->done(j);
 }
 
-/* Signals are for the loop, which blocks them later, and reads them from a descriptor. */
-static int thread_create(struct worker *w)
+int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 {
     sigset_t all, before;
     int r;
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&w->thread, NULL, worker_main, w);
+    r = pthread_create(ret, NULL, run, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r;
+    return -r;
 }
 
 int worker_new(struct worker **ret, struct loop *loop)
@@ -111,11 +96,11 @@ int worker_new(struct worker **ret, struct loop *loop)
         return -ENOMEM;
     w->loop = loop;
     w->post.fn = worker_on_post;
-    w->waiting.end = &w->waiting.first;
-    w->finished.end = &w->finished.first;
+    STAILQ_INIT(&w->waiting);
+    STAILQ_INIT(&w->finished);
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_cond_init(&w->changed, NULL);
-    if (thread_create(w) != 0) {
+    if (thread_start(&w->thread, worker_main, w) < 0) {
         (void)pthread_cond_destroy(&w->changed);
         (void)pthread_mutex_destroy(&w->lock);
         free(w);
@@ -137,7 +122,7 @@ struct worker *worker_free(struct worker *w)
     (void)pthread_mutex_unlock(&w->lock);
     (void)pthread_join(w->thread, NULL);
     loop_unpost(w->loop, &w->post);
-    while ((j = queue_take(&w->finished)) || (j = queue_take(&w->waiting)))
+    while ((j = jobs_take(&w->finished)) || (j = jobs_take(&w->waiting)))
         j->done(j);
     (void)pthread_cond_destroy(&w->changed);
     (void)pthread_mutex_destroy(&w->lock);
@@ -148,9 +133,19 @@ struct worker *worker_free(struct worker *w)
 void worker_start(struct worker *w, struct job *j)
 {
     (void)pthread_mutex_lock(&w->lock);
-    queue_put(&w->waiting, j);
+    STAILQ_INSERT_TAIL(&w->waiting, j, entry);
     (void)pthread_cond_signal(&w->changed);
     (void)pthread_mutex_unlock(&w->lock);
+}
+
+void worker_do(struct worker *w, struct job *j, size_t bytes)
+{
+    if (w && bytes > WORKER_MIN_BYTES) {
+        worker_start(w, j);
+        return;
+    }
+    j->run(j);
+    j->done(j);
 }
 
 struct free_job {

@@ -6,7 +6,17 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 
+#include <pthread.h>
+#include <sys/queue.h>
+
 struct worker;
+
+/* Reading fewer bytes takes less than about a millisecond. */
+enum { WORKER_MIN_BYTES = 256 << 10 };
+
+/* Starts a thread that no signal interrupts: they are for the loop, which reads them from a descriptor. A
+ * negative errno. */
+MUST_USE int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 /* Embedded in its owner, with both functions set. */
 struct job {
@@ -14,7 +24,7 @@ struct job {
     void (*run)(struct job *j);
     /* On the loop's thread, after run() or instead of it. May free the job. */
     void (*done)(struct job *j);
-    struct job *next;
+    STAILQ_ENTRY(job) entry;
 };
 
 /* -ENOMEM, -EAGAIN. */
@@ -25,6 +35,8 @@ DEFINE_CLEANUP(struct worker, worker_free)
 
 /* Loop thread. Jobs run one after the other. */
 void worker_start(struct worker *w, struct job *j);
+/* Runs a job that reads `bytes`: on the worker, or at once if they are few or w is NULL. */
+void worker_do(struct worker *w, struct job *j, size_t bytes);
 /* Frees the buffer: returning hundreds of megabytes to the kernel takes time, too. w may be NULL. */
 void worker_free_buf(struct worker *w, struct buf *b);
 

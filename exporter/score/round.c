@@ -94,7 +94,7 @@ static void reading_run(struct job *j)
     }
     if (g->error != ROUND_OK)
         batch_abandon(g->builder);
-    else if (g->body.n > LOOP_READS_BYTES)
+    else if (g->body.n > WORKER_MIN_BYTES)
         batch_prepare(g->batch);
     buf_done(&g->body);
 }
@@ -143,12 +143,7 @@ static void round_read_answer(struct round *r, struct http_answer *a)
         .at = loop_wall(r->rq.env->loop),
     };
     r->reading = g;
-    if (r->rq.env->worker && g->body.n > LOOP_READS_BYTES) {
-        worker_start(r->rq.env->worker, &g->job);
-        return;
-    }
-    reading_run(&g->job);
-    reading_end(&g->job);
+    worker_do(r->rq.env->worker, &g->job, g->body.n);
 }
 
 static void got_scores(void *arg, struct http_answer *a)

@@ -36,9 +36,6 @@ struct source_result {
     uint64_t received, sent;
 };
 
-/* Responses of more bytes, which take about a millisecond to read, are left to the worker. */
-enum { LOOP_READS_BYTES = 256 << 10 };
-
 struct source_env {
     struct loop *loop;
     struct http *http;

@@ -95,11 +95,11 @@ static int put_arguments(struct buf *b, const struct prometheus *p, struct str q
     int r = query.n > QUERY_MAX_BYTES ? -EFBIG : buf_puts(b, "query=");
 
     r = r ?: buf_put_url(b, query);
-    if (r == 0)
-        r = buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld", (long long)(p->start_ms / 1000),
-                       (long long)(p->start_ms % 1000), (long long)(p->end_ms / 1000),
-                       (long long)(p->end_ms % 1000), (long long)p->from.step_s);
-    return r;
+    return r
+               ?: buf_printf(b, "&start=%lld.%03lld&end=%lld.%03lld&step=%lld",
+                             (long long)(p->start_ms / 1000), (long long)(p->start_ms % 1000),
+                             (long long)(p->end_ms / 1000), (long long)(p->end_ms % 1000),
+                             (long long)p->from.step_s);
 }
 
 static void got_answer(void *arg, struct http_answer *a);
@@ -246,12 +246,7 @@ static void read_good_answer(struct prometheus *p, struct http_answer *a)
     *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
     c->fetched.body = buf_take(&a->body);
     p->checking = c;
-    if (p->env->worker && c->fetched.body.n > LOOP_READS_BYTES) {
-        worker_start(p->env->worker, &c->job);
-        return;
-    }
-    checking_run(&c->job);
-    checking_done(&c->job);
+    worker_do(p->env->worker, &c->job, c->fetched.body.n);
 }
 
 static void got_answer(void *arg, struct http_answer *a)

@@ -204,9 +204,10 @@ void fake_kube_requests(struct fake_kube *f, size_t want)
 void fake_kube_settle(const struct fake_kube *f)
 {
     for (unsigned i = 0; i < 400; i++) {
+        const struct http_call *c;
         size_t calls = 0;
 
-        for (const struct http_call *c = f->http->calls; c; c = c->next)
+        LIST_FOREACH (c, &f->http->calls, entry)
             calls++;
         if (calls <= fake_hanging())
             return;
