@@ -133,15 +133,11 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->state.config_origin = cstr(o->config_file);
     a->own_timer.fn = on_own_timer;
     secret_files_init(&a->secrets, NULL);
-    r = metrics_new(&a->state.metrics, METRIC_OWNER_LOOP);
-    if (r == 0)
-        r = http_new(&a->state.http, loop, ds_user_agent);
-    if (r == 0)
-        r = worker_new(&a->worker, loop);
-    if (r == 0)
-        r = page_new(&a->state.page);
-    if (r == 0)
-        r = agent_add_sink(a, page_sink(a->state.page));
+    r = metrics_new(&a->state.metrics, METRIC_OWNER_LOOP)
+            ?: http_new(&a->state.http, loop, ds_user_agent)
+            ?: worker_new(&a->worker, loop)
+            ?: page_new(&a->state.page)
+            ?: agent_add_sink(a, page_sink(a->state.page));
     if (r < 0)
         return r;
     metric_set(a->state.metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);

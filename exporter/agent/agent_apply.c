@@ -29,12 +29,10 @@ static int override_string(char **field, const char *flag)
 
 static int apply_flags(struct config *c, const struct agent_options *o)
 {
-    int r = override_string(&c->cluster_name, o->cluster_name);
+    int r = override_string(&c->cluster_name, o->cluster_name)
+                ?: override_string(&c->secrets_dir, o->secrets_dir)
+                ?: override_string(&c->storage_path, o->storage_path);
 
-    if (r == 0)
-        r = override_string(&c->secrets_dir, o->secrets_dir);
-    if (r == 0)
-        r = override_string(&c->storage_path, o->storage_path);
     if (o->n_listen) {
         for (size_t i = 0; i < CONFIG_MAX_LISTEN; i++) {
             free(c->listen[i]);
@@ -63,16 +61,15 @@ static struct scorer *take_running(struct agent *a, const char *score_name)
 static int start_or_keep(struct agent *a, const struct summary *want, struct scorer **ret)
 {
     struct scorer *running = take_running(a, want->score_name);
-    int r = 0;
 
     if (!running)
         return scorer_new(ret, &a->scorer_env, want);
     *ret = running;
     if (!summary_same(scorer_summary(running), want)) {
         log_info("scorer changed", L_STR("score_name", want->score_name));
-        r = scorer_change(running, want);
+        scorer_change(running, want);
     }
-    return r;
+    return 0;
 }
 
 /* Stops the scorers that no start_or_keep() has claimed, and withdraws their scores. */
@@ -256,8 +253,7 @@ static int copy_summaries(struct summaries *ret, const struct summaries *from)
     if (!s.list)
         return -ENOMEM;
     for (; s.n < from->n; s.n++)
-        if (summary_copy(&s.list[s.n], &from->list[s.n]) < 0)
-            return -ENOMEM;
+        s.list[s.n] = summary_copy(&from->list[s.n]);
     *ret = s;
     s = (struct summaries){0};
     return 0;
@@ -339,9 +335,8 @@ int agent_apply_text(struct agent *a, const char *what, struct str text, struct 
         return r;
     if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
         text = STR("[]");
-    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p);
-    if (r == 0)
-        r = load_around(a, &c, of_text, &p);
+    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p)
+            ?: load_around(a, &c, of_text, &p);
     r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
         free(a->text_name);

@@ -235,9 +235,8 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     s->loop = env->source->loop;
     s->next.fn = on_next_timer;
     s->expire.fn = on_expire_timer;
-    r = summary_copy(&s->summary, summary);
-    if (r == 0)
-        r = scorer_make_builder(s);
+    s->summary = summary_copy(summary);
+    r = scorer_make_builder(s);
     if (r < 0)
         return r;
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
@@ -252,13 +251,10 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     return 0;
 }
 
-int scorer_change(struct scorer *s, const struct summary *summary)
+void scorer_change(struct scorer *s, const struct summary *summary)
 {
-    struct summary copy = {0};
-    int r = summary_copy(&copy, summary);
+    struct summary copy = summary_copy(summary);
 
-    if (r < 0)
-        return r;
     s->round = round_free(s->round);
     s->status.running = false;
     summary_done(&s->summary);
@@ -266,7 +262,6 @@ int scorer_change(struct scorer *s, const struct summary *summary)
     s->due = loop_now(s->loop);
     scorer_schedule(s, s->due);
     metric_set(s->env->metrics, METRIC_INTERVAL, LV(copy.score_name), (double)copy.interval_ms / 1000);
-    return 0;
 }
 
 void scorer_wake(struct scorer *s)

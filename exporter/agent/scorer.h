@@ -52,14 +52,14 @@ struct scorer_status {
 };
 
 /* Starts a scorer; its first round follows after a jitter of at most 1.5 s. env must outlive it; the summary
- * is copied. -ENOMEM. */
+ * is shared. -ENOMEM. */
 MUST_USE int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary);
 /* Also removes the scorer's metrics. The caller has withdrawn its scores. */
 struct scorer *scorer_free(struct scorer *s);
 DEFINE_CLEANUP(struct scorer, scorer_free)
 /* Replaces the summary with another of the same score name: cancels a running round and starts a new one. The
- * scores stay until it ends. -ENOMEM: nothing has changed. */
-MUST_USE int scorer_change(struct scorer *s, const struct summary *summary);
+ * scores stay until it ends. */
+void scorer_change(struct scorer *s, const struct summary *summary);
 /* Starts the next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void scorer_wake(struct scorer *s);
 

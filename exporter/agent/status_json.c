@@ -29,11 +29,8 @@ static void json_by_stage(struct out *o, const char *key, const uint64_t v[2])
 
 static void json_last_round(struct out *o, const struct scorer_status *s)
 {
-    if (s->rounds == 0) {
-        member_text(o, "lastRound", NULL);
+    if (!member_object_if(o, "lastRound", s->rounds))
         return;
-    }
-    member_object(o, "lastRound");
     member_time(o, "startedAt", s->running ? 0 : s->started_ms);
     member_time(o, "endedAt", s->ended_ms);
     member_number(o, "fetchSeconds", s->fetch_s);
@@ -51,11 +48,8 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
 
 static void json_error(struct out *o, const struct scorer_status *s)
 {
-    if (s->rounds == 0 || s->error == ROUND_OK) {
-        member_text(o, "error", NULL);
+    if (!member_object_if(o, "error", s->rounds && s->error != ROUND_OK))
         return;
-    }
-    member_object(o, "error");
     member_text(o, "stage", round_stage_word(s->stage));
     member_text(o, "class", round_error_word(s->error));
     member_words(o, "url", s->url);
@@ -66,11 +60,8 @@ static void json_error(struct out *o, const struct scorer_status *s)
 
 static void json_warnings(struct out *o, const struct scorer_status *s)
 {
-    if (s->source_warnings == 0) {
-        member_text(o, "warnings", NULL);
+    if (!member_object_if(o, "warnings", s->source_warnings))
         return;
-    }
-    member_object(o, "warnings");
     member_count(o, "count", s->source_warnings);
     member_text(o, "first", s->source_warning);
     out_puts(o, "}");
@@ -78,11 +69,8 @@ static void json_warnings(struct out *o, const struct scorer_status *s)
 
 static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
 {
-    if (!ref->name) {
-        member_text(o, key, NULL);
+    if (!member_object_if(o, key, ref->name))
         return;
-    }
-    member_object(o, key);
     member_text(o, "name", ref->name);
     member_text(o, "key", ref->key);
     out_puts(o, "}");
@@ -236,11 +224,8 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_text(o, "secretsFolder", c ? c->secrets_dir : NULL);
     member_text(o, "storageFolder", c ? c->storage_path : NULL);
     out_puts(o, "}");
-    if (!c) {
-        member_text(o, "limits", NULL);
+    if (!member_object_if(o, "limits", c))
         return;
-    }
-    member_object(o, "limits");
     member_count(o, "responseBytes", c->limits.response_bytes);
     member_count(o, "seriesPerScorer", (uint64_t)c->limits.series_per_scorer);
     member_count(o, "series", (uint64_t)c->limits.series);
@@ -353,11 +338,8 @@ static void json_election(struct out *o, const struct agent_state *a)
     struct agent_election e;
 
     member_bool(o, "leading", a->leading);
-    if (!a->hooks.election || !a->hooks.election(a->hooks.arg, &e)) {
-        member_text(o, "election", NULL);
+    if (!member_object_if(o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e)))
         return;
-    }
-    member_object(o, "election");
     member_text(o, "identity", e.identity);
     member_words(o, "holder", e.holder);
     member_text(o, "error", e.error);

@@ -80,10 +80,8 @@ static void web_api_status(void *arg, const struct httpd_request *rq, struct htt
     CLEANUP(list_query_done) struct list_query q = {0};
     BUF_AUTO(body, STATUS_MAX_BYTES);
     const char *why = "";
-    int r = list_query_read(&q, rq, &why);
+    int r = list_query_read(&q, rq, &why) ?: status_json(agent_state(arg), &q, &body);
 
-    if (r == 0)
-        r = status_json(agent_state(arg), &q, &body);
     api_reply(reply, r, why, &body);
 }
 

@@ -19,9 +19,7 @@ static int secret_file_read(struct secrets *s, const char *name, const char *key
     (void)ret_why;
     if (!f->dir)
         return -ENOENT;
-    r = buf_printf(&path, "%s/%s/%s", f->dir, name, key);
-    if (r == 0)
-        r = buf_putc(&path, '\0');
+    r = buf_printf(&path, "%s/%s/%s", f->dir, name, key) ?: buf_putc(&path, '\0');
     return r == 0 ? file_read(path.p, into) : r;
 }
 

@@ -1,6 +1,7 @@
-/* Summaries in memory: freeing, copying, comparing, and reading one or a list of them. */
+/* Summaries in memory: sharing, comparing, and reading one or a list of them. */
 #include "exporter/score/summary.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
 
@@ -29,36 +30,15 @@ static const size_t in_source[] = {
 static const struct texts summary_texts = {in_summary, ARRAY_SIZE(in_summary)};
 static const struct texts source_texts = {in_source, ARRAY_SIZE(in_source)};
 
-static char **text_at(const void *of, size_t offset)
+static const char *text_at(const void *of, size_t offset)
 {
-    return (char **)(void *)((char *)(uintptr_t)of + offset);
-}
-
-static void texts_free(const struct texts *t, void *of)
-{
-    for (size_t i = 0; i < t->n; i++)
-        free(*text_at(of, t->at[i]));
-}
-
-/* *into is a flat copy of *from. Each of its strings becomes a copy, or NULL if out of memory. */
-static int texts_copy(const struct texts *t, void *into, const void *from)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < t->n; i++) {
-        const char *text = *text_at(from, t->at[i]);
-
-        *text_at(into, t->at[i]) = text ? strdup(text) : NULL;
-        if (text && !*text_at(into, t->at[i]))
-            r = -ENOMEM;
-    }
-    return r;
+    return *(char *const *)(const void *)((const char *)of + offset);
 }
 
 static bool texts_same(const struct texts *t, const void *a, const void *b)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const char *sa = *text_at(a, t->at[i]), *sb = *text_at(b, t->at[i]);
+        const char *sa = text_at(a, t->at[i]), *sb = text_at(b, t->at[i]);
 
         if ((sa == NULL) != (sb == NULL) || (sa && strcmp(sa, sb) != 0))
             return false;
@@ -66,56 +46,20 @@ static bool texts_same(const struct texts *t, const void *a, const void *b)
     return true;
 }
 
-void summary_source_done(struct summary_source *s)
-{
-    texts_free(&source_texts, s);
-    *s = (struct summary_source){0};
-}
-
 void summary_done(struct summary *s)
 {
-    texts_free(&summary_texts, s);
-    summary_source_done(&s->source);
-    for (size_t i = 0; i < s->n_more_sources; i++)
-        summary_source_done(&s->more_sources[i]);
-    free(s->more_sources);
+    if (s->memory && --s->memory->refs == 0) {
+        arena_done(&s->memory->arena);
+        free(s->memory);
+    }
     *s = (struct summary){0};
 }
 
-static int copy_more_sources(struct summary *into, const struct summary *from)
+struct summary summary_copy(const struct summary *s)
 {
-    int r = 0;
-
-    if (from->n_more_sources == 0)
-        return 0;
-    into->more_sources = calloc(from->n_more_sources, sizeof(*into->more_sources));
-    if (!into->more_sources)
-        return -ENOMEM;
-    for (size_t i = 0; i < from->n_more_sources && r == 0; i++) {
-        into->more_sources[i] = from->more_sources[i];
-        into->n_more_sources = i + 1;
-        r = texts_copy(&source_texts, &into->more_sources[i], &from->more_sources[i]);
-    }
-    return r;
-}
-
-int summary_copy(struct summary *ret, const struct summary *from)
-{
-    CLEANUP(summary_done) struct summary s = *from;
-    int r;
-
-    s.more_sources = NULL;
-    s.n_more_sources = 0;
-    r = texts_copy(&summary_texts, &s, from);
-    /* Also after an error, or else s would share these strings. */
-    if (texts_copy(&source_texts, &s.source, &from->source) < 0)
-        r = -ENOMEM;
-    r = r ?: copy_more_sources(&s, from);
-    if (r < 0)
-        return r;
-    *ret = s;
-    s = (struct summary){0};
-    return 0;
+    if (s->memory)
+        s->memory->refs++;
+    return *s;
 }
 
 static bool same_source(const struct summary_source *a, const struct summary_source *b)

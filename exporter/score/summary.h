@@ -28,7 +28,11 @@ struct summary_source {
     int64_t range_s, step_s;
 };
 
+struct summary_memory;
+
+/* Its strings and sources are immutable. */
 struct summary {
+    struct summary_memory *memory;       /* of these; NULL: they are not owned */
     char *name;                          /* of the DynamicScorer; only shown */
     char *score_name;                    /* unique on this agent */
     struct summary_source source;        /* the first, mostly the only one; of type None if there are none */
@@ -66,8 +70,8 @@ void summaries_done(struct summaries *s);
 MUST_USE int summary_parse(struct summary *ret, struct str text, struct problems *ret_problems);
 /* Compares all fields but the position. */
 bool summary_same(const struct summary *a, const struct summary *b);
-/* A deep copy. -ENOMEM. */
-MUST_USE int summary_copy(struct summary *ret, const struct summary *from);
+/* A copy that shares the strings, to be passed to summary_done() like the original. Loop thread. */
+struct summary summary_copy(const struct summary *s);
 void summary_done(struct summary *s);
 /* The number of sources: 0 for source type None, at most SUMMARY_MAX_SOURCES. */
 size_t summary_sources(const struct summary *s);

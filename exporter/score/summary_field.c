@@ -1,4 +1,5 @@
 /* Fields of summaries by type: words, seconds, Secrets, URLs. */
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
@@ -12,10 +13,11 @@ enum { SECRET_NAME_MAX = 253 /* as Kubernetes names objects */ };
 
 char *field_keep(struct summary_reader *r, struct str text)
 {
-    char *copy = str_dup(text);
+    char *copy = arena_alloc(r->arena, text.n + 1);
 
-    if (!copy)
-        r->no_memory = true;
+    r->no_memory = r->no_memory || !copy;
+    if (copy)
+        *(char *)mempcpy(copy, text.p, text.n) = '\0';
     return copy;
 }
 
@@ -139,7 +141,8 @@ char *field_url(struct summary_reader *r, const char *key, const char *path)
     }
     if (!node_str(r->map, key, r->p, &s))
         return NULL;
-    url = field_keep(r, str_trim(s));
+    url = str_dup(str_trim(s));
+    r->no_memory = r->no_memory || !url;
     if (url && (!has_scheme_and_host(url) || !complete_url(r, url, path, &whole)))
         node_expected(node_get(r->map, key), r->p, what);
     return whole;

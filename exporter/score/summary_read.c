@@ -12,6 +12,7 @@ enum {
     INTERVAL_DEFAULT_S = 60,
     INTERVAL_MAX_S = 7 * 86400,
     TIMEOUT_MAX_MS = 3600 * 1000,
+    CHUNK_BYTES = 1024,
 };
 
 static const char *const summary_keys[] = {
@@ -128,6 +129,11 @@ int summary_read(struct summary *s, const struct node *map, enum problem_kind un
 {
     struct summary_reader r = {.map = map, .unknown = unknown, .p = p};
 
+    s->memory = calloc(1, sizeof(*s->memory));
+    if (!s->memory)
+        return -ENOMEM;
+    *s->memory = (struct summary_memory){.refs = 1, .arena = {.chunk_bytes = CHUNK_BYTES}};
+    r.arena = &s->memory->arena;
     if (map->kind != NODE_MAP) {
         node_expected(map, p, "a summary: an object with scoreName, scoringEndpoint and so on");
         return 0;

@@ -2,6 +2,7 @@
 #ifndef DS_SCORE_SUMMARY_READ_H
 #define DS_SCORE_SUMMARY_READ_H
 
+#include "exporter/base/arena.h"
 #include "exporter/score/summary.h"
 
 /* Fills *s, which is zeroed, and adds problems to p. 0 even if p has errors; -ENOMEM. The caller frees *s in
@@ -9,8 +10,15 @@
 MUST_USE int summary_read(struct summary *s, const struct node *map, enum problem_kind unknown,
                           struct problems *p);
 
+/* What the copies of a summary share. */
+struct summary_memory {
+    unsigned refs;
+    struct arena arena;
+};
+
 /* Reads the fields of a summary or of one of its sources. */
 struct summary_reader {
+    struct arena *arena; /* of the strings */
     const struct node *map;
     enum problem_kind unknown;
     struct problems *p;
@@ -36,7 +44,5 @@ char *field_url(struct summary_reader *r, const char *key, const char *path);
 
 /* Reads `sources`, or the summary's own source fields without it. */
 void summary_read_sources(struct summary_reader *r, struct summary *s);
-/* In summary.c. */
-void summary_source_done(struct summary_source *s);
 
 #endif

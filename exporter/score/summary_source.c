@@ -1,6 +1,7 @@
 /* The sources of a summary: one in its own fields, or several in its list `sources`. */
 #include "exporter/score/summary.h"
 
+#include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
@@ -91,7 +92,7 @@ static struct summary_source read_source(struct summary_reader *r)
 /* Entries of type None are skipped. */
 static void read_source_entry(struct summary_reader *all, const struct node *map, struct summary *s)
 {
-    struct summary_reader r = {.map = map, .unknown = all->unknown, .p = all->p};
+    struct summary_reader r = {.arena = all->arena, .map = map, .unknown = all->unknown, .p = all->p};
     struct summary_source one;
 
     if (map->kind != NODE_MAP) {
@@ -114,8 +115,8 @@ static void read_source_list(struct summary_reader *r, const struct node *list, 
                      list->n);
         return;
     }
-    s->more_sources = list->n > 1 ? calloc(list->n - 1, sizeof(*s->more_sources)) : NULL;
-    if (list->n > 1 && !s->more_sources) {
+    s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
+    if (!s->more_sources) {
         r->no_memory = true;
         return;
     }

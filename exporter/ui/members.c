@@ -111,3 +111,12 @@ void member_list(struct out *o, const char *key)
     member(o, key);
     out_puts(o, "[");
 }
+
+bool member_object_if(struct out *o, const char *key, bool there)
+{
+    if (there)
+        member_object(o, key);
+    else
+        member_text(o, key, NULL);
+    return there;
+}

@@ -28,5 +28,7 @@ void member_url(struct out *o, const char *key, const char *value);
 /* The key and `{` or `[`; the caller writes the closing bracket. */
 void member_object(struct out *o, const char *key);
 void member_list(struct out *o, const char *key);
+/* Like member_object(); but if the object is not there, writes null and returns false. */
+bool member_object_if(struct out *o, const char *key, bool there);
 
 #endif

@@ -443,10 +443,9 @@ static void compares_and_copies(void **state)
     struct summary copy;
 
     (void)state;
-    assert_int_equal(summary_copy(&copy, &a.list[0]), 0);
+    copy = summary_copy(&a.list[0]);
     copy.line = 99;
     assert_true(summary_same(&copy, &a.list[0]));
-    assert_ptr_not_equal(copy.score_name, a.list[0].score_name);
     summary_done(&copy);
     for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
         BUF_AUTO(text, 4096);
@@ -523,13 +522,9 @@ static void survives_each_failed_allocation(void **state)
         FOR_EACH_ALLOCATION_FAILURE(n)
         {
             struct summaries s = {0};
-            struct summary copy;
             int r = summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
 
             assert_true(r == 0 || r == -ENOMEM);
-            assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
-            if (s.n && (r = summary_copy(&copy, &s.list[0])) == 0)
-                summary_done(&copy);
             assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
             summaries_done(&s);
             problems_done(&p);

@@ -234,12 +234,10 @@ static void compares_and_copies(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         all[i] = read_good(lists[i]);
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-        struct summary copy;
+        struct summary copy = summary_copy(&all[i].list[0]);
 
-        assert_int_equal(summary_copy(&copy, &all[i].list[0]), 0);
         for (size_t k = 0; k < ARRAY_SIZE(lists); k++)
             assert_int_equal(summary_same(&copy, &all[k].list[0]), i == k);
-        assert_true(!copy.more_sources || copy.more_sources != all[i].list[0].more_sources);
         summary_done(&copy);
     }
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -263,15 +261,9 @@ static void survives_each_failed_allocation(void **state)
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         struct summaries s = {0};
-        struct summary copy;
         int r = summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
 
         assert_true(r == 0 || r == -ENOMEM);
-        assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
-        if (s.n && (r = summary_copy(&copy, &s.list[0])) == 0) {
-            assert_true(summary_same(&copy, &s.list[0]));
-            summary_done(&copy);
-        }
         assert_int_equal(oom_happened(), r < 0 || p.out_of_memory);
         summaries_done(&s);
         problems_done(&p);
