@@ -118,10 +118,8 @@ static int active_load_file(void *arg, const char *name)
     BUF_AUTO(bytes, FILE_BYTES_MAX);
     struct label_bytes *l;
     struct str lane;
-    int r = spool_read_file(v->spool, name, &bytes);
+    int r = spool_read_file(v->spool, name, &bytes) ?: active_read(buf_str(&bytes), &lane, &l);
 
-    if (r == 0)
-        r = active_read(buf_str(&bytes), &lane, &l);
     if (r == 0)
         return v->on_lane(v->arg, lane, l);
     return r == -ENOMEM ? r : 0;

@@ -3,9 +3,9 @@
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/map.h"
+#include "exporter/base/varint.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body_v2.h"
-#include "remotewrite/bytes.h"
 
 #include <errno.h>
 #include <snappy-c.h>
@@ -137,10 +137,8 @@ int body_make(enum rw_form form, struct str block, const struct body_part *part,
     BUF_AUTO(kept, BODY_MAX);
     struct str content;
     size_t n;
-    int r = body_unpack(block, &message);
+    int r = body_unpack(block, &message) ?: body_series(buf_str(&message), &series, &n);
 
-    if (r == 0)
-        r = body_series(buf_str(&message), &series, &n);
     if (r < 0)
         return r;
     if (part->from >= part->to || part->to > n)

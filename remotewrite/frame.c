@@ -1,5 +1,6 @@
 #include "remotewrite/frame.h"
 
+#include "exporter/base/varint.h"
 #include "remotewrite/bytes.h"
 
 #include <errno.h>

@@ -154,9 +154,8 @@ static int lane_append_markers(struct intake *in, const struct intake_lane *l,
     for (size_t i = 0; i < n && r == 0; i += most) {
         CLEANUP(cleanup_frame_free) struct frame *f = NULL;
 
-        r = frame_new(&f, labels, pick + i, 0, size_min(most, n - i), at_ms);
-        if (r == 0)
-            r = lane_append(in, l, f, NULL, at_ms, now_ms);
+        r = frame_new(&f, labels, pick + i, 0, size_min(most, n - i), at_ms)
+                ?: lane_append(in, l, f, NULL, at_ms, now_ms);
     }
     return r;
 }
@@ -264,14 +263,11 @@ static int lane_set_series(struct intake *in, struct intake_lane *l, struct seri
                            int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    int r = label_bytes_new(&labels, set, in->config);
+    int r = label_bytes_new(&labels, set, in->config)
+                ?: lane_end_missing(in, l, labels, at_ms, now_ms)
+                ?: lane_remember(in, l, labels)
+                ?: lane_make_frames(in, l, labels, at_ms);
 
-    if (r == 0)
-        r = lane_end_missing(in, l, labels, at_ms, now_ms);
-    if (r == 0)
-        r = lane_remember(in, l, labels);
-    if (r == 0)
-        r = lane_make_frames(in, l, labels, at_ms);
     if (r < 0)
         return r;
     lane_log_dropped(in, l, labels);
@@ -312,10 +308,8 @@ int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
 /* Ends every series of the lane. */
 static int lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
 {
-    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms);
+    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms) ?: lane_remember(in, l, NULL);
 
-    if (r == 0)
-        r = lane_remember(in, l, NULL);
     if (r < 0)
         return r;
     lane_drop_frames(l);

@@ -2,7 +2,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
-#include "remotewrite/bytes.h"
+#include "exporter/base/varint.h"
 #include "remotewrite/relabel.h"
 #include "remotewrite/relabel_regex.h"
 

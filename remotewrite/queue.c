@@ -377,9 +377,8 @@ struct str queue_record_lane(const struct record *r)
     return (struct str){r->lane->name, r->lane->name_n};
 }
 
-void queue_put_back(struct queue *q, struct record *r)
+void queue_put_back(struct queue *q)
 {
-    (void)r;
     q->picked = NULL;
 }
 

@@ -86,7 +86,7 @@ MUST_USE int queue_payload(struct queue *q, struct record *r, struct str *ret);
 struct str queue_record_lane(const struct record *r);
 /* Removes the picked record; `dropped` of its samples were not delivered and are counted under `why`. */
 void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped);
-void queue_put_back(struct queue *q, struct record *r);
+void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 
 void queue_stats(const struct queue *q, struct queue_stats *ret);

@@ -86,29 +86,27 @@ static struct record **queue_lose_file(struct queue *q, struct record **at, bool
     return at;
 }
 
-uint64_t queue_detach(struct queue *q)
-{
-    uint64_t lost = 0;
-
-    for (struct lane *l = q->lanes; l; l = l->next)
-        for (struct record **at = &l->head; *at;)
-            at = queue_lose_file(q, at, false, &lost);
-    q->unsynced = NULL;
-    q->unsynced_end = &q->unsynced;
-    q->spool = NULL;
-    return lost;
-}
-
+/* All segments for NULL. */
 static uint64_t queue_lose_segment(struct queue *q, const struct spool_segment *segment)
 {
     uint64_t lost = 0;
 
     for (struct lane *l = q->lanes; l; l = l->next)
         for (struct record **at = &l->head; *at;)
-            if ((*at)->place.segment == segment)
-                at = queue_lose_file(q, at, true, &lost);
+            if (!segment || (*at)->place.segment == segment)
+                at = queue_lose_file(q, at, segment != NULL, &lost);
             else
                 at = &(*at)->next;
+    return lost;
+}
+
+uint64_t queue_detach(struct queue *q)
+{
+    uint64_t lost = queue_lose_segment(q, NULL);
+
+    q->unsynced = NULL;
+    q->unsynced_end = &q->unsynced;
+    q->spool = NULL;
     return lost;
 }
 

@@ -231,9 +231,9 @@ void queue_save_position(struct queue *q, bool wait_for_disk)
     if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
         return;
     q->generation++;
-    r = spool_save_late(q->spool, &reader) ?: queue_encode_positions(q, NULL, &bytes);
-    if (r == 0)
-        r = spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
+    r = spool_save_late(q->spool, &reader)
+            ?: queue_encode_positions(q, NULL, &bytes)
+            ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
     if (r < 0) {
         q->stats.disk_error = r;
         return;

@@ -18,11 +18,6 @@ enum { NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000 };
 static void sender_step(struct sender *s);
 static void sender_on_timer(struct timer *t);
 
-static const char *sender_name(const struct sender *s)
-{
-    return s->o.config->name;
-}
-
 int sender_new(struct sender **ret, const struct sender_options *o)
 {
     struct sender *s = calloc(1, sizeof(*s));
@@ -44,7 +39,7 @@ struct sender *sender_free(struct sender *s)
     loop_timer_clear(s->o.loop, &s->timer);
     s->o.transport->cancel(s->o.transport);
     if (s->record)
-        queue_put_back(s->o.queue, s->record);
+        queue_put_back(s->o.queue);
     buf_done(&s->body);
     free(s->skip);
     free(s);
@@ -301,12 +296,12 @@ static bool sender_take_record(struct sender *s)
     if (error == -ESTALE) { /* it waits in the spool until it can be read */
         s->record = NULL;
     } else if (error == -EBADMSG) {
-        log_error("damaged record in the spool dropped", L_STR("remote_name", sender_name(s)),
+        log_error("damaged record in the spool dropped", L_STR("remote_name", s->o.config->name),
                   L_INT("samples", r->samples));
         s->rejected = r->samples;
         sender_finish_record(s, DROP_DAMAGED);
     } else {
-        queue_put_back(s->o.queue, r);
+        queue_put_back(s->o.queue);
         s->record = NULL;
         sender_note_error(s, strerror(-error));
         sender_wait(s, NO_MEMORY_MS);

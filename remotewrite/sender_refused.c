@@ -62,10 +62,8 @@ uint32_t sender_piece_samples(const struct sender *s, struct piece p)
 static int record_series(struct sender *s, struct buf *message, struct str **ret)
 {
     size_t n;
-    int r = body_unpack(s->payload, message);
+    int r = body_unpack(s->payload, message) ?: body_series(buf_str(message), ret, &n);
 
-    if (r == 0)
-        r = body_series(buf_str(message), ret, &n);
     return r == 0 && n < s->record->samples ? -EBADMSG : r;
 }
 

@@ -245,9 +245,7 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     s->agent = a;
     s->post.fn = rw_on_post;
     s->health.fn = rw_send_metrics;
-    r = agent_add_sink(a, &s->sink);
-    if (r == 0)
-        r = loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
+    r = agent_add_sink(a, &s->sink) ?: loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
     if (r < 0) {
         free(s);
         return r;

@@ -16,9 +16,12 @@
 
 static const char wanted[] = "wanted";
 
-void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number)
+struct spool_name spool_name(uint64_t number, const char *suffix)
 {
-    (void)snprintf(out, SPOOL_NAME_BYTES, "%012" PRIu64 ".seg", number);
+    struct spool_name name;
+
+    (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", number, suffix);
+    return name;
 }
 
 /* Creates the missing folders of the path. */
@@ -172,34 +175,28 @@ void spool_use_number(struct spool *s, uint64_t number)
 /* If the file of a damaged segment cannot be renamed, the next start finds it again. */
 static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
 {
-    char name[SPOOL_NAME_BYTES];
-
     spool_unlink(&s->oldest, segment);
     if (s->current == segment) {
         s->dirty = false;
         spool_close_current(s);
     }
     s->bytes -= segment->size;
-    spool_segment_name(name, segment->number);
     if (segment->damaged)
         (void)spool_set_aside(s, segment, ASIDE_DAMAGED);
     else
-        (void)unlinkat(s->dir_fd, name, 0);
-    if (segment->late) {
-        spool_positions_name(name, segment->number);
-        (void)unlinkat(s->dir_fd, name, 0);
-    }
+        (void)unlinkat(s->dir_fd, spool_name(segment->number, ".seg").text, 0);
+    if (segment->late)
+        (void)unlinkat(s->dir_fd, spool_name(segment->number, ".done").text, 0);
     (void)spool_segment_free(segment);
 }
 
 static int spool_begin_segment(struct spool *s)
 {
+    const struct spool_name name = spool_name(s->next_number, ".seg");
     struct spool_segment *segment;
-    char name[SPOOL_NAME_BYTES];
     int fd, r;
 
-    spool_segment_name(name, s->next_number);
-    fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     r = fd < 0 ? -errno : 0;
     if (fd >= 0) {
         ssize_t n = write(fd, segment_magic, SEGMENT_HEAD);
@@ -209,7 +206,7 @@ static int spool_begin_segment(struct spool *s)
     segment = r == 0 ? spool_segment_new(s->next_number) : NULL;
     if (!segment) {
         if (fd >= 0) {
-            (void)unlinkat(s->dir_fd, name, 0);
+            (void)unlinkat(s->dir_fd, name.text, 0);
             (void)close(fd);
         }
         return r < 0 ? r : -ENOMEM;
@@ -291,14 +288,13 @@ int spool_read(struct spool *s, struct spool_place at, struct buf *into)
     CLEANUP(cleanup_close) int fd = -1;
     size_t total = at.at - at.record + at.n, mark = into->n;
     struct segment_item item;
-    char name[SPOOL_NAME_BYTES], *room;
+    char *room;
     ssize_t got;
     int r = buf_room(into, total, &room);
 
     if (r < 0)
         return r;
-    spool_segment_name(name, at.segment->number);
-    fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC);
+    fd = openat(s->dir_fd, spool_name(at.segment->number, ".seg").text, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? -EBADMSG : -errno;
     got = pread(fd, room, total, at.record);
@@ -357,14 +353,12 @@ bool spool_is_there(struct spool *s)
 struct spool_segment *spool_missing(struct spool *s)
 {
     struct spool_segment *segment = s->oldest;
-    char name[SPOOL_NAME_BYTES];
     struct stat st;
 
-    for (; segment; segment = segment->next) {
-        spool_segment_name(name, segment->number);
-        if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-            break;
-    }
+    while (segment &&
+           (fstatat(s->dir_fd, spool_name(segment->number, ".seg").text, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+            errno != ENOENT))
+        segment = segment->next;
     if (segment && segment == s->current)
         spool_close_current(s);
     return segment;

@@ -14,16 +14,11 @@ enum { ASIDE_SEGMENTS = 4 }; /* as many bytes as this number of segments */
 const char *const spool_aside_suffixes[ASIDE_KINDS] = {
     [ASIDE_DAMAGED] = ".seg.damaged", [ASIDE_UNKNOWN] = ".seg.unknown"};
 
-static void aside_name(char out[SPOOL_NAME_BYTES], uint64_t number, enum spool_aside_kind kind)
-{
-    (void)snprintf(out, SPOOL_NAME_BYTES, "%012" PRIu64 "%s", number, spool_aside_suffixes[kind]);
-}
-
 /* The files that were set aside, as they are in the folder now. */
 struct aside_scan {
     const struct spool *spool;
     struct spool_files files[ASIDE_KINDS];
-    char oldest[SPOOL_NAME_BYTES];
+    struct spool_name oldest;
 };
 
 static int aside_count(void *arg, const char *name)
@@ -38,8 +33,8 @@ static int aside_count(void *arg, const char *name)
         return 0;
     scan->files[kind].n++;
     scan->files[kind].bytes += (uint64_t)st.st_size;
-    if (!*scan->oldest || strcmp(name, scan->oldest) < 0)
-        (void)snprintf(scan->oldest, sizeof(scan->oldest), "%s", name);
+    if (!*scan->oldest.text || strcmp(name, scan->oldest.text) < 0)
+        (void)snprintf(scan->oldest.text, sizeof(scan->oldest.text), "%s", name);
     return 0;
 }
 
@@ -60,21 +55,21 @@ void spool_trim(struct spool *s)
         if (n <= 1 || (n <= SPOOL_ASIDE_FILES && bytes <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
             return;
         log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir),
-                 L_STR("file", scan.oldest));
-        if (unlinkat(s->dir_fd, scan.oldest, 0) < 0)
+                 L_STR("file", scan.oldest.text));
+        if (unlinkat(s->dir_fd, scan.oldest.text, 0) < 0)
             return;
     }
 }
 
 int spool_set_aside(struct spool *s, const struct spool_segment *segment, enum spool_aside_kind kind)
 {
-    char name[SPOOL_NAME_BYTES], aside[SPOOL_NAME_BYTES], path[SPOOL_PATH_BYTES];
+    const struct spool_name name = spool_name(segment->number, ".seg"),
+                            aside = spool_name(segment->number, spool_aside_suffixes[kind]);
+    char path[SPOOL_PATH_BYTES];
 
-    spool_segment_name(name, segment->number);
-    aside_name(aside, segment->number, kind);
-    if (renameat(s->dir_fd, name, s->dir_fd, aside) < 0)
+    if (renameat(s->dir_fd, name.text, s->dir_fd, aside.text) < 0)
         return -errno;
-    (void)spool_path(s, aside, path);
+    (void)spool_path(s, aside.text, path);
     log_error(kind == ASIDE_UNKNOWN ? "spool segment of another version set aside"
                                     : "damaged spool segment set aside",
               L_STR("path", path), L_INT("bytes", segment->size));

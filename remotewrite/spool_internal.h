@@ -34,12 +34,16 @@ struct spool {
     bool dirty, folder_dirty, sync_failed;
 };
 
-enum { SPOOL_NAME_BYTES = 40, SPOOL_PATH_BYTES = 4352, POSITIONS_MAX = 64 << 20 };
+enum { SPOOL_PATH_BYTES = 4352, POSITIONS_MAX = 64 << 20 };
+
+struct spool_name {
+    char text[40];
+};
 
 /* The path of a file of the folder, for messages too; false if it is cut. */
 bool spool_path(const struct spool *s, const char *name, char out[SPOOL_PATH_BYTES]);
-void spool_segment_name(char out[SPOOL_NAME_BYTES], uint64_t number);
-void spool_positions_name(char out[SPOOL_NAME_BYTES], uint64_t number);
+/* The name of a file by its number: ".seg" of a segment, ".done" of its read positions. */
+struct spool_name spool_name(uint64_t number, const char *suffix);
 /* NULL when out of memory. */
 struct spool_segment *spool_segment_new(uint64_t number);
 struct spool_segment *spool_segment_free(struct spool_segment *segment);

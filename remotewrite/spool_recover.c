@@ -25,11 +25,6 @@ struct spool_listing {
     size_t n, cap;
 };
 
-void spool_positions_name(char out[SPOOL_NAME_BYTES], uint64_t number)
-{
-    (void)snprintf(out, SPOOL_NAME_BYTES, "%012" PRIu64 ".done", number);
-}
-
 static enum listed_kind listed_kind_of(const char *suffix)
 {
     if (strcmp(suffix, ".seg") == 0)
@@ -123,11 +118,10 @@ static void recover_damage(struct spool *s, const struct spool_reader *reader, s
 
 static uint32_t segment_file_size(const struct spool *s, const struct spool_segment *segment)
 {
-    char name[SPOOL_NAME_BYTES];
+    const struct spool_name name = spool_name(segment->number, ".seg");
     struct stat st;
 
-    spool_segment_name(name, segment->number);
-    if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+    if (fstatat(s->dir_fd, name.text, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return 0;
     return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
 }
@@ -136,11 +130,9 @@ static uint32_t segment_file_size(const struct spool *s, const struct spool_segm
 static int late_store(struct spool *s, struct spool_segment *segment)
 {
     bool first = !segment->positions_stored;
-    char name[SPOOL_NAME_BYTES];
-    int r;
+    int r =
+        spool_write_file(s, spool_name(segment->number, ".done").text, buf_str(&segment->positions), first);
 
-    spool_positions_name(name, segment->number);
-    r = spool_write_file(s, name, buf_str(&segment->positions), first);
     if (r == 0 && first && fsync(s->dir_fd) < 0)
         r = -errno;
     segment->positions_stored = !first || r == 0;
@@ -164,7 +156,7 @@ static int segment_take_positions(struct spool *s, const struct spool_reader *re
 static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
                              struct spool_segment *segment, int error)
 {
-    char name[SPOOL_NAME_BYTES], path[SPOOL_PATH_BYTES];
+    char path[SPOOL_PATH_BYTES];
     /* One line for all segments that fail alike. */
     bool news = segment->error == 0 && (!s->unread || s->unread->error != error);
     int r;
@@ -175,8 +167,7 @@ static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
     s->unread_bytes += segment->size;
     spool_link(&s->unread, segment);
     r = segment_take_positions(s, reader, segment);
-    spool_segment_name(name, segment->number);
-    (void)spool_path(s, name, path);
+    (void)spool_path(s, spool_name(segment->number, ".seg").text, path);
     if (news)
         log_error("cannot read a spool segment, it stays and is tried again", L_STR("path", path),
                   L_INT("bytes", segment->size), L_ERR(error));
@@ -185,18 +176,14 @@ static int spool_keep_unread(struct spool *s, const struct spool_reader *reader,
 
 static int read_segment(struct spool *s, struct spool_segment *segment, struct buf *bytes)
 {
-    char name[SPOOL_NAME_BYTES];
-    int r;
-
     if (segment->late && segment->positions.n == 0) {
-        spool_positions_name(name, segment->number);
-        r = spool_read_file(s, name, &segment->positions);
+        int r = spool_read_file(s, spool_name(segment->number, ".done").text, &segment->positions);
+
         if (r < 0 && r != -ENOENT)
             return r;
         segment->positions_stored = true;
     }
-    spool_segment_name(name, segment->number);
-    return spool_read_file(s, name, bytes);
+    return spool_read_file(s, spool_name(segment->number, ".seg").text, bytes);
 }
 
 /* Reads a segment that is in no list, and adds it to one or frees it. */

@@ -281,10 +281,8 @@ static int add_name(struct batch_builder *b, const struct batch_labels *labels, 
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
 {
     size_t place, duplicates = b->duplicates;
-    int r = render_name(b, labels);
+    int r = render_name(b, labels) ?: add_name(b, labels, value, &place);
 
-    if (r == 0)
-        r = add_name(b, labels, value, &place);
     if (r == 0 && (labels->uncut || b->n_cuts))
         r = batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
     if (r == 0)
@@ -302,10 +300,8 @@ size_t batch_spelled(const struct batch_builder *b, struct str text)
 int batch_add_spelled(struct batch_builder *b, double value)
 {
     size_t place, duplicates = b->duplicates;
-    int r = spellings_take(&b->spellings, &place);
+    int r = spellings_take(&b->spellings, &place) ?: add_known(b, place, value);
 
-    if (r == 0)
-        r = add_known(b, place, value);
     if (r == 0 && b->n_cuts)
         r = batch_note_cut(b, place, b->duplicates > duplicates, NULL);
     if (r == 0)

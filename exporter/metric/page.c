@@ -100,9 +100,7 @@ static int page_new_with(struct page **ret, bool scores)
     (void)pthread_mutex_init(&p->lock, NULL);
     p->sink.ops = &page_sink_ops;
     p->version = 1;
-    r = metrics_new(&p->server, METRIC_OWNER_SERVER);
-    if (r == 0)
-        r = page_first_row(p, scores);
+    r = metrics_new(&p->server, METRIC_OWNER_SERVER) ?: page_first_row(p, scores);
     if (r < 0)
         return r;
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
@@ -149,9 +147,7 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
         struct piece *piece = NULL;
         BUF_AUTO(text, PIECE_MAX_BYTES);
-        int r = metrics_render(own, openmetrics, &text);
-        if (r == 0)
-            r = piece_new(&piece, &p->allocated, &text, NULL);
+        int r = metrics_render(own, openmetrics, &text) ?: piece_new(&piece, &p->allocated, &text, NULL);
         if (r < 0)
             return r;
         row_set_own(row, openmetrics, piece);

@@ -64,9 +64,7 @@ int piece_of(struct piece **ret, uint64_t *total, struct rendering *r, const cha
         if (!p->score_name)
             return -ENOMEM;
     }
-    e = bytes_new(&p->deflated, total, &r->deflated);
-    if (e == 0)
-        e = bytes_new(&p->text, total, &r->text);
+    e = bytes_new(&p->deflated, total, &r->deflated) ?: bytes_new(&p->text, total, &r->text);
     if (e < 0)
         return e;
     p->crc = r->crc;

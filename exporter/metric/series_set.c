@@ -2,6 +2,7 @@
 #include "exporter/metric/series_set.h"
 
 #include "exporter/base/huge.h"
+#include "exporter/base/varint.h"
 
 #include <errno.h>
 
@@ -105,37 +106,12 @@ size_t series_names_bytes(const struct series_set *s)
     return s->names_bytes;
 }
 
-enum { LENGTH_MAX_BYTES = 5 };
-
-static char *put_length(char *p, size_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        *p++ = (char)(v | 0x80);
-    *p++ = (char)v;
-    return p;
-}
-
-static const char *get_length(const char *p, size_t *ret)
-{
-    size_t v = 0;
-
-    for (unsigned shift = 0;; shift += 7) {
-        unsigned char c = (unsigned char)*p++;
-
-        v |= (size_t)(c & 0x7f) << shift;
-        if (c < 0x80)
-            break;
-    }
-    *ret = v;
-    return p;
-}
-
 size_t series_labels_room(const struct str values[DS_LABELS])
 {
     size_t room = 0;
 
     for (size_t i = 0; i < DS_LABELS; i++)
-        room += 2 * LENGTH_MAX_BYTES + values[i].n;
+        room += 2 * VARINT_MAX + values[i].n;
     return room;
 }
 
@@ -147,9 +123,9 @@ char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned e
 
         for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
             added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
-        to = put_length(to, (v.n + added) << 1 | (added > 0));
+        to = put_varint(to, (v.n + added) << 1 | (added > 0));
         if (added)
-            to = mempcpy(put_length(to, v.n), v.p, v.n);
+            to = mempcpy(put_varint(to, v.n), v.p, v.n);
     }
     return to;
 }
@@ -157,17 +133,17 @@ char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned e
 void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
 {
     const char *name = s->text + s->place[i].name + sizeof(SCORE_METRIC "{") - 1;
-    const char *p = s->text + s->place[i].labels;
+    const char *p = s->text + s->place[i].labels, *end = s->text + s->place[i + 1].name;
 
     for (size_t k = 0; k < DS_LABELS; k++) {
-        size_t length;
+        uint64_t length;
 
-        p = get_length(p, &length);
+        p = get_varint(p, end, &length);
         name += ds_label_names[k].n + 2; /* name="  */
         ret[k] = (struct str){name, length >> 1};
         name += (length >> 1) + 2; /* ", or "} */
         if (length & 1) {
-            p = get_length(p, &length);
+            p = get_varint(p, end, &length);
             ret[k] = (struct str){p, length};
             p += length;
         }

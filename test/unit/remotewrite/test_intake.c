@@ -207,7 +207,7 @@ static void sends_own_metrics_with_names_labels_and_values(void **state)
     assert_non_null(strstr(text.p, "fetch_duration_seconds_bucket{le=\"+Inf\",score_name=\"a\"} 1 7\n"));
     assert_non_null(strstr(text.p, "fetch_duration_seconds_count{score_name=\"a\"} 1 7\n"));
     assert_non_null(strstr(text.p, "fetch_duration_seconds_sum{score_name=\"a\"} 0.2"));
-    queue_put_back(r.queue, record);
+    queue_put_back(r.queue);
     end(&r);
     rw_folder_done(dir);
 }

@@ -95,9 +95,9 @@ static void picks_a_record_again_after_put_back(void **state)
     (void)state;
     assert_int_equal(put(q, "a", START, 40), 0);
     r = queue_pick(q, START);
-    queue_put_back(q, r);
+    queue_put_back(q);
     assert_ptr_equal(queue_pick(q, START), r);
-    queue_put_back(q, r);
+    queue_put_back(q);
     expect(q, "a", START);
     (void)queue_free(q);
 }
@@ -340,7 +340,7 @@ static void survives_each_failed_allocation_with_a_spool(void **state)
             if (first) {
                 int error = queue_payload(q, first, &bytes);
                 assert_true(error == 0 || error == -ENOMEM);
-                queue_put_back(q, first);
+                queue_put_back(q);
             }
             queue_save_position(q, false);
         }
