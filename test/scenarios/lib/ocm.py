@@ -12,8 +12,9 @@ import tempfile
 import pytest
 
 from lib.kube import go_program
-from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_RULES, WORK_AGENT, account_kubeconfig, grant
+from lib.ocm_rights import ADDON_MANAGER, ADDON_MANAGER_RULES, WORK_AGENT, grant
 from lib.process import Process, free_port
+from lib.rights import kubeconfig_of
 from lib.wait import wait_until
 
 PLACEMENTS = "apis/cluster.open-cluster-management.io/v1beta1/namespaces/default/placements"
@@ -33,7 +34,7 @@ def running(name, kube, program, *words, account=None):
     home = kube.kubeconfig().parent
     with tempfile.TemporaryDirectory() as folder:
         own = pathlib.Path(folder) / "kubeconfig"
-        kubeconfig = account_kubeconfig(kube, account, own) if account else "kubeconfig"
+        kubeconfig = kubeconfig_of(kube, account, own) if account else "kubeconfig"
         command = ["env", "-C", home, go_program(program), *words, f"--kubeconfig={kubeconfig}"]
         process = Process(name, command, pathlib.Path(folder) / "log")
         try:

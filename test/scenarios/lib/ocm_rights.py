@@ -1,8 +1,6 @@
 """The rights that Open Cluster Management 1.0 gives to its own programs, where they limit what a chart may hold: those of the add-on
 manager on the hub and of the work agent on a managed cluster. They are listed in its repository, in manifests/."""
 
-import json
-
 ADDON_MANAGER = ("open-cluster-management-hub", "addon-manager-controller-sa")
 WORK_AGENT = ("open-cluster-management-agent", "klusterlet-work-sa")
 
@@ -70,21 +68,3 @@ def grant_aggregated(kube, account, label):
     name = label.rpartition("/")[2]
     kube.apply(f"{RBAC}/clusterroles", name, {"aggregationRule": {"clusterRoleSelectors": selector}, "rules": []})
     bind(kube, account, name)
-
-
-def account_kubeconfig(kube, account, file):
-    """A kubeconfig with a token of a ServiceAccount."""
-    namespace, name = account
-    path = f"api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-    token = kube.call("POST", path, {"spec": {"expirationSeconds": 7200}})["status"]["token"]
-    server = {"server": f"https://127.0.0.1:{kube.port}", "certificate-authority": str(kube.state / "ca.crt")}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "own", "cluster": server}],
-        "users": [{"name": name, "user": {"token": token}}],
-        "contexts": [{"name": "own", "context": {"cluster": "own", "user": name, "namespace": namespace}}],
-        "current-context": "own",
-    }
-    file.write_text(json.dumps(config))
-    return file
