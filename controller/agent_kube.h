@@ -16,7 +16,7 @@ struct agent_kube_options {
     const char *cluster_name;
     const char *addon_namespace; /* of the agent, its Secrets and its ConfigMaps */
     const char *addon_name;
-    bool adopt_unowned; /* see struct placement_options */
+    bool adopt_unowned;    /* see struct placement_options */
     const char *configmap; /* with the summaries: "name" or "namespace/name" */
     bool leader_elect;     /* among replicas, by a Lease on the agent's own cluster; ignored with `once` */
     /* For --once: reads the ConfigMap and the Secrets once, applies them, and writes nothing. If that is not

@@ -17,8 +17,6 @@ struct agent_leader {
     struct agent_report *report; /* NULL without a cluster, as on a standby */
     struct kube_lease *lease;    /* NULL without an election */
     char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
-    void (*stopped)(void *arg); /* called when the Lease has been released */
-    void *stopped_arg;
 };
 
 static int leader_begin(struct agent_leader *l)
@@ -133,19 +131,10 @@ bool agent_leader_election(const struct agent_leader *l, struct agent_election *
     return l->lease;
 }
 
-static void leader_on_released(void *arg)
-{
-    const struct agent_leader *l = arg;
-
-    l->stopped(l->stopped_arg);
-}
-
 void agent_leader_stop(struct agent_leader *l, void (*done)(void *arg), void *arg)
 {
-    l->stopped = done;
-    l->stopped_arg = arg;
     if (l->lease)
-        kube_lease_release(l->lease, leader_on_released);
+        kube_lease_release(l->lease, done, arg);
     else
         done(arg);
 }

@@ -167,30 +167,24 @@ struct running {
     struct agent *agent;
     struct rw_sink *remote_write;
     struct agent_kube *kube;
-    bool stopping;
 };
 
-static void agent_on_released(void *arg)
+static void agent_on_reload(void *arg)
 {
-    loop_stop(agent_state(((const struct running *)arg)->agent)->loop);
+    const struct running *running = arg;
+
+    if (agent_reload(running->agent, NULL) < 0)
+        log_debug("reload on SIGHUP failed");
 }
 
-/* Stops at once on the second signal. */
-static void agent_on_signal(void *arg, int number)
+static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
 {
-    struct running *running = arg;
+    const struct running *running = arg;
 
-    if (number == SIGHUP) {
-        if (agent_reload(running->agent, NULL) < 0)
-            log_debug("reload on SIGHUP failed");
-        return;
-    }
-    log_info("stopping", L_STR("signal", strsignal(number)));
-    if (running->kube && !running->stopping)
-        agent_leader_stop(agent_kube_leader(running->kube), agent_on_released, running);
+    if (running->kube)
+        agent_leader_stop(agent_kube_leader(running->kube), done, done_arg);
     else
-        agent_on_released(running);
-    running->stopping = true;
+        done(done_arg);
 }
 
 static int agent_serve(struct agent *a, const struct web_options *o)
@@ -297,6 +291,8 @@ static int agent_run(struct agent_flags *f)
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
     CLEANUP(cleanup_agent_free) struct agent *a = NULL;
     struct running running = {0};
+    const struct signals_handlers handlers = {
+        .stop = agent_on_stop, .reload = agent_on_reload, .arg = &running};
     struct signals signals;
     int status = 1, r = loop_new(&loop, &clock_system);
 
@@ -306,8 +302,7 @@ static int agent_run(struct agent_flags *f)
         r = agent_new(&a, loop, &f->options);
     running.agent = a;
     if (r == 0)
-        r = signals_start(&signals, loop, (const int[]){SIGHUP, SIGINT, SIGTERM, 0}, agent_on_signal,
-                          &running);
+        r = signals_start(&signals, loop, &handlers);
     /* --once sends nothing: the series of its one round would end with stale markers at once. */
     if (r == 0 && !f->options.once)
         r = rw_sink_new(&running.remote_write, a);

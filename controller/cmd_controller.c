@@ -135,26 +135,11 @@ static const struct flag controller_flags[] = {
 struct program {
     struct loop *loop;
     struct hub *hub;
-    struct signals signals;
-    bool stopping;
 };
 
-static void controller_on_released(void *arg)
+static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
 {
-    loop_stop(((struct program *)arg)->loop);
-}
-
-/* Stops at once on the second signal. */
-static void controller_on_signal(void *arg, int number)
-{
-    struct program *p = arg;
-
-    log_info("stopping", L_STR("signal", strsignal(number)));
-    if (p->stopping)
-        loop_stop(p->loop);
-    else
-        hub_stop(p->hub, controller_on_released, p);
-    p->stopping = true;
+    hub_stop(((struct program *)arg)->hub, done, done_arg);
 }
 
 static int controller_serve(struct program *p, const struct controller_flags *f, struct metrics *metrics)
@@ -199,7 +184,9 @@ static int controller_run(struct controller_flags *f)
     CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
     CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
     const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
-    struct program p = {.stopping = false};
+    struct program p = {0};
+    const struct signals_handlers handlers = {.stop = controller_on_stop, .arg = &p};
+    struct signals signals;
     char agent[64], identity[KUBE_IDENTITY_BYTES];
     int status = 1, r = loop_new(&loop, &clock_system);
 
@@ -207,7 +194,7 @@ static int controller_run(struct controller_flags *f)
     kube_lease_make_identity(identity);
     p.loop = loop;
     if (r == 0)
-        r = signals_start(&p.signals, loop, (const int[]){SIGINT, SIGTERM, 0}, controller_on_signal, &p);
+        r = signals_start(&signals, loop, &handlers);
     if (r == 0)
         r = http_new(&http, loop, agent);
     if (r == 0)
@@ -234,7 +221,7 @@ static int controller_run(struct controller_flags *f)
     }
     p.hub = hub;
     status = controller_serve(&p, f, metrics);
-    signals_stop(&p.signals);
+    signals_stop(&signals);
     return status;
 }
 

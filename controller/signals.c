@@ -1,34 +1,51 @@
 #include "controller/signals.h"
 
 #include "exporter/base/def.h"
+#include "exporter/base/log.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+static void signals_on_stopped(void *arg)
+{
+    loop_stop(arg);
+}
 
 static void signals_on_readable(struct watch *w)
 {
     struct signals *s = CONTAINER_OF(w, struct signals, watch);
     struct signalfd_siginfo info;
 
-    while (read(w->fd, &info, sizeof(info)) == sizeof(info))
-        s->on_signal(s->arg, (int)info.ssi_signo);
+    while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGHUP) {
+            s->handlers.reload(s->handlers.arg);
+            continue;
+        }
+        log_info("stopping", L_STR("signal", strsignal((int)info.ssi_signo)));
+        if (s->stopping)
+            loop_stop(s->loop);
+        else
+            s->handlers.stop(s->handlers.arg, signals_on_stopped, s->loop);
+        s->stopping = true;
+    }
 }
 
-int signals_start(struct signals *s, struct loop *loop, const int *numbers,
-                  void (*on_signal)(void *arg, int number), void *arg)
+int signals_start(struct signals *s, struct loop *loop, const struct signals_handlers *handlers)
 {
     sigset_t set;
     int r;
 
     (void)sigemptyset(&set);
-    for (; *numbers; numbers++)
-        (void)sigaddset(&set, *numbers);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    if (handlers->reload)
+        (void)sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    *s = (struct signals){
-        .watch = {.fn = signals_on_readable}, .loop = loop, .on_signal = on_signal, .arg = arg};
+    *s = (struct signals){.watch = {.fn = signals_on_readable}, .loop = loop, .handlers = *handlers};
     s->watch.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (s->watch.fd < 0)
         return -errno;

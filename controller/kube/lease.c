@@ -31,6 +31,7 @@ struct kube_lease {
     bool known;   /* on_change was called */
     bool releasing;
     void (*released)(void *arg);
+    void *released_arg;
     char trouble[768];
     bool busy, dead;
 };
@@ -150,9 +151,10 @@ static void lease_next_look(struct kube_lease *l)
     lease_next_in(l, left < pause ? left : pause);
 }
 
+/* NULL: none, or unknown. */
 static void lease_see(struct kube_lease *l, json_t *lease)
 {
-    if (!l->seen || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
+    if (!l->seen || !lease || strcmp(kube_version(l->seen), kube_version(lease)) != 0)
         l->changed_at = lease_now(l);
     json_decref(l->seen);
     l->seen = json_incref(lease);
@@ -165,7 +167,7 @@ static void lease_finish_release(struct kube_lease *l)
     l->released = NULL;
     lease_next_in(l, KUBE_FAR_MS);
     if (released && !l->dead)
-        released(l->o.arg);
+        released(l->released_arg);
 }
 
 /* The spec with us as the holder, or with none for a release. NULL when out of memory. */
@@ -255,12 +257,6 @@ static void lease_write(struct kube_lease *l)
         lease_failed(l, "out of memory");
 }
 
-static void lease_forget(struct kube_lease *l)
-{
-    json_decref(l->seen);
-    l->seen = NULL;
-}
-
 /* The Lease is ours. The time to lead counts from when the request was sent. */
 static void lease_lead(struct kube_lease *l)
 {
@@ -287,7 +283,7 @@ static void lease_on_written(void *arg, struct kube_answer *a)
     } else if (a->verdict == KUBE_CONFLICT || a->verdict == KUBE_EXISTS || a->verdict == KUBE_NOT_FOUND) {
         /* Someone else was faster: our copy is old. When it changed is unknown, so that counts from the
          * next read. */
-        lease_forget(l);
+        lease_see(l, NULL);
         lease_try_again(l);
     } else {
         lease_failed(l, a->why);
@@ -320,7 +316,7 @@ static void lease_on_read(void *arg, struct kube_answer *a)
     if (a->verdict == KUBE_OK) {
         lease_take_answer(l, a->object);
     } else if (a->verdict == KUBE_NOT_FOUND && !l->releasing) {
-        lease_forget(l);
+        lease_see(l, NULL);
         lease_write(l);
     } else {
         lease_failed(l, a->why);
@@ -362,10 +358,11 @@ static void lease_on_end(struct timer *t)
     lease_leave(l);
 }
 
-void kube_lease_release(struct kube_lease *l, void (*done)(void *arg))
+void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg)
 {
     l->releasing = true;
     l->released = done;
+    l->released_arg = arg;
     l->call = kube_cancel(l->call);
     lease_next_in(l, 0);
     kube_timer_move(kube_loop(l->kube), &l->end, RELEASE_MS);

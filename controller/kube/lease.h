@@ -39,6 +39,6 @@ const char *kube_lease_trouble(const struct kube_lease *l);
 /* Stops leading at once (calls on_change) and releases the Lease, so that others need not wait for its
  * expiry. `done` (may be NULL) is called when the release has ended, successfully or not, after at most 5 s.
  * The Lease is not taken again. */
-void kube_lease_release(struct kube_lease *l, void (*done)(void *arg));
+void kube_lease_release(struct kube_lease *l, void (*done)(void *arg), void *arg);
 
 #endif

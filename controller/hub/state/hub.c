@@ -182,24 +182,14 @@ int hub_new(struct hub **ret, const struct hub_options *o)
     return 0;
 }
 
-static void hub_on_released(void *arg)
-{
-    struct hub *h = arg;
-
-    if (h->stopped)
-        h->stopped(h->stopped_arg);
-}
-
 void hub_stop(struct hub *h, void (*done)(void *arg), void *arg)
 {
     h->stopping = true;
-    h->stopped = done;
-    h->stopped_arg = arg;
     hub_update_active(h);
     if (h->lease)
-        kube_lease_release(h->lease, hub_on_released);
-    else
-        hub_on_released(h);
+        kube_lease_release(h->lease, done, arg);
+    else if (done)
+        done(arg);
 }
 
 static void hub_free_objects(struct hub *h)

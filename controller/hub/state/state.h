@@ -170,8 +170,6 @@ struct hub {
     struct kube_events *events;
     bool leading, stopping;
     bool planned;               /* since it leads: a status written before the first plan would lose counts */
-    void (*stopped)(void *arg); /* called when the Lease has been released */
-    void *stopped_arg;
     bool active; /* leads, has listed all objects, and is not stopping: may probe and write */
     mono_ms active_since;
     struct map scorers, clusters; /* by name */

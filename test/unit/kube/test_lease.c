@@ -313,7 +313,7 @@ static void releases_the_lease(void **state)
     lead(w);
     push(w, "me", "2");
     push(w, "", "3");
-    kube_lease_release(w->lease, on_released);
+    kube_lease_release(w->lease, on_released, w);
     assert_false(w->leading);
     fake_kube_turn(w->f, &w->released, 1);
     o = sent(w, 3);
@@ -334,11 +334,11 @@ static void ends_a_release_that_cannot_or_need_not_be_written(void **state)
     begin(w);
     asked(w, 1);
     push(w, "other", "1");
-    kube_lease_release(w->lease, on_released);
+    kube_lease_release(w->lease, on_released, w);
     fake_kube_turn(w->f, &w->released, 1);
     w->lease = kube_lease_free(w->lease);
     begin(w);
-    kube_lease_release(w->lease, on_released);
+    kube_lease_release(w->lease, on_released, w);
     fake_kube_turn(w->f, &w->released, 2);
     assert_int_equal(w->changes, 0);
 }
@@ -349,7 +349,7 @@ static void ends_a_release_without_an_answer_after_five_seconds(void **state)
 
     lead(w);
     fake_default(w->f->server, (struct fake_answer){.mode = FAKE_HANG});
-    kube_lease_release(w->lease, on_released);
+    kube_lease_release(w->lease, on_released, w);
     fake_kube_requests(w->f, 3);
     fake_kube_advance(w->f, 4900);
     assert_int_equal(w->released, 0);
