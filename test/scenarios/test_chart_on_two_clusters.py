@@ -224,6 +224,27 @@ def test_upgrade_reaches_clusters(fleet, pods, source_port):
     assert after["status"]["scores"] == before["status"]["scores"]
 
 
+CLAIM = f"api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/{AGENT}"
+
+
+def test_claim_survives_an_upgrade(fleet):
+    """Once it is bound it is immutable, also what the cluster has added to it."""
+    with_claim = {"agent": {"storage": {"type": "persistentVolumeClaim"}}}
+    cluster = fleet.cluster("cluster1")
+    helm.install(fleet.hub, values=with_claim)
+    wait_until(lambda: cluster.find(CLAIM), "the claim arrives", LONG)
+    merge = {"content_type": "application/merge-patch+json"}
+    cluster.call("PATCH", CLAIM, {"spec": {"volumeName": "volume-1"}}, **merge)
+    helm.install(fleet.hub, values={**with_claim, "commonLabels": {"team": "scoring"}})
+    wait_until(lambda: "team" in cluster.call("GET", CLAIM)["metadata"]["labels"], "the new label arrives", LONG)
+    assert cluster.call("GET", CLAIM)["spec"]["volumeName"] == "volume-1"
+    helm.install(fleet.hub, values=CHANGED)
+    for kube in fleet.clusters.values():
+        # Kubernetes' own controller takes its finalizer away once no pod uses the claim.
+        wait_until(lambda k=kube: k.call("GET", CLAIM)["metadata"].get("deletionTimestamp"), "the claim is withdrawn", LONG)
+        kube.call("PATCH", CLAIM, {"metadata": {"finalizers": None}}, **merge)
+
+
 def test_new_version_rolls_out(fleet, tmp_path):
     """Its AddOnTemplate has another name, and replaces the old one on the hub and for the clusters."""
     chart = shutil.copytree(helm.CHART, tmp_path / "chart")
