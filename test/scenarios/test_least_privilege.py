@@ -19,7 +19,10 @@ from lib.scorers import api_config, scoring
 from lib.wait import LONG, wait_until
 from lib.work import NAMESPACES, OWNED, WORK, WORKS
 
-VALUES = {"agent": {"replicas": 2}, "controller": {"configAuthSecrets": ["api"]}}  # the values that bring more rights
+VALUES = {  # those that bring more rights, and those that limit them to names
+    "agent": {"replicas": 2, "rbac": {"secretNames": ["token"]}},
+    "controller": {"configAuthSecrets": ["api"]},
+}
 UP = "dynamic_scoring_kubernetes_up"
 LABEL = f"{DOMAIN}/managed-by"
 ADDON = "dynamic-scoring-framework"
