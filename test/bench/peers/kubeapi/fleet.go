@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-const namespace = "open-cluster-management"
+const (
+	namespace = "open-cluster-management"
+	addonName = "dynamic-scoring-framework"
+)
 
 func must(_ *object, err error) {
 	if err != nil {
@@ -43,6 +46,31 @@ func addCluster(i int) {
 	}}), true))
 }
 
+// addAddon makes one as the addon-manager leaves it.
+func addAddon(i int) {
+	const template = "dynamic-scoring-framework-1.0.0"
+	name := cluster(i)
+	must(addons.create(name, text(map[string]any{
+		"metadata": map[string]any{"name": addonName, "finalizers": []any{"addon.open-cluster-management.io/addon-pre-delete"},
+			"ownerReferences": []any{map[string]any{"apiVersion": ocmAddon + "/v1alpha1", "kind": "ClusterManagementAddOn", "name": addonName}}},
+		"spec": map[string]any{},
+	})))
+	must(addons.patch(name+"/"+addonName, text(map[string]any{"status": map[string]any{
+		"namespace": "dynamic-scoring", "healthCheck": map[string]any{"mode": "Customized"},
+		"configReferences": []any{map[string]any{"group": ocmAddon, "resource": "addontemplates", "name": template,
+			"desiredConfig":     map[string]any{"name": template, "specHash": strings.Repeat("0123456789abcdef", 4)},
+			"lastAppliedConfig": map[string]any{"name": template, "specHash": strings.Repeat("0123456789abcdef", 4)}}},
+		"registrations": []any{map[string]any{"signerName": "kubernetes.io/kube-apiserver-client", "subject": map[string]any{
+			"user":   "system:open-cluster-management:cluster:" + name + ":addon:" + addonName + ":agent:x",
+			"groups": []any{"system:open-cluster-management:cluster:" + name + ":addon:" + addonName}}}},
+		"conditions": []any{
+			condition("Configured", "True", "ConfigurationsConfigured", "Configurations configured"),
+			condition("RegistrationApplied", "True", "SetPermissionApplied", "Registration of the addon agent is configured"),
+			condition("ManifestApplied", "True", "AddonManifestApplied", "manifests of addon are applied successfully"),
+			condition("Available", "True", "ProbeAvailable", "dynamic-scoring-framework add-on is available")},
+	}}), true))
+}
+
 // addScorer makes one whose summary has about 800 bytes.
 func addScorer(i int, configURL string) {
 	query := fmt.Sprintf(`avg by (node, namespace) (rate(container_cpu_usage_seconds_total{job="kubelet",image!="",container!="POD",`+
@@ -64,6 +92,7 @@ func addScorer(i int, configURL string) {
 func populate(nClusters, nScorers int, configURL string) {
 	for i := range nClusters {
 		addCluster(i)
+		addAddon(i)
 	}
 	for i := range nScorers {
 		addScorer(i, configURL)

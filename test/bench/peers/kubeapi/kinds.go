@@ -8,17 +8,19 @@ import (
 
 const (
 	ocmCluster = "cluster.open-cluster-management.io"
+	ocmAddon   = "addon.open-cluster-management.io"
 	ocmWork    = "work.open-cluster-management.io"
 	scoring    = "dynamic-scoring.open-cluster-management.io"
 )
 
 var (
 	clusters = newKind(ocmCluster, "v1", "managedclusters", "ManagedCluster", false, true)
+	addons   = newKind(ocmAddon, "v1alpha1", "managedclusteraddons", "ManagedClusterAddOn", true, true)
 	works    = newKind(ocmWork, "v1", "manifestworks", "ManifestWork", true, true)
 	scorers  = newKind(scoring, "v1alpha1", "dynamicscorers", "DynamicScorer", true, true)
 	configs  = newKind(scoring, "v1alpha1", "dynamicscoringconfigs", "DynamicScoringConfig", true, true)
 
-	kinds = []*kind{clusters, works, scorers, configs,
+	kinds = []*kind{clusters, addons, works, scorers, configs,
 		newKind("coordination.k8s.io", "v1", "leases", "Lease", true, false),
 		newKind("events.k8s.io", "v1", "events", "Event", true, false),
 		newKind("", "v1", "events", "Event", true, false),

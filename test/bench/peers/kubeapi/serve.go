@@ -27,16 +27,18 @@ type request struct {
 	verb, resource string // for the counts
 }
 
-// selects reads fieldSelector (metadata.name alone) and labelSelector (key, key=value).
+// selects reads fieldSelector (metadata.name alone, or metadata.namespace!=NAME) and labelSelector (key, key=value).
 func selects(r *http.Request, ns string) func(*object) bool {
 	q := r.URL.Query()
 	name, byName := strings.CutPrefix(strings.Replace(q.Get("fieldSelector"), "==", "=", 1), "metadata.name=")
+	notIn, elsewhere := strings.CutPrefix(q.Get("fieldSelector"), "metadata.namespace!=")
 	var labels []string
 	if q.Get("labelSelector") != "" {
 		labels = strings.Split(strings.ReplaceAll(q.Get("labelSelector"), "==", "="), ",")
 	}
 	return func(o *object) bool {
-		if (ns != "" && !strings.HasPrefix(o.key, ns+"/")) || (byName && o.name() != name) {
+		if (ns != "" && !strings.HasPrefix(o.key, ns+"/")) || (byName && o.name() != name) ||
+			(elsewhere && strings.HasPrefix(o.key, notIn+"/")) {
 			return false
 		}
 		for _, l := range labels {
