@@ -9,6 +9,7 @@ from lib.agent import PROGRAM, summary
 from lib.fake import results
 from lib.kube import CLUSTER, NAMESPACE
 from lib.process import environment, run
+from lib.replicas import LEASE
 
 TOKEN = {"scoringEndpointAuthName": "token", "scoringEndpointAuthKey": "key"}
 
@@ -19,6 +20,7 @@ def once(*flags, **env):
 
 def test_the_same_output_as_with_a_file(kube, fake, tmp_path):
     """The tokens come from Secrets, which are read before the rounds begin."""
+    kube.delete(LEASE)
     kube.secret("token", key="s3cret")
     a = summary("a", fake.on("/a", results({"node": "n"}, 1.5)), interval=600, **TOKEN)
     b = summary("b", fake.on("/b", results({}, 2)), interval=600)
@@ -30,6 +32,9 @@ def test_the_same_output_as_with_a_file(kube, fake, tmp_path):
     assert len(fake.requests("/b")) == 1
     assert f"configmap={NAMESPACE}/dynamic-scoring-config" in ended.stderr and "file=" not in ended.stderr
     assert kube.objects() == {} and kube.report() == {}
+    assert once(*kube.flags(), "--leader-elect", "--output=json").returncode == 0
+    assert kube.find(LEASE) is None
+    assert len(fake.requests("/b")) == 2
     file, key = tmp_path / "summaries", tmp_path / "token" / "key"
     key.parent.mkdir()
     key.write_text("s3cret")
