@@ -136,7 +136,7 @@ void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABEL
     const char *p = s->text + s->place[i].labels, *end = s->text + s->place[i + 1].name;
 
     for (size_t k = 0; k < DS_LABELS; k++) {
-        uint64_t length;
+        uint64_t length = 0;
 
         p = get_varint(p, end, &length);
         name += ds_label_names[k].n + 2; /* name="  */
