@@ -62,10 +62,11 @@ def namespaces_of_our_own():
 
 
 class Pod:
-    def __init__(self, kube, namespace, spec, folder, name="pod-0", program=PROGRAM, hosts=None):
-        """hosts: {name: address} that it can resolve."""
+    def __init__(self, kube, namespace, spec, folder, name="pod-0", program=PROGRAM, hosts=None, services=None):
+        """hosts: {name: address} that it can resolve. services: {"name:port": "address:port"} of Services in its command."""
         self.kube, self.namespace, self.spec, self.name = kube, namespace, spec, name
-        self.folder, self.program, self.hosts = pathlib.Path(folder), program, hosts or {}
+        self.folder, self.program = pathlib.Path(folder), program
+        self.hosts, self.services = hosts or {}, services or {}
         self.container = spec["containers"][0]
         self.ports = {p["containerPort"]: free_port() for p in self.container.get("ports", [])}
         self.process, self.generation = None, 0
@@ -246,7 +247,10 @@ class Pod:
     def words(self, env):
         """The container's command."""
         words = [*self.container.get("command", [IMAGE_PROGRAM]), *self.container.get("args", [])]
-        return [self.with_own_port(expand(word, env)) for word in words]
+        words = [self.with_own_port(expand(word, env)) for word in words]
+        for service, address in self.services.items():
+            words = [word.replace(service, address) for word in words]
+        return words
 
     def security(self, key, default=None):
         """Of the container, or else of the pod."""
