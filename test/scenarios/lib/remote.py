@@ -164,12 +164,16 @@ class Receiver:
         self.arrivals = []
         self.lock = threading.Lock()
         self.server = None
+        self.reserved = None  # the port while the server is down
         self.host, self.port = host, 0
         self.context = context
         self.up()
 
     def up(self):
         kind = Server6 if ":" in self.host else Server
+        if self.reserved:
+            self.reserved.close()
+            self.reserved = None
         self.server = kind((self.host, self.port), Handler)
         self.server.owner = self
         if self.context:  # the handshake is the handler's, so that a failing one stops no other
@@ -185,6 +189,10 @@ class Receiver:
         if server:
             server.shutdown()
             server.server_close()
+            # Bound, but not listening: nobody else gets the port meanwhile.
+            self.reserved = socket.socket(server.address_family)
+            self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.reserved.bind((self.host, self.port))
 
     def url(self, path="/api/v1/write"):
         host = f"[{self.host}]" if ":" in self.host else self.host
