@@ -107,18 +107,6 @@ static const char *connect_error_text(long e)
     }
 }
 
-static void explain_timeout(struct http_call *c, const char *server)
-{
-    struct http_answer *a = &c->answer;
-
-    if (info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
-        (void)snprintf(a->reason, sizeof(a->reason), "connection to %s timed out after %.1f s", server,
-                       (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
-    else
-        (void)snprintf(a->reason, sizeof(a->reason), "timed out after %.1f s with %lld bytes received",
-                       (double)c->rq.timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
-}
-
 void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
 {
     struct http_answer *a = &c->answer;
@@ -134,19 +122,25 @@ void http_fail(struct http_call *c, enum http_error error, const char *fmt, ...)
         *p = isprint((unsigned char)*p) ? *p : '?';
 }
 
-/* curl's text may quote the server or the URL of a redirect, so only printable ASCII without user information
- * is kept. */
-static void explain_by_curl(struct http_call *c, CURLcode code)
+static void explain_timeout(struct http_call *c, const char *server)
+{
+    if (info_off(c, CURLINFO_PRETRANSFER_TIME_T) == 0)
+        http_fail(c, HTTP_TIMEOUT, "connection to %s timed out after %.1f s", server,
+                  (double)info_off(c, CURLINFO_TOTAL_TIME_T) / 1e6);
+    else
+        http_fail(c, HTTP_TIMEOUT, "timed out after %.1f s with %lld bytes received",
+                  (double)c->rq.timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
+}
+
+/* curl's text may quote the server or the URL of a redirect, so it is shown without user information. */
+static void explain_by_curl(struct http_call *c, CURLcode code, enum http_error error)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
     BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
-    size_t i = 0;
 
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
-        return;
-    for (; i < clean.n; i++)
-        c->answer.reason[i] = isprint((unsigned char)clean.p[i]) ? clean.p[i] : '?';
-    c->answer.reason[i] = '\0';
+        clean.n = 0;
+    http_fail(c, error, "%.*s", STR_ARG(buf_str(&clean)));
 }
 
 static bool starts_tls_with_http(const struct http_call *c)
@@ -158,13 +152,13 @@ static bool starts_tls_with_http(const struct http_call *c)
 
 /* A connection, a name server's answer and a file with certificates each need a descriptor. The error of the
  * first is known; for the others, one more descriptor shows whether the limit is still reached. */
-static int descriptor_error(const struct http_call *c)
+static int descriptor_error(const struct http_call *c, enum http_error error)
 {
     int e = c->socket_errno, fd;
 
     if (e == EMFILE || e == ENFILE)
         return e;
-    if (c->answer.error != HTTP_CONNECT && c->answer.error != HTTP_DNS && c->answer.error != HTTP_TLS)
+    if (error != HTTP_CONNECT && error != HTTP_DNS && error != HTTP_TLS)
         return 0;
     fd = dup(STDERR_FILENO);
     e = errno;
@@ -177,7 +171,6 @@ static void explain_descriptors(struct http_call *c, int e, const char *server)
 {
     struct rlimit limit = {0};
 
-    c->answer.error = HTTP_OK;
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     if (e == ENFILE)
         http_fail(c, HTTP_CONNECT, "could not connect to %s: too many open files in the system", server);
@@ -201,61 +194,51 @@ static const char *refused_certificate(const struct http_call *c)
     return NULL;
 }
 
-static void reason_explain(struct http_call *c, CURLcode code)
+/* The first text counts. */
+static void reason_explain(struct http_call *c, CURLcode code, enum http_error error)
 {
-    struct http_answer *a = &c->answer;
     char server[300], host[256];
-    const char *why;
-    int e = descriptor_error(c);
+    const char *why = refused_certificate(c);
+    int e = descriptor_error(c, error);
 
     get_server(c, server, sizeof(server), host, sizeof(host));
     if (e) {
         explain_descriptors(c, e, server);
         return;
     }
-    why = refused_certificate(c);
-    if (why) {
-        (void)snprintf(a->reason, sizeof(a->reason), "%s %s", server, why);
-        return;
-    }
-    switch (a->error) {
+    if (why)
+        http_fail(c, error, "%s %s", server, why);
+    switch (error) {
     case HTTP_DNS:
-        (void)snprintf(a->reason, sizeof(a->reason), "could not resolve host: %s",
-                       host[0] ? host : "unknown");
-        return;
+        http_fail(c, error, "could not resolve host: %s", host[0] ? host : "unknown");
+        break;
     case HTTP_CONNECT:
         why = connect_error_text(info_long(c, CURLINFO_OS_ERRNO));
         /* If a proxy could not be reached, curl's text names the proxy. */
-        if (why && strstr(c->curl_error, host)) {
-            (void)snprintf(a->reason, sizeof(a->reason), "could not connect to %s: %s", server, why);
-            return;
-        }
+        if (why && strstr(c->curl_error, host))
+            http_fail(c, error, "could not connect to %s: %s", server, why);
         break;
     case HTTP_TIMEOUT:
         explain_timeout(c, server);
-        return;
+        break;
     case HTTP_TLS:
-        if (!starts_tls_with_http(c))
-            break;
-        (void)snprintf(a->reason, sizeof(a->reason),
-                       "%s does not speak TLS; if it is an http port, use http://", server);
-        return;
+        if (starts_tls_with_http(c))
+            http_fail(c, error, "%s does not speak TLS; if it is an http port, use http://", server);
+        break;
     case HTTP_BROKEN:
-        if (code != CURLE_UNSUPPORTED_PROTOCOL)
-            break;
-        (void)snprintf(a->reason, sizeof(a->reason),
-                       "%s does not speak HTTP; if it is an https port, use https://", server);
-        return;
+        if (code == CURLE_UNSUPPORTED_PROTOCOL)
+            http_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
+        break;
     case HTTP_TOO_LARGE:
-        (void)snprintf(a->reason, sizeof(a->reason), "response header exceeds the limit of 102400 bytes");
-        return;
+        http_fail(c, error, "response header exceeds the limit of 102400 bytes");
+        break;
     case HTTP_MEMORY:
-        (void)snprintf(a->reason, sizeof(a->reason), "out of memory");
-        return;
+        http_fail(c, error, "out of memory");
+        break;
     default:
         break;
     }
-    explain_by_curl(c, code);
+    explain_by_curl(c, code, error);
 }
 
 void http_explain(struct http_call *c, CURLcode code)
@@ -266,6 +249,5 @@ void http_explain(struct http_call *c, CURLcode code)
         http_fail_budget(c, "other responses left no room until the deadline");
         return;
     }
-    c->answer.error = classify(c, code);
-    reason_explain(c, code);
+    reason_explain(c, code, classify(c, code));
 }
