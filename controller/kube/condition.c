@@ -1,6 +1,7 @@
 #include "controller/kube/condition.h"
 
 #include "controller/kube/time.h"
+#include "exporter/base/text.h"
 
 const json_t *kube_condition(const json_t *status, const char *type)
 {
@@ -18,6 +19,13 @@ const json_t *kube_condition(const json_t *status, const char *type)
 bool kube_condition_is(const json_t *condition, const char *status)
 {
     return strcmp(cstr(kube_str(condition, "status", NULL)), status) == 0;
+}
+
+void kube_condition_why(const json_t *condition, char *ret, size_t size)
+{
+    text_line(ret, size, kube_text(condition, "message", NULL));
+    if (!*ret)
+        text_line(ret, size, kube_text(condition, "reason", NULL));
 }
 
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c)

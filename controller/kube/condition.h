@@ -17,6 +17,8 @@ struct kube_condition {
 const json_t *kube_condition(const json_t *status, const char *type);
 /* Whether the condition has that status ("True", ...). NULL has none. */
 bool kube_condition_is(const json_t *condition, const char *status);
+/* The message, or else the reason, as one line; empty without either. */
+void kube_condition_why(const json_t *condition, char *ret, size_t size);
 /* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the
  * same. Otherwise NULL. */
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c);

@@ -5,6 +5,7 @@
 #include "controller/hub/rules/report.h"
 #include "controller/hub/state/hub_schedule.h"
 #include "controller/hub/state/status.h"
+#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
@@ -31,13 +32,9 @@ const struct view_words view_scorer_words[] = {
 
 static const char *scorer_ready(const json_t *status)
 {
-    const json_t *condition;
-    size_t i;
+    const char *ready = kube_str(kube_condition(status, "Ready"), "status", NULL);
 
-    json_array_foreach(kube_list(status, "conditions", NULL), i,
-                       condition) if (strcmp(cstr(kube_str(condition, "type", NULL)), "Ready") ==
-                                      0) return cstr(kube_str(condition, "status", NULL));
-    return "Unknown";
+    return ready ? ready : "Unknown";
 }
 
 static bool scorer_is_degraded(const struct view_scorer *v)

@@ -4,7 +4,6 @@
 #include "controller/hub/rules/work_text.h"
 #include "controller/kube/condition.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/text.h"
 
 #include <errno.h>
 
@@ -94,13 +93,6 @@ static const json_t *work_manifest_status(const json_t *object, const char *name
     return NULL;
 }
 
-static void found_set_why(struct work_found *f, const json_t *c)
-{
-    text_line(f->why, sizeof(f->why), kube_text(c, "message", NULL));
-    if (!f->why[0])
-        text_line(f->why, sizeof(f->why), kube_text(c, "reason", NULL));
-}
-
 static void found_read_status(struct work_found *f, const json_t *object)
 {
     const json_t *status = kube_get(object, "status", NULL);
@@ -115,9 +107,9 @@ static void found_read_status(struct work_found *f, const json_t *object)
         return;
     /* A manifest's condition may have no observedGeneration. */
     if (is_current(one, "False", generation, generation))
-        found_set_why(f, one);
+        kube_condition_why(one, f->why, sizeof(f->why));
     else if (is_current(applied, "False", generation, 0))
-        found_set_why(f, applied);
+        kube_condition_why(applied, f->why, sizeof(f->why));
 }
 
 void work_look(struct work_found *ret, const json_t *object, const char *agent_namespace)

@@ -15,7 +15,6 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
-#include "exporter/base/text.h"
 
 #include <errno.h>
 
@@ -113,14 +112,9 @@ static bool object_is_unavailable(const json_t *object, const char *condition, c
 {
     const json_t *available = kube_condition(kube_get(object, "status", NULL), condition);
     const char *status = kube_str(available, "status", NULL);
-    bool unavailable = status && strcmp(status, "True") != 0;
 
-    why[0] = '\0';
-    if (unavailable)
-        text_line(why, UNAVAILABLE_BYTES, kube_text(available, "message", NULL));
-    if (unavailable && !*why)
-        text_line(why, UNAVAILABLE_BYTES, kube_text(available, "reason", NULL));
-    return unavailable;
+    kube_condition_why(available, why, UNAVAILABLE_BYTES);
+    return status && strcmp(status, "True") != 0;
 }
 
 /* why: NULL when available. */

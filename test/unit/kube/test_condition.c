@@ -37,6 +37,30 @@ static void finds_the_first_condition_of_a_type(void **state)
     assert_null(kube_condition(NULL, "Ready"));
 }
 
+static void says_why_in_one_line(void **state)
+{
+    static const struct {
+        const char *condition, *why;
+    } cases[] = {
+        {"{\"message\":\"no\\nlease\",\"reason\":\"Gone\"}", "no lease"},
+        {"{\"message\":\"\",\"reason\":\"Gone\"}", "Gone"},
+        {"{}", ""},
+    };
+    char why[64];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = NULL;
+
+        assert_int_equal(kube_json_parse(&o, str_of(cases[i].condition), NULL), 0);
+        kube_condition_why(o, why, sizeof(why));
+        assert_string_equal(why, cases[i].why);
+        json_decref(o);
+    }
+    kube_condition_why(NULL, why, sizeof(why));
+    assert_string_equal(why, "");
+}
+
 static void has_no_status_when_absent(void **state)
 {
     (void)state;
@@ -85,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_first_condition_of_a_type),
+        cmocka_unit_test(says_why_in_one_line),
         cmocka_unit_test(has_no_status_when_absent),
         cmocka_unit_test(keeps_the_transition_time_while_the_status_is_the_same),
         cmocka_unit_test(writes_a_condition),
