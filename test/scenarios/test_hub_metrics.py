@@ -10,7 +10,8 @@ from lib.wait import LONG, wait_until
 UP, LAST_ANSWER = "dynamic_scoring_kubernetes_up", "dynamic_scoring_kubernetes_last_answer_timestamp_seconds"
 SYNCED = "dynamic_scoring_hub_scorer_config_synced"
 CLUSTERS = "dynamic_scoring_hub_scorer_clusters"
-WATCHED = {"dynamicscorers", "dynamicscoringconfigs", "managedclusters", "manifestworks"}
+ADDONS = "managedclusteraddons"
+WATCHED = {"dynamicscorers", "dynamicscoringconfigs", "managedclusters", "manifestworks", ADDONS}
 
 
 def of_resources(controller, name=UP):
@@ -51,13 +52,14 @@ def test_one_kind_that_is_forbidden(hub, start_controller):
     hub.kube.apply(*role, {"rules": [r for r in rules if "managedclusters" not in r["resources"]]})
     controller = start_controller("--leader-elect", kubeconfig=user, start=False)
     controller.launch()
-    others = WATCHED - {"managedclusters"} | {"leases"}
-    want = {**dict.fromkeys(others, 1), "managedclusters": 0}
+    others = WATCHED - {"managedclusters", ADDONS} | {"leases"}
+    want = {**dict.fromkeys(others, 1), "managedclusters": 0, ADDONS: 0}  # this user may never read add-ons
     controller.wait_until(lambda: of_resources(controller) == want, "one is not followed")
     assert "managedclusters" not in of_resources(controller, LAST_ANSWER)
     controller.wait_metric_is(1, "dynamic_scoring_hub_leader")
     hub.kube.apply(*role, {"rules": rules})
-    controller.wait_until(lambda: of_resources(controller) == dict.fromkeys(want, 1), "all are followed", LONG)
+    want["managedclusters"] = 1
+    controller.wait_until(lambda: of_resources(controller) == want, "all are followed", LONG)
 
 
 def test_states_of_a_scorer(hub, fake, start_controller):

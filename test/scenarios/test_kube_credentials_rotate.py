@@ -68,7 +68,10 @@ def test_two_agents_never_fight(kube, fake, start_agent):
     kube.wait_items("a", {"a": 1})
     start_agent({}, *kube.flags())
     other = start_agent(
-        {}, *kube.flags()[:-1], "--addon-name=another", "--config.configmap=dynamic-scoring/other-config"
+        {},
+        *kube.flags(managed=kube.kubeconfig())[:-1],
+        "--addon-name=another",
+        "--config.configmap=dynamic-scoring/other-config",
     )
     kube.apply(
         "api/v1/namespaces/dynamic-scoring/configmaps",

@@ -4,6 +4,7 @@ import concurrent.futures
 
 from lib.fake import answer, plain
 from lib.hub import HUB_NAMESPACE
+from lib.kube import DOMAIN
 from lib.wait import DEADLINE, wait_until
 from lib.work import WORK, WORK_CONFIGMAP, WORKS, manifest
 
@@ -116,8 +117,8 @@ def in_parallel(function, items):
 
 
 def limited_user(hub, clusters):
-    """The kubeconfig of a user with the controller's permissions, who may write ManifestWorks in these namespaces
-    only."""
+    """The kubeconfig of a user with the controller's permissions in its own namespace alone, who may write ManifestWorks
+    in these namespaces only."""
     user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nobody"}
     role = {"apiGroup": "rbac.authorization.k8s.io"}
     work = {"apiGroups": ["work.open-cluster-management.io"], "resources": ["manifestworks"]}
@@ -128,8 +129,13 @@ def limited_user(hub, clusters):
         hub.kube.apply(f"{RBAC}/clusterroles", name, {"rules": r})
     everywhere = {"roleRef": {**role, "kind": "ClusterRole", "name": "test-look"}, "subjects": [user]}
     hub.kube.apply(f"{RBAC}/clusterrolebindings", "test-look", everywhere)
-    here = {"roleRef": {**role, "kind": "Role", "name": "dynamic-scoring-controller"}, "subjects": [user]}
-    hub.kube.apply(f"{RBAC}/namespaces/{HUB_NAMESPACE}/rolebindings", "test-nobody", here)
+    own = {"apiGroups": [DOMAIN], "resources": ["dynamicscorers", "dynamicscoringconfigs"], "verbs": ["list", "watch"]}
+    events = {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
+    own_namespace = f"{RBAC}/namespaces/{HUB_NAMESPACE}"
+    hub.kube.apply(f"{own_namespace}/roles", "test-own", {"rules": [own, events]})
+    for name in ("dynamic-scoring-controller", "test-own"):
+        here = {"roleRef": {**role, "kind": "Role", "name": name}, "subjects": [user]}
+        hub.kube.apply(f"{own_namespace}/rolebindings", f"test-nobody-{name}", here)
     in_parallel(lambda cluster: allow(hub, cluster), clusters)
     return hub.kube.kubeconfig("nobody")
 
