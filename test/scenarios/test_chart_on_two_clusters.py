@@ -247,6 +247,12 @@ def test_upgrade_reaches_clusters(fleet, pods, source_port):
 CLAIM = f"api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/{AGENT}"
 
 
+def applied(kube):
+    """The resources that the work agent will delete once they are no longer in its works."""
+    works = kube.call("GET", "apis/work.open-cluster-management.io/v1/appliedmanifestworks")["items"]
+    return [r["resource"] for w in works for r in w.get("status", {}).get("appliedResources", [])]
+
+
 def test_claim_survives_an_upgrade(fleet):
     """Once it is bound it is immutable, also what the cluster has added to it."""
     with_claim = {"agent": {"storage": {"type": "persistentVolumeClaim"}}}
@@ -258,6 +264,8 @@ def test_claim_survives_an_upgrade(fleet):
     helm.install(fleet.hub, values={**with_claim, "commonLabels": {"team": "scoring"}})
     wait_until(lambda: "team" in cluster.call("GET", CLAIM)["metadata"]["labels"], "the new label arrives", LONG)
     assert cluster.call("GET", CLAIM)["spec"]["volumeName"] == "volume-1"
+    for kube in fleet.clusters.values():
+        wait_until(lambda k=kube: "persistentvolumeclaims" in applied(k), "the work agent remembers the claim", LONG)
     helm.install(fleet.hub, values=CHANGED)
     for kube in fleet.clusters.values():
         # Kubernetes' own controller takes its finalizer away once no pod uses the claim.
