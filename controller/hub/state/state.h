@@ -169,8 +169,8 @@ struct hub {
     struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
     bool leading, stopping;
-    bool planned;               /* since it leads: a status written before the first plan would lose counts */
-    bool active; /* leads, has listed all objects, and is not stopping: may probe and write */
+    bool planned; /* since it leads: a status written before the first plan would lose counts */
+    bool active;  /* leads, has listed all objects, and is not stopping: may probe and write */
     mono_ms active_since;
     struct map scorers, clusters; /* by name */
     struct hub_scorer **by_age;   /* all scorers, oldest first */
