@@ -28,7 +28,6 @@ from test_hub_scorer_reaches_clusters import apply, sample_scorer
 ADDON, CONTROLLER, AGENT = helm.RELEASE, f"{helm.RELEASE}-controller", "dynamic-scoring-agent"
 PROMETHEUS, API = "prometheus.monitoring.svc", "sample-scorer.dynamic-scoring.svc"
 HERE = "127.0.0.1"
-MONITORS = "apis/monitoring.coreos.com/v1/namespaces/{}/podmonitors"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
 ADDON_GROUP = f"system:open-cluster-management:addon:{ADDON}"  # of all clusters' agents
 
@@ -214,11 +213,7 @@ def test_agents_read_nothing_else(fleet, tmp_path):
     assert allowed.returncode == 0, "otherwise the refusals above prove nothing"
 
 
-CHANGED = {
-    "log": {"level": "debug"},
-    "image": {"tag": "9.9.9"},
-    "agent": {"limits": {"staleAfterIntervals": 5}, "podMonitor": {"enabled": True}},
-}
+CHANGED = {"log": {"level": "debug"}, "image": {"tag": "9.9.9"}, "agent": {"limits": {"staleAfterIntervals": 5}}}
 
 
 def test_upgrade_reaches_clusters(fleet, pods, source_port):
@@ -233,7 +228,6 @@ def test_upgrade_reaches_clusters(fleet, pods, source_port):
             assert "--log.level=debug" in container["args"]
             config = kube.configmap(AGENT)["data"]["agent.yaml"]
             assert yaml.safe_load(config)["limits"] == {"staleAfterIntervals": 5}
-            assert kube.find(f"{MONITORS.format(NAMESPACE)}/{AGENT}-monitor")
 
     eventually(container_changed, LONG)
     pods.cluster1.process.end()

@@ -7,7 +7,7 @@ import tempfile
 
 from lib import ocm
 from lib.kube import running_kube, skip_without
-from lib.ocm_rights import WORK_AGENT, WORK_AGENT_LABEL, WORK_AGENT_RULES, bind, grant, grant_aggregated
+from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, bind, grant
 from lib.wait import LONG, wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
@@ -43,7 +43,6 @@ class Fleet:
 def join(hub, name, managed, folder, stack):
     """Registers a cluster, as `clusteradm join` does; the hub accepts what its admin registers."""
     grant(managed, WORK_AGENT, WORK_AGENT_RULES)
-    grant_aggregated(managed, WORK_AGENT, WORK_AGENT_LABEL)
     bind(managed, WORK_AGENT, "admin")
     stack.enter_context(ocm.controller_manager(managed))
     credentials = pathlib.Path(folder) / name / "hub-kubeconfig"

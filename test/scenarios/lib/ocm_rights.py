@@ -22,8 +22,7 @@ certificates.k8s.io/certificatesigningrequests/approval,certificatesigningreques
 certificates.k8s.io/signers                                   approve sign
 rbac.authorization.k8s.io/rolebindings                        get list watch create update delete
 """
-# Beside Kubernetes' own ClusterRole `admin`, and all ClusterRoles with the label.
-WORK_AGENT_LABEL = "open-cluster-management.io/aggregate-to-work"
+# Beside Kubernetes' own ClusterRole `admin`.
 WORK_AGENT_RULES = """
 work.open-cluster-management.io/appliedmanifestworks          get list watch create update patch delete
 work.open-cluster-management.io/appliedmanifestworks/status   patch update
@@ -59,12 +58,4 @@ def grant(kube, account, rules):
     kube.apply("api/v1/namespaces", namespace, {})
     kube.apply(f"api/v1/namespaces/{namespace}/serviceaccounts", name, {})
     kube.apply(f"{RBAC}/clusterroles", name, {"rules": [rule(line) for line in rules.strip().splitlines()]})
-    bind(kube, account, name)
-
-
-def grant_aggregated(kube, account, label):
-    """The rights of all ClusterRoles with this label."""
-    selector = [{"matchLabels": {label: "true"}}]
-    name = label.rpartition("/")[2]
-    kube.apply(f"{RBAC}/clusterroles", name, {"aggregationRule": {"clusterRoleSelectors": selector}, "rules": []})
     bind(kube, account, name)

@@ -92,21 +92,6 @@ subjects:
   - {kind: ServiceAccount, name: {{ include "ds.agentServiceAccount" . }}, namespace: {{ include "ds.agentNamespace" . }}}
 {{- end -}}
 
-{{/* OCM's work agent may write ServiceMonitors, but PodMonitors only with this; it has the rights of such roles. */}}
-{{- define "ds.agentPodMonitors" -}}
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: {{ include "ds.agent" . }}-podmonitors
-  labels:
-    open-cluster-management.io/aggregate-to-work: "true"
-    {{- include "ds.agentLabels" . | nindent 4 }}
-rules:
-  - apiGroups: [monitoring.coreos.com]
-    resources: [podmonitors]
-    verbs: [get, list, watch, create, update, patch, delete]
-{{- end -}}
-
 {{- define "ds.agentToken" -}}
 apiVersion: v1
 kind: Secret
