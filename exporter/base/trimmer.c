@@ -10,8 +10,8 @@
 
 enum { FIRST_MS = 10000, EVERY_MS = 60000 };
 
-/* What is still in use is mapped again, from the page cache, when it is used. Removes the breakpoints of
- * a debugger. */
+/* What is still in use is mapped again, from the page cache, when it is used. Not repeated: it would remove
+ * the breakpoints of a debugger. */
 static int unmap_constants(struct dl_phdr_info *object, size_t size, void *arg)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -34,7 +34,9 @@ static void trim(struct timer *timer)
     struct trimmer *t = CONTAINER_OF(timer, struct trimmer, timer);
 
     (void)malloc_trim(0);
-    (void)dl_iterate_phdr(unmap_constants, NULL);
+    if (!t->unmapped)
+        (void)dl_iterate_phdr(unmap_constants, NULL);
+    t->unmapped = true;
     /* Cannot fail: its place among the timers is free. */
     (void)!loop_timer_set(t->loop, timer, mono_add(loop_now(t->loop), EVERY_MS));
 }

@@ -9,10 +9,11 @@
 struct trimmer {
     struct loop *loop;
     struct timer timer;
+    bool unmapped;
 };
 
-/* Ten seconds after the start, and each minute from then on, returns freed memory to the system and unmaps
- * code and constants. -ENOMEM. */
+/* Ten seconds after the start, and each minute from then on, returns freed memory to the system; the first
+ * time also unmaps code and constants. -ENOMEM. */
 MUST_USE int trimmer_start(struct trimmer *t, struct loop *loop);
 void trimmer_stop(struct trimmer *t);
 
