@@ -17,7 +17,8 @@ enum {
 static bool state_differs(const struct endpoint_state *s, const struct queue_stats *queue,
                           const struct spool_stats *spool, const struct endpoint *e)
 {
-    return !s->ready || s->spool_error != e->spool_error || memcmp(&s->queue, queue, sizeof(*queue)) != 0 ||
+    return !s->ready || s->spool_error != e->spool_error || s->queue.disk_error != queue->disk_error ||
+           memcmp(&s->queue, queue, offsetof(struct queue_stats, disk_error)) != 0 ||
            memcmp(&s->spool, spool, sizeof(*spool)) != 0 ||
            memcmp(&s->sender, sender_stats(e->sender), offsetof(struct sender_stats, durations)) != 0 ||
            memcmp(&s->metadata, &e->metadata.stats, sizeof(s->metadata)) != 0;
