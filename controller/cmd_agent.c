@@ -121,8 +121,7 @@ static const struct flag agent_flags[] = {
      flag_text, FIELD(kube.addon_name), .expected = "a name"},
     {"adopt-unowned-scores", NULL,
      "Take over AddOnPlacementScores of configured scorers that name no owner, such as those of the "
-     "reference "
-     "implementation. Default false: they are left alone.",
+     "reference implementation. Default false: they are left alone.",
      flag_switch, FIELD(kube.adopt_unowned)},
     {"leader-elect", NULL,
      "Elect a leader among replicas, by the Lease <add-on>-agent in their namespace; the others stand by. "

@@ -84,8 +84,7 @@ static const struct flag controller_flags[] = {
      controller_parse_namespace, FIELD(hub.agent_namespace), .expected = NAMESPACE},
     {"addon-name", "NAME",
      "Add-on that installs the agents: a cluster whose ManagedClusterAddOn of that name is not available "
-     "counts "
-     "as silent. Default dynamic-scoring-framework.",
+     "counts as silent. Default dynamic-scoring-framework.",
      flag_text, FIELD(hub.addon_name), .expected = "a name"},
     {"leader-elect", NULL, "Elect a leader among replicas; the others stand by. Default false.", flag_switch,
      FIELD(hub.leader_elect)},
