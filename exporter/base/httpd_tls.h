@@ -1,0 +1,52 @@
+/* TLS of the HTTP server, by GnuTLS: the settings of exporter-toolkit's tls_server_config.
+ *
+ * Connections keep the settings that were in force when they were accepted. A replaced certificate takes
+ * effect on the next connection.
+ *
+ * Sessions are resumed by tickets whose key GnuTLS rotates and nobody else knows, unless client certificates
+ * are requested: those are verified on each connection. */
+#ifndef DS_BASE_HTTPD_TLS_H
+#define DS_BASE_HTTPD_TLS_H
+
+#include "exporter/base/def.h"
+
+#include <stddef.h>
+
+struct httpd_tls;
+
+/* PEM: the name of a file, or the text itself; both NULL if absent. */
+struct httpd_tls_pem {
+    const char *file, *text;
+};
+
+struct httpd_tls_list {
+    const char *const *items;
+    size_t n;
+};
+
+/* A NULL or empty word is the default. Names are those of Go's crypto/tls. */
+struct httpd_tls_settings {
+    struct httpd_tls_pem cert, key, client_ca;
+    const char *client_auth_type;              /* "NoClientCert" */
+    const char *min_version, *max_version;     /* "TLS10" to "TLS13"; "TLS12", the highest */
+    struct httpd_tls_list client_allowed_sans; /* empty: any */
+    struct httpd_tls_list
+        cipher_suites; /* of TLS 1.2 and below; empty: those with forward secrecy and AEAD */
+    struct httpd_tls_list curve_preferences;
+};
+
+/* Reads the files and checks everything. *s must stay valid until it is replaced or the result is freed.
+ * On failure a negative errno and *ret_why, from malloc (NULL when out of memory), which begins with the
+ * field's name and names the file. */
+MUST_USE int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why);
+/* Not before the server that uses it was stopped. Takes NULL, returns NULL. */
+struct httpd_tls *httpd_tls_free(struct httpd_tls *t);
+/* Replaces the settings, for connections accepted from now on. On failure the previous ones stay. Loop's
+ * thread. */
+MUST_USE int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why);
+/* Reads the files again if one of them has changed since the last call: 1 if so, 0 if not. On failure the
+ * previous contents stay, and the next call tries again only after another change. Loop's thread, which is
+ * blocked for a few milliseconds by a change, else only by three calls of stat(). */
+MUST_USE int httpd_tls_refresh(struct httpd_tls *t, char **ret_why);
+
+#endif
