@@ -200,16 +200,21 @@ void fake_kube_requests(struct fake_kube *f, size_t want)
     check(fake_requests(f->server) >= want, "waited for a request in vain");
 }
 
+size_t fake_kube_calls(const struct fake_kube *f)
+{
+    const struct http_call *c;
+    size_t n = 0;
+
+    LIST_FOREACH (c, &f->http->calls, entry)
+        n++;
+    return n;
+}
+
 /* On a busy machine an answer takes longer than any number of turns. */
 void fake_kube_settle(const struct fake_kube *f)
 {
     for (unsigned i = 0; i < 400; i++) {
-        const struct http_call *c;
-        size_t calls = 0;
-
-        LIST_FOREACH (c, &f->http->calls, entry)
-            calls++;
-        if (calls <= fake_hanging())
+        if (fake_kube_calls(f) <= fake_hanging())
             return;
         check(loop_turn(f->loop, 5) == 0, "the loop has failed");
     }

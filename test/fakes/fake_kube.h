@@ -70,6 +70,8 @@ const char *fake_kube_asked(struct fake_kube *f, size_t i);
 void fake_kube_turn(struct fake_kube *f, const unsigned *count, unsigned want);
 /* The same until so many requests have come. */
 void fake_kube_requests(struct fake_kube *f, size_t want);
+/* The client's calls under way. */
+size_t fake_kube_calls(const struct fake_kube *f);
 /* Turns the loop until requests in flight are answered, but for those that hang, for at most two seconds. */
 void fake_kube_settle(const struct fake_kube *f);
 /* Moves both clocks and turns the loop a few times. */

@@ -1,7 +1,6 @@
 /* Leader election: who leads when, by local time alone. */
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
-#include "exporter/base/http_internal.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
@@ -173,7 +172,7 @@ static int64_t next_look(struct world *w, size_t n)
 {
     int64_t ms = 0;
 
-    while (ms < 1200 && fake_requests(w->f->server) == n && LIST_EMPTY(&w->f->http->calls)) {
+    while (ms < 1200 && fake_requests(w->f->server) == n && fake_kube_calls(w->f) == 0) {
         fake_kube_advance(w->f, 50);
         ms += 50;
     }
