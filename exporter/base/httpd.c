@@ -125,13 +125,14 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
     return r;
 }
 
-/* After this no exchange waits for the loop: a daemon must not be stopped while it has suspended
+/* After this no exchange waits for the loop or the guard: a daemon must not be stopped while it has suspended
  * connections. */
 static void refuse_waiting(struct httpd *h)
 {
     (void)pthread_mutex_lock(&h->lock);
     atomic_store(&h->stopping, true);
     (void)pthread_mutex_unlock(&h->lock);
+    httpd_guard_expire(h);
     httpd_run_queue(h);
 }
 
@@ -176,6 +177,7 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms)
     (void)pthread_mutex_destroy(&h->lock);
     for (size_t i = 0; i < h->n_listeners; i++)
         free(h->listeners[i].host);
+    free(h->headers);
     free(h->known_paths);
     free(h->conns);
     free(h->listeners);

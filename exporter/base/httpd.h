@@ -5,6 +5,8 @@
  * shared behind a lock. The handlers of other routes run on the loop's thread while the connection is
  * suspended.
  *
+ * A guard, if there is one, sees each request before its body is read and before any handler.
+ *
  * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
  * site's page that changes something, and 503 instead of a large response while too many are under way.
@@ -15,9 +17,11 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/str.h"
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 struct httpd;
+struct httpd_tls;
 
 /* A handler's input; valid only while it runs. */
 struct httpd_request {
@@ -26,7 +30,9 @@ struct httpd_request {
     const char *accept; /* header values, "" if absent; several are joined by ", " */
     const char *accept_encoding;
     const char *if_none_match;
-    struct str arguments; /* for httpd_query() */
+    const char *authorization;   /* for the guard only */
+    const struct sockaddr *peer; /* AF_INET or AF_INET6; for the guard only */
+    struct str arguments;        /* for httpd_query() */
 };
 
 /* A handler's output. */
@@ -61,6 +67,38 @@ struct httpd_route {
     unsigned spacing_ms;
 };
 
+/* The answer to a request that is not allowed. */
+struct httpd_refusal {
+    unsigned status;
+    const char *text;      /* the body; copied */
+    const char *challenge; /* WWW-Authenticate, a literal or NULL */
+    unsigned retry_after;  /* seconds; 0: not sent */
+};
+
+enum httpd_access { HTTPD_ALLOW, HTTPD_REFUSE, HTTPD_LATER };
+
+/* Names a request that waits for a decision. */
+struct httpd_ticket {
+    struct httpd *server;
+    uint64_t id;
+};
+
+/* Decides who may send a request. */
+struct httpd_guard {
+    /* On the server's thread, once for each request whose head is valid; the body has not been read. Must not
+     * block. HTTPD_REFUSE sets *ret. HTTPD_LATER promises one httpd_decide() for a copy of the ticket, which
+     * may come before this returns; the request's strings are not valid any more then. */
+    enum httpd_access (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket,
+                               struct httpd_refusal *ret);
+    void *arg;
+    unsigned deadline_ms; /* a request that has waited longer is answered with 503 */
+};
+
+/* An additional field of each response. */
+struct httpd_header {
+    const char *name, *value;
+};
+
 struct httpd_options {
     const char *const *listen; /* "host:port", ":port", "[::1]:port"; port 0 takes a free one */
     size_t n_listen;
@@ -68,6 +106,8 @@ struct httpd_options {
     unsigned idle_seconds;            /* a connection without a request is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
+    const struct httpd_guard *guard; /* must outlive the server; NULL: everyone may send every request */
+    struct httpd_tls *tls;           /* must outlive the server; NULL: plain HTTP */
     /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes
      * of the body (0 for HEAD and if the client disconnected early). Runs on the server's thread. May be
      * NULL. */
@@ -86,12 +126,18 @@ bool httpd_is_address(const char *address);
 /* Binds every address and starts serving. On failure *ret_why (from malloc) names the address and the cause;
  * -EADDRINUSE, -EINVAL for an invalid address, -EACCES, -ENOMEM, ... */
 MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why);
-/* Stops accepting connections, answers requests that wait for the loop with 503, waits up to `grace_ms` for
- * answers to be sent, and frees the server. On the loop's thread, not from a handler. Takes NULL, returns
- * NULL. */
+/* Stops accepting connections, answers requests that wait for the loop or the guard with 503, waits up to
+ * `grace_ms` for answers to be sent, and frees the server. On the loop's thread, not from a handler. Takes
+ * NULL, returns NULL. */
 struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 /* The bound port of listen address i. */
 unsigned httpd_port(const struct httpd *h, size_t i);
+/* Replaces the additional fields of responses, which take the place of the server's own of the same name. The
+ * strings are copied. -ENOMEM. */
+MUST_USE int httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
+/* The guard's decision about a request that waits: allowed if `refusal` is NULL. Does nothing if the request
+ * does not wait any more. Any thread; not after httpd_stop() was called. */
+void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);
 /* Sets the body to a copy of the bytes; the reply becomes an empty 500 when out of memory. */

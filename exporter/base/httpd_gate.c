@@ -66,6 +66,7 @@ static void gate_turn(struct gate *g)
     int wait = httpd_conns_sweep(h, &room, &cut);
     nfds_t n = room && !g->paused ? 1 + h->n_listeners : 1;
 
+    httpd_guard_expire(h);
     if (cut && h->options.cut)
         h->options.cut(h->options.served_arg, cut);
     if (poll(g->polled, n, g->paused ? PAUSE_MS : wait) < 0)

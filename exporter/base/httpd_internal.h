@@ -51,15 +51,20 @@ struct httpd {
     pthread_cond_t left;                   /* `under_way` became 0 */
     unsigned under_way;                    /* number of exchanges whose head has been read */
     struct exchange *queue, **queue_end;
+    struct exchange *guarded; /* they wait for the guard's decision, the latest first */
+    unsigned n_guarded;
+    uint64_t last_ticket;
+    char *headers; /* additional ones: name, value, name, value, each ended by a NUL; an empty name ends it */
     struct conn *conns; /* by descriptor */
     int n_conns, top;   /* size of the table; no descriptor in use is at or above `top` */
     unsigned connections, closing, answering;
     uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
-enum exchange_state { READING, WAITING, READY, ANSWERED };
+enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
 
-/* One request and its answer. Belongs to the server's thread, but to the loop while WAITING. */
+/* One request and its answer. Belongs to the server's thread, but to the loop while WAITING, and to whoever
+ * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the server's thread sees it. */
 struct exchange {
     struct httpd *server;
     struct MHD_Connection *connection;
@@ -71,8 +76,14 @@ struct exchange {
     uint64_t body_bytes;                /* of the request; the body is discarded */
     struct httpd_request request;
     char *query;     /* the arguments: name, value, name, value, each ended by a NUL */
-    char *joined[3]; /* header values of several fields */
+    char *joined[4]; /* header values of several fields */
+    bool routed;     /* the route's method matches, too */
     char allow[32];
+    uint64_t ticket;       /* while GUARDED */
+    mono_ms guarded_since; /* while GUARDED */
+    bool suspended;        /* while GUARDED */
+    const char *challenge;
+    unsigned retry_after;
     unsigned status;
     uint64_t answer_bytes;
     struct httpd_reply reply;
@@ -97,6 +108,15 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
                         enum MHD_RequestTerminationCode how);
 void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode what);
+/* All values of a header, joined, "" if absent; only the first when out of memory. *joined is to be freed. */
+const char *httpd_get_header(struct exchange *x, const char *name, char **joined);
+
+/* Asks the guard about a request whose head has been read. HTTPD_LATER: the connection is suspended, and the
+ * exchange may be gone already; HTTPD_REFUSE: the reply is set. Server's thread. */
+enum httpd_access httpd_guard_check(struct exchange *x);
+/* Refuses the requests that have waited too long for a decision; all of them if the server is stopping. */
+void httpd_guard_expire(struct httpd *h);
+
 /* Runs the handlers of the queued requests, or answers 503 if the server is stopping. Loop's thread. */
 void httpd_run_queue(struct httpd *h);
 void httpd_on_spacing(struct timer *t);

@@ -1,4 +1,5 @@
 /* Turns a handler's reply into libmicrohttpd's response. */
+#include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
 
 #include <stdio.h>
@@ -104,22 +105,62 @@ static struct MHD_Response *body_response(struct exchange *x, uint64_t bytes)
     return r;
 }
 
+/* Not if the response has a field of this name already, as an additional one. */
 static bool add_header(struct MHD_Response *r, const char *name, const char *value)
 {
-    return !value || !value[0] || MHD_add_response_header(r, name, value) == MHD_YES;
+    return !value || !value[0] || MHD_get_response_header(r, name) ||
+           MHD_add_response_header(r, name, value) == MHD_YES;
+}
+
+static bool add_additional_headers(struct MHD_Response *r, struct httpd *h)
+{
+    bool ok = true;
+
+    (void)pthread_mutex_lock(&h->lock);
+    for (const char *name = h->headers, *value; ok && name && *name; name = value + strlen(value) + 1) {
+        value = name + strlen(name) + 1;
+        ok = add_header(r, name, value);
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    return ok;
+}
+
+int httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n)
+{
+    BUF_AUTO(all, 1u << 20);
+    char *before;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = buf_put(&all, headers[i].name, strlen(headers[i].name) + 1)
+                ?: buf_put(&all, headers[i].value, strlen(headers[i].value) + 1);
+    r = r ?: buf_putc(&all, '\0');
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&h->lock);
+    before = h->headers;
+    h->headers = buf_take(&all).p;
+    (void)pthread_mutex_unlock(&h->lock);
+    free(before);
+    return 0;
 }
 
 static bool add_headers(struct MHD_Response *r, const struct exchange *x)
 {
     const struct httpd_reply *reply = &x->reply;
+    char retry_after[16] = "";
 
-    return add_header(r, "Content-Type",
+    if (x->retry_after)
+        (void)snprintf(retry_after, sizeof(retry_after), "%u", x->retry_after);
+    return add_additional_headers(r, x->server) &&
+           add_header(r, "Content-Type",
                       reply->content_type ? reply->content_type : "text/plain; charset=utf-8") &&
            add_header(r, "Content-Encoding", reply->content_encoding) && add_header(r, "Vary", reply->vary) &&
            add_header(r, "Cache-Control", reply->cache_control ? reply->cache_control : "no-store") &&
            add_header(r, "ETag", reply->etag) && add_header(r, "Content-Security-Policy", reply->csp) &&
            add_header(r, "Referrer-Policy", reply->csp ? "no-referrer" : NULL) &&
            add_header(r, "X-Content-Type-Options", "nosniff") && add_header(r, "Allow", x->allow) &&
+           add_header(r, "WWW-Authenticate", x->challenge) && add_header(r, "Retry-After", retry_after) &&
            add_header(r, "Connection", x->close ? "close" : NULL);
 }
 

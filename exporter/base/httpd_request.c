@@ -41,8 +41,7 @@ static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-/* All values of a header, joined; only the first when out of memory. */
-static const char *get_header(struct exchange *x, const char *name, char **joined)
+const char *httpd_get_header(struct exchange *x, const char *name, char **joined)
 {
     struct values v = {.name = name, .all.max = 64 << 10};
 
@@ -149,15 +148,15 @@ static enum MHD_Result request_route(struct exchange *x)
     httpd_conn_set(x->server, x->fd, CONN_HANDLING);
     if (x->body_bytes > MAX_BODY) {
         httpd_reply_error(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: request body too large\n");
-    } else if (!find_route(x)) {
+    } else if (!x->routed) {
         if (x->route)
             httpd_reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
         else
             httpd_reply_error(x, MHD_HTTP_NOT_FOUND, x->server->known_paths);
     } else {
-        x->request.accept = get_header(x, "Accept", &x->joined[0]);
-        x->request.accept_encoding = get_header(x, "Accept-Encoding", &x->joined[1]);
-        x->request.if_none_match = get_header(x, "If-None-Match", &x->joined[2]);
+        x->request.accept = httpd_get_header(x, "Accept", &x->joined[0]);
+        x->request.accept_encoding = httpd_get_header(x, "Accept-Encoding", &x->joined[1]);
+        x->request.if_none_match = httpd_get_header(x, "If-None-Match", &x->joined[2]);
         if (x->route->direct)
             x->route->fn(x->route->arg, &x->request, &x->reply);
         else if (request_queue(x))
@@ -175,8 +174,19 @@ static bool is_too_large(struct MHD_Connection *connection)
     return length && strtoull(length, NULL, 10) > MAX_READ;
 }
 
-/* The head has been read. libmicrohttpd closes the connection after an answer at this point if a body
- * follows. */
+/* The guard has allowed the request. */
+static enum MHD_Result request_admit(struct exchange *x)
+{
+    if (x->state == ALLOWED)
+        httpd_conn_set(x->server, x->fd, CONN_READING);
+    x->state = READING;
+    if (!is_too_large(x->connection))
+        return MHD_YES;
+    x->body_bytes = MAX_READ;
+    return request_route(x);
+}
+
+/* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, const char *url, const char *method,
                                      const char *version)
 {
@@ -190,10 +200,15 @@ static enum MHD_Result request_begin(struct exchange *x, const char *url, const 
         httpd_reply_error(x, refused, why);
         return httpd_respond(x);
     }
-    if (!is_too_large(x->connection))
+    x->routed = find_route(x);
+    switch (httpd_guard_check(x)) {
+    case HTTPD_ALLOW:
+        return request_admit(x);
+    case HTTPD_REFUSE:
+        return httpd_respond(x);
+    default:
         return MHD_YES;
-    x->body_bytes = MAX_READ;
-    return request_route(x);
+    }
 }
 
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -217,6 +232,8 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     switch (x->state) {
     case READING:
         return request_route(x);
+    case ALLOWED: /* libmicrohttpd repeats the call about the head after it was suspended there */
+        return request_admit(x);
     case READY:
         return httpd_respond(x);
     default:
@@ -224,7 +241,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     }
 }
 
-/* Also called when a connection ends, in any state of the exchange except WAITING. */
+/* Also called when a connection ends, in any state of the exchange except GUARDED and WAITING. */
 void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **context,
                         enum MHD_RequestTerminationCode how)
 {

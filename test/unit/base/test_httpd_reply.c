@@ -145,6 +145,34 @@ static void survives_each_failed_allocation_in_a_request(void **state)
         }
 }
 
+static void sends_additional_headers(void **state)
+{
+    static const struct httpd_header first[] = {{"X-Frame-Options", "deny"},
+                                                {"content-security-policy", "x"}};
+    static const struct httpd_header then[] = {{"X-Content-Type-Options", "other"}};
+    struct env *e = *state;
+    BUF_AUTO(b, 1 << 20);
+
+    assert_int_equal(httpd_set_headers(e->server, first, 2), 0);
+    ask(e, REQUEST("GET /page"), &b);
+    assert_non_null(strstr(b.p, "\r\nX-Frame-Options: deny\r\n"));
+    assert_non_null(strstr(b.p, "\r\ncontent-security-policy: x\r\n"));
+    assert_null(strstr(b.p, "default-src"));
+    assert_non_null(strstr(b.p, "\r\nX-Content-Type-Options: nosniff\r\n"));
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        int r = httpd_set_headers(e->server, then, 1);
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+    }
+    ask(e, REQUEST("GET /none"), &b);
+    assert_non_null(strstr(b.p, "\r\nX-Content-Type-Options: other\r\n"));
+    assert_null(strstr(b.p, "nosniff"));
+    assert_null(strstr(b.p, "X-Frame-Options"));
+    assert_int_equal(httpd_set_headers(e->server, NULL, 0), 0);
+    ask(e, REQUEST("GET /none"), &b);
+    assert_non_null(strstr(b.p, "nosniff"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +181,7 @@ int main(void)
         CASE(sends_headers_of_every_size),
         CASE(waits_for_a_slow_reader),
         CASE(releases_the_answer_of_a_reader_that_left),
+        CASE(sends_additional_headers),
         CASE(survives_each_failed_allocation_in_a_request),
     };
 
