@@ -121,8 +121,10 @@ static void rw_set_gauges(struct metrics *m, const char *const *labels, const st
     metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unread", labels[1]), (double)st->spool.unread.bytes);
     metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "damaged", labels[1]), (double)st->spool.damaged.bytes);
     metric_set(m, METRIC_RW_SPOOL_IDLE, LV(labels[0], "unknown", labels[1]), (double)st->spool.unknown.bytes);
-    if (st->has_spool || st->spool_error < 0)
+    if (st->has_spool || st->spool_error < 0) {
         metric_set(m, METRIC_RW_SPOOL_UP, labels, st->has_spool && st->queue.disk_error == 0);
+        metric_set(m, METRIC_RW_SPOOL_LIMIT, labels, (double)c->max_spool_bytes);
+    }
     metric_set(m, METRIC_RW_SERIES, labels, (double)st->series);
     metric_set(m, METRIC_RW_UP, labels, st->sender.failures == 0);
 }

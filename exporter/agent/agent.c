@@ -51,7 +51,8 @@ void agent_render_own(struct agent *a)
     http_budget(a->state.http, &held, &limit);
     metric_set(a->state.metrics, METRIC_BODY_MEMORY, LV_NONE, (double)held);
     metric_set(a->state.metrics, METRIC_BODY_MEMORY_LIMIT, LV_NONE, (double)limit);
-    metric_set(a->state.metrics, METRIC_LEADER, LV_NONE, a->state.leading);
+    if (a->state.config)
+        metric_set(a->state.metrics, METRIC_LEADER, LV(a->state.config->cluster_name), a->state.leading);
     metric_set(a->state.metrics, METRIC_SCORERS, LV_NONE,
                a->state.config ? (double)a->state.config->summaries.n : 0);
     metric_set(a->state.metrics, METRIC_TOTAL_SERIES, LV_NONE, (double)total_series(a));

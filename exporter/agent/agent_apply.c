@@ -148,8 +148,10 @@ static int apply_config(struct agent *a, struct config **config)
     c = TAKE_PTR(*config);
 
     /* Every series carries the cluster's name, so none of them continues. */
-    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0)
+    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0) {
         stop_unclaimed(a);
+        metrics_forget(a->state.metrics, "ds_cluster", was->cluster_name);
+    }
     if (was)
         warn_of_restart(was, c);
     a->state.config = c;

@@ -131,6 +131,20 @@ static void count_limits(const struct scorer *s, const struct round_result *r)
         metric_add(s->env->metrics, METRIC_LIMITS_HIT, LV("label_value_bytes", name), 1);
 }
 
+static void count_failures(const struct scorer *s, const struct round_result *r)
+{
+    const struct scorer_status *was = &s->status;
+    const char *name = s->summary.score_name;
+
+    if (was->failures)
+        metric_set(s->env->metrics, METRIC_FAILURES,
+                   LV(round_error_word(was->error), name, round_stage_word(was->stage)), 0);
+    if (r->error != ROUND_OK)
+        metric_set(s->env->metrics, METRIC_FAILURES,
+                   LV(round_error_word(r->error), name, round_stage_word(r->stage)),
+                   (double)(was->failures + 1));
+}
+
 static void count_result(const struct scorer *s, const struct round_result *r)
 {
     struct metrics *m = s->env->metrics;
@@ -156,6 +170,7 @@ static void count_result(const struct scorer *s, const struct round_result *r)
     metric_add(m, METRIC_LABELS_CHANGED, LV("cut", name), (double)r->answer.cut);
     metric_add(m, METRIC_LABELS_CHANGED, LV("ill_formed", name), (double)r->answer.mended);
     count_limits(s, r);
+    count_failures(s, r);
 }
 
 static void update_status(struct scorer *s, const struct round_result *r)

@@ -430,6 +430,7 @@ def test_the_last_words_of_a_full_disk_are_true(tmp_path, small_disk):
             remote.wait_for("samples in memory", lambda: state(agent)["samplesUnsaved"] > 4000)
             assert "No space left" in state(agent)["spoolError"]
             assert agent.values("dynamic_scoring_remote_write_spool_up") == [0.0]
+            assert agent.values("dynamic_scoring_remote_write_spool_limit_bytes") == [2.0**30]
             agent.stop()
         waits, lost = last_words(agent)
         assert waits > 0 and lost > 4000 and exported(folder_of(agent)) == waits

@@ -205,7 +205,7 @@ static void stands_by_with_its_configuration_alone(void **state)
     assert_int_equal(apply(w, "ab", "", NULL), 0);
     assert_scorers(w, "");
     assert_int_equal(agent_state(w->agent)->config->summaries.n, 2);
-    assert_true(page_has(w, "dynamic_scoring_leader 0\n"));
+    assert_true(page_has(w, "dynamic_scoring_leader{ds_cluster=\"c1\"} 0\n"));
     assert_int_equal(agent_apply_text(w->agent, "configmap ns/name", STR("["), NULL), -EINVAL);
     assert_false(agent_state(w->agent)->reload.ok);
     assert_int_equal(w->applied, 1);

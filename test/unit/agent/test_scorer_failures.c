@@ -83,6 +83,9 @@ static void counts_each_round_as_a_success_or_a_failure(void **state)
     turn_until_ended(w, 3);
     assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "success")) == 1);
     assert_true(metric_get(w->metrics, METRIC_REQUESTS, LV("s", "failure")) == 2);
+    /* The earlier kind of failure is over, though its series stays. */
+    assert_true(metric_get(w->metrics, METRIC_FAILURES, LV("json", "s", "scoring")) == 0);
+    assert_true(metric_get(w->metrics, METRIC_FAILURES, LV("url", "s", "source")) == 2);
 }
 
 static void names_the_stage_and_the_url_of_a_failure(void **state)
