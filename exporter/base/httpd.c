@@ -4,6 +4,7 @@
 #include "exporter/base/httpd_internal.h"
 
 #include <errno.h>
+#include <gnutls/abstract.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -76,13 +77,23 @@ static int httpd_prepare(struct httpd **ret, struct loop *loop, const struct htt
     return list_paths(o, &h->known_paths);
 }
 
+/* Sessions get their certificates from httpd_tls_begin(). */
+static int no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                          gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp, unsigned *n_ocsp,
+                          gnutls_privkey_t *key, unsigned *flags)
+{
+    (void)session, (void)info, (void)certs, (void)n, (void)ocsp, (void)n_ocsp, (void)key, (void)flags;
+    return -1;
+}
+
 /* Not epoll, which stalls with 128 or more keep-alive connections that POST (0.9.75). The daemon's thread
  * inherits a mask that blocks all signals, so that the main thread receives them. The limits of
  * connections are httpd_conn.c's; the daemon's own is never reached. */
 static int start_daemon(struct httpd *h)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_NO_LISTEN_SOCKET;
+                     MHD_USE_NO_LISTEN_SOCKET | (h->options.tls ? MHD_USE_TLS : 0);
+    enum MHD_OPTION tls = h->options.tls ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
     sigset_t all, was;
 
     (void)sigfillset(&all);
@@ -95,7 +106,7 @@ static int start_daemon(struct httpd *h)
                                  MHD_OPTION_URI_LOG_CALLBACK, httpd_on_uri, h,                  //
                                  MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, h,            //
                                  MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, h,          //
-                                 MHD_OPTION_END);
+                                 tls, no_certificate, MHD_OPTION_END);
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
     return h->daemon ? 0 : errno ? -errno : -ENOMEM;
 }

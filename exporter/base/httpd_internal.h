@@ -4,8 +4,10 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/httpd_tls.h"
 #include "exporter/base/loop.h"
 
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,8 +154,28 @@ MUST_USE int httpd_gate_start(struct httpd *h);
 /* Ends it. Only once, after `stopping` was set. */
 void httpd_gate_stop(struct httpd *h);
 
+/* Returns `error` and sets *ret_why, to NULL when out of memory. */
+int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why, from malloc (NULL
  * when out of memory). */
 int httpd_listen(const char *address, struct listener *ret, char **ret_why);
+
+/* ---- TLS ---- */
+
+/* What a certificate with such a key and the settings allow. On failure a negative errno and *ret_why. */
+MUST_USE int httpd_tls_priorities(gnutls_priority_t *ret, const struct httpd_tls_settings *s,
+                                  gnutls_pk_algorithm_t key, char **ret_why);
+/* Reads the certificate, its chain and its key; *ret_key: the kind of the key. On failure a negative errno
+ * and *ret_why. */
+MUST_USE int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
+                                gnutls_pk_algorithm_t *ret_key, char **ret_why);
+/* Reads the certificates that clients' must be issued by. */
+MUST_USE int httpd_tls_load_ca(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
+                               char **ret_why);
+/* A session begins, before its handshake. Returns what httpd_tls_end() takes after it was freed; NULL when
+ * out of memory, the handshake then fails. Server's thread. */
+struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, int fd);
+void httpd_tls_end(struct tls_session *s);
 
 #endif

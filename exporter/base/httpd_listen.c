@@ -10,8 +10,7 @@
 
 enum { BACKLOG = 1024 };
 
-static int listen_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static int listen_explain(char **ret_why, int error, const char *fmt, ...)
+int httpd_explain(char **ret_why, int error, const char *fmt, ...)
 {
     va_list ap;
 
@@ -27,7 +26,7 @@ static int explain_errno(char **ret_why, const char *address, int error)
     const char *text = strerror(error);
 
     /* strerror() starts with an upper-case letter. */
-    return listen_explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
+    return httpd_explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
 }
 
 static const char *read_port(const char *p, unsigned *ret)
@@ -153,10 +152,10 @@ int httpd_listen(const char *address, struct listener *ret, char **ret_why)
     int r;
 
     if (wrong)
-        return listen_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
+        return httpd_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
     r = host.n ? open_host(host, l.port, &l.fd, &wrong) : open_everywhere(l.port, &l.fd);
     if (wrong)
-        return listen_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
+        return httpd_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
     if (r < 0)
         return explain_errno(ret_why, address, -r);
     listener_read_bound(&l);

@@ -260,17 +260,26 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
     exchange_free(x);
 }
 
+static gnutls_session_t session_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
+}
+
 void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode what)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct httpd *h = cls;
 
-    (void)context;
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
-        httpd_conn_closed(cls, info->connect_fd);
-    else
-        httpd_conn_set(cls, info->connect_fd, CONN_READING);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        httpd_tls_end(*context); /* its GnuTLS session has been freed */
+        httpd_conn_closed(h, info->connect_fd);
+        return;
+    }
+    httpd_conn_set(h, info->connect_fd, CONN_READING);
+    if (h->options.tls)
+        *context = httpd_tls_begin(h->options.tls, session_of(connection), info->connect_fd);
 }
 
 static void request_handle(struct exchange *x)

@@ -1,0 +1,499 @@
+/* The HTTP server with TLS, with a GnuTLS client. */
+#include "test/oom.h"
+#include "test/unit/base/tls_world.h"
+
+#include <dirent.h>
+
+enum { CA, OTHER_CA, SERVER, SERVER_RSA, CLIENT, CLIENT_ALIEN, CLIENT_EXPIRED, CLIENT_NO_PURPOSE, PAIRS };
+
+static struct pair pairs[PAIRS];
+static char folder[] = "/tmp/test_httpd_tls.XXXXXX", cert_file[64], key_file[64], ca_file[64];
+
+static int make_pairs(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(cert_file, sizeof(cert_file), "%s/tls.crt", folder);
+    (void)snprintf(key_file, sizeof(key_file), "%s/tls.key", folder);
+    (void)snprintf(ca_file, sizeof(ca_file), "%s/ca.crt", folder);
+    make_pair(&pairs[CA], (struct wish){.ca = true, .name = "ca"});
+    make_pair(&pairs[OTHER_CA], (struct wish){.ca = true, .name = "other ca"});
+    make_pair(&pairs[SERVER], (struct wish){.issuer = &pairs[CA], .name = "first.example"});
+    make_pair(&pairs[SERVER_RSA], (struct wish){.issuer = &pairs[CA], .name = "rsa.example", .rsa = true});
+    make_pair(&pairs[CLIENT], (struct wish){.issuer = &pairs[CA],
+                                            .name = "scraper.example",
+                                            .ip = "10.1.2.3",
+                                            .uri = "spiffe://example/scraper"});
+    make_pair(&pairs[CLIENT_ALIEN], (struct wish){.issuer = &pairs[OTHER_CA]});
+    make_pair(&pairs[CLIENT_EXPIRED], (struct wish){.issuer = &pairs[CA], .days = -1});
+    make_pair(&pairs[CLIENT_NO_PURPOSE], (struct wish){.issuer = &pairs[CA], .for_servers = true});
+    return 0;
+}
+
+static int drop_pairs(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < PAIRS; i++)
+        drop_pair(&pairs[i]);
+    (void)unlink(cert_file);
+    (void)unlink(key_file);
+    (void)unlink(ca_file);
+    return rmdir(folder);
+}
+
+static void write_files(const struct pair *p)
+{
+    write_pem(cert_file, &p->crt_pem);
+    write_pem(key_file, &p->key_pem);
+    write_pem(ca_file, &pairs[CA].crt_pem);
+}
+
+static struct httpd_tls_settings settings_of_files(void)
+{
+    write_files(&pairs[SERVER]);
+    return (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
+}
+
+static struct httpd_tls *open_tls(struct env *e, const struct httpd_tls_settings *s)
+{
+    struct httpd_options o = options_for(e);
+    char *why = NULL;
+
+    assert_int_equal(httpd_tls_new(&o.tls, s, &why), 0);
+    assert_null(why);
+    open_server(e, &o);
+    return o.tls;
+}
+
+static void close_tls(struct env *e, struct httpd_tls *t)
+{
+    e->server = httpd_stop(e->server, 0);
+    assert_null(httpd_tls_free(t));
+}
+
+static void ask_direct(struct env *e, struct client_tls *c)
+{
+    ask_tls(httpd_port(e->server, 0), REQUEST("GET /direct"), c);
+}
+
+static bool is_served(struct env *e, struct client_tls *c)
+{
+    c->answer[0] = '\0';
+    ask_direct(e, c);
+    return c->error == 0 && strstr(c->answer, "hello");
+}
+
+static void serves_requests(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    struct client_tls c = {0};
+
+    assert_true(is_served(e, &c));
+    assert_int_equal(c.version, GNUTLS_TLS1_3);
+    assert_int_equal(c.cipher, GNUTLS_CIPHER_AES_128_GCM);
+    assert_string_equal(c.server, "first.example");
+    assert_int_equal(e->served_status, 200);
+    close_tls(e, t);
+}
+
+static void takes_inline_certificates(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = {.cert.text = (char *)pairs[SERVER_RSA].crt_pem.data,
+                                   .key.text = (char *)pairs[SERVER_RSA].key_pem.data};
+    struct httpd_tls *t = open_tls(e, &s);
+    struct client_tls c = {0};
+    char *why = NULL;
+
+    assert_true(is_served(e, &c));
+    assert_string_equal(c.server, "rsa.example");
+    assert_int_equal(httpd_tls_refresh(t, &why), 0);
+    close_tls(e, t);
+}
+
+static void sends_large_answers_whole(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    struct client_tls c = {0};
+
+    answer_with(e, e->small, 700);
+    ask_tls(httpd_port(e->server, 0), REQUEST("GET /large"), &c);
+    assert_int_equal(c.error, 0);
+    assert_non_null(strstr(c.answer, "\r\n\r\n"));
+    assert_int_equal(strlen(strstr(c.answer, "\r\n\r\n") + 4), 2100);
+    assert_int_equal(atomic_load(&e->released), 1);
+    close_tls(e, t);
+}
+
+static void answers_plain_http_with_a_hint(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    struct buf b = {.max = 1 << 20};
+
+    ask(e, REQUEST("GET /direct"), &b);
+    assert_non_null(strstr(b.p, "HTTP/1.0 400 Bad Request\r\n"));
+    assert_string_equal(body_of(&b), "Client sent an HTTP request to an HTTPS server.\n");
+    assert_int_equal(atomic_load(&e->handled), 0);
+    buf_done(&b);
+    close_tls(e, t);
+}
+
+/* ---- Versions, cipher suites, curves ---- */
+
+#define ONLY(version)      "NORMAL:-VERS-ALL:+VERS-" version
+#define TLS12_ONLY(cipher) "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+" cipher
+
+static void limits_what_is_negotiated(void **state)
+{
+    static const char *const gcm256[] = {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"};
+    static const char *const rsa_only[] = {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"};
+    static const char *const cbc[] = {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"};
+    static const char *const tls13[] = {"TLS_AES_128_GCM_SHA256"};
+    static const char *const p384[] = {"CurveP384", "CurveP256"};
+    static const struct {
+        struct httpd_tls_settings s;
+        const char *priorities;
+        bool ok;
+    } cases[] = {
+        {{.min_version = NULL}, ONLY("TLS1.2"), true},
+        {{.min_version = NULL}, ONLY("TLS1.3"), true},
+        {{.min_version = NULL}, ONLY("TLS1.1"), false},
+        {{.min_version = NULL}, ONLY("TLS1.0"), false},
+        {{.min_version = "TLS13"}, ONLY("TLS1.3"), true},
+        {{.min_version = "TLS13"}, ONLY("TLS1.2"), false},
+        {{.max_version = "TLS12"}, ONLY("TLS1.2"), true},
+        {{.max_version = "TLS12"}, ONLY("TLS1.3"), false},
+        {{.max_version = "TLS12"}, "NORMAL", true},
+        {{.min_version = "TLS11"}, ONLY("TLS1.1"), true},
+        {{.min_version = "TLS11"}, ONLY("TLS1.0"), false},
+        {{.min_version = "TLS10"}, ONLY("TLS1.0"), true},
+        {{.min_version = "TLS10", .max_version = "TLS10"}, "NORMAL", true},
+        {{.min_version = NULL}, TLS12_ONLY("AES-128-GCM"), true},
+        {{.min_version = NULL}, TLS12_ONLY("CHACHA20-POLY1305"), true},
+        {{.min_version = NULL}, TLS12_ONLY("AES-128-CBC"), false},
+        {{.min_version = NULL}, "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", false},
+        {{.min_version = NULL}, "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+DHE-RSA", false},
+        {{.cipher_suites = {gcm256, 1}}, TLS12_ONLY("AES-256-GCM"), true},
+        {{.cipher_suites = {gcm256, 1}}, TLS12_ONLY("AES-128-GCM"), false},
+        {{.cipher_suites = {gcm256, 1}}, ONLY("TLS1.3"), true},
+        {{.cipher_suites = {cbc, 1}, .max_version = "TLS12"}, TLS12_ONLY("AES-128-CBC"), true},
+        {{.cipher_suites = {cbc, 1}, .max_version = "TLS12"}, TLS12_ONLY("AES-128-GCM"), false},
+        {{.cipher_suites = {rsa_only, 1}}, ONLY("TLS1.2"), false},
+        {{.cipher_suites = {rsa_only, 1}}, ONLY("TLS1.3"), true},
+        {{.cipher_suites = {tls13, 1}}, ONLY("TLS1.3"), true},
+        {{.cipher_suites = {tls13, 1}}, ONLY("TLS1.2"), false},
+        {{.cipher_suites = {cbc, 1}, .min_version = "TLS13"}, ONLY("TLS1.3"), true},
+        {{.curve_preferences = {p384, 2}}, "NORMAL:-GROUP-ALL:+GROUP-SECP384R1", true},
+        {{.curve_preferences = {p384, 2}}, "NORMAL:-GROUP-ALL:+GROUP-X25519", false},
+        {{.curve_preferences = {p384, 2}},
+         "NORMAL:-VERS-ALL:+VERS-TLS1.2:-GROUP-ALL:+GROUP-SECP521R1",
+         false},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct httpd_tls_settings s = cases[i].s, files = settings_of_files();
+        struct client_tls c = {.priorities = cases[i].priorities};
+        struct httpd_tls *t;
+        bool served;
+
+        s.cert = files.cert;
+        s.key = files.key;
+        t = open_tls(e, &s);
+        served = is_served(e, &c);
+        if (served != cases[i].ok)
+            fail_msg("case %zu, %s: %s", i, cases[i].priorities, gnutls_strerror(c.error));
+        close_tls(e, t);
+    }
+}
+
+/* ---- Client certificates ---- */
+
+static void demands_client_certificates(void **state)
+{
+    static const unsigned who[] = {PAIRS, CLIENT, CLIENT_ALIEN, CLIENT_EXPIRED, CLIENT_NO_PURPOSE};
+    static const struct {
+        const char *type;
+        const char *served; /* for each of those: + or - */
+    } cases[] = {
+        {"", "+++++"},
+        {"NoClientCert", "+++++"},
+        {"RequestClientCert", "+++++"},
+        {"RequireAnyClientCert", "-++++"},
+        {"RequireClientCert", "-++++"},
+        {"VerifyClientCertIfGiven", "++---"},
+        {"RequireAndVerifyClientCert", "-+---"},
+    };
+    static const char *const versions[] = {ONLY("TLS1.2"), ONLY("TLS1.3")};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct httpd_tls_settings s = settings_of_files();
+        struct httpd_tls *t;
+
+        s.client_auth_type = cases[i].type;
+        s.client_ca.file = strstr(cases[i].type, "Verify") ? ca_file : NULL;
+        t = open_tls(e, &s);
+        for (size_t k = 0; k < ARRAY_SIZE(who) * ARRAY_SIZE(versions); k++) {
+            unsigned pair = who[k / ARRAY_SIZE(versions)];
+            struct client_tls c = {.priorities = versions[k % ARRAY_SIZE(versions)],
+                                   .pair = pair < PAIRS ? &pairs[pair] : NULL};
+            bool expected = cases[i].served[k / ARRAY_SIZE(versions)] == '+';
+
+            if (is_served(e, &c) != expected)
+                fail_msg("%s, client %u, %s: %s", cases[i].type, pair, c.priorities,
+                         gnutls_strerror(c.error));
+            if (!expected)
+                assert_true(c.alert == GNUTLS_A_CERTIFICATE_REQUIRED || c.alert == GNUTLS_A_BAD_CERTIFICATE ||
+                            c.alert == GNUTLS_A_CERTIFICATE_EXPIRED);
+        }
+        close_tls(e, t);
+    }
+}
+
+static void demands_a_name_of_the_client(void **state)
+{
+    static const struct {
+        const char *name;
+        bool served;
+    } cases[] = {{"scraper.example", true},      {"10.1.2.3", true}, {"spiffe://example/scraper", true},
+                 {"SCRAPER.EXAMPLE", false}, /* as Go compares them */
+                 {"scraper.example.org", false}, {"scraper", false}, {"*.example", false}};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *const names[] = {"other.example", cases[i].name};
+        struct httpd_tls_settings s = settings_of_files();
+        struct client_tls c = {.pair = &pairs[CLIENT]};
+        struct httpd_tls *t;
+
+        s.client_ca.file = ca_file;
+        s.client_auth_type = "RequireAndVerifyClientCert";
+        s.client_allowed_sans = (struct httpd_tls_list){names, 2};
+        t = open_tls(e, &s);
+        if (is_served(e, &c) != cases[i].served)
+            fail_msg("%s: %s", cases[i].name, gnutls_strerror(c.error));
+        close_tls(e, t);
+    }
+}
+
+/* ---- Resumption ---- */
+
+static void resumes_sessions_unless_clients_are_verified(void **state)
+{
+    struct env *e = *state;
+
+    for (int verified = 0; verified <= 1; verified++) {
+        struct httpd_tls_settings s = settings_of_files();
+        gnutls_datum_t ticket = {0};
+        struct client_tls c = {.ticket = &ticket, .pair = &pairs[CLIENT]};
+        struct httpd_tls *t;
+        char *why = NULL;
+
+        s.client_auth_type = verified ? "RequireAndVerifyClientCert" : NULL;
+        s.client_ca.file = verified ? ca_file : NULL;
+        t = open_tls(e, &s);
+        assert_true(is_served(e, &c));
+        assert_false(c.resumed);
+        assert_true(is_served(e, &c));
+        assert_int_equal(c.resumed, !verified);
+        /* Not what was agreed on under other settings. */
+        assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+        assert_true(is_served(e, &c));
+        assert_false(c.resumed);
+        gnutls_free(ticket.data);
+        close_tls(e, t);
+    }
+}
+
+/* ---- Replaced files ---- */
+
+static void takes_a_replaced_certificate(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    struct client_tls c = {0};
+    char *why = NULL;
+
+    assert_int_equal(httpd_tls_refresh(t, &why), 0);
+    write_files(&pairs[SERVER_RSA]);
+    assert_int_equal(httpd_tls_refresh(t, &why), 1);
+    assert_int_equal(httpd_tls_refresh(t, &why), 0);
+    assert_true(is_served(e, &c));
+    assert_string_equal(c.server, "rsa.example");
+    close_tls(e, t);
+}
+
+/* The one of a pair that is written first makes a mismatch; the second one ends it. */
+static void keeps_the_last_valid_certificate(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    struct client_tls c = {0};
+    char *why = NULL;
+
+    write_pem(cert_file, &pairs[SERVER_RSA].crt_pem);
+    assert_int_equal(httpd_tls_refresh(t, &why), -EINVAL);
+    assert_non_null(strstr(why, key_file));
+    assert_non_null(strstr(why, "is not the key of the certificate in"));
+    free(why);
+    assert_int_equal(httpd_tls_refresh(t, &why), 0); /* said once */
+    assert_true(is_served(e, &c));
+    assert_string_equal(c.server, "first.example");
+    write_pem(key_file, &pairs[SERVER_RSA].key_pem);
+    assert_int_equal(httpd_tls_refresh(t, &why), 1);
+    assert_int_equal(unlink(cert_file), 0);
+    assert_int_equal(httpd_tls_refresh(t, &why), -ENOENT);
+    free(why);
+    assert_true(is_served(e, &c));
+    assert_string_equal(c.server, "rsa.example");
+    close_tls(e, t);
+}
+
+/* Connections that began before keep what they began with. */
+static void keeps_connections_when_settings_change(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_tls *t = open_tls(e, &s);
+    int fd = dial(httpd_port(e->server, 0), 0);
+    struct client_tls c = {0};
+    char *why = NULL;
+
+    assert_true(is_served(e, &c)); /* the other connection has been accepted as well */
+    s.min_version = "TLS13";
+    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
+    assert_true(is_served(e, &c));
+    (void)close(fd);
+    close_tls(e, t);
+}
+
+/* ---- Refusals ---- */
+
+static void explains_what_it_refuses(void **state)
+{
+    static const char *const bad_suite[] = {"TLS_RSA_WITH_RC4_128_SHA"};
+    static const char *const rsa_suite[] = {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"};
+    static const char *const cbc_suite[] = {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"};
+    static const char *const bad_curve[] = {"CurveP224"};
+    static const char *const new_curve[] = {"X25519MLKEM768"};
+    struct pair expired = {0};
+    const struct {
+        struct httpd_tls_settings s;
+        const char *why;
+    } cases[] = {
+        {{.min_version = "TLS14"},
+         "min_version: unknown version \"TLS14\": expected TLS10, TLS11, TLS12 or TLS13"},
+        {{.max_version = "tls12"},
+         "max_version: unknown version \"tls12\": expected TLS10, TLS11, TLS12 or TLS13"},
+        {{.min_version = "TLS13", .max_version = "TLS12"}, "max_version: TLS12 is below min_version, TLS13"},
+        {{.cipher_suites = {bad_suite, 1}},
+         "cipher_suites: unknown or insecure cipher suite \"TLS_RSA_WITH_RC4_128_SHA\""},
+        {{.cipher_suites = {rsa_suite, 1}, .max_version = "TLS12"},
+         "cipher_suites: none can be used with the certificate's EC/ECDSA key"},
+        {{.cipher_suites = {cbc_suite, 1}},
+         "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set max_version to TLS12"},
+        {{.curve_preferences = {bad_curve, 1}}, "curve_preferences: unknown curve \"CurveP224\""},
+        {{.client_auth_type = "Maybe"}, "client_auth_type: unknown type \"Maybe\""},
+        {{.client_auth_type = "RequireAndVerifyClientCert"},
+         "client_auth_type: RequireAndVerifyClientCert needs client_ca_file"},
+        {{.client_ca.text = "x"}, "client_ca_file: has no effect without client_auth_type: set that as well"},
+        {{.client_ca.text = "x", .client_auth_type = "RequestClientCert"},
+         "client_ca: no certificate in PEM format found"},
+        {{.client_ca.file = "/nowhere/ca", .client_auth_type = "RequestClientCert"},
+         "client_ca_file: could not read /nowhere/ca: No such file or directory"},
+        {{.cert.file = "/nowhere/crt"}, "cert_file: could not read /nowhere/crt: No such file or directory"},
+        {{.key.file = "/nowhere/key"}, "key_file: could not read /nowhere/key: No such file or directory"},
+        {{.cert.text = ""}, "cert: no certificate in PEM format found"},
+        {{.cert.text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "cert: "},
+        {{.key.text = "x"}, "key: no private key in PEM format found"},
+        {{.key.text = (char *)pairs[CLIENT].key_pem.data}, "key: it is not the key of the certificate in "},
+    };
+    struct httpd_tls *t = NULL;
+    struct httpd_tls_settings s;
+    char *why = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct httpd_tls_settings files = settings_of_files();
+
+        s = cases[i].s;
+        s.cert = s.cert.file || s.cert.text ? s.cert : files.cert;
+        s.key = s.key.file || s.key.text ? s.key : files.key;
+        assert_true(httpd_tls_new(&t, &s, &why) < 0);
+        assert_null(t);
+        assert_non_null(why);
+        if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
+            fail_msg("case %zu: %s", i, why);
+        free(TAKE_PTR(why));
+    }
+    s = settings_of_files();
+    s.curve_preferences = (struct httpd_tls_list){new_curve, 1};
+    if (gnutls_group_get_id("X25519-MLKEM768") == GNUTLS_GROUP_INVALID) {
+        assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
+        assert_non_null(strstr(why, "curve_preferences: X25519MLKEM768 is not supported by GnuTLS "));
+        free(TAKE_PTR(why));
+    }
+    make_pair(&expired, (struct wish){.days = -2});
+    write_files(&expired);
+    s = (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
+    assert_int_equal(httpd_tls_new(&t, &s, &why), -EINVAL);
+    assert_non_null(strstr(why, cert_file));
+    assert_non_null(strstr(why, "the certificate expired at 2"));
+    free(why);
+    drop_pair(&expired);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct httpd_options o = options_for(e);
+        struct client_tls c = {0};
+        char *why = NULL;
+        int r = httpd_tls_new(&o.tls, &s, &why);
+
+        if (r == 0) {
+            r = httpd_new(&e->server, e->loop, &o, &why);
+            if (r == 0) {
+                assert_true(is_served(e, &c) || oom_happened());
+                e->server = httpd_stop(e->server, 0);
+            }
+            assert_null(httpd_tls_free(o.tls));
+        }
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        free(why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(serves_requests),
+        CASE(takes_inline_certificates),
+        CASE(sends_large_answers_whole),
+        CASE(answers_plain_http_with_a_hint),
+        CASE(limits_what_is_negotiated),
+        CASE(demands_client_certificates),
+        CASE(demands_a_name_of_the_client),
+        CASE(resumes_sessions_unless_clients_are_verified),
+        CASE(takes_a_replaced_certificate),
+        CASE(keeps_the_last_valid_certificate),
+        CASE(keeps_connections_when_settings_change),
+        CASE(explains_what_it_refuses),
+        CASE(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, make_pairs, drop_pairs);
+}

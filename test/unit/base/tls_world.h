@@ -1,0 +1,191 @@
+/* What the tests of TLS share: certificates made on the spot, files in a folder of their own, and a GnuTLS
+ * client. */
+#ifndef DS_TEST_TLS_WORLD_H
+#define DS_TEST_TLS_WORLD_H
+
+#include "exporter/base/httpd_tls.h"
+#include "test/unit/base/httpd_world.h"
+
+#include <arpa/inet.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A certificate with its key. */
+struct pair {
+    gnutls_x509_crt_t crt;
+    gnutls_x509_privkey_t key;
+    gnutls_datum_t crt_pem, key_pem;
+};
+
+/* What make_pair() makes. */
+struct wish {
+    const char *name;          /* DNS name, "localhost" if NULL */
+    const char *ip, *uri;      /* further names */
+    const struct pair *issuer; /* NULL: signed by itself */
+    bool rsa, ca, for_servers; /* else for clients and servers */
+    int days;                  /* of validity, from now; negative: it has ended; 0: a year */
+};
+
+static inline void make_pair(struct pair *p, struct wish w)
+{
+    struct in_addr ip;
+    time_t now_s = time(NULL), end = now_s + (w.days ? w.days : 365) * 86400;
+    unsigned char serial[4] = {1, 2, 3, (unsigned char)rand()};
+    const char *name = w.name ? w.name : "localhost";
+
+    assert_int_equal(gnutls_x509_privkey_init(&p->key), 0);
+    assert_int_equal(
+        gnutls_x509_privkey_generate(p->key, w.rsa ? GNUTLS_PK_RSA : GNUTLS_PK_ECDSA,
+                                     w.rsa ? 2048 : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
+        0);
+    assert_int_equal(gnutls_x509_crt_init(&p->crt), 0);
+    assert_int_equal(gnutls_x509_crt_set_version(p->crt, 3), 0);
+    assert_int_equal(gnutls_x509_crt_set_serial(p->crt, serial, sizeof(serial)), 0);
+    assert_int_equal(gnutls_x509_crt_set_activation_time(p->crt, now_s - 30 * 86400), 0);
+    assert_int_equal(gnutls_x509_crt_set_expiration_time(p->crt, end), 0);
+    assert_int_equal(
+        gnutls_x509_crt_set_dn_by_oid(p->crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned)strlen(name)),
+        0);
+    assert_int_equal(gnutls_x509_crt_set_subject_alt_name(p->crt, GNUTLS_SAN_DNSNAME, name,
+                                                          (unsigned)strlen(name), GNUTLS_FSAN_SET),
+                     0);
+    if (w.ip && inet_pton(AF_INET, w.ip, &ip) == 1)
+        assert_int_equal(gnutls_x509_crt_set_subject_alt_name(p->crt, GNUTLS_SAN_IPADDRESS, &ip, sizeof(ip),
+                                                              GNUTLS_FSAN_APPEND),
+                         0);
+    if (w.uri)
+        assert_int_equal(gnutls_x509_crt_set_subject_alt_name(p->crt, GNUTLS_SAN_URI, w.uri,
+                                                              (unsigned)strlen(w.uri), GNUTLS_FSAN_APPEND),
+                         0);
+    assert_int_equal(gnutls_x509_crt_set_basic_constraints(p->crt, w.ca, -1), 0);
+    if (!w.ca)
+        assert_int_equal(gnutls_x509_crt_set_key_purpose_oid(p->crt, GNUTLS_KP_TLS_WWW_SERVER, 0), 0);
+    if (!w.ca && !w.for_servers)
+        assert_int_equal(gnutls_x509_crt_set_key_purpose_oid(p->crt, GNUTLS_KP_TLS_WWW_CLIENT, 0), 0);
+    assert_int_equal(gnutls_x509_crt_set_key(p->crt, p->key), 0);
+    assert_int_equal(gnutls_x509_crt_sign2(p->crt, w.issuer ? w.issuer->crt : p->crt,
+                                           w.issuer ? w.issuer->key : p->key, GNUTLS_DIG_SHA256, 0),
+                     0);
+    assert_int_equal(gnutls_x509_crt_export2(p->crt, GNUTLS_X509_FMT_PEM, &p->crt_pem), 0);
+    assert_int_equal(gnutls_x509_privkey_export2(p->key, GNUTLS_X509_FMT_PEM, &p->key_pem), 0);
+}
+
+static inline void drop_pair(struct pair *p)
+{
+    if (p->crt)
+        gnutls_x509_crt_deinit(p->crt);
+    if (p->key)
+        gnutls_x509_privkey_deinit(p->key);
+    gnutls_free(p->crt_pem.data);
+    gnutls_free(p->key_pem.data);
+    *p = (struct pair){0};
+}
+
+/* What a client offers, and what became of it. */
+struct client_tls {
+    const char *priorities;  /* "NORMAL" if NULL */
+    const struct pair *pair; /* its certificate; NULL for none */
+    gnutls_datum_t *ticket;  /* in: the session to resume; out: the one to resume next; NULL: none */
+    /* Result */
+    int error; /* of the handshake or of the exchange; 0 */
+    gnutls_alert_description_t alert;
+    bool resumed;
+    char server[64]; /* common name of its certificate */
+    char answer[4096];
+    gnutls_protocol_t version;
+    gnutls_cipher_algorithm_t cipher;
+    gnutls_group_t group;
+};
+
+static inline void read_server_name(gnutls_session_t s, struct client_tls *c)
+{
+    unsigned n = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(s, &n);
+    size_t size = sizeof(c->server);
+    gnutls_x509_crt_t crt;
+
+    if (!chain)
+        return;
+    assert_int_equal(gnutls_x509_crt_init(&crt), 0);
+    assert_int_equal(gnutls_x509_crt_import(crt, chain, GNUTLS_X509_FMT_DER), 0);
+    assert_int_equal(gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, c->server, &size),
+                     0);
+    gnutls_x509_crt_deinit(crt);
+}
+
+/* Until the end; a failure after some bytes counts as the end. */
+static inline int read_answer(gnutls_session_t s, struct client_tls *c)
+{
+    size_t have = 0;
+    ssize_t got;
+
+    do {
+        got = gnutls_record_recv(s, c->answer + have, sizeof(c->answer) - 1 - have);
+        have += got > 0 ? (size_t)got : 0;
+    } while ((got > 0 && have < sizeof(c->answer) - 1) || got == GNUTLS_E_AGAIN ||
+             got == GNUTLS_E_INTERRUPTED);
+    c->answer[have] = '\0';
+    return have || got >= 0 ? 0 : (int)got;
+}
+
+/* One request on a connection of its own. */
+static inline void ask_tls(unsigned port, const char *request, struct client_tls *c)
+{
+    gnutls_certificate_credentials_t credentials;
+    const struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+    gnutls_session_t s;
+    int fd = dial(port, 0);
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    assert_int_equal(gnutls_certificate_allocate_credentials(&credentials), 0);
+    if (c->pair)
+        assert_int_equal(gnutls_certificate_set_x509_key_mem(credentials, &c->pair->crt_pem,
+                                                             &c->pair->key_pem, GNUTLS_X509_FMT_PEM),
+                         0);
+    /* So that a certificate is sent even if its issuer is not one that the server names. */
+    assert_int_equal(gnutls_init(&s, GNUTLS_CLIENT | GNUTLS_FORCE_CLIENT_CERT | GNUTLS_NO_SIGNAL), 0);
+    assert_int_equal(gnutls_priority_set_direct(s, c->priorities ? c->priorities : "NORMAL", NULL), 0);
+    assert_int_equal(gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, credentials), 0);
+    gnutls_transport_set_int(s, fd);
+    if (c->ticket && c->ticket->size)
+        assert_int_equal(gnutls_session_set_data(s, c->ticket->data, c->ticket->size), 0);
+    do
+        c->error = gnutls_handshake(s);
+    while (c->error == GNUTLS_E_INTERRUPTED || c->error == GNUTLS_E_AGAIN);
+    if (c->error == 0) {
+        c->version = gnutls_protocol_get_version(s);
+        c->cipher = gnutls_cipher_get(s);
+        c->group = gnutls_group_get(s);
+        c->resumed = gnutls_session_is_resumed(s);
+        read_server_name(s, c);
+        (void)gnutls_record_send(s, request, strlen(request));
+        c->error = read_answer(s, c);
+    }
+    if (c->error == GNUTLS_E_FATAL_ALERT_RECEIVED)
+        c->alert = gnutls_alert_get(s);
+    if (c->ticket && c->error == 0) {
+        gnutls_free(c->ticket->data);
+        assert_int_equal(gnutls_session_get_data2(s, c->ticket), 0);
+    }
+    gnutls_deinit(s);
+    gnutls_certificate_free_credentials(credentials);
+    (void)close(fd);
+}
+
+static inline void write_pem(const char *path, const gnutls_datum_t *text)
+{
+    char part[256];
+    FILE *f;
+
+    /* Replaced as a whole, so that its inode differs even if its size and time do not. */
+    (void)snprintf(part, sizeof(part), "%s.part", path);
+    f = fopen(part, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text->data, 1, text->size, f), text->size);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(rename(part, path), 0);
+}
+
+#endif
