@@ -267,6 +267,31 @@ def test_claim_survives_an_upgrade(fleet):
         kube.call("PATCH", CLAIM, {"metadata": {"finalizers": None}}, **merge)
 
 
+MONITORING = f"apis/monitoring.coreos.com/v1/namespaces/{NAMESPACE}/{{}}"
+WITH_RULES = {
+    "agent": {"podMonitor": {"enabled": True}},
+    "prometheusRule": {"enabled": True, "hub": ["agent"], "clusters": ["agent"]},
+}
+
+
+def test_rules_reach_clusters(fleet):
+    """Their texts keep the braces that OCM's variables have, too. They and PodMonitors go again, although the work agent has a
+    right to them from the chart only."""
+    helm.install(fleet.hub, values=WITH_RULES)
+    path = f"apis/monitoring.coreos.com/v1/namespaces/{HUB_NAMESPACE}/prometheusrules/{ADDON}"
+    wanted = fleet.hub.call("GET", path)["spec"]
+    for kube in fleet.clusters.values():
+        found = wait_until(lambda k=kube: k.find(f"{MONITORING.format('prometheusrules')}/{AGENT}"), "the rules arrive", LONG)
+        assert found["spec"] == wanted
+        wait_until(lambda k=kube: k.call("GET", MONITORING.format("podmonitors"))["items"], "a PodMonitor arrives", LONG)
+        wait_until(lambda k=kube: {"prometheusrules", "podmonitors"} <= set(applied(k)), "the work agent remembers them", LONG)
+    helm.install(fleet.hub, values=CHANGED)
+    for kube in fleet.clusters.values():
+        for kind in ("prometheusrules", "podmonitors"):
+            wait_until(lambda k=kube, kind=kind: not k.call("GET", MONITORING.format(kind))["items"], f"no {kind}", LONG)
+        wait_until(lambda k=kube: not {"prometheusrules", "podmonitors"} & set(applied(k)), "the work agent knows", LONG)
+
+
 def test_new_version_rolls_out(fleet, tmp_path):
     """Its AddOnTemplate has another name, and replaces the old one on the hub and for the clusters."""
     chart = shutil.copytree(helm.CHART, tmp_path / "chart")
@@ -308,7 +333,11 @@ LEFT_ON_HUB = {
     f"leases {HUB_NAMESPACE}/dynamic-scoring-controller",
     f"namespaces /{HUB_NAMESPACE}",
 }
-LEFT_ON_CLUSTER = {f"configmaps {NAMESPACE}/dynamic-scoring-status", f"namespaces /{NAMESPACE}"}
+LEFT_ON_CLUSTER = {
+    f"configmaps {NAMESPACE}/dynamic-scoring-status",
+    f"namespaces /{NAMESPACE}",
+    f"clusterroles /{AGENT}-work",
+}
 
 
 def test_uninstall_leaves_what_users_made(fleet, pods, source_port):

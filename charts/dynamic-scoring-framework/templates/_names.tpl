@@ -21,6 +21,7 @@
 {{- define "ds.controller" -}}{{ include "ds.fullname" . }}-controller{{- end -}}
 {{- define "ds.addon" -}}{{ include "ds.fullname" . }}{{- end -}}
 {{- define "ds.agent" -}}{{ include "ds.prefix" . }}-agent{{- end -}}
+{{- define "ds.agentServiceName" -}}{{ include "ds.agent" . }}-service{{- end -}}
 {{- define "ds.placement" -}}{{ include "ds.prefix" . }}-placement{{- end -}}
 {{- define "ds.deploymentConfig" -}}{{ include "ds.prefix" . }}-addon-config{{- end -}}
 {{- define "ds.template" -}}{{ printf "%s-%s" (include "ds.addon" .) .Chart.Version | replace "+" "-" | lower }}{{- end -}}

@@ -103,7 +103,8 @@ egress:
   {{- end }}
 {{- end -}}
 
-{{/* ds.monitorSpec takes "monitor", "endpoints" (the field's name), "namespace" and "selector". honorLabels stays false. */}}
+{{/* ds.monitorSpec takes "part", "service", "monitor", "endpoints" (the field's name), "namespace" and "selector". honorLabels stays
+     false. */}}
 {{- define "ds.monitorSpec" -}}
 {{- with .monitor.spec }}
 {{- toYaml . }}
@@ -114,5 +115,5 @@ selector:
   matchLabels:
     {{- .selector | nindent 4 }}
 {{ .endpoints }}:
-  - {{ merge (dict "port" .port) (deepCopy .monitor.endpoint) | toYaml | nindent 4 | trim }}
+  - {{ merge (dict "port" "http-metrics") (include "ds.webEndpoint" (merge (dict "endpoint" .monitor.endpoint) .) | fromYaml) | toYaml | nindent 4 | trim }}
 {{- end -}}

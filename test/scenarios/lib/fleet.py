@@ -7,7 +7,7 @@ import tempfile
 
 from lib import ocm
 from lib.kube import running_kube, skip_without
-from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, bind, grant
+from lib.ocm_rights import WORK_AGENT, WORK_AGENT_RULES, aggregate, bind, grant
 from lib.wait import LONG, wait_until
 
 CLUSTERS = "apis/cluster.open-cluster-management.io/v1/managedclusters"
@@ -44,6 +44,7 @@ def join(hub, name, managed, folder, stack):
     """Registers a cluster, as `clusteradm join` does; the hub accepts what its admin registers."""
     grant(managed, WORK_AGENT, WORK_AGENT_RULES)
     bind(managed, WORK_AGENT, "admin")
+    aggregate(managed)
     stack.enter_context(ocm.controller_manager(managed))
     credentials = pathlib.Path(folder) / name / "hub-kubeconfig"
     credentials.mkdir(parents=True)

@@ -1,5 +1,6 @@
 """The rights that Open Cluster Management 1.0 gives to its own programs, where they limit what a chart may hold: those of the add-on
-manager on the hub and of the work agent on a managed cluster. They are listed in its repository, in manifests/."""
+manager on the hub and of the work agent on a managed cluster. They are listed in its repository, in manifests/. The work
+agent also has those of all ClusterRoles with a certain label."""
 
 ADDON_MANAGER = ("open-cluster-management-hub", "addon-manager-controller-sa")
 WORK_AGENT = ("open-cluster-management-agent", "klusterlet-work-sa")
@@ -37,6 +38,8 @@ monitoring.coreos.com/servicemonitors                         get list watch cre
 scheduling.k8s.io/priorityclasses                             get list watch create patch update delete
 """
 RBAC = "apis/rbac.authorization.k8s.io/v1"
+AGGREGATED = "open-cluster-management:klusterlet-work:aggregate"
+AGGREGATE = {"open-cluster-management.io/aggregate-to-work": "true"}
 
 
 def rule(line):
@@ -59,3 +62,8 @@ def grant(kube, account, rules):
     kube.apply(f"api/v1/namespaces/{namespace}/serviceaccounts", name, {})
     kube.apply(f"{RBAC}/clusterroles", name, {"rules": [rule(line) for line in rules.strip().splitlines()]})
     bind(kube, account, name)
+
+
+def aggregate(kube):
+    kube.apply(f"{RBAC}/clusterroles", AGGREGATED, {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": AGGREGATE}]}})
+    bind(kube, WORK_AGENT, AGGREGATED)

@@ -1,21 +1,18 @@
 #!/usr/bin/python3
 """Checks what Helm makes of the chart: which values are refused and by which message, that each namespace is one value, that two
-releases do not collide, that selectors stay, and that charts/manifests is up to date. Helm is built by test/go-program."""
+releases do not collide, that selectors stay, and that charts/manifests is up to date."""
 
 import concurrent.futures
-import pathlib
+import copy
 import re
 import subprocess
-import sys
 import tempfile
 
 import yaml
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-CHART = TOP / "charts" / "dynamic-scoring-framework"
-CI = {f.name.removesuffix("-values.yaml"): yaml.safe_load(f.read_text()) for f in CHART.glob("ci/*-values.yaml")}
+from chart import CHART, CI, HELM, RELEASE, TOP, check, find, helm, identity, on_clusters, report, template, walk
+
 MANIFEST = TOP / "charts" / "manifests" / "install.yaml"
-RELEASE = "dynamic-scoring-framework"
 CONTROLLER_SELECTOR = {
     "app.kubernetes.io/name": RELEASE,
     "app.kubernetes.io/instance": RELEASE,
@@ -23,6 +20,7 @@ CONTROLLER_SELECTOR = {
 }
 AGENT_SELECTOR = {"app": "dynamic-scoring-agent"}  # that of the reference's Deployment
 TWO_ON_ONE_DISK = {"replicas": 2, "storage": {"type": "persistentVolumeClaim"}}
+USERS = {"basic_auth_users": {"prometheus": "$2y$10$B5NeSfe.M69HwzNCV0e6JeSu2FDkOsj20tnYG3sq1mQt2fDKlxmZW"}}
 # Values, and a part of the message that refuses them.
 REFUSED = [
     ({"replicas": 2}, "additional properties 'replicas' not allowed"),
@@ -64,67 +62,38 @@ REFUSED = [
         {"agent": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},
         "agent.serviceMonitor.enabled and agent.podMonitor.enabled: Prometheus would scrape each agent twice",
     ),
+    ({"prometheusRule": {"rules": {"AgentDwn": {}}}}, "prometheusRule.rules.AgentDwn: there is no such rule; there are "),
+    ({"prometheusRule": {"rules": {"AgentDown": {"fro": "5m"}}}}, "at '/prometheusRule/rules/AgentDown': additional properties 'fro'"),
+    ({"prometheusRule": {"rules": {"AgentDown": {"for": "5 m"}}}}, "at '/prometheusRule/rules/AgentDown/for': '5 m' does not match"),
+    ({"prometheusRule": {"kind": "Rule"}}, "at '/prometheusRule/kind': value must be one of 'PrometheusRule', 'VMRule'"),
+    ({"prometheusRule": {"clusters": ["agents"]}}, "at '/prometheusRule/clusters/0': value must be one of 'agent', 'hub', 'recording'"),
+    ({"clusterLabel": "k8s-cluster"}, "at '/clusterLabel': 'k8s-cluster' does not match pattern"),
+    ({"controller": {"web": {"config": {"tls": {}}}}}, "at '/controller/web/config': additional properties 'tls' not allowed"),
+    (
+        {"controller": {"web": {"config": USERS, "configSecret": "web"}}},
+        "controller.web.config and controller.web.configSecret: there is one web configuration",
+    ),
+    (
+        {"controller": {"web": {"config": USERS, "kubernetesAuth": {"enabled": True}}}},
+        "controller.web.config.basic_auth_users and controller.web.kubernetesAuth.enabled: enable one of them",
+    ),
+    (
+        {"controller": {"web": {"config": USERS}, "serviceMonitor": {"enabled": True}}},
+        "controller.serviceMonitor.endpoint.basicAuth is not set, but controller.web.config.basic_auth_users is",
+    ),
+    (
+        {"controller": {"web": {"config": {"tls_server_config": {"cert": "x"}}}, "serviceMonitor": {"enabled": True}}},
+        "controller.serviceMonitor.endpoint.tlsConfig is not set, and controller.web.tls.secretName neither",
+    ),
+    (
+        {"agent": {"web": {"kubernetesAuth": {"enabled": True}}, "podMonitor": {"enabled": True}}},
+        "agent.podMonitor.endpoint.authorization is not set: PodMonitors cannot name the file of Prometheus' token",
+    ),
+    (
+        {"agent": {"web": {"config": USERS}}},
+        "agent.web.config.basic_auth_users would be readable in the AddOnTemplate; use agent.web.configSecret",
+    ),
 ]
-
-problems = []
-
-
-def check(ok, what):
-    if not ok:
-        problems.append(what)
-
-
-def build_helm():
-    done = subprocess.run([TOP / "test" / "go-program", "helm"], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout.strip()
-
-
-HELM = build_helm()
-
-
-def helm(*words, values=None):
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(values, file)
-        file.flush()
-        given = [] if values is None else ["--values", file.name]
-        return subprocess.run([HELM, *words, *given], capture_output=True, text=True)
-
-
-def template(values=None, *words, release=RELEASE, namespace="open-cluster-management"):
-    """The rendered objects."""
-    done = helm("template", release, CHART, "--namespace", namespace, *words, values=values)
-    if done.returncode:
-        problems.append(f"values {values}: {done.stderr}")
-        return []
-    return [o for o in yaml.safe_load_all(done.stdout) if o]
-
-
-def on_clusters(objects):
-    """The objects that the AddOnTemplate has."""
-    return [m for o in objects if o["kind"] == "AddOnTemplate" for m in o["spec"]["agentSpec"]["workload"]["manifests"]]
-
-
-def identity(o):
-    return o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]
-
-
-def find(objects, kind):
-    return next(o for o in objects if o["kind"] == kind)
-
-
-def walk(node, key=None):
-    """(key, scalar) of everything in an object; a list's items have the list's key."""
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield from walk(value, name)
-    elif isinstance(node, list):
-        for value in node:
-            yield from walk(value, key)
-    else:
-        yield key, node
-
 
 # ---- Checks ----
 
@@ -167,8 +136,11 @@ def check_selectors(name, objects):
 
 
 def check_namespaces():
-    agent = dict(CI["full"]["agent"], extraManifests=[], addonManager={"namespace": "ocm"})
-    values = dict(CI["full"], agent=agent, spokeSetting={"namespace": "there"})
+    parts = {part: copy.deepcopy(CI["full"][part]) for part in ("agent", "controller")}
+    for part in parts.values():
+        part["web"]["kubernetesAuth"]["readers"] = []  # in namespaces of their own
+    parts["agent"].update(extraManifests=[], addonManager={"namespace": "ocm"})
+    values = dict(CI["full"], **parts, spokeSetting={"namespace": "there"})
     by_option = template(values, namespace="here")
     by_value = template(dict(values, hubSetting={"namespace": "here"}), namespace="elsewhere")
     by_override = template(dict(values, namespaceOverride="here"), namespace="elsewhere")
@@ -272,10 +244,8 @@ def main():
     check_versions()
     check_crds()
     check_manifest()
-    for problem in problems:
-        print(problem)
-    return 1 if problems else 0
+    report()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

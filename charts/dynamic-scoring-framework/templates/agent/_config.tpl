@@ -102,6 +102,29 @@ metadata:
     kubernetes.io/service-account.name: {{ include "ds.agentServiceAccount" . }}
 {{- end -}}
 
+{{- define "ds.agentReviews" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ include "ds.agent" . }}-reviews
+  labels:
+    {{- include "ds.agentLabels" . | nindent 4 }}
+rules:
+  {{- include "ds.webReviews" . | nindent 2 }}
+{{- end -}}
+
+{{- define "ds.agentReviewsBinding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ include "ds.agent" . }}-reviews
+  labels:
+    {{- include "ds.agentLabels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ include "ds.agent" . }}-reviews}
+subjects:
+  - {kind: ServiceAccount, name: {{ include "ds.agentServiceAccount" . }}, namespace: {{ include "ds.agentNamespace" . }}}
+{{- end -}}
+
 {{/* The file of --config.file. */}}
 {{- define "ds.agentYaml" -}}
 {{ pick .Values.agent "limits" "remoteWrite" | toYaml }}
@@ -115,6 +138,17 @@ metadata:
 data:
   agent.yaml: |
     {{- include "ds.agentYaml" . | nindent 4 }}
+{{- end -}}
+
+{{/* The file of --web.config.file. */}}
+{{- define "ds.agentWebSecret" -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  {{- include "ds.agentMeta" (dict "root" . "name" (printf "%s-web" (include "ds.agent" .))) | nindent 2 }}
+stringData:
+  web.yaml: |
+    {{- include "ds.webConfig" (dict "part" .Values.agent "service" (include "ds.agentServiceName" .)) | nindent 4 }}
 {{- end -}}
 
 {{- define "ds.agentClaim" -}}
@@ -137,16 +171,17 @@ spec:
 apiVersion: v1
 kind: Service
 metadata:
-  {{- include "ds.agentMeta" (dict "root" . "name" (printf "%s-service" (include "ds.agent" .))) | nindent 2 }}
-  {{- with .Values.agent.service.annotations }}
+  {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agentServiceName" .)) | nindent 2 }}
+  {{- with include "ds.serviceAnnotations" (dict "part" .Values.agent "service" (include "ds.agentServiceName" .)) }}
   annotations:
-    {{- toYaml . | nindent 4 }}
+    {{- . | nindent 4 }}
   {{- end }}
 spec:
   selector:
     {{- include "ds.agentSelector" . | nindent 4 }}
   ports:
     - {name: http-metrics, port: {{ .Values.agent.service.port }}, targetPort: http-metrics}
+    - {name: health, port: 8081, targetPort: health}
 {{- end -}}
 
 {{/* ds.agentMonitor (dict "root" . "kind" KIND "monitor" VALUES "endpoints" FIELD) */}}
@@ -160,8 +195,46 @@ metadata:
   labels:
     {{- merge (deepCopy .monitor.additionalLabels) (include "ds.agentLabels" $root | fromYaml) | toYaml | nindent 4 }}
 spec:
-  {{- include "ds.monitorSpec" (dict "monitor" .monitor "endpoints" .endpoints "port" "http-metrics"
-      "namespace" (include "ds.agentNamespace" $root) "selector" (include "ds.agentSelector" $root)) | nindent 2 }}
+  {{- include "ds.monitorSpec" (dict "part" $root.Values.agent "service" (include "ds.agentServiceName" $root) "monitor" .monitor
+      "endpoints" .endpoints "namespace" (include "ds.agentNamespace" $root) "selector" (include "ds.agentSelector" $root)) | nindent 2 }}
+{{- end -}}
+
+{{/* OCM takes `{{` for the start of a variable's name. The AddOnDeploymentConfig has this one for those of alerts' texts. */}}
+{{- define "ds.agentRules" -}}
+apiVersion: {{ include "ds.ruleVersion" . }}
+kind: {{ .Values.prometheusRule.kind }}
+metadata:
+  name: {{ include "ds.agent" . }}
+  namespace: {{ include "ds.agentNamespace" . }}
+  labels:
+    {{- merge (deepCopy .Values.prometheusRule.additionalLabels) (include "ds.agentLabels" . | fromYaml) | toYaml | nindent 4 }}
+spec:
+  {{- include "ds.ruleGroups" (dict "root" . "files" .Values.prometheusRule.clusters) | replace "{{" "{{OPENING_BRACES}}" | nindent 2 }}
+{{- end -}}
+
+{{/* Kinds of objects that OCM's work agent has no right to, unless a ClusterRole with a certain label grants it. */}}
+{{- define "ds.agentWorkKinds" -}}
+{{- if .Values.agent.podMonitor.enabled }}
+- {apiGroups: [monitoring.coreos.com], resources: [podmonitors], verbs: [get, list, watch, create, update, patch, delete]}
+{{- end }}
+{{- if include "ds.rulesOnClusters" . }}
+- {apiGroups: [{{ include "ds.ruleVersion" . | dir }}], resources: [{{ lower .Values.prometheusRule.kind }}s], verbs: [get, list, watch, create, update, patch, delete]}
+{{- end }}
+{{- end -}}
+
+{{/* The add-on's removal leaves it: without it, the work agent could not find out that those objects are gone. */}}
+{{- define "ds.agentWorkRole" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ include "ds.agent" . }}-work
+  labels:
+    open-cluster-management.io/aggregate-to-work: "true"
+    {{- include "ds.agentLabels" . | nindent 4 }}
+  annotations:
+    addon.open-cluster-management.io/deletion-orphan: ""
+rules:
+  {{- include "ds.agentWorkKinds" . | trim | nindent 2 }}
 {{- end -}}
 
 {{- define "ds.agentPodDisruptionBudget" -}}

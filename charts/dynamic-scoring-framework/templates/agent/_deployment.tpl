@@ -1,5 +1,6 @@
 {{/* Environment, kubeconfig and proxy are added by OCM: HUB_KUBECONFIG, CLUSTER_NAME, INSTALL_NAMESPACE, /managed/hub-kubeconfig. */}}
 {{- define "ds.agentArgs" -}}
+{{- $web := dict "part" .Values.agent "service" (include "ds.agentServiceName" .) -}}
 - agent
 - --addon-name={{ include "ds.addon" . }}
 {{- if .Values.agent.adoptUnownedScores }}
@@ -14,6 +15,7 @@
 - --health-probe-bind-address=:8081
 - --log.level={{ .Values.log.level }}
 - --log.format={{ .Values.log.format }}
+{{- include "ds.webArgs" $web }}
 {{- range .Values.agent.extraArgs }}
 - {{ . | quote }}
 {{- end }}
@@ -38,6 +40,7 @@
 {{- if eq (include "ds.serviceCA" .) "true" }}
 - {name: service-ca, mountPath: /var/run/secrets/openshift/service-ca, readOnly: true}
 {{- end }}
+{{- include "ds.webMounts" (dict "part" .Values.agent "service" (include "ds.agentServiceName" .)) }}
 {{- with .Values.agent.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -69,6 +72,7 @@
       - {key: {{ .Values.agent.serviceCA.key }}, path: service-ca.crt}
     optional: true
 {{- end }}
+{{- include "ds.webVolumes" (dict "part" .Values.agent "service" (include "ds.agentServiceName" .)) }}
 {{- with .Values.agent.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
