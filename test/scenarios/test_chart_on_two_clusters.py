@@ -120,21 +120,30 @@ def test_clusters_score(fleet, pods, source_port):
     assert serves_scores(pods.cluster1)
 
 
-def test_helm_test_passes(fleet, pods):
-    """The command of its pod, with BusyBox as in its image, where the hub has an agent and where it has none. Debian's
-    is built without wget's time limit, and crashes on -T."""
-    spec = helm.named(helm.render(), "Pod")["spec"]
+def helm_test(**values):
+    """The pod spec of `helm test`, with BusyBox as in its image. Debian's is built without wget's time limit, and crashes
+    on -T."""
+    spec = helm.named(helm.render(values=values), "Pod")["spec"]
     container = spec["containers"][0]
     container["command"] = [word.replace("wget -q -O - -T 10", "busybox wget -q -O -") for word in container["command"]]
+    return spec
+
+
+def test_helm_test_passes(fleet, pods):
+    """Where the hub has an agent, also one that needs a token, and where it has none."""
+    secured = {"agent": {"web": {"kubernetesAuth": {"enabled": True}}}}
+    service = f"{AGENT}-service.{NAMESPACE}.svc"
     controller = {f"{CONTROLLER}.{HUB_NAMESPACE}.svc:8081": pods.controller.url("health")[len("http://") :]}
-    agent = {f"{AGENT}-service.{NAMESPACE}.svc:8080": pods.cluster1.url("http-metrics")[len("http://") :]}
+    agent = {f"{service}:8080": pods.cluster1.url("http-metrics")[len("http://") :]}
+    probes = {f"{service}:8081": pods.cluster1.url("health")[len("http://") :]}
     cases = [
-        (controller | agent, 0, "agent: /metrics answers"),
-        (controller, 0, f"no Service {AGENT}-service.{NAMESPACE}.svc on the hub"),
-        (agent, 1, "bad address"),
+        ({}, controller | agent, 0, "agent: /metrics answers"),
+        (secured, controller | probes, 0, "agent: /-/ready answers"),
+        ({}, controller, 0, f"no Service {service} on the hub"),
+        ({}, agent, 1, "bad address"),
     ]
-    for services, status, said in cases:
-        with running_pod(fleet.hub, HUB_NAMESPACE, spec, "helm-test", services=services) as pod:
+    for values, services, status, said in cases:
+        with running_pod(fleet.hub, HUB_NAMESPACE, helm_test(**values), "helm-test", services=services) as pod:
             assert pod.process.wait() == status, pod.log()
             assert said in pod.log()
             assert ("controller: ready" in pod.log()) == (status == 0)
