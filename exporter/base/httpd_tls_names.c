@@ -116,7 +116,7 @@ static int choose_suites(const struct httpd_tls_settings *s, gnutls_pk_algorithm
                          char **ret_why)
 {
     unsigned named = 0;
-    bool aead;
+    bool aead = false;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < s->cipher_suites.n; i++)
