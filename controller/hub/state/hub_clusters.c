@@ -211,9 +211,9 @@ static bool cluster_read_report(struct hub_cluster *c, const json_t *object)
         return false;
     }
     changed = c->has_expired_score || !report_same(&c->report, &report);
-    c->hub->tallied = false; /* tallies point into it */
     report_done(&c->report);
     c->report = report;
+    hub_tally_renew(c->hub, c);
     return changed;
 }
 

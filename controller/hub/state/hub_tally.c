@@ -189,6 +189,33 @@ void hub_tally(struct hub *h)
     h->was_behind = h->totals.behind > 0;
 }
 
+/* Until the next count, which pages do not wait for, the pair named says what the new report says. */
+static void tally_renew_named(struct hub_scorer *s, const struct hub_cluster *c, bool in_sync)
+{
+    struct tally *t = &s->tally;
+    const struct report_cell *cell;
+    size_t i = 0;
+
+    while (i < t->n_named && t->named[i].cluster != c)
+        i++;
+    if (i == t->n_named)
+        return;
+    cell = report_find(&c->report, report_score(str_of(cstr(s->effective.score_name))));
+    t->named[i].cell = cell;
+    t->named[i].pair = hub_pair_state(s, c, cell, in_sync);
+    if (!pair_info[t->named[i].pair].has_reason)
+        memmove(&t->named[i], &t->named[i + 1], (--t->n_named - i) * sizeof(t->named[0]));
+}
+
+void hub_tally_renew(struct hub *h, const struct hub_cluster *c)
+{
+    bool in_sync = hub_cluster_in_sync(h, c) && c->group;
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        tally_renew_named(h->by_age[i], c, in_sync);
+    h->tallied = false;
+}
+
 void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
 {
     size_t n = 0;

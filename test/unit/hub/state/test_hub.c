@@ -183,6 +183,7 @@ static void cancels_writes_when_stopped(void **state)
     hub_stop(w->hub, on_stopped, NULL);
     assert_true(stopped);
     assert_null(cluster(w, "c1")->call);
+    fake_kube_settle(w->f); /* what was sent before may only arrive now */
     n = fake_requests(w->f->server);
     show_cluster(w, "c2");
     show_scorer(w);

@@ -310,6 +310,27 @@ static void holds_no_pointers_into_a_replaced_report(void **state)
     json_decref(status);
 }
 
+/* Pages do not count: they show the tally as it is when the report is replaced. */
+static void names_what_a_new_report_says_before_it_is_counted(void **state)
+{
+    struct world *w = *state;
+    const struct hub_scorer *s;
+    json_t *status;
+
+    start(w);
+    show_report(w, "c2", report_of(w, "failing", "2026-11-21T06:00:00Z"));
+    assert_int_equal(tally(w)->n_named, 1);
+    show_report(w, "c2", report_of(w, "stale", "2026-11-21T06:05:00Z"));
+    s = hub_scorer_find(w->hub, "s");
+    status = status_of_scorer(s, (unix_ms){0});
+    assert_non_null(status);
+    json_decref(status);
+    assert_int_equal(s->tally.n_named, 1);
+    assert_int_equal(s->tally.named[0].pair, PAIR_STALE);
+    show_report(w, "c2", report_of(w, "ok", "2026-11-21T06:06:00Z"));
+    assert_int_equal(s->tally.n_named, 0);
+}
+
 static void assert_ready(struct world *w, const char *is, const char *reason)
 {
     const json_t *condition;
@@ -396,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(holds_no_pointers_into_a_replaced_report, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_what_a_new_report_says_before_it_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(is_not_ready_when_all_clusters_go_down, setup, teardown),
         cmocka_unit_test_setup_teardown(does_not_judge_a_score_by_a_new_interval, setup, teardown),
         cmocka_unit_test_setup_teardown(sends_each_event_once_where_conditions_are_pruned, setup, teardown),
