@@ -42,15 +42,21 @@ class Hub:
             ]
         self.process = None
 
-    def __enter__(self):
-        with open(self.folder / "log", "w", encoding="utf-8") as log:
+    def start(self):
+        with open(self.folder / "log", "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=remote.ENVIRONMENT)
         remote.wait_for("the hub", lambda: remote.get(self.url("/-/healthy")), alive=lambda: self.process.poll() is None)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(remote.DEADLINE)
+
+    def __enter__(self):
+        self.start()
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(remote.DEADLINE)
+        self.stop()
 
     def url(self, path="/api/v1/write"):
         return f"http://127.0.0.1:{self.port}{path}"
