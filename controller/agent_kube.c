@@ -299,6 +299,11 @@ struct agent_leader *agent_kube_leader(struct agent_kube *k)
     return k->leader;
 }
 
+struct kube *agent_kube_cluster(struct agent_kube *k)
+{
+    return k ? k->cluster : NULL;
+}
+
 struct secrets *agent_kube_secrets(struct agent_kube *k)
 {
     return k->secrets ? agent_secrets_reader(k->secrets) : NULL;

@@ -8,6 +8,7 @@
 
 struct agent_kube;
 struct agent_leader;
+struct kube;
 
 /* NULL where neither a flag nor the environment sets a value. Not copied. */
 struct agent_kube_options {
@@ -44,6 +45,8 @@ void agent_kube_applied(struct agent_kube *k);
 void agent_kube_round(struct agent_kube *k, const struct scorer *s);
 struct secrets *agent_kube_secrets(struct agent_kube *k);
 struct agent_leader *agent_kube_leader(struct agent_kube *k);
+/* The client of the agent's own cluster; NULL without one. Takes NULL. */
+struct kube *agent_kube_cluster(struct agent_kube *k);
 /* Applies the first configuration: no scorers until the ConfigMap has been read, or the file. */
 MUST_USE int agent_kube_start(struct agent_kube *k);
 

@@ -4,16 +4,16 @@
 #include "controller/agent_once.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
+#include "controller/kube/guard.h"
+#include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/agent/web.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/trimmer.h"
-#include "exporter/ui/members.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 
@@ -26,9 +26,8 @@ struct agent_flags {
     struct agent_options options;
     struct agent_kube_options kube;
     struct web_options web;
+    struct server_flags server;
     bool on_kubernetes;
-    enum log_level log_level;
-    enum log_format log_format;
     enum output output;
 };
 
@@ -43,34 +42,6 @@ static bool agent_parse_listen(void *field, const char *v, const struct flag *f)
         return false;
     o->listen[o->n_listen++] = v;
     return true;
-}
-
-static bool agent_parse_probe_address(void *field, const char *v, const struct flag *f)
-{
-    bool none = strcmp(v, "0") == 0;
-
-    (void)f;
-    *(const char **)field = none ? NULL : v;
-    return none || httpd_is_address(v);
-}
-
-/* Without the flag the level is the file's. */
-static bool agent_parse_log_level(void *field, const char *v, const struct flag *f)
-{
-    struct agent_flags *flags = field;
-
-    (void)f;
-    flags->options.log_level = &flags->log_level;
-    return log_level_parse(str_of(v), &flags->log_level);
-}
-
-static bool agent_parse_log_format(void *field, const char *v, const struct flag *f)
-{
-    struct agent_flags *flags = field;
-
-    (void)f;
-    flags->options.log_format = &flags->log_format;
-    return log_format_parse(str_of(v), &flags->log_format);
 }
 
 static bool agent_parse_output(void *field, const char *v, const struct flag *f)
@@ -96,7 +67,7 @@ static bool agent_parse_configmap(void *field, const char *v, const struct flag 
     return *v && slash != v && !(slash && (slash[1] == '\0' || strchr(slash + 1, '/')));
 }
 
-#define FIELD(member) .field = offsetof(struct agent_flags, member)
+#define FIELD(name) .field = offsetof(struct agent_flags, name)
 
 static const struct flag agent_flags[] = {
     {"config.file", "FILE", "Configuration in YAML or JSON: an object, or a bare list of summaries.",
@@ -138,16 +109,11 @@ static const struct flag agent_flags[] = {
      FIELD(web.lifecycle)},
     {"health-probe-bind-address", "ADDRESS",
      "Address that /-/healthy and /-/ready are served on, besides the others; 0 disables it. Default 0.",
-     agent_parse_probe_address, FIELD(web.probe_address),
-     .expected = "host:port, :port, or 0 for none; ports are 0 to 65535"},
+     flag_address, FIELD(web.probe_address), .expected = FLAG_ADDRESS_EXPECTED},
     {"secrets.dir", "DIR", "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", flag_text,
      FIELD(options.secrets_dir), .expected = "a path"},
     {"storage.path", "DIR", "Directory for files that outlive a restart, such as the remote-write spool.",
      flag_text, FIELD(options.storage_path), .expected = "a path"},
-    {"log.level", "LEVEL", "Log level: debug, info, warn or error. Default info.", agent_parse_log_level,
-     .expected = "debug, info, warn or error"},
-    {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", agent_parse_log_format,
-     .expected = "logfmt or json"},
     {"once", NULL,
      "Run each scorer of the file, or of the cluster's ConfigMap, once, print the results and exit; with "
      "status 1 if any scorer failed.",
@@ -186,21 +152,26 @@ static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
         done(done_arg);
 }
 
-static int agent_serve(struct agent *a, const struct web_options *o)
+static int agent_serve(struct agent *a, const struct agent_flags *f, struct kube *cluster)
 {
+    CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
+    struct web_options o = f->web;
     struct trimmer trimmer;
     struct web *web;
-    int r = web_start(&web, a, o, &why);
+    int r = server_flags_guard(&guard, &f->server, cluster);
 
+    o.guard = kube_guard_httpd(guard);
+    if (r == 0)
+        r = web_start(&web, a, &o, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
     }
     for (size_t i = 0; i < agent_state(a)->config->n_listen; i++)
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
-    if (o->probe_address)
-        log_info("serving probes", L_STR("address", o->probe_address));
+    if (o.probe_address)
+        log_info("serving probes", L_STR("address", o.probe_address));
     r = trimmer_start(&trimmer, agent_state(a)->loop);
     if (r == 0)
         r = loop_run(agent_state(a)->loop);
@@ -314,11 +285,14 @@ static int agent_run(struct agent_flags *f)
     }
     agent_install_hooks(a, &running);
     if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
-        status = f->options.once ? agent_run_once(agent_state(a), f->output) : agent_serve(a, &f->web);
+        status = f->options.once ? agent_run_once(agent_state(a), f->output)
+                                 : agent_serve(a, f, agent_kube_cluster(running.kube));
     agent_stop(a, &running);
     signals_stop(&signals);
     return status;
 }
+
+#define NEEDS_CLUSTER " requires a cluster: --managed-kubeconfig=FILE or, in a pod, --addon-namespace=NAME"
 
 /* Fills in what the environment says. NULL, or what is wrong with the flags together. With --once, in a pod
  * too, a file is enough, and only flags ask for the cluster beside it. */
@@ -326,6 +300,10 @@ static const char *agent_complete_flags(struct agent_flags *f)
 {
     bool asked = agent_kube_is_asked_for(&f->kube), has_cluster;
 
+    f->options.log_level = f->server.has_log_level ? &f->server.log_level : NULL;
+    f->options.log_format = f->server.has_log_format ? &f->server.log_format : NULL;
+    if (f->web.probe_address && strcmp(f->web.probe_address, "0") == 0)
+        f->web.probe_address = NULL;
     f->kube.once = f->options.once;
     f->kube.cluster_name = f->options.cluster_name;
     f->on_kubernetes = agent_kube_options_complete(&f->kube);
@@ -339,8 +317,9 @@ static const char *agent_complete_flags(struct agent_flags *f)
     if (f->on_kubernetes && f->kube.hub_kubeconfig && !f->kube.cluster_name)
         return "--hub-kubeconfig requires --cluster-name";
     if (f->kube.leader_elect && !f->options.once && !has_cluster)
-        return "--leader-elect requires a cluster: --managed-kubeconfig=FILE or, in a pod, "
-               "--addon-namespace=NAME";
+        return "--leader-elect" NEEDS_CLUSTER;
+    if (f->server.kubernetes_auth && !f->options.once && !has_cluster)
+        return "--web.kubernetes-auth" NEEDS_CLUSTER;
     if (!f->options.config_file && !f->options.cluster_name)
         return "missing flag: --cluster-name=NAME";
     return NULL;
@@ -348,7 +327,7 @@ static const char *agent_complete_flags(struct agent_flags *f)
 
 static int agent_main(int argc, char **argv)
 {
-    struct agent_flags f = {.log_level = LOG_LEVEL_INFO};
+    struct agent_flags f = {.server = server_flags_default};
     int status = flags_parse_all(&command_agent, argc, argv, &f);
     const char *error = status < 0 ? agent_complete_flags(&f) : NULL;
 
@@ -357,7 +336,7 @@ static int agent_main(int argc, char **argv)
     if (status >= 0)
         return status;
     /* With --once the results go to stdout, and the log to stderr. */
-    log_setup(f.options.log_level ? f.log_level : LOG_LEVEL_INFO, f.log_format);
+    log_setup(f.server.log_level, f.server.log_format);
     return agent_run(&f);
 }
 
@@ -366,5 +345,7 @@ const struct command command_agent = {
     .arguments = "--config.file=FILE [flags]",
     .help = "Query sources, let scoring APIs score the series, and serve the scores on /metrics.",
     .flags = agent_flags,
+    .shared = server_flags,
+    .shared_at = offsetof(struct agent_flags, server),
     .run = agent_main,
 };

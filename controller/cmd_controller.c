@@ -5,17 +5,17 @@
 #include "controller/hub/state/hub.h"
 #include "controller/kube/client.h"
 #include "controller/kube/config.h"
+#include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
+#include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
-#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/trimmer.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
-#include "exporter/ui/members.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,8 +33,7 @@ struct controller_flags {
     struct hub_options hub;
     struct kube_config_options kubeconfig;
     const char *metrics_address, *health_address;
-    enum log_level log_level;
-    enum log_format log_format;
+    struct server_flags server;
 };
 
 /* ---- Flags ---- */
@@ -49,28 +48,8 @@ static bool controller_parse_namespace(void *field, const char *v, const struct 
     return n > 0 && n <= MAX_NAMESPACE && !v[n] && v[0] != '-' && v[n - 1] != '-';
 }
 
-static bool controller_parse_address(void *field, const char *v, const struct flag *f)
-{
-    (void)f;
-    *(const char **)field = v;
-    return strcmp(v, "0") == 0 || httpd_is_address(v);
-}
-
-static bool controller_parse_log_level(void *field, const char *v, const struct flag *f)
-{
-    (void)f;
-    return log_level_parse(str_of(v), field);
-}
-
-static bool controller_parse_log_format(void *field, const char *v, const struct flag *f)
-{
-    (void)f;
-    return log_format_parse(str_of(v), field);
-}
-
-#define FIELD(member) .field = offsetof(struct controller_flags, member)
-#define NAMESPACE     "a namespace: at most 63 of a-z, 0-9 and -, not starting or ending with -"
-#define ADDRESS       "host:port, :port, or 0 for none; ports are 0 to 65535"
+#define FIELD(name) .field = offsetof(struct controller_flags, name)
+#define NAMESPACE   "a namespace: at most 63 of a-z, 0-9 and -, not starting or ending with -"
 
 static const struct flag controller_flags[] = {
     {"kubeconfig", "FILE", "Kubeconfig of the hub. Default: the pod's service account.", flag_text,
@@ -90,10 +69,10 @@ static const struct flag controller_flags[] = {
      FIELD(hub.leader_elect)},
     {"metrics-bind-address", "ADDRESS",
      "Address that /metrics and the status pages are served on; 0 disables them. Default :8080.",
-     controller_parse_address, FIELD(metrics_address), .expected = ADDRESS},
+     flag_address, FIELD(metrics_address), .expected = FLAG_ADDRESS_EXPECTED},
     {"health-probe-bind-address", "ADDRESS",
-     "Address that /healthz and /readyz are served on; 0 disables them. Default :8081.",
-     controller_parse_address, FIELD(health_address), .expected = ADDRESS},
+     "Address that /healthz and /readyz are served on; 0 disables them. Default :8081.", flag_address,
+     FIELD(health_address), .expected = FLAG_ADDRESS_EXPECTED},
     {"health-check-interval", "DURATION",
      "Interval between health checks of a scoring API, from 1s to 24h. Default 30s.", flag_duration,
      FIELD(hub.probe.interval_ms), .expected = "a duration from 1s to 24h", .min = 1000,
@@ -118,16 +97,11 @@ static const struct flag controller_flags[] = {
      flag_number, FIELD(hub.api_qps), .expected = "1 to 100000", .max = 100000},
     {"kube-api-burst", "N", "ManifestWorks written at once, 1 to 100000. Default 400.", flag_number,
      FIELD(hub.api_burst), .expected = "1 to 100000", .max = 100000},
-    {"log.level", "LEVEL", "Log level: debug, info, warn or error. Default info.", controller_parse_log_level,
-     FIELD(log_level), .expected = "debug, info, warn or error"},
-    {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", controller_parse_log_format,
-     FIELD(log_format), .expected = "logfmt or json"},
     {.name = NULL},
 };
 
 #undef FIELD
 #undef NAMESPACE
-#undef ADDRESS
 
 /* ---- Running ---- */
 
@@ -141,18 +115,22 @@ static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_ar
     hub_stop(((struct program *)arg)->hub, done, done_arg);
 }
 
-static int controller_serve(struct program *p, const struct controller_flags *f, struct metrics *metrics)
+static int controller_serve(struct program *p, const struct controller_flags *f)
 {
-    const struct hub_web_options o = {.loop = p->loop,
-                                      .hub = p->hub,
-                                      .metrics = metrics,
-                                      .metrics_address = f->metrics_address,
-                                      .health_address = f->health_address};
+    CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
+    struct hub_web_options o = {.loop = p->loop,
+                                .hub = p->hub,
+                                .metrics = f->hub.metrics,
+                                .metrics_address = f->metrics_address,
+                                .health_address = f->health_address};
     struct trimmer trimmer;
     struct hub_web *web;
-    int r = hub_web_start(&web, &o, &why);
+    int r = server_flags_guard(&guard, &f->server, f->hub.kube);
 
+    o.guard = kube_guard_httpd(guard);
+    if (r == 0)
+        r = hub_web_start(&web, &o, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
@@ -219,7 +197,7 @@ static int controller_run(struct controller_flags *f)
         return 1;
     }
     p.hub = hub;
-    status = controller_serve(&p, f, metrics);
+    status = controller_serve(&p, f);
     signals_stop(&signals);
     return status;
 }
@@ -236,14 +214,13 @@ static int controller_main(int argc, char **argv)
              .api_burst = 400},
         .metrics_address = ":8080",
         .health_address = ":8081",
-        .log_level = LOG_LEVEL_INFO,
-        .log_format = LOG_FORMAT_LOGFMT,
+        .server = server_flags_default,
     };
     int status = flags_parse_all(&command_controller, argc, argv, &f);
 
     if (status >= 0)
         return status;
-    log_setup(f.log_level, f.log_format);
+    log_setup(f.server.log_level, f.server.log_format);
     return controller_run(&f);
 }
 
@@ -252,5 +229,7 @@ const struct command command_controller = {
     .arguments = "[flags]",
     .help = "Check scoring APIs and distribute scorers to managed clusters. Runs on the hub.",
     .flags = controller_flags,
+    .shared = server_flags,
+    .shared_at = offsetof(struct controller_flags, server),
     .run = controller_main,
 };

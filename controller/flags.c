@@ -6,20 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void flags_print_table(const struct flag *table)
+{
+    for (const struct flag *f = table; f && f->name; f++)
+        (void)printf("  --%s%s%s\n        %s\n", f->name, f->value ? "=" : "", f->value ? f->value : "",
+                     f->help);
+}
+
 static void flags_print_help(const struct command *c)
 {
     (void)printf("usage: dynamic-scoring %s %s\n\n%s\n", c->name, c->arguments, c->help);
     if (!c->flags[0].name)
         return;
     (void)printf("\nflags:\n");
-    for (const struct flag *f = c->flags; f->name; f++)
-        (void)printf("  --%s%s%s\n        %s\n", f->name, f->value ? "=" : "", f->value ? f->value : "",
-                     f->help);
+    flags_print_table(c->flags);
+    flags_print_table(c->shared);
 }
 
-static const struct flag *flags_find(const struct command *c, const char *name, size_t n)
+static const struct flag *flags_find(const struct flag *table, const char *name, size_t n)
 {
-    for (const struct flag *f = c->flags; f->name; f++)
+    for (const struct flag *f = table; f && f->name; f++)
         if (strlen(f->name) == n && strncmp(f->name, name, n) == 0)
             return f;
     return NULL;
@@ -39,9 +45,14 @@ static int flags_parse_one(const struct command *c, int argc, char **argv, int i
     const char *name = argv[i] + (argv[i][1] == '-' ? 2 : 1);
     size_t n = strcspn(name, "=");
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    const struct flag *f = flags_find(c, name, n);
+    const struct flag *f = flags_find(c->flags, name, n);
+    char *at = options;
     int used = 1;
 
+    if (!f) {
+        f = flags_find(c->shared, name, n);
+        at += c->shared_at;
+    }
     if (!f)
         return flags_refuse(c, name, n, "unknown flag", "");
     if (f->value && !value) {
@@ -50,7 +61,7 @@ static int flags_parse_one(const struct command *c, int argc, char **argv, int i
         value = argv[i + 1];
         used = 2;
     }
-    if (!f->parse((char *)options + f->field, value ? value : "true", f))
+    if (!f->parse(at + f->field, value ? value : "true", f))
         return flags_refuse(c, name, n, "expected ", f->value ? f->expected : "true or false");
     return used;
 }

@@ -22,6 +22,8 @@ struct flag {
 struct command {
     const char *name, *arguments, *help;
     const struct flag *flags;          /* ends with one without a name */
+    const struct flag *shared;         /* more of them, which other commands have as well; NULL for none */
+    size_t shared_at;                  /* the offset of their fields' struct in the options */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 

@@ -216,7 +216,8 @@ static void call_on_answer(void *arg, struct http_answer *a)
     if (refused && call_send_again(c))
         return;
     call_take_answer(c, a);
-    if (c->rq.resource == &kube_secrets) /* wiped before its memory is given back */
+    /* Wiped before its memory is given back. */
+    if (c->rq.resource == &kube_secrets || c->rq.resource == &kube_tokenreviews)
         secret_done(&a->body);
     call_finish(c);
 }

@@ -25,6 +25,9 @@ const struct kube_resource kube_dynamicscorers = {"dynamic-scoring.open-cluster-
 const struct kube_resource kube_dynamicscoringconfigs = {"dynamic-scoring.open-cluster-management.io",
                                                          "v1alpha1", "dynamicscoringconfigs",
                                                          "DynamicScoringConfig"};
+const struct kube_resource kube_tokenreviews = {"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"};
+const struct kube_resource kube_subjectaccessreviews = {"authorization.k8s.io", "v1", "subjectaccessreviews",
+                                                        "SubjectAccessReview"};
 
 static const char *const verbs[] = {
     [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create",

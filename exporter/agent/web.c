@@ -127,7 +127,8 @@ int web_start(struct web **ret, struct agent *a, const struct web_options *o, ch
                    &(struct httpd_options){.listen = (const char *const *)c->listen,
                                            .n_listen = c->n_listen,
                                            .max_connections = MAX_CONNECTIONS,
-                                           .n_routes = web_routes(w, a, o->lifecycle)},
+                                           .n_routes = web_routes(w, a, o->lifecycle),
+                                           .guard = o->guard},
                    ret_why);
     if (r == 0 && o->probe_address)
         r = web_listen(&w->probes, w, agent_state(a),

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 struct agent;
+struct httpd_guard;
 struct web;
 
 struct web_options {
     bool lifecycle;            /* serve POST /-/reload */
     const char *probe_address; /* serve /-/healthy and /-/ready here too; NULL: no address of their own */
+    const struct httpd_guard *guard; /* of all other addresses; NULL: everyone may send every request */
 };
 
 /* Serves on the configuration's listen addresses. On failure *ret_why (from malloc) says what is wrong. */

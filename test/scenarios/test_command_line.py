@@ -17,6 +17,7 @@ from lib.process import ROOT, environment, run
         (["agent"], "missing flag: --config.file=FILE"),
         (["agent", "--managed-kubeconfig=f"], "missing flag: --cluster-name=NAME"),
         (["agent", "--leader-elect", "--config.file=f"], "--leader-elect requires a cluster: --managed-kubeconfig"),
+        (["agent", "--web.kubernetes-auth", "--config.file=f"], "--web.kubernetes-auth requires a cluster: --managed-"),
         (["agent", "--once", "--managed-kubeconfig=f"], "missing flag: --cluster-name=NAME"),
         (["agent", "--once", "--addon-namespace=n"], "missing flag: --config.file=FILE or, outside a pod, "),
         (["agent", "--no-such-flag"], "--no-such-flag"),
@@ -40,6 +41,8 @@ def test_usage(arguments, words):
 DURATIONS = {
     "health-check-interval": "a duration from 1s to 24h",
     "health-check-timeout": "a duration from 100ms to 5m",
+    "web.kubernetes-auth.cache-ttl": "a duration from 0s to 1h",
+    "web.kubernetes-auth.timeout": "a duration from 100ms to 1m",
 }
 NUMBERS = {
     "kube-api-qps": "1 to 100000",
@@ -60,10 +63,14 @@ NO_NAMESPACES = ("", "Upper", "a_b", "a.b", "-a", "a-", "a/b", "ü", "x" * 64, "
     "flag, value, words",
     [
         ("no-such-flag", "1", "unknown flag"),
-        *((f, v, words) for f, words in DURATIONS.items() for v in NO_DURATIONS),
+        *((f, v, words) for f, words in DURATIONS.items() for v in NO_DURATIONS if v != "0s" or " 0s " not in words),
         ("health-check-interval", "999ms", DURATIONS["health-check-interval"]),
         ("health-check-interval", "24h0.1s", DURATIONS["health-check-interval"]),
         ("health-check-timeout", "99ms", DURATIONS["health-check-timeout"]),
+        ("web.kubernetes-auth", "perhaps", "true or false"),
+        ("web.kubernetes-auth.cache-ttl", "1h1ms", DURATIONS["web.kubernetes-auth.cache-ttl"]),
+        ("web.kubernetes-auth.timeout", "99ms", DURATIONS["web.kubernetes-auth.timeout"]),
+        ("web.kubernetes-auth.timeout", "61s", DURATIONS["web.kubernetes-auth.timeout"]),
         ("health-check-timeout", "5m1ms", DURATIONS["health-check-timeout"]),
         *((f, v, words) for f, words in NUMBERS.items() for v in NO_NUMBERS),
         ("healthy-threshold", "101", NUMBERS["healthy-threshold"]),
@@ -109,6 +116,9 @@ def test_arguments_of_the_controller(arguments, words):
         "namespace=a",
         "namespace=0-" + "x" * 61,
         "kube-api-qps=100000",
+        "web.kubernetes-auth.cache-ttl=0s",
+        "web.kubernetes-auth.cache-ttl=1h",
+        "web.kubernetes-auth.timeout=1m",
         "metrics-bind-address=[::1]:0",
         "health-probe-bind-address=0",
     ],

@@ -150,7 +150,7 @@ static bool web_is_wanted(const char *address)
 }
 
 static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, unsigned connections,
-                     size_t first, size_t n, char **ret_why)
+                     size_t first, size_t n, const struct httpd_guard *guard, char **ret_why)
 {
     const struct httpd_options o = {
         .listen = &address,
@@ -159,6 +159,7 @@ static int web_serve(struct httpd **ret, struct hub_web *w, const char *address,
         .idle_seconds = IDLE_SECONDS,
         .routes = w->routes + first,
         .n_routes = n,
+        .guard = guard,
         .served = page_count_request,
         .cut = page_count_cut,
         .held = page_held,
@@ -176,9 +177,9 @@ static int web_serve_all(struct hub_web *w, char **ret_why)
     int r = 0;
 
     if (web_is_wanted(own))
-        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, ret_why);
+        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, w->o.guard, ret_why);
     if (r == 0 && web_is_wanted(health) && !both)
-        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, ret_why);
+        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, NULL, ret_why);
     return r;
 }
 

@@ -4,6 +4,7 @@
 #define DS_HUB_WEB_H
 
 #include "controller/hub/state/hub.h"
+#include "exporter/base/httpd.h"
 #include "exporter/metric/page.h"
 
 struct hub_web;
@@ -12,8 +13,9 @@ struct hub_web_options {
     struct loop *loop;
     struct hub *hub;
     struct metrics *metrics;
-    const char *metrics_address; /* "host:port" or ":port"; "0" or NULL: none */
-    const char *health_address;  /* the same */
+    const char *metrics_address;     /* "host:port" or ":port"; "0" or NULL: none */
+    const char *health_address;      /* the same */
+    const struct httpd_guard *guard; /* of the metrics address; NULL: everyone may send every request */
 };
 
 /* On failure *ret_why (from malloc) says what is wrong. */

@@ -4,9 +4,9 @@ import json
 import pathlib
 from typing import NamedTuple
 
+from lib.accounts import RBAC, account_subject, token_of
 from lib.helm import named, render
 
-RBAC = "apis/rbac.authorization.k8s.io/v1"
 CONTROLLER, AGENT = "dynamic-scoring-framework-controller", "dynamic-scoring-agent"
 
 
@@ -54,26 +54,20 @@ def grant(kube, role, namespace, account, name, rights):
     """role "everywhere": cluster-wide; else in the namespace. account: (namespace, name) of a ServiceAccount."""
     where = f"{RBAC}/namespaces/{namespace}" if role != "everywhere" else RBAC
     kind = "Role" if role != "everywhere" else "ClusterRole"
-    subject = {"kind": "ServiceAccount", "namespace": account[0], "name": account[1]}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
     kube.apply(f"{where}/{kind.lower()}s", name, {"rules": [r.rule() for r in rights]})
-    kube.apply(f"{where}/{kind.lower()}bindings", name, {"roleRef": ref, "subjects": [subject]})
+    kube.apply(f"{where}/{kind.lower()}bindings", name, {"roleRef": ref, "subjects": [account_subject(account)]})
 
 
 def kubeconfig_of(kube, account, file):
     """Of a ServiceAccount, which is made."""
-    namespace, name = account
-    path = f"api/v1/namespaces/{namespace}/serviceaccounts"
-    if kube.find(f"{path}/{name}") is None:
-        kube.call("POST", path, {"metadata": {"name": name}})
-    token = kube.call("POST", f"{path}/{name}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
     server = {"server": f"https://127.0.0.1:{kube.port}", "certificate-authority": str(kube.state / "ca.crt")}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": server}],
-        "users": [{"name": "u", "user": {"token": token}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
+        "users": [{"name": "u", "user": {"token": token_of(kube, account)}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": account[0]}}],
         "current-context": "x",
     }
     pathlib.Path(file).write_text(json.dumps(config))

@@ -1,0 +1,330 @@
+/* Owns the cached answers, in two groups that share no limits: those of tokens that were allowed the last
+ * time, and the others, so that many bad tokens neither displace nor delay the good ones. */
+#include "controller/kube/review.h"
+
+#include "controller/kube/json.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/digest.h"
+#include "exporter/base/json.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "exporter/base/secret.h"
+#include "exporter/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    REFUSED_TTL_MS = 10 * 1000,
+    MAX_ANSWERS = 512,   /* of a group */
+    MAX_UNDER_WAY = 16,  /* of a group */
+    MAX_BODY = 64 << 10, /* of a TokenReview */
+    MAX_REPLY = 1 << 20, /* with the user's groups, which come again in the SubjectAccessReview */
+    USER_BYTES = 256,
+    RETRY_SECONDS = 5,
+};
+
+TAILQ_HEAD(answers, answer);
+
+struct group {
+    struct answers answers; /* the oldest first */
+    unsigned n, under_way;
+};
+
+struct kube_reviews {
+    struct kube_review_options o;
+    struct map by_digest;
+    struct group groups[2]; /* by `allowed` */
+    bool failing;           /* the last review got no answer */
+};
+
+/* What is known about one token and right. */
+struct answer {
+    char digest[DIGEST_TEXT_BYTES]; /* the key */
+    struct kube_reviews *all;
+    TAILQ_ENTRY(answer) place;
+    struct kube_right right;
+    struct kube_call *call; /* the question under way */
+    struct buf question;    /* the TokenReview, which has the token */
+    mono_ms deadline;       /* of the review under way */
+    mono_ms expires;
+    bool allowed;
+    struct httpd_refusal refusal; /* unless allowed */
+    char text[USER_BYTES + 256];  /* the refusal's */
+    LIST_HEAD(, kube_review) waiting;
+};
+
+static struct group *answer_group(const struct answer *a)
+{
+    return &a->all->groups[a->allowed];
+}
+
+static void answer_put(struct answer *a)
+{
+    TAILQ_INSERT_TAIL(&answer_group(a)->answers, a, place);
+    answer_group(a)->n++;
+}
+
+static void answer_take(struct answer *a)
+{
+    TAILQ_REMOVE(&answer_group(a)->answers, a, place);
+    answer_group(a)->n--;
+}
+
+static void answer_drop(struct answer *a)
+{
+    answer_take(a);
+    (void)map_take(&a->all->by_digest, a->digest);
+    (void)kube_cancel(a->call);
+    secret_done(&a->question);
+    free(a);
+}
+
+/* Makes room for one more in a group by dropping the oldest. */
+static void group_trim(struct group *g)
+{
+    struct answer *a = TAILQ_FIRST(&g->answers);
+
+    while (a && a->call)
+        a = TAILQ_NEXT(a, place);
+    if (a && g->n >= MAX_ANSWERS)
+        answer_drop(a);
+}
+
+/* The answer in the table, made if there is none. NULL when out of memory. */
+static struct answer *answer_get(struct kube_reviews *all, struct str token, const struct kube_right *right)
+{
+    const struct str parts[] = {str_of(right->verb), str_of(right->path), token};
+    CLEANUP(cleanup_free) struct answer *a = NULL;
+    char digest[DIGEST_TEXT_BYTES];
+
+    if (digest_parts(digest, parts, ARRAY_SIZE(parts)) < 0)
+        return NULL;
+    a = map_get(&all->by_digest, digest);
+    if (a)
+        return TAKE_PTR(a);
+    a = calloc(1, sizeof(*a));
+    if (!a)
+        return NULL;
+    memcpy(a->digest, digest, sizeof(digest));
+    if (map_set(&all->by_digest, a->digest, a) < 0)
+        return NULL;
+    group_trim(&all->groups[false]);
+    a->all = all;
+    a->right = *right;
+    a->expires = loop_now(kube_loop(all->o.kube));
+    buf_init(&a->question, MAX_BODY);
+    answer_put(a);
+    return TAKE_PTR(a);
+}
+
+/* ---- The end of a review ---- */
+
+static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
+{
+    struct kube_review *r;
+
+    answer_group(a)->under_way--;
+    while ((r = LIST_FIRST(&a->waiting))) {
+        LIST_REMOVE(r, entry);
+        r->done(r, refusal);
+    }
+}
+
+static void reviews_note(struct kube_reviews *all, const char *trouble)
+{
+    if (trouble && !all->failing)
+        log_warn("tokens of HTTP requests cannot be reviewed", L_STR("kube", kube_label_of(all->o.kube)),
+                 L_STR("err", trouble));
+    else if (!trouble && all->failing)
+        log_info("tokens of HTTP requests are reviewed again", L_STR("kube", kube_label_of(all->o.kube)));
+    all->failing = trouble != NULL;
+}
+
+/* The API server has answered. */
+static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
+{
+    int64_t ttl = a->all->o.cache_ttl_ms;
+
+    reviews_note(a->all, NULL);
+    answer_tell(a, refusal);
+    answer_take(a);
+    a->allowed = !refusal;
+    if (refusal)
+        a->refusal = *refusal;
+    group_trim(answer_group(a));
+    answer_put(a);
+    a->expires =
+        mono_add(loop_now(kube_loop(a->all->o.kube)), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
+}
+
+static const char no_memory[] = "503: cannot check the token: out of memory\n";
+
+/* The API server has not. Nothing is cached; that the token was allowed once still chooses its group. */
+static void answer_fail(struct answer *a, const struct kube_answer *reply)
+{
+    struct httpd_refusal refusal = {.status = 503, .text = no_memory, .retry_after = RETRY_SECONDS};
+
+    if (reply) {
+        refusal.text =
+            reply->verdict == KUBE_RETRY
+                ? "503: cannot check the token: the API server does not answer\n"
+                : "503: cannot check the token: the API server refuses to review it, see the log\n";
+        reviews_note(a->all, reply->why);
+    }
+    answer_tell(a, &refusal);
+    if (!a->allowed)
+        answer_drop(a);
+}
+
+static void answer_refuse_token(struct answer *a)
+{
+    answer_settle(a, &(struct httpd_refusal){.status = 401,
+                                             .text = "401: the API server does not accept the token\n",
+                                             .challenge = "Bearer error=\"invalid_token\""});
+}
+
+/* ---- The two questions ---- */
+
+static void access_on_reply(void *arg, struct kube_answer *reply)
+{
+    struct answer *a = arg;
+    bool allowed = false;
+
+    a->call = NULL;
+    if (reply->verdict != KUBE_OK) {
+        answer_fail(a, reply);
+        return;
+    }
+    (void)kube_bool(reply->object, &allowed, "status", "allowed", NULL);
+    answer_settle(a, allowed ? NULL : &(struct httpd_refusal){.status = 403, .text = a->text});
+}
+
+/* About the user as the TokenReview describes it. */
+static int access_ask(struct answer *a, const json_t *user, const char *name)
+{
+    int64_t left = mono_diff(loop_now(kube_loop(a->all->o.kube)), a->deadline);
+    json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:O*, s:O*, s:O*, s:{s:s, s:s}}}", "apiVersion",
+                                  "authorization.k8s.io/v1", "kind", "SubjectAccessReview", "spec", "user",
+                                  name, "groups", kube_list(user, "groups", NULL), //
+                                  "uid", kube_get(user, "uid", NULL), "extra", kube_map(user, "extra", NULL),
+                                  "nonResourceAttributes", "path", a->right.path, "verb", a->right.verb);
+    const struct kube_request rq = {.method = KUBE_CREATE,
+                                    .resource = &kube_subjectaccessreviews,
+                                    .body = body,
+                                    .max_answer = 2 * MAX_REPLY,
+                                    .timeout_ms = left > 1 ? left : 1};
+    char shown[USER_BYTES];
+
+    text_line(shown, sizeof(shown), str_of(name));
+    (void)snprintf(a->text, sizeof(a->text),
+                   "403: user \"%s\" cannot %s path \"%s\": bind it to a ClusterRole that allows this "
+                   "nonResourceURL\n",
+                   shown, a->right.verb, a->right.path);
+    return body ? kube_start(&a->call, a->all->o.kube, &rq, access_on_reply, a) : -ENOMEM;
+}
+
+static void token_on_reply(void *arg, struct kube_answer *reply)
+{
+    struct answer *a = arg;
+    json_t *user = kube_map(reply->object, "status", "user", NULL);
+    const char *name = cstr(kube_str(user, "username", NULL));
+    bool authenticated = false;
+
+    a->call = NULL;
+    secret_done(&a->question);
+    kube_wipe_strings(kube_map(reply->object, "spec", NULL));
+    if (reply->verdict != KUBE_OK) {
+        answer_fail(a, reply);
+        return;
+    }
+    (void)kube_bool(reply->object, &authenticated, "status", "authenticated", NULL);
+    if (!authenticated || !*name) {
+        log_debug("token not accepted", L_STR("err", cstr(kube_str(reply->object, "status", "error", NULL))));
+        answer_refuse_token(a);
+    } else if (access_ask(a, user, name) < 0) {
+        answer_fail(a, NULL);
+    }
+}
+
+static int token_ask(struct answer *a, struct str token)
+{
+    struct kube_request rq = {.method = KUBE_CREATE,
+                              .resource = &kube_tokenreviews,
+                              .max_answer = MAX_REPLY,
+                              .timeout_ms = a->all->o.timeout_ms};
+    char *room;
+    int r = buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
+                ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
+                                          "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
+                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}");
+
+    rq.body_text = buf_str(&a->question);
+    a->deadline = mono_add(loop_now(kube_loop(a->all->o.kube)), a->all->o.timeout_ms);
+    r = r ?: kube_start(&a->call, a->all->o.kube, &rq, token_on_reply, a);
+    if (r < 0)
+        secret_done(&a->question);
+    return r;
+}
+
+static const char *answer_ask(struct answer *a, struct str token)
+{
+    struct kube *k = a->all->o.kube;
+
+    if (kube_is_away(k))
+        return "503: cannot check the token: the API server does not answer\n";
+    if (answer_group(a)->under_way >= MAX_UNDER_WAY)
+        return "503: cannot check the token: too many tokens are being checked\n";
+    if (token_ask(a, token) < 0)
+        return no_memory;
+    answer_group(a)->under_way++;
+    return NULL;
+}
+
+void kube_review_start(struct kube_reviews *all, struct kube_review *r, struct str token,
+                       const struct kube_right *right)
+{
+    struct answer *a = answer_get(all, token, right);
+    bool fresh = a && mono_before(loop_now(kube_loop(all->o.kube)), a->expires);
+    const char *error = !a ? no_memory : fresh || a->call ? NULL : answer_ask(a, token);
+
+    if (error) {
+        if (a && !a->allowed)
+            answer_drop(a);
+        r->done(r, &(struct httpd_refusal){.status = 503, .text = error, .retry_after = RETRY_SECONDS});
+    } else if (a->call) {
+        LIST_INSERT_HEAD(&a->waiting, r, entry);
+    } else {
+        r->done(r, a->allowed ? NULL : &a->refusal);
+    }
+}
+
+int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o)
+{
+    struct kube_reviews *all = calloc(1, sizeof(*all));
+
+    if (!all)
+        return -ENOMEM;
+    all->o = *o;
+    for (size_t i = 0; i < ARRAY_SIZE(all->groups); i++)
+        TAILQ_INIT(&all->groups[i].answers);
+    *ret = all;
+    return 0;
+}
+
+struct kube_reviews *kube_reviews_free(struct kube_reviews *all)
+{
+    struct answer *a;
+
+    if (!all)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(all->groups); i++)
+        while ((a = TAILQ_FIRST(&all->groups[i].answers)))
+            answer_drop(a);
+    map_done(&all->by_digest);
+    free(all);
+    return NULL;
+}
