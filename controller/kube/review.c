@@ -21,6 +21,7 @@ enum {
     REFUSED_TTL_MS = 10 * 1000,
     MAX_ANSWERS = 512,   /* of a group */
     MAX_UNDER_WAY = 16,  /* of a group */
+    MAX_WAITING = 128,   /* for tokens that were not allowed before; less than the server lets wait */
     MAX_BODY = 64 << 10, /* of a TokenReview */
     MAX_REPLY = 1 << 20, /* with the user's groups, which come again in the SubjectAccessReview */
     USER_BYTES = 256,
@@ -31,7 +32,7 @@ TAILQ_HEAD(answers, answer);
 
 struct group {
     struct answers answers; /* the oldest first */
-    unsigned n, under_way;
+    unsigned n, under_way, waiting;
 };
 
 struct kube_reviews {
@@ -130,6 +131,7 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
     answer_group(a)->under_way--;
     while ((r = LIST_FIRST(&a->waiting))) {
         LIST_REMOVE(r, entry);
+        answer_group(a)->waiting--;
         r->done(r, refusal);
     }
 }
@@ -162,6 +164,7 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
 }
 
 static const char no_memory[] = "503: cannot check the token: out of memory\n";
+static const char no_answer[] = "503: cannot check the token: the API server does not answer\n";
 
 /* The API server has not. Nothing is cached; that the token was allowed once still chooses its group. */
 static void answer_fail(struct answer *a, const struct kube_answer *reply)
@@ -171,7 +174,7 @@ static void answer_fail(struct answer *a, const struct kube_answer *reply)
     if (reply) {
         refusal.text =
             reply->verdict == KUBE_RETRY
-                ? "503: cannot check the token: the API server does not answer\n"
+                ? no_answer
                 : "503: cannot check the token: the API server refuses to review it, see the log\n";
         reviews_note(a->all, reply->why);
     }
@@ -270,17 +273,20 @@ static int token_ask(struct answer *a, struct str token)
     return r;
 }
 
-static const char *answer_ask(struct answer *a, struct str token)
+/* Has r wait for a review, which is started if none is under way. NULL, or why not. */
+static const char *answer_wait(struct answer *a, struct kube_review *r, struct str token)
 {
-    struct kube *k = a->all->o.kube;
+    struct group *g = answer_group(a);
 
-    if (kube_is_away(k))
-        return "503: cannot check the token: the API server does not answer\n";
-    if (answer_group(a)->under_way >= MAX_UNDER_WAY)
+    if (kube_is_away(a->all->o.kube))
+        return no_answer;
+    if ((!a->call && g->under_way >= MAX_UNDER_WAY) || (!a->allowed && g->waiting >= MAX_WAITING))
         return "503: cannot check the token: too many tokens are being checked\n";
-    if (token_ask(a, token) < 0)
+    if (!a->call && token_ask(a, token) < 0)
         return no_memory;
-    answer_group(a)->under_way++;
+    g->under_way += LIST_EMPTY(&a->waiting);
+    g->waiting++;
+    LIST_INSERT_HEAD(&a->waiting, r, entry);
     return NULL;
 }
 
@@ -288,18 +294,18 @@ void kube_review_start(struct kube_reviews *all, struct kube_review *r, struct s
                        const struct kube_right *right)
 {
     struct answer *a = answer_get(all, token, right);
-    bool fresh = a && mono_before(loop_now(kube_loop(all->o.kube)), a->expires);
-    const char *error = !a ? no_memory : fresh || a->call ? NULL : answer_ask(a, token);
+    const char *error;
 
-    if (error) {
-        if (a && !a->allowed)
-            answer_drop(a);
-        r->done(r, &(struct httpd_refusal){.status = 503, .text = error, .retry_after = RETRY_SECONDS});
-    } else if (a->call) {
-        LIST_INSERT_HEAD(&a->waiting, r, entry);
-    } else {
+    if (a && mono_before(loop_now(kube_loop(all->o.kube)), a->expires)) {
         r->done(r, a->allowed ? NULL : &a->refusal);
+        return;
     }
+    error = a ? answer_wait(a, r, token) : no_memory;
+    if (!error)
+        return;
+    if (a && !a->call && !a->allowed)
+        answer_drop(a);
+    r->done(r, &(struct httpd_refusal){.status = 503, .text = error, .retry_after = RETRY_SECONDS});
 }
 
 int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o)

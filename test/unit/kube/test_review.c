@@ -312,6 +312,32 @@ static void limits_reviews_under_way(void **state)
         assert_int_equal(hanging[i].told, 0);
 }
 
+/* So that those of good tokens find a place among the requests that wait. */
+static void limits_requests_that_wait(void **state)
+{
+    enum { WAITING = 128 };
+    struct world *w = *state;
+    struct asker waiting[WAITING + 1], good[WAITING + 1];
+
+    push_both(w, USER, YES);
+    assert_int_equal(ask(w, "good", &metrics), 0);
+    fake_kube_advance(w->f, TTL_MS);
+    fake_push(w->f->server, (struct fake_answer){.mode = FAKE_HANG});
+    for (size_t i = 0; i <= WAITING; i++)
+        start(w, &waiting[i], "unknown", &metrics);
+    assert_int_equal(waiting[WAITING - 1].told, 0);
+    assert_int_equal(waiting[WAITING].status, 503);
+    fake_kube_requests(w->f, 3);
+    push_both(w, USER, YES);
+    for (size_t i = 0; i <= WAITING; i++)
+        start(w, &good[i], "good", &metrics);
+    for (size_t i = 0; i <= WAITING; i++) {
+        fake_kube_turn(w->f, &good[i].told, 1);
+        assert_int_equal(good[i].status, 0);
+    }
+    assert_int_equal(waiting[0].told, 0);
+}
+
 static void keeps_good_tokens_among_many_bad_ones(void **state)
 {
     struct world *w = *state;
@@ -396,6 +422,7 @@ int main(void)
         CASE(reviews_a_token_once_for_many_requests),
         CASE(answers_from_the_cache_while_the_api_server_is_away),
         CASE(limits_reviews_under_way),
+        CASE(limits_requests_that_wait),
         CASE(keeps_good_tokens_among_many_bad_ones),
         CASE(gives_up_after_the_timeout),
         CASE(calls_nobody_after_it_was_freed),
