@@ -163,13 +163,13 @@ remote = row(
     table("Endpoints", "The state of each endpoint. Spool 0: new samples are kept in memory only.",
           {"ds_cluster": "Cluster", "remote_name": "Endpoint"},
           [column(title, f"""max by (ds_cluster, remote_name) (label_replace(
-            {metric}{{{ENDPOINT}}}, "ds_cluster", "$1", "$cluster_label", "(.+)"))""", unit, **properties)
+            {metric}, "ds_cluster", "$1", "$cluster_label", "(.+)"))""", unit, **properties)
            for title, metric, unit, properties in (
-               ("Up", "dynamic_scoring_remote_write_up", "none", colored(RED, (1, GREEN))),
-               ("Spool", "dynamic_scoring_remote_write_spool_up", "none", colored(RED, (1, GREEN))),
-               ("Series", "dynamic_scoring_remote_write_series", "short", {}),
-               ("Samples per request, at most", "prometheus_remote_storage_max_samples_per_send", "short", {}),
-               ("Damaged", "dynamic_scoring_remote_write_damaged_bytes_total", "bytes", colored(GREY, (1, RED))),
+               ("Up", f"dynamic_scoring_remote_write_up{{{ENDPOINT}}}", "none", colored(RED, (1, GREEN))),
+               ("Spool", f"dynamic_scoring_remote_write_spool_up{{{ENDPOINT}}}", "none", colored(RED, (1, GREEN))),
+               ("Series", f"dynamic_scoring_remote_write_series{{{ENDPOINT}}}", "short", {}),
+               ("Samples per request, at most", f"prometheus_remote_storage_max_samples_per_send{{{ENDPOINT}}}", "short", {}),
+               ("Damaged in 1 h", f"increase(dynamic_scoring_remote_write_damaged_bytes_total{{{ENDPOINT}}}[1h])", "bytes", colored(GREY, (1, RED))),
            )],
           width=24, height=6, sort=("Up", False)),
 )  # fmt: skip

@@ -71,9 +71,9 @@ overview = row(
 )  # fmt: skip
 
 scores = row(
-    "Scores: $score_name",
+    "Scores: $aggregation of $score_name",
     timeseries(
-        "$aggregation of $score_name by cluster",
+        "Score by cluster",
         """The chosen scores of each cluster, aggregated over nodes, namespaces and other labels. A gap means that the
            cluster has no such score, which Placement takes for 0.""",
         "none",
@@ -255,7 +255,7 @@ DASHBOARD = dashboard(
         data_source(),
         CLUSTER_OF_SCORES,
         label_values("score_name", "Score", 'label_values(dynamic_score{ds_cluster=~"$cluster"}, ds_score_name)',
-                     every=False, description="For the row of scores. All other panels show all scores."),
+                     every=None, description="For the row of scores. All other panels show all scores."),
         choice("aggregation", "Aggregation", "avg", "sum", "min", "max"),
         CLUSTER_LABEL,
         HUB_URL,

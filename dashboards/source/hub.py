@@ -123,16 +123,16 @@ controller = row(
     "Controller",
     timeseries("Resident memory", "Memory of each replica.", "bytes",
                query(f"""max by (instance) (process_resident_memory_bytes{{{CONTROLLER}}}
-                and on (job, instance) dynamic_scoring_hub_leader)""", "{{instance}}"), width=6, min=0),
+                and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{instance}}"), width=6, min=0),
     timeseries("CPU", "Cores in use by each replica.", "short",
                query(f"""max by (instance) (rate(process_cpu_seconds_total{{{CONTROLLER}}}[$__rate_interval])
-                and on (job, instance) dynamic_scoring_hub_leader)""", "{{instance}}"), width=6, min=0),
+                and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{instance}}"), width=6, min=0),
     timeseries("Leading", "1 for the replica that is active.", "none",
                query(f"max by (instance) (dynamic_scoring_hub_leader{{{CONTROLLER}}})", "{{instance}}"),
                width=6, min=0, max=1, decimals=0, panel_links=[runbook("HubNoLeader")]),
     timeseries("HTTP requests", "Requests served, by path and status.", "reqps",
                query(f"""sum by (handler, code) (rate(dynamic_scoring_http_requests_total{{{CONTROLLER}}}[$__rate_interval])
-                and on (job, instance) dynamic_scoring_hub_leader)""", "{{handler}} {{code}}"), width=6, min=0),
+                and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{handler}} {{code}}"), width=6, min=0),
 )  # fmt: skip
 
 DASHBOARD = dashboard(
@@ -141,8 +141,9 @@ DASHBOARD = dashboard(
     f"The controller on the hub: health of scoring APIs, distribution to clusters, probes, queues. {HUB_ONLY}",
     variables=[
         data_source(),
-        label_values("job", "Job", "label_values(dynamic_scoring_hub_leader, job)"),
-        label_values("instance", "Instance", 'label_values(dynamic_scoring_hub_leader{job=~"$job"}, instance)'),
+        label_values("job", "Job", "label_values(dynamic_scoring_hub_leader, job)", every=".+"),
+        label_values("instance", "Instance", 'label_values(dynamic_scoring_hub_leader{job=~"$job"}, instance)',
+                     every=".+"),
         label_values("scorer", "Scorer",
                      f"label_values(dynamic_scoring_hub_scorer_ready{{{CONTROLLER}}}, scorer)"),
         HUB_URL,

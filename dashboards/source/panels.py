@@ -228,8 +228,8 @@ def data_source(name="datasource", label="Data source"):
     return {"name": name, "label": label, "type": "datasource", "query": "prometheus", "refresh": 1, "hide": 0}
 
 
-def label_values(name, label, expr, *, every=True, multi=True, description=""):
-    """every: offers All, which also selects series that lack the label."""
+def label_values(name, label, expr, *, every=".*", multi=True, description=""):
+    """every: what All selects, with .* also series that lack the label; None: there is no All."""
     made = {
         "name": name,
         "label": label,
@@ -237,15 +237,14 @@ def label_values(name, label, expr, *, every=True, multi=True, description=""):
         "type": "query",
         "datasource": METRICS,
         "query": {"qryType": 1, "query": expr, "refId": "A"},
-        "definition": expr,
         "refresh": 2,
         "sort": 1,
         "multi": multi,
-        "includeAll": every,
+        "includeAll": every is not None,
         "hide": 0,
     }
     if every:
-        made |= {"allValue": ".*", "current": {"selected": True, "text": "All", "value": "$__all"}}
+        made |= {"allValue": every, "current": {"selected": True, "text": "All", "value": "$__all"}}
     return made
 
 

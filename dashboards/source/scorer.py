@@ -210,7 +210,7 @@ DASHBOARD = dashboard(
         data_source(),
         CLUSTER_OF_SCORES,
         label_values("score_name", "Score", 'label_values(dynamic_score{ds_cluster=~"$cluster"}, ds_score_name)',
-                     every=False, multi=False),
+                     every=None, multi=False),
         *(values_of(label) for label in LABELS),
         choice("aggregation", "Aggregation", "avg", "sum", "min", "max"),
         data_source("source", "Source"),

@@ -50,3 +50,8 @@ def replace(text, values):
 def variable_query(variable):
     """(metric selector, label) of a variable's label_values()."""
     return re.fullmatch(r"label_values\((.*), *([\w$]+)\)", variable["query"]["query"], re.S).groups()
+
+
+def labels_of_legend(legend):
+    """{{cluster}} {{score_name}} -> the names."""
+    return re.findall(r"\{\{ *(\w+) *\}\}", legend)

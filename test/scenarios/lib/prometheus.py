@@ -28,8 +28,8 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def running_prometheus(*jobs, **more):
-    """Each job an object as in scrape_configs; more: other parts of the configuration."""
+def running_prometheus(*jobs, receiver=False, **more):
+    """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
         scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
@@ -42,6 +42,7 @@ def running_prometheus(*jobs, **more):
                 f"--storage.tsdb.path={folder}/tsdb",
                 f"--web.listen-address=127.0.0.1:{port}",
                 "--log.level=warn",
+                *["--web.enable-remote-write-receiver"] * receiver,
             ],
             f"{folder}/prometheus.log",
         )
