@@ -44,7 +44,13 @@ static unsigned free_port(void)
 static int start(struct served *s, const char *metrics, const char *health)
 {
     CLEANUP(cleanup_free) char *why = NULL;
-    const struct hub_web_options o = {s->world->hub.o.loop, &s->world->hub, s->metrics, metrics, health};
+    const struct hub_web_options o = {
+        .loop = s->world->hub.o.loop,
+        .hub = &s->world->hub,
+        .metrics = s->metrics,
+        .metrics_address = metrics,
+        .health_address = health,
+    };
 
     return hub_web_start(&s->web, &o, &why);
 }
@@ -285,7 +291,7 @@ static void rejects_a_bad_address(void **state)
 {
     CLEANUP(cleanup_free) char *why = NULL;
     WORLD(w);
-    const struct hub_web_options o = {w->hub.o.loop, &w->hub, NULL, NULL, "nonsense"};
+    const struct hub_web_options o = {.loop = w->hub.o.loop, .hub = &w->hub, .health_address = "nonsense"};
     struct hub_web *web = NULL;
 
     (void)state;
