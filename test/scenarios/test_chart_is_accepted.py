@@ -1,35 +1,19 @@
 """A real API server accepts every object that the chart renders with each ci/*-values.yaml, with all its fields: those of the hub,
 and those of the AddOnTemplate with OCM's variables replaced. Their pods keep to the restricted Pod Security Standard."""
 
-import json
-import re
-
 import pytest
 import yaml
 
 from lib import helm
-from lib.kube import CLUSTER, NAMESPACE, Refused, go_program
+from lib.kube import Refused, go_program
 from lib.process import run
 
 RESTRICTED = "restricted"
-VARIABLES = {
-    "CLUSTER_NAME": CLUSTER,
-    "INSTALL_NAMESPACE": NAMESPACE,
-    "HUB_KUBECONFIG": "/managed/hub-kubeconfig/kubeconfig",
-    "OPENING_BRACES": "{{",
-}
 
 
 @pytest.fixture(scope="module", params=helm.CI_VALUES, ids=lambda file: file.name.removesuffix("-values.yaml"))
 def rendered(request):
     return helm.render(values=yaml.safe_load(request.param.read_text()) or {})
-
-
-def on_clusters(objects):
-    """The manifests of the AddOnTemplate as OCM sends them to a cluster: it replaces variables in the text."""
-    found = [o["spec"]["agentSpec"]["workload"]["manifests"] for o in objects if o["kind"] == "AddOnTemplate"]
-    text = re.sub(r"\{\{(.*?)\}\}", lambda m: VARIABLES[m[1]], json.dumps(found))
-    return [m for manifests in json.loads(text) for m in manifests]
 
 
 def dry_run(kube, objects):
@@ -46,7 +30,7 @@ def test_the_hub_accepts_all(kube, rendered):
 
 
 def test_clusters_accept_all(kube, rendered):
-    if manifests := on_clusters(rendered):  # none without an agent
+    if manifests := helm.on_clusters(rendered):  # none without an agent
         dry_run(kube, manifests)
 
 
@@ -54,7 +38,7 @@ def test_pods_are_restricted(kube, rendered):
     """Where a namespace enforces the standard, the pods are created, unless values take their security context away."""
     label = {"pod-security.kubernetes.io/enforce": RESTRICTED}
     kube.apply("api/v1/namespaces", RESTRICTED, {"metadata": {"name": RESTRICTED, "labels": label}})
-    for o in rendered + on_clusters(rendered):
+    for o in rendered + helm.on_clusters(rendered):
         spec = o["spec"] if o["kind"] == "Pod" else o["kind"] == "Deployment" and o["spec"]["template"]["spec"]
         if spec and spec.get("securityContext"):
             pod = {"metadata": {"name": o["metadata"]["name"]}, "spec": spec}

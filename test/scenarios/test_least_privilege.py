@@ -8,6 +8,7 @@ import itertools
 import json
 
 import pytest
+from lib.accounts import allow, token_of
 from lib.agent import running_agent, summary
 from lib.controller import running_controller
 from lib.fake import answer, plain, results
@@ -28,6 +29,7 @@ LABEL = f"{DOMAIN}/managed-by"
 ADDON = "dynamic-scoring-framework"
 CRS = f"apis/{DOMAIN}/v1alpha1/namespaces"
 AT_ONCE = 8  # programs, each with a sanitizer
+REVIEWS = [("tokenreviews", "create"), ("subjectaccessreviews", "create")]
 EVERY = 0.2  # seconds between two looks
 number = itertools.count()
 
@@ -109,7 +111,7 @@ class AgentCase(Case):
     def prepare(self):
         self.hub_namespace = self.namespace(f"cluster-{self.n}")
         self.own_namespace = self.namespace(f"agent-{self.n}")
-        user = self.user({"hub": self.hub_namespace, "cluster": self.own_namespace})
+        user = self.user({"hub": self.hub_namespace, "cluster": self.own_namespace, "everywhere": None})
         self.fake.on(f"/{self.n}/s", results({}, 1))
         self.secret(self.own_namespace, "token", key="first")
         self.leave_old_score()
@@ -341,6 +343,46 @@ class LoneControllerCase(ControllerCase):
         self.kube.delete(f"{WORKS.format('c1')}/{WORK}")
 
 
+# ---- Those who ask ----
+
+
+class ReviewCase(Case):
+    """Of a program that answers whom the API server allows it: the rights that this takes, beside all others."""
+
+    def promises(self):
+        return {"a reader gets /metrics": (nothing, self.reads)}
+
+    def reads(self):
+        account = "default", f"reader-{self.n}"
+        allow(self.kube, account, "get", "/metrics")
+        token = token_of(self.kube, account)
+        return self.program.get("/metrics", Authorization=f"Bearer {token}").status == 200
+
+    def is_refused(self):
+        self.reads()  # the API server is asked once somebody asks the program
+        return super().is_refused()
+
+    @staticmethod
+    def needed_for():
+        return dict.fromkeys(REVIEWS, "a reader gets /metrics")
+
+
+class AgentReviewCase(ReviewCase, AgentCase):
+    def run(self):
+        with running_agent({}, *self.prepare(), "--web.kubernetes-auth", start=False) as self.program:
+            self.program.launch()
+            self.check()
+
+
+class ControllerReviewCase(ReviewCase, ControllerCase):
+    def run(self):
+        user = self.prepare()
+        flags = (f"--namespace={self.own_namespace}", "--web.kubernetes-auth")
+        with running_controller(self.kube, *flags, kubeconfig=user) as self.program:
+            self.check()
+            self.finish()
+
+
 # ---- Tests ----
 
 
@@ -367,3 +409,13 @@ def test_of_the_controller(hub, fake, tmp_path, rights):
         LoneControllerCase(hub.kube, fake, tmp_path, rights[0], missing).run()
     others = [r for r in rights[0] if r not in writes]
     run_all(ControllerCase(hub.kube, fake, tmp_path, rights[0], missing) for missing in others)
+
+
+def test_of_those_who_ask(hub, fake, tmp_path, rights):
+    """Of both programs, with the values that secure them."""
+    web = {"web": {"kubernetesAuth": {"enabled": True}}}
+    secured = charts_rights(**{part: {**values, **web} for part, values in VALUES.items()})
+    for case, with_reviews, without in zip((ControllerReviewCase, AgentReviewCase), secured, rights, strict=True):
+        more = [right for right in with_reviews if right not in without]
+        assert [(right.resource, right.verb) for right in more] == REVIEWS
+        run_all(case(hub.kube, fake, tmp_path, with_reviews, missing) for missing in [None, *more])

@@ -6,7 +6,8 @@
 {{- $label := .root.Values.clusterLabel -}}
 {{- $rule := deepCopy .rule -}}
 {{- $own := default dict (get $values.rules (default $rule.record $rule.alert)) -}}
-{{- $_ := set $rule "expr" (regexReplaceAll "\\bcluster\\b" $rule.expr $label) -}}
+{{- /* As a label, not as a part of a recorded series' name, such as dynamic_score:cluster:avg. */ -}}
+{{- $_ := set $rule "expr" (regexReplaceAll "(^|[^:\\w])cluster\\b" $rule.expr (printf "${1}%s" $label)) -}}
 {{- with merge (deepCopy (default dict $own.labels)) $values.additionalRuleLabels (default dict $rule.labels) -}}
 {{- $_ := set $rule "labels" . -}}
 {{- end -}}

@@ -2,17 +2,24 @@
 
 import json
 import pathlib
+import re
 import tempfile
 
 import yaml
 
-from lib.kube import go_program
+from lib.kube import CLUSTER, NAMESPACE, go_program
 from lib.process import ROOT, environment, run
 
 CHART = ROOT / "charts" / "dynamic-scoring-framework"
 CI_VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 RELEASE = "dynamic-scoring-framework"
 HUB_NAMESPACE = "open-cluster-management"
+VARIABLES = {  # of the AddOnTemplate
+    "CLUSTER_NAME": CLUSTER,
+    "INSTALL_NAMESPACE": NAMESPACE,
+    "HUB_KUBECONFIG": "/managed/hub-kubeconfig/kubeconfig",
+    "OPENING_BRACES": "{{",
+}
 
 
 def helm(*words, kube=None):
@@ -55,6 +62,13 @@ def install(kube, *options, values=None, release=RELEASE, namespace=HUB_NAMESPAC
 
 def uninstall(kube, *options, release=RELEASE, namespace=HUB_NAMESPACE):
     return succeed("uninstall", release, f"--namespace={namespace}", *options, kube=kube)
+
+
+def on_clusters(objects):
+    """The manifests of the AddOnTemplate as OCM sends them to a cluster: it replaces variables in the text."""
+    found = [o["spec"]["agentSpec"]["workload"]["manifests"] for o in objects if o["kind"] == "AddOnTemplate"]
+    text = re.sub(r"\{\{(.*?)\}\}", lambda m: VARIABLES[m[1]], json.dumps(found))
+    return [m for manifests in json.loads(text) for m in manifests]
 
 
 def named(objects, kind, name=None):

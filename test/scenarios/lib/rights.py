@@ -5,7 +5,7 @@ import pathlib
 from typing import NamedTuple
 
 from lib.accounts import RBAC, account_subject, token_of
-from lib.helm import named, render
+from lib.helm import named, on_clusters, render
 
 CONTROLLER, AGENT = "dynamic-scoring-framework-controller", "dynamic-scoring-agent"
 
@@ -42,12 +42,13 @@ def rights_of(role, rules):
 def charts_rights(**values):
     """(those of the controller, those of the agent), each with its role: "everywhere", "namespace", "hub", "cluster"."""
     objects = render(values=values)
-    template = named(objects, "AddOnTemplate")
-    on_cluster = named(template["spec"]["agentSpec"]["workload"]["manifests"], "Role")
+    manifests = on_clusters(objects)
     controller = rights_of("everywhere", named(objects, "ClusterRole", CONTROLLER)["rules"])
     controller += rights_of("namespace", named(objects, "Role", CONTROLLER)["rules"])
     agent = rights_of("hub", named(objects, "ClusterRole", AGENT)["rules"])
-    return controller, agent + rights_of("cluster", on_cluster["rules"])
+    agent += rights_of("cluster", named(manifests, "Role")["rules"])
+    everywhere = [o for o in manifests if (o["kind"], o["metadata"]["name"]) == ("ClusterRole", f"{AGENT}-reviews")]
+    return controller, agent + [right for o in everywhere for right in rights_of("everywhere", o["rules"])]
 
 
 def grant(kube, role, namespace, account, name, rights):

@@ -7,7 +7,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 COPIES = TOP / "charts" / "dynamic-scoring-framework" / "files"
-RULES = ("agent", "hub")
+RULES = ("agent", "hub", "recording")
 
 
 def originals():

@@ -13,7 +13,7 @@ import yaml
 
 from chart import CHART, TOP, check, find, helm, on_clusters, report, template
 
-FILES = ("agent", "hub")
+FILES = ("agent", "hub", "recording")
 BOTH = {"enabled": True, "hub": list(FILES), "clusters": list(FILES)}
 RUNBOOKS = "https://wiki.example/scoring"
 
@@ -75,7 +75,7 @@ def check_changes():
     wanted = copy.deepcopy(original())
     first = next(rule for rule in rules_of(wanted) if "alert" in rule)
     for rule in rules_of(wanted):
-        rule["expr"] = re.sub(r"\bcluster\b", "k8s", rule["expr"])
+        rule["expr"] = re.sub(r"(?<![:\w])cluster\b", "k8s", rule["expr"])
         rule["labels"] = {**rule.get("labels", {}), "team": "scoring"}
         if "alert" in rule:
             rule["keep_firing_for"] = "10m"
