@@ -138,10 +138,12 @@ class Browser:
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return "".join(n["name"]["value"] for n in nodes if n.get("role", {}).get("value") == "StaticText")
 
+    def screenshot(self):
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
+
     def picture(self, name):
         if SHOTS:
-            data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-            pathlib.Path(SHOTS, f"{name}.png").write_bytes(base64.b64decode(data))
+            pathlib.Path(SHOTS, f"{name}.png").write_bytes(self.screenshot())
 
     def close(self):
         os.killpg(self.process.pid, signal.SIGKILL)
