@@ -14,9 +14,13 @@ def of_agent(metric):
     return f"max {BY_AGENT} ({metric}{{{AGENT}}})"
 
 
+def of_agents(expr):
+    """Of metrics that other processes have, too: only those of agents."""
+    return f"({expr} and on ($cluster_label, job, instance) dynamic_scoring_scorers{{{AGENT}}})"
+
+
 def of_process(metric):
-    """Metrics that every process has: only those of agents."""
-    return f"max {BY_AGENT} ({metric} and on ($cluster_label, job, instance) dynamic_scoring_scorers{{{AGENT}}})"
+    return f"max {BY_AGENT} {of_agents(metric)}"
 
 
 def of_endpoint(metric, more=""):
@@ -91,7 +95,8 @@ rounds = row(
                width=8, stack=True, min=0, overrides=RESULTS),
     timeseries("Errors", "Failed rounds by stage and class.", "ops",
                query(rate("dynamic_scoring_round_errors_total", SCORER, "stage", "class"), "{{stage}}: {{class}}"),
-               width=8, stack=True, min=0, panel_links=[runbook("ScorerFailing"), runbook("ScoringErrorRatio")]),
+               width=8, stack=True, min=0, none="none",
+               panel_links=[runbook("ScorerFailing"), runbook("ScoringErrorRatio")]),
     timeseries("Time spent",
                "Seconds that rounds spend per second, by what they wait for. Rounds run side by side: more than 1 is fine.",
                "none",
@@ -101,7 +106,8 @@ rounds = row(
                width=8, stack=True, min=0, panel_links=[runbook("SourceSlow")]),
     timeseries("Longest turns of the event loop",
                "The 99th percentile: for so long, no other event of the agent was handled.", "s",
-               query(quantile(0.99, "dynamic_scoring_loop_stall_seconds", AGENT, "$cluster_label"), "{{$cluster_label}}"),
+               query(f"""histogram_quantile(0.99, max by ($cluster_label, le)
+                {of_agents("rate(dynamic_scoring_loop_stall_seconds_bucket[$__rate_interval])")})""", "{{$cluster_label}}"),
                width=8, min=0),
     timeseries("Expired scores", "Times that scores of failing scorers became too old and were removed.", "short",
                query(f"""sum by (score_name) (max by ($cluster_label, score_name)
@@ -109,7 +115,7 @@ rounds = row(
                width=8, min=0, decimals=0, panel_links=[runbook("ScoresExpired")]),
     timeseries("Limits", "Rounds that failed, or label values that were truncated, because of a limit.", "ops",
                query(rate("dynamic_scoring_limit_hits_total", SCORER, "limit"), "{{limit}}"),
-               width=8, min=0, panel_links=[runbook("SeriesLimitReached")]),
+               width=8, min=0, none="none", panel_links=[runbook("SeriesLimitReached")]),
 )  # fmt: skip
 
 process = row(
@@ -177,14 +183,16 @@ remote = row(
 http = row(
     "HTTP",
     timeseries("Requests", "Requests served, by path and status.", "reqps",
-               query(rate("dynamic_scoring_http_requests_total", AGENT, "handler", "code"), "{{handler}} {{code}}"),
+               query(f"""sum by (handler, code) (max by ($cluster_label, handler, code)
+                {of_agents("rate(dynamic_scoring_http_requests_total[$__rate_interval])")})""", "{{handler}} {{code}}"),
                width=8, min=0),
     timeseries("Response bodies", "Bytes of response bodies, by path.", "Bps",
-               query(rate("dynamic_scoring_http_response_bytes_total", AGENT, "handler"), "{{handler}}"),
+               query(f"""sum by (handler) (max by ($cluster_label, handler)
+                {of_agents("rate(dynamic_scoring_http_response_bytes_total[$__rate_interval])")})""", "{{handler}}"),
                width=8, min=0),
     timeseries("Readers cut off", "Responses that ended early because their client read too slowly.", "short",
-               query(f"sum(max by ($cluster_label) (increase(dynamic_scoring_http_readers_cut_total{{{AGENT}}}[$__rate_interval])))",
-                     "cut off"),
+               query(f"""sum(max by ($cluster_label)
+                {of_agents("increase(dynamic_scoring_http_readers_cut_total[$__rate_interval])")})""", "cut off"),
                width=8, min=0, decimals=0),
 )  # fmt: skip
 

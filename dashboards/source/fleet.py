@@ -175,12 +175,7 @@ health = row(
             "{{state}}",
         ),
         stack=True, min=0, decimals=0,
-        overrides=[
-            field("scoring", color={"mode": "fixed", "fixedColor": GREEN}),
-            field("failing", color={"mode": "fixed", "fixedColor": RED}),
-            field("waiting", color={"mode": "fixed", "fixedColor": BLUE}),
-            field("silent", color={"mode": "fixed", "fixedColor": "dark-purple"}),
-        ],
+        overrides=STATES,
     ),
     table(
         "Clusters that lost their scores",

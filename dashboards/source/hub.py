@@ -74,7 +74,7 @@ scorers = row(
           panel_links=[runbook("ScorerFailsOnClusters"), runbook("ScoringAPIUnhealthy"), runbook("ConfigNotSynced")]),
     timeseries("Probes", "Probes of scoring APIs, by result. Results other than ok are reasons of conditions.", "ops",
                query(rate("dynamic_scoring_hub_probes_total", "probe", "result", chosen=SCORER), "{{probe}}: {{result}}"),
-               width=8, stack=True, min=0, panel_links=[runbook("ScoringAPIUnhealthy")]),
+               overrides=PROBES, width=8, stack=True, min=0, panel_links=[runbook("ScoringAPIUnhealthy")]),
     timeseries("Response time of scoring APIs", "Probes, failed ones included: the 95th percentile of each scorer.", "s",
                query(f"""histogram_quantile(0.95, sum by (le, scorer)
                 (rate(dynamic_scoring_hub_probe_duration_seconds_bucket{{{SCORER}}}[$__rate_interval])))""", "{{scorer}}"),
@@ -82,14 +82,15 @@ scorers = row(
     timeseries("Clusters by state", "Pairs of a scorer and a cluster, by what the agents report.", "short",
                query(f"""sum by (state) (max by (scorer, state) (dynamic_scoring_hub_scorer_clusters{{{SCORER},
                 state=~"scoring|failing|waiting|silent"}}))""", "{{state}}"),
-               width=8, stack=True, min=0, decimals=0, panel_links=[runbook("ClustersSilent")]),
+               overrides=STATES, width=8, stack=True, min=0, decimals=0, panel_links=[runbook("ClustersSilent")]),
 )  # fmt: skip
 
 distribution = row(
     "Distribution",
     timeseries("ManifestWorks", "Managed clusters by the state of their ManifestWork.", "short",
                query(f"max by (state) (dynamic_scoring_hub_clusters{{{CONTROLLER}}})", "{{state}}"),
-               width=8, stack=True, min=0, decimals=0, panel_links=[runbook("ManifestWorksBehind")]),
+               overrides=WORK_STATES, width=8, stack=True, min=0, decimals=0,
+               panel_links=[runbook("ManifestWorksBehind")]),
     timeseries("From change to ManifestWork", "Time from a change until the ManifestWork of a cluster was written.", "s",
                *quantiles("dynamic_scoring_hub_distribution_duration_seconds"), width=8, min=0),
     timeseries("Lag", "Age of the oldest change that is not yet written.", "s",

@@ -85,6 +85,20 @@ def field(name, **properties):
     return {"matcher": {"id": "byName", "options": name}, "properties": listed}
 
 
+def fixed_colors(**colors):
+    """Overrides: colors of series by name."""
+    return [field(name, color={"mode": "fixed", "fixedColor": color}) for name, color in colors.items()]
+
+
+# Of pairs of a scorer and a cluster, of probes, and of ManifestWorks.
+STATES = fixed_colors(scoring=GREEN, failing=RED, waiting=BLUE, silent="dark-purple")
+PROBES = [
+    {**field("", color={"mode": "fixed", "fixedColor": RED}), "matcher": {"id": "byRegexp", "options": "/.*/"}},
+    *fixed_colors(**{"health: ok": GREEN, "config: ok": BLUE}),
+]
+WORK_STATES = fixed_colors(up_to_date=GREEN, behind=YELLOW, failing=RED, leaving=GREY)
+
+
 def of_query(letter, **properties):
     return {**field("", **properties), "matcher": {"id": "byFrameRefID", "options": letter}}
 
@@ -97,6 +111,8 @@ def timeseries(title, description, unit, *queries, width=12, height=8, stack=Fal
     for key in ("min", "max", "decimals", "links", "thresholds"):
         if key in more:
             defaults[key] = more.pop(key)
+    if "none" in more:
+        defaults["noValue"] = more.pop("none")
     if more.pop("threshold_lines", False):
         custom["thresholdsStyle"] = {"mode": "dashed"}
     options = {
@@ -131,8 +147,8 @@ def stat(title, description, unit, *queries, width=4, height=4, colors=(GREY,), 
 
 
 def bars(title, description, unit, *queries, width=12, height=8, **more):
-    """One horizontal bar for each series of an instant query."""
-    defaults = {"unit": unit, "color": {"mode": "continuous-BlPu"}}
+    """One horizontal bar for each series of an instant query. Without a minimum, the least value would have no bar."""
+    defaults = {"unit": unit, "min": 0, "color": {"mode": "fixed", "fixedColor": BLUE}}
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
         "displayMode": "basic",

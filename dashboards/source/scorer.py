@@ -84,7 +84,7 @@ values = row(
            the scorer. A score that predicts is moved by the chosen time, so that each prediction stands where it is
            about.""",
         "none",
-        query("$source_query", "source {{namespace}} {{node}} {{pod}}", source=SOURCE),
+        query("${source_query:raw}", "source {{namespace}} {{node}} {{pod}}", source=SOURCE),
         query(
             f"$aggregation by (ds_cluster) (max by ({ALL_LABELS}) ({SCORE} offset $ahead))",
             "score {{ds_cluster}}",
@@ -135,7 +135,7 @@ rounds = row(
         "Errors", f"Failed rounds by stage and class. The agent's status page quotes the last error. {AGENTS_ONLY}",
         "ops",
         query(total("dynamic_scoring_round_errors_total", "stage", "class"), "{{stage}}: {{class}}"),
-        width=8, stack=True, min=0, panel_links=[runbook("ScorerFailing")],
+        width=8, stack=True, min=0, none="none", panel_links=[runbook("ScorerFailing")],
     ),
     table(
         "Clusters that fail",
