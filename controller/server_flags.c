@@ -34,10 +34,9 @@ static bool server_parse_log_format(void *field, const char *v, const struct fla
 
 const struct flag server_flags[] = {
     {"web.kubernetes-auth", NULL,
-     "Require a bearer token of requests, except on the address of the probes. By the RBAC of the cluster "
-     "its "
-     "user must be allowed to get /metrics, to post /-/reload, or to get /status for all other paths. "
-     "Default false.",
+     "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
+     "cluster, get /metrics, post /-/reload, or get /status for all other paths; probes on an address of "
+     "their own stay open. Default false.",
      flag_switch, FIELD(kubernetes_auth)},
     {"web.kubernetes-auth.cache-ttl", "DURATION",
      "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "

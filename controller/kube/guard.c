@@ -25,20 +25,21 @@ struct kube_guard {
     LIST_HEAD(, bearer) held; /* their reviews are under way */
 };
 
-/* A request whose token is reviewed. */
+/* A request whose credential is reviewed. */
 struct bearer {
     STAILQ_ENTRY(bearer) next;
     LIST_ENTRY(bearer) entry;
     struct kube_review review;
     struct httpd_ticket ticket;
     const struct kube_right *right;
-    struct str token; /* in `bytes` */
+    struct kube_credential credential; /* in `bytes` */
+    size_t n;
     char bytes[];
 };
 
 static void bearer_free(struct bearer *b)
 {
-    explicit_bzero(b->bytes, b->token.n);
+    explicit_bzero(b->bytes, b->n);
     free(b);
 }
 
@@ -63,7 +64,7 @@ static void guard_on_arrived(struct post *p)
     while ((b = STAILQ_FIRST(&arrived))) {
         STAILQ_REMOVE_HEAD(&arrived, next);
         LIST_INSERT_HEAD(&g->held, b, entry);
-        kube_review_start(g->reviews, &b->review, b->token, b->right);
+        kube_review_start(g->reviews, &b->review, &b->credential, b->right);
     }
 }
 
@@ -92,35 +93,55 @@ static const struct kube_right *guard_right(const char *path)
     return &other;
 }
 
+/* NULL when out of memory. */
+static struct bearer *bearer_new(const struct httpd_ticket *ticket, struct str token, struct str certificate)
+{
+    struct bearer *b = malloc(sizeof(*b) + token.n + certificate.n);
+
+    if (!b)
+        return NULL;
+    *b = (struct bearer){.review.done = bearer_on_reviewed,
+                         .ticket = *ticket,
+                         .credential = {{b->bytes, token.n}, {b->bytes + token.n, certificate.n}},
+                         .n = token.n + certificate.n};
+    memcpy(b->bytes, token.p, token.n);
+    memcpy(b->bytes + token.n, certificate.p, certificate.n);
+    return b;
+}
+
+/* Server's thread. */
+static void guard_hand_over(struct kube_guard *g, struct bearer *b)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    if (STAILQ_EMPTY(&g->arrived))
+        loop_post(g->loop, &g->post);
+    STAILQ_INSERT_TAIL(&g->arrived, b, next);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
 /* Server's thread. */
 static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
-    struct kube_guard *g = arg;
-    struct str token;
-    const char *why = guard_read_token(rq->authorization, &token);
-    struct bearer *b = why ? NULL : malloc(sizeof(*b) + token.n);
-    bool first;
+    struct str token = STR(""), certificate = STR("");
+    const char *why = NULL;
+    struct bearer *b;
 
+    if (rq->client_certificate.n && !*rq->authorization)
+        certificate = rq->client_certificate;
+    else
+        why = guard_read_token(rq->authorization, &token);
     if (why) {
         *ret = (struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"};
         return HTTPD_REFUSE;
     }
+    b = bearer_new(ticket, token, certificate);
     if (!b) {
         *ret = (struct httpd_refusal){.status = 503, .text = "503: out of memory\n"};
         return HTTPD_REFUSE;
     }
-    *b = (struct bearer){.review.done = bearer_on_reviewed,
-                         .ticket = *ticket,
-                         .right = guard_right(rq->path),
-                         .token = {b->bytes, token.n}};
-    memcpy(b->bytes, token.p, token.n);
-    (void)pthread_mutex_lock(&g->lock);
-    first = STAILQ_EMPTY(&g->arrived);
-    STAILQ_INSERT_TAIL(&g->arrived, b, next);
-    if (first)
-        loop_post(g->loop, &g->post);
-    (void)pthread_mutex_unlock(&g->lock);
+    b->right = guard_right(rq->path);
+    guard_hand_over(arg, b);
     return HTTPD_LATER;
 }
 

@@ -1,5 +1,5 @@
-/* A guard of an HTTP server: a request needs a bearer token whose user may, by the API server's RBAC, get
- * /metrics, post /-/reload, or get /status, which stands for all other paths. */
+/* A guard of an HTTP server: a request needs a bearer token, or a client certificate, whose user may, by the
+ * API server's RBAC, get /metrics, post /-/reload, or get /status, which stands for all other paths. */
 #ifndef DS_KUBE_GUARD_H
 #define DS_KUBE_GUARD_H
 

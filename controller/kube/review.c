@@ -3,6 +3,7 @@
 #include "controller/kube/review.h"
 
 #include "controller/kube/json.h"
+#include "controller/kube/review_internal.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -42,7 +43,7 @@ struct kube_reviews {
     bool failing;           /* the last review got no answer */
 };
 
-/* What is known about one token and right. */
+/* What is known about one credential and right. */
 struct answer {
     char digest[DIGEST_TEXT_BYTES]; /* the key */
     struct kube_reviews *all;
@@ -96,9 +97,10 @@ static void group_trim(struct group *g)
 }
 
 /* The answer in the table, made if there is none. NULL when out of memory. */
-static struct answer *answer_get(struct kube_reviews *all, struct str token, const struct kube_right *right)
+static struct answer *answer_get(struct kube_reviews *all, const struct kube_credential *c,
+                                 const struct kube_right *right)
 {
-    const struct str parts[] = {str_of(right->verb), str_of(right->path), token};
+    const struct str parts[] = {str_of(right->verb), str_of(right->path), c->token, c->certificate};
     CLEANUP(cleanup_free) struct answer *a = NULL;
     char digest[DIGEST_TEXT_BYTES];
 
@@ -139,10 +141,10 @@ static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
 static void reviews_note(struct kube_reviews *all, const char *trouble)
 {
     if (trouble && !all->failing)
-        log_warn("tokens of HTTP requests cannot be reviewed", L_STR("kube", kube_label_of(all->o.kube)),
+        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(all->o.kube)),
                  L_STR("err", trouble));
     else if (!trouble && all->failing)
-        log_info("tokens of HTTP requests are reviewed again", L_STR("kube", kube_label_of(all->o.kube)));
+        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(all->o.kube)));
     all->failing = trouble != NULL;
 }
 
@@ -163,8 +165,8 @@ static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
         mono_add(loop_now(kube_loop(a->all->o.kube)), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
 }
 
-static const char no_memory[] = "503: cannot check the token: out of memory\n";
-static const char no_answer[] = "503: cannot check the token: the API server does not answer\n";
+static const char no_memory[] = "503: cannot authorize the request: out of memory\n";
+static const char no_answer[] = "503: cannot authorize the request: the API server does not answer\n";
 
 /* The API server has not. Nothing is cached; that the token was allowed once still chooses its group. */
 static void answer_fail(struct answer *a, const struct kube_answer *reply)
@@ -175,7 +177,7 @@ static void answer_fail(struct answer *a, const struct kube_answer *reply)
         refusal.text =
             reply->verdict == KUBE_RETRY
                 ? no_answer
-                : "503: cannot check the token: the API server refuses to review it, see the log\n";
+                : "503: cannot authorize the request: the API server refuses reviews, see the log\n";
         reviews_note(a->all, reply->why);
     }
     answer_tell(a, &refusal);
@@ -206,7 +208,7 @@ static void access_on_reply(void *arg, struct kube_answer *reply)
     answer_settle(a, allowed ? NULL : &(struct httpd_refusal){.status = 403, .text = a->text});
 }
 
-/* About the user as the TokenReview describes it. */
+/* About the user as a TokenReview describes it. */
 static int access_ask(struct answer *a, const json_t *user, const char *name)
 {
     int64_t left = mono_diff(loop_now(kube_loop(a->all->o.kube)), a->deadline);
@@ -266,46 +268,66 @@ static int token_ask(struct answer *a, struct str token)
                 ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}");
 
     rq.body_text = buf_str(&a->question);
-    a->deadline = mono_add(loop_now(kube_loop(a->all->o.kube)), a->all->o.timeout_ms);
     r = r ?: kube_start(&a->call, a->all->o.kube, &rq, token_on_reply, a);
     if (r < 0)
         secret_done(&a->question);
     return r;
 }
 
-/* Has r wait for a review, which is started if none is under way. NULL, or why not. */
-static const char *answer_wait(struct answer *a, struct kube_review *r, struct str token)
+/* -EINVAL for a certificate without a name, -ENOMEM. */
+static int answer_ask(struct answer *a, const struct kube_credential *c)
 {
-    struct group *g = answer_group(a);
+    json_auto_t *user = c->token.n ? NULL : review_certificate_user(c->certificate);
+    const char *name = kube_str(user, "username", NULL);
 
-    if (kube_is_away(a->all->o.kube))
-        return no_answer;
-    if ((!a->call && g->under_way >= MAX_UNDER_WAY) || (!a->allowed && g->waiting >= MAX_WAITING))
-        return "503: cannot check the token: too many tokens are being checked\n";
-    if (!a->call && token_ask(a, token) < 0)
-        return no_memory;
-    g->under_way += LIST_EMPTY(&a->waiting);
-    g->waiting++;
-    LIST_INSERT_HEAD(&a->waiting, r, entry);
-    return NULL;
+    a->deadline = mono_add(loop_now(kube_loop(a->all->o.kube)), a->all->o.timeout_ms);
+    if (c->token.n)
+        return token_ask(a, c->token);
+    return name ? access_ask(a, user, name) : -EINVAL;
 }
 
-void kube_review_start(struct kube_reviews *all, struct kube_review *r, struct str token,
+/* Waits for a review, which is started if none is under way. False, and *ret, if it may not. */
+static bool answer_wait(struct answer *a, struct kube_review *waiting, const struct kube_credential *c,
+                        struct httpd_refusal *ret)
+{
+    struct group *g = answer_group(a);
+    int r;
+
+    if (kube_is_away(a->all->o.kube)) {
+        ret->text = no_answer;
+        return false;
+    }
+    if ((!a->call && g->under_way >= MAX_UNDER_WAY) || (!a->allowed && g->waiting >= MAX_WAITING)) {
+        ret->text = "503: cannot authorize the request: too many others are being authorized\n";
+        return false;
+    }
+    r = a->call ? 0 : answer_ask(a, c);
+    if (r == -EINVAL)
+        *ret = (struct httpd_refusal){
+            .status = 401, .text = "401: the certificate names no user\n", .challenge = "Bearer"};
+    if (r < 0)
+        return false;
+    g->under_way += LIST_EMPTY(&a->waiting);
+    g->waiting++;
+    LIST_INSERT_HEAD(&a->waiting, waiting, entry);
+    return true;
+}
+
+void kube_review_start(struct kube_reviews *all, struct kube_review *r, const struct kube_credential *c,
                        const struct kube_right *right)
 {
-    struct answer *a = answer_get(all, token, right);
-    const char *error;
+    struct httpd_refusal refusal = {.status = 503, .text = no_memory, .retry_after = RETRY_SECONDS};
+    struct answer *a = answer_get(all, c, right);
 
     if (a && mono_before(loop_now(kube_loop(all->o.kube)), a->expires)) {
         r->done(r, a->allowed ? NULL : &a->refusal);
         return;
     }
-    error = a ? answer_wait(a, r, token) : no_memory;
-    if (!error)
+    if (a && answer_wait(a, r, c, &refusal))
         return;
     if (a && !a->call && !a->allowed)
         answer_drop(a);
-    r->done(r, &(struct httpd_refusal){.status = 503, .text = error, .retry_after = RETRY_SECONDS});
+    r->done(r, &refusal);
 }
 
 int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o)

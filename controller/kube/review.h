@@ -1,6 +1,6 @@
-/* Asks the API server whether the bearer of a token may do something: a TokenReview
- * (authentication.k8s.io/v1) says who it is, a SubjectAccessReview (authorization.k8s.io/v1) whether that
- * user may use a nonResourceURL.
+/* Asks the API server whether someone may do something: a TokenReview (authentication.k8s.io/v1) says whose a
+ * token is, while a client certificate says that itself, and a SubjectAccessReview (authorization.k8s.io/v1)
+ * whether that user may use a nonResourceURL.
  *
  * An answer is cached under a keyed digest; the token itself is wiped when its review has ended. Requests of
  * one token and right share a review. Loop's thread. */
@@ -21,7 +21,13 @@ struct kube_review_options {
     int64_t timeout_ms;   /* of both questions together */
 };
 
-/* What a token must allow. String literals. */
+/* What someone proves to be who they are with. Of both the token counts. */
+struct kube_credential {
+    struct str token;
+    struct str certificate; /* DER, verified */
+};
+
+/* What the user must be allowed. String literals. */
 struct kube_right {
     const char *verb, *path;
 };
@@ -37,8 +43,9 @@ struct kube_review {
 MUST_USE int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o);
 /* Cancels reviews under way: those who wait are not called. Takes NULL, returns NULL. */
 struct kube_reviews *kube_reviews_free(struct kube_reviews *all);
-/* Answers at once if the answer is cached, or if it cannot be had. The token is copied. */
-void kube_review_start(struct kube_reviews *all, struct kube_review *r, struct str token,
+/* Answers at once if the answer is cached, or if it cannot be had. The credential
+ * is copied. */
+void kube_review_start(struct kube_reviews *all, struct kube_review *r, const struct kube_credential *c,
                        const struct kube_right *right);
 
 #endif

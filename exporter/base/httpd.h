@@ -30,9 +30,10 @@ struct httpd_request {
     const char *accept; /* header values, "" if absent; several are joined by ", " */
     const char *accept_encoding;
     const char *if_none_match;
-    const char *authorization;   /* for the guard only */
-    const struct sockaddr *peer; /* AF_INET or AF_INET6; for the guard only */
-    struct str arguments;        /* for httpd_query() */
+    const char *authorization;     /* for the guard only */
+    const struct sockaddr *peer;   /* AF_INET or AF_INET6; for the guard only */
+    struct str client_certificate; /* DER, if it was verified; for the guard only */
+    struct str arguments;          /* for httpd_query() */
 };
 
 /* A handler's output. */

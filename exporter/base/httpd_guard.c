@@ -109,6 +109,9 @@ enum httpd_access httpd_guard_check(struct exchange *x)
         return HTTPD_ALLOW;
     peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     x->request.peer = peer->client_addr;
+    if (x->server->options.tls)
+        x->request.client_certificate = httpd_tls_peer(
+            MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     x->request.authorization = httpd_get_header(x, "Authorization", &x->joined[3]);
     httpd_conn_set(x->server, x->fd, CONN_HANDLING);
     if (!guard_enter(x))

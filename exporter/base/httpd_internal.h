@@ -177,5 +177,7 @@ MUST_USE int httpd_tls_load_ca(gnutls_certificate_credentials_t into, const stru
  * out of memory, the handshake then fails. Server's thread. */
 struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, int fd);
 void httpd_tls_end(struct tls_session *s);
+/* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */
+struct str httpd_tls_peer(gnutls_session_t session);
 
 #endif

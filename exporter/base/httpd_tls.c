@@ -378,3 +378,13 @@ void httpd_tls_end(struct tls_session *s)
     context_unref(s->context->owner, s->context);
     free(s);
 }
+
+struct str httpd_tls_peer(gnutls_session_t session)
+{
+    const struct tls_context *c = gnutls_session_get_ptr(session);
+    unsigned n = 0;
+    const gnutls_datum_t *chain =
+        c->auth >= AUTH_VERIFY_IF_GIVEN ? gnutls_certificate_get_peers(session, &n) : NULL;
+
+    return chain && n ? (struct str){(const char *)chain->data, chain->size} : STR("");
+}

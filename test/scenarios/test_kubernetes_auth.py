@@ -139,11 +139,11 @@ def test_without_the_api_server_known_tokens_are_served(start, kube, may):
         assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
         assert "the API server does not answer" in refused.text
         assert guarded.status("/metrics", known) == 200
-        assert "tokens of HTTP requests cannot be reviewed" in guarded.program.log()
+        assert "HTTP requests cannot be authorized" in guarded.program.log()
     kube.resume()
     for guarded in both:
         guarded.wait_status(200, "/metrics", new)
-        assert "tokens of HTTP requests are reviewed again" in guarded.program.log()
+        assert "HTTP requests are authorized again" in guarded.program.log()
 
 
 def test_a_program_that_may_not_review_tokens_says_so(start, kube, may):

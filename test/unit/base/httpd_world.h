@@ -238,7 +238,7 @@ static inline void ask(struct env *e, const char *request, struct buf *b)
     (void)close(fd);
 }
 
-static const char *body_of(const struct buf *b)
+static inline const char *body_of(const struct buf *b)
 {
     const char *end = strstr(b->p, "\r\n\r\n");
 

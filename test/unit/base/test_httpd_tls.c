@@ -257,6 +257,54 @@ static void demands_client_certificates(void **state)
     }
 }
 
+/* Allows requests of the client, and refuses those without a certificate. */
+static enum httpd_access on_check(void *arg, const struct httpd_request *rq,
+                                  const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+{
+    gnutls_datum_t der;
+    bool same;
+
+    (void)arg;
+    (void)ticket;
+    assert_int_equal(gnutls_x509_crt_export2(pairs[CLIENT].crt, GNUTLS_X509_FMT_DER, &der), 0);
+    same = str_eq(rq->client_certificate, (struct str){(const char *)der.data, der.size});
+    gnutls_free(der.data);
+    *ret = (struct httpd_refusal){.status = rq->client_certificate.n ? 403 : 401, .text = ""};
+    return same ? HTTPD_ALLOW : HTTPD_REFUSE;
+}
+
+/* Anyone can make one that is not verified. */
+static void shows_the_guard_verified_certificates_only(void **state)
+{
+    static const struct {
+        const char *type;
+        unsigned pair, status;
+    } cases[] = {
+        {"RequireAndVerifyClientCert", CLIENT, 200}, {"VerifyClientCertIfGiven", CLIENT, 200},
+        {"VerifyClientCertIfGiven", PAIRS, 401},     {"RequireAnyClientCert", CLIENT, 401},
+        {"RequestClientCert", CLIENT, 401},          {"NoClientCert", CLIENT, 401},
+    };
+    static const struct httpd_guard guard = {.check = on_check, .deadline_ms = 60000};
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct httpd_options o = options_for(e);
+        struct httpd_tls_settings s = settings_of_files();
+        struct client_tls c = {.pair = cases[i].pair < PAIRS ? &pairs[cases[i].pair] : NULL};
+        char *why = NULL;
+
+        s.client_auth_type = cases[i].type;
+        s.client_ca.file = strstr(cases[i].type, "Verify") ? ca_file : NULL;
+        assert_int_equal(httpd_tls_new(&o.tls, &s, &why), 0);
+        o.guard = &guard;
+        open_server(e, &o);
+        ask_direct(e, &c);
+        assert_int_equal(c.error, 0);
+        assert_int_equal(strtoul(c.answer + strlen("HTTP/1.1 "), NULL, 10), cases[i].status);
+        close_tls(e, o.tls);
+    }
+}
+
 static void demands_a_name_of_the_client(void **state)
 {
     static const struct {
@@ -486,6 +534,7 @@ int main(void)
         CASE(answers_plain_http_with_a_hint),
         CASE(limits_what_is_negotiated),
         CASE(demands_client_certificates),
+        CASE(shows_the_guard_verified_certificates_only),
         CASE(demands_a_name_of_the_client),
         CASE(resumes_sessions_unless_clients_are_verified),
         CASE(takes_a_replaced_certificate),

@@ -21,8 +21,9 @@ struct pair {
 
 /* What make_pair() makes. */
 struct wish {
-    const char *name;          /* DNS name, "localhost" if NULL */
-    const char *ip, *uri;      /* further names */
+    const char *name;     /* DNS name, "localhost" if NULL */
+    const char *ip, *uri; /* further names */
+    const char *organizations[2];
     const struct pair *issuer; /* NULL: signed by itself */
     bool rsa, ca, for_servers; /* else for clients and servers */
     int days;                  /* of validity, from now; negative: it has ended; 0: a year */
@@ -45,12 +46,18 @@ static inline void make_pair(struct pair *p, struct wish w)
     assert_int_equal(gnutls_x509_crt_set_serial(p->crt, serial, sizeof(serial)), 0);
     assert_int_equal(gnutls_x509_crt_set_activation_time(p->crt, now_s - 30 * 86400), 0);
     assert_int_equal(gnutls_x509_crt_set_expiration_time(p->crt, end), 0);
-    assert_int_equal(
-        gnutls_x509_crt_set_dn_by_oid(p->crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned)strlen(name)),
-        0);
+    if (*name)
+        assert_int_equal(gnutls_x509_crt_set_dn_by_oid(p->crt, GNUTLS_OID_X520_COMMON_NAME, 0, name,
+                                                       (unsigned)strlen(name)),
+                         0);
     assert_int_equal(gnutls_x509_crt_set_subject_alt_name(p->crt, GNUTLS_SAN_DNSNAME, name,
                                                           (unsigned)strlen(name), GNUTLS_FSAN_SET),
                      0);
+    for (size_t i = 0; i < ARRAY_SIZE(w.organizations) && w.organizations[i]; i++)
+        assert_int_equal(gnutls_x509_crt_set_dn_by_oid(p->crt, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
+                                                       w.organizations[i],
+                                                       (unsigned)strlen(w.organizations[i])),
+                         0);
     if (w.ip && inet_pton(AF_INET, w.ip, &ip) == 1)
         assert_int_equal(gnutls_x509_crt_set_subject_alt_name(p->crt, GNUTLS_SAN_IPADDRESS, &ip, sizeof(ip),
                                                               GNUTLS_FSAN_APPEND),

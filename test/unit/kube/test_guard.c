@@ -5,7 +5,7 @@
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 #include "test/oom.h"
-#include "test/unit/base/httpd_world.h"
+#include "test/unit/base/tls_world.h"
 
 #define USER   "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"prometheus\"}}}"
 #define NOBODY "{\"status\":{\"authenticated\":false}}"
@@ -142,6 +142,47 @@ static void asks_for_the_right_of_each_path(void **state)
     assert_int_equal(fake_requests(w->f->server), 2 * ARRAY_SIZE(cases));
 }
 
+static void push_certificate(struct world *w, const struct pair *p, const char *authorization)
+{
+    struct httpd_ticket nobody = {.server = w->e.server};
+    const struct httpd_guard *g = kube_guard_httpd(w->guard);
+    struct httpd_refusal refusal;
+    struct httpd_request rq = {.path = "/metrics", .authorization = authorization};
+    gnutls_datum_t der;
+
+    assert_int_equal(gnutls_x509_crt_export2(p->crt, GNUTLS_X509_FMT_DER, &der), 0);
+    rq.client_certificate = (struct str){(const char *)der.data, der.size};
+    assert_int_equal(g->check(g->arg, &rq, &nobody, &refusal), HTTPD_LATER);
+    gnutls_free(der.data);
+}
+
+/* A token counts more, as the certificate may be that of a proxy. */
+static void takes_a_client_certificate_in_place_of_a_token(void **state)
+{
+    struct world *w = *state;
+    struct pair p = {0};
+
+    make_pair(&p, (struct wish){.name = "scraper", .organizations = {"monitoring"}});
+    push(w, YES);
+    push(w, USER);
+    push(w, NO);
+    push_certificate(w, &p, "");
+    fake_kube_requests(w->f, 1);
+    assert_non_null(strstr(fake_request(w->f->server, 0)->body, "\"user\":\"scraper\",\"groups\":["));
+    push_certificate(w, &p, "Bearer t");
+    fake_kube_requests(w->f, 3);
+    assert_non_null(strstr(fake_request(w->f->server, 2)->body, "\"user\":\"prometheus\""));
+    push_certificate(w, &p, "");
+    fake_kube_settle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 3);
+    drop_pair(&p);
+    make_pair(&p, (struct wish){.name = ""}); /* which is nobody's */
+    push_certificate(w, &p, "");
+    fake_kube_settle(w->f);
+    assert_int_equal(fake_requests(w->f->server), 3);
+    drop_pair(&p);
+}
+
 static void answers_404_and_405_only_to_those_who_may_see_them(void **state)
 {
     struct world *w = *state;
@@ -205,9 +246,13 @@ int main(void)
 #undef CASE
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, guard_setup, guard_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(refuses_requests_without_a_token), CASE(refuses_a_token_that_is_too_long),
-        CASE(asks_for_the_right_of_each_path),  CASE(answers_404_and_405_only_to_those_who_may_see_them),
-        CASE(stops_while_requests_wait),        CASE(survives_each_failed_allocation),
+        CASE(refuses_requests_without_a_token),
+        CASE(refuses_a_token_that_is_too_long),
+        CASE(asks_for_the_right_of_each_path),
+        CASE(takes_a_client_certificate_in_place_of_a_token),
+        CASE(answers_404_and_405_only_to_those_who_may_see_them),
+        CASE(stops_while_requests_wait),
+        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,8 +78,10 @@ static void on_done(struct kube_review *r, const struct httpd_refusal *refusal)
 
 static void start(struct world *w, struct asker *a, const char *token, const struct kube_right *right)
 {
+    const struct kube_credential c = {.token = str_of(token)};
+
     *a = (struct asker){.review.done = on_done};
-    kube_review_start(w->reviews, &a->review, str_of(token), right);
+    kube_review_start(w->reviews, &a->review, &c, right);
 }
 
 /* Asks and waits for the answer: the status. */
@@ -166,10 +168,10 @@ static void answers_as_the_api_server_does(void **state)
         {{.status = 500}, {0}, 503, 1, "the API server does not answer", false},
         {{.status = 429, .headers = "Retry-After: 1\r\n"}, {0}, 503, 1, "does not answer", false},
         {{.status = 502}, {0}, 503, 1, "the API server does not answer", false},
-        {{.status = 401}, {0}, 503, 1, "the API server refuses to review it", false},
-        {{.status = 403}, {0}, 503, 1, "the API server refuses to review it", false},
-        {{.status = 404}, {0}, 503, 1, "the API server refuses to review it", false},
-        {{.body = USER}, {.status = 403}, 503, 2, "the API server refuses to review it", false},
+        {{.status = 401}, {0}, 503, 1, "the API server refuses reviews", false},
+        {{.status = 403}, {0}, 503, 1, "the API server refuses reviews", false},
+        {{.status = 404}, {0}, 503, 1, "the API server refuses reviews", false},
+        {{.body = USER}, {.status = 403}, 503, 2, "the API server refuses reviews", false},
         {{.body = USER}, {.status = 502}, 503, 2, "the API server does not answer", false},
     };
     struct world *w = *state;
