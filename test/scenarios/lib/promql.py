@@ -24,7 +24,7 @@ TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
     | (?P<string>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | `[^`]*`)
     | (?P<number>(?:\d+(?:ms|[smhdwy]))+ | \d[\d.]*(?:[eE][+-]?\d+)? | \.\d+)
-    | (?P<word>\$?[A-Za-z_][\w:]*)
+    | (?P<word>\$\{\w+(?::\w+)?\} | \$?[A-Za-z_][\w:]*)
     | (?P<sign>=~|!~|!=|==|<=|>=|[-+*/%^(){}\[\],=<>@:])""",
     re.X,
 )
@@ -65,7 +65,8 @@ AGGREGATIONS = set("sum min max avg group stddev stdvar count count_values botto
 
 
 def parse(text):
-    """The Query of an expression: no full grammar, but enough to find the names. `$name` stands for any one word."""
+    """The Query of an expression: no full grammar, but enough to find the names. `$name`, a variable of
+    Grafana, stands for any word."""
     query, left = Query(), tokens(text)
     signs = [t[1] for t in left] + ["", ""]
     i = 0
@@ -131,6 +132,8 @@ def unknown(text, metrics):
     """[what is wrong] with the names of an expression, given {metric: labels}."""
     query, problems, all_labels = parse(text), [], set(TARGET_LABELS)
     for s in query.selectors:
+        if s.metric.startswith("$"):
+            continue
         if s.metric not in metrics:
             problems.append(f"no metric {s.metric or '(without a name)'}")
             continue
