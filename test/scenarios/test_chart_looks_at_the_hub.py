@@ -33,6 +33,24 @@ def test_notes_warn_of_older_crds(with_chart):
     assert "WARNING" not in helm.install(kube)
 
 
+def test_notes_tell_what_is_missing(with_chart):
+    """What the values allow, but leaves somebody without an alert or a secret without protection."""
+    clear = {"web": {"kubernetesAuth": {"enabled": True}}}
+    basic = {"web": {"configSecret": "web"}, "serviceMonitor": {"enabled": True}}
+    rules = {"enabled": True}
+    cases = [
+        ({}, "There are no alerts. Set prometheusRule.enabled"),
+        ({"prometheusRule": rules}, "Nothing watches the agents."),
+        ({"prometheusRule": {**rules, "hub": ["agent"], "clusters": ["agent"]}}, "they will arrive twice"),
+        ({"controller": clear}, "WARNING: controller.web.kubernetesAuth without controller.web.tls: tokens travel in clear text."),
+        ({"agent": basic}, "If the Secret web has basic_auth_users, set agent.serviceMonitor.endpoint.basicAuth."),
+    ]
+    notes = [helm.install(with_chart, values=values) for values, _ in cases]
+    for n, (_, text) in enumerate(cases):
+        assert text in notes[n]
+        assert sum(text in other for other in notes) == (3 if n == 0 else 1)
+
+
 def test_a_deployment_of_others_is_named(kube):
     """The reference's has the same name, but another selector."""
     path = f"apis/apps/v1/namespaces/{HUB_NAMESPACE}/deployments"
