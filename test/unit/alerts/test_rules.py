@@ -54,7 +54,7 @@ def text_problems(alert, rule, query):
         yield "the description has no template"
     if texts["runbook_url"] != f"{RUNBOOKS}{alert}.md":
         yield f"another runbook_url than that of {alert}.md"
-    elif (ALERTS / "runbooks").exists() and not (ALERTS / "runbooks" / f"{alert}.md").exists():
+    elif not (ALERTS / "runbooks" / f"{alert}.md").exists():
         yield "no such runbook in alerts/runbooks"
     kept = query.grouped("by", "group_left") | query.made
     for label in sorted(set(re.findall(r"\$labels\.(\w+)", texts["description"])) - kept):
@@ -77,7 +77,10 @@ def alert_problems(rule, metrics):
 
 
 def cluster_problems(query, labels):
-    """Each aggregation says by what, and keeps one of the labels of a cluster."""
+    """Each aggregation says by what, and keeps one of the labels of a cluster. Whoever calls that label by another name
+    replaces the word, which therefore means nothing else."""
+    for value in (v for s in query.selectors for _, _, v in s.matchers if re.search(r"\bcluster\b", v)):
+        yield f"cluster is also a value: {value}"
     groups = [found for word, found in query.groupings if word == "by"]
     if len(groups) != query.aggregations or any(not labels & set(found) for found in groups):
         yield f"an aggregation without by ({' or '.join(sorted(labels))}, ...)"
@@ -158,6 +161,7 @@ BAD = {
     "no metric dynamic_scoring_upp": {"expr": "dynamic_scoring_upp == 0"},
     "has no label scorer": {"expr": 'dynamic_scoring_up{scorer="x"} == 0'},
     "no metric here has the label stage": {"expr": "max by (cluster, stage) (dynamic_scoring_up)"},
+    "cluster is also a value": {"expr": 'dynamic_scoring_kubernetes_up{server="cluster"} == 0'},
     "an aggregation without by": {"expr": "max by (score_name) (dynamic_scoring_up)"},
     "an aggregation without by (": {"expr": "max(dynamic_scoring_up)"},
     "names the label pod": {"annotations": {"summary": "A.", "description": "{{ $labels.pod }}", "runbook_url": ""}},
