@@ -225,6 +225,6 @@ DASHBOARD = dashboard(
         AGENT_URL,
     ],
     annotations=[CONFIG_CHANGES, LEADER_CHANGES],
-    links=[HUB_PAGE, AGENT_PAGE, ALL_RUNBOOKS],
+    links=[HUB_PAGE, link("Agent's status page", "${agent_url}/#scorer-${score_name:percentencode}"), ALL_RUNBOOKS],
     rows=[state, values, rounds],
 )  # fmt: skip

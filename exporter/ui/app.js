@@ -8,7 +8,7 @@ import { choose, showMore, sortBy } from './table.js';
 const REFRESH_MS = 5000, LONGEST_MS = 60000, TYPING_MS = 250;
 const page = document.getElementById('page');
 const pause = document.getElementById('pause');
-let timer, request, role, updatedAt, paused = false, failures = 0;
+let timer, request, role, updatedAt, paused = false, failures = 0, landed = false;
 
 async function api(path, query) {
   const answer = await fetch(`api/v1/${path}${query ? '?' + query : ''}`, { signal: request.signal, cache: 'no-store' });
@@ -33,6 +33,10 @@ function show({ title, bad, content }) {
   document.querySelector('link[rel=icon]').setAttribute('href', bad ? 'ui/icon-bad.svg' : 'ui/icon.svg');
   morph(page, el('div', { id: 'page' }, content));
   if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+  if (!landed && document.getElementById(location.hash.slice(1))) {
+    landed = true;
+    location.replace(location.hash); // the browser looked for it in the empty page
+  }
 }
 
 const notFound = (error) => ({

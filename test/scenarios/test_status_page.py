@@ -234,6 +234,14 @@ def names(browser):
     return shown(browser, ".rows tbody th")
 
 
+def test_a_link_leads_to_a_scorer(agent, browser):
+    browser.open(f"{agent}#scorer-query_refused", 1280, 500)
+    browser.wait_for("document.querySelector(':target') !== null")
+    assert browser.run("document.querySelector(':target h3').innerText") == "query_refused"
+    browser.wait_for("scrollY > 0")
+    assert browser.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")
+
+
 def test_the_table_filters_and_sorts(agent, browser):
     browser.open(agent)
     assert names(browser) == ["gpu_fragmentation", "query_refused", "idle_pods", "hostile_score", "node_load"]

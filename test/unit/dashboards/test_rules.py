@@ -89,7 +89,7 @@ def check_panel(name, panel):
     check(panel["fieldConfig"]["defaults"].get("unit") in UNITS, "panel-units-rule", name, where)
     check(panel["targets"], "panel-no-targets-rule", name, where)
     for target in panel["targets"]:
-        if target["expr"] != "$source_query":
+        if target["expr"] != "${source_query:raw}":
             check_target(name, f"{where} {target['refId']}", target["expr"])
     hidden = [o for o in panel["fieldConfig"]["overrides"] if not o["properties"]]
     check(not hidden, "overrides", name, f"{where}: one without properties")
