@@ -277,8 +277,12 @@ def test_claim_survives_an_upgrade(fleet):
 
 
 MONITORING = f"apis/monitoring.coreos.com/v1/namespaces/{NAMESPACE}/{{}}"
-WITH_RULES = {
-    "agent": {"podMonitor": {"enabled": True}},
+READERS = [{"kind": "Group", "name": "readers"}]
+MONITORED = {
+    "agent": {
+        "web": {"config": {"rate_limit": {"burst": 20}}, "kubernetesAuth": {"enabled": True, "readers": READERS}},
+        "podMonitor": {"enabled": True, "endpoint": {"authorization": {"credentials": {"name": "scrape", "key": "token"}}}},
+    },
     "prometheusRule": {"enabled": True, "hub": ["agent"], "clusters": ["agent"]},
 }
 
@@ -286,7 +290,7 @@ WITH_RULES = {
 def test_rules_reach_clusters(fleet):
     """Their texts keep the braces that OCM's variables have, too. They and PodMonitors go again, although the work agent has a
     right to them from the chart only."""
-    helm.install(fleet.hub, values=WITH_RULES)
+    helm.install(fleet.hub, values=MONITORED)
     path = f"apis/monitoring.coreos.com/v1/namespaces/{HUB_NAMESPACE}/prometheusrules/{ADDON}"
     wanted = fleet.hub.call("GET", path)["spec"]
     for kube in fleet.clusters.values():
@@ -294,6 +298,10 @@ def test_rules_reach_clusters(fleet):
         assert found["spec"] == wanted
         wait_until(lambda k=kube: k.call("GET", MONITORING.format("podmonitors"))["items"], "a PodMonitor arrives", LONG)
         wait_until(lambda k=kube: {"prometheusrules", "podmonitors"} <= set(applied(k)), "the work agent remembers them", LONG)
+        bound = kube.call("GET", f"{RBAC}/clusterrolebindings/{AGENT}-metrics-reader")
+        assert [subject["name"] for subject in bound["subjects"]] == ["readers"]
+        secret = kube.call("GET", f"api/v1/namespaces/{NAMESPACE}/secrets/{AGENT}-web")["data"]["web.yaml"]
+        assert yaml.safe_load(base64.b64decode(secret)) == MONITORED["agent"]["web"]["config"]
     helm.install(fleet.hub, values=CHANGED)
     for kube in fleet.clusters.values():
         for kind in ("prometheusrules", "podmonitors"):
