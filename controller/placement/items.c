@@ -181,16 +181,11 @@ static int items_put(struct items *o, struct str name, int value, size_t *room)
 {
     size_t mark = o->json.n, took;
     char number[NUM_MAX];
-    int r = buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":");
+    int r = buf_puts(&o->json, o->n ? ",{\"name\":" : "{\"name\":") ?: buf_put_json(&o->json, name)
+                ?: buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":")
+                ?: buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)))
+                ?: buf_putc(&o->json, '}');
 
-    if (r == 0)
-        r = buf_put_json(&o->json, name);
-    if (r == 0)
-        r = buf_puts(&o->json, value < 0 ? ",\"value\":-" : ",\"value\":");
-    if (r == 0)
-        r = buf_put(&o->json, number, num_put_u64(number, (uint64_t)(value < 0 ? -value : value)));
-    if (r == 0)
-        r = buf_putc(&o->json, '}');
     if (r < 0)
         return -ENOMEM;
     took = o->json.n - mark + items_store_excess(name);
@@ -291,8 +286,7 @@ int items_refill(struct items *ret, struct str like, int value)
         if (r == 0 && name.n)
             r = items_put(&items, buf_str(&name), value, &room);
     }
-    if (r == 0)
-        r = buf_putc(&items.json, ']');
+    r = r ?: buf_putc(&items.json, ']');
     if (r < 0)
         return -ENOMEM;
     if (!jr_end(&j))
@@ -314,12 +308,8 @@ int items_single(struct items *ret, const struct summary *s, const char *cluster
         r = buf_put_str(&name, f.parts[i].text.n                ? f.parts[i].text
                                : f.parts[i].label == DS_CLUSTER ? str_of(cluster_name)
                                                                 : str_of(s->score_name));
-    if (r == 0)
-        r = buf_putc(&items.json, '[');
-    if (r == 0 && name.n)
-        r = items_put(&items, buf_str(&name), value, &room);
-    if (r == 0)
-        r = buf_putc(&items.json, ']');
+    r = r ?: buf_putc(&items.json, '[') ?: (name.n ? items_put(&items, buf_str(&name), value, &room) : 0);
+    r = r ?: buf_putc(&items.json, ']');
     if (r < 0)
         return -ENOMEM;
     *ret = items;

@@ -20,7 +20,7 @@ static int digest_add(gnutls_hmac_hd_t mac, struct str part)
 {
     uint64_t n = part.n;
 
-    return gnutls_hmac(mac, &n, sizeof(n)) ?: part.n ? gnutls_hmac(mac, part.p, part.n) : 0;
+    return gnutls_hmac(mac, &n, sizeof(n)) ?: (part.n ? gnutls_hmac(mac, part.p, part.n) : 0);
 }
 
 int digest_parts(char ret[DIGEST_TEXT_BYTES], const struct str *parts, size_t n)

@@ -168,9 +168,7 @@ static void pairs_legend(struct out *o)
     for (size_t i = 0; i < PAIR_STATES; i++) {
         member_item(o);
         out_puts(o, "{");
-        member_text(o, "state", pair_info[i].word);
-        member_text(o, "label", pair_info[i].label);
-        member_text(o, "severity", pair_info[i].severity);
+        view_state_members(o, (enum pair_state)i);
         out_puts(o, "}");
     }
     out_puts(o, "]");

@@ -218,9 +218,7 @@ static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
             continue;
         member_item(o);
         out_puts(o, "{");
-        member_text(o, "state", pair_info[i].word);
-        member_text(o, "label", pair_info[i].label);
-        member_text(o, "severity", pair_info[i].severity);
+        view_state_members(o, (enum pair_state)i);
         member_count(o, "count", by_state[i]);
         out_puts(o, "}");
     }

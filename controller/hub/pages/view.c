@@ -183,6 +183,13 @@ enum pair_state view_pair(const struct hub_scorer *s, const struct hub_cluster *
     return pair_state_shown(hub_pair_state(s, c, view_report(s, c), !c->behind), c->behind);
 }
 
+void view_state_members(struct out *o, enum pair_state p)
+{
+    member_text(o, "state", pair_info[p].word);
+    member_text(o, "label", pair_info[p].label);
+    member_text(o, "severity", pair_info[p].severity);
+}
+
 void view_pair_members(struct out *o, const struct hub_scorer *s, const struct hub_cluster *c)
 {
     const struct report_cell *cell = view_report(s, c);
@@ -191,9 +198,7 @@ void view_pair_members(struct out *o, const struct hub_scorer *s, const struct h
     char reason[PAIR_REASON_BYTES];
 
     hub_pair_reason(reason, shown, c, cell);
-    member_text(o, "state", pair_info[shown].word);
-    member_text(o, "label", pair_info[shown].label);
-    member_text(o, "severity", pair_info[shown].severity);
+    view_state_members(o, shown);
     member_bool(o, "scores", pair_info[state].class == PAIR_CLASS_SCORING);
     member_words(o, "error", reason);
 }

@@ -68,7 +68,8 @@ MUST_USE int view_clusters(struct list *ret, struct hub *h, bool managed_only);
 /* The scorer in the cluster's report; NULL when it is not there, or not selected. */
 const struct report_cell *view_report(const struct hub_scorer *s, const struct hub_cluster *c);
 enum pair_state view_pair(const struct hub_scorer *s, const struct hub_cluster *c);
-/* Writes the members of one pair. */
+/* Writes the members of a state, and of one pair. */
+void view_state_members(struct out *o, enum pair_state p);
 void view_pair_members(struct out *o, const struct hub_scorer *s, const struct hub_cluster *c);
 
 #endif
