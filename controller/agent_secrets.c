@@ -3,6 +3,7 @@
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
 #include "exporter/agent/scorer.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/score/summary.h"
@@ -74,7 +75,7 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
         return -EPERM;
     }
     value = kube_text(w->data, key, NULL);
-    return value.p ? kube_base64_decode(value, into) : -ENOENT;
+    return value.p ? base64_decode(value, into) : -ENOENT;
 }
 
 static bool secrets_is_named(const struct summary *sum, const char *secret)

@@ -127,9 +127,10 @@ static const struct flag agent_flags[] = {
 
 /* ---- Running ---- */
 
-/* What signals and the agent's hooks serve; the latter two may be NULL. */
+/* What signals and the agent's hooks serve; all but the agent may be NULL. */
 struct running {
     struct agent *agent;
+    struct web *web; /* while it serves */
     struct rw_sink *remote_write;
     struct agent_kube *kube;
 };
@@ -140,6 +141,8 @@ static void agent_on_reload(void *arg)
 
     if (agent_reload(running->agent, NULL) < 0)
         log_debug("reload on SIGHUP failed");
+    if (running->web && web_reload_config(running->web, NULL) < 0)
+        log_debug("reload of the web configuration on SIGHUP failed");
 }
 
 static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
@@ -152,18 +155,19 @@ static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
         done(done_arg);
 }
 
-static int agent_serve(struct agent *a, const struct agent_flags *f, struct kube *cluster)
+static int agent_serve(struct running *running, const struct agent_flags *f, struct kube *cluster)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
+    struct agent *a = running->agent;
     CLEANUP(cleanup_free) char *why = NULL;
     struct web_options o = f->web;
     struct trimmer trimmer;
-    struct web *web;
     int r = server_flags_guard(&guard, &f->server, cluster);
 
+    o.config_file = f->server.web_config_file;
     o.guard = kube_guard_httpd(guard);
     if (r == 0)
-        r = web_start(&web, a, &o, &why);
+        r = web_start(&running->web, a, &o, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
@@ -176,7 +180,7 @@ static int agent_serve(struct agent *a, const struct agent_flags *f, struct kube
     if (r == 0)
         r = loop_run(agent_state(a)->loop);
     trimmer_stop(&trimmer);
-    (void)web_stop(web, STOP_GRACE_MS);
+    running->web = web_stop(running->web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
     else
@@ -286,7 +290,7 @@ static int agent_run(struct agent_flags *f)
     agent_install_hooks(a, &running);
     if ((running.kube ? agent_kube_start(running.kube) : agent_reload(a, NULL)) == 0)
         status = f->options.once ? agent_run_once(agent_state(a), f->output)
-                                 : agent_serve(a, f, agent_kube_cluster(running.kube));
+                                 : agent_serve(&running, f, agent_kube_cluster(running.kube));
     agent_stop(a, &running);
     signals_stop(&signals);
     return status;

@@ -3,13 +3,24 @@
 #include "controller/flags.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary.h"
+#include "exporter/web/web_file.h"
 #include "remotewrite/config.h"
 
+#include <errno.h>
 #include <stdio.h>
 
-static const struct flag check_flags[] = {{.name = NULL}};
+struct check_options {
+    const char *web;
+};
+
+static const struct flag check_flags[] = {
+    {"web", "FILE", "Check a web configuration file, as --web.config.file takes it, and its certificates.",
+     flag_text, offsetof(struct check_options, web), .expected = "a path"},
+    {.name = NULL},
+};
 
 /* The agent has a name from the file or from a flag; a file that relies on the name had better say so. */
 static void check_cluster_name(const struct config *c, struct problems *p)
@@ -28,41 +39,76 @@ static void check_cluster_name(const struct config *c, struct problems *p)
     }
 }
 
+static int check_no_memory(void)
+{
+    (void)fprintf(stderr, "out of memory\n");
+    return 1;
+}
+
+/* Prints the problems, and the line that ends a check: `valid` if there are no errors. */
+static int check_report(const char *path, struct problems *p, int r, const char *valid)
+{
+    BUF_AUTO(text, 64u << 20);
+
+    problems_sort(p);
+    if (problems_print(p, &text) == 0 && text.n)
+        (void)fwrite(text.p, 1, text.n, r == 0 ? stdout : stderr);
+    if (r < 0)
+        (void)fprintf(stderr, "%s: %zu error%s\n", path, p->errors, p->errors == 1 ? "" : "s");
+    else
+        (void)printf("%s: valid, %s\n", path, valid);
+    return r < 0;
+}
+
 static int check_file(const char *path)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    BUF_AUTO(text, 64u << 20);
+    char valid[64] = "";
+    int r = problems_init(&p, path) ?: config_load(&c, path, &rw_config_section, 1, &p);
 
-    if (problems_init(&p, path) < 0) {
-        (void)fprintf(stderr, "out of memory\n");
-        return 1;
-    }
-    int r = config_load(&c, path, &rw_config_section, 1, &p);
-    if (r == 0)
+    if (r == -ENOMEM)
+        return check_no_memory();
+    if (r == 0) {
         check_cluster_name(c, &p);
-    problems_sort(&p);
-    if (problems_print(&p, &text) == 0 && text.n)
-        (void)fwrite(text.p, 1, text.n, r == 0 ? stdout : stderr);
-    if (r < 0) {
-        (void)fprintf(stderr, "%s: %zu error%s\n", path, p.errors, p.errors == 1 ? "" : "s");
-        return 1;
+        (void)snprintf(valid, sizeof(valid), "%zu scorer%s", c->summaries.n, c->summaries.n == 1 ? "" : "s");
     }
-    (void)printf("%s: valid, %zu scorer%s\n", path, c->summaries.n, c->summaries.n == 1 ? "" : "s");
-    return 0;
+    return check_report(path, &p, r, valid);
+}
+
+static int check_web_file(const char *path)
+{
+    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    struct httpd_tls *tls = NULL;
+    char valid[64] = "";
+    int r = problems_init(&p, path) ?: web_file_read(&f, path, &p);
+
+    if (r == 0 && f->has_tls)
+        r = web_file_set_tls(f, &tls, &p);
+    if (r == -ENOMEM)
+        return check_no_memory();
+    if (r == 0)
+        (void)snprintf(valid, sizeof(valid), "%s, %zu user%s", f->has_tls ? "TLS" : "no TLS", f->n_users,
+                       f->n_users == 1 ? "" : "s");
+    (void)httpd_tls_free(tls);
+    return check_report(path, &p, r, valid);
 }
 
 static int check_main(int argc, char **argv)
 {
     CLEANUP(cleanup_free) const char **files = calloc((size_t)argc, sizeof(*files));
-    int n = files ? flags_parse(&command_check_config, argc, argv, NULL, files) : -1, status = 0;
+    struct check_options options = {0};
+    int n = files ? flags_parse(&command_check_config, argc, argv, &options, files) : -1, status = 0;
 
     if (n == -2)
         return 0;
     if (n < 0)
         return EXIT_USAGE;
-    if (n == 0)
+    if (n == 0 && !options.web)
         return flags_error(&command_check_config, "missing argument: FILE", "");
+    if (options.web && check_web_file(options.web) != 0)
+        status = 1;
     for (int i = 0; i < n; i++)
         if (check_file(files[i]) != 0)
             status = 1;
@@ -71,8 +117,10 @@ static int check_main(int argc, char **argv)
 
 const struct command command_check_config = {
     .name = "check-config",
-    .arguments = "FILE...",
-    .help = "Print every problem of an agent's configuration; exit with status 1 if there are errors.",
+    .arguments = "[--web FILE] [FILE...]",
+    .help = "Print every problem of an agent's configuration or of a web configuration file; exit with "
+            "status 1 if "
+            "there are errors.",
     .flags = check_flags,
     .run = check_main,
 };

@@ -108,11 +108,20 @@ static const struct flag controller_flags[] = {
 struct program {
     struct loop *loop;
     struct hub *hub;
+    struct hub_web *web; /* while it serves */
 };
 
 static void controller_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
 {
     hub_stop(((struct program *)arg)->hub, done, done_arg);
+}
+
+static void controller_on_reload(void *arg)
+{
+    struct program *p = arg;
+
+    if (p->web)
+        hub_web_reload(p->web);
 }
 
 static int controller_serve(struct program *p, const struct controller_flags *f)
@@ -123,14 +132,14 @@ static int controller_serve(struct program *p, const struct controller_flags *f)
                                 .hub = p->hub,
                                 .metrics = f->hub.metrics,
                                 .metrics_address = f->metrics_address,
-                                .health_address = f->health_address};
+                                .health_address = f->health_address,
+                                .config_file = f->server.web_config_file};
     struct trimmer trimmer;
-    struct hub_web *web;
     int r = server_flags_guard(&guard, &f->server, f->hub.kube);
 
     o.guard = kube_guard_httpd(guard);
     if (r == 0)
-        r = hub_web_start(&web, &o, &why);
+        r = hub_web_start(&p->web, &o, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
@@ -140,7 +149,7 @@ static int controller_serve(struct program *p, const struct controller_flags *f)
     if (r == 0)
         r = loop_run(p->loop);
     trimmer_stop(&trimmer);
-    (void)hub_web_stop(web, STOP_GRACE_MS);
+    p->web = hub_web_stop(p->web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
     else
@@ -162,7 +171,8 @@ static int controller_run(struct controller_flags *f)
     CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
     const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
     struct program p = {0};
-    const struct signals_handlers handlers = {.stop = controller_on_stop, .arg = &p};
+    const struct signals_handlers handlers = {
+        .stop = controller_on_stop, .reload = controller_on_reload, .arg = &p};
     struct signals signals;
     char agent[64], identity[KUBE_IDENTITY_BYTES];
     int status = 1, r = loop_new(&loop, &clock_system);

@@ -11,6 +11,7 @@ struct server_flags {
     enum log_level log_level;
     enum log_format log_format;
     bool has_log_level, has_log_format; /* given, which for the agent matters beside its file */
+    const char *web_config_file;        /* NULL: none */
     bool kubernetes_auth;
     struct kube_review_options review; /* without the client */
 };

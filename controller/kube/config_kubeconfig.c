@@ -1,7 +1,7 @@
 /* The kubeconfig file, YAML or JSON. Messages never quote values: any of them may be a secret. */
 #include "controller/kube/config_internal.h"
 
-#include "controller/kube/json.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/secret.h"
@@ -86,7 +86,7 @@ static int kubeconfig_get_pem(const struct reading *rd, const struct node *map, 
         return r;
     if (!data.n)
         r = kubeconfig_read_named(rd, key, path, &pem);
-    else if ((r = kube_base64_decode(data, &pem)) == -EINVAL || r == -EFBIG)
+    else if ((r = base64_decode(data, &pem)) == -EINVAL || r == -EFBIG)
         return kubeconfig_refuse(rd, data_key, "expected at most 1 MiB of base64");
     return r < 0 ? r : kube_config_take_pem(ret, data.n ? data_key : key, &pem, rd->why);
 }

@@ -44,9 +44,6 @@ struct kube_cut;
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -ENOMEM, -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
-/* Decodes and appends base64 (RFC 4648, line ends allowed): a Secret's data, a kubeconfig's *-data.
- * -EINVAL, -ENOMEM, -EFBIG. */
-MUST_USE int kube_base64_decode(struct str text, struct buf *into);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);
 

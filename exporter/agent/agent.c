@@ -67,6 +67,11 @@ static void on_own_timer(struct timer *t)
     agent_render_own(CONTAINER_OF(t, struct agent, own_timer));
 }
 
+void agent_set_access(struct agent *a, const struct access *access)
+{
+    a->state.access = access;
+}
+
 void agent_touch(struct agent *a)
 {
     size_t pause_ms = size_min(page_own_bytes(a->state.page) / OWN_BYTES_PER_MS, OWN_PAUSE_MAX_MS);

@@ -9,6 +9,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/score/secrets.h"
+#include "exporter/web/access.h"
 
 struct agent;
 
@@ -47,6 +48,9 @@ void agent_set_leading(struct agent *a, bool leading);
 /* Whether it leads at this very moment: after a pause of the process, its timers run before it is told that
  * it no longer leads. */
 bool agent_leads(const struct agent *a);
+
+/* What the status page shows about the HTTP server's configuration; NULL for nothing. */
+void agent_set_access(struct agent *a, const struct access *access);
 
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
@@ -119,6 +123,7 @@ struct agent_state {
     size_t n_scorers;
     int64_t started_ms; /* Unix time */
     struct agent_hooks hooks;
+    const struct access *access; /* of the HTTP server; NULL before it serves */
 };
 const struct agent_state *agent_state(const struct agent *a);
 

@@ -191,31 +191,6 @@ static void record_reload(struct agent *a, bool ok, const struct problems *p, st
     agent_render_own(a); /* now: metrics of removed scorers go with their scores */
 }
 
-/* file=PATH, or for a text from a cluster configmap=NAMESPACE/NAME. */
-static struct log_field origin(const struct problems *p)
-{
-    static const char configmap[] = "configmap ";
-    bool is_configmap = strncmp(p->file, configmap, sizeof(configmap) - 1) == 0;
-
-    return is_configmap ? (struct log_field)L_STR("configmap", p->file + sizeof(configmap) - 1)
-                        : (struct log_field)L_STR("file", p->file);
-}
-
-static void log_problems(const struct problems *p)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        const struct problem *x = &p->list[i];
-        enum log_level level = x->kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
-        const char *what = x->kind == PROBLEM_ERROR ? "configuration error" : "configuration warning";
-
-        if (x->line)
-            LOG_AT(level, what, origin(p), L_INT("line", x->line), L_INT("column", x->column),
-                   L_STR("err", x->text));
-        else
-            LOG_AT(level, what, origin(p), L_STR("err", x->text));
-    }
-}
-
 /* The text that a pipe gave stays its configuration. */
 static int load_file(struct agent *a, struct config **ret, struct problems *p)
 {
@@ -267,21 +242,21 @@ static void log_rejected(const struct agent *a, const struct problems *p, int r)
                                        : "configuration rejected";
 
     if (r == -EINVAL)
-        log_error(what, origin(p), L_INT("errors", p->errors));
+        log_error(what, problems_origin(p), L_INT("errors", p->errors));
     else
-        log_error(what, origin(p), L_ERR(r));
+        log_error(what, problems_origin(p), L_ERR(r));
 }
 
 /* Applies *c if r is 0, and reports the outcome. */
 static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
 {
     problems_sort(p);
-    log_problems(p);
+    problems_log(p);
     if (r == 0)
         r = apply_config(a, c);
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
-        log_info("configuration applied", origin(p), L_INT("scorers", a->state.config->summaries.n));
+        log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
     else
         log_rejected(a, p, r);
     return r;
@@ -315,7 +290,7 @@ static int load_around(struct agent *a, struct config **ret, struct config *text
     if (r < 0)
         return r;
     r = load_options(a, ret, &of_file);
-    log_problems(&of_file);
+    problems_log(&of_file);
     if (r == -EINVAL)
         problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
     if (r < 0)

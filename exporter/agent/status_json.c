@@ -16,6 +16,7 @@
 #include "exporter/ui/members.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
+#include "exporter/ui/web_config.h"
 
 enum { BEST_AND_WORST = 5 };
 
@@ -183,25 +184,6 @@ static void json_scorer(struct out *o, const struct scorer *s, bool with_history
     out_puts(o, "}");
 }
 
-static void json_problems(struct out *o, const char *problems)
-{
-    struct str rest = str_of(problems);
-
-    member_list(o, "problems");
-    while (rest.n) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct str line = {rest.p, end ? (size_t)(end - rest.p) : rest.n};
-        size_t skip = size_min(line.n + 1, rest.n);
-
-        if (line.n) {
-            member_item(o);
-            value_text(o, line);
-        }
-        rest = (struct str){rest.p + skip, rest.n - skip};
-    }
-    out_puts(o, "]");
-}
-
 static void json_config(struct out *o, const struct agent_state *a)
 {
     const struct config *c = a->config;
@@ -214,7 +196,7 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_time(o, "loadedAt", c ? c->loaded_at_ms : 0);
     member_bool(o, "ok", reload->ok);
     member_time(o, "lastTriedAt", reload->at_ms);
-    json_problems(o, reload->problems);
+    member_problems(o, reload->problems);
     member_list(o, "listen");
     for (size_t i = 0; c && i < c->n_listen; i++) {
         member_item(o);
@@ -224,6 +206,7 @@ static void json_config(struct out *o, const struct agent_state *a)
     member_text(o, "secretsFolder", c ? c->secrets_dir : NULL);
     member_text(o, "storageFolder", c ? c->storage_path : NULL);
     out_puts(o, "}");
+    member_web_config(o, a->access);
     if (!member_object_if(o, "limits", c))
         return;
     member_count(o, "responseBytes", c->limits.response_bytes);

@@ -56,7 +56,8 @@ static bool is_plain_key(struct str key)
 /* Whether the node is in a field for credentials: nothing of its value may be shown. */
 static bool is_secret_node(const struct node *n)
 {
-    static const char *const secret[] = {"authorization", "basic_auth", "headers", "credentials", "password"};
+    static const char *const secret[] = {"authorization", "basic_auth",  "basic_auth_users",
+                                         "headers",       "credentials", "password"};
 
     for (; n->parent; n = n->parent)
         for (size_t i = 0; n->parent->kind == NODE_MAP && i < ARRAY_SIZE(secret); i++)

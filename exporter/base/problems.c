@@ -202,3 +202,27 @@ int problem_quote(struct str given, struct buf *into)
         buf_truncate(into, mark);
     return r;
 }
+
+struct log_field problems_origin(const struct problems *p)
+{
+    static const char configmap[] = "configmap ";
+    bool is_configmap = strncmp(p->file, configmap, sizeof(configmap) - 1) == 0;
+
+    return is_configmap ? (struct log_field)L_STR("configmap", p->file + sizeof(configmap) - 1)
+                        : (struct log_field)L_STR("file", p->file);
+}
+
+void problems_log(const struct problems *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct problem *x = &p->list[i];
+        enum log_level level = x->kind == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN;
+        const char *what = x->kind == PROBLEM_ERROR ? "configuration error" : "configuration warning";
+
+        if (x->line)
+            LOG_AT(level, what, problems_origin(p), L_INT("line", x->line), L_INT("column", x->column),
+                   L_STR("err", x->text));
+        else
+            LOG_AT(level, what, problems_origin(p), L_STR("err", x->text));
+    }
+}

@@ -3,6 +3,7 @@
 #define DS_BASE_PROBLEMS_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/log.h"
 
 enum problem_kind { PROBLEM_ERROR, PROBLEM_WARNING };
 
@@ -38,6 +39,11 @@ void problems_add_field(struct problems *p, const struct problem *at, struct str
 void problems_sort(struct problems *p);
 /* "file:line:column: error: text\n" for each, as compilers write them. */
 MUST_USE int problems_print(const struct problems *p, struct buf *into);
+
+/* file=PATH, or for a text from a cluster configmap=NAMESPACE/NAME. Valid as long as p. */
+struct log_field problems_origin(const struct problems *p);
+/* Logs each with its place. */
+void problems_log(const struct problems *p);
 
 /* Appends the user's text in quotes: cut after 80 bytes, control characters escaped, and without the parts of
  * a URL that may be secret (user, password, query). -ENOMEM, -EFBIG. */

@@ -1,7 +1,7 @@
 // The agent's page.
 
 import { badge, bdi, bytes, card, code, count, duration, el, fact, facts, moment, note, plural, score, seconds, soft, tile, tiles,
-  url, utc, when, wideFact } from './dom.js';
+  url, utc, when, wideFact, webFact, webNote } from './dom.js';
 import { plot } from './plot.js';
 import { query, table, tools } from './table.js';
 
@@ -155,7 +155,7 @@ const LIMITS = [
   ['staleAfterIntervals', count, 'intervals for which a failing scorer keeps its last scores'],
 ];
 
-function configuration({ now, config: c, limits, cluster }) {
+function configuration({ now, config: c, webConfig: web, limits, cluster }) {
   return el('section', { class: 'card', 'aria-labelledby': 'config' },
     c.problems.length > 0 && note(!c.ok, el('b', {}, c.ok ? 'Warnings'
       : cluster === null ? 'Rejected' : 'Rejected; the last valid configuration stays active'), c.problems.join('\n')),
@@ -164,7 +164,8 @@ function configuration({ now, config: c, limits, cluster }) {
         soft(when(now, c.lastTriedAt), ', ', utc(c.lastTriedAt))] : 'never'),
       limits && [fact('Listens on', c.listen.map((a, i) => [i > 0 && ', ', code(a)])),
         fact('Secrets folder', c.secretsFolder ? code(c.secretsFolder) : 'none'),
-        fact('Storage folder', c.storageFolder ? code(c.storageFolder) : 'none')]),
+        fact('Storage folder', c.storageFolder ? code(c.storageFolder) : 'none')],
+      webFact(now, web)),
     limits && el('table', { class: 'limits' }, el('caption', {}, 'Limits'),
       el('thead', { class: 'unseen' }, el('tr', {}, ['Key', 'Value', 'Meaning'].map((t) => el('th', { scope: 'col' }, t)))),
       el('tbody', {}, LIMITS.map(([key, words, meaning]) => el('tr', {}, el('th', { scope: 'row' }, el('code', {}, key)),
@@ -183,7 +184,7 @@ export async function agentPage(api) {
   const own = columns(a.now);
   return {
     title: `${bad ? `${bad} failing · ` : ''}${name} · dynamic-scoring`,
-    bad: bad > 0 || !a.config.ok,
+    bad: bad > 0 || !a.config.ok || a.webConfig?.ok === false,
     content: [
       el('header', {}, el('p', { class: 'over-title' }, 'dynamic-scoring agent'), el('h1', {}, bdi(name)),
         el('nav', { 'aria-label': 'Links' }, ['metrics', 'api/v1/status', '-/healthy', '-/ready'].map((path) =>
@@ -191,6 +192,7 @@ export async function agentPage(api) {
       el('main', {},
         !a.config.ok && note(true, [el('b', {}, a.limits ? 'The configuration was rejected; the last valid one stays active.'
           : 'No configuration is active.'), ' ', el('a', { href: '#config' }, 'What is wrong')]),
+        webNote(a.webConfig),
         a.election?.error && note(true, el('b', {}, 'The Lease cannot be read or written'), a.election.error),
         !a.leading && note(false, [el('b', {}, 'Standing by.'), ' ',
           a.election.holder ? [bdi(a.election.holder), ' leads.'] : 'No leader is known.',

@@ -106,6 +106,12 @@ export const note = (bad, title, text, ...more) => el('div', { class: bad ? 'not
   el('p', {}, title), text && el('pre', {}, bdi(text)), more);
 
 // Only http and https can be followed.
+// What is wrong with the file of --web.config.file; w is null without one.
+export const webNote = (w) => w && w.problems.length > 0 && note(!w.ok, el('b', {}, w.ok ? 'Warnings about the web configuration'
+  : 'The web configuration was rejected; the last valid one stays active'), w.problems.join('\n'));
+export const webFact = (now, w) => w && fact('Web configuration', code(w.file), w.ok ? null : badge('error', 'rejected'),
+  soft(when(now, w.lastTriedAt)));
+
 export function url(text) {
   let safe = false;
   try { safe = ['http:', 'https:'].includes(new URL(text).protocol); } catch { /* not a URL: shown as text */ }

@@ -1,7 +1,7 @@
 // The controller's pages: all, one scorer, one cluster.
 
 import { badge, bdi, bytes, card, code, count, duration, el, fact, facts, moment, note, plural, seconds, soft, tile, tiles, unseen,
-  when } from './dom.js';
+  webFact, webNote, when } from './dom.js';
 import { build, endpoints } from './agent.js';
 import { plot } from './plot.js';
 import { choice, query, table, tools } from './table.js';
@@ -176,7 +176,7 @@ function hubTiles({ totals: t, leading }) {
       tile('lag', t.behind ? 'all' : 'none', t.behind ? duration(t.lagSeconds) : 'none')]);
 }
 
-function configuration({ config: c, totals: t, agentNamespace }) {
+function configuration({ now, config: c, webConfig: web, totals: t, agentNamespace }) {
   return el('section', { class: 'card', 'aria-labelledby': 'config' },
     c.error && note(true, bold('Invalid masks; the last valid ones stay active'), c.error),
     c.statusError && note(true, bold('The status cannot be written'), c.statusError),
@@ -186,7 +186,7 @@ function configuration({ config: c, totals: t, agentNamespace }) {
       fact('Largest summaries', bytes(t.largestSummariesBytes), soft(`of ${bytes(t.maxSummariesBytes)}`)),
       fact('Left out for lack of room', t.leftOut ? badge('error', plural(t.leftOut, 'scorer')) : 'none'),
       fact('ManifestWorks', count(t.works)), t.leaving > 0 && fact('ManifestWorks to delete', count(t.leaving)),
-      fact('Clusters that report', count(t.reporting)), fact('Namespace of agents', code(agentNamespace))),
+      fact('Clusters that report', count(t.reporting)), fact('Namespace of agents', code(agentNamespace)), webFact(now, web)),
     c.firstMasks.length > 0 && el('table', { class: 'limits' },
       el('caption', {}, 'Masks: these clusters do not compute these scores'),
       el('thead', {}, el('tr', {}, ['Cluster', 'Score', 'Matches'].map((title) => el('th', { scope: 'col' }, title)))),
@@ -218,10 +218,10 @@ export async function hubPage(api) {
   const details = s.scorers.map(troubled).filter(Boolean);
   return {
     title: `${bad ? `${bad} failing · ` : ''}controller · dynamic-scoring`,
-    bad: bad > 0 || (h.leading && t.withFailures > 0) || Object.values(h.troubles).some(Boolean),
+    bad: bad > 0 || h.webConfig?.ok === false || (h.leading && t.withFailures > 0) || Object.values(h.troubles).some(Boolean),
     content: frame(h, 'dynamic-scoring controller', h.namespace,
       badge(h.leading ? 'ok' : 'pending', h.leading ? 'leading' : 'standing by'), ['metrics', 'api/v1/status'], [
-        configNotes(h), hubTiles(h),
+        webNote(h.webConfig), configNotes(h), hubTiles(h),
         el('h2', { id: 'scorers' }, 'Scorers'),
         t.scorers === 0 ? card(el('p', {}, 'No scorers yet: create a DynamicScorer in namespace ', bdi(h.namespace), '.'))
           : [tools('scorers', 'scorers', SCORER_STATES, columns),

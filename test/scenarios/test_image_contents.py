@@ -17,8 +17,8 @@ MEGABYTE = 1000 * 1000
 ARCHITECTURES = ("amd64", "arm64")
 # Debian's sources of what is linked into the program.
 LINKED = {
-    "curl", "gcc-12", "glibc", "gmp", "gnutls28", "jansson", "libisal", "libmicrohttpd", "libyaml", "libzstd", "nettle",
-    "openssl", "pcre2", "protobuf-c", "snappy", "xxhash", "zlib",
+    "curl", "gcc-12", "glibc", "gmp", "gnutls28", "jansson", "libisal", "libmicrohttpd", "libxcrypt", "libyaml", "libzstd",
+    "nettle", "openssl", "pcre2", "protobuf-c", "snappy", "xxhash", "zlib",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@
 #include "exporter/base/map.h"
 #include "exporter/ui/members.h"
 #include "exporter/ui/out.h"
+#include "exporter/ui/web_config.h"
 
 enum { MASKS_LISTED = 50 };
 
@@ -99,6 +100,7 @@ int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
     out_puts(&o, "{");
     json_begin(&o, h);
     status_config(&o, h);
+    member_web_config(&o, h->access);
     status_totals(&o, h);
     json_scorer_list(&o, &scorers);
     json_cluster_list(&o, &clusters);

@@ -10,6 +10,7 @@
 #include "exporter/ui/api.h"
 #include "exporter/ui/assets.h"
 #include "exporter/ui/list.h"
+#include "exporter/web/access.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct hub_web {
     struct httpd_route routes[ROUTES]; /* those of the health address come first */
     size_t n_routes;
     struct httpd *metrics, *health;
+    struct access *access;
 };
 
 static void web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -150,22 +152,23 @@ static bool web_is_wanted(const char *address)
 }
 
 static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, unsigned connections,
-                     size_t first, size_t n, const struct httpd_guard *guard, char **ret_why)
+                     size_t first, size_t n, char **ret_why)
 {
-    const struct httpd_options o = {
+    struct httpd_options o = {
         .listen = &address,
         .n_listen = 1,
         .max_connections = connections,
         .idle_seconds = IDLE_SECONDS,
         .routes = w->routes + first,
         .n_routes = n,
-        .guard = guard,
         .served = page_count_request,
         .cut = page_count_cut,
         .held = page_held,
         .served_arg = w->page,
     };
 
+    if (ret == &w->metrics)
+        access_configure(w->access, &o);
     return httpd_new(ret, w->o.loop, &o, ret_why);
 }
 
@@ -176,10 +179,26 @@ static int web_serve_all(struct hub_web *w, char **ret_why)
     size_t first = both ? 0 : HEALTH_ROUTES;
     int r = 0;
 
+    if (both && (w->o.config_file || w->o.guard)) {
+        *ret_why = strdup("the addresses of metrics and probes must differ: probes are not authenticated");
+        return -EINVAL;
+    }
     if (web_is_wanted(own))
-        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, w->o.guard, ret_why);
+        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, ret_why);
     if (r == 0 && web_is_wanted(health) && !both)
-        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, NULL, ret_why);
+        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, ret_why);
+    if (r == 0 && w->metrics)
+        r = access_serve(w->access, w->metrics);
+    return r;
+}
+
+static int web_open_access(struct hub_web *w, char **ret_why)
+{
+    const struct access_options o = {
+        .loop = w->o.loop, .metrics = w->o.metrics, .file = w->o.config_file, .guard = w->o.guard};
+    int r = access_new(&w->access, &o, ret_why);
+
+    w->o.hub->access = w->access;
     return r;
 }
 
@@ -214,7 +233,7 @@ int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **
     if (r == 0) {
         w->o = *o;
         web_set_routes(w);
-        r = web_serve_all(w, ret_why);
+        r = web_open_access(w, ret_why) ?: web_serve_all(w, ret_why);
     }
     if (r < 0) {
         (void)hub_web_stop(w, 0);
@@ -224,12 +243,22 @@ int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **
     return 0;
 }
 
+void hub_web_reload(struct hub_web *w)
+{
+    if (access_reload(w->access, NULL) < 0)
+        log_debug("reload on SIGHUP failed");
+}
+
 struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
 {
     if (!w)
         return NULL;
+    if (w->o.hub)
+        w->o.hub->access = NULL;
+    access_close(w->access);
     w->metrics = httpd_stop(w->metrics, grace_ms);
     w->health = httpd_stop(w->health, grace_ms);
+    w->access = access_free(w->access);
     w->page = page_free(w->page);
     w->assets = assets_free(w->assets);
     free(w);

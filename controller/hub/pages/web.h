@@ -15,11 +15,14 @@ struct hub_web_options {
     struct metrics *metrics;
     const char *metrics_address;     /* "host:port" or ":port"; "0" or NULL: none */
     const char *health_address;      /* the same */
-    const struct httpd_guard *guard; /* of the metrics address; NULL: everyone may send every request */
+    const char *config_file;         /* --web.config.file, for the metrics address; NULL: none */
+    const struct httpd_guard *guard; /* who may use the metrics address; must outlive the server; or NULL */
 };
 
 /* On failure *ret_why (from malloc) says what is wrong. */
 MUST_USE int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why);
+/* Reads the web configuration file again; the log says how that went. */
+void hub_web_reload(struct hub_web *w);
 /* Before the hub is freed. Takes NULL, returns NULL. */
 struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms);
 

@@ -4,6 +4,7 @@
 
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
+#include "exporter/base/base64.h"
 #include "exporter/base/secret.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static bool token_decode(struct buf *into, const json_t *secret, const struct to
         probe_token_fail(ret_error, ref, "the Secret has no such key");
         return false;
     }
-    r = kube_base64_decode(value, into);
+    r = base64_decode(value, into);
     if (r == -ENOMEM) {
         probe_result_fail(ret_error, "OutOfMemory", "out of memory");
         return false;

@@ -34,6 +34,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
+#include "exporter/web/access.h"
 
 #define HUB_API       "dynamic-scoring.open-cluster-management.io/v1alpha1"
 #define HUB_CONFIG    "dynamic-scoring-config" /* the only DynamicScoringConfig that is used */
@@ -199,6 +200,7 @@ struct hub {
     bool was_behind; /* at the last tally */
     struct hub_totals totals;
     int64_t started_ms;
+    const struct access *access; /* of the HTTP server, for the status page; NULL before it serves */
 };
 
 /* Whether the DynamicScoringConfig exists and is not being deleted. */

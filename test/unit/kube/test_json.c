@@ -119,53 +119,6 @@ static void prints_compact_json(void **state)
     assert_int_equal(tiny.n, 1);
 }
 
-static void decodes_base64(void **state)
-{
-    static const struct {
-        const char *in, *out; /* NULL: refused */
-    } cases[] = {
-        {"", ""},
-        {"Zg==", "f"},
-        {"Zm8=", "fo"},
-        {"Zm9v", "foo"},
-        {"Zm9vYg==", "foob"},
-        {"Zm9v\nYmE=\r\n", "fooba"},
-        {"Zm9vYmFy", "foobar"},
-        {"+/+/", "\xfb\xff\xbf"},
-        {"Zg", NULL},
-        {"Zg=", NULL},
-        {"Zm9vY", NULL},
-        {"Zm 9v", NULL},
-        {"Zg==Zg==", NULL},
-        {"Zg=g", NULL},
-        {"====", NULL},
-        {"-_-_", NULL},
-        {"Zg===", NULL},
-        {"Zm9v=", NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        BUF_AUTO(b, 100);
-        assert_int_equal(buf_puts(&b, "x"), 0);
-        assert_int_equal(kube_base64_decode(str_of(cases[i].in), &b), cases[i].out ? 0 : -EINVAL);
-        assert_int_equal(b.n, 1 + strlen(cstr(cases[i].out)));
-        assert_memory_equal(b.p + 1, cstr(cases[i].out), b.n - 1);
-    }
-}
-
-static void decodes_base64_up_to_the_ceiling(void **state)
-{
-    BUF_AUTO(exact, 3);
-    BUF_AUTO(less, 2);
-
-    (void)state;
-    assert_int_equal(kube_base64_decode(STR("Zm9v"), &exact), 0);
-    assert_int_equal(exact.n, 3);
-    assert_int_equal(kube_base64_decode(STR("Zm9v"), &less), -EFBIG);
-    assert_int_equal(less.n, 0);
-}
-
 static void survives_each_failed_allocation(void **state)
 {
     (void)state;
@@ -177,8 +130,6 @@ static void survives_each_failed_allocation(void **state)
         int r = kube_json_parse(&o, str_of(text), NULL);
         if (r == 0)
             r = kube_json_print(o, &b);
-        if (r == 0)
-            r = kube_base64_decode(STR("Zm9v"), &b);
         /* jansson cannot always tell that memory was out. */
         assert_true(r == 0 || ((r == -ENOMEM || r == -EINVAL) && oom_happened()));
         json_decref(o);
@@ -194,8 +145,6 @@ int main(void)
         cmocka_unit_test(reads_lists_maps_and_bools),
         cmocka_unit_test(rejects_invalid_json_without_quoting_it),
         cmocka_unit_test(prints_compact_json),
-        cmocka_unit_test(decodes_base64),
-        cmocka_unit_test(decodes_base64_up_to_the_ceiling),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 

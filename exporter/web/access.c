@@ -1,0 +1,267 @@
+/* Owns the web configuration file as last read, and what was made of it. Belongs to the loop, except for what
+ * the lock protects. */
+#include "exporter/web/access.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/httpd_tls.h"
+#include "exporter/base/log.h"
+#include "exporter/base/problems.h"
+#include "exporter/web/basic_auth.h"
+#include "exporter/web/rate_limit.h"
+#include "exporter/web/web_file.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { LOOK_MS = 3 * 1000, PROBLEMS_MAX_BYTES = 1 << 20 };
+
+/* What a file had when it was read. A replaced symbolic link gives another file. */
+struct access_stamp {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec modified;
+};
+
+struct access {
+    struct access_options o;
+    struct httpd_guard guard;
+    struct httpd *server;
+    struct basic_auth *auth;
+    struct httpd_tls *tls;
+    struct web_file *file; /* the last valid one; NULL without one */
+    struct access_stamp stamp;
+    struct timer timer;
+    struct access_status status;
+    char *problems;
+    pthread_mutex_t lock; /* for the two below; its holder never blocks */
+    struct rate_limit limit;
+    bool has_users;
+};
+
+/* ---- The guard. Server's thread ---- */
+
+static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
+                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+{
+    struct access *a = arg;
+    bool has_users, within;
+    unsigned seconds;
+
+    (void)pthread_mutex_lock(&a->lock);
+    within = rate_limit_take(&a->limit, clock_system.mono(&clock_system));
+    seconds = (unsigned)((a->limit.interval_ms + 999) / 1000);
+    has_users = a->has_users;
+    (void)pthread_mutex_unlock(&a->lock);
+    if (!within) {
+        *ret = (struct httpd_refusal){
+            .status = 429, .text = "429: over the limit of requests\n", .retry_after = seconds};
+        return HTTPD_REFUSE;
+    }
+    if (has_users)
+        return basic_auth_check(a->auth, rq, ticket, ret);
+    return a->o.guard ? a->o.guard->check(a->o.guard->arg, rq, ticket, ret) : HTTPD_ALLOW;
+}
+
+/* ---- The file ---- */
+
+static struct access_stamp access_look(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return (struct access_stamp){0};
+    return (struct access_stamp){
+        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .modified = st.st_mtim};
+}
+
+static bool access_stamp_is(const struct access_stamp *a, const struct access_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
+}
+
+/* What the file may not ask for in this program. */
+static void access_check_file(const struct access *a, const struct web_file *f, struct problems *p)
+{
+    if (f->n_users && a->o.guard)
+        problems_add(p, PROBLEM_ERROR, 0, 0,
+                     "basic_auth_users: cannot be combined with --web.kubernetes-auth; use one of them");
+    if (a->file && f->has_tls != a->file->has_tls)
+        problems_add(p, PROBLEM_ERROR, 0, 0,
+                     "tls_server_config: cannot be %s while the program runs: restart it",
+                     f->has_tls ? "added" : "removed");
+}
+
+/* After the certificates nothing but memory can fail, and the next look tries again. */
+static int access_apply(struct access *a, const struct web_file *f)
+{
+    int r = basic_auth_set_users(a->auth, f->users, f->n_users);
+
+    if (r == 0 && a->server)
+        r = httpd_set_headers(a->server, f->headers, f->n_headers);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&a->lock);
+    a->has_users = f->n_users > 0;
+    if (a->limit.interval_ms != f->interval_ms || a->limit.burst != f->burst)
+        a->limit = (struct rate_limit){.interval_ms = f->interval_ms, .burst = f->burst};
+    (void)pthread_mutex_unlock(&a->lock);
+    return 0;
+}
+
+static int access_load(struct access *a, struct problems *p)
+{
+    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    int r;
+
+    a->stamp = access_look(a->o.file);
+    r = web_file_read(&f, a->o.file, p);
+    if (r == 0)
+        access_check_file(a, f, p);
+    if (r == 0 && p->errors)
+        r = -EINVAL;
+    if (r == 0 && f->has_tls)
+        r = web_file_set_tls(f, &a->tls, p);
+    if (r < 0)
+        return r;
+    (void)web_file_free(a->file);
+    a->file = TAKE_PTR(f);
+    r = access_apply(a, a->file);
+    if (r < 0)
+        a->stamp = (struct access_stamp){0};
+    return r;
+}
+
+static void access_record(struct access *a, int r, const struct problems *p, struct buf *why)
+{
+    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
+    int printed = problems_print(p, &text);
+
+    if (printed == 0 && why)
+        printed = buf_put_str(why, buf_str(&text));
+    if (printed < 0) /* the log has them */
+        log_debug("problems not kept for the status page", L_ERR(printed));
+    free(a->problems);
+    a->problems = text.n ? str_dup(buf_str(&text)) : NULL;
+    a->status = (struct access_status){
+        .file = a->o.file, .ok = r == 0, .at_ms = loop_wall(a->o.loop).ms, .problems = a->problems};
+    metric_set(a->o.metrics, METRIC_WEB_CONFIG_OK, LV_NONE, r == 0);
+    if (a->o.changed)
+        a->o.changed(a->o.arg);
+}
+
+int access_reload(struct access *a, struct buf *ret_why)
+{
+    CLEANUP(problems_done) struct problems p = {0};
+    int r;
+
+    if (!a || !a->o.file)
+        return 0;
+    r = problems_init(&p, a->o.file);
+    if (r == 0)
+        r = access_load(a, &p);
+    problems_log(&p);
+    if (r == 0)
+        log_info("web configuration applied", L_STR("file", a->o.file),
+                 L_STR("tls", a->file->has_tls ? "true" : "false"), L_INT("users", a->file->n_users));
+    else
+        log_error(a->file ? "web configuration rejected; the last valid one stays active"
+                          : "web configuration rejected",
+                  L_STR("file", a->o.file), L_STR("err", r == -EINVAL ? "it has errors" : strerror(-r)));
+    access_record(a, r, &p, ret_why);
+    return r;
+}
+
+/* Looks whether the file or one of those that it names has changed. */
+static void access_on_timer(struct timer *t)
+{
+    struct access *a = CONTAINER_OF(t, struct access, timer);
+    struct access_stamp now = access_look(a->o.file);
+    CLEANUP(cleanup_free) char *why = NULL;
+
+    if ((!access_stamp_is(&now, &a->stamp) || (a->tls && httpd_tls_refresh(a->tls, &why) != 0)) &&
+        access_reload(a, NULL) < 0)
+        log_debug("web configuration not applied");
+    if (loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS)) < 0)
+        log_error("changes of the web configuration are not noticed any more: out of memory");
+}
+
+/* ---- Construction ---- */
+
+static int access_start(struct access *a)
+{
+    int r;
+
+    if (!a->o.file)
+        return 0;
+    r = basic_auth_new(&a->auth);
+    if (r == 0)
+        r = access_reload(a, NULL);
+    return r ?: loop_timer_set(a->o.loop, &a->timer, mono_add(loop_now(a->o.loop), LOOK_MS));
+}
+
+int access_new(struct access **ret, const struct access_options *o, char **ret_why)
+{
+    CLEANUP(cleanup_access_free) struct access *a = calloc(1, sizeof(*a));
+    int r;
+
+    if (!a)
+        return -ENOMEM;
+    a->o = *o;
+    a->timer = (struct timer){.fn = access_on_timer};
+    a->guard = (struct httpd_guard){.check = access_check, .arg = a, .deadline_ms = BASIC_AUTH_DEADLINE_MS};
+    (void)pthread_mutex_init(&a->lock, NULL);
+    if (o->guard && o->guard->deadline_ms > a->guard.deadline_ms)
+        a->guard.deadline_ms = o->guard->deadline_ms;
+    r = access_start(a);
+    if (r == -EINVAL && asprintf(ret_why, "invalid web configuration file %s", o->file) < 0)
+        *ret_why = NULL;
+    if (r == 0)
+        *ret = TAKE_PTR(a);
+    return r;
+}
+
+void access_configure(struct access *a, struct httpd_options *o)
+{
+    if (a->o.file || a->o.guard)
+        o->guard = &a->guard;
+    o->tls = a->tls;
+}
+
+int access_serve(struct access *a, struct httpd *h)
+{
+    a->server = h;
+    return a->file ? httpd_set_headers(h, a->file->headers, a->file->n_headers) : 0;
+}
+
+const struct access_status *access_status(const struct access *a)
+{
+    return a && a->o.file ? &a->status : NULL;
+}
+
+void access_close(struct access *a)
+{
+    if (!a)
+        return;
+    loop_timer_clear(a->o.loop, &a->timer);
+    a->server = NULL;
+    if (a->auth)
+        basic_auth_close(a->auth);
+}
+
+struct access *access_free(struct access *a)
+{
+    if (!a)
+        return NULL;
+    access_close(a);
+    a->auth = basic_auth_free(a->auth);
+    a->tls = httpd_tls_free(a->tls);
+    a->file = web_file_free(a->file);
+    (void)pthread_mutex_destroy(&a->lock);
+    free(a->problems);
+    free(a);
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/* Who may use an HTTP server, and how: the web configuration file, read again when it changes, and a guard of
+ * the program's own. */
+#ifndef DS_WEB_ACCESS_H
+#define DS_WEB_ACCESS_H
+
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+
+struct access_options {
+    struct loop *loop;
+    struct metrics *metrics;
+    const char *file; /* --web.config.file; NULL: none */
+    const struct httpd_guard
+        *guard;                 /* asked if the file has no users, which it must not have then; or NULL */
+    void (*changed)(void *arg); /* the file was read again: the metrics have changed. May be NULL */
+    void *arg;
+};
+
+/* The file's last reading. */
+struct access_status {
+    const char *file;
+    bool ok;
+    int64_t at_ms;        /* Unix time */
+    const char *problems; /* errors and warnings, a line each; NULL for none */
+};
+
+struct access;
+
+/* Reads the file. -EINVAL if it is invalid: the log says why, and *ret_why (from malloc) names the file.
+ * -ENOMEM, -EAGAIN. */
+MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
+/* Sets what the server's options need: the guard and TLS. */
+void access_configure(struct access *a, struct httpd_options *o);
+/* The server's responses have the file's headers from now on. -ENOMEM. */
+MUST_USE int access_serve(struct access *a, struct httpd *h);
+/* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets each
+ * problem, a line each. Without a file: 0. -EINVAL, -ENOMEM. */
+MUST_USE int access_reload(struct access *a, struct buf *ret_why);
+/* NULL without a file. Valid until the next turn of the loop. */
+const struct access_status *access_status(const struct access *a);
+/* Before httpd_stop(): nobody else is let in. Takes NULL. */
+void access_close(struct access *a);
+/* After httpd_stop(). Takes NULL, returns NULL. */
+struct access *access_free(struct access *a);
+DEFINE_CLEANUP(struct access, access_free)
+
+#endif

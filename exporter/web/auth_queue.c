@@ -1,0 +1,113 @@
+#include "exporter/web/auth_queue.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+
+struct auth_peer auth_peer_of(const struct sockaddr *address)
+{
+    struct auth_peer peer = {0};
+
+    if (address->sa_family == AF_INET) {
+        memcpy(peer.bytes, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        if (IN6_IS_ADDR_V4MAPPED(a)) {
+            memcpy(peer.bytes, a->s6_addr + 12, 4);
+        } else {
+            memcpy(peer.bytes, a->s6_addr, 8);
+            peer.bytes[8] = 6;
+        }
+    }
+    return peer;
+}
+
+int auth_job_add_ticket(struct auth_job *j, const struct httpd_ticket *ticket)
+{
+    struct httpd_ticket *more = realloc(j->tickets, (j->n_tickets + 1) * sizeof(*more));
+
+    if (!more)
+        return -ENOMEM;
+    j->tickets = more;
+    more[j->n_tickets++] = *ticket;
+    return 0;
+}
+
+struct auth_job *auth_job_free(struct auth_job *j)
+{
+    if (!j)
+        return NULL;
+    free(j->tickets);
+    explicit_bzero(j, sizeof(*j));
+    free(j);
+    return NULL;
+}
+
+void auth_queue_init(struct auth_queue *q)
+{
+    *q = (struct auth_queue){.n = 0};
+    TAILQ_INIT(&q->jobs);
+}
+
+static struct auth_job *queue_take(struct auth_queue *q, struct auth_job *j)
+{
+    TAILQ_REMOVE(&q->jobs, j, entry);
+    q->n--;
+    return j;
+}
+
+void auth_queue_done(struct auth_queue *q)
+{
+    struct auth_job *j;
+
+    while ((j = TAILQ_FIRST(&q->jobs)))
+        (void)auth_job_free(queue_take(q, j));
+}
+
+struct auth_job *auth_queue_find(struct auth_queue *q, const char *digest)
+{
+    struct auth_job *j;
+
+    TAILQ_FOREACH (j, &q->jobs, entry)
+        if (strcmp(j->digest, digest) == 0)
+            return j;
+    return NULL;
+}
+
+/* A hash identifies its user, by its salt. */
+static bool queue_shares(const struct auth_job *a, const struct auth_job *b)
+{
+    return a->known == b->known && memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0 &&
+           (!a->known || memcmp(a->hash, b->hash, sizeof(a->hash)) == 0);
+}
+
+int auth_queue_push(struct auth_queue *q, struct auth_job *j, struct auth_job **ret_displaced)
+{
+    struct auth_job *other, *last_unknown = NULL;
+    unsigned share = 0;
+
+    TAILQ_FOREACH (other, &q->jobs, entry) {
+        share += queue_shares(other, j);
+        if (!other->known)
+            last_unknown = other;
+    }
+    if (share >= AUTH_QUEUE_SHARE)
+        return -EAGAIN;
+    if (q->n >= AUTH_QUEUE_MAX) {
+        if (!j->known || !last_unknown)
+            return -EBUSY;
+        *ret_displaced = queue_take(q, last_unknown);
+    }
+    TAILQ_INSERT_TAIL(&q->jobs, j, entry);
+    q->n++;
+    return 0;
+}
+
+struct auth_job *auth_queue_pop(struct auth_queue *q)
+{
+    struct auth_job *j, *first = TAILQ_FIRST(&q->jobs);
+
+    TAILQ_FOREACH (j, &q->jobs, entry)
+        if (j->known)
+            return queue_take(q, j);
+    return first ? queue_take(q, first) : NULL;
+}

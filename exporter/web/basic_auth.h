@@ -1,0 +1,33 @@
+/* HTTP basic authentication (RFC 7617) against bcrypt hashes.
+ *
+ * One comparison runs at a time, on a thread of its own with a low priority. A good result is remembered by a
+ * digest of user, hash and password, so that a scraper waits once, and a flood of wrong passwords does not
+ * delay those who have been let in. Comparisons wait in a queue: known users before unknown ones, at most two
+ * for each client address and user. */
+#ifndef DS_WEB_BASIC_AUTH_H
+#define DS_WEB_BASIC_AUTH_H
+
+#include "exporter/base/httpd.h"
+#include "exporter/web/web_file.h"
+
+/* What a refusal asks for. */
+#define BASIC_AUTH_CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
+
+/* A comparison that has not begun after this is not made any more: of the guard's deadline_ms. */
+enum { BASIC_AUTH_DEADLINE_MS = 10 * 1000 };
+
+struct basic_auth;
+
+/* Starts the thread. -ENOMEM, -EAGAIN. */
+MUST_USE int basic_auth_new(struct basic_auth **ret);
+/* Ends all decisions: must be called before httpd_stop(). A comparison under way goes on without effect. */
+void basic_auth_close(struct basic_auth *b);
+/* After httpd_stop(). Takes NULL, returns NULL. */
+struct basic_auth *basic_auth_free(struct basic_auth *b);
+/* Replaces the users, which are copied. -ENOMEM. */
+MUST_USE int basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n);
+/* A guard's check(). There must be users. */
+enum httpd_access basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
+                                   const struct httpd_ticket *ticket, struct httpd_refusal *ret);
+
+#endif

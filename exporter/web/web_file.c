@@ -1,0 +1,336 @@
+#include "exporter/web/web_file.h"
+
+#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
+#include "exporter/web/bcrypt.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { MAX_INTERVAL_MS = 3600 * 1000, MAX_BURST = 1000000, MAX_PATH_BYTES = 4096, MAX_VALUE_BYTES = 8192 };
+
+/* What the functions of one file share. */
+struct web_reader {
+    struct web_file *file;
+    const char *dir;
+    struct problems *p;
+    bool out_of_memory;
+};
+
+/* A terminated copy; "" when out of memory. */
+static const char *web_copy(struct web_reader *w, struct str s)
+{
+    char *copy = arena_alloc(&w->file->arena, s.n + 1);
+
+    if (!copy) {
+        w->out_of_memory = true;
+        return "";
+    }
+    if (s.n)
+        memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return copy;
+}
+
+/* The section of this name with its keys checked, NULL if it is absent. */
+static const struct node *web_section(struct web_reader *w, const struct node *root, const char *key,
+                                      const char *const *known)
+{
+    const struct node *n = node_given(root, key);
+
+    if (n && n->kind != NODE_MAP) {
+        node_expected(n, w->p, "an object");
+        return NULL;
+    }
+    if (n && known)
+        node_only_keys(n, known, PROBLEM_ERROR, w->p);
+    return n && n->n ? n : NULL;
+}
+
+/* ---- tls_server_config ---- */
+
+static const char *const tls_keys[] = {"cert",
+                                       "key",
+                                       "client_ca",
+                                       "cert_file",
+                                       "key_file",
+                                       "client_ca_file",
+                                       "client_auth_type",
+                                       "client_allowed_sans",
+                                       "min_version",
+                                       "max_version",
+                                       "cipher_suites",
+                                       "prefer_server_cipher_suites",
+                                       "curve_preferences",
+                                       NULL};
+
+_Static_assert(ARRAY_SIZE(tls_keys) == WEB_FILE_TLS_KEYS + 1, "WEB_FILE_TLS_KEYS");
+
+/* NULL if the member is absent or empty. */
+static const char *web_text(struct web_reader *w, const struct node *map, const char *key)
+{
+    struct str s = {0};
+
+    return node_str(map, key, w->p, &s) && s.n ? web_copy(w, s) : NULL;
+}
+
+static const char *web_path(struct web_reader *w, const struct node *map, const char *key)
+{
+    struct str s = {0};
+    char path[MAX_PATH_BYTES];
+
+    if (!node_str(map, key, w->p, &s) || !s.n)
+        return NULL;
+    if (s.n + strlen(w->dir) + 2 > sizeof(path)) {
+        node_problem(node_get(map, key), w->p, PROBLEM_ERROR, "the path is too long");
+        return NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s%s%.*s", s.p[0] == '/' ? "" : w->dir, s.p[0] == '/' ? "" : "/",
+                   STR_ARG(s));
+    return web_copy(w, str_of(path));
+}
+
+static struct httpd_tls_pem web_pem(struct web_reader *w, const struct node *map, const char *text,
+                                    const char *file)
+{
+    struct httpd_tls_pem pem = {.file = web_path(w, map, file), .text = web_text(w, map, text)};
+
+    if (pem.file && pem.text)
+        node_problem(node_get(map, text), w->p, PROBLEM_ERROR,
+                     "%s is given as well; only one of them is allowed", file);
+    return pem;
+}
+
+static struct httpd_tls_list web_words(struct web_reader *w, const struct node *map, const char *key)
+{
+    const struct node *n = node_given(map, key);
+    const char **items;
+    size_t i;
+
+    if (n && n->kind != NODE_LIST)
+        node_expected(n, w->p, "a list of strings");
+    if (!n || n->kind != NODE_LIST || !n->n)
+        return (struct httpd_tls_list){0};
+    items = arena_alloc(&w->file->arena, n->n * sizeof(*items));
+    if (!items) {
+        w->out_of_memory = true;
+        return (struct httpd_tls_list){0};
+    }
+    for (i = 0; i < n->n; i++) {
+        if (n->items[i]->kind != NODE_STRING || !n->items[i]->text.n)
+            node_expected(n->items[i], w->p, "a string");
+        items[i] = web_copy(w, n->items[i]->text);
+    }
+    return (struct httpd_tls_list){.items = items, .n = n->n};
+}
+
+static void web_read_tls(struct web_reader *w, const struct node *root)
+{
+    const struct node *n = web_section(w, root, "tls_server_config", tls_keys);
+    struct web_file *f = w->file;
+    bool prefer = true;
+
+    if (!n)
+        return;
+    f->has_tls = true;
+    f->tls = (struct httpd_tls_settings){
+        .cert = web_pem(w, n, "cert", "cert_file"),
+        .key = web_pem(w, n, "key", "key_file"),
+        .client_ca = web_pem(w, n, "client_ca", "client_ca_file"),
+        .client_auth_type = web_text(w, n, "client_auth_type"),
+        .min_version = web_text(w, n, "min_version"),
+        .max_version = web_text(w, n, "max_version"),
+        .client_allowed_sans = web_words(w, n, "client_allowed_sans"),
+        .cipher_suites = web_words(w, n, "cipher_suites"),
+        .curve_preferences = web_words(w, n, "curve_preferences"),
+    };
+    (void)node_bool(n, "prefer_server_cipher_suites", w->p, &prefer);
+    for (size_t i = 0; tls_keys[i]; i++) {
+        const struct node *field = node_get(n, tls_keys[i]);
+        if (field) {
+            f->tls_places[f->n_tls_places].key = tls_keys[i];
+            f->tls_places[f->n_tls_places].line = field->line;
+            f->tls_places[f->n_tls_places++].column = field->column;
+        }
+    }
+    if (!f->tls.cert.file && !f->tls.cert.text)
+        node_missing(n, "cert_file", w->p, "a file with the certificate in PEM, or cert with its text");
+    if (!f->tls.key.file && !f->tls.key.text)
+        node_missing(n, "key_file", w->p, "a file with the key in PEM, or key with its text");
+}
+
+/* ---- http_server_config ---- */
+
+/* The fields that may be set, and the values that are allowed; NULL for any. */
+static const struct {
+    const char *name;
+    const char *const *values;
+} header_rules[] = {
+    {"Strict-Transport-Security", NULL},
+    {"X-Content-Type-Options", (const char *const[]){"nosniff", NULL}},
+    {"X-Frame-Options", (const char *const[]){"deny", "sameorigin", NULL}},
+    {"X-XSS-Protection", NULL},
+    {"Content-Security-Policy", NULL},
+};
+
+_Static_assert(ARRAY_SIZE(header_rules) == WEB_FILE_HEADERS, "WEB_FILE_HEADERS");
+
+static bool header_is_allowed(struct str value, const char *const *values)
+{
+    while (values && *values && !str_eq(value, str_of(*values)))
+        values++;
+    return !values || *values;
+}
+
+/* A number is taken as its text, for X-XSS-Protection: 1. */
+static void web_read_header(struct web_reader *w, const struct node *n, size_t rule)
+{
+    const char *const *values = header_rules[rule].values;
+    bool printable = true;
+    BUF_AUTO(choices, 256);
+
+    if (n->kind == NODE_NULL || (n->kind == NODE_STRING && !n->text.n))
+        return;
+    if (n->kind == NODE_LIST || n->kind == NODE_MAP || n->kind == NODE_BROKEN ||
+        n->text.n > MAX_VALUE_BYTES) {
+        node_expected(n, w->p, "a string of at most %d bytes", MAX_VALUE_BYTES);
+        return;
+    }
+    for (size_t i = 0; i < n->text.n; i++)
+        printable = printable && n->text.p[i] >= ' ' && n->text.p[i] <= '~';
+    if (!printable) {
+        node_problem(n, w->p, PROBLEM_ERROR, "expected printable ASCII characters");
+    } else if (!header_is_allowed(n->text, values)) {
+        if (problem_choices(values, &choices) < 0)
+            w->out_of_memory = true;
+        node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
+    } else {
+        w->file->headers[w->file->n_headers++] =
+            (struct httpd_header){.name = header_rules[rule].name, .value = web_copy(w, n->text)};
+    }
+}
+
+static void web_read_http(struct web_reader *w, const struct node *root)
+{
+    static const char *const keys[] = {"http2", "headers", NULL};
+    const char *names[ARRAY_SIZE(header_rules) + 1] = {0};
+    const struct node *n = web_section(w, root, "http_server_config", keys), *headers;
+    bool http2 = true;
+
+    (void)node_bool(n, "http2", w->p, &http2);
+    for (size_t i = 0; i < ARRAY_SIZE(header_rules); i++)
+        names[i] = header_rules[i].name;
+    headers = n ? web_section(w, n, "headers", names) : NULL;
+    for (size_t i = 0; headers && i < ARRAY_SIZE(header_rules); i++) {
+        const struct node *field = node_get(headers, names[i]);
+        if (field)
+            web_read_header(w, field, i);
+    }
+}
+
+/* ---- basic_auth_users, rate_limit ---- */
+
+static void web_read_user(struct web_reader *w, const struct node *n)
+{
+    struct web_file *f = w->file;
+    unsigned cost = n->kind == NODE_STRING ? bcrypt_cost(n->text) : 0;
+
+    if (memchr(n->key.n ? n->key.p : "", ':', n->key.n)) {
+        node_key_problem(n, w->p, PROBLEM_ERROR, "a user name cannot contain a colon");
+    } else if (!cost) {
+        node_problem(n, w->p, PROBLEM_ERROR, "expected a bcrypt hash, which begins with $2a$, $2b$ or $2y$");
+    } else if (cost > BCRYPT_MAX_COST) {
+        node_problem(n, w->p, PROBLEM_ERROR, "cost %u is too high: at most %d is allowed", cost,
+                     BCRYPT_MAX_COST);
+    } else {
+        if (cost > BCRYPT_SLOW_COST)
+            node_problem(n, w->p, PROBLEM_WARNING,
+                         "cost %u: checking a password takes several seconds, longer than some clients wait",
+                         cost);
+        f->users[f->n_users].name = (struct str){web_copy(w, n->key), n->key.n};
+        f->users[f->n_users++].hash = (struct str){web_copy(w, n->text), n->text.n};
+    }
+}
+
+static void web_read_users(struct web_reader *w, const struct node *root)
+{
+    const struct node *n = web_section(w, root, "basic_auth_users", NULL);
+
+    if (!n)
+        return;
+    if (n->n > WEB_FILE_MAX_USERS) {
+        node_problem(n, w->p, PROBLEM_ERROR, "expected at most %d users", WEB_FILE_MAX_USERS);
+        return;
+    }
+    w->file->users = arena_alloc(&w->file->arena, n->n * sizeof(*w->file->users));
+    if (!w->file->users) {
+        w->out_of_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < n->n; i++)
+        web_read_user(w, n->items[i]);
+}
+
+/* A number without a unit is nanoseconds elsewhere and seconds here, so it is refused. */
+static void web_read_limit(struct web_reader *w, const struct node *root)
+{
+    static const char *const keys[] = {"interval", "burst", NULL};
+    const struct node *n = web_section(w, root, "rate_limit", keys), *interval = node_given(n, "interval");
+    struct web_file *f = w->file;
+
+    if (interval && interval->kind != NODE_STRING && !str_eq(interval->text, STR("0")))
+        node_expected(interval, w->p, "a duration with a unit, like 100ms or 1s");
+    else
+        (void)node_duration(n, "interval", w->p, 0, MAX_INTERVAL_MS, &f->interval_ms);
+    (void)node_int(n, "burst", w->p, 0, MAX_BURST, &f->burst);
+    if (f->interval_ms && !f->burst)
+        node_problem(n, w->p, PROBLEM_WARNING, "burst is 0: every request is refused");
+}
+
+/* ---- The file ---- */
+
+struct web_file *web_file_free(struct web_file *f)
+{
+    if (f)
+        arena_done(&f->arena);
+    free(f);
+    return NULL;
+}
+
+static void web_read_root(struct web_reader *w, const struct node *root)
+{
+    static const char *const keys[] = {"tls_server_config", "http_server_config", "basic_auth_users",
+                                       "rate_limit", NULL};
+
+    if (root->kind == NODE_NULL)
+        return;
+    if (root->kind != NODE_MAP) {
+        node_expected(root, w->p, "an object with tls_server_config, basic_auth_users and so on");
+        return;
+    }
+    node_only_keys(root, keys, PROBLEM_ERROR, w->p);
+    web_read_tls(w, root);
+    web_read_http(w, root);
+    web_read_users(w, root);
+    web_read_limit(w, root);
+}
+
+int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p)
+{
+    CLEANUP(cleanup_web_file_free) struct web_file *f = calloc(1, sizeof(*f));
+    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
+    struct web_reader w = {.file = f, .dir = dir, .p = p};
+    int r = f ? doc_parse(&d, text, p) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    f->arena.chunk_bytes = 4096;
+    web_read_root(&w, doc_root(d));
+    problems_sort(p);
+    if (w.out_of_memory || p->out_of_memory)
+        return -ENOMEM;
+    if (p->errors)
+        return -EINVAL;
+    *ret = TAKE_PTR(f);
+    return 0;
+}

@@ -1,0 +1,78 @@
+#include "exporter/base/base64.h"
+#include "exporter/base/buf.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void decodes_whole_texts_only(void **state)
+{
+    static const struct {
+        const char *in, *out; /* NULL: refused */
+    } cases[] = {
+        {"", ""},
+        {"Zg==", "f"},
+        {"Zm8=", "fo"},
+        {"Zm9v", "foo"},
+        {"Zm9vYg==", "foob"},
+        {"Zm9v\nYmE=\r\n", "fooba"},
+        {"Zm9vYmFy", "foobar"},
+        {"+/+/", "\xfb\xff\xbf"},
+        {"Zg", NULL},
+        {"Zg=", NULL},
+        {"Zm9vY", NULL},
+        {"Zm 9v", NULL},
+        {"Zg==Zg==", NULL},
+        {"Zg=g", NULL},
+        {"====", NULL},
+        {"-_-_", NULL},
+        {"Zg===", NULL},
+        {"Zm9v=", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        BUF_AUTO(b, 100);
+        assert_int_equal(buf_puts(&b, "x"), 0);
+        assert_int_equal(base64_decode(str_of(cases[i].in), &b), cases[i].out ? 0 : -EINVAL);
+        assert_int_equal(b.n, 1 + strlen(cstr(cases[i].out)));
+        assert_memory_equal(b.p + 1, cstr(cases[i].out), b.n - 1);
+    }
+}
+
+static void decodes_up_to_the_ceiling(void **state)
+{
+    BUF_AUTO(exact, 3);
+    BUF_AUTO(less, 2);
+
+    (void)state;
+    assert_int_equal(base64_decode(STR("Zm9v"), &exact), 0);
+    assert_int_equal(exact.n, 3);
+    assert_int_equal(base64_decode(STR("Zm9v"), &less), -EFBIG);
+    assert_int_equal(less.n, 0);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    (void)state;
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        BUF_AUTO(b, 100);
+        int r = base64_decode(STR("Zm9v"), &b);
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_whole_texts_only),
+        cmocka_unit_test(decodes_up_to_the_ceiling),
+        cmocka_unit_test(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
