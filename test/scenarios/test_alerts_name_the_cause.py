@@ -2,17 +2,15 @@
 full. Once the failure is mended, the alert is resolved. Five failures at once: none hides another or looks like one."""
 
 import dataclasses
-import re
 import time
 from collections.abc import Callable
 
 import pytest
 from lib.fake import plain
 from lib.monitoring import QUERY, kubectl_shell, running_world
-from lib.rules import alerts, seconds
+from lib.rules import alerts, first_command, seconds
 from lib.wait import LONG, eventually
 
-COMMAND = re.compile(r"kubectl [^;]+")
 ESCALATIONS = ("ScorerFailsOnClusters", "ScoresExpired")  # for the same cause, once it has lasted
 
 
@@ -79,7 +77,7 @@ def check_text(shell, failure, alert):
     assert failure.text in text and "<no value>" not in text and "%!" not in text, text
     assert alert["annotations"]["runbook_url"].endswith(f"/{alert['labels']['alertname']}.md")
     if failure.shown:
-        command = COMMAND.search(text)[0]
+        command = first_command(text)
         eventually(lambda: shown_by(shell, command, failure.shown))
 
 

@@ -1,5 +1,5 @@
-"""Each alert has a runbook, and its commands work as they stand: against a real API server, agents, a controller and
-Prometheus, while a scorer fails. Only `kubectl logs`, which needs a kubelet, has a stand-in."""
+"""The commands of runbooks and of alerts' texts work as they stand: against a real API server, agents, a controller and
+Prometheus, while a scorer fails. Only what needs a kubelet has a stand-in: kubectl logs, exec and top."""
 
 import socket
 
@@ -9,6 +9,7 @@ from lib.hub import HUB_NAMESPACE
 from lib.kube import MERGE_PATCH, NAMESPACE
 from lib.monitoring import kubectl_shell, running_world
 from lib.process import ROOT
+from lib.rules import alerts, filled_in, first_command
 from lib.wait import LONG, eventually, wait_until
 
 RUNBOOKS = sorted((ROOT / "alerts/runbooks").glob("*.md"))
@@ -64,7 +65,7 @@ def on_call(api_server, prometheus, tmp_path_factory):
         kube = world.hub.kube
         agent, controller = "dynamic-scoring-agent", "dynamic-scoring-framework-controller"
         make_service(kube, NAMESPACE, f"{agent}-service", agent, world.agents["c1"].url, app=agent)
-        labels = {"app.kubernetes.io/component": "controller"}
+        labels = {"app.kubernetes.io/component": "controller", "app.kubernetes.io/name": "dynamic-scoring-framework"}
         make_service(kube, HUB_NAMESPACE, controller, controller, world.controller.url, **labels)
         make_others(world.hub)
         world.apply_scorer("broken", "sum(rate(")
@@ -80,6 +81,14 @@ def test_commands(shell, runbook):
         if commands.startswith("export "):
             continue  # the variables of an example
         eventually(lambda c=commands: prints_something(shell, c))
+
+
+def test_commands_of_texts(shell):
+    """Up to a pipe: it searches a log."""
+    labels = {"cluster": "c1", "scorer": "broken"}
+    texts = [filled_in(rule["annotations"]["description"], labels) for rule in alerts().values()]
+    for command in sorted({first_command(text).split(" | ")[0] for text in texts}):
+        eventually(lambda c=command: prints_something(shell, c))
 
 
 def prints_something(shell, commands):

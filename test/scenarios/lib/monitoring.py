@@ -7,7 +7,7 @@ import os
 import stat
 
 from lib import page
-from lib.agent import running_agent
+from lib.agent import PROGRAM, running_agent
 from lib.alertmanager import running_alertmanager
 from lib.controller import running_controller
 from lib.fake import plain, results, running_fake
@@ -24,14 +24,14 @@ from test_remote_write_hubs import Hub as Tsdb
 CLUSTERS = {"c1": NAMESPACE, "c2": f"{NAMESPACE}-c2"}  # of their agents, on the one API server
 SCORERS = ("killed", "broken", "unhealthy")
 KUBECTL = """#!/bin/sh
-# kubectl, but `logs ... deployment/NAME` shows the log of a process
-if [ "$1" = logs ]; then
-    case $* in
-    *-c2*) exec cat {folder}/c2.log ;;
-    *agent*) exec cat {folder}/c1.log ;;
-    *) exec cat {folder}/controller.log ;;
-    esac
-fi
+# kubectl, but processes are what has logs, and where commands are run
+case $* in
+logs*-c2*) exec cat {folder}/c2.log ;;
+logs*agent*) exec cat {folder}/c1.log ;;
+logs*) exec cat {folder}/controller.log ;;
+exec*" -- /dynamic-scoring "*) exec {program} $(echo "$*" | sed 's#.* -- /dynamic-scoring ##; s#/var/lib/dynamic-scoring#{storage}#') ;;
+top*) exec echo no metrics ;;
+esac
 exec {kubectl} "$@"
 """
 QUERY = 'label_replace(vector(42), "node", "n1", "", "")'
@@ -134,7 +134,8 @@ class World:
 def kubectl_shell(world, folder, **variables):
     """A shell with kubectl as the admin of hub and clusters: contexts hub, the default, and spoke."""
     kubectl = folder / "kubectl"
-    kubectl.write_text(KUBECTL.format(folder=folder, kubectl=go_program("kubectl")))
+    parts = {"folder": folder, "kubectl": go_program("kubectl"), "program": PROGRAM, "storage": world.folder / "c1"}
+    kubectl.write_text(KUBECTL.format(**parts))
     kubectl.chmod(stat.S_IRWXU)
     for name, program in (*world.agents.items(), ("controller", world.controller)):
         (folder / f"{name}.log").symlink_to(program.process.log_file)

@@ -16,6 +16,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DURATION = re.compile(r"(\d+)([smhd])")
 WINDOW = re.compile(r"\[(\w+)(?::(\w+))?\]")  # of a range selector or a subquery
 OFFSET = re.compile(r"(?<=\boffset )\w+")
+COMMAND = re.compile(r"kubectl (?:(?!; |, |\. |\.$).)+")  # in a text
 NUMBER = re.compile(r"(?<![\w.\[])(?<!<= bool )\d{2,}(?![\w.\]%])")  # at least 60: seconds
 
 
@@ -60,3 +61,15 @@ def write_shortened(folder):
     path = pathlib.Path(folder) / "rules.yaml"
     path.write_text(yaml.safe_dump({"groups": groups}))
     return str(path)
+
+
+def first_command(text):
+    """The first kubectl command in an alert's description."""
+    found = COMMAND.search(text)
+    return found and found[0]
+
+
+def filled_in(description, labels):
+    """A description as templates of alerts fill it in, as far as commands go."""
+    text = re.sub(r'\{\{ or \$labels\.(\w+) "([^"]*)" \}\}', lambda m: labels.get(m[1], m[2]), description)
+    return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda m: labels.get(m[1], m[1]), text)

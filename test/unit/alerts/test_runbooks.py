@@ -76,6 +76,17 @@ def runbook_problems():
         yield from (f"{page.relative_to(TOP)}: {p}" for p in found)
 
 
+def log_problems():
+    """What a text or page says to search a log for is in a message of the program."""
+    sources = "".join(p.read_text() for d in ("exporter", "controller", "remotewrite") for p in (TOP / d).rglob("*.c"))
+    texts = {r["alert"]: r["annotations"]["description"] for _, r in alerts()}
+    texts.update((f"runbooks/{p.name}", p.read_text()) for p in (ALERTS / "runbooks").glob("*.md"))
+    for where, text in texts.items():
+        for words in re.findall(r"""kubectl logs[^|]*\|\s*grep ["']?([\w ]+)["']?""", text):
+            if words not in sources:
+                yield f"{where}: no log message has: {words}"
+
+
 def table():
     rows = ["| alert | about | severity | after | |", "|---|---|---|---|---|"]
     for name, r in alerts():
@@ -120,7 +131,7 @@ def example_problems():
 
 
 def main():
-    problems = [*runbook_problems(), *table_problems("--write" in sys.argv), *example_problems()]
+    problems = [*runbook_problems(), *log_problems(), *table_problems("--write" in sys.argv), *example_problems()]
     if problems:
         sys.exit("\n".join(problems))
     print(f"{len(alerts())} alerts, each with its runbook")
