@@ -18,6 +18,13 @@ MARKS = ("<!-- generated from the rule files by `test/unit/alerts/test_runbooks.
 LONGEST = 80  # lines of a page
 OTHERS_FLAGS = {"--previous", "--tail", "--since", "--context", "--data-urlencode", "--type", "--as", "--dry-run", "--raw"}
 OTHERS_FLAGS |= {"--list", "--show-managed-fields", "--field-selector", "--namespace"}  # kubectl's and curl's
+DEFINITIONS = (TOP / "exporter/metric/metrics.def").read_text()
+TABLES = {  # metric, label, and its values that are not for the page
+    "RemoteWriteDropping": ("prometheus_remote_storage_samples_dropped_total", "reason", set()),
+    "PlacementScoreUpdateFailing": ("dynamic_scoring_placement_writes_total", "result", {"ok"}),
+    "PlacementItemsLeftOut": ("dynamic_scoring_placement_left_out_total", "reason", {"same_name"}),
+    "ManifestWorksBehind": ("dynamic_scoring_hub_writes_total", "result", set()),
+}
 ROUTES = {"critical": "pager", "warning": "tickets", "info": "nobody"}
 
 
@@ -63,7 +70,7 @@ def page_problems(page, metrics, flags, known_values):
 
 
 def runbook_problems():
-    metrics = set(re.findall(r'^METRIC\(.*?"(\w+)"', (TOP / "exporter/metric/metrics.def").read_text(), re.M | re.S))
+    metrics = set(re.findall(r'^METRIC\(.*?"(\w+)"', DEFINITIONS, re.M | re.S))
     tables = "".join(p.read_text() for p in (TOP / "controller").glob("*.c"))
     flags = {f"--{name}" for name in re.findall(r'"([a-z][\w.-]+)"', tables)}
     names, known_values = {r["alert"] for _, r in alerts()}, values()
@@ -74,6 +81,21 @@ def runbook_problems():
     for page in [*pages, ALERTS / "README.md"]:
         found = page_problems(page, metrics, flags, known_values) if page.parent != ALERTS else ()
         yield from (f"{page.relative_to(TOP)}: {p}" for p in found)
+
+
+def row_problems():
+    """A page whose table says what to do for each value of a label has all values."""
+    help_of = {}
+    for name, _, parts in re.findall(r'^METRIC\(.*?"(\w+)",\s*"([^"]*)",\s*((?:"[^"]*"\s*)+)\)', DEFINITIONS, re.M | re.S):
+        help_of[name] = "".join(re.findall(r'"([^"]*)"', parts))
+    classes = re.search(r"Error classes: `([^`]*)`", (TOP / "exporter/README.md").read_text())[1].split()
+    rows = {"ScorerFailing": set(classes) - {"series_limit"}}
+    for page, (metric, label, others) in TABLES.items():
+        values = re.search(rf"{label}: ([^.]*)", help_of[metric])[1]
+        rows[page] = {re.sub(r" \(.*", "", v) for v in values.split(", ")} - others
+    for page, values in rows.items():
+        text = (ALERTS / "runbooks" / f"{page}.md").read_text().partition("## Mitigation")[2]
+        yield from (f"alerts/runbooks/{page}.md does not say what to do for {v}" for v in values if f"`{v}`" not in text)
 
 
 def log_problems():
@@ -131,7 +153,7 @@ def example_problems():
 
 
 def main():
-    problems = [*runbook_problems(), *log_problems(), *table_problems("--write" in sys.argv), *example_problems()]
+    problems = [*runbook_problems(), *row_problems(), *log_problems(), *table_problems("--write" in sys.argv), *example_problems()]
     if problems:
         sys.exit("\n".join(problems))
     print(f"{len(alerts())} alerts, each with its runbook")
