@@ -239,6 +239,17 @@ static void survives_each_failed_allocation(void **state)
     }
     assert_null(kube_guard_httpd(NULL));
     assert_null(kube_guard_free(NULL));
+    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = USER});
+    ask(&w->e, WITH("GET /", "Bearer t0"), &b); /* which also gives b its memory */
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        char request[256];
+
+        (void)snprintf(request, sizeof(request), WITH("GET /", "Bearer t%ld"), n);
+        ask(&w->e, request, &b); /* without memory for the request the server closes the connection */
+        assert_true(strncmp(b.p, "HTTP/1.1 403 ", 13) == 0 || oom_happened());
+        assert_int_equal(atomic_load(&w->e.handled), 0);
+    }
 }
 
 int main(void)
