@@ -78,16 +78,24 @@ def unbind(kube, name):
     kube.delete(f"{RBAC}/clusterrolebindings/{name}")
 
 
-def name_of_right(account, verb, path):
-    return f"{account[1]}-{verb}{path.replace('/', '-')}"
+def name_of_right(name, verb, path):
+    return f"{name}-{verb}{path.replace('/', '-')}"
+
+
+def allow_subject(kube, subject, verb, path):
+    """Lets it do this with a nonResourceURL."""
+    name = name_of_right(subject["name"], verb, path)
+    kube.apply(f"{RBAC}/clusterroles", name, {"rules": [{"nonResourceURLs": [path], "verbs": [verb]}]})
+    bind(kube, name, name, subject)
 
 
 def allow(kube, account, verb, path):
-    """Lets an account do this with a nonResourceURL."""
-    name = name_of_right(account, verb, path)
-    kube.apply(f"{RBAC}/clusterroles", name, {"rules": [{"nonResourceURLs": [path], "verbs": [verb]}]})
-    bind(kube, name, name, account_subject(account))
+    allow_subject(kube, account_subject(account), verb, path)
+
+
+def allow_user(kube, user, verb, path):
+    allow_subject(kube, user_subject(user), verb, path)
 
 
 def forbid(kube, account, verb, path):
-    unbind(kube, name_of_right(account, verb, path))
+    unbind(kube, name_of_right(account[1], verb, path))

@@ -24,10 +24,13 @@ class Answer:
         return jsonlib.loads(self.body)
 
 
-def call(method, url, body=None, **headers):
-    """Header names are written with _ for -: call("GET", url, Accept_Encoding="gzip")."""
+def call(method, url, body=None, tls=None, **headers):
+    """Header names are written with _ for -: call("GET", url, Accept_Encoding="gzip"). tls: an SSLContext."""
     u = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(u.hostname, u.port, timeout=DEADLINE)
+    if tls:
+        connection = http.client.HTTPSConnection(u.hostname, u.port, timeout=DEADLINE, context=tls)
+    else:
+        connection = http.client.HTTPConnection(u.hostname, u.port, timeout=DEADLINE)
     with contextlib.closing(connection):
         path = (u.path or "/") + (f"?{u.query}" if u.query else "")
         connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
