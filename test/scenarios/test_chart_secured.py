@@ -10,6 +10,7 @@ import yaml
 
 from lib import helm
 from lib.accounts import token_of
+from lib.client import call
 from lib.hub import HUB_NAMESPACE, clean_hub
 from lib.kube import CLUSTER, NAMESPACE, go_program
 from lib.pod import running_pod
@@ -29,33 +30,42 @@ PARTS = {
 }
 HUB_SECRET, HUB_FOLDER = "secured-hub-kubeconfig", "/managed/hub-kubeconfig"
 UNKNOWN_CA = 60  # exit status of curl
+PASSWORD, BCRYPT = "correct horse", "$2b$04$.xX8N1DQw84kxciFRgjufehelfpq7wWZXxH838O66BBIxSmBtI2Mi"
+BASIC = {
+    "web": {"config": {"basic_auth_users": {"prometheus": BCRYPT}}},
+    "serviceMonitor": {
+        "enabled": True,
+        "endpoint": {"basicAuth": {name: {"name": "scrape", "key": name} for name in ("username", "password")}},
+    },
+}
 NEEDED = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Secret", "ConfigMap")
 
 
-def kubectl(kube, verb, objects):
-    words = (f"--kubeconfig={kube.kubeconfig()}", f"--cache-dir={kube.folder / 'kubectl'}", verb, "-f", "-")
+def kubectl(kube, objects, *verb):
+    words = (f"--kubeconfig={kube.kubeconfig()}", f"--cache-dir={kube.folder / 'kubectl'}", *verb, "-f", "-")
     done = run(go_program("kubectl"), *words, input=yaml.safe_dump_all(objects))
     assert done.returncode == 0, done.stderr
 
 
 @contextlib.contextmanager
 def applied(kube, objects):
-    kubectl(kube, "apply", objects)
+    kubectl(kube, objects, "apply")
     try:
         yield
     finally:
-        kubectl(kube, "delete", objects)
+        kubectl(kube, objects, "delete", "--ignore-not-found")
 
 
-def secret(namespace, name, files):
-    data = {key: base64.b64encode(file.read_bytes()).decode() for key, file in files.items()}
+def secret(namespace, name, contents):
+    data = {key: base64.b64encode(value).decode() for key, value in contents.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
 def certificate(folder, namespace, service):
     """A Secret as cert-manager writes it."""
     key, cert = make_certificate(folder, service, f"subjectAltName=DNS:{service}.{namespace}.svc")
-    return secret(namespace, WEB["tls"]["secretName"], {"tls.crt": cert, "tls.key": key, "ca.crt": cert})
+    files = {"tls.crt": cert, "tls.key": key, "ca.crt": cert}
+    return secret(namespace, WEB["tls"]["secretName"], {name: file.read_bytes() for name, file in files.items()})
 
 
 def agent_spec(objects):
@@ -76,27 +86,29 @@ class Part:
         self.kube, self.pod, self.monitor, self.folder = kube, pod, monitor, folder
         self.address = urllib.parse.urlsplit(pod.url("http-metrics")).netloc
 
+    def value(self, key):
+        """Of a key of a Secret, which is beside the monitor."""
+        path = f"api/v1/namespaces/{self.monitor['metadata']['namespace']}/secrets/{key['name']}"
+        return base64.b64decode(self.kube.call("GET", path)["data"][key["key"]])
+
     def tls(self):
         """(file, name) of a monitor's tlsConfig."""
         config = self.monitor["spec"]["endpoints"][0]["tlsConfig"]
-        secret = config["ca"]["secret"]
-        path = f"api/v1/namespaces/{self.monitor['metadata']['namespace']}/secrets/{secret['name']}"
         file = self.folder / f"{self.monitor['metadata']['name']}.crt"
-        file.write_bytes(base64.b64decode(self.kube.call("GET", path)["data"][secret["key"]]))
+        file.write_bytes(self.value(config["ca"]["secret"]))
         return file, config["serverName"]
 
-    def job(self, token_file):
+    def job(self, token_file=None):
         """As prometheus-operator writes it; the file is that of Prometheus' own token."""
         endpoint = self.monitor["spec"]["endpoints"][0]
+        job = {"job_name": self.monitor["metadata"]["name"], "static_configs": [{"targets": [self.address]}]}
+        if "basicAuth" in endpoint:
+            job["basic_auth"] = {name: self.value(key).decode() for name, key in endpoint["basicAuth"].items()}
+            return job
         assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
         ca, name = self.tls()
-        return {
-            "job_name": self.monitor["metadata"]["name"],
-            "scheme": endpoint["scheme"],
-            "tls_config": {"ca_file": str(ca), "server_name": name},
-            "authorization": {"credentials_file": str(token_file)},
-            "static_configs": [{"targets": [self.address]}],
-        }
+        tls = {"ca_file": str(ca), "server_name": name}
+        return {**job, "scheme": endpoint["scheme"], "tls_config": tls, "authorization": {"credentials_file": str(token_file)}}
 
     def status(self, path, token=None, trusting=True):
         """Of a request that verifies what the monitor does. The pod listens on this machine only, and takes no other host."""
@@ -114,7 +126,7 @@ def running_parts(api_server, tmp_path_factory):
     rendered = helm.render(values=VALUES)
     groups = {"controller": rendered, "agent": helm.on_clusters(rendered)}
     with contextlib.ExitStack() as stack:
-        parts, hub_files = {}, {file.name: file for file in kube.kubeconfig("hub").parent.iterdir()}
+        parts, hub_files = {}, {f.name: f.read_bytes() for f in kube.kubeconfig("hub").parent.iterdir()}
         stack.enter_context(applied(kube, [secret(NAMESPACE, HUB_SECRET, hub_files)]))
         for part, (namespace, service) in PARTS.items():
             needed = [o for o in groups[part] if o["kind"] in NEEDED]
@@ -147,3 +159,20 @@ def test_others_are_refused(parts):
         assert [part.status("/", token) for token in (None, nobody, reader)] == [401, 403, 403]
         assert part.status("/metrics", reader, trusting=False) == f"curl: {UNKNOWN_CA}"
         assert (part.pod.probe("livenessProbe"), part.pod.probe()) == (200, 200)
+
+
+def test_basic_authentication(hub, tmp_path):
+    """Of a second release."""
+    kube = hub.kube
+    rendered = helm.render(values={"controller": BASIC, "hubSetting": {"skipClusterSetBinding": True}}, release="basic")
+    known = secret(HUB_NAMESPACE, "scrape", {"username": b"prometheus", "password": PASSWORD.encode()})
+    spec = helm.named(rendered, "Deployment")["spec"]["template"]["spec"]
+    with (
+        applied(kube, [*(o for o in rendered if o["kind"] in NEEDED), known]),
+        running_pod(kube, HUB_NAMESPACE, spec, "basic-controller") as pod,
+    ):
+        part = Part(kube, pod, helm.named(rendered, "ServiceMonitor"), tmp_path)
+        with running_prometheus(part.job()) as prometheus:
+            prometheus.wait_query("up == 1", "it is scraped")
+        assert call("GET", pod.url("http-metrics") + "/metrics").status == 401
+        assert pod.probe() == 200
