@@ -294,6 +294,7 @@ static bool answer_wait(struct answer *a, struct kube_review *waiting, const str
     int r;
 
     if (kube_is_away(a->all->o.kube)) {
+        reviews_note(a->all, "the API server is away");
         ret->text = no_answer;
         return false;
     }
