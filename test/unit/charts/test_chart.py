@@ -113,6 +113,8 @@ def check_objects(name, values):
     for group in (objects, on_clusters(objects)):
         names = [identity(o) for o in group]
         check(len(names) == len(set(names)), f"ci/{name}-values.yaml: an object is there twice: {names}")
+    both = {identity(o) for o in objects} & {identity(o) for o in on_clusters(objects)}
+    check(not both, f"ci/{name}-values.yaml: on a hub that is a managed cluster itself, these collide: {both}")
     everything = objects + on_clusters(objects)
     for o in everything:
         check(o.get("roleRef", {}).get("name") != "cluster-admin", f"{identity(o)} grants cluster-admin")
