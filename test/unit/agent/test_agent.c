@@ -1,5 +1,6 @@
 /* What a new configuration does to scorers at work, and what a bad one does not. */
 #include "exporter/agent/agent.h"
+#include "exporter/agent/agent_internal.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -179,6 +180,9 @@ static void restarts_all_scorers_under_another_cluster_name(void **state)
     assert_false(on_page(w, "ds_cluster=\"c1\""));
     turn_until_published(w, 2);
     assert_true(on_page(w, "ds_cluster=\"c2\""));
+    agent_render_own(w->agent);
+    assert_true(on_page(w, "dynamic_scoring_leader{ds_cluster=\"c2\"} 1"));
+    assert_false(on_page(w, "ds_cluster=\"c1\""));
     assert_string_equal(w->withdrawn, "a ");
 }
 
