@@ -2,11 +2,13 @@
 """Checks alerts/: promtool and vmalert accept the rules, promtool's tests beside this file pass and leave no alert out, each metric
 and label exists, and names, severities and texts follow the rules of Prometheus' monitoring mixins."""
 
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import yaml
 
@@ -52,6 +54,8 @@ def text_problems(alert, rule, query):
         yield "the summary is a sentence without templates"
     if "{{" not in texts["description"]:
         yield "the description has no template"
+    if not re.search(r"\b(?:kubectl|curl) ", texts["description"]):
+        yield "the description has no command as the next step"
     if texts["runbook_url"] != f"{RUNBOOKS}{alert}.md":
         yield f"another runbook_url than that of {alert}.md"
     elif not (ALERTS / "runbooks" / f"{alert}.md").exists():
@@ -143,6 +147,30 @@ def test_problems(files, tests):
             yield f"{name}: no test"
 
 
+def snake(value):
+    """The keys of prometheus-operator as Prometheus has them: write_relabel_configs for writeRelabelConfigs."""
+    if isinstance(value, dict):
+        return {re.sub(r"[A-Z]", lambda m: f"_{m[0].lower()}", k): snake(v) for k, v in value.items()}
+    return [snake(v) for v in value] if isinstance(value, list) else value
+
+
+def values_problems(file):
+    """Of the values for kube-prometheus-stack: Prometheus accepts them, and they keep series that exist, and no others."""
+    spec = snake(yaml.safe_load(file.read_text())["prometheus"]["prometheusSpec"])
+    with tempfile.NamedTemporaryFile("w") as config:
+        config.write(json.dumps({"global": {"external_labels": spec["external_labels"]}, "remote_write": spec["remote_write"]}))
+        config.flush()
+        yield from run("promtool", "check", "config", config.name)
+    [endpoint] = spec["remote_write"]
+    [keep] = endpoint["write_relabel_configs"]
+    if (keep["action"], keep["source_labels"]) != ("keep", ["__name__"]):
+        yield f"{file.name}: the rule does not keep names"
+    names = set(promql.known()) | set(recorded(rules_of(ALERTS / "recording.yaml")))
+    kept = {name for name in names if re.fullmatch(keep["regex"], name)}
+    if kept != {"dynamic_score", "cluster_cpu_free", "cluster_memory_free"}:
+        yield f"{file.name}: keeps {sorted(kept)}"
+
+
 def problems_of(files, tests):
     for file in files:
         yield from group_problems(file)
@@ -167,6 +195,7 @@ BAD = {
     "names the label pod": {"annotations": {"summary": "A.", "description": "{{ $labels.pod }}", "runbook_url": ""}},
     "the summary is a sentence": {"annotations": {"summary": "a {{ $value }}", "description": "", "runbook_url": ""}},
     "the description has no template": {"annotations": {"summary": "A.", "description": "", "runbook_url": ""}},
+    "no command": {"annotations": {"summary": "A.", "description": "{{ $value }}", "runbook_url": ""}},
     "another runbook_url": {"annotations": {"summary": "A.", "description": "", "runbook_url": RUNBOOKS}},
     "CamelCase": {"alert": "not_camel"},
     "severity is none of": {"labels": {"severity": "page"}},
@@ -185,7 +214,7 @@ def refusals():
 def main():
     files, tests = sorted(ALERTS.glob("*.yaml")), sorted(TESTS.glob("*.yaml"))
     files = [f for f in files if "groups" in yaml.safe_load(f.read_text())]
-    problems = [*problems_of(files, tests), *refusals()]
+    problems = [*problems_of(files, tests), *values_problems(ALERTS / "remote-write-values.yaml"), *refusals()]
     for problem in problems:
         print(problem)
     count = sum(len(rules_of(f)) for f in files)
