@@ -91,6 +91,7 @@ static int read_client_auth(const char *word, enum client_auth *ret, char **ret_
     return httpd_explain(ret_why, -EINVAL, "client_auth_type: unknown type \"%.64s\"", word);
 }
 
+/* exporter-toolkit accepts VerifyClientCertIfGiven without client_ca_file; every certificate then fails. */
 static int context_load_ca(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
 {
     bool given = s->client_ca.file || s->client_ca.text;
@@ -98,7 +99,7 @@ static int context_load_ca(struct tls_context *c, const struct httpd_tls_setting
     if (given && c->auth == AUTH_NONE)
         return httpd_explain(ret_why, -EINVAL,
                              "client_ca_file: has no effect without client_auth_type: set that as well");
-    if (!given && c->auth >= AUTH_VERIFY_IF_GIVEN)
+    if (!given && c->auth == AUTH_REQUIRE_AND_VERIFY)
         return httpd_explain(ret_why, -EINVAL, "client_auth_type: %s needs client_ca_file",
                              s->client_auth_type);
     return given ? httpd_tls_load_ca(c->credentials, s, ret_why) : 0;

@@ -1,0 +1,61 @@
+/* The web configuration file: what is accepted is whole, what is refused is explained, and no hash is ever
+ * shown. */
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd_tls.h"
+#include "exporter/base/problems.h"
+#include "exporter/web/bcrypt.h"
+#include "exporter/web/web_file.h"
+
+#include <assert.h>
+#include <errno.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_pem(const struct httpd_tls_pem *pem, bool needed)
+{
+    assert(!(pem->file && pem->text) && (!needed || pem->file || pem->text));
+    assert(!pem->file || pem->file[0] == '/');
+}
+
+static void check_list(const struct httpd_tls_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        assert(l->items[i][0]);
+}
+
+static void check_good(const struct web_file *f)
+{
+    assert(f->n_headers <= WEB_FILE_HEADERS && f->n_users <= WEB_FILE_MAX_USERS);
+    assert(f->n_tls_places <= WEB_FILE_TLS_KEYS && (f->has_tls || !f->n_tls_places));
+    assert(f->interval_ms >= 0 && f->burst >= 0);
+    check_pem(&f->tls.cert, f->has_tls);
+    check_pem(&f->tls.key, f->has_tls);
+    check_pem(&f->tls.client_ca, false);
+    check_list(&f->tls.cipher_suites);
+    check_list(&f->tls.curve_preferences);
+    check_list(&f->tls.client_allowed_sans);
+    for (size_t i = 0; i < f->n_users; i++) {
+        unsigned cost = bcrypt_cost(f->users[i].hash);
+        assert(cost >= 4 && cost <= BCRYPT_MAX_COST && (!f->users[i].name.n || f->users[i].name.p));
+        assert(!f->users[i].name.n || !memchr(f->users[i].name.p, ':', f->users[i].name.n));
+    }
+    for (size_t i = 0; i < f->n_headers; i++)
+        assert(f->headers[i].value[0] && !strpbrk(f->headers[i].value, "\r\n"));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    BUF_AUTO(text, 64u << 20);
+    int r;
+
+    assert(problems_init(&p, "web.yml") == 0);
+    r = web_file_parse(&f, (struct str){(const char *)data, size}, "/etc/web", &p);
+    assert((r == 0 && f && !p.errors) || (r == -EINVAL && !f && p.errors));
+    if (f)
+        check_good(f);
+    assert(problems_print(&p, &text) == 0);
+    assert(!text.n || !memmem(text.p, text.n, "$2y$10$", 7));
+    return 0;
+}
