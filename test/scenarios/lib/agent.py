@@ -26,12 +26,13 @@ def labels(**given):
 
 
 class Agent:
-    def __init__(self, folder, flags=(), env=None):
+    def __init__(self, folder, flags=(), env=None, tls=None, headers=None):
         self.folder = pathlib.Path(folder)
         self.file = self.folder / "config"
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [PROGRAM, "agent", f"--config.file={self.file}", f"--web.listen-address={self.url[7:]}"]
+        self.tls, self.headers = tls, headers or {}
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self.command = [PROGRAM, "agent", f"--config.file={self.file}", f"--web.listen-address=127.0.0.1:{self.port}"]
         self.command.append("--web.enable-lifecycle")
         self.flags, self.env = flags, env
         self.process = None
@@ -69,10 +70,10 @@ class Agent:
         self.wait_until(look, what)
 
     def get(self, path, **headers):
-        return call("GET", self.url + path, **headers)
+        return call("GET", self.url + path, tls=self.tls, **self.headers, **headers)
 
     def reload(self):
-        return call("POST", self.url + "/-/reload")
+        return call("POST", self.url + "/-/reload", tls=self.tls, **self.headers)
 
     def apply(self, config):
         self.write(config)
@@ -133,10 +134,10 @@ class Agent:
 
 
 @contextlib.contextmanager
-def running_agent(config, *flags, env=None, start=True):
-    """start=False: only writes the configuration."""
+def running_agent(config, *flags, env=None, start=True, tls=None, headers=None):
+    """start=False: only writes the configuration. tls: the SSLContext of a client; headers: those of each request."""
     with tempfile.TemporaryDirectory() as folder:
-        agent = Agent(folder, flags, env)
+        agent = Agent(folder, flags, env, tls, headers)
         agent.write(config)
         try:
             if start:

@@ -144,6 +144,32 @@ static void answers_plain_http_with_a_hint(void **state)
     close_tls(e, t);
 }
 
+/* Those whose handshake does not end make room, the oldest first, as slow readers of plain HTTP do. */
+static void displaces_slow_handshakes(void **state)
+{
+    enum { LIMIT = 4 };
+    static const char hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, (char)0xfc};
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct httpd_options o = options_for(e);
+    struct client_tls c = {0};
+    int slow[2 * LIMIT];
+    char *why = NULL;
+
+    o.max_connections = LIMIT;
+    assert_int_equal(httpd_tls_new(&o.tls, &s, &why), 0);
+    open_server(e, &o);
+    for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
+        slow[i] = dial(httpd_port(e->server, 0), 0);
+        say(slow[i], hello, sizeof(hello));
+    }
+    assert_true(is_served(e, &c));
+    assert_int_equal(hear(e, slow[0], (char[1]){0}, 1), 0); /* closed */
+    for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
+        (void)close(slow[i]);
+    close_tls(e, o.tls);
+}
+
 /* ---- Versions, cipher suites, curves ---- */
 
 #define ONLY(version)      "NORMAL:-VERS-ALL:+VERS-" version
@@ -532,6 +558,7 @@ int main(void)
         CASE(takes_inline_certificates),
         CASE(sends_large_answers_whole),
         CASE(answers_plain_http_with_a_hint),
+        CASE(displaces_slow_handshakes),
         CASE(limits_what_is_negotiated),
         CASE(demands_client_certificates),
         CASE(shows_the_guard_verified_certificates_only),
