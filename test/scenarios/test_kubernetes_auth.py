@@ -1,6 +1,11 @@
 """With --web.kubernetes-auth, agent and controller answer only those whom the RBAC of the cluster allows it, and say to
 the others what they lack; probes stay open on their own address."""
 
+import concurrent.futures
+import secrets
+import threading
+import time
+
 import pytest
 
 from lib.accounts import allow, bind, delete_account, forbid, signed_token, token_of, unbind, user_subject
@@ -14,6 +19,7 @@ from lib.wait import LONG
 
 METRICS, STATUS, RELOAD = ("get", "/metrics"), ("get", "/status"), ("post", "/-/reload")
 PROGRAMS = ("managed-agent", "dynamic-scoring-controller")  # the users that the programs are on the API server
+SENDERS = 24  # more than reviews are under way at once
 PAGES = ("/", "/api/v1/status", "/ui/style.css", "/nothing")
 
 
@@ -153,6 +159,31 @@ def test_a_program_that_may_not_review_tokens_says_so(start, kube, may):
         guarded.wait_status(503, "/metrics", token)
         assert "see the log" in guarded.ask("/metrics", token).text
         assert 'cannot create resource \\"tokenreviews\\"' in guarded.program.log()
+
+
+def test_bad_tokens_keep_nobody_out(start, may):
+    """Answers expire meanwhile, so that the good token is reviewed again and again among bad ones."""
+    both = start("--web.kubernetes-auth.cache-ttl=1s")
+    _, good = may("scrapes", METRICS)
+    for guarded in both:
+        guarded.wait_status(200, "/metrics", good)
+    over, seen = threading.Event(), []
+
+    def send_bad_tokens(guarded):
+        while not over.is_set():
+            seen.append(guarded.status("/metrics", secrets.token_urlsafe(64)))
+
+    with concurrent.futures.ThreadPoolExecutor(2 * SENDERS) as pool:
+        senders = [pool.submit(send_bad_tokens, guarded) for guarded in both for _ in range(SENDERS)]
+        try:
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                assert [guarded.status("/metrics", good) for guarded in both] == [200, 200]
+        finally:
+            over.set()
+        for sender in senders:
+            sender.result()
+    assert len(seen) > 2 * SENDERS and set(seen) <= {401, 503}
 
 
 def test_prometheus_scrapes_with_a_credentials_file(start, may, tmp_path):
