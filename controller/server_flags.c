@@ -35,8 +35,7 @@ static bool server_parse_log_format(void *field, const char *v, const struct fla
 const struct flag server_flags[] = {
     {"web.config.file", "FILE",
      "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
-     "rate "
-     "limit. Not for the address of the probes. Read again when it changes.",
+     "rate limit. Not for the address of the probes. Read again when it changes. Default none.",
      flag_text, FIELD(web_config_file), .expected = "a path"},
     {"web.kubernetes-auth", NULL,
      "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
