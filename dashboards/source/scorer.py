@@ -84,7 +84,7 @@ values = row(
            the scorer. A score that predicts is moved by the chosen time, so that each prediction stands where it is
            about.""",
         "none",
-        query("${source_query:raw}", "source {{namespace}} {{node}} {{pod}}", source=SOURCE),
+        query("${source_query:raw}", "source {{$cluster_label}} {{namespace}} {{node}} {{pod}}", source=SOURCE),
         query(
             f"$aggregation by (ds_cluster) (max by ({ALL_LABELS}) ({SCORE} offset $ahead))",
             "score {{ds_cluster}}",

@@ -138,8 +138,8 @@ class Browser:
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return "".join(n["name"]["value"] for n in nodes if n.get("role", {}).get("value") == "StaticText")
 
-    def screenshot(self):
-        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])
+    def screenshot(self, **more):
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True, **more)["data"])
 
     def picture(self, name):
         if SHOTS:

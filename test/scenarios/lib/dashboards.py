@@ -12,7 +12,7 @@ FILES = sorted((ROOT / "dashboards").glob("*.json"))
 PANELS = """
 [...document.querySelectorAll('.panel')].map((p) => {
   const { left, top, right, bottom } = p.getBoundingClientRect();
-  return { id: p.dataset.id, title: p.dataset.title, type: p.dataset.type, state: p.dataset.state,
+  return { id: p.dataset.id, title: p.dataset.title, state: p.dataset.state,
     text: p.querySelector('.content').textContent, box: [left, top, right, bottom].map(Math.round) };
 })
 """
@@ -46,5 +46,5 @@ def open_dashboard(browser, url, uid, query="", width=WIDTH):
 
 
 def panels_of(browser):
-    """[{id, title, type, state, text, box: [left, top, right, bottom]}]"""
+    """[{id, title, state, text, box: [left, top, right, bottom]}]"""
     return browser.run(PANELS)
