@@ -41,7 +41,7 @@ export function seriesOf(panel, frames) {
 
 // The largest font in which a text fits.
 const fitting = (text, width, height) =>
-  Math.max(11, Math.min(56, height * 0.5, ((width - 12) / Math.max(1, text.length)) * 1.75));
+  Math.max(11, Math.min(56, height * 0.5, ((width - 12) / Math.max(1, text.length)) * 1.4));
 
 export function stat({ panel, frames, box }) {
   const list = seriesOf(panel, frames);
