@@ -11,9 +11,9 @@ from lib.client import call
 from lib.kube import NAMESPACE
 from lib.process import free_port
 from lib.wait import wait_until
+from lib.web import HASH, USER
 
 METRICS = ("get", "/metrics")
-HASH = "$2b$10$dZT42Cj/y8RWdsiyremLbOj7wv4i90uv.A3rg1LMyNYMWBnjSGAhu"
 
 
 @pytest.fixture(name="web")
@@ -88,7 +88,7 @@ def test_a_certificate_that_is_demanded(kube, start):
 
 
 def test_basic_authentication_beside_it(kube, web, start_agent):
-    file = web(basic_auth_users={"prometheus": HASH})
+    file = web(basic_auth_users={USER: HASH})
     agent = start_agent({}, *kube.flags(), "--web.kubernetes-auth", f"--web.config.file={file}", start=False)
     agent.launch()
     assert agent.process.wait() == 1
