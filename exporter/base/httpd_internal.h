@@ -163,6 +163,23 @@ int httpd_listen(const char *address, struct listener *ret, char **ret_why);
 
 /* ---- TLS ---- */
 
+/* client_auth_type, from the most lenient. */
+enum client_auth { AUTH_NONE, AUTH_REQUEST, AUTH_REQUIRE_ANY, AUTH_VERIFY_IF_GIVEN, AUTH_REQUIRE_AND_VERIFY };
+
+struct tls_context {
+    struct httpd_tls *owner;
+    unsigned refs; /* by sessions and as `current`; under the owner's lock */
+    enum client_auth auth;
+    gnutls_certificate_credentials_t credentials;
+    gnutls_priority_t priorities;
+    gnutls_datum_t ticket_key; /* GnuTLS derives those in use from it and the time */
+};
+
+/* The context in force, with a reference for httpd_tls_drop(). Any thread. */
+struct tls_context *httpd_tls_take(struct httpd_tls *t);
+void httpd_tls_drop(struct tls_context *c);
+/* Whether client_allowed_sans has the name, or is empty. Any thread. */
+bool httpd_tls_allows_name(struct httpd_tls *t, const char *name);
 /* What a certificate with such a key and the settings allow. On failure a negative errno and *ret_why. */
 MUST_USE int httpd_tls_priorities(gnutls_priority_t *ret, const struct httpd_tls_settings *s,
                                   gnutls_pk_algorithm_t key, char **ret_why);

@@ -331,6 +331,34 @@ static void shows_the_guard_verified_certificates_only(void **state)
     }
 }
 
+/* What stands before a NUL is not the name. */
+static void refuses_a_name_with_a_nul(void **state)
+{
+    /* SEQUENCE { dNSName "scraper.example\0.evil" } */
+    static const char split[] = "\x30\x17\x82\x15scraper.example\0.evil";
+    const char *const names[] = {"scraper.example"};
+    struct env *e = *state;
+    struct httpd_tls_settings s = settings_of_files();
+    struct pair pair = {0};
+    struct client_tls c = {.pair = &pair};
+    struct httpd_tls *t;
+
+    make_pair(&pair, (struct wish){.issuer = &pairs[CA], .name = "other.example"});
+    assert_int_equal(gnutls_x509_crt_set_extension_by_oid(pair.crt, "2.5.29.17", split, sizeof(split) - 1, 0),
+                     0);
+    assert_int_equal(gnutls_x509_crt_sign2(pair.crt, pairs[CA].crt, pairs[CA].key, GNUTLS_DIG_SHA256, 0), 0);
+    gnutls_free(pair.crt_pem.data);
+    assert_int_equal(gnutls_x509_crt_export2(pair.crt, GNUTLS_X509_FMT_PEM, &pair.crt_pem), 0);
+    s.client_ca.file = ca_file;
+    s.client_auth_type = "RequireAndVerifyClientCert";
+    s.client_allowed_sans = (struct httpd_tls_list){names, 1};
+    t = open_tls(e, &s);
+    assert_false(is_served(e, &c));
+    assert_int_equal(c.alert, GNUTLS_A_BAD_CERTIFICATE);
+    close_tls(e, t);
+    drop_pair(&pair);
+}
+
 static void demands_a_name_of_the_client(void **state)
 {
     static const struct {
@@ -563,6 +591,7 @@ int main(void)
         CASE(demands_client_certificates),
         CASE(shows_the_guard_verified_certificates_only),
         CASE(demands_a_name_of_the_client),
+        CASE(refuses_a_name_with_a_nul),
         CASE(resumes_sessions_unless_clients_are_verified),
         CASE(takes_a_replaced_certificate),
         CASE(keeps_the_last_valid_certificate),
