@@ -25,7 +25,7 @@ CUT = """
 
 
 def address(log, name):
-    return re.search(rf"^ +{name} +(http://\S+?)/?(?:\s|$)", log, re.M)[1]
+    return re.search(rf"^ +{name} +(http://[\d.:]+)", log, re.M)[1]
 
 
 @pytest.fixture(scope="module")
