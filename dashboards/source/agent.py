@@ -92,10 +92,10 @@ rounds = row(
     "Rounds",
     timeseries("Rounds", "Rounds of all scorers, by result.", "ops",
                query(rate("dynamic_scoring_rounds_total", SCORER, "result"), "{{result}}"),
-               width=8, stack=True, min=0, overrides=RESULTS),
+               width=8, interval="1m", stack=True, min=0, overrides=RESULTS),
     timeseries("Errors", "Failed rounds by stage and class.", "ops",
                query(rate("dynamic_scoring_round_errors_total", SCORER, "stage", "class"), "{{stage}}: {{class}}"),
-               width=8, stack=True, min=0, none="none",
+               width=8, interval="1m", stack=True, min=0, none="none",
                panel_links=[runbook("ScorerFailing"), runbook("ScoringErrorRatio")]),
     timeseries("Time spent",
                "Seconds that rounds spend per second, by what they wait for. Rounds run side by side: more than 1 is fine.",
@@ -103,19 +103,19 @@ rounds = row(
                query(seconds_spent("dynamic_scoring_fetch_seconds_total"), "source"),
                query(seconds_spent("dynamic_scoring_perform_seconds_total"), "scoring API"),
                query(seconds_spent("dynamic_scoring_send_seconds_total"), "sinks"),
-               width=8, stack=True, min=0, panel_links=[runbook("SourceSlow")]),
+               width=8, interval="2m", stack=True, min=0, panel_links=[runbook("SourceSlow")]),
     timeseries("Longest turns of the event loop",
                "The 99th percentile: for so long, no other event of the agent was handled.", "s",
                query(f"""histogram_quantile(0.99, max by ($cluster_label, le)
                 {of_agents("rate(dynamic_scoring_loop_stall_seconds_bucket[$__rate_interval])")})""", "{{$cluster_label}}"),
-               width=8, min=0),
+               width=8, interval="1m", min=0),
     timeseries("Expired scores", "Times that scores of failing scorers became too old and were removed.", "short",
                query(f"""sum by (score_name) (max by ($cluster_label, score_name)
                 (increase(dynamic_scoring_expired_total{{{SCORER}}}[$__rate_interval])))""", "{{score_name}}"),
-               width=8, min=0, decimals=0, panel_links=[runbook("ScoresExpired")]),
+               width=8, interval="1m", min=0, decimals=0, panel_links=[runbook("ScoresExpired")]),
     timeseries("Limits", "Rounds that failed, or label values that were truncated, because of a limit.", "ops",
                query(rate("dynamic_scoring_limit_hits_total", SCORER, "limit"), "{{limit}}"),
-               width=8, min=0, none="none", panel_links=[runbook("SeriesLimitReached")]),
+               width=8, interval="1m", min=0, none="none", panel_links=[runbook("SeriesLimitReached")]),
 )  # fmt: skip
 
 process = row(
@@ -161,11 +161,11 @@ remote = row(
                query(of_endpoint("dynamic_scoring_remote_write_spool_bytes"), ENDPOINT_NAME),
                query(f"{of_endpoint('dynamic_scoring_remote_write_spool_idle_bytes', ', state')} > 0",
                      f"{ENDPOINT_NAME} {{{{state}}}}"),
-               width=8, min=0, panel_links=[runbook("RemoteWriteSpoolFilling")]),
+               width=8, interval="1m", min=0, panel_links=[runbook("RemoteWriteSpoolFilling")]),
     timeseries("Response time of endpoints", "Quantiles of all requests, failed ones included.", "s",
                *(query(quantile(q, "prometheus_remote_storage_sent_batch_duration_seconds", ENDPOINT), f"p{round(q * 100)}")
                  for q in (0.5, 0.95, 0.99)),
-               width=8, min=0),
+               width=8, interval="1m", min=0),
     table("Endpoints", "The state of each endpoint. Spool 0: new samples are kept in memory only.",
           {"ds_cluster": "Cluster", "remote_name": "Endpoint"},
           [column(title, f"""max by (ds_cluster, remote_name) (label_replace(

@@ -105,8 +105,12 @@ health = row(
         f"""For each scorer, the cluster with the oldest scores, in intervals of the scorer: 1 is normal, and at 3, by
             default, scores are removed. {AGENTS_ONLY}""",
         "none",
-        query(f"max by (ds_score_name) ({AGE_IN_INTERVALS})", "{{ds_score_name}}"),
-        min=0, decimals=1, thresholds=steps(GREEN, (2, YELLOW), (3, RED)), threshold_lines=True,
+        query(
+            f"""(time() - min by (ds_score_name) (max {BY_SCORE} (dynamic_score_timestamp_seconds{{{OF_CLUSTERS}}})))
+            / on (ds_score_name) {INTERVAL}""",
+            "{{ds_score_name}}",
+        ),
+        interval="2m", min=0, decimals=1, thresholds=steps(GREEN, (2, YELLOW), (3, RED)), threshold_lines=True,
         panel_links=[runbook("ScoreStale")],
     ),
     table(
@@ -122,30 +126,16 @@ health = row(
     ),
     table(
         "Failing scorers",
-        f"""Scorers whose last round failed, the stage and class of their errors in the last 15 minutes, and the time
-            since the last success. The agent's status page quotes the error in full. {AGENTS_ONLY}""",
-        {"ds_cluster": ("Cluster", CLUSTER_LINKS), "ds_score_name": ("Score", SCORE_LINKS)},
-        [
-            column(
-                "Since",
-                as_score_labels(
-                    f"""(time() - max by ($cluster_label, score_name)
-                    ({own("dynamic_scoring_last_success_timestamp_seconds")}))
-                    and on ($cluster_label, score_name) ({UP} == 0)"""
-                ),
-                "s",
-            ),
-            column(
-                "Errors in 15 min",
-                as_score_labels(
-                    f"""sum by ($cluster_label, score_name) (max by ($cluster_label, score_name, stage, class)
-                    (increase({own("dynamic_scoring_round_errors_total")}[15m])))
-                    and on ($cluster_label, score_name) ({UP} == 0)"""
-                ),
-                "short", decimals=0,
-            ),
-        ],
-        sort=("Since", True), none="none", panel_links=[runbook("ScorerFailing")],
+        f"""Scorers whose last round failed, the stage and the class of the error, and how many rounds have failed in a
+            row. The agent's status page quotes the error in full. {AGENTS_ONLY}""",
+        {
+            "ds_cluster": ("Cluster", CLUSTER_LINKS),
+            "ds_score_name": ("Score", SCORE_LINKS),
+            "stage": "Stage",
+            "class": "Error",
+        },
+        [column("Rounds", as_score_labels(f"{own('dynamic_scoring_consecutive_failures')} > 0", "stage", "class"), "short")],
+        sort=("Rounds", True), none="none", panel_links=[runbook("ScorerFailing")],
     ),
     table(
         "Clusters of each scorer",
@@ -225,7 +215,7 @@ placement = row(
             (rate({own("dynamic_scoring_placement_writes_total")}[$__rate_interval])))""",
             "{{result}}",
         ),
-        width=6, stack=True, min=0, panel_links=[runbook("PlacementScoreUpdateFailing")],
+        width=6, stack=True, min=0, interval="1m", panel_links=[runbook("PlacementScoreUpdateFailing")],
     ),
 )  # fmt: skip
 

@@ -34,11 +34,12 @@ def query(expr, legend="", *, instant=False, table=False, source=None, interval=
     return target
 
 
-def as_score_labels(expr):
-    """Names the labels of the agents' own metrics as those of scores, so that both fit into one table or division."""
+def as_score_labels(expr, *more):
+    """Names the labels of the agents' own metrics as those of scores, so that both fit into one table or division; more:
+    labels to keep."""
     expr = f'label_replace({expr}, "ds_score_name", "$1", "score_name", "(.+)")'
     expr = f'label_replace({expr}, "ds_cluster", "$1", "$cluster_label", "(.+)")'
-    return f"max by (ds_cluster, ds_score_name) ({expr})"
+    return f"max by ({', '.join(('ds_cluster', 'ds_score_name', *more))}) ({expr})"
 
 
 # ---- Panels ----

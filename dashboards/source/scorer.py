@@ -139,26 +139,25 @@ rounds = row(
     ),
     table(
         "Clusters that fail",
-        f"""Clusters whose last round failed. For the error in the words of the source or the scoring API, follow the
-            link to the status page. {AGENTS_ONLY}""",
-        {"ds_cluster": ("Cluster", CLUSTER_LINKS)},
+        f"""Clusters whose last round failed, the stage and the class of the error, and how many rounds have failed in a
+            row. For the error in the words of the source or the scoring API, follow the link to the status page.
+            {AGENTS_ONLY}""",
+        {"ds_cluster": ("Cluster", CLUSTER_LINKS), "stage": "Stage", "class": "Error"},
         [
             column(
-                "Since last success",
-                f"""max by (ds_cluster) (label_replace(
-                    (time() - {by_cluster(own("dynamic_scoring_last_success_timestamp_seconds"))})
-                    and on ($cluster_label) ({by_cluster(own("dynamic_scoring_up"))} == 0),
+                "Rounds",
+                f"""max by (ds_cluster, stage, class) (label_replace({own("dynamic_scoring_consecutive_failures")} > 0,
                     "ds_cluster", "$1", "$cluster_label", "(.+)"))""",
-                "s",
+                "short",
             )
         ],
-        width=8, sort=("Since last success", True), none="none",
+        width=8, sort=("Rounds", True), none="none", panel_links=[runbook("ScorerFailing")],
     ),
     timeseries(
         "Response time of the source", f"Quantiles over all chosen clusters. {AGENTS_ONLY}", "s",
         *quantiles("dynamic_scoring_fetch_duration_seconds"),
         query(INTERVAL, "interval"),
-        min=0, overrides=[field("interval", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
+        interval="1m", min=0, overrides=[field("interval", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
                                 color={"mode": "fixed", "fixedColor": RED})],
         panel_links=[runbook("SourceSlow")],
     ),
@@ -166,7 +165,7 @@ rounds = row(
         "Response time of the scoring API", f"Quantiles over all chosen clusters. {AGENTS_ONLY}", "s",
         *quantiles("dynamic_scoring_perform_duration_seconds"),
         query(INTERVAL, "interval"),
-        min=0, overrides=[field("interval", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
+        interval="1m", min=0, overrides=[field("interval", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
                                 color={"mode": "fixed", "fixedColor": RED})],
     ),
     timeseries(

@@ -24,7 +24,7 @@ from lib.work import FakeWorkAgent
 SCRAPED, PUSHED, BOTH, ENDED = "c1", "c2", "c3", "c4"
 NODES = {f"n{i}": {"node": f"n{i}", "namespace": "shop", "app": "web", "device": "gpu0"} for i in (1, 2, 3)}
 WINDOW = 60  # seconds that a graph shows
-NOT_INSIDE = ("dynamic_scoring_hub_", "cluster_cpu_free", "cluster_memory_free", "$source_query", "last_over_time")
+NOT_INSIDE = ("dynamic_scoring_hub_", "cluster_cpu_free", "cluster_memory_free", "source_query", "last_over_time")
 
 # ---- What runs ----
 
@@ -182,7 +182,7 @@ def problem_of(title, target, values, url, absent):
     if not found:
         return f"{title}: no series: {expr}"
     named = set(dashboard.labels_of_legend(dashboard.replace(target.get("legendFormat", ""), values))) - set(absent)
-    lacking = [] if target["expr"] == "$source_query" else [n for n in named if not any(n in labels for labels in found)]
+    lacking = [] if "source_query" in target["expr"] else [n for n in named if not any(n in labels for labels in found)]
     return f"{title}: no series has {lacking}: {expr}" if lacking else None
 
 

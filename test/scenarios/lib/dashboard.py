@@ -55,3 +55,8 @@ def variable_query(variable):
 def labels_of_legend(legend):
     """{{cluster}} {{score_name}} -> the names."""
     return re.findall(r"\{\{ *(\w+) *\}\}", legend)
+
+
+def seconds(interval):
+    """15s or 1m, a panel's shortest distance of points."""
+    return int(interval[:-1]) * {"s": 1, "m": 60}[interval[-1]]
