@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-enum { NICE = 10, MAX_CREDENTIALS = 4096 };
+enum { NICE = 5, MAX_CREDENTIALS = 4096 };
 
 struct basic_auth {
     pthread_mutex_t lock; /* for all below; its holder never blocks */
