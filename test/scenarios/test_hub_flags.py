@@ -1,5 +1,6 @@
 """Each flag of the controller does what --help says."""
 
+import signal
 from datetime import datetime
 
 import pytest
@@ -108,6 +109,29 @@ def test_one_address_for_both(hub, start_controller):
     controller.launch()
     controller.wait_until(lambda: controller.get("/readyz").status == 200, "it is ready")
     assert controller.get("/metrics").status == 200
+
+
+def test_web_config(hub, start_controller, tmp_path):
+    """The password is "U*U". SIGHUP reads the file again. Probes stay open, and so need an address of their own."""
+    login = {"Authorization": "Basic YWxpY2U6VSpV"}
+    file = tmp_path / "web.yml"
+    file.write_text("basic_auth_users:\n  alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW\n")
+    controller = start_controller(f"--web.config.file={file}")
+    assert controller.health("/readyz").status == 200
+    for path in ("/metrics", "/", "/api/v1/status"):
+        assert controller.get(path).status == 401
+        assert controller.get(path, **login).status == 200
+    file.write_text("basic_auth_users: none\n")
+    controller.process.send(signal.SIGHUP)
+    wait_until(lambda: not controller.get("/api/v1/status", **login).json["webConfig"]["ok"], "the file is rejected")
+    assert "dynamic_scoring_web_config_last_reload_successful 0" in controller.get("/metrics", **login).text
+    controller.stop()
+    both = start_controller(f"--web.config.file={file}", start=False)
+    file.write_text("")
+    both.flags = [f"--web.config.file={file}", f"--health-probe-bind-address={both.url[7:]}"]
+    both.launch()
+    assert both.process.wait() == 1
+    assert "the addresses of metrics and probes must differ" in both.log()
 
 
 @pytest.mark.parametrize(

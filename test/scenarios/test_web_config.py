@@ -1,4 +1,4 @@
-"""--web.config.file makes the agent and the controller serve over TLS to those who know a password, and a change of the file or
+"""--web.config.file makes the agent serve over TLS to those who know a password, and a change of the file or
 of a certificate is taken without a restart."""
 
 import os
@@ -8,8 +8,7 @@ import warnings
 
 import pytest
 from lib.agent import PROGRAM, running_agent
-from lib.controller import running_controller
-from lib.process import run
+from lib.process import free_port, run
 from lib.prometheus import running_prometheus
 from lib.wait import wait_until
 
@@ -146,23 +145,15 @@ def test_changes_are_taken_without_a_restart(folder):
         assert there.status() == 200
 
 
-def test_rate_limit_and_probes(folder):
-    file = write(folder, "rate_limit:\n  interval: 1h\n  burst: 2\n")
-    with running_agent({"summaries": []}, f"--web.config.file={file}", start=False) as agent:
+def test_rate_limit_spares_probes(folder):
+    file, probes = write(folder, "rate_limit:\n  interval: 1h\n  burst: 2\n"), f"127.0.0.1:{free_port()}"
+    flags = [f"--web.config.file={file}", f"--health-probe-bind-address={probes}"]
+    with running_agent({"summaries": []}, *flags, start=False) as agent:
         agent.launch()
-        url = f"http://127.0.0.1:{agent.port}/metrics"
-        agent.wait_until(lambda: curl(url) != 0, "the agent serves")
-        wait_until(lambda: curl(url) == 429, "the limit is reached")
+        agent.wait_until(lambda: curl(f"http://{probes}/-/ready") == 200, "the agent is ready")
+        wait_until(lambda: agent.get("/metrics").status == 429, "the limit is reached")
         assert agent.get("/metrics").headers["Retry-After"] == "3600"
-
-
-def test_probes_stay_open(folder, kube):
-    file = secured(folder)
-    with running_controller(kube, f"--web.config.file={file}") as controller:
-        assert controller.health("/readyz").status == 200
-        url = controller.url.replace("http:", "https:")
-        assert curl(f"{url}/metrics", "-k") == 401
-        assert curl(f"{url}/metrics", "-k", "-u", f"alice:{USERS['alice']}") == 200
+        assert curl(f"http://{probes}/-/ready") == 200
 
 
 # The cases of exporter-toolkit's own tests that read other files, or names of Go's.
