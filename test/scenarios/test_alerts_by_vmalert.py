@@ -10,13 +10,13 @@ from lib.agent import summary
 from lib.client import call
 from lib.fake import plain, results
 from lib.process import ROOT, Process, free_port
+from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
-from test_remote_write_hubs import Hub
 
 
 @pytest.fixture(name="tsdb")
 def victoria_metrics(tmp_path):
-    hub = Hub("victoria-metrics", tmp_path)
+    hub = Tsdb("victoria-metrics", tmp_path)
     hub.command.append("-search.latencyOffset=1ms")  # otherwise it hides the last 30 s
     with hub:
         yield hub

@@ -11,7 +11,7 @@ import yaml
 from lib.client import call
 from lib.process import ROOT
 from lib.rules import all_groups
-from test_remote_write_hubs import Hub
+from lib.tsdb import Tsdb
 
 DAY, MINUTE = 86400, 60
 STEP = re.compile(r"(?P<value>[-+]?[\d.e]+?|_|stale)(?P<by>[-+][\d.e]+)?(?:x(?P<times>\d+))?")
@@ -53,7 +53,7 @@ def lines(test, start):
 
 @pytest.fixture(scope="module", name="tsdb")
 def filled(tmp_path_factory):
-    with Hub("victoria-metrics", tmp_path_factory.mktemp("tsdb")) as hub:
+    with Tsdb("victoria-metrics", tmp_path_factory.mktemp("tsdb")) as hub:
         text = "".join(line for case in cases() for line in lines(*case))
         assert call("POST", hub.url("/api/v1/import/prometheus"), text).status == 204
         assert call("GET", hub.url("/internal/force_flush")).status == 200

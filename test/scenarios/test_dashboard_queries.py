@@ -8,8 +8,6 @@ import time
 import urllib.parse
 
 import pytest
-from test_remote_write_hubs import Hub as Tsdb
-
 from lib import dashboard
 from lib.agent import running_agent, summary
 from lib.client import call
@@ -18,6 +16,7 @@ from lib.fake import plain, results, running_fake, series
 from lib.hub import agent_flags, agent_namespace_of, clean_hub, static_scorer
 from lib.prometheus import running_prometheus
 from lib.scorers import source
+from lib.tsdb import Tsdb
 from lib.wait import LONG, eventually, wait_until
 from lib.work import FakeWorkAgent
 

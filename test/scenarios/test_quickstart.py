@@ -21,8 +21,8 @@ from lib.names import names_of_a_cluster
 from lib.pod import deployed, mark_available, running_pod
 from lib.process import BUILD, ROOT, Process, environment, free_port
 from lib.prometheus import running_prometheus
+from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
-from test_remote_write_hubs import Hub as Tsdb
 
 RELEASE = "dynamic-scoring-framework"
 HUB_NAMESPACE, AGENT_NAMESPACE = "open-cluster-management", "dynamic-scoring"

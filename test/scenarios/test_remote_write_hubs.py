@@ -2,75 +2,19 @@
 
 import json
 import math
-import shutil
-import subprocess
-import time
 import urllib.parse
 
 import pytest
 from lib import remote, remote_wire
+from lib.tsdb import Tsdb
 from lib.wait import LONG
 
 SERIES = 300
 
 
-class Hub:
-    """Debian's Prometheus or VictoriaMetrics with an API that both share."""
-
-    def __init__(self, program, folder):
-        if not shutil.which(program):
-            pytest.skip(f"no {program} here")
-        self.port = remote.free_port()
-        self.folder = folder / program
-        self.folder.mkdir()
-        address = f"127.0.0.1:{self.port}"
-        if program == "prometheus":
-            (self.folder / "config.yml").write_text("{}\n")
-            self.command = [
-                program,
-                f"--config.file={self.folder}/config.yml",
-                f"--storage.tsdb.path={self.folder}/data",
-                f"--web.listen-address={address}",
-                "--web.enable-remote-write-receiver",
-            ]
-        else:
-            self.command = [
-                program,
-                f"-storageDataPath={self.folder}/data",
-                f"-httpListenAddr={address}",
-                "-retentionPeriod=1y",
-            ]
-        self.process = None
-
-    def start(self):
-        with open(self.folder / "log", "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=remote.ENVIRONMENT)
-        remote.wait_for("the hub", lambda: remote.get(self.url("/-/healthy")), alive=lambda: self.process.poll() is None)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(remote.DEADLINE)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def url(self, path="/api/v1/write"):
-        return f"http://127.0.0.1:{self.port}{path}"
-
-    def raw(self, selector):
-        """All samples of the last hour: labels → [(seconds, value)], in the hub's own order."""
-        query = urllib.parse.urlencode({"query": f"{selector}[1h]", "nocache": 1, "time": time.time() + 1})
-        found = json.loads(remote.get(self.url(f"/api/v1/query?{query}")))["data"]["result"]
-        return {tuple(sorted(one["metric"].items())): [(t, float(v)) for t, v in one["values"]] for one in found}
-
-
 @pytest.fixture(name="hub", params=["prometheus", "victoria-metrics"])
 def running_hub(request, tmp_path):
-    with Hub(request.param, tmp_path) as hub:
+    with Tsdb(request.param, tmp_path) as hub:
         yield hub
 
 
@@ -132,7 +76,7 @@ def test_numbers_of_every_kind(tmp_path, hub):
 
 def test_metadata_is_known_to_prometheus(tmp_path):
     """Prometheus accepts it; this version of VictoriaMetrics ignores it."""
-    with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(2)) as scoring:
+    with Tsdb("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(2)) as scoring:
         sends = section(hub, metadata_config={"send": True, "send_interval": "1s"})
         with remote.Agent(tmp_path / "agent", scoring, [sends]) as agent:
             remote.wait_for("metadata", lambda: agent.remote("metadata_total") > 1)

@@ -8,7 +8,8 @@ import http.client
 import urllib.parse
 
 from lib import remote, remote_wire
-from test_remote_write_hubs import Hub, section
+from lib.tsdb import Tsdb
+from test_remote_write_hubs import section
 
 SERIES = 4
 
@@ -88,7 +89,7 @@ def test_the_verdict_of_a_real_prometheus_counts_too(tmp_path):
         answer.read()
         return dataclasses.replace(faulty(200 if answer.status == 204 else answer.status, fault), written=False)
 
-    with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(SERIES)) as scoring:
+    with Tsdb("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(SERIES)) as scoring:
         receivers = {fault: remote.Receiver(plan=lambda a, f=fault: forward(a, f)) for fault in FAULTS}
         listed = [
             {**entry, "external_labels": {"fault": fault}}
@@ -202,7 +203,7 @@ def test_a_real_prometheus_learns_of_nothing_wrong(tmp_path):
         "bad-name": {"write_relabel_configs": BAD_NAME},
     }
     stored = {"auto": NODES, "renamed": NODES, "bad-name": NODES - 1}
-    with Hub("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(NODES)) as scoring:
+    with Tsdb("prometheus", tmp_path) as hub, remote.Scoring(t=remote.counted(NODES)) as scoring:
         listed = [remote.endpoint(hub, name=n, external_labels={"case": n}, **m) for n, m in more.items()]
         with remote.Agent(tmp_path / "agent", scoring, listed) as agent:
             for name, series in stored.items():

@@ -16,9 +16,9 @@ from lib.hub import agent_flags, agent_namespace_of
 from lib.kube import SCORES
 from lib.scorers import api_config, full, scoring, summaries, wait_status
 from lib.skupper import Link
+from lib.tsdb import Tsdb
 from lib.wait import LONG, eventually, wait_until
 from lib.work import FakeWorkAgent
-from test_remote_write_hubs import Hub as Tsdb
 
 CLUSTERS = ("cluster1", "cluster2")
 OUTAGE = float(os.environ.get("DS_OUTAGE_SECONDS", "6"))

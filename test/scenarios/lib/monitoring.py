@@ -19,9 +19,9 @@ from lib.process import BUILD, ROOT, Process, environment, free_port
 from lib.prometheus import running_prometheus
 from lib.rules import write_shortened
 from lib.scorers import own, scoring, source
+from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
 from lib.work import FakeWorkAgent
-from test_remote_write_hubs import Hub as Tsdb
 
 CLUSTERS = {"c1": NAMESPACE, "c2": f"{NAMESPACE}-c2"}  # of their agents, on the one API server
 SCORERS = ("killed", "broken", "unhealthy")
