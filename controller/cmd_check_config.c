@@ -117,7 +117,7 @@ static int check_main(int argc, char **argv)
 
 const struct command command_check_config = {
     .name = "check-config",
-    .arguments = "[--web FILE] [FILE...]",
+    .arguments = "[--web=FILE] FILE...",
     .help = "Print every problem of an agent's configuration or of a web configuration file; exit with "
             "status 1 if "
             "there are errors.",
