@@ -6,8 +6,6 @@ import json
 import os
 import stat
 
-import yaml
-
 from lib import page
 from lib.agent import PROGRAM, running_agent
 from lib.alertmanager import running_alertmanager
@@ -15,7 +13,7 @@ from lib.controller import running_controller
 from lib.fake import plain, results, running_fake
 from lib.hub import HUB_NAMESPACE, clean_hub
 from lib.kube import NAMESPACE, go_program
-from lib.process import BUILD, ROOT, Process, environment, free_port
+from lib.process import BUILD, Process, environment, free_port
 from lib.prometheus import running_prometheus
 from lib.rules import write_shortened
 from lib.scorers import own, scoring, source
@@ -47,9 +45,7 @@ class World:
     def __init__(self, stack, folder, kube, source_url, host=None):
         self.stack, self.folder, self.hub, self.source_url = stack, folder, clean_hub(kube), source_url
         self.inbox, self.healthy, self.unhealthy = (stack.enter_context(running_fake()) for _ in range(3))
-        example = yaml.safe_load((ROOT / "alerts/alertmanager.yaml").read_text())
-        alertmanager = running_alertmanager(self.inbox, inhibit_rules=example["inhibit_rules"])
-        self.alertmanager = stack.enter_context(alertmanager)
+        self.alertmanager = stack.enter_context(running_alertmanager(self.inbox))
         self.tsdb = stack.enter_context(Tsdb("victoria-metrics", folder))
         self.scorer_port, self.scorer = free_port(), None
         self.start_scorer()
