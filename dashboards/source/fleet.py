@@ -48,7 +48,7 @@ overview = row(
             are removed. {AGENTS_ONLY}""",
         "short",
         query(f"sum({AGE_IN_INTERVALS} > bool 2)", instant=True),
-        colors=(GREEN, (1, YELLOW)), none="no agent metrics", panel_links=[runbook("ScoreStale")],
+        colors=(GREEN, (1, YELLOW)), none="no agent metrics", panel_links=[runbook("ScoresStale")],
     ),
     stat(
         "Failing scorers", f"Scorers whose last round failed, counted on each cluster. {AGENTS_ONLY}", "short",
@@ -111,7 +111,7 @@ health = row(
             "{{ds_score_name}}",
         ),
         interval="2m", min=0, decimals=1, thresholds=steps(GREEN, (2, YELLOW), (3, RED)), threshold_lines=True,
-        panel_links=[runbook("ScoreStale")],
+        panel_links=[runbook("ScoresStale")],
     ),
     table(
         "Age of scores",
@@ -200,13 +200,13 @@ placement = row(
                 "short", decimals=0, **colored(GREY, (1, YELLOW)),
             ),
         ],
-        sort=("Written", True), panel_links=[runbook("PlacementScoreUpdateFailing"), runbook("ScoreOutOfRange")],
+        sort=("Written", True), panel_links=[runbook("PlacementScoreNotWritten"), runbook("ScoreOutOfRange")],
     ),
     timeseries(
         "Scores not yet written", f"AddOnPlacementScores that are not up to date on the hub, by cluster. {AGENTS_ONLY}",
         "short",
         query(f"max by ($cluster_label) ({own('dynamic_scoring_placement_behind')})", "{{$cluster_label}}"),
-        width=6, min=0, decimals=0, panel_links=[runbook("PlacementScoreUpdateFailing")],
+        width=6, min=0, decimals=0, panel_links=[runbook("PlacementScoreNotWritten")],
     ),
     timeseries(
         "Writes to the hub", f"Writes of AddOnPlacementScores by all agents, by result. {AGENTS_ONLY}", "ops",
@@ -215,7 +215,7 @@ placement = row(
             (rate({own("dynamic_scoring_placement_writes_total")}[$__rate_interval])))""",
             "{{result}}",
         ),
-        width=6, stack=True, min=0, interval="1m", panel_links=[runbook("PlacementScoreUpdateFailing")],
+        width=6, stack=True, min=0, interval="1m", panel_links=[runbook("PlacementScoreNotWritten")],
     ),
 )  # fmt: skip
 

@@ -63,7 +63,7 @@ state = row(
             instant=True,
         ),
         colors=(GREEN, (2, YELLOW), (3, RED)), decimals=1, none="no agent metrics",
-        panel_links=[runbook("ScoreStale"), runbook("ScoresExpired")],
+        panel_links=[runbook("ScoresStale"), runbook("ScoresExpired")],
     ),
     stat(
         "Source series", f"Series in the last answers of the source, on all clusters. {AGENTS_ONLY}", "short",

@@ -60,7 +60,7 @@ def query_breaks(world):
 
 def scoring_api_becomes_unhealthy(world):
     world.unhealthy.on("/healthz", plain("overloaded", 503))
-    labels = {"alertname": "ScorerUnhealthy", "scorer": "unhealthy", "severity": "critical"}
+    labels = {"alertname": "ScoringAPIUnhealthy", "scorer": "unhealthy", "severity": "critical"}
     text, words = "is unhealthy (HTTPStatus, ", "HTTP 503 Service Unavailable: overloaded"
     return Failure(labels, text, words, lambda: world.unhealthy.on("/healthz", plain("ok")))
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lib.browser import shared_browser  # noqa: F401 (a fixture)
-from lib.dashboards import FILES, open_dashboard, panels_of
+from lib.dashboard_page import FILES, open_dashboard, panels_of
 from lib.kube import go_program
 from lib.process import BUILD, ROOT, Process, environment
 from lib.wait import LONG, eventually, wait_until
