@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""The chart has copies of alerts/ and dashboards/, as Helm reads no files outside of it; `--write` makes them."""
+"""The chart has copies of alerts/ and dashboards/, as Helm reads no files outside of it; `--write` makes them. Those of dashboards
+are without white space: each release keeps them in a Secret, and nobody reads them."""
 
+import json
 import pathlib
-import shutil
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -10,18 +11,19 @@ COPIES = TOP / "charts" / "dynamic-scoring-framework" / "files"
 RULES = ("agent", "hub", "recording")
 
 
-def originals():
-    """{copy: original}"""
-    found = {COPIES / "alerts" / f"{name}.yaml": TOP / "alerts" / f"{name}.yaml" for name in RULES}
+def copies():
+    """{file: text}"""
+    wanted = {COPIES / "alerts" / f"{name}.yaml": (TOP / "alerts" / f"{name}.yaml").read_text() for name in RULES}
     for file in (TOP / "dashboards").glob("*.json"):
-        found[COPIES / "dashboards" / file.name] = file
-    return found
+        short = json.dumps(json.loads(file.read_text()), separators=(",", ":"), ensure_ascii=False)
+        wanted[COPIES / "dashboards" / file.name] = short + "\n"
+    return wanted
 
 
 def main():
-    wanted = originals()
+    wanted = copies()
     stale = [f for f in COPIES.rglob("*.*") if f not in wanted]
-    changed = [c for c, original in wanted.items() if not c.exists() or c.read_bytes() != original.read_bytes()]
+    changed = [f for f, text in wanted.items() if not f.exists() or f.read_text() != text]
     if "--write" not in sys.argv:
         for file in stale + changed:
             print(f"{file.relative_to(TOP)} is out of date: run {pathlib.Path(__file__).relative_to(TOP)} --write")
@@ -30,7 +32,7 @@ def main():
         file.unlink()
     for file in changed:
         file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(wanted[file], file)
+        file.write_text(wanted[file])
     return 0
 
 
