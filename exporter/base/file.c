@@ -61,3 +61,19 @@ int file_read(const char *path, struct buf *into)
 {
     return file_read_within(path, into, 0);
 }
+
+struct file_stamp file_stamp(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return (struct file_stamp){0};
+    return (struct file_stamp){
+        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .modified = st.st_mtim};
+}
+
+bool file_stamp_is(const struct file_stamp *a, const struct file_stamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
+}

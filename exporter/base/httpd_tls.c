@@ -2,6 +2,7 @@
  * session holds a reference, so that new settings replace them while sessions go on. */
 #include "exporter/base/httpd_tls.h"
 
+#include "exporter/base/file.h"
 #include "exporter/base/httpd_internal.h"
 
 #include <arpa/inet.h>
@@ -12,12 +13,6 @@
 #include <time.h>
 
 enum { PEMS = 3 };
-
-struct file_stamp {
-    ino_t inode;
-    struct timespec modified;
-    off_t size;
-};
 
 struct httpd_tls {
     pthread_mutex_t lock; /* its holder never blocks */
@@ -129,18 +124,8 @@ static void read_stamps(const struct httpd_tls_settings *s, struct file_stamp st
 {
     const char *const files[PEMS] = {s->cert.file, s->key.file, s->client_ca.file};
 
-    for (unsigned i = 0; i < PEMS; i++) {
-        struct stat st;
-        stamps[i] = (struct file_stamp){0};
-        if (files[i] && stat(files[i], &st) == 0)
-            stamps[i] = (struct file_stamp){st.st_ino, st.st_mtim, st.st_size};
-    }
-}
-
-static bool stamp_is(const struct file_stamp *a, const struct file_stamp *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->modified.tv_sec == b->modified.tv_sec &&
-           a->modified.tv_nsec == b->modified.tv_nsec;
+    for (unsigned i = 0; i < PEMS; i++)
+        stamps[i] = files[i] ? file_stamp(files[i]) : (struct file_stamp){0};
 }
 
 static bool stamps_are(const struct file_stamp a[PEMS], const struct file_stamp b[PEMS])
@@ -148,11 +133,10 @@ static bool stamps_are(const struct file_stamp a[PEMS], const struct file_stamp 
     bool same = true;
 
     for (unsigned i = 0; i < PEMS; i++)
-        same = same && stamp_is(&a[i], &b[i]);
+        same = same && file_stamp_is(&a[i], &b[i]);
     return same;
 }
 
-/* The stamps are from before the files are read, so that a later change is seen. */
 int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
 {
     struct file_stamp stamps[PEMS];

@@ -3,6 +3,7 @@
 #include "exporter/web/access.h"
 
 #include "exporter/base/clock.h"
+#include "exporter/base/file.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
@@ -13,17 +14,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { LOOK_MS = 3 * 1000, PROBLEMS_MAX_BYTES = 1 << 20 };
-
-/* What a file had when it was read. A replaced symbolic link gives another file. */
-struct access_stamp {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec modified;
-};
 
 struct access {
     struct access_options o;
@@ -32,7 +24,7 @@ struct access {
     struct basic_auth *auth;
     struct httpd_tls *tls;
     struct web_file *file; /* the last valid one; NULL without one */
-    struct access_stamp stamp;
+    struct file_stamp stamp;
     struct timer timer;
     struct access_status status;
     char *problems;
@@ -66,22 +58,6 @@ static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
 }
 
 /* ---- The file ---- */
-
-static struct access_stamp access_look(const char *path)
-{
-    struct stat st;
-
-    if (stat(path, &st) < 0)
-        return (struct access_stamp){0};
-    return (struct access_stamp){
-        .device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .modified = st.st_mtim};
-}
-
-static bool access_stamp_is(const struct access_stamp *a, const struct access_stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
-}
 
 /* What the file may not ask for in this program. */
 static void access_check_file(const struct access *a, const struct web_file *f, struct problems *p)
@@ -117,7 +93,7 @@ static int access_load(struct access *a, struct problems *p)
     CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
     int r;
 
-    a->stamp = access_look(a->o.file);
+    a->stamp = file_stamp(a->o.file);
     r = web_file_read(&f, a->o.file, p);
     if (r == 0)
         access_check_file(a, f, p);
@@ -131,7 +107,7 @@ static int access_load(struct access *a, struct problems *p)
     a->file = TAKE_PTR(f);
     r = access_apply(a, a->file);
     if (r < 0)
-        a->stamp = (struct access_stamp){0};
+        a->stamp = (struct file_stamp){0};
     return r;
 }
 
@@ -179,10 +155,10 @@ int access_reload(struct access *a, struct buf *ret_why)
 static void access_on_timer(struct timer *t)
 {
     struct access *a = CONTAINER_OF(t, struct access, timer);
-    struct access_stamp now = access_look(a->o.file);
+    struct file_stamp now = file_stamp(a->o.file);
     CLEANUP(cleanup_free) char *why = NULL;
 
-    if ((!access_stamp_is(&now, &a->stamp) || (a->tls && httpd_tls_refresh(a->tls, &why) != 0)) &&
+    if ((!file_stamp_is(&now, &a->stamp) || (a->tls && httpd_tls_refresh(a->tls, &why) != 0)) &&
         access_reload(a, NULL) < 0)
         log_debug("web configuration not applied");
     if (loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS)) < 0)

@@ -202,6 +202,30 @@ static void leaves_no_descriptor_open(void **state)
     assert_int_equal(before, after);
 }
 
+static void stamps_a_file_by_what_a_change_alters(void **state)
+{
+    struct file_stamp none = {0}, first, second;
+    char stamped[256], link[256];
+    FILE *f;
+
+    (void)state;
+    (void)snprintf(stamped, sizeof(stamped), "%s/stamped", dir);
+    (void)snprintf(link, sizeof(link), "%s/link", dir);
+    first = file_stamp(stamped);
+    assert_true(file_stamp_is(&first, &none));
+    f = fopen(stamped, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(symlink(stamped, link), 0);
+    first = file_stamp(link);
+    second = file_stamp(stamped);
+    assert_true(file_stamp_is(&first, &second) && !file_stamp_is(&first, &none));
+    assert_int_equal(utimensat(AT_FDCWD, stamped, (struct timespec[]){{1, 0}, {1, 1}}, 0), 0);
+    second = file_stamp(link);
+    assert_false(file_stamp_is(&first, &second));
+    assert_int_equal(unlink(link) | unlink(stamped), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +239,7 @@ int main(void)
         cmocka_unit_test(gives_up_on_a_writer_that_stops),
         cmocka_unit_test(survives_lack_of_memory),
         cmocka_unit_test(leaves_no_descriptor_open),
+        cmocka_unit_test(stamps_a_file_by_what_a_change_alters),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
