@@ -95,7 +95,9 @@ class Browser:
         return answer["result"]
 
     def wait_for_event(self, method):
+        end = time.monotonic() + DEADLINE
         while not any(e.get("method") == method for e in self.events):
+            assert time.monotonic() < end, f"waited {DEADLINE} s for {method}"
             self.events.append(self.next_message())
 
     def seen(self, method):
@@ -108,6 +110,9 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1 + phone, mobile=phone
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.events = []
+        self.call("Page.navigate", url="about:blank")  # a page of which only the fragment changes is not loaded anew
+        self.wait_for_event("Page.loadEventFired")
         self.events = []
         self.call("Page.navigate", url=url)
         self.wait_for_event("Page.loadEventFired")
