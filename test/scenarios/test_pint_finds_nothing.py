@@ -56,7 +56,10 @@ def an_agent(hub, fake, prometheus, start_agent, tmp_path):
     )
     endpoint = {"name": "hub", "url": f"{fake.url}/receive"}
     config = {"remoteWrite": [endpoint], "limits": {"seriesPerScorer": 2}}
-    agent = start_agent(config, *hub.kube.flags(), "--leader-elect", f"--storage.path={tmp_path}")
+    web = tmp_path / "web.yml"
+    web.write_text("http_server_config: {http2: false}\n")
+    flags = ("--leader-elect", f"--storage.path={tmp_path}", f"--web.config.file={web}")
+    agent = start_agent(config, *hub.kube.flags(), *flags)
     agent.wait_metric("dynamic_scoring_consecutive_failures", **{"class": "http_5xx"})
     agent.wait_metric("dynamic_scoring_consecutive_failures", **{"class": "series_limit"})
     agent.wait_metric("dynamic_scoring_placement_writes_total", operation="status", result="ok")
