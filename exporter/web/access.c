@@ -71,7 +71,7 @@ static void access_check_file(const struct access *a, const struct web_file *f, 
                      f->has_tls ? "added" : "removed");
 }
 
-/* After the certificates nothing but memory can fail, and the next look tries again. */
+/* After the certificates nothing but memory can fail. */
 static int access_apply(struct access *a, const struct web_file *f)
 {
     int r = basic_auth_set_users(a->auth, f->users, f->n_users);
@@ -105,10 +105,7 @@ static int access_load(struct access *a, struct problems *p)
         return r;
     (void)web_file_free(a->file);
     a->file = TAKE_PTR(f);
-    r = access_apply(a, a->file);
-    if (r < 0)
-        a->stamp = (struct file_stamp){0};
-    return r;
+    return access_apply(a, a->file);
 }
 
 static void access_record(struct access *a, int r, const struct problems *p, struct buf *why)
@@ -139,6 +136,8 @@ int access_reload(struct access *a, struct buf *ret_why)
     r = problems_init(&p, a->o.file);
     if (r == 0)
         r = access_load(a, &p);
+    if (r == -ENOMEM) /* the next look tries again */
+        a->stamp = (struct file_stamp){0};
     problems_log(&p);
     if (r == 0)
         log_info("web configuration applied", L_STR("file", a->o.file),

@@ -260,6 +260,24 @@ static void survives_each_failed_allocation(void **state)
     end(&g);
 }
 
+/* The file is the same at the next look, so that it must be remembered that it was not read. */
+static void reads_the_file_again_after_a_lack_of_memory(void **state)
+{
+    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
+    struct guarded g = {0};
+
+    (void)state;
+    assert_int_equal(loop_new(&loop, &test_clock), 0);
+    assert_int_equal(begin(&g, loop, USERS, NULL), 0);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        if (access_reload(g.access, NULL) < 0)
+            look(loop);
+        assert_true(access_status(g.access)->ok);
+    }
+    end(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +287,7 @@ int main(void)
         CASE(refuses_to_start_with_an_invalid_file),
         CASE(follows_the_links_of_a_kubernetes_volume),
         CASE(survives_each_failed_allocation),
+        CASE(reads_the_file_again_after_a_lack_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
