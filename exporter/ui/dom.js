@@ -105,13 +105,13 @@ export const tile = (what, severity, n) => el('div', { class: n === 0 ? 'none' :
 export const note = (bad, title, text, ...more) => el('div', { class: bad ? 'note bad' : 'note' },
   el('p', {}, title), text && el('pre', {}, bdi(text)), more);
 
-// Only http and https can be followed.
-// What is wrong with the file of --web.config.file; w is null without one.
+// The state of --web.config.file; w is null without the flag.
 export const webNote = (w) => w && w.problems.length > 0 && note(!w.ok, el('b', {}, w.ok ? 'Warnings about the web configuration'
   : 'The web configuration was rejected; the last valid one stays active'), w.problems.join('\n'));
 export const webFact = (now, w) => w && fact('Web configuration', code(w.file), w.ok ? null : badge('error', 'rejected'),
   soft(when(now, w.lastTriedAt)));
 
+// Only http and https can be followed.
 export function url(text) {
   let safe = false;
   try { safe = ['http:', 'https:'].includes(new URL(text).protocol); } catch { /* not a URL: shown as text */ }

@@ -4,85 +4,6 @@
 
 #include <dirent.h>
 
-enum { CA, OTHER_CA, SERVER, SERVER_RSA, CLIENT, CLIENT_ALIEN, CLIENT_EXPIRED, CLIENT_NO_PURPOSE, PAIRS };
-
-static struct pair pairs[PAIRS];
-static char folder[] = "/tmp/test_httpd_tls.XXXXXX", cert_file[64], key_file[64], ca_file[64];
-
-static int make_pairs(void **state)
-{
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(cert_file, sizeof(cert_file), "%s/tls.crt", folder);
-    (void)snprintf(key_file, sizeof(key_file), "%s/tls.key", folder);
-    (void)snprintf(ca_file, sizeof(ca_file), "%s/ca.crt", folder);
-    make_pair(&pairs[CA], (struct wish){.ca = true, .name = "ca"});
-    make_pair(&pairs[OTHER_CA], (struct wish){.ca = true, .name = "other ca"});
-    make_pair(&pairs[SERVER], (struct wish){.issuer = &pairs[CA], .name = "first.example"});
-    make_pair(&pairs[SERVER_RSA], (struct wish){.issuer = &pairs[CA], .name = "rsa.example", .rsa = true});
-    make_pair(&pairs[CLIENT], (struct wish){.issuer = &pairs[CA],
-                                            .name = "scraper.example",
-                                            .ip = "10.1.2.3",
-                                            .uri = "spiffe://example/scraper"});
-    make_pair(&pairs[CLIENT_ALIEN], (struct wish){.issuer = &pairs[OTHER_CA]});
-    make_pair(&pairs[CLIENT_EXPIRED], (struct wish){.issuer = &pairs[CA], .days = -1});
-    make_pair(&pairs[CLIENT_NO_PURPOSE], (struct wish){.issuer = &pairs[CA], .for_servers = true});
-    return 0;
-}
-
-static int drop_pairs(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < PAIRS; i++)
-        drop_pair(&pairs[i]);
-    (void)unlink(cert_file);
-    (void)unlink(key_file);
-    (void)unlink(ca_file);
-    return rmdir(folder);
-}
-
-static void write_files(const struct pair *p)
-{
-    write_pem(cert_file, &p->crt_pem);
-    write_pem(key_file, &p->key_pem);
-    write_pem(ca_file, &pairs[CA].crt_pem);
-}
-
-static struct httpd_tls_settings settings_of_files(void)
-{
-    write_files(&pairs[SERVER]);
-    return (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
-}
-
-static struct httpd_tls *open_tls(struct env *e, const struct httpd_tls_settings *s)
-{
-    struct httpd_options o = options_for(e);
-    char *why = NULL;
-
-    assert_int_equal(httpd_tls_new(&o.tls, s, &why), 0);
-    assert_null(why);
-    open_server(e, &o);
-    return o.tls;
-}
-
-static void close_tls(struct env *e, struct httpd_tls *t)
-{
-    e->server = httpd_stop(e->server, 0);
-    assert_null(httpd_tls_free(t));
-}
-
-static void ask_direct(struct env *e, struct client_tls *c)
-{
-    ask_tls(httpd_port(e->server, 0), REQUEST("GET /direct"), c);
-}
-
-static bool is_served(struct env *e, struct client_tls *c)
-{
-    c->answer[0] = '\0';
-    ask_direct(e, c);
-    return c->error == 0 && strstr(c->answer, "hello");
-}
-
 static void serves_requests(void **state)
 {
     struct env *e = *state;
@@ -172,7 +93,6 @@ static void displaces_slow_handshakes(void **state)
 
 /* ---- Versions, cipher suites, curves ---- */
 
-#define ONLY(version)      "NORMAL:-VERS-ALL:+VERS-" version
 #define TLS12_ONLY(cipher) "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+" cipher
 
 static void limits_what_is_negotiated(void **state)
@@ -235,152 +155,6 @@ static void limits_what_is_negotiated(void **state)
         served = is_served(e, &c);
         if (served != cases[i].ok)
             fail_msg("case %zu, %s: %s", i, cases[i].priorities, gnutls_strerror(c.error));
-        close_tls(e, t);
-    }
-}
-
-/* ---- Client certificates ---- */
-
-static void demands_client_certificates(void **state)
-{
-    static const unsigned who[] = {PAIRS, CLIENT, CLIENT_ALIEN, CLIENT_EXPIRED, CLIENT_NO_PURPOSE};
-    static const struct {
-        const char *type;
-        const char *served; /* for each of those: + or - */
-    } cases[] = {
-        {"", "+++++"},
-        {"NoClientCert", "+++++"},
-        {"RequestClientCert", "+++++"},
-        {"RequireAnyClientCert", "-++++"},
-        {"RequireClientCert", "-++++"},
-        {"VerifyClientCertIfGiven", "++---"},
-        {"RequireAndVerifyClientCert", "-+---"},
-    };
-    static const char *const versions[] = {ONLY("TLS1.2"), ONLY("TLS1.3")};
-    struct env *e = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct httpd_tls_settings s = settings_of_files();
-        struct httpd_tls *t;
-
-        s.client_auth_type = cases[i].type;
-        s.client_ca.file = strstr(cases[i].type, "Verify") ? ca_file : NULL;
-        t = open_tls(e, &s);
-        for (size_t k = 0; k < ARRAY_SIZE(who) * ARRAY_SIZE(versions); k++) {
-            unsigned pair = who[k / ARRAY_SIZE(versions)];
-            struct client_tls c = {.priorities = versions[k % ARRAY_SIZE(versions)],
-                                   .pair = pair < PAIRS ? &pairs[pair] : NULL};
-            bool expected = cases[i].served[k / ARRAY_SIZE(versions)] == '+';
-
-            if (is_served(e, &c) != expected)
-                fail_msg("%s, client %u, %s: %s", cases[i].type, pair, c.priorities,
-                         gnutls_strerror(c.error));
-            if (!expected)
-                assert_true(c.alert == GNUTLS_A_CERTIFICATE_REQUIRED || c.alert == GNUTLS_A_BAD_CERTIFICATE ||
-                            c.alert == GNUTLS_A_CERTIFICATE_EXPIRED);
-        }
-        close_tls(e, t);
-    }
-}
-
-/* Allows requests of the client, and refuses those without a certificate. */
-static enum httpd_access on_check(void *arg, const struct httpd_request *rq,
-                                  const struct httpd_ticket *ticket, struct httpd_refusal *ret)
-{
-    gnutls_datum_t der;
-    bool same;
-
-    (void)arg;
-    (void)ticket;
-    assert_int_equal(gnutls_x509_crt_export2(pairs[CLIENT].crt, GNUTLS_X509_FMT_DER, &der), 0);
-    same = str_eq(rq->client_certificate, (struct str){(const char *)der.data, der.size});
-    gnutls_free(der.data);
-    *ret = (struct httpd_refusal){.status = rq->client_certificate.n ? 403 : 401, .text = ""};
-    return same ? HTTPD_ALLOW : HTTPD_REFUSE;
-}
-
-/* Anyone can make one that is not verified. */
-static void shows_the_guard_verified_certificates_only(void **state)
-{
-    static const struct {
-        const char *type;
-        unsigned pair, status;
-    } cases[] = {
-        {"RequireAndVerifyClientCert", CLIENT, 200}, {"VerifyClientCertIfGiven", CLIENT, 200},
-        {"VerifyClientCertIfGiven", PAIRS, 401},     {"RequireAnyClientCert", CLIENT, 401},
-        {"RequestClientCert", CLIENT, 401},          {"NoClientCert", CLIENT, 401},
-    };
-    static const struct httpd_guard guard = {.check = on_check, .deadline_ms = 60000};
-    struct env *e = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct httpd_options o = options_for(e);
-        struct httpd_tls_settings s = settings_of_files();
-        struct client_tls c = {.pair = cases[i].pair < PAIRS ? &pairs[cases[i].pair] : NULL};
-        char *why = NULL;
-
-        s.client_auth_type = cases[i].type;
-        s.client_ca.file = strstr(cases[i].type, "Verify") ? ca_file : NULL;
-        assert_int_equal(httpd_tls_new(&o.tls, &s, &why), 0);
-        o.guard = &guard;
-        open_server(e, &o);
-        ask_direct(e, &c);
-        assert_int_equal(c.error, 0);
-        assert_int_equal(strtoul(c.answer + strlen("HTTP/1.1 "), NULL, 10), cases[i].status);
-        close_tls(e, o.tls);
-    }
-}
-
-/* What stands before a NUL is not the name. */
-static void refuses_a_name_with_a_nul(void **state)
-{
-    /* SEQUENCE { dNSName "scraper.example\0.evil" } */
-    static const char split[] = "\x30\x17\x82\x15scraper.example\0.evil";
-    const char *const names[] = {"scraper.example"};
-    struct env *e = *state;
-    struct httpd_tls_settings s = settings_of_files();
-    struct pair pair = {0};
-    struct client_tls c = {.pair = &pair};
-    struct httpd_tls *t;
-
-    make_pair(&pair, (struct wish){.issuer = &pairs[CA], .name = "other.example"});
-    assert_int_equal(gnutls_x509_crt_set_extension_by_oid(pair.crt, "2.5.29.17", split, sizeof(split) - 1, 0),
-                     0);
-    assert_int_equal(gnutls_x509_crt_sign2(pair.crt, pairs[CA].crt, pairs[CA].key, GNUTLS_DIG_SHA256, 0), 0);
-    gnutls_free(pair.crt_pem.data);
-    assert_int_equal(gnutls_x509_crt_export2(pair.crt, GNUTLS_X509_FMT_PEM, &pair.crt_pem), 0);
-    s.client_ca.file = ca_file;
-    s.client_auth_type = "RequireAndVerifyClientCert";
-    s.client_allowed_sans = (struct httpd_tls_list){names, 1};
-    t = open_tls(e, &s);
-    assert_false(is_served(e, &c));
-    assert_int_equal(c.alert, GNUTLS_A_BAD_CERTIFICATE);
-    close_tls(e, t);
-    drop_pair(&pair);
-}
-
-static void demands_a_name_of_the_client(void **state)
-{
-    static const struct {
-        const char *name;
-        bool served;
-    } cases[] = {{"scraper.example", true},      {"10.1.2.3", true}, {"spiffe://example/scraper", true},
-                 {"SCRAPER.EXAMPLE", false}, /* as Go compares them */
-                 {"scraper.example.org", false}, {"scraper", false}, {"*.example", false}};
-    struct env *e = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const char *const names[] = {"other.example", cases[i].name};
-        struct httpd_tls_settings s = settings_of_files();
-        struct client_tls c = {.pair = &pairs[CLIENT]};
-        struct httpd_tls *t;
-
-        s.client_ca.file = ca_file;
-        s.client_auth_type = "RequireAndVerifyClientCert";
-        s.client_allowed_sans = (struct httpd_tls_list){names, 2};
-        t = open_tls(e, &s);
-        if (is_served(e, &c) != cases[i].served)
-            fail_msg("%s: %s", cases[i].name, gnutls_strerror(c.error));
         close_tls(e, t);
     }
 }
@@ -588,10 +362,6 @@ int main(void)
         CASE(answers_plain_http_with_a_hint),
         CASE(displaces_slow_handshakes),
         CASE(limits_what_is_negotiated),
-        CASE(demands_client_certificates),
-        CASE(shows_the_guard_verified_certificates_only),
-        CASE(demands_a_name_of_the_client),
-        CASE(refuses_a_name_with_a_nul),
         CASE(resumes_sessions_unless_clients_are_verified),
         CASE(takes_a_replaced_certificate),
         CASE(keeps_the_last_valid_certificate),

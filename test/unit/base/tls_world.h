@@ -3,6 +3,7 @@
 #ifndef DS_TEST_TLS_WORLD_H
 #define DS_TEST_TLS_WORLD_H
 
+#include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
 #include "test/unit/base/httpd_world.h"
 
@@ -193,6 +194,89 @@ static inline void write_pem(const char *path, const gnutls_datum_t *text)
     assert_int_equal(fwrite(text->data, 1, text->size, f), text->size);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(rename(part, path), 0);
+}
+
+/* ---- The server and its files ---- */
+
+#define ONLY(version) "NORMAL:-VERS-ALL:+VERS-" version
+
+enum { CA, OTHER_CA, SERVER, SERVER_RSA, CLIENT, CLIENT_ALIEN, CLIENT_EXPIRED, CLIENT_NO_PURPOSE, PAIRS };
+
+static struct pair pairs[PAIRS];
+static char folder[] = "/tmp/test_httpd_tls.XXXXXX", cert_file[64], key_file[64], ca_file[64];
+
+static inline int make_pairs(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(cert_file, sizeof(cert_file), "%s/tls.crt", folder);
+    (void)snprintf(key_file, sizeof(key_file), "%s/tls.key", folder);
+    (void)snprintf(ca_file, sizeof(ca_file), "%s/ca.crt", folder);
+    make_pair(&pairs[CA], (struct wish){.ca = true, .name = "ca"});
+    make_pair(&pairs[OTHER_CA], (struct wish){.ca = true, .name = "other ca"});
+    make_pair(&pairs[SERVER], (struct wish){.issuer = &pairs[CA], .name = "first.example"});
+    make_pair(&pairs[SERVER_RSA], (struct wish){.issuer = &pairs[CA], .name = "rsa.example", .rsa = true});
+    make_pair(&pairs[CLIENT], (struct wish){.issuer = &pairs[CA],
+                                            .name = "scraper.example",
+                                            .ip = "10.1.2.3",
+                                            .uri = "spiffe://example/scraper"});
+    make_pair(&pairs[CLIENT_ALIEN], (struct wish){.issuer = &pairs[OTHER_CA]});
+    make_pair(&pairs[CLIENT_EXPIRED], (struct wish){.issuer = &pairs[CA], .days = -1});
+    make_pair(&pairs[CLIENT_NO_PURPOSE], (struct wish){.issuer = &pairs[CA], .for_servers = true});
+    return 0;
+}
+
+static inline int drop_pairs(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < PAIRS; i++)
+        drop_pair(&pairs[i]);
+    (void)unlink(cert_file);
+    (void)unlink(key_file);
+    (void)unlink(ca_file);
+    return rmdir(folder);
+}
+
+static inline void write_files(const struct pair *p)
+{
+    write_pem(cert_file, &p->crt_pem);
+    write_pem(key_file, &p->key_pem);
+    write_pem(ca_file, &pairs[CA].crt_pem);
+}
+
+static inline struct httpd_tls_settings settings_of_files(void)
+{
+    write_files(&pairs[SERVER]);
+    return (struct httpd_tls_settings){.cert.file = cert_file, .key.file = key_file};
+}
+
+static inline struct httpd_tls *open_tls(struct env *e, const struct httpd_tls_settings *s)
+{
+    struct httpd_options o = options_for(e);
+    char *why = NULL;
+
+    assert_int_equal(httpd_tls_new(&o.tls, s, &why), 0);
+    assert_null(why);
+    open_server(e, &o);
+    return o.tls;
+}
+
+static inline void close_tls(struct env *e, struct httpd_tls *t)
+{
+    e->server = httpd_stop(e->server, 0);
+    assert_null(httpd_tls_free(t));
+}
+
+static inline void ask_direct(struct env *e, struct client_tls *c)
+{
+    ask_tls(httpd_port(e->server, 0), REQUEST("GET /direct"), c);
+}
+
+static inline bool is_served(struct env *e, struct client_tls *c)
+{
+    c->answer[0] = '\0';
+    ask_direct(e, c);
+    return c->error == 0 && strstr(c->answer, "hello");
 }
 
 #endif
