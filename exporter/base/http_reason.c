@@ -181,15 +181,18 @@ static void explain_descriptors(struct http_call *c, int e, const char *server)
 }
 
 /* With TLS 1.3, a server refuses a client without a certificate after the handshake. libcurl then reports the
- * server's alert, or only that it could not write or ask for the peer's address. */
+ * server's alert, or only that it could not write, or ask for the peer's address: which one is a race. A
+ * connection that has served a request before was not refused. */
 static const char *refused_certificate(const struct http_call *c)
 {
-    static const char *const closed[] = {"getpeername()", "bad write retry"};
+    static const char *const closed[] = {"getpeername()", "bad write retry", "Broken pipe", "reset by peer"};
 
     if (strstr(c->curl_error, "alert certificate required"))
         return "requires a client certificate";
+    if (!info_off(c, CURLINFO_APPCONNECT_TIME_T) || !info_long(c, CURLINFO_NUM_CONNECTS))
+        return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
-        if (info_off(c, CURLINFO_APPCONNECT_TIME_T) && strstr(c->curl_error, closed[i]))
+        if (strstr(c->curl_error, closed[i]))
             return "closed the connection; it may require a client certificate";
     return NULL;
 }
