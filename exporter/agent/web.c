@@ -123,11 +123,11 @@ static size_t web_routes(struct web *w, struct agent *a, bool lifecycle)
 {
     static const char *const pages[] = {"/", NULL};
     const struct httpd_route api[API_ROUTES] = {
-        {"GET", "/-/healthy", web_healthy, a, false, 0},
-        {"GET", "/-/ready", web_ready, a, false, 0},
-        {"GET", "/metrics", page_serve, agent_state(a)->page, true, 0},
-        {"POST", "/-/reload", lifecycle ? web_reload : web_no_reload, w, false, RELOAD_SPACING_MS},
-        {"GET", "/api/v1/status", web_api_status, a, false, 0},
+        {"GET", "/-/healthy", web_healthy, a, false, 0, 0},
+        {"GET", "/-/ready", web_ready, a, false, 0, 0},
+        {"GET", "/metrics", page_serve, agent_state(a)->page, true, 0, 0},
+        {"POST", "/-/reload", lifecycle ? web_reload : web_no_reload, w, false, RELOAD_SPACING_MS, 0},
+        {"GET", "/api/v1/status", web_api_status, a, false, 0, 0},
     };
 
     memcpy(w->routes, api, sizeof(api));

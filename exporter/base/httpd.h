@@ -5,7 +5,9 @@
  * shared behind a lock. The handlers of other routes run on the loop's thread while the connection is
  * suspended.
  *
- * A guard, if there is one, sees each request before its body is read and before any handler.
+ * A guard, if there is one, sees each request before its body is read and before any handler. Bodies are kept
+ * for the routes that take one, within a limit for all of them; a body must come at 256 KiB in ten seconds at
+ * least.
  *
  * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
@@ -23,17 +25,20 @@
 struct httpd;
 struct httpd_tls;
 
-/* A handler's input; valid only while it runs. */
+/* A handler's input; valid only while it runs, or until httpd_finish(). */
 struct httpd_request {
     const char *method; /* "GET" for HEAD too */
     const char *path;
     const char *accept; /* header values, "" if absent; several are joined by ", " */
     const char *accept_encoding;
     const char *if_none_match;
-    const char *authorization;     /* for the guard only */
+    const char *content_type;
+    const char *content_encoding;
+    const char *authorization;
     const struct sockaddr *peer;   /* AF_INET or AF_INET6; for the guard only */
     struct str client_certificate; /* DER, if it was verified; for the guard only */
     struct str arguments;          /* for httpd_query() */
+    struct str body;               /* as received; empty unless the route takes one */
 };
 
 /* A handler's output. */
@@ -45,6 +50,8 @@ struct httpd_reply {
     const char *cache_control;    /* a literal; "no-store" unless set */
     const char *csp;  /* Content-Security-Policy, a literal or NULL; sent with Referrer-Policy: no-referrer */
     const char *etag; /* quoted, NULL for none; lives as long as the server */
+    const char *challenge; /* WWW-Authenticate, a literal or NULL */
+    unsigned retry_after;  /* seconds; 0: not sent */
     /* The body: the array and the bytes stay valid until release(arg) is called, once, from any thread.
      * release may be NULL. */
     struct iovec *parts;
@@ -66,6 +73,7 @@ struct httpd_route {
     /* The handler runs at most once in this time; requests that come meanwhile wait, and the next run
      * answers all of them. For one route, not direct. 0: no limit. */
     unsigned spacing_ms;
+    size_t max_body; /* bytes of the largest request body that the handler takes; 0: bodies are discarded */
 };
 
 /* The answer to a request that is not allowed. */
@@ -103,6 +111,7 @@ struct httpd_header {
 struct httpd_options {
     const char *const *listen; /* "host:port", ":port", "[::1]:port"; port 0 takes a free one */
     size_t n_listen;
+    uint64_t max_body_bytes;          /* of all request bodies held at once; 0: 64 MiB */
     unsigned max_connections;         /* over all listen addresses; at most half of the open files allowed */
     unsigned idle_seconds;            /* a connection without a request is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
@@ -139,6 +148,11 @@ MUST_USE int httpd_set_headers(struct httpd *h, const struct httpd_header *heade
 /* The guard's decision about a request that waits: allowed if `refusal` is NULL. Does nothing if the request
  * does not wait any more. Any thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);
+/* In a handler on the loop, not of a spaced route: the reply follows later. Until httpd_finish() the request and
+ * the reply stay valid. A disconnect of the client is not noticed. */
+void httpd_defer(struct httpd_reply *reply);
+/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before httpd_stop(). */
+void httpd_finish(struct httpd_reply *reply);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);
 /* Sets the body to a copy of the bytes; the reply becomes an empty 500 when out of memory. */

@@ -19,9 +19,9 @@ static void guard_apply(struct exchange *x, const struct httpd_refusal *refusal)
     }
     x->state = READY;
     x->allow[0] = '\0';
-    x->challenge = refusal->challenge;
-    x->retry_after = refusal->retry_after;
     httpd_reply_error(x, refusal->status, refusal->text);
+    x->reply.challenge = refusal->challenge;
+    x->reply.retry_after = refusal->retry_after;
 }
 
 /* Takes it off the list and decides. The lock is held. */

@@ -2,6 +2,7 @@
 #ifndef DS_BASE_HTTPD_INTERNAL_H
 #define DS_BASE_HTTPD_INTERNAL_H
 
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
@@ -60,6 +61,7 @@ struct httpd {
     struct conn *conns; /* by descriptor */
     int n_conns, top;   /* size of the table; no descriptor in use is at or above `top` */
     unsigned connections, closing, answering;
+    uint64_t body_held; /* bytes of request bodies */
     uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
@@ -74,18 +76,19 @@ struct exchange {
     const struct httpd_route *route; /* NULL if none matches the path */
     enum exchange_state state;
     bool counted, head, close, has_nul; /* has_nul: in the path or a query argument */
+    bool handling, deferred;            /* the handler runs; its reply comes later. Loop's thread */
     uintptr_t uri_end;                  /* where libmicrohttpd's copy of the request target ends */
-    uint64_t body_bytes;                /* of the request; the body is discarded */
+    uint64_t body_bytes;                /* of the request's body that have come */
+    struct buf body;                    /* those that are kept; its bytes count in the server's body_held */
+    unsigned body_status;               /* of the refusal of the body; 0: none */
     struct httpd_request request;
     char *query;     /* the arguments: name, value, name, value, each ended by a NUL */
-    char *joined[4]; /* header values of several fields */
+    char *joined[6]; /* header values of several fields */
     bool routed;     /* the route's method matches, too */
     char allow[32];
     uint64_t ticket;       /* while GUARDED */
     mono_ms guarded_since; /* while GUARDED */
     bool suspended;        /* while GUARDED */
-    const char *challenge;
-    unsigned retry_after;
     unsigned status;
     uint64_t answer_bytes;
     struct httpd_reply reply;
@@ -98,6 +101,13 @@ enum MHD_Result httpd_respond(struct exchange *x);
 void httpd_reply_error(struct exchange *x, unsigned status, const char *text);
 /* Calls the reply's release, once. */
 void httpd_release(struct httpd_reply *reply);
+/* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
+bool httpd_body_put(struct exchange *x, const char *piece, size_t n);
+/* Whether Content-Length announces more than is read even to be discarded. */
+bool httpd_body_is_too_large(struct exchange *x);
+/* The body has been read: sets it for the handler, or the reply if it was refused. */
+bool httpd_body_end(struct exchange *x);
+void httpd_body_drop(struct exchange *x);
 /* The 500 to use when out of memory. NULL when out of memory. */
 struct MHD_Response *httpd_no_memory_response(void);
 

@@ -150,8 +150,8 @@ static bool add_headers(struct MHD_Response *r, const struct exchange *x)
     const struct httpd_reply *reply = &x->reply;
     char retry_after[16] = "";
 
-    if (x->retry_after)
-        (void)snprintf(retry_after, sizeof(retry_after), "%u", x->retry_after);
+    if (reply->retry_after)
+        (void)snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after);
     return add_additional_headers(r, x->server) &&
            add_header(r, "Content-Type",
                       reply->content_type ? reply->content_type : "text/plain; charset=utf-8") &&
@@ -160,7 +160,7 @@ static bool add_headers(struct MHD_Response *r, const struct exchange *x)
            add_header(r, "ETag", reply->etag) && add_header(r, "Content-Security-Policy", reply->csp) &&
            add_header(r, "Referrer-Policy", reply->csp ? "no-referrer" : NULL) &&
            add_header(r, "X-Content-Type-Options", "nosniff") && add_header(r, "Allow", x->allow) &&
-           add_header(r, "WWW-Authenticate", x->challenge) && add_header(r, "Retry-After", retry_after) &&
+           add_header(r, "WWW-Authenticate", reply->challenge) && add_header(r, "Retry-After", retry_after) &&
            add_header(r, "Connection", x->close ? "close" : NULL);
 }
 
@@ -189,6 +189,7 @@ enum MHD_Result httpd_respond(struct exchange *x)
     struct MHD_Response *r;
     enum MHD_Result queued;
 
+    httpd_body_drop(x);
     x->close = x->close || atomic_load(&x->server->stopping);
     if (!httpd_conn_answer(x->server, x->fd, count_bytes(&x->reply), x->reply.version)) {
         x->close = true;

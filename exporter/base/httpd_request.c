@@ -1,4 +1,4 @@
-/* The life of a request: it is read (the body is discarded), routed, handled here or on the loop, answered.
+/* The life of a request: it is read, routed, handled here or on the loop, answered.
  *
  * The connection of a request for the loop is suspended before the request is queued; until
  * MHD_resume_connection() the exchange belongs to the loop. libmicrohttpd does not poll a suspended
@@ -10,13 +10,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
-enum {
-    MAX_BODY = 64 << 10,
-    /* A body over MAX_BODY is read up to this limit, so that the client receives its 413. */
-    MAX_READ = 1 << 20,
-    /* Handlers run this long before the loop turns. */
-    QUEUE_MS = 10,
-};
+enum { QUEUE_MS = 10 /* handlers run this long before the loop turns */ };
 
 struct values {
     const char *name, *first;
@@ -90,6 +84,7 @@ static void exchange_free(struct exchange *x)
     struct httpd *h = x->server;
 
     httpd_release(&x->reply);
+    httpd_body_drop(x);
     for (size_t i = 0; i < ARRAY_SIZE(x->joined); i++)
         free(x->joined[i]);
     free(x->query);
@@ -146,9 +141,9 @@ static bool request_queue(struct exchange *x)
 static enum MHD_Result request_route(struct exchange *x)
 {
     httpd_conn_set(x->server, x->fd, CONN_HANDLING);
-    if (x->body_bytes > MAX_BODY) {
-        httpd_reply_error(x, MHD_HTTP_CONTENT_TOO_LARGE, "413: request body too large\n");
-    } else if (!x->routed) {
+    if (!httpd_body_end(x))
+        return httpd_respond(x);
+    if (!x->routed) {
         if (x->route)
             httpd_reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
         else
@@ -157,6 +152,10 @@ static enum MHD_Result request_route(struct exchange *x)
         x->request.accept = httpd_get_header(x, "Accept", &x->joined[0]);
         x->request.accept_encoding = httpd_get_header(x, "Accept-Encoding", &x->joined[1]);
         x->request.if_none_match = httpd_get_header(x, "If-None-Match", &x->joined[2]);
+        x->request.content_type = httpd_get_header(x, "Content-Type", &x->joined[4]);
+        x->request.content_encoding = httpd_get_header(x, "Content-Encoding", &x->joined[5]);
+        if (!x->request.authorization)
+            x->request.authorization = httpd_get_header(x, "Authorization", &x->joined[3]);
         if (x->route->direct)
             x->route->fn(x->route->arg, &x->request, &x->reply);
         else if (request_queue(x))
@@ -167,23 +166,13 @@ static enum MHD_Result request_route(struct exchange *x)
     return httpd_respond(x);
 }
 
-static bool is_too_large(struct MHD_Connection *connection)
-{
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-
-    return length && strtoull(length, NULL, 10) > MAX_READ;
-}
-
 /* The guard has allowed the request. */
 static enum MHD_Result request_admit(struct exchange *x)
 {
     if (x->state == ALLOWED)
         httpd_conn_set(x->server, x->fd, CONN_READING);
     x->state = READING;
-    if (!is_too_large(x->connection))
-        return MHD_YES;
-    x->body_bytes = MAX_READ;
-    return request_route(x);
+    return httpd_body_is_too_large(x) ? request_route(x) : MHD_YES;
 }
 
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
@@ -219,15 +208,15 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
 
     (void)cls;
     (void)connection;
-    (void)upload;
     if (!x)
         return MHD_NO; /* out of memory */
     if (!x->counted)
         return request_begin(x, url, method, version);
     if (*upload_size) {
-        x->body_bytes += *upload_size;
+        size_t n = *upload_size;
+
         *upload_size = 0;
-        return x->body_bytes > MAX_READ ? MHD_NO : MHD_YES;
+        return httpd_body_put(x, upload, n) ? MHD_YES : MHD_NO;
     }
     switch (x->state) {
     case READING:
@@ -290,11 +279,25 @@ static void request_handle(struct exchange *x)
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
 
+void httpd_defer(struct httpd_reply *reply)
+{
+    CONTAINER_OF(reply, struct exchange, reply)->deferred = true;
+}
+
 /* x may be gone after this. */
 static void request_resume(struct exchange *x)
 {
     x->state = READY;
     MHD_resume_connection(x->connection);
+}
+
+void httpd_finish(struct httpd_reply *reply)
+{
+    struct exchange *x = CONTAINER_OF(reply, struct exchange, reply);
+
+    x->deferred = false;
+    if (!x->handling)
+        request_resume(x);
 }
 
 /* The first runs the handler, the others receive copies of its reply. */
@@ -332,8 +335,11 @@ void httpd_on_spacing(struct timer *t)
 static void request_run(struct httpd *h, struct exchange *x)
 {
     if (!x->route->spacing_ms) {
+        x->handling = true;
         request_handle(x);
-        request_resume(x);
+        x->handling = false;
+        if (!x->deferred)
+            request_resume(x);
         return;
     }
     x->next = NULL;

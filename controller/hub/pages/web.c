@@ -207,15 +207,15 @@ static void web_set_routes(struct hub_web *w)
     static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
     struct hub *h = w->o.hub;
     const struct httpd_route routes[HEALTH_ROUTES + API_ROUTES] = {
-        {"GET", "/healthz", web_healthz, NULL, false, 0},
-        {"GET", "/readyz", web_readyz, h, false, 0},
-        {"GET", "/metrics", web_metrics, w, false, 0},
-        {"GET", "/api/v1/status", web_status, h, false, 0},
-        {"GET", "/api/v1/scorers", web_scorers, h, false, 0},
-        {"GET", "/api/v1/clusters", web_clusters, h, false, 0},
-        {"GET", "/api/v1/pairs", web_pairs, h, false, 0},
-        {"GET", "/api/v1/scorer", web_scorer, h, false, 0},
-        {"GET", "/api/v1/cluster", web_cluster, h, false, 0},
+        {"GET", "/healthz", web_healthz, NULL, false, 0, 0},
+        {"GET", "/readyz", web_readyz, h, false, 0, 0},
+        {"GET", "/metrics", web_metrics, w, false, 0, 0},
+        {"GET", "/api/v1/status", web_status, h, false, 0, 0},
+        {"GET", "/api/v1/scorers", web_scorers, h, false, 0, 0},
+        {"GET", "/api/v1/clusters", web_clusters, h, false, 0, 0},
+        {"GET", "/api/v1/pairs", web_pairs, h, false, 0, 0},
+        {"GET", "/api/v1/scorer", web_scorer, h, false, 0, 0},
+        {"GET", "/api/v1/cluster", web_cluster, h, false, 0, 0},
     };
 
     memcpy(w->routes, routes, sizeof(routes));
