@@ -148,10 +148,11 @@ MUST_USE int httpd_set_headers(struct httpd *h, const struct httpd_header *heade
 /* The guard's decision about a request that waits: allowed if `refusal` is NULL. Does nothing if the request
  * does not wait any more. Any thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);
-/* In a handler on the loop, not of a spaced route: the reply follows later. Until httpd_finish() the request and
- * the reply stay valid. A disconnect of the client is not noticed. */
+/* In a handler on the loop, not of a spaced route: the reply follows later. Until httpd_finish() the request
+ * and the reply stay valid. A disconnect of the client is not noticed. */
 void httpd_defer(struct httpd_reply *reply);
-/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before httpd_stop(). */
+/* Sends a deferred reply, which must not be used any more. On the loop's thread, once, before
+ * httpd_stop(). */
 void httpd_finish(struct httpd_reply *reply);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);

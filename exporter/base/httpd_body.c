@@ -1,7 +1,7 @@
 /* The body of a request: kept for a route that takes one, else discarded.
  *
- * A body over a limit is read on and discarded, so that the client receives its refusal: libmicrohttpd sends no
- * response while it reads a body. */
+ * A body over a limit is read on and discarded, so that the client receives its refusal: libmicrohttpd sends
+ * no response while it reads a body. */
 #include "exporter/base/httpd_internal.h"
 
 #include <stdio.h>
