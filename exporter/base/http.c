@@ -211,7 +211,7 @@ void http_finish(struct http_call *c, CURLcode code)
         c->answer.reason[0] = '\0';
         code = CURLE_OK;
     } else if (code == CURLE_OK) {
-        (void)http_gzip_end(c);
+        http_end_body(c);
     }
     fill_answer(c, code);
     (void)curl_multi_remove_handle(c->http->multi, c->easy);

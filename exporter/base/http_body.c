@@ -2,6 +2,8 @@
  * body. */
 #include "exporter/base/http_internal.h"
 
+#include "exporter/base/inflate.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -209,13 +211,48 @@ static bool body_put(struct http_call *c, struct str piece)
     return r == 0 && !c->cut;
 }
 
+static void body_fail_encoded(struct http_call *c, int r)
+{
+    if (r == -ENOMEM)
+        http_fail(c, HTTP_MEMORY, "out of memory for the response");
+    else
+        http_fail(c, HTTP_BROKEN, "response has Content-Encoding gzip, but its body %s",
+                  inflate_error(c->gzip));
+}
+
+/* Returns 1 to stop the decoding; the answer then says why. */
+static int body_put_decoded(void *arg, struct str out)
+{
+    return !body_put(arg, out);
+}
+
+static bool body_decode(struct http_call *c, struct str piece)
+{
+    int r;
+
+    if (!c->gzip)
+        c->gzip = inflate_new();
+    r = c->gzip ? inflate_put(c->gzip, piece, body_put_decoded, c) : -ENOMEM;
+    if (r < 0)
+        body_fail_encoded(c, r);
+    return r == 0;
+}
+
+void http_end_body(struct http_call *c)
+{
+    int r = c->gzip ? inflate_end(c->gzip) : 0;
+
+    if (r < 0)
+        body_fail_encoded(c, r);
+}
+
 /* The status of an error says more than its body, so that a body that cannot be decoded is no error there. */
 static bool body_put_encoded(struct http_call *c, struct str piece)
 {
     if (c->encoding[0])
         http_fail(c, HTTP_BROKEN, "response has Content-Encoding %s, an encoding that was not asked for",
                   c->encoding);
-    else if (http_gzip_put(c, piece, body_put))
+    else if (body_decode(c, piece))
         return true;
     if (c->answer.error == HTTP_BROKEN && !is_status_class(c, 2))
         c->cut = true;

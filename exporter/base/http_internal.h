@@ -4,6 +4,7 @@
 
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/loop.h"
 
 #include <sys/queue.h>
@@ -45,7 +46,7 @@ struct http_call {
     uint64_t announced; /* Content-Length; 0 if absent */
     bool encoded;       /* has a Content-Encoding, so the decoded size is unknown */
     char encoding[32];  /* one that was not asked for, or empty */
-    struct http_gzip *gzip;
+    struct inflate *gzip; /* of a body with Content-Encoding gzip or deflate */
     struct http_share *share, own_share;
     size_t charged;  /* bytes of the body granted by the budget */
     bool in_headers; /* between the status line and the end of its headers */
@@ -86,13 +87,8 @@ bool http_explain_refused(struct http_call *c, CURLcode code);
  * the answer's error. */
 bool http_same_origin(struct http_call *c, struct str location);
 
-/* Decodes a body with Content-Encoding gzip or deflate (http_gzip.c). */
-/* Calls `put` with each decoded piece. False, with the answer's error, if the data is invalid; and when put()
- * returns false. */
-bool http_gzip_put(struct http_call *c, struct str piece, bool (*put)(struct http_call *c, struct str piece));
-/* True if nothing is missing at the end of the body. */
-bool http_gzip_end(struct http_call *c);
-struct http_gzip *http_gzip_free(struct http_gzip *g);
+/* The body has ended: sets the answer's error if an encoded one is incomplete (http_body.c). */
+void http_end_body(struct http_call *c);
 
 /* The budget for bodies (http_budget.c). */
 void http_share_join(struct http_share *s, struct http_call *c);

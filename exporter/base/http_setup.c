@@ -1,5 +1,6 @@
 /* Sets the options of a transfer. */
 #include "exporter/base/http_internal.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/secret.h"
 
 #include <errno.h>
@@ -332,5 +333,5 @@ void http_tear_down(struct http_call *c)
             h->next = NULL;
     curl_slist_free_all(c->extra);
     curl_slist_free_all(c->connect_to);
-    c->gzip = http_gzip_free(c->gzip);
+    c->gzip = inflate_free(c->gzip);
 }
