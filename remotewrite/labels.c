@@ -2,9 +2,9 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/regex.h"
 #include "exporter/base/varint.h"
 #include "remotewrite/relabel.h"
-#include "remotewrite/relabel_regex.h"
 
 #include <errno.h>
 #include <stdio.h>

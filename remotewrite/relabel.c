@@ -1,7 +1,7 @@
 /* Applying relabelling rules to the labels of a series. */
 #include "remotewrite/relabel.h"
 
-#include "remotewrite/relabel_regex.h"
+#include "exporter/base/regex.h"
 #include "remotewrite/relabel_rule.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Reading `write_relabel_configs`. */
 #include "remotewrite/relabel.h"
 
-#include "remotewrite/relabel_regex.h"
+#include "exporter/base/regex.h"
 #include "remotewrite/relabel_rule.h"
 
 #include <errno.h>

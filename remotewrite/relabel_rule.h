@@ -2,7 +2,7 @@
 #ifndef DS_REMOTEWRITE_RELABEL_RULE_H
 #define DS_REMOTEWRITE_RELABEL_RULE_H
 
-#include "remotewrite/relabel_regex.h"
+#include "exporter/base/regex.h"
 
 enum relabel_action {
     RELABEL_REPLACE,

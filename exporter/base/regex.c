@@ -1,4 +1,4 @@
-#include "remotewrite/relabel_regex.h"
+#include "exporter/base/regex.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* Regular expressions of relabelling rules: PCRE2, anchored at both ends, with limits on time and memory. */
-#ifndef DS_REMOTEWRITE_RELABEL_REGEX_H
-#define DS_REMOTEWRITE_RELABEL_REGEX_H
+/* Regular expressions of relabelling rules and of queries: PCRE2, anchored at both ends, with limits on time
+ * and memory. */
+#ifndef DS_BASE_REGEX_H
+#define DS_BASE_REGEX_H
 
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
