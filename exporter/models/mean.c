@@ -1,0 +1,61 @@
+/* The mean of the values: the sample of the documents. */
+#include "exporter/models/model.h"
+#include "exporter/models/request.h"
+#include "exporter/models/results.h"
+
+#include <math.h>
+
+static const struct model_endpoint mean_endpoint = {
+    .prefix = "",
+    .name = "sample-scorer",
+    .description = "A sample score for time series data",
+    .source_type = "Prometheus",
+    .source_host = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090",
+    .source_path = "/api/v1/query_range",
+    .query = "sum by (node, namespace, pod) "
+             "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))",
+    .range = 3600,
+    .step = 60,
+    .score_name = "sample_my_score",
+    .interval = 30,
+};
+
+/* False if there are values, but none is finite. */
+static bool mean_of(const struct input_series *series, double *ret)
+{
+    long double sum = 0; /* wider than double, so that large values of both signs do not overflow */
+    size_t n = 0;
+
+    for (size_t i = 0; i < series->n; i++)
+        if (isfinite(series->values[i])) {
+            sum += series->values[i];
+            n++;
+        }
+    *ret = n ? (double)(sum / (long double)n) : 0;
+    return n > 0 || series->n == 0;
+}
+
+static int mean_score(const void *state, struct scoring *s)
+{
+    static const struct result_label meta = {"meta", {"my_something_meta_by_sample_scorer", 34}};
+    struct input_series series;
+
+    (void)state;
+    while (request_next(&s->request, &series)) {
+        struct result r = {.metric = series.metric, .labels = &meta, .n_labels = 1};
+
+        if (mean_of(&series, &r.score))
+            results_add(&s->results, &r);
+        else
+            s->left_out[LEFT_OUT_NOT_FINITE]++;
+    }
+    return 0;
+}
+
+const struct model model_mean = {
+    .name = "mean",
+    .help = "The mean of each series, as the sample scorer of the documents answers it.",
+    .endpoints = &mean_endpoint,
+    .n_endpoints = 1,
+    .score = mean_score,
+};

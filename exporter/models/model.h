@@ -1,0 +1,111 @@
+/* A model: the part of a scoring API that differs from the others. The server (server.h) does the rest.
+ *
+ * A model is a constant in the table of models.c. Its state is a struct of its own, zeroed, into which the
+ * settings are read before open(). */
+#ifndef DS_MODELS_MODEL_H
+#define DS_MODELS_MODEL_H
+
+#include "exporter/base/doc.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/models/request.h"
+#include "exporter/models/results.h"
+
+enum { MODEL_MAX_ENDPOINTS = 2 };
+
+enum setting_kind {
+    SETTING_TEXT,     /* const char *: not empty; owned by the settings */
+    SETTING_NUMBER,   /* double, from min to max */
+    SETTING_COUNT,    /* int64_t, from min to max */
+    SETTING_DURATION, /* int64_t: milliseconds; min and max are milliseconds */
+};
+
+/* A value that users set by the flag --min-length, else the environment variable MIN_LENGTH, else the field
+ * minLength of the configuration file. */
+struct setting {
+    const char *name;  /* "min-length" */
+    const char *value; /* what the help calls it: "N" */
+    const char *help;
+    enum setting_kind kind;
+    size_t field;          /* its offset in the model's state */
+    const char *otherwise; /* the value without any of them; NULL: the field stays as it is */
+    const char *variable;  /* one more environment variable, which users have: "VLLM_ENDPOINT"; or NULL */
+    double min, max;
+};
+
+/* One pair of GET /config and POST /scoring, and what /config says. Settings change copies of it. */
+struct model_endpoint {
+    const char *prefix; /* of both paths: "" or "/performance" */
+    const char *name, *description;
+    const char *source_type; /* "Prometheus"; "None": the source has no other members */
+    const char *source_host, *source_path, *query;
+    int64_t range, step; /* seconds */
+    const char *score_name;
+    int64_t interval; /* seconds */
+    bool has_reset;   /* serves POST /reset, too */
+};
+
+/* Why a series has no result. */
+enum left_out {
+    LEFT_OUT_SHORT,      /* too few values */
+    LEFT_OUT_NOT_FINITE, /* no value, or no result, that is a number */
+    LEFT_OUT_LABEL,      /* a label that the model needs is missing */
+    LEFT_OUT_NO_ANSWER,  /* the service that the model asks gave none, or not in time */
+    LEFT_OUT_NO_NUMBER,  /* its answer has no number */
+    LEFT_OUTS
+};
+const char *left_out_word(enum left_out why);
+
+/* One call of /scoring. */
+struct scoring {
+    struct request request;
+    struct results results;
+    size_t endpoint;            /* index in the model's endpoints */
+    struct str authorization;   /* of the caller; empty if absent */
+    size_t left_out[LEFT_OUTS]; /* counted by the model */
+    /* Sum and number of a model's errors in predicting what is known already: for a metric. */
+    double backtest_error;
+    size_t n_backtests;
+    char why[REQUEST_WHY_BYTES]; /* set by the model with an error of its own */
+};
+
+struct model_env {
+    struct loop *loop;
+    struct metrics *metrics; /* for the loop's thread only */
+};
+
+struct model {
+    const char *name, *help;
+    const struct model_endpoint *endpoints;
+    size_t n_endpoints;
+    const struct setting *settings; /* ends with one without a name; NULL: none */
+    const char *const *file_keys;   /* fields of the configuration file that read_file() reads; NULL: none */
+    size_t size;                    /* of the state */
+    /* Reads those fields; the document stays as long as the state. May be NULL. */
+    void (*read_file)(void *state, const struct node *root, struct problems *p);
+    /* Before any call; close() is called after a failure, too. -EINVAL with *ret_why (from malloc), -ENOMEM.
+     * Both may be NULL. */
+    int (*open)(void *state, const struct model_env *env, char **ret_why);
+    void (*close)(void *state);
+    /* Reads the request and writes the results. On any thread, several at a time: the state does not change.
+     * An error of request or results need not be returned. -EINVAL: the caller's fault, -EIO: not, both with
+     * `why`; -ENOMEM. */
+    int (*score)(const void *state, struct scoring *s);
+    /* Instead of score(), for a model that must wait: on the loop. Promises one scoring_done(), within a
+     * deadline of its own, and at the latest in close(). */
+    void (*begin)(void *state, struct scoring *s);
+    /* POST /reset, on the loop; may be NULL. */
+    void (*reset)(void *state);
+};
+
+/* On the loop; r as from score(). The call may be gone afterwards. */
+void scoring_done(struct scoring *s, int r);
+
+/* The table, ended by NULL. */
+extern const struct model *const models[];
+/* NULL if there is none of this name. */
+const struct model *model_find(const char *name);
+
+extern const struct model model_mean;
+
+#endif
