@@ -3,47 +3,21 @@
 #include "exporter/agent/web.h"
 
 #include "exporter/agent/agent.h"
-#include "exporter/agent/config.h"
 #include "exporter/agent/status.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/metric/page.h"
 #include "exporter/ui/api.h"
-#include "exporter/ui/assets.h"
 #include "exporter/ui/list.h"
-#include "exporter/web/access.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 
-enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
-
-enum { PROBE_CONNECTIONS = 128, RELOAD_SPACING_MS = 1000 };
-
-enum { PROBE_ROUTES = 2, API_ROUTES = 5 };
+enum { STATUS_MAX_BYTES = 256 << 20, RELOAD_SPACING_MS = 1000 };
 
 struct web {
     struct agent *agent;
-    struct access *access;
-    struct httpd *httpd, *probes;
-    struct assets *assets;
-    struct httpd_route routes[API_ROUTES + ASSETS_MAX_ROUTES]; /* those for probes come first */
+    struct site *site;
 };
-
-static struct web *web_free(struct web *w)
-{
-    if (!w)
-        return NULL;
-    if (w->agent)
-        agent_set_access(w->agent, NULL);
-    access_close(w->access);
-    w->httpd = httpd_stop(w->httpd, 0);
-    w->probes = httpd_stop(w->probes, 0);
-    w->access = access_free(w->access);
-    w->assets = assets_free(w->assets);
-    free(w);
-    return NULL;
-}
-DEFINE_CLEANUP(struct web, web_free)
 
 static void web_healthy(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
@@ -96,7 +70,7 @@ static void web_api_status(void *arg, const struct httpd_request *rq, struct htt
 
 int web_reload_config(struct web *w, struct buf *ret_why)
 {
-    return access_reload(w->access, ret_why);
+    return site_reload(w->site, ret_why);
 }
 
 static void web_on_access_changed(void *arg)
@@ -104,89 +78,57 @@ static void web_on_access_changed(void *arg)
     agent_touch(arg);
 }
 
-static int web_listen(struct httpd **ret, struct web *w, const struct agent_state *a,
-                      const struct httpd_options *o, char **ret_why)
-{
-    struct httpd_options all = *o;
-
-    all.idle_seconds = IDLE_SECONDS;
-    all.routes = w->routes;
-    all.served = page_count_request;
-    all.cut = page_count_cut;
-    all.held = page_held;
-    all.served_arg = a->page;
-    return httpd_new(ret, a->loop, &all, ret_why);
-}
-
-/* Returns the number of routes. */
-static size_t web_routes(struct web *w, struct agent *a, bool lifecycle)
-{
-    static const char *const pages[] = {"/", NULL};
-    const struct httpd_route api[API_ROUTES] = {
-        {"GET", "/-/healthy", web_healthy, a, false, 0, 0},
-        {"GET", "/-/ready", web_ready, a, false, 0, 0},
-        {"GET", "/metrics", page_serve, agent_state(a)->page, true, 0, 0},
-        {"POST", "/-/reload", lifecycle ? web_reload : web_no_reload, w, false, RELOAD_SPACING_MS, 0},
-        {"GET", "/api/v1/status", web_api_status, a, false, 0, 0},
-    };
-
-    memcpy(w->routes, api, sizeof(api));
-    return API_ROUTES + assets_routes(w->assets, pages, w->routes + API_ROUTES);
-}
-
-static int web_control_access(struct web *w, const struct web_options *o, struct httpd_options *options,
-                              char **ret_why)
-{
-    const struct access_options access = {.loop = agent_state(w->agent)->loop,
-                                          .metrics = agent_state(w->agent)->metrics,
-                                          .file = o->config_file,
-                                          .guard = o->guard,
-                                          .changed = web_on_access_changed,
-                                          .arg = w->agent};
-    int r = access_new(&w->access, &access, ret_why);
-
-    if (r < 0)
-        return r;
-    access_configure(w->access, options);
-    agent_set_access(w->agent, w->access);
-    return 0;
-}
-
 int web_start(struct web **ret, struct agent *a, const struct web_options *o, char **ret_why)
 {
-    const struct config *c = agent_state(a)->config;
-    CLEANUP(cleanup_web_free) struct web *w = calloc(1, sizeof(*w));
-    int r = w ? assets_new(&w->assets) : -ENOMEM;
-    struct httpd_options main;
+    static const char *const pages[] = {"/", NULL};
+    const struct agent_state *state = agent_state(a);
+    CLEANUP(cleanup_free) struct web *w = calloc(1, sizeof(*w));
+    const struct httpd_route probes[] = {
+        {.method = "GET", .path = "/-/healthy", .fn = web_healthy, .arg = a},
+        {.method = "GET", .path = "/-/ready", .fn = web_ready, .arg = a},
+    };
+    const struct httpd_route routes[] = {
+        {.method = "POST",
+         .path = "/-/reload",
+         .fn = o->lifecycle ? web_reload : web_no_reload,
+         .arg = w,
+         .spacing_ms = RELOAD_SPACING_MS},
+        {.method = "GET", .path = "/api/v1/status", .fn = web_api_status, .arg = a},
+    };
+    const struct site_options site = {
+        .loop = state->loop,
+        .metrics = state->metrics,
+        .listen = (const char *const *)state->config->listen,
+        .n_listen = state->config->n_listen,
+        .probe_address = o->probe_address,
+        .config_file = o->config_file,
+        .guard = o->guard,
+        .probes = probes,
+        .n_probes = ARRAY_SIZE(probes),
+        .probes_everywhere = true,
+        .routes = routes,
+        .n_routes = ARRAY_SIZE(routes),
+        .pages = pages,
+        .page = state->page,
+        .changed = web_on_access_changed,
+        .arg = a,
+    };
+    int r = w ? site_start(&w->site, &site, ret_why) : -ENOMEM;
 
     if (r < 0)
         return r;
     w->agent = a;
-    main = (struct httpd_options){.listen = (const char *const *)c->listen,
-                                  .n_listen = c->n_listen,
-                                  .max_connections = MAX_CONNECTIONS,
-                                  .n_routes = web_routes(w, a, o->lifecycle)};
-    r = web_control_access(w, o, &main, ret_why) ?: web_listen(&w->httpd, w, agent_state(a), &main, ret_why);
-    if (r == 0)
-        r = access_serve(w->access, w->httpd);
-    if (r == 0 && o->probe_address)
-        r = web_listen(&w->probes, w, agent_state(a),
-                       &(struct httpd_options){.listen = &o->probe_address,
-                                               .n_listen = 1,
-                                               .max_connections = PROBE_CONNECTIONS,
-                                               .n_routes = PROBE_ROUTES},
-                       ret_why);
-    if (r == 0)
-        *ret = TAKE_PTR(w);
-    return r;
+    agent_set_access(a, site_access(w->site));
+    *ret = TAKE_PTR(w);
+    return 0;
 }
 
 struct web *web_stop(struct web *w, int grace_ms)
 {
     if (!w)
         return NULL;
-    access_close(w->access);
-    w->httpd = httpd_stop(w->httpd, grace_ms);
-    w->probes = httpd_stop(w->probes, grace_ms);
-    return web_free(w);
+    agent_set_access(w->agent, NULL);
+    w->site = site_stop(w->site, grace_ms);
+    free(w);
+    return NULL;
 }

@@ -8,24 +8,17 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/api.h"
-#include "exporter/ui/assets.h"
 #include "exporter/ui/list.h"
-#include "exporter/web/access.h"
+#include "exporter/ui/site.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_CONNECTIONS = 1024, PROBE_CONNECTIONS = 128, IDLE_SECONDS = 120, STATUS_MAX_BYTES = 256 << 20 };
-enum { HEALTH_ROUTES = 2, API_ROUTES = 7, ROUTES = HEALTH_ROUTES + API_ROUTES + ASSETS_MAX_ROUTES };
+enum { STATUS_MAX_BYTES = 256 << 20 };
 
 struct hub_web {
-    struct hub_web_options o;
-    struct page *page;
-    struct assets *assets;
-    struct httpd_route routes[ROUTES]; /* those of the health address come first */
-    size_t n_routes;
-    struct httpd *metrics, *health;
-    struct access *access;
+    struct hub *hub;
+    struct site *site;
 };
 
 static void web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -136,116 +129,76 @@ static void web_cluster(void *arg, const struct httpd_request *rq, struct httpd_
     web_one(arg, rq, reply, "cluster", hub_json_cluster);
 }
 
-static void web_metrics(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+static void web_set_metrics(void *arg)
 {
-    struct hub_web *w = arg;
-
-    hub_set_metrics(w->o.hub);
-    if (page_set_own(w->page, w->o.metrics) < 0)
-        log_error("own metrics not renewed: out of memory");
-    page_serve(w->page, rq, reply);
+    hub_set_metrics(arg);
 }
 
-static bool web_is_wanted(const char *address)
+/* The address, NULL if there is to be none. */
+static const char *web_wanted(const char *address)
 {
-    return address && strcmp(address, "0") != 0;
+    return address && strcmp(address, "0") != 0 ? address : NULL;
 }
 
-static int web_serve(struct httpd **ret, struct hub_web *w, const char *address, unsigned connections,
-                     size_t first, size_t n, char **ret_why)
+static int web_serve(struct site **ret, const struct hub_web_options *o, char **ret_why)
 {
-    struct httpd_options o = {
-        .listen = &address,
-        .n_listen = 1,
-        .max_connections = connections,
-        .idle_seconds = IDLE_SECONDS,
-        .routes = w->routes + first,
-        .n_routes = n,
-        .served = page_count_request,
-        .cut = page_count_cut,
-        .held = page_held,
-        .served_arg = w->page,
+    static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
+    struct hub *h = o->hub;
+    const char *own = web_wanted(o->metrics_address), *health = web_wanted(o->health_address);
+    bool both = own && health && strcmp(own, health) == 0;
+    const struct httpd_route probes[] = {
+        {.method = "GET", .path = "/healthz", .fn = web_healthz},
+        {.method = "GET", .path = "/readyz", .fn = web_readyz, .arg = h},
+    };
+    const struct httpd_route routes[] = {
+        {.method = "GET", .path = "/api/v1/status", .fn = web_status, .arg = h},
+        {.method = "GET", .path = "/api/v1/scorers", .fn = web_scorers, .arg = h},
+        {.method = "GET", .path = "/api/v1/clusters", .fn = web_clusters, .arg = h},
+        {.method = "GET", .path = "/api/v1/pairs", .fn = web_pairs, .arg = h},
+        {.method = "GET", .path = "/api/v1/scorer", .fn = web_scorer, .arg = h},
+        {.method = "GET", .path = "/api/v1/cluster", .fn = web_cluster, .arg = h},
+    };
+    const struct site_options site = {
+        .loop = o->loop,
+        .metrics = o->metrics,
+        .listen = &own,
+        .n_listen = own ? 1 : 0,
+        .probe_address = both ? NULL : health,
+        .config_file = o->config_file,
+        .guard = o->guard,
+        .probes = probes,
+        .n_probes = ARRAY_SIZE(probes),
+        .probes_everywhere = both,
+        .routes = routes,
+        .n_routes = ARRAY_SIZE(routes),
+        .pages = pages,
+        .before_metrics = web_set_metrics,
+        .arg = h,
     };
 
-    if (ret == &w->metrics)
-        access_configure(w->access, &o);
-    return httpd_new(ret, w->o.loop, &o, ret_why);
-}
-
-static int web_serve_all(struct hub_web *w, char **ret_why)
-{
-    const char *own = w->o.metrics_address, *health = w->o.health_address;
-    bool both = web_is_wanted(own) && web_is_wanted(health) && strcmp(own, health) == 0;
-    size_t first = both ? 0 : HEALTH_ROUTES;
-    int r = 0;
-
-    if (both && (w->o.config_file || w->o.guard)) {
+    if (both && (o->config_file || o->guard)) {
         *ret_why = strdup("the addresses of metrics and probes must differ: probes are not authenticated");
         return -EINVAL;
     }
-    if (web_is_wanted(own))
-        r = web_serve(&w->metrics, w, own, MAX_CONNECTIONS, first, w->n_routes - first, ret_why);
-    if (r == 0 && web_is_wanted(health) && !both)
-        r = web_serve(&w->health, w, health, PROBE_CONNECTIONS, 0, HEALTH_ROUTES, ret_why);
-    if (r == 0 && w->metrics)
-        r = access_serve(w->access, w->metrics);
-    return r;
-}
-
-static int web_open_access(struct hub_web *w, char **ret_why)
-{
-    const struct access_options o = {
-        .loop = w->o.loop, .metrics = w->o.metrics, .file = w->o.config_file, .guard = w->o.guard};
-    int r = access_new(&w->access, &o, ret_why);
-
-    w->o.hub->access = w->access;
-    return r;
-}
-
-static void web_set_routes(struct hub_web *w)
-{
-    static const char *const pages[] = {"/", "/scorer", "/cluster", NULL};
-    struct hub *h = w->o.hub;
-    const struct httpd_route routes[HEALTH_ROUTES + API_ROUTES] = {
-        {"GET", "/healthz", web_healthz, NULL, false, 0, 0},
-        {"GET", "/readyz", web_readyz, h, false, 0, 0},
-        {"GET", "/metrics", web_metrics, w, false, 0, 0},
-        {"GET", "/api/v1/status", web_status, h, false, 0, 0},
-        {"GET", "/api/v1/scorers", web_scorers, h, false, 0, 0},
-        {"GET", "/api/v1/clusters", web_clusters, h, false, 0, 0},
-        {"GET", "/api/v1/pairs", web_pairs, h, false, 0, 0},
-        {"GET", "/api/v1/scorer", web_scorer, h, false, 0, 0},
-        {"GET", "/api/v1/cluster", web_cluster, h, false, 0, 0},
-    };
-
-    memcpy(w->routes, routes, sizeof(routes));
-    w->n_routes = ARRAY_SIZE(routes);
-    w->n_routes += assets_routes(w->assets, pages, w->routes + w->n_routes);
+    return site_start(ret, &site, ret_why);
 }
 
 int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
 {
-    struct hub_web *w = calloc(1, sizeof(*w));
-    int r = w ? page_new_without_scores(&w->page) : -ENOMEM;
+    CLEANUP(cleanup_free) struct hub_web *w = calloc(1, sizeof(*w));
+    int r = w ? web_serve(&w->site, o, ret_why) : -ENOMEM;
 
-    if (r == 0)
-        r = assets_new(&w->assets);
-    if (r == 0) {
-        w->o = *o;
-        web_set_routes(w);
-        r = web_open_access(w, ret_why) ?: web_serve_all(w, ret_why);
-    }
-    if (r < 0) {
-        (void)hub_web_stop(w, 0);
+    if (r < 0)
         return r;
-    }
-    *ret = w;
+    w->hub = o->hub;
+    w->hub->access = site_access(w->site);
+    *ret = TAKE_PTR(w);
     return 0;
 }
 
 void hub_web_reload(struct hub_web *w)
 {
-    if (access_reload(w->access, NULL) < 0)
+    if (site_reload(w->site, NULL) < 0)
         log_debug("reload on SIGHUP failed");
 }
 
@@ -253,14 +206,8 @@ struct hub_web *hub_web_stop(struct hub_web *w, int grace_ms)
 {
     if (!w)
         return NULL;
-    if (w->o.hub)
-        w->o.hub->access = NULL;
-    access_close(w->access);
-    w->metrics = httpd_stop(w->metrics, grace_ms);
-    w->health = httpd_stop(w->health, grace_ms);
-    w->access = access_free(w->access);
-    w->page = page_free(w->page);
-    w->assets = assets_free(w->assets);
+    w->hub->access = NULL;
+    w->site = site_stop(w->site, grace_ms);
     free(w);
     return NULL;
 }

@@ -1,0 +1,50 @@
+/* The HTTP servers of a role: one with access control, /metrics and the pages, and one for probes, plain and
+ * open. */
+#ifndef DS_UI_SITE_H
+#define DS_UI_SITE_H
+
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/page.h"
+#include "exporter/web/access.h"
+
+struct site;
+
+struct site_options {
+    struct loop *loop;
+    struct metrics *metrics;
+    const char *const *listen;        /* addresses of the server with access control */
+    size_t n_listen;                  /* 0: no such server */
+    const char *probe_address;        /* NULL: no server for probes */
+    uint64_t max_body_bytes;          /* of all request bodies held at once; 0: httpd's own */
+    const char *config_file;          /* --web.config.file; NULL: none */
+    const struct httpd_guard *guard;  /* as in struct access_options */
+    const struct httpd_route *probes; /* copied, as is `routes` */
+    size_t n_probes;
+    bool probes_everywhere; /* the server with access control has them, too */
+    const struct httpd_route *routes;
+    size_t n_routes;
+    const char *const *pages; /* the paths of the pages, ended by NULL; NULL: none */
+    /* What /metrics serves; must outlive the servers. NULL: `metrics` alone, rendered for each request after
+     * before_metrics(arg), which may be NULL. */
+    struct page *page;
+    void (*before_metrics)(void *arg);
+    void (*changed)(void *arg); /* the web configuration file was read again; may be NULL */
+    void *arg;
+};
+
+/* On failure *ret_why (from malloc) says what is wrong; the log has the problems of the web configuration
+ * file. */
+MUST_USE int site_start(struct site **ret, const struct site_options *o, char **ret_why);
+/* For the status page; valid until site_stop(). */
+const struct access *site_access(const struct site *s);
+/* Reads the web configuration file again, as access_reload() does. */
+MUST_USE int site_reload(struct site *s, struct buf *ret_why);
+/* The bound port of listen address i. */
+unsigned site_port(const struct site *s, size_t i);
+/* Lets answers under way leave for at most grace_ms. Takes NULL, returns NULL. */
+struct site *site_stop(struct site *s, int grace_ms);
+
+#endif
