@@ -11,8 +11,8 @@ static bool number_splits(char c)
     return isspace((unsigned char)c) || (c && strchr("=\"'`(){}[]<>|*~$", c));
 }
 
-/* Copies the word without its thousands separators, which must leave groups of three digits; 0 if they do not,
- * or for a word that is too long. */
+/* Copies the word without its thousands separators, which must leave groups of three digits; 0 if they do
+ * not, or for a word that is too long. */
 static size_t number_without_commas(struct str word, char out[DIGITS_MAX])
 {
     size_t n = 0, group = 0;

@@ -18,8 +18,8 @@ struct llm_settings {
 bool llm_is_chat(const char *endpoint);
 /* Appends the body of a request. -ENOMEM, -EFBIG. */
 MUST_USE int llm_put_request(struct buf *into, const struct llm_settings *s, bool chat, struct str prompt);
-/* Appends the text of the first choice: `text` of completions, `message.content` of chat completions. False, with
- * the reason, if there is none or the answer is not of that form. */
+/* Appends the text of the first choice: `text` of completions, `message.content` of chat completions. False,
+ * with the reason, if there is none or the answer is not of that form. */
 bool llm_read_answer(struct str body, struct buf *into, char why[LLM_REASON_BYTES]);
 
 #endif

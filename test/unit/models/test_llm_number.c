@@ -89,7 +89,8 @@ static void reads_long_words(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_number), cmocka_unit_test(reads_long_words)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_number),
+                                       cmocka_unit_test(reads_long_words)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
