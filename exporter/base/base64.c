@@ -66,3 +66,19 @@ int base64_decode(struct str text, struct buf *into)
     buf_truncate(into, mark);
     return -EINVAL;
 }
+
+size_t base64_encode(struct str bytes, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *to = out;
+
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        uint32_t bits = 0;
+
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (i + k < bytes.n ? (unsigned char)bytes.p[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            *to++ = i + k <= bytes.n ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    return (size_t)(to - out);
+}

@@ -48,6 +48,9 @@ struct model_endpoint {
 /* Why a series has no result. */
 enum left_out {
     LEFT_OUT_SHORT,      /* too few values */
+    LEFT_OUT_GAPPY,      /* enough values, but with long gaps between them */
+    LEFT_OUT_ENDED,      /* the last value is much older than that of other series */
+    LEFT_OUT_DISORDERED, /* timestamps do not increase */
     LEFT_OUT_NOT_FINITE, /* no value, or no result, that is a number */
     LEFT_OUT_LABEL,      /* a label that the model needs is missing */
     LEFT_OUT_NO_ANSWER,  /* the service that the model asks gave none, or not in time */
@@ -106,6 +109,6 @@ extern const struct model *const models[];
 /* NULL if there is none of this name. */
 const struct model *model_find(const char *name);
 
-extern const struct model model_mean;
+extern const struct model model_forecast, model_mean;
 
 #endif

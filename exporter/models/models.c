@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const struct model *const models[] = {&model_mean, NULL};
+const struct model *const models[] = {&model_mean, &model_forecast, NULL};
 
 const struct model *model_find(const char *name)
 {
@@ -14,6 +14,9 @@ const struct model *model_find(const char *name)
 
 WORD_TABLE(left_out_word, enum left_out, LEFT_OUTS,
            {[LEFT_OUT_SHORT] = "short",
+            [LEFT_OUT_GAPPY] = "gappy",
+            [LEFT_OUT_ENDED] = "ended",
+            [LEFT_OUT_DISORDERED] = "disordered",
             [LEFT_OUT_NOT_FINITE] = "not_finite",
             [LEFT_OUT_LABEL] = "label",
             [LEFT_OUT_NO_ANSWER] = "no_answer",

@@ -43,6 +43,19 @@ static void decodes_whole_texts_only(void **state)
     }
 }
 
+static void encodes_what_it_decodes(void **state)
+{
+    static const char *const texts[] = {"", "f", "fo", "foo", "foob", "\xfb\xff\xbf", "\xff\xff"};
+    static const char *const encoded[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "+/+/", "//8="};
+    char out[64];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        assert_int_equal(base64_encode(str_of(texts[i]), out), strlen(encoded[i]));
+        assert_memory_equal(out, encoded[i], strlen(encoded[i]));
+    }
+}
+
 static void decodes_up_to_the_ceiling(void **state)
 {
     BUF_AUTO(exact, 3);
@@ -70,6 +83,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_whole_texts_only),
+        cmocka_unit_test(encodes_what_it_decodes),
         cmocka_unit_test(decodes_up_to_the_ceiling),
         cmocka_unit_test(survives_each_failed_allocation),
     };
