@@ -91,9 +91,9 @@ struct tsdb_view;
 
 enum { TSDB_WHY_BYTES = 192 };
 
-/* Copies all series that match every matcher and have samples with from_ms <= t <= to_ms, in no particular
- * order. Samples that are appended meanwhile may or may not be seen. On failure `why` is a phrase for an
- * error text:
+/* Copies all series that match every matcher and may have samples with from_ms <= t <= to_ms, in no
+ * particular order. (A chunk that begins before the range and ends after it may have none in it.) Samples
+ * that are appended meanwhile may or may not be seen. On failure `why` is a phrase for an error text:
  *   -EFBIG   the view would hold more than max_bytes
  *   -ENODATA samples of the time range were evicted because of max_bytes, so that answers would be wrong
  *   -ELOOP   a regex exceeded its limits on a value
@@ -111,8 +111,8 @@ const struct tsdb_label *tsdb_view_labels(const struct tsdb_view *v, size_t i, s
 
 /* Reads the samples of one series in order of time. The members are private. */
 struct tsdb_iter {
-    const struct tsdb_view *view;
-    const char *next;
+    int64_t from, to;
+    const struct view_chunk *next;
     uint32_t chunks;
     struct chunk_reader in;
 };
