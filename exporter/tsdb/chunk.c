@@ -178,7 +178,7 @@ static void put_residual(struct chunk_bits *b, uint64_t z, uint16_t size)
     bits_put(b, z & ((UINT64_C(1) << k) - 1), k);
 }
 
-static void put_decimal(struct chunk_codec *c, struct chunk_bits *b, uint64_t v)
+static void put_scaled(struct chunk_codec *c, struct chunk_bits *b, uint64_t v)
 {
     unsigned mode = c->mode;
     bool slope = predicts_slope(c);
@@ -254,7 +254,7 @@ void chunk_encode(struct chunk_codec *c, struct chunk_bits *out, int64_t t, uint
     put_residual(out, zigzag(minus(minus(t, c->t), c->dt)), c->sizes[SIZE_T]);
     codec_take_t(c, t);
     if (c->mode < CHUNK_MODE_XOR)
-        put_decimal(c, out, v);
+        put_scaled(c, out, v);
     else
         put_xor(c, out, v);
     c->v = v;
@@ -321,7 +321,7 @@ static bool get_t(struct chunk_reader *r)
     return true;
 }
 
-static bool get_decimal(struct chunk_reader *r)
+static bool get_scaled(struct chunk_reader *r)
 {
     struct chunk_codec *c = &r->codec;
     bool slope = predicts_slope(c);
@@ -374,7 +374,7 @@ int chunk_next(struct chunk_reader *r, int64_t *ret_t, uint64_t *ret_v)
 {
     if (r->left == 0)
         return 0;
-    if (!r->first && !(get_t(r) && (r->codec.mode < CHUNK_MODE_XOR ? get_decimal(r) : get_xor(r))))
+    if (!r->first && !(get_t(r) && (r->codec.mode < CHUNK_MODE_XOR ? get_scaled(r) : get_xor(r))))
         return -EBADMSG;
     r->first = false;
     r->left--;
