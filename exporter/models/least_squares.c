@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 enum {
     CHUNK = 64, /* rows that are added to the triangle at a time */
@@ -20,6 +21,7 @@ struct ls_block {
 /* Rows of the triangle R, each with its right-hand side last. */
 struct ls_triangle {
     double rows[LS_UNKNOWNS][LS_COLUMNS];
+    double squares[LS_UNKNOWNS]; /* of the rows' norms, without the right-hand side */
     size_t n;
 };
 
@@ -87,23 +89,35 @@ static void triangle_of(struct ls_triangle *r, const double *v, size_t rows, con
     for (size_t i = 0; i < kept; i++)
         for (size_t j = 0; j < LS_COLUMNS; j++)
             r->rows[i][j] = a.columns[j][i];
+    for (size_t i = 0; i < kept; i++)
+        r->squares[i] = dot_product(r->rows[i], r->rows[i], LS_UNKNOWNS);
     r->n = kept;
 }
 
-/* Rotates two rows of R, with their right-hand sides, so that they become orthogonal. False if they were,
- * or if one is no more than rounding errors. */
-static bool rotate_rows(double *p, double *q, double noise)
+/* Removes rows whose squared norm is below `part` of the largest squared singular value: rounding errors. */
+static void drop_noise(struct ls_triangle *r, double part)
 {
-    double pp = 0, qq = 0, pq = 0, zeta, t, c, s;
+    double sum = 0; /* that of all squared singular values, of which there are at most LS_UNKNOWNS */
+    size_t kept = 0;
 
-    for (size_t j = 0; j < LS_UNKNOWNS; j++) {
-        pp += p[j] * p[j];
-        qq += q[j] * q[j];
-        pq += p[j] * q[j];
-    }
-    if (pp <= noise || qq <= noise || pq * pq <= DBL_EPSILON * DBL_EPSILON * pp * qq)
+    for (size_t i = 0; i < r->n; i++)
+        sum += r->squares[i];
+    for (size_t i = 0; i < r->n; i++)
+        if (r->squares[i] > part * sum / LS_UNKNOWNS) {
+            memmove(r->rows[kept], r->rows[i], sizeof(r->rows[i]));
+            r->squares[kept++] = r->squares[i];
+        }
+    r->n = kept;
+}
+
+/* Rotates two rows of R, with their right-hand sides, so that they become orthogonal. False if they were. */
+static bool rotate_rows(struct ls_triangle *r, size_t i, size_t k)
+{
+    double *p = r->rows[i], *q = r->rows[k], pq = dot_product(p, q, LS_UNKNOWNS), zeta, t, c, s;
+
+    if (pq * pq <= DBL_EPSILON * DBL_EPSILON * r->squares[i] * r->squares[k])
         return false;
-    zeta = (qq - pp) / (2 * pq);
+    zeta = (r->squares[k] - r->squares[i]) / (2 * pq);
     t = (zeta > 0 ? 1 : -1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
     c = 1 / sqrt(1 + t * t);
     s = c * t;
@@ -113,6 +127,8 @@ static bool rotate_rows(double *p, double *q, double noise)
         p[j] = c * was - s * q[j];
         q[j] = s * was + c * q[j];
     }
+    r->squares[i] = dot_product(p, p, LS_UNKNOWNS);
+    r->squares[k] = dot_product(q, q, LS_UNKNOWNS);
     return true;
 }
 
@@ -124,30 +140,26 @@ static void orthogonalize(struct ls_triangle *r, double noise)
 
     for (int sweep = 0; rotated && sweep < MAX_SWEEPS; sweep++) {
         rotated = false;
-        for (size_t p = 0; p + 1 < r->n; p++)
-            for (size_t q = p + 1; q < r->n; q++)
-                rotated |= rotate_rows(r->rows[p], r->rows[q], noise);
+        drop_noise(r, noise);
+        for (size_t i = 0; i + 1 < r->n; i++)
+            for (size_t k = i + 1; k < r->n; k++)
+                rotated |= rotate_rows(r, i, k);
     }
 }
 
 void least_squares(const double *v, size_t rows, const double means[LS_COLUMNS], double solution[LS_UNKNOWNS])
 {
-    double squares[LS_UNKNOWNS], sum = 0, largest = 0, limit;
+    double largest = 0, noise = (double)size_max(rows, LS_UNKNOWNS) * DBL_EPSILON;
     struct ls_triangle r;
 
+    noise *= noise;
     triangle_of(&r, v, rows, means);
-    limit = (double)size_max(rows, LS_UNKNOWNS) * DBL_EPSILON;
-    limit *= limit;
+    orthogonalize(&r, noise);
     for (size_t i = 0; i < r.n; i++)
-        sum += dot_product(r.rows[i], r.rows[i], LS_UNKNOWNS);
-    orthogonalize(&r, limit * sum / LS_UNKNOWNS); /* the sum is that of all squared singular values */
-    for (size_t i = 0; i < r.n; i++) {
-        squares[i] = dot_product(r.rows[i], r.rows[i], LS_UNKNOWNS);
-        largest = fmax(largest, squares[i]);
-    }
+        largest = fmax(largest, r.squares[i]);
     for (size_t j = 0; j < LS_UNKNOWNS; j++)
         solution[j] = 0;
     for (size_t i = 0; i < r.n; i++)
-        if (squares[i] > limit * largest)
-            add_multiple(solution, r.rows[i], r.rows[i][LS_UNKNOWNS] / squares[i], LS_UNKNOWNS);
+        if (r.squares[i] > noise * largest)
+            add_multiple(solution, r.rows[i], r.rows[i][LS_UNKNOWNS] / r.squares[i], LS_UNKNOWNS);
 }

@@ -80,13 +80,28 @@ static void backtest(const double *v, size_t known, size_t validation, double *o
         p->method = PREDICT_SMOOTHING;
 }
 
+static bool is_constant(const double *v, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (v[i] != v[0])
+            return false;
+    return true;
+}
+
 void predict(double *v, size_t n, size_t horizon, size_t validation, double *out, struct prediction *ret)
 {
     bool tested = validation > 0 && n >= validation + 2 * LAGS;
     struct prediction p = {.tested = tested};
-    struct scale scale = scale_values(v, n, tested ? n - validation : n);
     struct smoothing s;
+    struct scale scale;
 
+    if (is_constant(v, n)) { /* as pods that idle: nothing needs to be computed */
+        for (size_t i = 0; i < horizon; i++)
+            out[i] = v[0];
+        *ret = p;
+        return;
+    }
+    scale = scale_values(v, n, tested ? n - validation : n);
     if (p.tested)
         backtest(v, n - validation, validation, out, &s, &p);
     else
