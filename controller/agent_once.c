@@ -1,5 +1,6 @@
 #include "controller/agent_once.h"
 
+#include "controller/terminal.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/agent/status.h"
 #include "exporter/base/buf.h"
@@ -10,17 +11,8 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { OUTPUT_MAX_BYTES = 1 << 30 };
-
-static unsigned terminal_width(void)
-{
-    struct winsize w;
-
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
 
 static int agent_print(const struct agent_state *a, enum output output)
 {

@@ -18,18 +18,20 @@ enum { PIPE_WAIT_MS = 10000 };
 static const char *const own_keys[] = {"clusterName", "listenAddresses", "secretsDir", "storagePath",
                                        "logLevel",    "logFormat",       "limits",     "summaries"};
 
+const struct limits limits_default = {
+    .response_bytes = 256u << 20,
+    .series_per_scorer = 100000,
+    .series = 1000000,
+    .label_value_bytes = 256,
+    .round_ms = 5 * 60 * 1000,
+    .stale_intervals = 3,
+};
+
 static void config_defaults(struct config *c)
 {
     c->log_level = LOG_LEVEL_INFO;
     c->log_format = LOG_FORMAT_LOGFMT;
-    c->limits = (struct limits){
-        .response_bytes = 256u << 20,
-        .series_per_scorer = 100000,
-        .series = 1000000,
-        .label_value_bytes = 256,
-        .round_ms = 5 * 60 * 1000,
-        .stale_intervals = 3,
-    };
+    c->limits = limits_default;
 }
 
 struct config *config_free(struct config *c)

@@ -18,6 +18,8 @@ struct limits {
     int64_t stale_intervals;   /* staleAfterIntervals: the life of scores after the last good round; 3 */
 };
 
+extern const struct limits limits_default;
+
 /* A section of the file that another layer reads, such as remoteWrite. */
 struct config_section {
     const char *key;

@@ -177,13 +177,13 @@ static void on_round_done(void *arg, struct round_result *r)
     s->env->ended(s->env->arg, s);
 }
 
-static int64_t round_timeout_ms(const struct scorer *s)
+int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits)
 {
-    int64_t ms = s->summary.timeout_ms;
+    int64_t ms = s->timeout_ms;
 
     if (ms == 0)
-        ms = s->summary.interval_ms > MIN_ROUND_MS ? s->summary.interval_ms : MIN_ROUND_MS;
-    return ms < s->env->limits->round_ms ? ms : s->env->limits->round_ms;
+        ms = s->interval_ms > MIN_ROUND_MS ? s->interval_ms : MIN_ROUND_MS;
+    return ms < limits->round_ms ? ms : limits->round_ms;
 }
 
 /* At the start, and after a round was cancelled while the worker had the builder. */
@@ -206,7 +206,7 @@ static void on_next_timer(struct timer *t)
         .summary = &s->summary,
         .builder = &s->builder,
         .label_max = (size_t)s->env->limits->label_value_bytes,
-        .timeout_ms = round_timeout_ms(s),
+        .timeout_ms = scorer_timeout_ms(&s->summary, s->env->limits),
     };
     struct round_result failed = {.error = ROUND_MEMORY, .reason = "out of memory", .retry_after_ms = -1};
 

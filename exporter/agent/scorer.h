@@ -63,6 +63,8 @@ void scorer_change(struct scorer *s, const struct summary *summary);
 /* Starts the next round now if the last one was refused (missing token, HTTP 4xx): the cause may be gone. */
 void scorer_wake(struct scorer *s);
 
+/* How long a round may take. */
+int64_t scorer_timeout_ms(const struct summary *s, const struct limits *limits);
 const struct summary *scorer_summary(const struct scorer *s);
 const struct scorer_status *scorer_status(const struct scorer *s);
 /* The exposed scores; NULL for none. */

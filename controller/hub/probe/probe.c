@@ -16,7 +16,6 @@ enum {
     RETRY_MS = 1000,
     FAR_MS = 24 * 3600 * 1000,
     MAX_HEALTH_BYTES = 64 << 10,
-    MAX_CONFIG_BYTES = 128 << 10,
 };
 
 static void probe_on_timer(struct timer *t);
@@ -306,7 +305,7 @@ static void probe_adopt(struct probe *p, const struct scorer_spec *spec, char *h
     p->health.url = health_url;
     p->config.url = p->spec.config_url;
     p->config.token = p->spec.config_token;
-    p->config.max_answer = spec->mode == SYNC_FULL ? MAX_CONFIG_BYTES : MAX_HEALTH_BYTES;
+    p->config.max_answer = spec->mode == SYNC_FULL ? API_CONFIG_MAX_BYTES : MAX_HEALTH_BYTES;
     p->config.cut_answer = spec->mode == SYNC_NONE;
     if (spec->mode == SYNC_NONE)
         probe_forget_config(p);

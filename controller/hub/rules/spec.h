@@ -14,7 +14,7 @@
 #include "controller/kube/json.h"
 #include "exporter/score/source.h"
 
-enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512 };
+enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 << 10 };
 
 enum sync_mode { SYNC_NONE, SYNC_FULL };
 
