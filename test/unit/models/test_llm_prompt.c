@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/models/llm_prompt.h"
 
 #include "exporter/base/def.h"

@@ -1,3 +1,4 @@
+#include "exporter/base/buf.h"
 #include "exporter/models/llm_wire.h"
 
 #include "exporter/base/def.h"
