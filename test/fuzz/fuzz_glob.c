@@ -1,6 +1,7 @@
 /* Patterns: a line with the pattern, the rest is the text. Where both are short, the answer is that of the
  * plain definition; and however long they are, there is one soon. */
-#include "controller/hub/rules/masks.h"
+
+#include "exporter/base/glob.h"
 
 #include <assert.h>
 

@@ -21,8 +21,6 @@ struct masks {
  * is kept. -EINVAL with the first error in `why` ("spec.masks[2].scoreName: expected ..."); -ENOMEM. */
 MUST_USE int masks_read(struct masks *ret, json_t *object, char why[256]);
 void masks_done(struct masks *m);
-/* Takes at most time proportional to both lengths multiplied. */
-bool glob_match(const char *pattern, const char *text);
 /* Whether `name` may be what someone meant who wrote `text`, and is nearer than *best edits, which starts at
  * MASK_FAR. Then sets *best. Case does not count, nor which of `-`, `_` and `.` separates words. */
 bool mask_name_is_nearer(const char *text, const char *name, unsigned *best);

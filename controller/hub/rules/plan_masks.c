@@ -1,5 +1,6 @@
 #include "controller/hub/rules/plan_masks.h"
 
+#include "exporter/base/glob.h"
 #include "exporter/base/map.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
+#include "exporter/base/glob.h"
 #include "exporter/base/map.h"
 
 #include <errno.h>

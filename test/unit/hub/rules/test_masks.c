@@ -1,4 +1,4 @@
-/* Masks: both lists, errors, and pattern matching. */
+/* Masks: both lists, and errors. */
 #include "controller/hub/rules/masks.h"
 #include "controller/kube/json.h"
 #include "test/oom.h"
@@ -15,79 +15,6 @@ static json_t *parse(const char *text)
 
     assert_int_equal(kube_json_parse(&o, str_of(text), NULL), 0);
     return o;
-}
-
-static void matches_patterns(void **state)
-{
-    static const struct {
-        const char *pattern, *text;
-        bool match;
-    } cases[] = {
-        {"", "", true},
-        {"", "a", false},
-        {"a", "", false},
-        {"abc", "abc", true},
-        {"abc", "abd", false},
-        {"abc", "ab", false},
-        {"ab", "abc", false},
-        {"ABC", "abc", false},
-        {"*", "", true},
-        {"*", "anything", true},
-        {"**", "x", true},
-        {"prod-*", "prod-", true},
-        {"prod-*", "prod-eu-1", true},
-        {"prod-*", "preprod-1", false},
-        {"*-eu", "prod-eu", true},
-        {"*-eu", "prod-eu-1", false},
-        {"*eu*", "prod-eu-1", true},
-        {"a*b*c", "aXbYbZc", true},
-        {"a*b*c", "aXcYb", false},
-        {"*a*a*", "a", false},
-        {"?", "", false},
-        {"?", "a", true},
-        {"?", "ab", false},
-        {"c?", "c1", true},
-        {"c??", "c1", false},
-        {"?", "\xc3\xa4", true},
-        {"?", "\xf0\x9f\x98\x80", true},
-        {"??", "\xc3\xa4", false},
-        {"*?", "\xc3\xa4", true},
-        {"a?c",
-         "a\xc3\xa4"
-         "c",
-         true},
-        {"\xc3\xa4", "\xc3\xa4", true},
-        {"[ab]", "a", false},
-        {"[ab]", "[ab]", true},
-        {"\\*", "*", false},
-        {"a.c", "abc", false},
-        {"*?*?*", "ab", true},
-        {"*?*?*", "a", false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        if (glob_match(cases[i].pattern, cases[i].text) != cases[i].match)
-            fail_msg("`%s` and `%s`", cases[i].pattern, cases[i].text);
-}
-
-/* Exponential with naive backtracking. */
-static void matches_many_stars_in_bounded_time(void **state)
-{
-    char pattern[202], text[2001];
-
-    (void)state;
-    for (size_t i = 0; i < 200; i += 2) {
-        pattern[i] = '*';
-        pattern[i + 1] = 'a';
-    }
-    pattern[200] = 'b';
-    pattern[201] = '\0';
-    memset(text, 'a', 2000);
-    text[2000] = '\0';
-    assert_false(glob_match(pattern, text));
-    text[1999] = 'b';
-    assert_true(glob_match(pattern, text));
 }
 
 static void reads_both_lists_or_names_the_first_error(void **state)
@@ -222,8 +149,6 @@ static void suggests_nothing_for_names_that_are_too_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_patterns),
-        cmocka_unit_test(matches_many_stars_in_bounded_time),
         cmocka_unit_test(reads_both_lists_or_names_the_first_error),
         cmocka_unit_test(keeps_the_document_as_long_as_the_masks),
         cmocka_unit_test(survives_each_failed_allocation),

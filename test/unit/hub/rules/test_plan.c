@@ -3,6 +3,7 @@
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/glob.h"
 #include "test/oom.h"
 
 #include <errno.h>
