@@ -1,5 +1,7 @@
 #include "exporter/base/glob.h"
 
+#include <stddef.h>
+
 /* After a mismatch only the last star is extended: each earlier one has matched the least it can, and more
  * would not help. */
 bool glob_match(const char *pattern, const char *text)

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether the whole text matches: * stands for any characters, ? for one. Takes at most time proportional to both lengths multiplied. */
+/* Whether the whole text matches: * stands for any characters, ? for one. Takes at most time proportional to
+ * both lengths multiplied. */
 bool glob_match(const char *pattern, const char *text);
 
 #endif
