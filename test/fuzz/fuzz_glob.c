@@ -1,9 +1,10 @@
 /* Patterns: a line with the pattern, the rest is the text. Where both are short, the answer is that of the
  * plain definition; and however long they are, there is one soon. */
-
+#include "exporter/base/def.h"
 #include "exporter/base/glob.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum { SHORT_PATTERN = 10, SHORT_TEXT = 20 };
 
