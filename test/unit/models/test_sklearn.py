@@ -129,7 +129,7 @@ def table(n=121, times=100):
         for kind, v in kinds(n + HORIZON, rng).items():
             rows.setdefault(kind, []).append(v)
     v = recorded()
-    rows["recorded"] = [v[i:i + 71] for i in range(0, len(v) - 70, 5)]
+    rows["recorded"] = [v[i:i + 101] for i in range(len(v) - 100)]
     print("| series | " + " | ".join(METHODS) + " | smoothing chosen |\n" + "|---" * 6 + "|")
     for kind, some in rows.items():
         found, chosen = errors(some, len(some[0]) - HORIZON)
