@@ -12,6 +12,7 @@
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/score/error.h"
+#include "exporter/score/round.h"
 #include "exporter/score/state.h"
 
 #include <errno.h>
@@ -79,6 +80,14 @@ static const char *report_hub_error(struct agent_report *r, const char *text, in
     return "";
 }
 
+/* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
+static const char *report_failed_stage(const struct scorer_status *st)
+{
+    bool is_own = st->error == ROUND_MEMORY || st->error == ROUND_SECRET || st->error == ROUND_SERIES;
+
+    return st->rounds && st->error != ROUND_OK && !is_own ? round_stage_word(st->stage) : NULL;
+}
+
 static json_t *report_scorer(struct agent_report *r, const struct scorer *s, bool times)
 {
     const struct scorer_status *st = scorer_status(s);
@@ -87,10 +96,10 @@ static json_t *report_scorer(struct agent_report *r, const struct scorer *s, boo
     char error[ROUND_REASON_BYTES];
 
     scorer_error_text(st, error, sizeof(error));
-    return json_pack("{s:s, s:s, s:o*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name, "state",
-                     scorer_state_word(scorer_state(s)), "lastSuccess",
-                     times ? report_time(st->succeeded_ms) : NULL, "error",
-                     error[0] ? report_line(error) : NULL, "placementError",
+    return json_pack("{s:s, s:s, s:o*, s:s*, s:o*, s:o*}", "scoreName", scorer_summary(s)->score_name,
+                     "state", scorer_state_word(scorer_state(s)), "lastSuccess",
+                     times ? report_time(st->succeeded_ms) : NULL, "failedStage", report_failed_stage(st),
+                     "error", error[0] ? report_line(error) : NULL, "placementError",
                      trouble[0] ? report_line(trouble) : NULL);
 }
 

@@ -11,7 +11,7 @@ const MATRIX_CLUSTERS = 50, MATRIX_SCORERS = 30;
 const SCORER_STATES = [['notReady', 'not ready'], ['unknown', 'unknown'], ['degraded', 'degraded'], ['ready', 'ready']];
 const CLUSTER_STATES = [['notWritten', 'not written'], ['notApplied', 'not applied'], ['unavailable', 'not available'],
   ['failing', 'failing'], ['agentTrouble', 'agent in trouble'], ['behind', 'behind'], ['ok', 'ok']];
-const HEALTH = { Active: 'healthy', Inactive: 'unhealthy', Unknown: 'unknown' };
+const HEALTH = { Active: 'healthy', Degraded: 'degraded', Inactive: 'unhealthy', Unknown: 'unknown' };
 
 const link = (kind, name) => el('a', { href: `${kind}?name=${encodeURIComponent(name)}` }, bdi(name));
 const bold = (...words) => el('b', {}, words);
@@ -93,7 +93,7 @@ function scorerColumns(h) {
     { key: 'name', title: 'Scorer', as: 'name', cell: (s) => [link('scorer', s.name),
       s.scoreName && s.scoreName !== s.name && el('span', { class: 'under' }, bdi(s.scoreName))] },
     { key: 'health', title: 'Health', value: (s) => s.health,
-      cell: (s) => [HEALTH[s.health], s.probe && !s.probe.ok && el('span', { class: 'under' }, s.probe.reason)] },
+      cell: (s) => [healthWords(s), s.probe && !s.probe.ok && el('span', { class: 'under' }, s.probe.reason)] },
     { key: 'source', title: 'Configuration', value: sourceWords,
       cell: (s) => [sourceWords(s), s.configProbe && !s.configProbe.ok && el('span', { class: 'under' }, s.configProbe.reason)] },
     counted('clusters', 'Clusters', 'selected'), counted('current', 'Up to date', 'upToDate'), counted('scoring', 'Scoring', 'scoring'),
@@ -104,6 +104,9 @@ function scorerColumns(h) {
       ? [seconds(s.probe.seconds), el('span', { class: 'under' }, when(h.now, s.probe.at))] : '–') },
   ];
 }
+
+const healthWords = (s) => (s.healthCheck === 'None' ? 'not checked' : HEALTH[s.health]);
+const isProbed = (s) => s.healthCheck === 'Hub' || s.configSyncMode === 'Full';
 
 const sourceWords = (s) => (!s.configSyncMode ? '–' : s.configSyncMode === 'None' ? 'spec'
   : s.source === 'api' ? '/config' : 'spec, no /config yet');
@@ -168,9 +171,9 @@ function frame(h, over, heading, state, links, main) {
 const over = (kind) => [el('a', { href: './' }, 'dynamic-scoring controller'), ` · ${kind}`];
 
 function hubTiles({ totals: t, leading }) {
-  const unknown = t.scorers - t.healthy - t.unhealthy;
+  const unknown = t.scorers - t.healthy - t.degraded - t.unhealthy;
   return tiles(tile('scorers', 'all', t.scorers), tile('healthy', 'ok', t.healthy), tile('unhealthy', 'error', t.unhealthy),
-    unknown > 0 && tile('unknown', 'pending', unknown),
+    t.degraded > 0 && tile('degraded', 'warning', t.degraded), unknown > 0 && tile('unknown', 'pending', unknown),
     leading && [tile('clusters', 'all', t.clusters), tile('up to date', 'ok', t.upToDate), tile('behind', 'warning', t.behind),
       tile('not written', 'error', t.failing), tile('failing', 'error', t.withFailures),
       tile('lag', t.behind ? 'all' : 'none', t.behind ? duration(t.lagSeconds) : 'none')]);
@@ -244,9 +247,9 @@ function scorerFacts(h, s) {
   const probed = (what, p) => p && soft(`${what} ${when(h.now, p.at)}, took ${seconds(p.seconds)}`);
   const m = s.summary;
   return facts(
-    fact('Health', HEALTH[s.health], probed('probed', s.probe)),
+    fact('Health', healthWords(s), s.healthCheck === 'Agents' ? soft('as agents report') : probed('probed', s.probe)),
     fact('Configuration from', sourceWords(s), probed('/config read', s.configProbe)),
-    h.leading && fact('Next probe', s.nextProbeAt ? when(h.now, s.nextProbeAt) : 'running'),
+    h.leading && isProbed(s) && fact('Next probe', s.nextProbeAt ? when(h.now, s.nextProbeAt) : 'running'),
     s.intervalSeconds > 0 && fact('Interval', `every ${seconds(s.intervalSeconds)}`),
     h.leading && fact('Clusters', count(s.clusters.selected),
       soft(`${count(s.clusters.upToDate)} up to date, ${count(s.clusters.applied)} applied`)),

@@ -28,6 +28,7 @@ OF_REFERENCE = [
 STATUS = {
     "healthStatus": "Active",
     "scoreName": "sample_my_score",
+    "interval": "30s",
     "configSource": "API",
     "clusters": {"selected": 5, "upToDate": 4, "applied": 4, "scoring": 3, "failing": 1, "waiting": 0, "silent": 1},
     "conditions": [
@@ -95,13 +96,17 @@ def test_columns_of_scorers(hub):
     assert hub.kubectl("apply", "--filename", CRS / "good" / "sample_scorer.yaml").returncode == 0
     hub.patch(f"{SCORERS}/sample-scorer/status", {"status": STATUS})
     narrow = columns(hub, "dscorer")
-    assert list(narrow) == "NAME HEALTH SYNCED SCORE READY CLUSTERS UP-TO-DATE SCORING FAILING WAITING SILENT AGE".split()
-    assert list(narrow.values())[:-1] == [
-        "sample-scorer", "Active", "False", "sample_my_score", "False", "5", "4", "3", "1", "0", "1"
+    assert list(narrow) == "NAME READY REASON HEALTH CLUSTERS SCORING FAILING INTERVAL AGE MESSAGE".split()
+    assert narrow.pop("AGE")
+    assert list(narrow.values()) == [
+        "sample-scorer", "False", "Failing", "Active", "5", "3", "1", "30s", "it fails on one cluster"
     ]
     wide = columns(hub, "dynamicscorers", "--output=wide")
-    assert list(wide)[len(narrow) :] == ["MODE", "SOURCE", "MESSAGE"]
-    assert (wide["MODE"], wide["SOURCE"], wide["MESSAGE"]) == ("Full", "API", "it fails on one cluster")
+    more = {
+        "HEALTH-CHECK": "", "SYNCED": "False", "SCORE": "sample_my_score", "WAITING": "0", "SILENT": "1",
+        "UP-TO-DATE": "4", "MODE": "Full", "SOURCE": "API",
+    }
+    assert {c: wide[c] for c in wide if c not in narrow and c != "AGE"} == more
 
 
 def test_columns_of_configs(hub):
@@ -110,8 +115,8 @@ def test_columns_of_configs(hub):
     counts = {"managed": 300, "upToDate": 299, "behind": 1, "failing": 1, "reporting": 200}
     path = SCORERS.replace("dynamicscorers", "dynamicscoringconfigs") + f"/{CONFIG}/status"
     hub.patch(path, {"status": {"clusters": counts, "conditions": [ready], "summariesBytes": 1234}})
-    wide = columns(hub, "dscconfig", "--output=wide")
-    assert list(wide) == "NAME READY CLUSTERS UP-TO-DATE APPLIED REPORTING FAILING AGE MESSAGE".split()
+    wide = columns(hub, "dscconfig")
+    assert list(wide) == "NAME READY REASON CLUSTERS UP-TO-DATE APPLIED REPORTING FAILING AGE MESSAGE".split()
     assert [wide[c] for c in ("READY", "CLUSTERS", "UP-TO-DATE", "FAILING")] == ["False", "300", "299", "1"]
     assert wide["MESSAGE"] == "one cluster is refused"
 

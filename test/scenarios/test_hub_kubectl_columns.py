@@ -26,12 +26,12 @@ def report(state, **more):
 
 def look_at_the_scorers(hub):
     broken, good = table(hub, "dynamicscorers")
-    assert (good["NAME"], good["HEALTH"], good["SCORE"], good["READY"]) == ("s", "Active", "cpu", "True")
-    assert (good["CLUSTERS"], good["UP-TO-DATE"], good["SCORING"], good["FAILING"]) == ("2", "2", "0", "0")
+    assert (good["NAME"], good["HEALTH"], good["READY"], good["INTERVAL"]) == ("s", "Active", "True", "30s")
+    assert (good["CLUSTERS"], good["SCORING"], good["FAILING"]) == ("2", "0", "0")
     assert (broken["NAME"], broken["HEALTH"], broken["READY"]) == ("broken", "Inactive", "False")
+    assert broken["REASON"] == "Unreachable" and "http://127.0.0.1:9/healthz: " in broken["MESSAGE"]
     broken, good = table(hub, "dscorer", "--output=wide")
-    assert (good["MODE"], good["SOURCE"]) == ("Full", "API")
-    assert "127.0.0.1:9" in broken["MESSAGE"]
+    assert (good["MODE"], good["SOURCE"], good["SCORE"], good["UP-TO-DATE"]) == ("Full", "API", "cpu", "2")
 
 
 def test_scorers(hub, fake, start_controller):
@@ -50,7 +50,7 @@ def test_configs(hub, fake, start_controller):
     c2 = "ManifestWork not yet applied on 1 of 2 clusters: c2: the work agent has not applied it yet"
 
     def look():
-        (row,) = table(hub, "dynamicscoringconfigs", "--output=wide")
+        (row,) = table(hub, "dynamicscoringconfigs")
         assert (row["NAME"], row["READY"], row["MESSAGE"]) == ("dynamic-scoring-config", "True", c2)
         shown = [row[c] for c in ("CLUSTERS", "UP-TO-DATE", "APPLIED", "REPORTING", "FAILING")]
         assert shown == ["2", "2", "1", "1", "0"]

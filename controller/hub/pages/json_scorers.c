@@ -89,7 +89,6 @@ static void scorer_same_score(struct out *o, const struct hub_scorer *s)
 
 void json_scorer_members(struct out *o, const struct view_scorer *v, bool with_history)
 {
-    static const char *const health[] = {"Unknown", "Active", "Inactive"};
     const struct hub_scorer *s = v->s;
     const struct effective *e = &s->effective;
     const struct probe_status *p = v->probe;
@@ -100,7 +99,8 @@ void json_scorer_members(struct out *o, const struct view_scorer *v, bool with_h
     member_text(o, "label", view_scorer_words[v->state].label);
     member_text(o, "severity", view_scorer_words[v->state].severity);
     member_text(o, "ready", v->ready);
-    member_text(o, "health", health[p->health]);
+    member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
+    member_text(o, "health", v->health);
     member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
     member_text(o, "source",
                 !s->has_spec                                                ? NULL

@@ -61,13 +61,14 @@ static void status_config(struct out *o, struct hub *h)
 static void status_totals(struct out *o, const struct hub *h)
 {
     const struct hub_totals *t = &h->totals;
-    size_t by_health[HEALTH_INACTIVE + 1] = {0};
+    size_t by_health[HEALTH_STATES] = {0};
 
     for (size_t i = 0; i < h->n_scorers; i++)
-        by_health[h->by_age[i]->probe ? probe_status(h->by_age[i]->probe)->health : HEALTH_UNKNOWN]++;
+        by_health[hub_scorer_health(h->by_age[i])]++;
     member_object(o, "totals");
     member_count(o, "scorers", h->n_scorers);
     member_count(o, "healthy", by_health[HEALTH_ACTIVE]);
+    member_count(o, "degraded", by_health[HEALTH_DEGRADED]);
     member_count(o, "unhealthy", by_health[HEALTH_INACTIVE]);
     member_count(o, "clusters", t->managed);
     member_count(o, "upToDate", t->up_to_date);

@@ -37,6 +37,11 @@ static const char *scorer_ready(const json_t *status)
     return ready ? ready : "Unknown";
 }
 
+static const char *scorer_health(const json_t *status)
+{
+    return kube_str(status, "healthStatus", NULL) ?: health_word(HEALTH_UNKNOWN);
+}
+
 static bool scorer_is_degraded(const struct view_scorer *v)
 {
     const struct hub_scorer *s = v->s;
@@ -59,6 +64,7 @@ int view_scorer_make(struct view_scorer *ret, const struct hub_scorer *s)
     if (s->hub->leading && !v.status)
         return -ENOMEM;
     v.ready = scorer_ready(v.status);
+    v.health = scorer_health(v.status);
     v.state = strcmp(v.ready, "False") == 0  ? VIEW_NOT_READY
               : strcmp(v.ready, "True") != 0 ? VIEW_UNKNOWN
               : scorer_is_degraded(&v)       ? VIEW_DEGRADED

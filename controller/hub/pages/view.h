@@ -26,6 +26,7 @@ struct view_scorer {
     const struct probe_status *probe; /* never NULL */
     json_t *status;                   /* a reference; on a standby, as the leader wrote it */
     const char *ready;                /* of its condition Ready: "True", "False" or "Unknown" */
+    const char *health;               /* status.healthStatus */
     enum view_scorer_state state;     /* by Ready; VIEW_DEGRADED when ready, but something about it fails */
 };
 

@@ -71,9 +71,14 @@ static void probe_forget_config(struct probe *p)
     p->status.config = (struct probe_part){0};
 }
 
+static bool probe_wants_health(const struct probe *p)
+{
+    return p->spec.health_check == HEALTH_CHECK_HUB;
+}
+
 void probe_resume(struct probe *p, enum probe_health health, struct api_config *synced)
 {
-    p->status.health = health;
+    p->status.health = probe_wants_health(p) ? health : HEALTH_UNKNOWN;
     p->status.probe = p->status.config = (struct probe_part){0};
     p->successes = 0;
     p->is_provisional = false;
@@ -109,6 +114,8 @@ static int64_t health_pause(const struct probe *p)
     const struct probe_status *s = &p->status;
     int64_t interval = p->env.settings->interval_ms;
 
+    if (!probe_wants_health(p))
+        return interval;
     if ((s->health == HEALTH_UNKNOWN || p->is_provisional) && !s->probe.ok)
         return backoff_doubled_ms(s->probe.failures, RETRY_MS, interval);
     if (s->health == HEALTH_INACTIVE && s->probe.ok && RETRY_MS < interval)
@@ -239,14 +246,14 @@ static void probe_on_timer(struct timer *t)
 
     probe_move_timer(p, FAR_MS);
     p->status.next_ms = 0;
-    if (!p->has_spec)
+    if (!p->has_spec || (!probe_wants_health(p) && p->spec.mode == SYNC_NONE))
         return;
     p->has_config_answer = false;
     p->config_result = (struct probe_result){0};
     p->health_due = p->health_at.ms <= loop_now(p->env.loop).ms;
     if (p->spec.mode == SYNC_FULL)
         probe_ask_config(p);
-    if (p->health_due)
+    if (p->health_due && probe_wants_health(p))
         probe_ask_health(p);
     probe_settle(p);
 }
@@ -294,8 +301,22 @@ static void probe_forget_health(struct probe *p)
     p->is_provisional = true;
 }
 
+/* Likewise for a scorer that was distributed whatever its health. */
+static void probe_change_health_check(struct probe *p, const struct scorer_spec *spec)
+{
+    bool is_hub = spec->health_check == HEALTH_CHECK_HUB;
+
+    if (probe_wants_health(p) == is_hub)
+        return;
+    p->status.health = is_hub ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
+    p->status.probe = (struct probe_part){0};
+    p->successes = 0;
+    p->is_provisional = is_hub;
+}
+
 static void probe_adopt(struct probe *p, const struct scorer_spec *spec, char *health_url)
 {
+    probe_change_health_check(p, spec);
     free(p->health_url);
     p->health_url = health_url;
     if (p->has_spec)

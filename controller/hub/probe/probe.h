@@ -5,6 +5,8 @@
  * credentials (401, 403), the answer of configURL counts instead. Thresholds of consecutive failures and
  * successes decide, except for the first verdict, which takes one success.
  *
+ * Where the spec's healthCheck is not Hub, it is not asked for health, which stays unknown.
+ *
  * Configuration: GET configURL. A 2xx answer is accepted if, merged with the DynamicScorer, it makes a
  * summary that agents accept and sends no token to a host that is not allowed. Otherwise the last good
  * configuration stays.
@@ -21,7 +23,9 @@
 
 struct probe;
 
-enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE };
+/* HEALTH_DEGRADED is no verdict of a probe: agents report that the API works on some clusters and fails on
+ * others. */
+enum probe_health { HEALTH_UNKNOWN, HEALTH_ACTIVE, HEALTH_INACTIVE, HEALTH_DEGRADED, HEALTH_STATES };
 
 struct probe_settings {
     int64_t interval_ms;                     /* between probes, with a jitter of a tenth */
@@ -80,7 +84,7 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
 /* Sets the scorer's spec, of which a reference is kept. After a relevant change (any change, if the last
  * /config was rejected) the requests in flight are cancelled and, if started, a probe begins at once. None
  * mode drops the synced configuration. After a change of configURL health and configuration stay until the
- * new API has a verdict. -ENOMEM. */
+ * new API has a verdict, as does the health of a scorer that was distributed without. -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
 /* Probes now, and then at each interval. Does nothing if already started. -ENOMEM. */
 MUST_USE int probe_start(struct probe *p);

@@ -33,7 +33,8 @@ static bool same_rules(const struct api_config *a, const struct api_config *b)
 
 bool probe_same_spec(const struct scorer_spec *a, const struct scorer_spec *b)
 {
-    return a->mode == b->mode && same_str(a->config_token.name, b->config_token.name) &&
+    return a->mode == b->mode && a->health_check == b->health_check &&
+           same_str(a->config_token.name, b->config_token.name) &&
            same_str(a->config_token.key, b->config_token.key) && same_rules(&a->own, &b->own);
 }
 

@@ -39,7 +39,7 @@ void report_done(struct report *r)
 static bool report_same_cell(const struct report_cell *a, const struct report_cell *b)
 {
     return a->score == b->score && a->state == b->state && a->placement == b->placement &&
-           a->error == b->error && !a->succeeded == !b->succeeded;
+           a->api_failed == b->api_failed && a->error == b->error && !a->succeeded == !b->succeeded;
 }
 
 bool report_same(const struct report *a, const struct report *b)

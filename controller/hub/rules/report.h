@@ -13,8 +13,9 @@ struct report_cell {
     uint64_t score;     /* report_score() of the score name */
     uint32_t succeeded; /* lastSuccess, Unix time in seconds; 0: never or unknown */
     enum scorer_state state : 8;
-    bool placement; /* the AddOnPlacementScore cannot be written; state may still be ok */
-    uint16_t error; /* 1 + index in errors; 0: none kept */
+    bool placement : 1;  /* the AddOnPlacementScore cannot be written; state may still be ok */
+    bool api_failed : 1; /* the scoring API made the last round fail */
+    uint16_t error;      /* 1 + index in errors; 0: none kept */
 };
 
 enum { REPORT_MAX_ERRORS = 64, REPORT_ERROR_BYTES = 416, REPORT_MAX_CELLS = 4096 };

@@ -3,6 +3,7 @@
 
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/round.h"
 #include "exporter/score/state.h"
 
 #include <errno.h>
@@ -109,8 +110,9 @@ static int reading_add(struct reading *r, const struct found *f)
 
 static int read_cell(struct jr *j, struct reading *r)
 {
-    struct str key, name = {0}, state = {0}, error = {0}, placement = {0}, success = {0};
+    struct str key, name = {0}, state = {0}, error = {0}, stage = {0}, placement = {0}, success = {0};
     struct found f = {0};
+    bool is_round_error;
 
     jr_object(j);
     while (jr_member(j, &key)) {
@@ -120,6 +122,8 @@ static int read_cell(struct jr *j, struct reading *r)
             read_raw(j, &state);
         else if (jr_key_is(key, "error"))
             read_raw(j, &error);
+        else if (jr_key_is(key, "failedStage"))
+            read_raw(j, &stage);
         else if (jr_key_is(key, "placementError"))
             read_raw(j, &placement);
         else if (jr_key_is(key, "lastSuccess"))
@@ -132,8 +136,9 @@ static int read_cell(struct jr *j, struct reading *r)
     if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
         return 0;
     f.cell.placement = placement.n > 0;
-    f.error =
-        error.n > 0 && (f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE) ? error : placement;
+    is_round_error = f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE;
+    f.cell.api_failed = is_round_error && jr_key_is(stage, round_stage_word(STAGE_SCORING));
+    f.error = error.n > 0 && is_round_error ? error : placement;
     if (read_score(name, &f.cell.score) < 0)
         return -ENOMEM;
     return reading_add(r, &f);

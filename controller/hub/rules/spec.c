@@ -10,6 +10,34 @@ static enum sync_mode spec_mode(struct spec_reading *rd, const struct spec_place
     return spec_word(rd, spec, "configSyncMode", modes) == modes[0] ? SYNC_FULL : SYNC_NONE;
 }
 
+static const char *const health_checks[] = {
+    [HEALTH_CHECK_HUB] = "Hub", [HEALTH_CHECK_AGENTS] = "Agents", [HEALTH_CHECK_NONE] = "None", NULL};
+
+const char *health_check_word(enum health_check c)
+{
+    return health_checks[c];
+}
+
+static enum health_check spec_health_check(struct spec_reading *rd, const struct spec_place *spec)
+{
+    const char *word = spec_word(rd, spec, "healthCheck", health_checks);
+    enum health_check c = HEALTH_CHECK_HUB;
+
+    while (word && health_checks[c] != word)
+        c++;
+    return c;
+}
+
+enum health_check scorer_spec_health_check(const json_t *object)
+{
+    struct spec_reading rd = {.errors.max = SPEC_ERRORS_BYTES};
+    const struct spec_place spec = {.map = kube_map(object, "spec", NULL)};
+    enum health_check c = spec_health_check(&rd, &spec);
+
+    buf_done(&rd.errors);
+    return c;
+}
+
 static void spec_config_url(struct spec_reading *rd, const struct spec_place *spec, struct scorer_spec *s)
 {
     struct spec_place auth = spec_object(rd, spec, "configAuth"),
@@ -49,6 +77,7 @@ int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_
     if (!spec.map && rd.errors.n == 0)
         spec_expected(&rd, &top, "spec", "an object", NULL);
     s.mode = spec_mode(&rd, &spec);
+    s.health_check = spec_health_check(&rd, &spec);
     spec_config_url(&rd, &spec, &s);
     spec_read_config(&rd, &s.own, object, &spec, DOCUMENT_SCORER);
     spec_destination(&rd, &spec, &s);

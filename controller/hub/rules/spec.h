@@ -18,6 +18,11 @@ enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 <
 
 enum sync_mode { SYNC_NONE, SYNC_FULL };
 
+/* Who finds out whether the scoring API is healthy. */
+enum health_check { HEALTH_CHECK_HUB, HEALTH_CHECK_AGENTS, HEALTH_CHECK_NONE };
+/* "Hub", "Agents", "None". */
+const char *health_check_word(enum health_check c);
+
 /* A key of a Secret. Both are set, or neither. */
 struct token_ref {
     const char *name, *key;
@@ -55,6 +60,7 @@ struct api_config {
 
 struct scorer_spec {
     enum sync_mode mode;
+    enum health_check health_check;
     const char *config_url;
     struct token_ref config_token;      /* of configAuth; the Secret is in the controller's namespace */
     const char *location, *destination; /* canonical spellings */
@@ -68,6 +74,8 @@ struct scorer_spec {
  * ("spec.source.params.range: expected ..."); -ENOMEM. */
 MUST_USE int scorer_spec_read(struct scorer_spec *ret, json_t *object, char why[SPEC_WHY_BYTES]);
 void scorer_spec_done(struct scorer_spec *s);
+/* The health check that the DynamicScorer asks for, even if its spec is invalid otherwise. */
+enum health_check scorer_spec_health_check(const json_t *object);
 
 /* Parses the body of a /config response. All fields are optional, but `source` or `scoring` must be
  * present, so that an error document is not mistaken for a configuration. -EINVAL with all errors in

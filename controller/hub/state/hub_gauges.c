@@ -34,12 +34,12 @@ static void gauge_set_scorer(const struct hub *h, const struct hub_scorer *s)
         {"scoring", t->scoring},   {"failing", t->failing},       {"waiting", t->waiting},
         {"silent", t->silent},     {"no_room", t->no_room},
     };
-    enum probe_health health = scorer_probe(s)->health;
+    enum probe_health health = hub_scorer_health(s);
     const struct probe_part *config = &scorer_probe(s)->config;
     struct metrics *m = h->o.metrics;
 
     gauge_set(m, METRIC_HUB_SCORER_HEALTHY, LV(s->name), h->active && health != HEALTH_UNKNOWN,
-              health == HEALTH_ACTIVE);
+              health != HEALTH_INACTIVE);
     gauge_set(m, METRIC_HUB_SCORER_READY, LV(s->name), h->active, h->active && status_scorer_ready(s));
     gauge_set(m, METRIC_HUB_SCORER_SYNCED, LV(s->name),
               h->active && s->has_spec && s->spec.mode == SYNC_FULL && config->asked, config->ok);

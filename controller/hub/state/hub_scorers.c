@@ -153,17 +153,16 @@ static void scorer_resume(struct hub_scorer *s)
 {
     const char *word = kube_str(s->object, "status", "healthStatus", NULL);
     json_t *synced = kube_map(s->object, "status", "lastSyncedConfig", NULL);
-    enum probe_health health = !word                           ? HEALTH_UNKNOWN
-                               : strcmp(word, "Active") == 0   ? HEALTH_ACTIVE
-                               : strcmp(word, "Inactive") == 0 ? HEALTH_INACTIVE
-                                                               : HEALTH_UNKNOWN;
+    enum probe_health health = HEALTH_INACTIVE;
     CLEANUP(api_config_done) struct api_config config = {0};
     char why[SPEC_WHY_BYTES];
 
+    while (health > HEALTH_UNKNOWN && strcmp(cstr(word), health_word(health)) != 0)
+        health--;
     if (synced && api_config_read(&config, synced, why) < 0)
         log_debug("status.lastSyncedConfig ignored", L_STR("scorer", s->name), L_STR("err", why));
     probe_resume(s->probe, health, &config);
-    s->health = health;
+    s->health = probe_status(s->probe)->health;
     scorer_resume_summary(s);
 }
 
@@ -207,6 +206,8 @@ static void scorer_read_spec(struct hub_scorer *s)
     if (r == -ENOMEM)
         (void)snprintf(why, sizeof(why), "out of memory");
     if (r < 0) {
+        if (!s->has_spec)
+            s->spec.health_check = scorer_spec_health_check(s->object);
         (void)snprintf(s->spec_error, sizeof(s->spec_error), "%s", why);
         log_warn("invalid DynamicScorer, the last valid spec stays active", L_STR("scorer", s->name),
                  L_STR("err", s->spec_error));

@@ -74,6 +74,18 @@ static void tally_count_error(struct cluster_errors *e, const struct hub_cluster
     e->n++;
 }
 
+/* What a round says about the scoring API. One that the source failed says nothing. */
+static void tally_count_health(struct tally *t, const struct hub_cluster *c, enum pair_state p,
+                               const struct report_cell *cell)
+{
+    bool failed = p == PAIR_FAILING || p == PAIR_STALE;
+
+    if (pair_info[p].class == PAIR_CLASS_SCORING || p == PAIR_NOT_PLACED)
+        t->api_healthy++;
+    else if (failed && cell->api_failed)
+        tally_count_error(&t->api_unhealthy, c);
+}
+
 /* One scorer on one cluster selected for it. */
 static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool in_sync,
                              const struct report_cell *cell)
@@ -89,6 +101,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool i
     t->up_to_date += in_sync;
     t->applied += in_sync && c->work.applied;
     ++*counts[pair_info[p].class];
+    tally_count_health(t, c, p, cell);
     t->unwritten += p == PAIR_NOT_WRITTEN;
     t->unapplied += p == PAIR_NOT_APPLIED;
     t->stuck += tally_is_unapplied(c, in_sync);
@@ -227,6 +240,8 @@ void hub_tally_forget(struct hub *h, const struct hub_cluster *c)
     for (size_t k = 0; k < h->n_scorers; k++) {
         struct tally *t = &h->by_age[k]->tally;
 
+        if (t->api_unhealthy.first == c)
+            t->api_unhealthy.first = NULL;
         if (t->write_errors.first == c)
             t->write_errors.first = NULL;
         if (t->apply_errors.first == c)

@@ -3,6 +3,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "exporter/base/def.h"
 
 const struct hub_kind hub_kinds[HUB_KINDS] = {
     [HUB_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
@@ -72,9 +73,35 @@ struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name)
     return map_get(&h->scorers, name);
 }
 
+static enum probe_health state_reported_health(const struct tally *t)
+{
+    if (!t->api_unhealthy.n)
+        return t->api_healthy ? HEALTH_ACTIVE : HEALTH_UNKNOWN;
+    return t->api_healthy ? HEALTH_DEGRADED : HEALTH_INACTIVE;
+}
+
+enum probe_health hub_scorer_health(const struct hub_scorer *s)
+{
+    switch (s->spec.health_check) {
+    case HEALTH_CHECK_HUB:
+        return s->probe ? probe_status(s->probe)->health : HEALTH_UNKNOWN;
+    case HEALTH_CHECK_AGENTS:
+        return state_reported_health(&s->tally);
+    default:
+        return HEALTH_UNKNOWN;
+    }
+}
+
+WORD_TABLE(health_word, enum probe_health, HEALTH_STATES,
+           {[HEALTH_UNKNOWN] = "Unknown",
+            [HEALTH_ACTIVE] = "Active",
+            [HEALTH_INACTIVE] = "Inactive",
+            [HEALTH_DEGRADED] = "Degraded"});
+
 bool hub_scorer_is_eligible(const struct hub_scorer *s)
 {
-    return s->hub->o.keep_unhealthy || (s->probe && probe_status(s->probe)->health == HEALTH_ACTIVE);
+    return s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB ||
+           hub_scorer_health(s) == HEALTH_ACTIVE;
 }
 
 bool hub_scorer_shares_object(const struct hub_scorer *s)

@@ -68,6 +68,8 @@ struct tally {
     size_t stuck;                             /* of up_to_date: the work agent cannot apply it */
     size_t unavailable;                       /* of silent: the cluster or the add-on is not available */
     size_t no_room;                           /* not selected: its ManifestWork is full */
+    size_t api_healthy;                  /* its agent got an answer of the scoring API in the last round */
+    struct cluster_errors api_unhealthy; /* its agent failed on the scoring API */
     struct cluster_errors write_errors, apply_errors;
     struct cluster_errors unconfirmed; /* of up_to_date: neither applied nor an error yet */
     size_t n_named; /* clusters that do not score: failing ones first, pending ones last, then by name */
@@ -214,7 +216,13 @@ bool hub_config_has_finalizer(const struct hub *h);
 /* NULL when there is none of that name. */
 struct hub_config *hub_config_find(struct hub *h, const char *name);
 struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
-/* Whether its health allows it in summaries. */
+/* By probes or by agents' reports, as its spec says. Unknown if it is not checked, and on a standby unless
+ * the hub probes it. */
+enum probe_health hub_scorer_health(const struct hub_scorer *s);
+/* "Unknown", "Active", "Inactive" or "Degraded". */
+const char *health_word(enum probe_health health);
+/* Whether its health allows it in summaries. A scorer that agents check is always allowed, as nobody could
+ * report on it otherwise. */
 bool hub_scorer_is_eligible(const struct hub_scorer *s);
 /* Whether it shares the AddOnPlacementScore, but not the score name, with its older or younger one. */
 bool hub_scorer_shares_object(const struct hub_scorer *s);

@@ -3,6 +3,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
 #include "controller/hub/rules/work_text.h"
 #include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/state.h"
@@ -162,6 +163,26 @@ void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c)
         clusters_set_scoring(t, c, TRUTH_UNKNOWN, "Silent", PAIR_CLASS_SILENT);
     else
         clusters_set_scoring(t, c, TRUTH_UNKNOWN, "NoReports", PAIR_CLASS_SILENT);
+}
+
+void scorer_set_reported(const struct hub_scorer *s, struct status_condition *c)
+{
+    const struct tally *t = &s->tally;
+    const struct hub_cluster *on = t->api_unhealthy.first;
+    uint64_t score = report_score(str_of(cstr(s->effective.score_name)));
+    const struct report_cell *cell = on ? report_find(&on->report, score) : NULL;
+
+    if (t->api_unhealthy.n)
+        condition_set(c, TRUTH_FALSE, "UnhealthyOnClusters",
+                      "unhealthy on %zu of %zu cluster%s%s%s%s%.*s; healthy on %zu", t->api_unhealthy.n,
+                      t->selected, plural_s(t->selected), on ? ": " : "", on ? on->name : "",
+                      cell ? ": " : "", NAMED_REASON_BYTES, cell ? report_error(&on->report, cell) : "",
+                      t->api_healthy);
+    else if (t->api_healthy)
+        condition_set(c, TRUTH_TRUE, "Healthy", "healthy on %zu of %zu cluster%s", t->api_healthy,
+                      t->selected, plural_s(t->selected));
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NoReports", "no agent has reported on the scoring API yet");
 }
 
 static json_t *clusters_value(const struct tally *t)

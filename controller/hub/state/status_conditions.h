@@ -59,9 +59,10 @@ static inline const struct probe_status *scorer_probe(const struct hub_scorer *s
     return s->probe ? probe_status(s->probe) : &none;
 }
 
-/* Conditions Distributed and Scoring. */
+/* Conditions Distributed, Scoring, and Healthy as agents report it. */
 void scorer_set_distributed(const struct hub_scorer *s, struct status_condition *c);
 void scorer_set_scoring(const struct hub_scorer *s, struct status_condition *c);
+void scorer_set_reported(const struct hub_scorer *s, struct status_condition *c);
 /* Adds the members clusters and failingClusters. -ENOMEM. */
 MUST_USE int scorer_put_clusters(const struct hub_scorer *s, json_t *status);
 

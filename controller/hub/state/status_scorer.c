@@ -33,7 +33,8 @@ static void scorer_set_inactive(const struct hub_scorer *s, const struct probe_p
         condition_set(c, TRUTH_FALSE, "NotProbed", "the scoring API was unhealthy when last probed%s", kept);
 }
 
-static void scorer_set_healthy(const struct hub_scorer *s, struct status_condition *c)
+/* By the hub's probes. */
+static void scorer_set_probed(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct probe_status *p = scorer_probe(s);
 
@@ -51,6 +52,26 @@ static void scorer_set_healthy(const struct hub_scorer *s, struct status_conditi
         condition_set(c, TRUTH_UNKNOWN, "NotProbed", "the scoring API has not been probed yet");
 }
 
+static void scorer_set_healthy(const struct hub_scorer *s, struct status_condition *c)
+{
+    if (s->spec.health_check == HEALTH_CHECK_HUB)
+        scorer_set_probed(s, c);
+    else if (s->spec.health_check == HEALTH_CHECK_AGENTS)
+        scorer_set_reported(s, c);
+    else
+        condition_set(c, TRUTH_UNKNOWN, "NotChecked", "spec.healthCheck is None");
+}
+
+/* What stays active while /config cannot be read. */
+static const char *scorer_config_meanwhile(const struct hub_scorer *s)
+{
+    if (scorer_probe(s)->synced.owner)
+        return "the last valid configuration stays active";
+    return s->effective.reason == EFFECTIVE_OK
+               ? "none has been read yet, so the fields of the DynamicScorer are active"
+               : "no configuration has been read yet";
+}
+
 static void scorer_set_synced(const struct hub_scorer *s, struct status_condition *c)
 {
     const struct probe_status *p = scorer_probe(s);
@@ -61,8 +82,7 @@ static void scorer_set_synced(const struct hub_scorer *s, struct status_conditio
         condition_set(c, TRUTH_TRUE, "Synced", "the configuration was read from the scoring API");
     else if (p->config.asked)
         condition_set(c, TRUTH_FALSE, p->config.reason, "%s; %s", p->config.message,
-                      p->synced.owner ? "the last valid configuration stays active"
-                                      : "no configuration has been read yet");
+                      scorer_config_meanwhile(s));
     else if (!condition_resume(c, s->object) || (c->status == TRUTH_TRUE && !p->synced.owner))
         condition_set(c, TRUTH_UNKNOWN, "NotAsked",
                       "the configuration has not been read from the scoring API yet");
@@ -128,16 +148,19 @@ static void scorer_set_unique(const struct hub_scorer *s, struct status_conditio
 
 /* The condition that keeps the scorer from working on any cluster; NULL when none does. False goes before
  * Unknown. */
-static const struct status_condition *scorer_blocking_condition(const struct tally *t,
+static const struct status_condition *scorer_blocking_condition(const struct hub_scorer *s,
                                                                 const struct status_condition list[])
 {
+    const struct tally *t = &s->tally;
+    bool is_probed = s->spec.health_check == HEALTH_CHECK_HUB; /* otherwise Scoring says more than Healthy */
+
     if (list[VALID].status == TRUTH_FALSE)
         return &list[VALID];
-    if (list[HEALTHY].status == TRUTH_FALSE)
+    if (is_probed && list[HEALTHY].status == TRUTH_FALSE)
         return &list[HEALTHY];
     if (list[VALID].status == TRUTH_UNKNOWN)
         return list[SYNCED].status == TRUTH_FALSE ? &list[SYNCED] : &list[VALID];
-    if (list[HEALTHY].status == TRUTH_UNKNOWN)
+    if (is_probed && list[HEALTHY].status == TRUTH_UNKNOWN)
         return &list[HEALTHY];
     if (t->up_to_date <= t->stuck)
         return &list[DISTRIBUTED];
@@ -146,13 +169,13 @@ static const struct status_condition *scorer_blocking_condition(const struct tal
     return t->scoring || list[SCORING].status != TRUTH_FALSE ? NULL : &list[SCORING];
 }
 
-static void scorer_set_ready(const struct tally *t, const struct status_condition list[],
+static void scorer_set_ready(const struct hub_scorer *s, const struct status_condition list[],
                              struct status_condition *ready)
 {
-    const struct status_condition *cause = scorer_blocking_condition(t, list);
+    const struct status_condition *cause = scorer_blocking_condition(s, list);
     const struct status_condition *synced = &list[SYNCED], *distributed = &list[DISTRIBUTED];
     bool unsynced = synced->status == TRUTH_FALSE;
-    bool partly = t->no_room && distributed->status == TRUTH_FALSE;
+    bool partly = s->tally.no_room && distributed->status == TRUTH_FALSE;
 
     if (cause)
         condition_set(ready, cause->status, cause->reason, "%s", cause->message);
@@ -172,7 +195,7 @@ static void scorer_set_conditions(const struct hub_scorer *s, struct status_cond
     scorer_set_unique(s, &list[UNIQUE]);
     scorer_set_distributed(s, &list[DISTRIBUTED]);
     scorer_set_scoring(s, &list[SCORING]);
-    scorer_set_ready(&s->tally, list, &list[READY]);
+    scorer_set_ready(s, list, &list[READY]);
 }
 
 bool status_scorer_ready(const struct hub_scorer *s)
@@ -181,6 +204,18 @@ bool status_scorer_ready(const struct hub_scorer *s)
 
     scorer_set_conditions(s, list);
     return list[READY].status == TRUTH_TRUE;
+}
+
+static int scorer_put_summary(const struct hub_scorer *s, json_t *status)
+{
+    const struct effective *e = &s->effective;
+
+    if (!effective_usable(e))
+        return status_drop(status, "summary", s->object) ?: status_drop(status, "interval", s->object);
+    return status_put(status, "summary", json_stringn(e->text.p, e->text.n), s->object)
+               ?: status_put(status, "interval",
+                             json_sprintf("%" JSON_INTEGER_FORMAT "s", (json_int_t)e->interval_ms / 1000),
+                             s->object);
 }
 
 /* The members that describe the active configuration. */
@@ -199,20 +234,13 @@ static int scorer_put_config(const struct hub_scorer *s, json_t *status)
         r = s->has_spec || effective_usable(&s->effective)
                 ? status_put(status, "configSource", json_string(sources[s->effective.source]), s->object)
                 : status_drop(status, "configSource", s->object);
-    if (r == 0)
-        r = effective_usable(&s->effective)
-                ? status_put(status, "summary", json_stringn(s->effective.text.p, s->effective.text.n),
-                             s->object)
-                : status_drop(status, "summary", s->object);
-    return r;
+    return r ?: scorer_put_summary(s, status);
 }
 
 json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
 {
-    static const char *const health[] = {
-        [HEALTH_UNKNOWN] = "Unknown", [HEALTH_ACTIVE] = "Active", [HEALTH_INACTIVE] = "Inactive"};
     struct status_condition list[CONDITIONS];
-    json_auto_t *status = json_pack("{s:s, s:I}", "healthStatus", health[scorer_probe(s)->health],
+    json_auto_t *status = json_pack("{s:s, s:I}", "healthStatus", health_word(hub_scorer_health(s)),
                                     "observedGeneration", status_generation(s->object));
 
     scorer_set_conditions(s, list);

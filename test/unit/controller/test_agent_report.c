@@ -10,6 +10,7 @@
 #include "exporter/score/round.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
+#include "exporter/ui/members.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 
@@ -111,8 +112,38 @@ static void keeps_the_end_of_a_long_error(void **state)
     assert_non_null(strstr(text, "\"scoring failed, http://api:8000/scoring: xxx"));
     assert_non_null(strstr(text, "xxx...xxx"));
     assert_non_null(strstr(text, "x end\""));
-    assert_true(strlen(text) < 500);
+    assert_true(strlen(text) < 540);
     free(text);
+}
+
+/* What the agent itself lacks says nothing about the scoring API. */
+static void says_at_which_stage_a_round_failed(void **state)
+{
+    static const struct {
+        enum round_error error;
+        enum round_stage stage;
+        const char *member;
+    } cases[] = {
+        {ROUND_CONNECT, STAGE_SCORING, "\"failedStage\":\"scoring\""},
+        {ROUND_TIMEOUT, STAGE_SCORING, "\"failedStage\":\"scoring\""},
+        {ROUND_HTTP_5XX, STAGE_SOURCE, "\"failedStage\":\"source\""},
+        {ROUND_OK, STAGE_SCORING, NULL},
+        {ROUND_MEMORY, STAGE_SCORING, NULL},
+        {ROUND_SECRET, STAGE_SCORING, NULL},
+        {ROUND_SERIES, STAGE_SCORING, NULL},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *text;
+
+        w->scorer.status =
+            (struct scorer_status){.rounds = 1, .stage = cases[i].stage, .error = cases[i].error};
+        text = report_text(w->report, false);
+        assert_non_null(strstr(text, cases[i].member ? cases[i].member : "scoreName"));
+        assert_int_equal(strstr(text, "failedStage") != NULL, cases[i].member != NULL);
+        free(text);
+    }
 }
 
 /* A round each second, as a quick scorer has it: all of them went well. */
@@ -251,6 +282,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_mere_times_every_five_minutes, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_a_new_state_soon, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_the_end_of_a_long_error, setup, teardown),
+        cmocka_unit_test_setup_teardown(says_at_which_stage_a_round_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_what_the_hub_refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_a_short_absence_of_the_hub_never, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_an_absence_of_a_minute, setup, teardown),

@@ -113,6 +113,7 @@ static void has_every_member_of_scorers(void **state)
     is_str(s, "name", "a");
     is_str(s, "ready", "True");
     is_str(s, "health", "Active");
+    is_str(s, "healthCheck", "Hub");
     is_str(s, "source", "spec");
     is_str(s, "sameScoreAs", "b");
     is_null(s, "configProbe");
@@ -167,6 +168,7 @@ static void has_every_member_of_the_hub_and_its_clusters(void **state)
     is_null(kube_map(o, "troubles", NULL), "Lease");
     is_bool(kube_map(o, "config", NULL), "present", true);
     is_int(kube_map(o, "totals", NULL), "clusters", 2);
+    is_int(kube_map(o, "totals", NULL), "degraded", 0);
     list = kube_list(o, "clusters", NULL);
     is_str(json_array_get(list, 0), "name", "a");
     is_str(json_array_get(list, 0), "agentTrouble", "hub: TLS");

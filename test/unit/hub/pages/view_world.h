@@ -105,9 +105,10 @@ json_t *status_of_scorer(const struct hub_scorer *s, unix_ms now)
                                                                               : "False";
 
     assert_int_equal(now.ms, NOW);
-    return json_pack("{s:[{s:s,s:s,s:s,s:s},{s:s,s:s,s:s,s:s}]}", "conditions", "type", "Healthy", "status",
-                     "True", "reason", "Answers", "message", "HTTP 200", "type", "Ready", "status", ready,
-                     "reason", well ? "Ready" : "NotReady", "message", "for a reason");
+    return json_pack("{s:s, s:[{s:s,s:s,s:s,s:s},{s:s,s:s,s:s,s:s}]}", "healthStatus",
+                     health_word(hub_scorer_health(s)), "conditions", "type", "Healthy", "status", "True",
+                     "reason", "Answers", "message", "HTTP 200", "type", "Ready", "status", ready, "reason",
+                     well ? "Ready" : "NotReady", "message", "for a reason");
 }
 
 bool plan_group_lacks(const struct plan *p, const struct plan_group *g, size_t i)

@@ -45,6 +45,81 @@ static void asks_for_health_alone_in_none_mode(void **state)
     assert_string_equal(synced_name(w), "(nothing)");
 }
 
+static void asks_for_the_configuration_alone_where_the_hub_does_not_check(void **state)
+{
+    struct world *w = *state;
+
+    w->spec.health_check = HEALTH_CHECK_AGENTS;
+    push(w, "/config", bad);
+    begin(w);
+    assert_int_equal(fake_requests(w->api), 1);
+    assert_string_equal(fake_request(w->api, 0)->target, "/config");
+    assert_pause(w, 1000);
+    probe_once(w);
+    assert_true(pause_of(w) > 1100);
+    probe_once(w);
+    assert_pause(w, INTERVAL_MS);
+    assert_string_equal(synced_name(w), "a");
+    assert_int_equal(w->n[PROBE_HEALTH], 0);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+}
+
+static void asks_for_nothing_where_nothing_is_needed(void **state)
+{
+    struct world *w = *state;
+
+    w->spec.health_check = HEALTH_CHECK_NONE;
+    w->spec.mode = SYNC_NONE;
+    set(w);
+    assert_int_equal(probe_start(w->p), 0);
+    for (unsigned i = 0; i < 5; i++)
+        fake_kube_advance(w->f, INTERVAL_MS);
+    fake_kube_idle(w->f);
+    assert_int_equal(fake_requests(w->api), 0);
+    assert_int_equal(status(w)->next_ms, 0);
+    w->spec.mode = SYNC_FULL;
+    set(w);
+    probe_once(w);
+    assert_int_equal(fake_requests(w->api), 1);
+    assert_string_equal(synced_name(w), "a");
+}
+
+/* The health in the status is what agents report. */
+static void resumes_no_health_that_it_did_not_probe(void **state)
+{
+    struct world *w = *state;
+
+    probe_resume(w->p, HEALTH_INACTIVE, NULL);
+    w->spec.health_check = HEALTH_CHECK_AGENTS;
+    set(w);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    probe_resume(w->p, HEALTH_INACTIVE, NULL);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+}
+
+/* The scorer is distributed, and stays so until the hub has a verdict. */
+static void takes_over_the_health_check(void **state)
+{
+    struct world *w = *state;
+
+    w->spec.health_check = HEALTH_CHECK_NONE;
+    begin(w);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    for (unsigned i = 0; i < 3; i++)
+        push(w, "/healthz", bad);
+    w->spec.health_check = HEALTH_CHECK_HUB;
+    set(w);
+    assert_int_equal(status(w)->health, HEALTH_ACTIVE);
+    for (unsigned n = 1; n <= 3; n++) {
+        probe_once(w);
+        assert_int_equal(status(w)->health, n < 3 ? HEALTH_ACTIVE : HEALTH_INACTIVE);
+    }
+    w->spec.health_check = HEALTH_CHECK_AGENTS;
+    set(w);
+    assert_int_equal(status(w)->health, HEALTH_UNKNOWN);
+    assert_false(status(w)->probe.asked);
+}
+
 /* Inactive after three consecutive failures, Active after two successes. */
 static void changes_the_verdict_at_the_thresholds(void **state)
 {
@@ -483,6 +558,10 @@ int main(void)
         CASE(probes_health_and_config_from_the_start),
         CASE(keeps_the_verdict_of_the_previous_leader),
         CASE(asks_for_health_alone_in_none_mode),
+        CASE(asks_for_the_configuration_alone_where_the_hub_does_not_check),
+        CASE(asks_for_nothing_where_nothing_is_needed),
+        CASE(resumes_no_health_that_it_did_not_probe),
+        CASE(takes_over_the_health_check),
         CASE(changes_the_verdict_at_the_thresholds),
         CASE(calls_an_api_inactive_that_never_answered),
         CASE(calls_an_api_active_after_its_first_success),

@@ -81,6 +81,32 @@ static void reads_every_state_word(void **state)
     }
 }
 
+/* Agents of the version before do not say at which stage a round failed. */
+static void knows_whether_the_scoring_api_failed(void **state)
+{
+    static const struct {
+        const char *members;
+        bool failed;
+    } cases[] = {
+        {"\"state\":\"failing\",\"failedStage\":\"scoring\"", true},
+        {"\"state\":\"stale\",\"failedStage\":\"scoring\",\"error\":\"no\"", true},
+        {"\"state\":\"failing\",\"failedStage\":\"source\"", false},
+        {"\"state\":\"failing\",\"failedStage\":1", false},
+        {"\"state\":\"failing\"", false},
+        {"\"state\":\"ok\",\"failedStage\":\"scoring\",\"placementError\":\"403\"", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(report_done) struct report r = {0};
+        BUF_AUTO(text, 1024);
+
+        assert_int_equal(buf_printf(&text, "{\"scorers\":[{\"scoreName\":\"s\",%s}]}", cases[i].members), 0);
+        assert_int_equal(report_parse(&r, buf_str(&text)), 0);
+        assert_int_equal(find(&r, "s")->api_failed, cases[i].failed);
+    }
+}
+
 static void rejects_what_is_not_a_report(void **state)
 {
     static const char *const cases[] = {
@@ -376,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_report),
         cmocka_unit_test(reads_every_state_word),
+        cmocka_unit_test(knows_whether_the_scoring_api_failed),
         cmocka_unit_test(rejects_what_is_not_a_report),
         cmocka_unit_test(reads_an_empty_text_as_no_report),
         cmocka_unit_test(ignores_unknown_members_and_types),

@@ -13,7 +13,7 @@ static void reads_every_field(void **state)
         good_spec("'description':'d','configURL':'http://api:8000/config','configSyncMode':'Full',"
                   "'configAuth':{'tokenSecretRef':{'name':'cs','key':'ck'}},'location':'External',"
                   "'scoreDestination':'None','scoreDimensionFormat':'${node}','scoreAggregation':'avg',"
-                  "'scoreRange':{'min':0,'max':1},'fallbackScore':-5,'timeout':'10s',"
+                  "'scoreRange':{'min':0,'max':1},'fallbackScore':-5,'timeout':'10s','healthCheck':'agents',"
                   "'source':{'type':'Prometheus','host':'http://p:9090','path':'/q',"
                   "'params':{'query':'up','range':600,'step':30},"
                   "'auth':{'tokenSecretRef':{'name':'ps','key':'pk'},'allowedHosts':['https://o:1','*']}},"
@@ -23,6 +23,7 @@ static void reads_every_field(void **state)
 
     (void)state;
     assert_int_equal(s.mode, SYNC_FULL);
+    assert_int_equal(s.health_check, HEALTH_CHECK_AGENTS);
     assert_string_equal(s.config_url, "http://api:8000/config");
     assert_string_equal(s.config_token.name, "cs");
     assert_string_equal(s.config_token.key, "ck");
@@ -169,6 +170,7 @@ static void names_each_invalid_field(void **state)
         {"'configSyncMode':1", "spec.configSyncMode: expected a string, got 1"},
         {"'configSyncMode':'Full'", "spec.configURL: expected a URL, as configSyncMode is Full, got nothing"},
         {"'configURL':[]", "spec.configURL: expected a string, got a list"},
+        {"'healthCheck':'node'", "spec.healthCheck: expected Hub, Agents or None, got \"node\""},
         {"'location':'moon'", "spec.location: expected Internal or External, got \"moon\""},
         {"'scoreDestination':'x'", "spec.scoreDestination: expected AddOnPlacementScore or None, got \"x\""},
         {"'scoreAggregation':'median'",
@@ -239,6 +241,33 @@ static void names_each_invalid_field(void **state)
         assert_int_equal(read_spec(&s, cases[i].members, why), -EINVAL);
         assert_string_equal(why, cases[i].why);
         assert_string_equal(s.config_url, "untouched");
+    }
+}
+
+/* A scorer that is distributed without a health check stays so while its spec is invalid. */
+static void reads_the_health_check_of_an_invalid_spec(void **state)
+{
+    static const struct {
+        const char *text;
+        enum health_check check;
+        const char *word;
+    } cases[] = {
+        {"{'spec':{'configURL':[],'healthCheck':'NONE'}}", HEALTH_CHECK_NONE, "None"},
+        {"{'spec':{'configURL':[],'healthCheck':'Agents'}}", HEALTH_CHECK_AGENTS, "Agents"},
+        {"{'spec':{'healthCheck':'hub'}}", HEALTH_CHECK_HUB, "Hub"},
+        {"{'spec':{'healthCheck':''}}", HEALTH_CHECK_HUB, "Hub"},
+        {"{'spec':{'healthCheck':'node'}}", HEALTH_CHECK_HUB, "Hub"},
+        {"{'spec':{'healthCheck':3}}", HEALTH_CHECK_HUB, "Hub"},
+        {"{'spec':[]}", HEALTH_CHECK_HUB, "Hub"},
+        {"{}", HEALTH_CHECK_HUB, "Hub"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_auto_t *o = value_of(cases[i].text);
+
+        assert_int_equal(scorer_spec_health_check(o), cases[i].check);
+        assert_string_equal(health_check_word(cases[i].check), cases[i].word);
     }
 }
 
@@ -326,6 +355,7 @@ int main(void)
         cmocka_unit_test(reads_enums_in_any_case),
         cmocka_unit_test(reads_empty_values_as_absent),
         cmocka_unit_test(names_each_invalid_field),
+        cmocka_unit_test(reads_the_health_check_of_an_invalid_spec),
         cmocka_unit_test(rejects_an_object_without_spec),
         cmocka_unit_test(shortens_many_errors),
         cmocka_unit_test(limits_the_number_of_parameters),

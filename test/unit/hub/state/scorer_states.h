@@ -5,7 +5,9 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
 #include "controller/hub/rules/spec.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "exporter/base/clock.h"
 #include "exporter/score/state.h"
@@ -413,6 +415,55 @@ static inline void failing_and_unwritten(struct world *w)
     w->scorer.tally.unwritten = 1;
     w->scorer.tally.write_errors.n = 1;
     w->scorer.tally.write_errors.first = &w->clusters[2];
+}
+
+static inline void checked_by(struct world *w, enum health_check check)
+{
+    w->probe.status.health = HEALTH_UNKNOWN;
+    w->probe.status.probe = (struct probe_part){0};
+    w->scorer.spec.health_check = check;
+}
+
+static inline void unchecked(struct world *w)
+{
+    checked_by(w, HEALTH_CHECK_NONE);
+}
+
+static inline void no_health_reports(struct world *w)
+{
+    checked_by(w, HEALTH_CHECK_AGENTS);
+}
+
+static inline void healthy_by_agents(struct world *w)
+{
+    checked_by(w, HEALTH_CHECK_AGENTS);
+    w->scorer.tally.api_healthy = 3;
+}
+
+static inline void degraded_by_agents(struct world *w)
+{
+    healthy_by_agents(w);
+    fail_cluster(w, 1, SCORER_FAILING, "scoring failed, http://api:8000/scoring: connection refused");
+    w->cells[1].score = report_score(STR("energy-score"));
+    w->clusters[1].report.cells = &w->cells[1];
+    w->clusters[1].report.n = 1;
+    w->scorer.tally.api_healthy = 2;
+    w->scorer.tally.api_unhealthy = (struct cluster_errors){1, &w->clusters[1]};
+}
+
+static inline void unhealthy_by_agents(struct world *w)
+{
+    checked_by(w, HEALTH_CHECK_AGENTS);
+    failing_everywhere(w);
+    w->scorer.tally.api_unhealthy = (struct cluster_errors){3, NULL};
+}
+
+static inline void never_read_but_complete(struct world *w)
+{
+    fail_config(w);
+    api_config_done(&w->probe.status.synced);
+    w->probe.status.synced = (struct api_config){0};
+    w->scorer.effective.source = CONFIG_FROM_SPEC;
 }
 
 static inline void refused(struct world *w)

@@ -97,6 +97,7 @@ static inline void world_scorer(struct world *w)
     s->probe = &w->probe;
     s->effective.score_name = (char *)"energy-score";
     s->effective.source = CONFIG_FROM_API;
+    s->effective.interval_ms = 30000;
     s->effective.text = (struct buf){.p = (char *)"{}", .n = 2};
     s->tally = (struct tally){.selected = 3, .up_to_date = 3, .applied = 3, .scoring = 3};
     w->probe.status.health = HEALTH_ACTIVE;

@@ -183,6 +183,36 @@ static void omits_health_while_unknown(void **state)
     assert_false(has_text(w, "dynamic_scoring_hub_scorer_healthy{"));
 }
 
+/* Alerts on a scorer that is unhealthy on some clusters are those on its failures there. */
+static void sets_the_health_that_agents_report(void **state)
+{
+    static const struct {
+        size_t healthy, unhealthy;
+        const char *line;
+    } cases[] = {
+        {3, 0, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"} 1"},
+        {2, 1, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"} 1"},
+        {0, 1, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"} 0"},
+    };
+    struct world *w = *state;
+
+    w->probe.status.health = HEALTH_INACTIVE; /* does not count */
+    w->scorer.spec.health_check = HEALTH_CHECK_AGENTS;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        w->scorer.tally.api_healthy = cases[i].healthy;
+        w->scorer.tally.api_unhealthy.n = cases[i].unhealthy;
+        hub_set_metrics(&w->hub);
+        assert_line(w, cases[i].line);
+    }
+    w->scorer.tally.api_unhealthy.n = 0;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"}"));
+    w->scorer.spec.health_check = HEALTH_CHECK_NONE;
+    w->scorer.tally.api_unhealthy.n = 3;
+    hub_set_metrics(&w->hub);
+    assert_false(has_text(w, "dynamic_scoring_hub_scorer_healthy{scorer=\"energy\"}"));
+}
+
 #define SYNCED "dynamic_scoring_hub_scorer_config_synced{scorer=\"energy\"}"
 
 static void omits_config_synced_where_no_config_is_read(void **state)
@@ -328,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sets_the_gauges_of_a_leader, setup, teardown),
         cmocka_unit_test_setup_teardown(omits_health_while_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(sets_the_health_that_agents_report, setup, teardown),
         cmocka_unit_test_setup_teardown(omits_config_synced_where_no_config_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(shows_whether_each_watch_is_up, setup, teardown),
         cmocka_unit_test_setup_teardown(computes_the_lag_at_each_scrape, setup, teardown),

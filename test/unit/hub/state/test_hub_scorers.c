@@ -55,6 +55,48 @@ static void takes_over_health_from_statuses(void **state)
     assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
 }
 
+/* Nobody could ever report on it otherwise. */
+static void distributes_what_it_does_not_check(void **state)
+{
+    static const char *const checks[] = {"Agents", "None"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+        show(w, hub_scorer_set,
+             fake_kube_text(
+                 w->f,
+                 "{\"metadata\":{\"name\":\"s%zu\",\"uid\":\"s\",\"generation\":1},"
+                 "\"status\":" STATUS(
+                     "Inactive",
+                     "Distributed") ",\"spec\":{"
+                                    "\"configURL\":\"http://scorer.invalid/config\",\"healthCheck\":\"%s\","
+                                    "\"source\":{\"type\":\"None\"},"
+                                    "\"scoring\":{\"params\":{\"name\":\"score%zu\",\"interval\":60}}}}",
+                 i, checks[i], i));
+        assert_true(hub_scorer_is_eligible(hub_scorer_find(w->hub, i ? "s1" : "s0")));
+        assert_int_equal(hub_scorer_health(hub_scorer_find(w->hub, i ? "s1" : "s0")), HEALTH_UNKNOWN);
+    }
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "score1"));
+    assert_non_null(strstr(written(w, "POST", "c1")->body, "score0"));
+}
+
+/* The summary in the status stays active while the newest spec is invalid, also after a restart. */
+static void distributes_what_it_does_not_check_despite_an_invalid_spec(void **state)
+{
+    struct world *w = *state;
+
+    show(w, hub_scorer_set,
+         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":2},\"status\":{\"healthStatus\":"
+         "\"Unknown\",\"configSource\":\"Spec\",\"summary\":\"{\\\"name\\\":\\\"s\\\",\\\"scoreName\\\":"
+         "\\\"kept\\\",\\\"sourceType\\\":\\\"None\\\",\\\"scoringEndpoint\\\":\\\"http://s.invalid/\\\","
+         "\\\"scoringInterval\\\":60}\"},\"spec\":{\"healthCheck\":\"Agents\",\"configURL\":[]}}");
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    assert_non_null(strstr(wait_written(w, "POST", "c1")->body, "kept"));
+}
+
 static void takes_over_the_status_seen_before_it_lost_the_lead(void **state)
 {
     struct world *w = *state;
@@ -202,6 +244,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check_despite_an_invalid_spec, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(takes_over_the_status_seen_before_it_lost_the_lead, setup, teardown),
         cmocka_unit_test_setup_teardown(makes_no_plan_while_the_last_valid_summary_stays_active, setup,
                                         teardown),

@@ -184,6 +184,40 @@ static void counts_a_dead_agent_as_silent(void **state)
     assert_string_equal(tally(w)->named[0].cluster->name, "c1");
 }
 
+/* What the source failed, or an unavailable cluster last reported, says nothing about the scoring API. */
+static void counts_where_the_scoring_api_is_healthy(void **state)
+{
+    static const struct {
+        const char *members;
+        size_t healthy, unhealthy;
+    } cases[] = {
+        {"\"state\":\"ok\"", 2, 0},
+        {"\"state\":\"empty\"", 2, 0},
+        {"\"state\":\"ok\",\"placementError\":\"forbidden\"", 2, 0},
+        {"\"state\":\"failing\",\"failedStage\":\"scoring\",\"error\":\"refused\"", 1, 1},
+        {"\"state\":\"stale\",\"failedStage\":\"scoring\"", 1, 1},
+        {"\"state\":\"failing\",\"failedStage\":\"source\"", 1, 0},
+        {"\"state\":\"failing\"", 1, 0},
+        {"\"state\":\"waiting\"", 1, 0},
+    };
+    static const char report[] = "{\"configurationInForce\":true,\"scorers\":[{\"scoreName\":\"score\","
+                                 "\"lastSuccess\":\"2026-11-21T06:23:00Z\",%s}]}";
+    struct world *w = *state;
+
+    start(w);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        show_report(w, "c2", fake_kube_text(w->f, report, cases[i].members));
+        assert_int_equal(tally(w)->api_healthy, cases[i].healthy);
+        assert_int_equal(tally(w)->api_unhealthy.n, cases[i].unhealthy);
+        if (cases[i].unhealthy)
+            assert_string_equal(tally(w)->api_unhealthy.first->name, "c2");
+    }
+    show_report(w, "c2", fake_kube_text(w->f, report, cases[3].members));
+    show_availability(w, "c2", "Unknown", "gone");
+    assert_int_equal(tally(w)->api_healthy, 1);
+    assert_int_equal(tally(w)->api_unhealthy.n, 0);
+}
+
 static void counts_unwritten_and_unapplied_works_as_failing(void **state)
 {
     struct world *w = *state;
@@ -219,8 +253,10 @@ static void forgets_a_freed_cluster(void **state)
     (void)snprintf(cluster(w, "c2")->write_error, sizeof(cluster(w, "c2")->write_error), "forbidden");
     hub_schedule_tally(w->hub);
     assert_int_equal(tally(w)->write_errors.n, 2);
+    hub_scorer_find(w->hub, "s")->tally.api_unhealthy = (struct cluster_errors){1, cluster(w, "c1")};
     hub_tally_forget(w->hub, cluster(w, "c1"));
     assert_null(tally(w)->write_errors.first);
+    assert_null(tally(w)->api_unhealthy.first);
     assert_int_equal(tally(w)->n_named, 1);
     assert_string_equal(tally(w)->named[0].cluster->name, "c2");
 }
@@ -426,6 +462,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(remembers_the_addon_of_a_cluster_that_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_where_the_scoring_api_is_healthy, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),
         cmocka_unit_test_setup_teardown(forgets_a_freed_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(names_each_cluster_that_does_not_score, setup, teardown),
