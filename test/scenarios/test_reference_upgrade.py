@@ -166,7 +166,7 @@ def test_every_step_of_the_page(fleet, fake, tmp_path):
         reference.check_never_lost(fleet.hub, CLUSTER, score)
         hub.wait_scorer("ai-workload", "Ready", "True", deadline=LONG)
         scorers, scores = [shell(line) for line in page[5][0].splitlines()]
-        assert re.search(r"^ai-workload +Active .* True ", scorers, re.M)
+        assert re.search(r"^ai-workload +True +Ready +Active ", scorers, re.M)
         assert re.search(r"^worker01 +sample-my-score .* agent$", scores, re.M)
         assert hub.work(CLUSTER)["metadata"]["uid"] == work["metadata"]["uid"]
         assert hub.work(CLUSTER)["metadata"]["labels"][f"{DOMAIN}/managed-by"] == "controller"

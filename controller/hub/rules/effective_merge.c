@@ -27,15 +27,16 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
                              *owner = merged_token_source(m->spec, i) ?: &nothing,
                              *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
+    const char *path = source_of_type(type)->path; /* NULL: nothing is asked, so no token is needed */
 
     return (struct source_spec){
         .type = type,
         .host = api->host ?: own->host,
-        .path = api->path ?: own->path ?: source_of_type(type)->path,
+        .path = api->path ?: own->path ?: path,
         .query = api->query ?: own->query,
         .range_s = api->range_s ?: own->range_s ?: RANGE_S,
         .step_s = api->step_s ?: own->step_s ?: STEP_S,
-        .auth = owner->auth,
+        .auth = path ? owner->auth : nothing.auth,
     };
 }
 

@@ -49,7 +49,7 @@ static void text_set_endpoint(struct text_object *m, const char *key, const char
 static void text_set_source(struct text_object *m, const struct source_spec *s, const char *query)
 {
     text_set_string(m, "sourceType", source_type_word(s->type));
-    if (s->type == SOURCE_NONE)
+    if (!source_of_type(s->type)->path)
         text_set_string(m, "sourceEndpoint", "");
     else
         text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);

@@ -82,10 +82,10 @@ static int source_refuses(const struct scorer_spec *spec, const struct api_confi
 {
     const struct source_spec *api = &synced->sources[i], *own = merged_token_source(spec, i),
                              *fallback = merged_fallback(spec, i);
-    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET);
+    enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
     char field[32];
 
-    if (!own || type == SOURCE_NONE)
+    if (!own || !source_of_type(type)->path)
         return 0;
     (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
     if (spec->own.n_sources == 1)
