@@ -89,19 +89,20 @@ static bool config_is_one(struct str body, char why[256])
 
 static void config_check_members(struct check *c, const struct api_config *api)
 {
-    const struct source_spec *s = api->sources;
-
     if (!api->scoring.score_name)
         findings_add(c->findings, RULE_CONFIG_NAME, "scoring.params.name: missing%s%s%s",
                      api->name ? "; the hub takes `name` instead, " : "", cstr(api->name), "");
     if (api->n_sources == 0)
         findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
-    for (size_t i = 0; i < api->n_sources; i++)
-        if (s[i].type != SOURCE_NONE && (!s[i].host || !s[i].query))
-            findings_add(c->findings, RULE_CONFIG_SOURCE, "%s: missing",
-                         s[i].host    ? "source.params.query"
-                         : s[i].query ? "source.host"
-                                      : "source.host and source.params.query");
+    for (size_t i = 0; i < api->n_sources; i++) {
+        const struct source_spec *s = &api->sources[i];
+        const struct source_ops *type = source_of_type(s->type ?: SOURCE_PROMETHEUS);
+        bool no_host = type->path && !s->host, no_query = type->query && !s->query;
+
+        if (no_host || no_query)
+            findings_add(c->findings, RULE_CONFIG_SOURCE, "%s%s%s: missing", no_host ? "source.host" : "",
+                         no_host && no_query ? " and " : "", no_query ? "source.params.query" : "");
+    }
 }
 
 /* The scorer with this /config, or without one: what agents get. */

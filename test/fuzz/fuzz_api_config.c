@@ -1,5 +1,6 @@
-/* Any body of /config: what is taken is kept whole in the status, and no token follows it to a place that
- * was not named. */
+/* Any body of /config: what is taken is kept whole in the status, no token follows it to a place that was not
+ * named, and check-scorer makes series for its query. */
+#include "controller/check/check_internal.h"
 #include "test/fuzz/effective_checks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,6 +31,25 @@ static void check_kept(const struct api_config *c)
     api_config_done(&again);
 }
 
+/* Labels have valid names, and there are some. */
+static void check_series(const struct effective *e)
+{
+    BUF_AUTO(text, 1 << 20);
+    struct series_plan plan;
+    struct problems p;
+    struct summary s;
+    json_t *o;
+
+    assert(summary_parse(&s, buf_str(&e->text), &p) == 0);
+    series_plan_make(&plan, &s, 1700000000);
+    assert(plan.n_labels > 0 && plan.points > 0 && plan.points <= 240);
+    assert(series_put_request(&text, &plan, SERIES_PLAIN, 1) == 0);
+    assert(kube_json_parse(&o, buf_str(&text), NULL) == 0);
+    json_decref(o);
+    summary_done(&s);
+    problems_done(&p);
+}
+
 static void check_scorer(const char *text, const struct api_config *c, bool tokens)
 {
     static const char *const prom[] = {"http://prom:9090", NULL}, *const api[] = {"http://api", NULL};
@@ -43,6 +63,8 @@ static void check_scorer(const char *text, const struct api_config *c, bool toke
     check_effective(&spec, c, &e);
     if (tokens && e.reason == EFFECTIVE_OK)
         check_tokens(&e, prom, api);
+    if (e.reason == EFFECTIVE_OK)
+        check_series(&e);
     effective_done(&e);
     scorer_spec_done(&spec);
     json_decref(object);

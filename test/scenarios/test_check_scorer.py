@@ -4,12 +4,14 @@ import itertools
 import json
 import math
 import re
+import ssl
 import time
 
 import pytest
 
 from lib.agent import PROGRAM
-from lib.fake import answer, cut_off, flood, hanging, plain, redirect
+from lib.certificates import Authority
+from lib.fake import answer, cut_off, flood, hanging, plain, redirect, running_fake
 from lib.process import ROOT, free_port, run
 
 QUERY = "sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total[1m]))"
@@ -297,6 +299,17 @@ def test_config_behind_the_token(fake, tmp_path):
 
     serve(fake, {"/scoring": checks_token, "/config": config_with_token})
     assert rules(check(fake.url, f"--token-file={token}")[1]) == set()
+
+
+def test_the_server_is_verified(tmp_path):
+    authority = Authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("server"))
+    with running_fake(context) as server:
+        url = serve(server, {})
+        assert check(url, f"--ca-file={authority.cert}")[0] == 0
+        ended = run(PROGRAM, "check-scorer", url)
+        assert (ended.returncode, ended.stdout) == (2, "") and "certificate" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_help_of_the_controller():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["agent", "--help"], ["controller", "--help"], ["check-config", "--help"], ["--version"]]
+    "arguments", [["--help"], ["agent", "--help"], ["controller", "--help"], ["check-config", "--help"], ["check-scorer", "--help"], ["--version"]]
 )
 def test_help(arguments):
     ended = run(PROGRAM, *arguments)
@@ -220,6 +220,12 @@ def test_help_of_the_agent():
             assert re.search("Default false[.:]", told[name]), name
         for value in re.findall("`([^`]+)`", default):
             assert re.search(rf"Default\b.* {re.escape(value)}[,.:]", told[name]), name
+
+
+def test_help_of_check_scorer():
+    """Its page lists the same flags."""
+    told = re.findall(r"^  --([a-z-]+)", run(PROGRAM, "check-scorer", "--help").stdout, re.M)
+    assert re.findall(r"^\| `--([a-z-]+)=", (ROOT / "controller/check/README.md").read_text(), re.M) == told
 
 
 def test_a_missing_file(tmp_path):

@@ -12,7 +12,7 @@ from lib.package import build, debian_package
 from lib.process import ROOT, environment, run
 
 PROGRAM = "dynamic-scoring"
-PAGES = ("", "-agent", "-controller", "-check-config", "-spool")
+PAGES = ("", "-agent", "-controller", "-check-config", "-check-scorer", "-spool")
 
 
 @pytest.fixture(name="tree", scope="module")
@@ -68,8 +68,8 @@ def complete(tree, *words):
 @pytest.mark.parametrize(
     "words, offered",
     [
-        ([""], ["agent", "controller", "check-config", "spool", "--version", "--help"]),
-        (["c"], ["controller", "check-config"]),
+        ([""], ["agent", "controller", "check-config", "check-scorer", "spool", "--version", "--help"]),
+        (["c"], ["controller", "check-config", "check-scorer"]),
         (["agent", "--log"], ["--log.level=", "--log.format="]),
         (["agent", "--on"], ["--once"]),
         (["agent", "--log.level", "="], ["debug", "info", "warn", "error"]),
@@ -83,6 +83,8 @@ def complete(tree, *words):
         (["check-config", "default/d"], ["default/dynamic-scoring-agent"]),
         (["check-config", "-"], ["--web=", "--help"]),
         (["check-config", "--web", "=", "default/d"], ["default/dynamic-scoring-agent"]),
+        (["check-scorer", "--token-file", "=", "default/d"], ["default/dynamic-scoring-agent"]),
+        (["check-scorer", "--output", ""], ["table", "json"]),
         (["spool", ""], ["ls", "verify", "export"]),
         (["spool", "ls", "def"], ["default"]),
     ],
