@@ -22,14 +22,21 @@ class Prometheus:
         assert answer["status"] == "success", answer
         return [(s["metric"], float(s["value"][1])) for s in answer["data"]["result"]]
 
+    def samples(self, selector):
+        """[(labels, [(Unix time, text of the value), ...])] of a range selector, as they are stored."""
+        answer = call("GET", f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": selector})).json
+        assert answer["status"] == "success", answer
+        return [(s["metric"], [(t, v) for t, v in s["values"]]) for s in answer["data"]["result"]]
+
     def wait_query(self, text, what):
         """Waits until a query has a result."""
         return wait_until(lambda: self.query(text), what)
 
 
 @contextlib.contextmanager
-def running_prometheus(*jobs, receiver=False, **more):
-    """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration."""
+def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), **more):
+    """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration.
+    program: go_program("prometheus3") for a newer one than Debian's."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
         scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
@@ -37,12 +44,13 @@ def running_prometheus(*jobs, receiver=False, **more):
         process = Process(
             "prometheus",
             [
-                "prometheus",
+                program,
                 f"--config.file={file}",
                 f"--storage.tsdb.path={folder}/tsdb",
                 f"--web.listen-address=127.0.0.1:{port}",
                 "--log.level=warn",
                 *["--web.enable-remote-write-receiver"] * receiver,
+                *flags,
             ],
             f"{folder}/prometheus.log",
         )

@@ -1,0 +1,402 @@
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/labels.h"
+#include "exporter/tsdb/tsdb.h"
+#include "test/oom.h"
+
+#include "exporter/otlp/schema.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* Times are seconds after this one, which the clock shows plus 1000. */
+enum { BEGIN = 1700000000 };
+
+static mono_ms fake_mono(const struct clock *c)
+{
+    (void)c;
+    return (mono_ms){0};
+}
+
+static unix_ms fake_wall(const struct clock *c)
+{
+    (void)c;
+    return (unix_ms){(BEGIN + INT64_C(1000)) * 1000};
+}
+
+static const struct clock fake_clock = {.mono = fake_mono, .wall = fake_wall};
+
+struct world {
+    struct tsdb *tsdb;
+    struct ingest *ingest;
+    struct ingest_outcome outcome;
+};
+
+static void world_init(struct world *w, uint32_t max_series)
+{
+    const struct tsdb_options store = {.clock = &fake_clock, .max_bytes = 64 << 20, .max_series = max_series};
+    struct ingest_options o = {.clock = &fake_clock};
+
+    assert_int_equal(tsdb_new(&w->tsdb, &store), 0);
+    tsdb_set_age(w->tsdb, 3600 * 1000);
+    o.tsdb = w->tsdb;
+    otlp_promote_k8s(&o.promotion);
+    assert_int_equal(ingest_new(&w->ingest, &o), 0);
+}
+
+static void world_done(struct world *w)
+{
+    w->ingest = ingest_free(w->ingest);
+    w->tsdb = tsdb_free(w->tsdb);
+}
+
+/* Sends a metric: its name and what it holds, in JSON with %d for BEGIN. */
+static void send(struct world *w, const char *resource, const char *metric)
+{
+    char why[SCHEMA_WHY_BYTES] = "";
+    BUF_AUTO(json, 1 << 20);
+    BUF_AUTO(request, 1 << 20);
+
+    assert_int_equal(buf_printf(&json,
+                                "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{%s}]}],\"resource\":"
+                                "{\"attributes\":[%s]}}]}",
+                                metric, resource),
+                     0);
+    if (schema_from_json(buf_str(&json), &request, why) < 0)
+        fail_msg("%.*s: %s", STR_ARG(buf_str(&json)), why);
+    assert_int_equal(schema_check(buf_str(&request), why), 0);
+    assert_int_equal(ingest_request(w->ingest, buf_str(&request), &w->outcome), 0);
+}
+
+/* A number's point at a time, of an interval that began at `start` (0: not given). */
+static void send_sum(struct world *w, const char *temporality, unsigned start, unsigned at, int v)
+{
+    BUF_AUTO(metric, 4096);
+    BUF_AUTO(begun, 100);
+
+    if (start)
+        assert_int_equal(buf_printf(&begun, "\"startTimeUnixNano\":\"%u000000000\",", BEGIN + start), 0);
+    assert_int_equal(buf_printf(&metric,
+                                "\"name\":\"c\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":%s,"
+                                "\"dataPoints\":[{%.*s\"timeUnixNano\":\"%u000000000\",\"asInt\":%d}]}%c",
+                                temporality, STR_ARG(buf_str(&begun)), BEGIN + at, v, 0),
+                     0);
+    send(w, "", metric.p);
+}
+
+/* All series as text: name{labels} value@seconds ..., sorted. */
+static void show(struct world *w, char *text, size_t size)
+{
+    const struct tsdb_matcher all = {.op = TSDB_NE, .name = STR("__name__"), .value = STR("")};
+    CLEANUP(cleanup_tsdb_view_free) struct tsdb_view *v = NULL;
+    char why[TSDB_WHY_BYTES];
+    size_t n = 0;
+
+    assert_int_equal(tsdb_select(w->tsdb, &all, 1, 0, INT64_MAX, 1 << 20, &v, why), 0);
+    text[0] = '\0';
+    for (size_t i = 0; i < tsdb_view_count(v); i++) {
+        size_t labels;
+        const struct tsdb_label *l = tsdb_view_labels(v, i, &labels);
+        struct tsdb_iter it;
+        int64_t t_ms;
+        double value;
+        for (size_t k = 0; k < labels; k++)
+            n += (size_t)snprintf(text + n, size - n, "%s%.*s=%.*s", k ? "," : "", STR_ARG(l[k].name),
+                                  STR_ARG(l[k].value));
+        tsdb_iter_init(&it, v, i);
+        while (tsdb_iter_next(&it, &t_ms, &value))
+            n += (size_t)snprintf(text + n, size - n, " %g@%lld", value, (long long)t_ms / 1000 - BEGIN);
+        n += (size_t)snprintf(text + n, size - n, "\n");
+    }
+}
+
+static void expect(struct world *w, const char *expected)
+{
+    char text[8192];
+
+    show(w, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void expect_result(const struct world *w, unsigned result)
+{
+    for (unsigned i = 0; i < OTLP_RESULTS; i++)
+        if (w->outcome.results[i] != (i == result))
+            fail_msg("%llu points are %s", (unsigned long long)w->outcome.results[i], otlp_result_word(i));
+}
+
+static void accumulates_deltas(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "1", 0, 10, 5);
+    send_sum(&w, "1", 10, 20, 3);
+    send_sum(&w, "1", 25, 30, 4); /* after a gap */
+    expect(&w, "__name__=c_total 5@10 8@20 12@30\n");
+    world_done(&w);
+}
+
+/* A client sends again what it got no answer for, and two writers of one series overlap. */
+static void counts_no_delta_twice(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "1", 5, 10, 5);
+    expect_result(&w, TSDB_OK);
+    send_sum(&w, "1", 5, 10, 5);
+    expect_result(&w, OTLP_OVERLAP);
+    send_sum(&w, "1", 8, 12, 100);
+    expect_result(&w, OTLP_OVERLAP);
+    send_sum(&w, "1", 0, 9, 100);
+    expect_result(&w, TSDB_OUT_OF_ORDER);
+    send_sum(&w, "1", 10, 15, 1);
+    expect_result(&w, TSDB_OK);
+    expect(&w, "__name__=c_total 5@10 6@15\n");
+    world_done(&w);
+}
+
+static void hears_the_writer_that_started_last(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "2", 1, 10, 500);
+    send_sum(&w, "2", 5, 11, 3);
+    send_sum(&w, "2", 1, 12, 510);
+    expect_result(&w, OTLP_OVERLAP);
+    send_sum(&w, "2", 5, 13, 4);
+    expect(&w, "__name__=c_total 500@10 3@11 4@13\n");
+    send_sum(&w, "2", 1, 500, 600); /* the other one is gone */
+    expect_result(&w, TSDB_OK);
+    world_done(&w);
+}
+
+/* A point from the future would make all later ones come too late. */
+static void remembers_no_time_of_the_future(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send_sum(&w, "1", 0, 10, 5);
+    send_sum(&w, "1", 0, 100000, 1);
+    expect_result(&w, TSDB_TOO_NEW);
+    send_sum(&w, "1", 0, 20, 2);
+    expect_result(&w, TSDB_OK);
+    send_sum(&w, "0", 0, 20, 2);
+    expect_result(&w, OTLP_TEMPORALITY);
+    expect(&w, "__name__=c_total 5@10 7@20\n");
+    world_done(&w);
+}
+
+#define AT(t) "\"timeUnixNano\":\"" t "\""
+#define T10   AT("1700000010000000000")
+#define T20   AT("1700000020000000000")
+#define HISTOGRAM(temporality, points) \
+    "\"name\":\"h\",\"histogram\":{\"aggregationTemporality\":" temporality ",\"dataPoints\":[" points "]}"
+#define EXPONENTIAL(temporality, points)                                               \
+    "\"name\":\"h\",\"exponentialHistogram\":{\"aggregationTemporality\":" temporality \
+    ",\"dataPoints\":[" points "]}"
+
+static void accumulates_each_bucket_of_delta_histograms(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, "",
+         HISTOGRAM("1", "{" T10 ",\"count\":3,\"sum\":6,\"bucketCounts\":[1,2],\"explicitBounds\":[5]},"
+                        "{" T20 ",\"count\":2,\"sum\":20,\"bucketCounts\":[0,2],\"explicitBounds\":[5]}"));
+    expect(&w, "__name__=h_count 3@10 5@20\n__name__=h_sum 6@10 26@20\n__name__=h_bucket,le=5 1@10 1@20\n"
+               "__name__=h_bucket,le=+Inf 3@10 5@20\n");
+    world_done(&w);
+}
+
+static void refuses_inconsistent_histograms(void **state)
+{
+    static const char *const metrics[] = {
+        HISTOGRAM("2", "{" T10 ",\"count\":3,\"bucketCounts\":[1,1],\"explicitBounds\":[5]}"),
+        HISTOGRAM("2", "{" T10 ",\"count\":3,\"bucketCounts\":[1,1,1],\"explicitBounds\":[5]}"),
+        HISTOGRAM("2", "{" T10 ",\"count\":3,\"bucketCounts\":[1,1,1],\"explicitBounds\":[5,5]}"),
+        HISTOGRAM("2", "{" T10 ",\"count\":3,\"bucketCounts\":[1,1,1],\"explicitBounds\":[5,\"NaN\"]}"),
+        HISTOGRAM("2", "{" T10
+                       ",\"count\":1,\"bucketCounts\":[\"18446744073709551615\",2],\"explicitBounds\":[5]}"),
+        EXPONENTIAL("2", "{" T10 ",\"count\":3,\"zeroCount\":1,\"positive\":{\"bucketCounts\":[1]}}"),
+        EXPONENTIAL("2", "{" T10 ",\"count\":1,\"scale\":-21,\"zeroCount\":1}"),
+        "\"name\":\"g\",\"gauge\":{\"dataPoints\":[{" T10 "}]}",
+        "\"name\":\"s\",\"summary\":{\"dataPoints\":[{" T10 ",\"quantileValues\":[{\"quantile\":\"NaN\"}]}]}",
+    };
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+        send(&w, "", metrics[i]);
+        if (w.outcome.results[OTLP_INVALID] != 1)
+            fail_msg("taken: %s", metrics[i]);
+    }
+    expect(&w, "");
+    world_done(&w);
+}
+
+/* Scale 1: buckets of (1, 1.41], (1.41, 2], (2, 2.83], ...: the bounds that remain are powers of two. */
+static void gives_exponential_histograms_powers_of_two(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, "",
+         EXPONENTIAL("2", "{" T10 ",\"count\":10,\"sum\":9,\"scale\":1,\"zeroCount\":1,"
+                          "\"positive\":{\"offset\":-1,\"bucketCounts\":[1,1,1,0,0,1]},"
+                          "\"negative\":{\"offset\":2,\"bucketCounts\":[2,3]}}"));
+    expect(&w,
+           "__name__=h_count 10@10\n__name__=h_sum 9@10\n__name__=h_bucket,le=-2 5@10\n"
+           "__name__=h_bucket,le=0 6@10\n__name__=h_bucket,le=1 7@10\n__name__=h_bucket,le=2 9@10\n"
+           "__name__=h_bucket,le=4 9@10\n__name__=h_bucket,le=8 10@10\n__name__=h_bucket,le=+Inf 10@10\n");
+    send(&w, "",
+         EXPONENTIAL("2", "{" T20 ",\"count\":11,\"sum\":9,\"scale\":-2,\"positive\":{\"offset\":0,"
+                          "\"bucketCounts\":[11]}}"));
+    expect_result(&w, TSDB_OK); /* (1, 16] */
+    world_done(&w);
+}
+
+static void merges_buckets_beyond_the_range(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 400);
+    send(&w, "",
+         EXPONENTIAL("2", "{" T10 ",\"count\":2,\"scale\":0,\"positive\":{\"offset\":-2000000000,"
+                          "\"bucketCounts\":[1,1]}}"));
+    expect(&w, "__name__=h_count 2@10\n__name__=h_bucket,le=0.0000000000000000000000008271806125530277 2@10\n"
+               "__name__=h_bucket,le=+Inf 2@10\n");
+    world_done(&w);
+}
+
+#define S(k, v) "{\"key\":\"" k "\",\"value\":{\"stringValue\":\"" v "\"}}"
+
+static void promotes_what_kubernetes_says(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w,
+         S("k8s.node.name", "n1") "," S("k8s.pod.name", "p1") "," S("service.name", "shop") "," S("x", "y"),
+         "\"name\":\"g\",\"gauge\":{\"dataPoints\":[{" T10
+         ",\"asInt\":1,\"attributes\":[" S("pod", "own") "]}]}");
+    expect(&w, "__name__=g,job=shop,node=n1,pod=own 1@10\n"
+               "__name__=target_info,job=shop,k8s_node_name=n1,k8s_pod_name=p1,x=y 1@10\n");
+    world_done(&w);
+}
+
+static void finds_a_series_whatever_the_order_of_its_attributes(void **state)
+{
+#define POINT(t, a) "{" t ",\"asInt\":1,\"attributes\":[" a "]}"
+    struct world w;
+
+    (void)state;
+    world_init(&w, 100);
+    send(&w, "",
+         "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" POINT(T10, S("a", "1") "," S("b", "2")) "," POINT(
+             T20, S("b", "2") "," S("a", "1")) "]}");
+    expect(&w, "__name__=g,a=1,b=2 1@10 1@20\n");
+    world_done(&w);
+}
+
+static void counts_series_over_the_limit(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_init(&w, 1);
+    send(&w, "",
+         "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" POINT(T10, S("a", "1")) "," POINT(T10,
+                                                                                        S("a", "2")) "]}");
+    assert_int_equal(w.outcome.results[TSDB_OK], 1);
+    assert_int_equal(w.outcome.results[TSDB_SERIES_LIMIT], 1);
+    assert_string_equal(w.outcome.first, "g");
+    world_done(&w);
+}
+
+static void refuses_labels_that_are_not_utf8(void **state)
+{
+    static const char request[] =
+        "\x0a\x27\x12\x25\x12\x23\x0a\x01g\x2a\x1e\x0a\x1c\x19\000\344\065\212\000\235\227\027"
+        "\x31\1\0\0\0\0\0\0\0\x3a\x08\x0a\x01k\x12\x03\x0a\x01\xff";
+    char why[SCHEMA_WHY_BYTES] = "";
+    struct world w;
+
+    (void)state;
+    world_init(&w, 10);
+    if (schema_check((struct str){request, sizeof(request) - 1}, why) < 0)
+        fail_msg("%s", why);
+    assert_int_equal(ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, &w.outcome), 0);
+    expect_result(&w, TSDB_BAD_LABELS);
+    world_done(&w);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    char why[SCHEMA_WHY_BYTES] = "";
+    BUF_AUTO(request, 1 << 20);
+    struct world w;
+
+    (void)state;
+    assert_int_equal(
+        schema_from_json(
+            STR("{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" S("service.name", "a") "," S(
+                "k8s.node.name",
+                "n") "]},\"scopeMetrics\":[{\"metrics\":[{" HISTOGRAM("2",
+                                                                      "{" T10
+                                                                      ",\"count\":2,\"bucketCounts\":[1,1],"
+                                                                      "\"explicitBounds\":[5]}") "}]}]}]}"),
+            &request, why),
+        0);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        int r;
+        oom_fail_at(0);
+        world_init(&w, 100);
+        oom_fail_at(n);
+        r = ingest_request(w.ingest, buf_str(&request), &w.outcome);
+        if (r == 0 && !oom_happened())
+            expect_result(&w, TSDB_OK);
+        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
+        world_done(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accumulates_deltas),
+        cmocka_unit_test(counts_no_delta_twice),
+        cmocka_unit_test(hears_the_writer_that_started_last),
+        cmocka_unit_test(remembers_no_time_of_the_future),
+        cmocka_unit_test(accumulates_each_bucket_of_delta_histograms),
+        cmocka_unit_test(refuses_inconsistent_histograms),
+        cmocka_unit_test(gives_exponential_histograms_powers_of_two),
+        cmocka_unit_test(merges_buckets_beyond_the_range),
+        cmocka_unit_test(promotes_what_kubernetes_says),
+        cmocka_unit_test(finds_a_series_whatever_the_order_of_its_attributes),
+        cmocka_unit_test(counts_series_over_the_limit),
+        cmocka_unit_test(refuses_labels_that_are_not_utf8),
+        cmocka_unit_test(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
