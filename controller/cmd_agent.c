@@ -2,6 +2,7 @@
 #include "controller/agent_kube.h"
 #include "controller/agent_leader.h"
 #include "controller/agent_once.h"
+#include "controller/agent_otlp.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"
@@ -27,6 +28,7 @@ struct agent_flags {
     struct agent_kube_options kube;
     struct web_options web;
     struct server_flags server;
+    struct agent_otlp_flags otlp;
     bool on_kubernetes;
     enum output output;
 };
@@ -110,6 +112,17 @@ static const struct flag agent_flags[] = {
     {"health-probe-bind-address", "ADDRESS",
      "Address that /-/healthy and /-/ready are served on, besides the others; 0 disables it. Default 0.",
      flag_address, FIELD(web.probe_address), .expected = FLAG_ADDRESS_EXPECTED},
+    {"otlp.listen-address", "ADDRESS",
+     "Address to receive OpenTelemetry metrics on, by OTLP/HTTP, for scorers with the source OpenTelemetry. "
+     "The usual port is 4318. Default none.",
+     flag_address, FIELD(otlp.listen), .expected = FLAG_ADDRESS_EXPECTED},
+    {"otlp.k8s-labels", NULL,
+     "Give received series the labels node, namespace, pod and container, from their resource attributes "
+     "k8s.node.name and so on. Default true.",
+     agent_otlp_parse_k8s, FIELD(otlp.without_k8s)},
+    {"otlp.promote-resource-attributes", "NAMES",
+     "Further resource attributes that become labels of received series, separated by commas. Default none.",
+     agent_otlp_parse_promoted, FIELD(otlp.promoted), .expected = "at most 60 names, separated by commas"},
     {"secrets.dir", "DIR", "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", flag_text,
      FIELD(options.secrets_dir), .expected = "a path"},
     {"storage.path", "DIR", "Directory for files that outlive a restart, such as the remote-write spool.",
@@ -133,6 +146,7 @@ struct running {
     struct web *web; /* while it serves */
     struct rw_sink *remote_write;
     struct agent_kube *kube;
+    struct agent_otlp *otlp;
 };
 
 static void agent_on_reload(void *arg)
@@ -168,6 +182,8 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
     o.guard = kube_guard_httpd(guard);
     if (r == 0)
         r = web_start(&running->web, a, &o, &why);
+    if (r == 0)
+        r = agent_otlp_start(running->otlp, a, o.config_file, &why);
     if (r < 0) {
         log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
         return 1;
@@ -180,6 +196,7 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
     if (r == 0)
         r = loop_run(agent_state(a)->loop);
     trimmer_stop(&trimmer);
+    agent_otlp_stop(running->otlp, STOP_GRACE_MS);
     running->web = web_stop(running->web, STOP_GRACE_MS);
     if (r < 0)
         log_error("the event loop failed", L_ERR(r));
@@ -220,6 +237,7 @@ static void hook_render(void *arg)
         rw_sink_refresh(running->remote_write);
     if (running->kube)
         agent_leader_render(agent_kube_leader(running->kube));
+    agent_otlp_render(running->otlp);
 }
 
 static const struct endpoint_status *hook_endpoints(void *arg, size_t *ret_n)
@@ -236,6 +254,13 @@ static bool hook_election(void *arg, struct agent_election *ret)
     return running->kube && agent_leader_election(agent_kube_leader(running->kube), ret);
 }
 
+static bool hook_otlp(void *arg, struct otlp_status *ret)
+{
+    const struct running *running = arg;
+
+    return agent_otlp_status(running->otlp, ret);
+}
+
 static void agent_install_hooks(struct agent *a, struct running *running)
 {
     const struct agent_hooks hooks = {
@@ -245,6 +270,7 @@ static void agent_install_hooks(struct agent *a, struct running *running)
         .render = hook_render,
         .endpoints = hook_endpoints,
         .election = hook_election,
+        .otlp = hook_otlp,
         .arg = running,
         .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
     };
@@ -263,6 +289,7 @@ static void agent_stop(struct agent *a, struct running *running)
 static int agent_run(struct agent_flags *f)
 {
     CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
+    CLEANUP(cleanup_agent_otlp_free) struct agent_otlp *otlp = NULL;
     CLEANUP(cleanup_agent_free) struct agent *a = NULL;
     struct running running = {0};
     const struct signals_handlers handlers = {
@@ -272,9 +299,12 @@ static int agent_run(struct agent_flags *f)
 
     f->options.sections = &rw_config_section;
     f->options.n_sections = 1;
+    if (r == 0 && !f->options.once)
+        r = agent_otlp_new(&otlp, loop, &f->otlp);
     if (r == 0)
         r = agent_new(&a, loop, &f->options);
     running.agent = a;
+    running.otlp = otlp;
     if (r == 0)
         r = signals_start(&signals, loop, &handlers);
     /* --once sends nothing: the series of its one round would end with stale markers at once. */
@@ -308,6 +338,8 @@ static const char *agent_complete_flags(struct agent_flags *f)
     f->options.log_format = f->server.has_log_format ? &f->server.log_format : NULL;
     if (f->web.probe_address && strcmp(f->web.probe_address, "0") == 0)
         f->web.probe_address = NULL;
+    if (f->otlp.listen && strcmp(f->otlp.listen, "0") == 0)
+        f->otlp.listen = NULL;
     f->kube.once = f->options.once;
     f->kube.cluster_name = f->options.cluster_name;
     f->on_kubernetes = agent_kube_options_complete(&f->kube);

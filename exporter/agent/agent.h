@@ -8,6 +8,7 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
+#include "exporter/otlp/otlp.h"
 #include "exporter/score/secrets.h"
 #include "exporter/web/access.h"
 
@@ -95,6 +96,8 @@ struct agent_hooks {
     const struct endpoint_status *(*endpoints)(void *arg, size_t *ret_n);
     /* False without an election. Valid until the next turn. */
     bool (*election)(void *arg, struct agent_election *ret);
+    /* What was received by OTLP; false without a receiver. */
+    bool (*otlp)(void *arg, struct otlp_status *ret);
     void *arg;
     struct secrets *secrets; /* where tokens are read, not owned; NULL: files under secretsDir */
 };

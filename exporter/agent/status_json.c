@@ -7,11 +7,13 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/version.h"
+#include "exporter/otlp/ingest.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/source.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
+#include "exporter/tsdb/tsdb.h"
 #include "exporter/ui/history.h"
 #include "exporter/ui/members.h"
 #include "exporter/ui/out.h"
@@ -276,6 +278,28 @@ static void json_endpoints(struct out *o, const struct agent_state *a)
     out_puts(o, "]");
 }
 
+static void json_otlp(struct out *o, const struct agent_state *a)
+{
+    struct otlp_status s;
+
+    if (!member_object_if(o, "otlp", a->hooks.otlp && a->hooks.otlp(a->hooks.arg, &s)))
+        return;
+    member_text(o, "address", s.listen);
+    member_count(o, "points", s.points[TSDB_OK]);
+    member_object(o, "rejected");
+    for (unsigned i = 0; i < OTLP_RESULTS; i++)
+        if (i != TSDB_OK && s.points[i])
+            member_count(o, otlp_result_word(i), s.points[i]);
+    out_puts(o, "}");
+    member_time(o, "receivedAt", s.last_ms);
+    member_count(o, "series", s.store.series);
+    member_count(o, "samples", s.store.samples);
+    member_count(o, "bytes", s.store.bytes);
+    member_count(o, "maxBytes", s.store.max_bytes);
+    member_count(o, "keptSeconds", (uint64_t)s.store.age_ms / 1000);
+    out_puts(o, "}");
+}
+
 /* The worst first; for sort=state. */
 static unsigned json_urgency(enum scorer_state state)
 {
@@ -344,6 +368,7 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     json_config(&o, a);
     json_totals(&o, a);
     json_endpoints(&o, a);
+    json_otlp(&o, a);
     json_scorers(&o, a, q);
     out_puts(&o, "}\n");
     return out_end(&o);

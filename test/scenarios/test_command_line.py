@@ -162,7 +162,7 @@ def test_no_kubeconfig_and_no_pod():
 def test_help_of_the_controller():
     """Each flag with its default and unit; the README lists the same ones."""
     told = run(PROGRAM, "controller", "--help").stdout
-    entries = re.findall(r"^  --([a-z.-]+)(=\S+)?\n {8}(.+)$", told, re.M)
+    entries = re.findall(r"^  --([a-z0-9.-]+)(=\S+)?\n {8}(.+)$", told, re.M)
     names = {name for name, _, _ in entries}
     assert names >= {*DURATIONS, *NUMBERS, *ADDRESSES, *NAMESPACES, "leader-elect", "kubeconfig", "log.level"}
     for name, value, words in entries:
@@ -173,7 +173,7 @@ def test_help_of_the_controller():
         (said,) = (w for n, _, w in entries if n == name)
         assert words.removeprefix("a duration ") in said
     of_readme = (ROOT / "README.md").read_text().partition("kubectl get dynamicscorers")[2]
-    assert set(re.findall(r"`--([a-z.-]+)", of_readme)) == names
+    assert set(re.findall(r"`--([a-z0-9.-]+)", of_readme)) == names
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_names_of_the_reference_implementation(name, arguments, status, words, t
 
 def test_help_of_the_agent():
     """The README lists the same flags, with the same defaults."""
-    told = dict(re.findall(r"^  --([a-z.-]+)(?:=\S+)?\n {8}(.+)$", run(PROGRAM, "agent", "--help").stdout, re.M))
+    told = dict(re.findall(r"^  --([a-z0-9.-]+)(?:=\S+)?\n {8}(.+)$", run(PROGRAM, "agent", "--help").stdout, re.M))
     table = (ROOT / "README.md").read_text().partition("## Flags of `dynamic-scoring agent`")[2].partition("\n## ")[0]
-    rows = dict(re.findall(r"^\| `--([a-z.-]+)\S*` \|[^|]*\| ?([^|]*?) ?\|", table, re.M))
+    rows = dict(re.findall(r"^\| `--([a-z0-9.-]+)\S*` \|[^|]*\| ?([^|]*?) ?\|", table, re.M))
     assert rows.keys() == told.keys()
     for name, default in rows.items():
         if default == "off":

@@ -1,0 +1,138 @@
+#include "controller/agent_otlp.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/otlp/labels.h"
+
+#include <errno.h>
+
+enum { TURN_MS = 1000, MAX_SERIES = 1000000 };
+
+static const uint64_t MAX_BYTES = 512ull << 20;
+
+struct agent_otlp {
+    struct agent_otlp_flags flags;
+    struct loop *loop;
+    struct tsdb *tsdb;
+    struct agent *agent; /* while it receives */
+    struct otlp *receiver;
+    struct timer timer;
+    int64_t shown_ms; /* the time of the last request that the metrics show */
+};
+
+bool agent_otlp_parse_k8s(void *field, const char *value, const struct flag *f)
+{
+    bool on, known = flag_switch(&on, value, f);
+
+    *(bool *)field = !on;
+    return known;
+}
+
+bool agent_otlp_parse_promoted(void *field, const char *value, const struct flag *f)
+{
+    struct otlp_promotion p = {0};
+
+    (void)f;
+    otlp_promote_k8s(&p);
+    *(const char **)field = value;
+    return otlp_promote(&p, str_of(value));
+}
+
+static void otlp_on_timer(struct timer *t)
+{
+    struct agent_otlp *x = CONTAINER_OF(t, struct agent_otlp, timer);
+    struct otlp_status status;
+
+    tsdb_prune(x->tsdb);
+    if (agent_otlp_status(x, &status) && status.last_ms != x->shown_ms) {
+        x->shown_ms = status.last_ms;
+        agent_touch(x->agent);
+    }
+    if (loop_timer_set(x->loop, t, mono_add(loop_now(x->loop), TURN_MS)) < 0)
+        log_error("series received by OTLP are not pruned any more: out of memory");
+}
+
+int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agent_otlp_flags *f)
+{
+    const struct tsdb_options options = {
+        .clock = &clock_system, .max_bytes = MAX_BYTES, .max_series = MAX_SERIES};
+    CLEANUP(cleanup_agent_otlp_free) struct agent_otlp *x = NULL;
+    int r;
+
+    *ret = NULL;
+    if (!f->listen)
+        return 0;
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return -ENOMEM;
+    x->flags = *f;
+    x->loop = loop;
+    x->timer.fn = otlp_on_timer;
+    r = tsdb_new(&x->tsdb, &options) ?: loop_timer_set(loop, &x->timer, mono_add(loop_now(loop), TURN_MS));
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(x);
+    return 0;
+}
+
+struct agent_otlp *agent_otlp_free(struct agent_otlp *x)
+{
+    if (!x)
+        return NULL;
+    agent_otlp_stop(x, 0);
+    loop_timer_clear(x->loop, &x->timer);
+    x->tsdb = tsdb_free(x->tsdb);
+    free(x);
+    return NULL;
+}
+
+struct tsdb *agent_otlp_tsdb(struct agent_otlp *x)
+{
+    return x ? x->tsdb : NULL;
+}
+
+int agent_otlp_start(struct agent_otlp *x, struct agent *agent, const char *web_config_file, char **ret_why)
+{
+    const struct agent_state *a = agent_state(agent);
+    struct otlp_options o;
+    int r;
+
+    if (!x)
+        return 0;
+    o = (struct otlp_options){.loop = x->loop,
+                              .metrics = a->metrics,
+                              .page = a->page,
+                              .tsdb = x->tsdb,
+                              .listen = x->flags.listen,
+                              .config_file = web_config_file};
+    if (!x->flags.without_k8s)
+        otlp_promote_k8s(&o.promotion);
+    (void)otlp_promote(&o.promotion, str_of(x->flags.promoted)); /* fits, as the flag was checked */
+    r = otlp_start(&x->receiver, &o, ret_why);
+    if (r < 0)
+        return r;
+    x->agent = agent;
+    log_info("receiving OTLP metrics", L_STR("address", x->flags.listen));
+    return 0;
+}
+
+void agent_otlp_stop(struct agent_otlp *x, int grace_ms)
+{
+    if (x)
+        x->receiver = otlp_stop(x->receiver, grace_ms);
+}
+
+void agent_otlp_render(struct agent_otlp *x)
+{
+    if (x && x->receiver)
+        otlp_render(x->receiver);
+}
+
+bool agent_otlp_status(struct agent_otlp *x, struct otlp_status *ret)
+{
+    if (!x || !x->receiver)
+        return false;
+    otlp_status(x->receiver, ret);
+    return true;
+}
