@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {&command_agent, &command_controller, &command_check_config,
-                                                 &command_check_scorer, &command_spool};
+                                                 &command_check_scorer, &command_scorer, &command_spool};
 
 static void main_print_usage(FILE *to)
 {

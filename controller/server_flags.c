@@ -33,10 +33,6 @@ static bool server_parse_log_format(void *field, const char *v, const struct fla
 #define FIELD(name) .field = offsetof(struct server_flags, name)
 
 const struct flag server_flags[] = {
-    {"web.config.file", "FILE",
-     "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
-     "rate limit. Not for the address of the probes. Read again when it changes. Default none.",
-     flag_text, FIELD(web_config_file), .expected = "a path"},
     {"web.kubernetes-auth", NULL,
      "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
      "cluster, get /metrics, post /-/reload, or get /status for all other paths; probes on an address of "
@@ -51,6 +47,10 @@ const struct flag server_flags[] = {
      "Timeout of the API server's review of a token, from 100ms to 1m. Default 10s.", flag_duration,
      FIELD(review.timeout_ms), .expected = "a duration from 100ms to 1m", .min = MIN_TIMEOUT_MS,
      .max = MAX_TIMEOUT_MS},
+    {"web.config.file", "FILE",
+     "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
+     "rate limit. Not for the address of the probes. Read again when it changes. Default none.",
+     flag_text, FIELD(web_config_file), .expected = "a path"},
     {"log.level", "LEVEL", "Log level: debug, info, warn or error. Default info.", server_parse_log_level,
      .expected = "debug, info, warn or error"},
     {"log.format", "FORMAT", "Log format: logfmt or json. Default logfmt.", server_parse_log_format,
@@ -59,6 +59,8 @@ const struct flag server_flags[] = {
 };
 
 #undef FIELD
+
+const struct flag *const server_flags_anywhere = server_flags + 3;
 
 int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k)
 {

@@ -20,6 +20,8 @@ struct server_flags {
 extern const struct server_flags server_flags_default;
 /* For struct command. */
 extern const struct flag server_flags[];
+/* Those of them that need no cluster. */
+extern const struct flag *const server_flags_anywhere;
 
 /* The guard of the HTTP server; NULL if no flag asks for one. -ENOMEM. */
 MUST_USE int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k);

@@ -76,6 +76,8 @@ bool node_bytes(const struct node *map, const char *key, struct problems *p, uin
 /* Milliseconds: a number of seconds, or a duration in Prometheus' syntax: 500ms, 30s, 5m, 1h30m, 1d. */
 bool node_duration(const struct node *map, const char *key, struct problems *p, int64_t min_ms,
                    int64_t max_ms, int64_t *ret_ms);
+/* The same from a text: "90", "1.5", "30s", "1h30m". False for others. */
+bool duration_parse(struct str text, int64_t *ret_ms);
 /* Adds a problem for every key that is not in the NULL-terminated list, with the nearest known name if one is
  * close ("did you mean"). */
 void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,

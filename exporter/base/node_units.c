@@ -132,6 +132,16 @@ static bool parse_duration(struct str s, uint64_t *ret)
     return true;
 }
 
+bool duration_parse(struct str text, int64_t *ret_ms)
+{
+    uint64_t v;
+
+    if ((!parse_seconds(text, &v) && !parse_duration(text, &v)) || v > INT64_MAX)
+        return false;
+    *ret_ms = (int64_t)v;
+    return true;
+}
+
 bool node_duration(const struct node *map, const char *key, struct problems *p, int64_t min_ms,
                    int64_t max_ms, int64_t *ret_ms)
 {

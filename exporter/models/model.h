@@ -1,4 +1,5 @@
-/* A model: the part of a scoring API that differs from the others. The server (server.h) does the rest.
+/* A model: the part of a scoring API that differs from the others. An instance (instance.h) has its settings,
+ * and the server (server.h) does the rest.
  *
  * A model is a constant in the table of models.c. Its state is a struct of its own, zeroed, into which the
  * settings are read before open(). */
@@ -17,7 +18,8 @@ enum setting_kind {
     SETTING_TEXT,     /* const char *: not empty; owned by the settings */
     SETTING_NUMBER,   /* double, from min to max */
     SETTING_COUNT,    /* int64_t, from min to max */
-    SETTING_DURATION, /* int64_t: milliseconds; min and max are milliseconds */
+    SETTING_DURATION, /* int64_t: milliseconds; min and max in seconds */
+    SETTING_SECONDS,  /* int64_t: whole seconds, from min to max */
 };
 
 /* A value that users set by the flag --min-length, else the environment variable MIN_LENGTH, else the field
@@ -28,9 +30,9 @@ struct setting {
     const char *help;
     enum setting_kind kind;
     size_t field;          /* its offset in the model's state */
-    const char *otherwise; /* the value without any of them; NULL: the field stays as it is */
+    const char *otherwise; /* the value without any of them; NULL: the field stays zeroed */
     const char *variable;  /* one more environment variable, which users have: "VLLM_ENDPOINT"; or NULL */
-    double min, max;
+    double min, max;       /* both 0: no bounds */
 };
 
 /* One pair of GET /config and POST /scoring, and what /config says. Settings change copies of it. */
@@ -84,10 +86,11 @@ struct model {
     const struct setting *settings; /* ends with one without a name; NULL: none */
     const char *const *file_keys;   /* fields of the configuration file that read_file() reads; NULL: none */
     size_t size;                    /* of the state */
+    bool takes_any_body;            /* the request is not read: its body may be anything */
     /* Reads those fields; the document stays as long as the state. May be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
-    /* Before any call; close() is called after a failure, too. -EINVAL with *ret_why (from malloc), -ENOMEM.
-     * Both may be NULL. */
+    /* Before any call. -EINVAL with *ret_why (from malloc), -ENOMEM. close() is called in any case. Both may
+     * be NULL. */
     int (*open)(void *state, const struct model_env *env, char **ret_why);
     void (*close)(void *state);
     /* Reads the request and writes the results. On any thread, several at a time: the state does not change.
@@ -109,6 +112,6 @@ extern const struct model *const models[];
 /* NULL if there is none of this name. */
 const struct model *model_find(const char *name);
 
-extern const struct model model_forecast, model_mean;
+extern const struct model model_forecast, model_mean, model_static;
 
 #endif

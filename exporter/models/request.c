@@ -228,10 +228,16 @@ int request_end(struct request *rq)
 
     while (request_next(rq, &rest))
         continue;
+    request_abandon(rq);
+    return rq->error;
+}
+
+void request_abandon(struct request *rq)
+{
     free(rq->times);
     free(rq->values);
     rq->times = rq->values = NULL;
-    return rq->error;
+    rq->cap = 0;
 }
 
 bool series_label(struct str metric, const char *name, struct str *ret_raw)

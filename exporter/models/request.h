@@ -41,6 +41,9 @@ bool request_next(struct request *rq, struct input_series *ret);
  * REQUEST_MAX_SERIES, -ENOMEM. */
 MUST_USE int request_end(struct request *rq);
 
+/* Frees the reader; the rest of the body is not read. */
+void request_abandon(struct request *rq);
+
 /* The value of a label, raw between its quotes (jr_unescape()); false if there is none. */
 bool series_label(struct str metric, const char *name, struct str *ret_raw);
 

@@ -2,12 +2,14 @@
 controller, agents, API server, Prometheus and sample scoring API; only the work agent is a stand-in."""
 
 import contextlib
+import pathlib
 import subprocess
+import tempfile
 
 from lib.agent import running_agent
 from lib.hub import agent_flags, agent_namespace_of, condition_of
 from lib.kube import SCORES, go_program
-from lib.process import BUILD
+from lib.scoring_api import running_scorer
 from lib.wait import LONG, wait_until
 from lib.work import FakeWorkAgent
 
@@ -35,12 +37,10 @@ spec:
 
 @contextlib.contextmanager
 def sample_scorer(prometheus):
-    program = [BUILD / "sample-scorer", "--listen", "127.0.0.1:0", "--prometheus", prometheus.url, "--query", QUERY]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
+    with tempfile.TemporaryDirectory() as folder:
+        source = [f"--source-host={prometheus.url}", f"--source-query={QUERY}"]
+        with running_scorer(pathlib.Path(folder), *source) as scorer:
+            yield scorer.url
 
 
 def apply(hub, url, masks="", dimensions="${cluster};${node}"):
@@ -76,7 +76,7 @@ def test_from_kubectl_to_scores(hub, prometheus, start_controller):
         apply(hub, url)
         for cluster, agent in agents.items():
             wait_until(lambda c=cluster: items(hub, c) == {f"{c};n1": 42}, f"{cluster} has its score on the hub", LONG)
-            assert agent.scores("sample_my_score") == [({"meta": "mean", "node": "n1"}, 42.9)]
+            assert agent.scores("sample_my_score") == [({"meta": "my_something_meta_by_sample_scorer", "node": "n1"}, 42.9)]
             assert condition_of(placement_score(hub, cluster), "Scored")[0] == "True"
 
         # What the agents report comes back to where the operator looks.

@@ -19,8 +19,9 @@ from lib.hub import SCORERS
 from lib.kube import SCORES, go_program
 from lib.names import names_of_a_cluster
 from lib.pod import deployed, mark_available, running_pod
-from lib.process import BUILD, ROOT, Process, environment, free_port
+from lib.process import ROOT, environment
 from lib.prometheus import running_prometheus
+from lib.scoring_api import start_scorer, wait_healthy
 from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
 
@@ -150,12 +151,10 @@ class World:
 
     def start_scorer(self, *options):
         """As its image starts, on worker01; a new one replaces the old."""
-        port = free_port()
-        command = [BUILD / "sample-scorer", "--listen", f"127.0.0.1:{port}", "--prometheus", f"http://{PROMETHEUS}"]
-        scorer = Process("sample scorer", [*command, *options], self.folder / f"scorer-{port}.log")
+        scorer = start_scorer(self.folder, *options)
         self.stack.callback(scorer.kill)
-        wait_until(lambda: "listening" in scorer.log(), "the sample scorer listens")
-        self.everywhere(f"{NODE_IP}:30007", port)
+        wait_healthy(scorer)
+        self.everywhere(f"{NODE_IP}:30007", port_of(scorer))
 
     def share_scorer(self):
         self.everywhere("sample-scorer.dynamic-scoring.svc:8000", self.services["hub01"][f"{NODE_IP}:30007"])

@@ -1,12 +1,11 @@
-"""End to end without fakes: series from Prometheus, their means from the sample scorer with its token, on /metrics."""
+"""End to end without fakes: series from Prometheus, their means from the model mean with a token, on /metrics."""
 
 import pytest
 
 from lib.agent import summary
-from lib.client import call
-from lib.process import BUILD, Process, free_port
-from lib.wait import wait_until
+from lib.scoring_api import running_scorer
 
+META = "my_something_meta_by_sample_scorer"
 RAMP = 'label_replace(label_replace(vector(time()), "node", "n1", "", ""), "pod", "a \\"b\\"", "", "")'
 
 
@@ -14,22 +13,8 @@ RAMP = 'label_replace(label_replace(vector(time()), "node", "n1", "", ""), "pod"
 def sample_scorer_with_a_token(tmp_path):
     (tmp_path / "scorer").mkdir()
     (tmp_path / "scorer" / "token").write_text("s3cret")
-    port = free_port()
-    command = [
-        BUILD / "sample-scorer",
-        "--listen",
-        f"127.0.0.1:{port}",
-        "--token-file",
-        tmp_path / "scorer" / "token",
-    ]
-    process = Process("sample-scorer", command, tmp_path / "scorer.log")
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until(lambda: call("GET", url + "/healthz").status == 200, "the sample scorer is healthy")
-        yield url
-        process.end()
-    finally:
-        process.kill()
+    with running_scorer(tmp_path, f"--token-file={tmp_path}/scorer/token") as scorer:
+        yield scorer.url
 
 
 def test_the_mean(prometheus, scorer, start_agent, tmp_path):
@@ -37,7 +22,7 @@ def test_the_mean(prometheus, scorer, start_agent, tmp_path):
     source = {"source": prometheus.url, "query": RAMP, "sourceRange": 600, "sourceStep": 10}
     agent = start_agent({"summaries": [summary("mean", scorer, **source, **auth)]}, f"--secrets.dir={tmp_path}")
     [(labels, score)] = agent.wait_scores("mean")
-    assert labels == {"node": "n1", "pod": 'a "b"', "meta": "mean"}
+    assert labels == {"node": "n1", "pod": 'a "b"', "meta": META}
     # Its own scores' time is the range's end, and the mean of a ramp is its middle.
     at = agent.wait_until(lambda: agent.metric("dynamic_score_timestamp_seconds"), "there is a timestamp")
     assert abs(at - 300 - score) < 100

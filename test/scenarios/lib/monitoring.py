@@ -13,9 +13,10 @@ from lib.controller import running_controller
 from lib.fake import plain, results, running_fake
 from lib.hub import HUB_NAMESPACE, clean_hub
 from lib.kube import NAMESPACE, go_program
-from lib.process import BUILD, Process, environment, free_port
+from lib.process import environment, free_port
 from lib.prometheus import running_prometheus
 from lib.rules import write_shortened
+from lib.scoring_api import start_scorer
 from lib.scorers import own, scoring, source
 from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
@@ -61,8 +62,7 @@ class World:
 
     def start_scorer(self):
         """The scoring API of "killed"."""
-        address = f"127.0.0.1:{self.scorer_port}"
-        self.scorer = Process("scoring API", [BUILD / "sample-scorer", "--listen", address], self.folder / "scorer.log")
+        self.scorer = start_scorer(self.folder, port=self.scorer_port)
         self.stack.callback(self.scorer.kill)
 
     def apply_scorer(self, name, query=QUERY):
