@@ -35,14 +35,22 @@ enum {
 
 #define LEASE_NAME "dynamic-scoring-controller"
 
+static bool hub_is_probed(const struct hub_scorer *s)
+{
+    const struct probe_status *p = s->probe ? probe_status(s->probe) : NULL;
+    bool is_checked = s->spec.health_check == HEALTH_CHECK_HUB;
+
+    return !p ||
+           (!hub_scorer_awaits_config(s) && (!is_checked || p->health != HEALTH_UNKNOWN || p->probe.asked));
+}
+
 static bool hub_all_probed(const struct hub *h)
 {
     size_t at = 0;
     const struct hub_scorer *s;
 
     while ((s = map_next(&h->scorers, &at)))
-        if (s->probe && probe_status(s->probe)->health == HEALTH_UNKNOWN &&
-            !probe_status(s->probe)->probe.asked)
+        if (!hub_is_probed(s))
             return false;
     return true;
 }

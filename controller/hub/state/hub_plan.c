@@ -46,8 +46,10 @@ static int plan_find_duplicates(struct hub *h)
     struct owners owners = {0};
     int r = 0;
 
-    for (size_t i = 0; i < h->n_scorers; i++)
+    for (size_t i = 0; i < h->n_scorers; i++) {
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
+        h->by_age[i]->eligible = hub_scorer_is_eligible(h->by_age[i]);
+    }
     for (size_t i = 0; i < h->n_scorers && r == 0; i++)
         if (h->by_age[i]->effective.score_name)
             r = plan_claim(&owners, h->by_age[i]);
@@ -58,7 +60,7 @@ static int plan_find_duplicates(struct hub *h)
 
 static bool plan_includes(const struct hub_scorer *s)
 {
-    return !s->older && effective_usable(&s->effective) && hub_scorer_is_eligible(s);
+    return !s->older && effective_usable(&s->effective) && s->eligible;
 }
 
 void hub_plan_done(struct hub *h)

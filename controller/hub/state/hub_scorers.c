@@ -75,6 +75,9 @@ static void scorer_on_probed(void *arg, enum probe_what what, const struct probe
     if (health != s->health) {
         scorer_log_health(s, s->health);
         s->health = health;
+    }
+    if (s->eligible != hub_scorer_is_eligible(s)) {
+        s->eligible = !s->eligible;
         hub_schedule_plan(s->hub);
     }
     if (what == PROBE_CONFIG)

@@ -98,8 +98,18 @@ WORD_TABLE(health_word, enum probe_health, HEALTH_STATES,
             [HEALTH_INACTIVE] = "Inactive",
             [HEALTH_DEGRADED] = "Degraded"});
 
+bool hub_scorer_awaits_config(const struct hub_scorer *s)
+{
+    const struct probe_status *p = s->probe ? probe_status(s->probe) : NULL;
+
+    return p && s->has_spec && s->spec.mode == SYNC_FULL && !p->synced.owner && !p->config.asked &&
+           !kube_str(s->object, "status", "summary", NULL);
+}
+
 bool hub_scorer_is_eligible(const struct hub_scorer *s)
 {
+    if (hub_scorer_awaits_config(s))
+        return false;
     return s->hub->o.keep_unhealthy || s->spec.health_check != HEALTH_CHECK_HUB ||
            hub_scorer_health(s) == HEALTH_ACTIVE;
 }

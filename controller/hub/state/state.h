@@ -96,7 +96,8 @@ struct hub_scorer {
     bool has_spec;
     char spec_error[SPEC_WHY_BYTES]; /* why the newest spec is invalid; empty when it is valid */
     struct probe *probe;
-    enum probe_health health; /* the last one that a plan was scheduled for */
+    enum probe_health health; /* as last logged */
+    bool eligible;            /* as of the last plan scheduled for that */
     uint64_t probe_hash;      /* the last probe outcome that a status was scheduled for */
     struct effective effective;
     char object_name[OBJECT_NAME_MAX + 1]; /* of its AddOnPlacementScore; empty without */
@@ -221,6 +222,9 @@ struct hub_scorer *hub_scorer_find(const struct hub *h, const char *name);
 enum probe_health hub_scorer_health(const struct hub_scorer *s);
 /* "Unknown", "Active", "Inactive" or "Degraded". */
 const char *health_word(enum probe_health health);
+/* Whether it is still to be seen if /config can be read. Until then the DynamicScorer's own fields, which the
+ * next moment may replace, are sent to no cluster that does not have them. */
+bool hub_scorer_awaits_config(const struct hub_scorer *s);
 /* Whether its health allows it in summaries. A scorer that agents check is always allowed, as nobody could
  * report on it otherwise. */
 bool hub_scorer_is_eligible(const struct hub_scorer *s);

@@ -21,6 +21,8 @@ static const char *clusters_not_selected(const struct hub_scorer *s)
         return "not distributed: an older DynamicScorer uses the same score name or AddOnPlacementScore";
     if (hub_scorer_is_eligible(s))
         return NULL;
+    if (hub_scorer_awaits_config(s))
+        return "not distributed: it is not known yet whether /config can be read";
     return scorer_probe(s)->health == HEALTH_INACTIVE
                ? "not distributed: the scoring API is unhealthy"
                : "not distributed: it is not known yet whether the scoring API is healthy";

@@ -190,6 +190,34 @@ static void show_full(struct world *w, struct fake_server *api, unsigned generat
                        generation, fake_url(api, "/config"), scoring));
 }
 
+/* With another score name than that of /config, the fields of the DynamicScorer would bring an
+ * AddOnPlacementScore that the next moment takes away. */
+static void sends_own_fields_only_once_config_has_failed(void **state)
+{
+    struct world *w = *state;
+    struct fake_server *api = fake_new();
+
+    fake_default(api, (struct fake_answer){.mode = FAKE_HANG});
+    show_config(w, HELD);
+    show_cluster(w, "c1");
+    show(w, hub_scorer_set,
+         fake_kube_text(w->f,
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"generation\":1},\"spec\":{"
+                        "\"configURL\":\"%s\",\"configSyncMode\":\"Full\",\"healthCheck\":\"Agents\","
+                        "\"source\":{\"type\":\"None\"},"
+                        "\"scoring\":{\"params\":{\"name\":\"own\",\"interval\":60}}}}",
+                        fake_url(api, "/config")));
+    pass_time(w, 2000);
+    assert_null(strstr(wait_written(w, "POST", "c1")->body, "scoreName"));
+    assert_true(effective_usable(&hub_scorer_find(w->hub, "s")->effective));
+    assert_true(hub_scorer_awaits_config(hub_scorer_find(w->hub, "s")));
+    assert_true(hub_scorer_find(w->hub, "s")->entry == SIZE_MAX);
+    api = fake_free(api);
+    for (unsigned i = 0; i < 500 && hub_scorer_find(w->hub, "s")->entry == SIZE_MAX; i++)
+        pass_time(w, 100);
+    assert_true(hub_scorer_find(w->hub, "s")->entry == 0);
+}
+
 static void makes_no_plan_while_the_last_valid_summary_stays_active(void **state)
 {
     struct world *w = *state;
@@ -245,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(takes_over_health_from_statuses, setup, teardown),
         cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check, setup, teardown),
+        cmocka_unit_test_setup_teardown(sends_own_fields_only_once_config_has_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(distributes_what_it_does_not_check_despite_an_invalid_spec, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(takes_over_the_status_seen_before_it_lost_the_lead, setup, teardown),
