@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    CHUNK_MAX_SAMPLES = 120,
+    CHUNK_MAX_SAMPLES = UINT8_MAX,
     CHUNK_MAX_SAMPLE_BITS = 2 * (10 + 7 + 64),
     CHUNK_MAX_BYTES = (CHUNK_MAX_SAMPLES * CHUNK_MAX_SAMPLE_BITS + 7) / 8,
     CHUNK_MODE_XOR = 13, /* modes below it: decimal numbers with as many digits after the point */

@@ -16,7 +16,7 @@ struct tsdb_budget {
 /* -ENOBUFS if `n` more bytes exceed the ceiling. */
 static inline int budget_take(struct tsdb_budget *b, uint64_t n)
 {
-    if (b->max - b->bytes < n)
+    if (b->bytes + n > b->max)
         return -ENOBUFS;
     b->bytes += n;
     return 0;

@@ -1,6 +1,7 @@
 #include "exporter/tsdb/tsdb.h"
 
 #include "exporter/base/hash.h"
+#include "exporter/base/memory.h"
 #include "exporter/tsdb/index.h"
 #include "exporter/tsdb/tsdb_internal.h"
 
@@ -33,6 +34,13 @@ void tsdb_unlock(struct tsdb *t)
     (void)pthread_mutex_unlock(&t->lock);
 }
 
+static uint64_t bytes_or_default(uint64_t max_bytes)
+{
+    uint64_t quarter = max_bytes ? 0 : memory_limit("") / 4;
+
+    return max_bytes ? max_bytes : quarter < TSDB_DEFAULT_BYTES ? quarter : TSDB_DEFAULT_BYTES;
+}
+
 int tsdb_new(struct tsdb **ret, const struct tsdb_options *options)
 {
     struct tsdb *t = calloc(1, sizeof(*t));
@@ -42,7 +50,7 @@ int tsdb_new(struct tsdb **ret, const struct tsdb_options *options)
     (void)pthread_mutex_init(&t->turn, NULL);
     (void)pthread_mutex_init(&t->lock, NULL);
     t->options = *options;
-    t->budget.max = options->max_bytes;
+    t->budget.max = bytes_or_default(options->max_bytes);
     t->age_ms = TSDB_MIN_AGE_MS;
     t->complete_from = INT64_MIN;
     t->evict_before = INT64_MIN;
@@ -81,6 +89,15 @@ void tsdb_set_age(struct tsdb *t, int64_t ms)
     tsdb_unlock(t);
 }
 
+void tsdb_set_limits(struct tsdb *t, uint64_t max_bytes, uint32_t max_series)
+{
+    max_bytes = bytes_or_default(max_bytes);
+    tsdb_lock(t);
+    t->budget.max = max_bytes;
+    t->options.max_series = max_series;
+    tsdb_unlock(t);
+}
+
 void tsdb_stats(struct tsdb *t, struct tsdb_stats *ret)
 {
     tsdb_lock(t);
@@ -89,9 +106,9 @@ void tsdb_stats(struct tsdb *t, struct tsdb_stats *ret)
     ret->samples = t->samples;
     ret->bytes = t->budget.bytes;
     ret->age_ms = t->age_ms;
-    tsdb_unlock(t);
     ret->max_series = t->options.max_series;
-    ret->max_bytes = t->options.max_bytes;
+    ret->max_bytes = t->budget.max;
+    tsdb_unlock(t);
 }
 
 /* --- series --- */

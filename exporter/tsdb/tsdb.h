@@ -18,7 +18,7 @@ struct tsdb;
 
 struct tsdb_options {
     const struct clock *clock; /* the wall clock decides what is too old or too new */
-    uint64_t max_bytes;        /* of memory for samples, labels and indexes */
+    uint64_t max_bytes;        /* see tsdb_set_limits() */
     uint32_t max_series;
 };
 
@@ -27,12 +27,18 @@ MUST_USE int tsdb_new(struct tsdb **ret, const struct tsdb_options *options);
 struct tsdb *tsdb_free(struct tsdb *t);
 DEFINE_CLEANUP(struct tsdb, tsdb_free)
 
+/* max_bytes: memory for samples, labels and indexes; 0: TSDB_DEFAULT_BYTES, but not more than a quarter of
+ * the memory that the process may use. Nothing is removed at once if less is allowed than is used: new series
+ * are refused, and the oldest samples are evicted. */
+void tsdb_set_limits(struct tsdb *t, uint64_t max_bytes, uint32_t max_series);
+
 /* How long samples are kept: at least `ms` from their timestamp, and up to a quarter longer, since they
  * are dropped by chunks. It must cover the longest range that is queried, with everything that its first
  * step looks back on. TSDB_MIN_AGE_MS until the first call, and at least. */
 void tsdb_set_age(struct tsdb *t, int64_t ms);
 
 enum {
+    TSDB_DEFAULT_BYTES = 256 << 20,
     TSDB_MIN_AGE_MS = 10 * 60 * 1000,
     TSDB_MAX_AHEAD_MS = 10 * 60 * 1000, /* of the wall clock; as Prometheus */
     TSDB_MAX_LABELS = 128,

@@ -95,7 +95,9 @@ void chunk_copy(const struct tsdb *t, uint32_t chunk, unsigned char *to);
 /* Memory that new blocks may take, with the free ones of today's pages. */
 static inline uint64_t tsdb_bytes_left(const struct tsdb *t)
 {
-    return t->budget.max - t->budget.bytes + slab_spare(&t->blocks);
+    uint64_t unused = t->budget.max > t->budget.bytes ? t->budget.max - t->budget.bytes : 0;
+
+    return unused + slab_spare(&t->blocks);
 }
 
 /* Lock not held: drops the oldest samples, if little memory is left. */

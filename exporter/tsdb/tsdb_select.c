@@ -220,20 +220,22 @@ static int selection_prepare(struct selection *s, const struct tsdb_matcher *mat
     return r;
 }
 
-static void explain(int r, const struct tsdb *t, uint64_t max_bytes, char why[TSDB_WHY_BYTES])
+static void explain(int r, struct tsdb *t, uint64_t max_bytes, char why[TSDB_WHY_BYTES])
 {
-    const char *text =
-        r == -ELOOP ? "a regular expression takes too many steps on a label value" : "out of memory";
+    struct tsdb_stats stats;
 
+    tsdb_stats(t, &stats);
     if (r == -EFBIG)
         (void)snprintf(why, TSDB_WHY_BYTES, "the selected series take more than %llu bytes",
                        (unsigned long long)max_bytes);
     else if (r == -ENODATA)
         (void)snprintf(why, TSDB_WHY_BYTES,
-                       "samples of the time range were evicted: the limit of %llu bytes is reached",
-                       (unsigned long long)t->options.max_bytes);
+                       "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                       (unsigned long long)stats.max_bytes);
     else
-        (void)snprintf(why, TSDB_WHY_BYTES, "%s", text);
+        (void)snprintf(why, TSDB_WHY_BYTES, "%s",
+                       r == -ELOOP ? "a regular expression takes too many steps on a label value"
+                                   : "out of memory");
 }
 
 int tsdb_select(struct tsdb *t, const struct tsdb_matcher *matchers, size_t n, int64_t from_ms, int64_t to_ms,

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* A chunk is sealed when it is full, or covers a quarter of the age if that is not too few samples. */
-enum { SEAL_MIN_SAMPLES = 32, SEAL_PART = 4 };
+/* A chunk is sealed once it would need another block, if it has this many samples, or fewer that cover a part
+ * of the age: few chunks, whose blocks are full. */
+enum { SEAL_SAMPLES = 120, SEAL_MIN_SAMPLES = 16, SEAL_PART = 4 };
 
 static void chunk_free(struct tsdb *t, uint32_t chunk)
 {
@@ -16,10 +17,12 @@ static void chunk_free(struct tsdb *t, uint32_t chunk)
     }
 }
 
-static bool is_sealed(const struct tsdb *t, const struct chunk_head *open, int64_t t_ms)
+static bool is_sealed(const struct tsdb *t, const struct chunk_head *open, int64_t t_ms, bool needs_block)
 {
-    return open->count == CHUNK_MAX_SAMPLES ||
-           (open->count >= SEAL_MIN_SAMPLES && t_ms - open->t >= t->age_ms / SEAL_PART);
+    if (open->count == CHUNK_MAX_SAMPLES)
+        return true;
+    return needs_block && (open->count >= SEAL_SAMPLES ||
+                           (open->count >= SEAL_MIN_SAMPLES && t_ms - open->t >= t->age_ms / SEAL_PART));
 }
 
 static int series_start_chunk(struct tsdb *t, struct series *s, int64_t t_ms, uint64_t v)
@@ -30,6 +33,7 @@ static int series_start_chunk(struct tsdb *t, struct series *s, int64_t t_ms, ui
 
     if (r < 0)
         return r;
+    t->stats.samples_expired += series_drop_before(t, s, t_ms - t->age_ms);
     b = block_at(t, id);
     chunk_start(&b->first.head, &s->codec, t_ms, v);
     if (s->last_chunk)
@@ -37,75 +41,75 @@ static int series_start_chunk(struct tsdb *t, struct series *s, int64_t t_ms, ui
     else
         s->first_chunk = id;
     s->last_chunk = s->last_block = id;
+    t->samples++;
     return 0;
 }
 
-/* The room that follows a byte of the stream in its block. */
-static unsigned char *block_room(struct block *b, uint32_t byte, uint32_t *ret_n)
+/* Where the byte of the stream is in its block. */
+static unsigned char *block_byte(struct block *b, uint32_t byte)
 {
-    uint32_t at = byte < FIRST_DATA ? byte : (byte - FIRST_DATA) % BLOCK_DATA;
+    return byte < FIRST_DATA ? b->first.data + byte : b->data + (byte - FIRST_DATA) % BLOCK_DATA;
+}
 
-    *ret_n = (byte < FIRST_DATA ? FIRST_DATA : BLOCK_DATA) - at;
-    return (byte < FIRST_DATA ? b->first.data : b->data) + at;
+/* Bytes from the end of the stream to the end of the last block, a last byte that is not full included. */
+static uint32_t block_room(uint32_t bits)
+{
+    uint32_t used = (bits + 7) / 8, end = FIRST_DATA;
+
+    if (used > FIRST_DATA)
+        end += (used - FIRST_DATA + BLOCK_DATA - 1) / BLOCK_DATA * BLOCK_DATA;
+    return end - bits / 8;
 }
 
 /* Writes the bits, which begin at the last byte of the stream if that is not full. */
-static int series_write(struct tsdb *t, struct series *s, const struct chunk_bits *bits)
+static int series_write(struct tsdb *t, struct series *s, const struct chunk_bits *bits, uint32_t room)
 {
     struct chunk_head *head = &block_at(t, s->last_chunk)->first.head;
-    uint32_t byte = head->bits / 8, n = (bits->n + 7) / 8, room, next;
-    /* Whether the last block is full: the byte at which the stream goes on belongs to the next one. */
-    bool full = head->bits % 8 == 0 && byte >= FIRST_DATA && (byte - FIRST_DATA) % BLOCK_DATA == 0;
-    unsigned char *to = block_room(block_at(t, s->last_block), byte, &room);
-    int r;
+    uint32_t n = (bits->n + 7) / 8, next;
 
-    if (full)
-        room = 0;
     if (n > room) {
-        r = slab_alloc(&t->blocks, &next);
+        int r = slab_alloc(&t->blocks, &next);
+
         if (r < 0)
             return r;
-        block_at(t, s->last_block)->next = next;
-        s->last_block = next;
         memcpy(block_at(t, next)->data, bits->bytes + room, n - room);
         n = room;
     }
-    memcpy(to, bits->bytes, n);
+    if (n > 0)
+        memcpy(block_byte(block_at(t, s->last_block), head->bits / 8), bits->bytes, n);
+    if ((bits->n + 7) / 8 > room) {
+        block_at(t, s->last_block)->next = next;
+        s->last_block = next;
+    }
     head->bits = (uint16_t)(head->bits / 8 * 8 + bits->n);
-    return 0;
-}
-
-static int series_encode(struct tsdb *t, struct series *s, int64_t t_ms, uint64_t v)
-{
-    struct chunk_head *head = &block_at(t, s->last_chunk)->first.head;
-    struct chunk_codec codec = s->codec;
-    struct chunk_bits bits = {.n = head->bits % 8};
-    uint32_t room;
-    int r;
-
-    if (bits.n)
-        bits.bytes[0] = *block_room(block_at(t, s->last_block), head->bits / 8, &room);
-    chunk_encode(&codec, &bits, t_ms, v);
-    r = series_write(t, s, &bits);
-    if (r < 0)
-        return r;
     head->count++;
-    s->codec = codec;
     return 0;
 }
 
 int series_append(struct tsdb *t, struct series *s, int64_t t_ms, uint64_t v)
 {
+    struct chunk_codec codec = s->codec;
+    struct chunk_bits bits = {0};
+    const struct chunk_head *head;
+    uint32_t room;
     int r;
 
-    if (s->last_chunk && !is_sealed(t, &block_at(t, s->last_chunk)->first.head, t_ms)) {
-        r = series_encode(t, s, t_ms, v);
-    } else {
-        t->stats.samples_expired += series_drop_before(t, s, t_ms - t->age_ms);
-        r = series_start_chunk(t, s, t_ms, v);
-    }
-    t->samples += r == 0;
-    return r;
+    if (!s->last_chunk)
+        return series_start_chunk(t, s, t_ms, v);
+    head = &block_at(t, s->last_chunk)->first.head;
+    room = block_room(head->bits);
+    bits.n = head->bits % 8;
+    if (bits.n)
+        bits.bytes[0] = *block_byte(block_at(t, s->last_block), head->bits / 8);
+    chunk_encode(&codec, &bits, t_ms, v);
+    if (is_sealed(t, head, t_ms, (bits.n + 7) / 8 > room))
+        return series_start_chunk(t, s, t_ms, v);
+    r = series_write(t, s, &bits, room);
+    if (r < 0)
+        return r;
+    s->codec = codec;
+    t->samples++;
+    return 0;
 }
 
 unsigned series_drop_chunk(struct tsdb *t, struct series *s)

@@ -171,7 +171,7 @@ static void drops_old_chunks_of_series_that_go_on(void **state)
         store_now += 15000;
         assert_int_equal(store_append(t, ref, store_now, i), TSDB_OK);
         if (i > in_age)
-            assert_in_range(store_stats(t).samples, in_age, in_age * 3 / 2);
+            assert_in_range(store_stats(t).samples, in_age, in_age * 2);
     }
     (void)tsdb_free(t);
 }
@@ -213,7 +213,8 @@ static void evicts_the_oldest_samples_at_the_limit_and_says_so(void **state)
     assert_int_equal(store_ref(t, "__name__=m;pod=p0", &ref), TSDB_OK);
     /* What was evicted cannot be queried; what is later is complete. */
     assert_int_equal(tsdb_select(t, NULL, 0, NOW, store_now, UINT64_MAX, &v, why), -ENODATA);
-    assert_string_equal(why, "samples of the time range were evicted: the limit of 1048576 bytes is reached");
+    assert_string_equal(
+        why, "samples of the time range were evicted: limits.otlpMemory (1048576 bytes) is reached");
     v = store_view(t, NULL, 0, store_now - 15000 * 40, store_now);
     assert_int_equal(tsdb_view_count(v), SERIES);
     for (unsigned i = 0; i < SERIES; i++) {
@@ -226,6 +227,24 @@ static void evicts_the_oldest_samples_at_the_limit_and_says_so(void **state)
         assert_int_equal(n, 41);
     }
     (void)tsdb_view_free(v);
+    (void)tsdb_free(t);
+}
+
+static void refuses_new_series_once_less_is_allowed_than_is_used(void **state)
+{
+    struct tsdb *t = store_new(PLENTY, 100);
+    uint64_t a = store_put(t, "__name__=a", NOW, 1), b;
+
+    (void)state;
+    tsdb_set_limits(t, 4096, 100);
+    assert_int_equal(store_ref(t, "__name__=b", &b), TSDB_BYTES_LIMIT);
+    assert_int_equal(store_append(t, a, NOW + 1, 2), TSDB_OK);
+    tsdb_set_limits(t, PLENTY, 1);
+    assert_int_equal(store_ref(t, "__name__=b", &b), TSDB_SERIES_LIMIT);
+    tsdb_set_limits(t, 0, 2);
+    assert_int_equal(store_ref(t, "__name__=b", &b), TSDB_OK);
+    assert_in_range(store_stats(t).max_bytes, 1 << 20, TSDB_DEFAULT_BYTES);
+    assert_int_equal(store_stats(t).max_series, 2);
     (void)tsdb_free(t);
 }
 
@@ -265,6 +284,7 @@ int main(void)
         cmocka_unit_test(returns_memory_with_the_last_series),
         cmocka_unit_test(drops_old_chunks_of_series_that_go_on),
         cmocka_unit_test(evicts_the_oldest_samples_at_the_limit_and_says_so),
+        cmocka_unit_test(refuses_new_series_once_less_is_allowed_than_is_used),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 
