@@ -89,7 +89,8 @@ function plots({ history: h }) {
     plot('Scores', h.unixSeconds, [{ name: 'mean', values: h.mean, low: h.lowest, high: h.highest }], score));
 }
 
-function ranked(caption, list) {
+// A table of label sets and their scores.
+export function ranked(caption, list) {
   return el('table', { 'data-key': caption }, el('caption', {}, caption),
     el('thead', { class: 'unseen' }, el('tr', {}, el('th', { scope: 'col' }, 'Labels'), el('th', { scope: 'col' }, 'Score'))),
     el('tbody', {}, list.map((one) => el('tr', {},

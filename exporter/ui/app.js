@@ -3,6 +3,7 @@
 import { el, morph } from './dom.js';
 import { agentPage } from './agent.js';
 import { clusterPage, hubPage, scorerPage } from './hub.js';
+import { modelPage } from './scorer.js';
 import { choose, showMore, sortBy } from './table.js';
 
 const REFRESH_MS = 5000, LONGEST_MS = 60000, TYPING_MS = 250;
@@ -24,7 +25,7 @@ async function view() {
   if (last === 'scorer') return scorerPage(api, name ?? '');
   if (last === 'cluster') return clusterPage(api, name ?? '');
   role ??= (await api('status', 'limit=1')).role;
-  return role === 'agent' ? agentPage(api) : hubPage(api);
+  return role === 'agent' ? agentPage(api) : role === 'scorer' ? modelPage(api) : hubPage(api);
 }
 
 function show({ title, bad, content }) {

@@ -22,7 +22,7 @@ from lib.wait import DEADLINE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("DS_BUILD", ROOT / "build")) / "dynamic-scoring"
-FILES = ("", "ui/app.js", "ui/dom.js", "ui/table.js", "ui/plot.js", "ui/agent.js", "ui/hub.js", "ui/style.css", "ui/icon.svg", "ui/icon-bad.svg")
+FILES = ("", "ui/app.js", "ui/dom.js", "ui/table.js", "ui/plot.js", "ui/agent.js", "ui/hub.js", "ui/scorer.js", "ui/style.css", "ui/icon.svg", "ui/icon-bad.svg")
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 REASON = "HTTP 502 Bad Gateway: the model <b>is not</b> loaded: " + "no such file; " * 20 + "end of the reason"
