@@ -112,6 +112,6 @@ extern const struct model *const models[];
 /* NULL if there is none of this name. */
 const struct model *model_find(const char *name);
 
-extern const struct model model_forecast, model_llm, model_mean, model_static;
+extern const struct model model_forecast, model_llm, model_mean, model_power, model_static;
 
 #endif

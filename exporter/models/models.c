@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-const struct model *const models[] = {&model_mean, &model_forecast, &model_llm, &model_static, NULL};
+const struct model *const models[] = {&model_mean,  &model_forecast, &model_llm,
+                                      &model_power, &model_static,   NULL};
 
 const struct model *model_find(const char *name)
 {

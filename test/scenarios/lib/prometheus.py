@@ -7,7 +7,7 @@ import tempfile
 import urllib.parse
 
 from lib.client import call
-from lib.process import Process, free_port
+from lib.process import Process, free_port, run
 from lib.wait import wait_until
 
 
@@ -33,14 +33,25 @@ class Prometheus:
         return wait_until(lambda: self.query(text), what)
 
 
+def backfill(folder, samples):
+    lines = [f"{series} {value} {t}" for series, points in samples.items() for t, value in points]
+    text = pathlib.Path(f"{folder}.openmetrics")
+    text.write_text("\n".join([*lines, "# EOF", ""]))
+    done = run("promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder)
+    assert done.returncode == 0, done.stderr
+
+
 @contextlib.contextmanager
-def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), **more):
+def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), samples=None, **more):
     """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration.
-    program: go_program("prometheus3") for a newer one than Debian's."""
+    program: go_program("prometheus3") for a newer one than Debian's. samples: {series: [(time, value)]} that it has from the
+    start."""
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
         scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
         file.write_text(json.dumps(scraping))
+        if samples:
+            backfill(f"{folder}/tsdb", samples)
         process = Process(
             "prometheus",
             [
