@@ -2,6 +2,7 @@
  * of them, statuses within a second. Wires all other files; state.h lists them. */
 #include "controller/hub/state/hub.h"
 
+#include "controller/hub/rules/spec.h"
 #include "controller/hub/state/hub_clusters.h"
 #include "controller/hub/state/hub_configs.h"
 #include "controller/hub/state/hub_counters.h"
