@@ -4,10 +4,12 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/json.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/text.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/error.h"
+#include "exporter/ui/ranking.h"
 
 #include <errno.h>
 #include <math.h>
@@ -140,4 +142,16 @@ size_t answer_new_series(const struct batch *a, const struct batch *b, bool with
             return i;
     }
     return SIZE_MAX;
+}
+
+void answer_describe_series(const struct batch *b, size_t series, char out[FINDINGS_TEXT_BYTES])
+{
+    struct shown_label labels[SHOWN_LABELS];
+    size_t n = shown_labels(b, series, labels);
+    BUF_AUTO(text, 1 << 20);
+    int r = n ? 0 : buf_puts(&text, "no labels");
+
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = buf_printf(&text, "%s%s=", i ? ", " : "", labels[i].name) ?: buf_put_json(&text, labels[i].value);
+    text_line(out, FINDINGS_TEXT_BYTES, buf_str(&text));
 }

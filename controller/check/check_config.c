@@ -12,14 +12,15 @@
 
 enum { MAX_HEALTH_BYTES = 64 << 10 };
 
-/* What a DynamicScorer sets that leaves nothing else to /config. */
-static int config_make_spec(struct scorer_spec *ret, const struct check *c)
+/* A DynamicScorer that adds what /config may leave out. */
+static int config_make_spec(struct scorer_spec *ret, const struct check *c, const struct api_config *api)
 {
+    const char *name = api && api->name ? api->name : "score";
     char why[SPEC_WHY_BYTES];
     json_auto_t *o = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:{s:s}}, s:{s:{s:s}}}}", "spec", "configSyncMode",
                                "Full", "configURL", c->findings->url, "scoreDimensionFormat",
                                c->options->dimension_format, "source", "host", "http://prometheus:9090",
-                               "params", "query", "up", "scoring", "params", "name", "score");
+                               "params", "query", "up", "scoring", "params", "name", name);
     int r = o ? scorer_spec_read(ret, o, why) : -ENOMEM;
 
     return r == -EINVAL ? -ENOMEM : r;
@@ -90,8 +91,8 @@ static bool config_is_one(struct str body, char why[256])
 static void config_check_members(struct check *c, const struct api_config *api)
 {
     if (!api->scoring.score_name)
-        findings_add(c->findings, RULE_CONFIG_NAME, "scoring.params.name: missing%s%s%s",
-                     api->name ? "; the hub takes `name` instead, " : "", cstr(api->name), "");
+        findings_add(c->findings, RULE_CONFIG_NAME, "scoring.params.name: missing%s%s",
+                     api->name ? "; the hub uses name instead: " : "", cstr(api->name));
     if (api->n_sources == 0)
         findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
     for (size_t i = 0; i < api->n_sources; i++) {
@@ -111,7 +112,7 @@ static int config_make_summary(struct check *c, const struct api_config *api, co
 {
     CLEANUP(scorer_spec_done) struct scorer_spec spec = {0};
     CLEANUP(problems_done) struct problems p = {0};
-    int r = config_make_spec(&spec, c);
+    int r = config_make_spec(&spec, c, api);
 
     r = r ?: effective_make(e, "scorer", &spec, api);
     if (r < 0)

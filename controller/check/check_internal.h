@@ -94,6 +94,8 @@ MUST_USE int answer_read(struct reading_of_answer *ret, const struct check *c, s
 void answer_done(struct reading_of_answer *a);
 /* The first series of a that is not in b, by all labels or by all but meta. SIZE_MAX: none. */
 size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta);
+/* The labels of a series that are set: pod="a", meta="b". Cut in the middle if they are long. */
+void answer_describe_series(const struct batch *b, size_t series, char out[FINDINGS_TEXT_BYTES]);
 
 /* ---- check_scoring.c ---- */
 

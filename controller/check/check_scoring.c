@@ -139,14 +139,14 @@ static int scoring_judge_labels(struct scoring *s, const struct scoring_probe *p
     CLEANUP(answer_done) struct reading_of_answer plain = {.error = ROUND_OK}, sent = {.error = ROUND_OK};
     int r = scoring_expect(s, s->first_probe, &plain) ?: scoring_expect(s, p, &sent);
     size_t changed;
-    char name[FINDINGS_TEXT_BYTES];
+    char labels[FINDINGS_TEXT_BYTES];
 
     if (r < 0 || answer_new_series(s->first.batch, plain.batch, false) != SIZE_MAX)
         return r;
     changed = answer_new_series(a->batch, sent.batch, false);
     if (changed != SIZE_MAX) {
-        text_line(name, sizeof(name), series_name(a->batch->set, changed));
-        findings_add(s->c->findings, p->rule, "no series was sent that has the labels of %s", name);
+        answer_describe_series(a->batch, changed, labels);
+        findings_add(s->c->findings, p->rule, "no series was sent with these labels: %s", labels);
     } else if (s->first.stats.results == s->first_probe->n && a->stats.results < p->n) {
         findings_add(s->c->findings, p->rule, "%zu of %zu series have no result", p->n - a->stats.results,
                      p->n);
@@ -226,7 +226,7 @@ static int scoring_repeat(struct scoring *s)
     CLEANUP(answer_done) struct reading_of_answer a = {.error = ROUND_OK};
     struct http_answer answer = {0};
     struct call_row *row = NULL;
-    char name[FINDINGS_TEXT_BYTES];
+    char labels[FINDINGS_TEXT_BYTES];
     size_t changed = SIZE_MAX;
     int r = scoring_call(s, "the same again", buf_str(&s->body), s->c->options->token, &row, &answer);
 
@@ -248,8 +248,8 @@ static int scoring_repeat(struct scoring *s)
                    changed == SIZE_MAX ? "the same series" : "other series");
     if (changed == SIZE_MAX)
         return 0;
-    text_line(name, sizeof(name), series_name(a.batch->set, changed));
-    findings_add(s->c->findings, RULE_LABELS_STABLE, "new in the second call: %s", name);
+    answer_describe_series(a.batch, changed, labels);
+    findings_add(s->c->findings, RULE_LABELS_STABLE, "new in the second call: %s", labels);
     return 0;
 }
 
