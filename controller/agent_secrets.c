@@ -6,6 +6,7 @@
 #include "exporter/base/base64.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/score/secrets.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
@@ -15,7 +16,9 @@ struct watched {
     struct watched *next;
     char *name;
     struct kube_watch *watch;
-    json_t *data; /* base64; NULL while the Secret does not exist */
+    json_t *data;   /* base64; NULL while the Secret does not exist */
+    uint64_t stamp; /* of the last change */
+    bool trusts_ca;
     bool wanted;
 };
 
@@ -57,15 +60,27 @@ static bool secrets_is_forbidden(const char *name, const json_t *data)
            json_object_get(data, "kubeconfig");
 }
 
-static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
-                        const char **ret_why)
+/* That of a service account's Secret is the API server's. */
+static bool secrets_type_trusts_ca(const char *type)
 {
-    const struct agent_secrets *s = CONTAINER_OF(base, struct agent_secrets, secrets);
-    const struct watched *w = s->list;
-    struct str value;
+    return !*type || strcmp(type, "Opaque") == 0 || strcmp(type, "kubernetes.io/tls") == 0;
+}
+
+static const struct watched *secrets_find(const struct secrets *base, const char *name)
+{
+    const struct watched *w = CONTAINER_OF(base, const struct agent_secrets, secrets)->list;
 
     while (w && strcmp(w->name, name) != 0)
         w = w->next;
+    return w;
+}
+
+static int secrets_look(struct secrets *base, const char *name, const char *token_key,
+                        struct secret_state *ret, const char **ret_why)
+{
+    const struct watched *w = secrets_find(base, name);
+
+    (void)token_key;
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
         return *ret_why ? -EACCES : -ENOENT;
@@ -74,8 +89,19 @@ static int secrets_read(struct secrets *base, const char *name, const char *key,
         *ret_why = "refused: it contains credentials for an API server";
         return -EPERM;
     }
-    value = kube_text(w->data, key, NULL);
-    return value.p ? base64_decode(value, into) : -ENOENT;
+    *ret = (struct secret_state){.stamp = w->stamp, .trusts_ca = w->trusts_ca};
+    return 0;
+}
+
+static int secrets_read(struct secrets *base, const char *name, const char *key, struct buf *into,
+                        const char **ret_why)
+{
+    struct str value = kube_text(secrets_find(base, name)->data, key, NULL);
+    int r = value.p ? base64_decode(value, into) : -ENOENT;
+
+    if (r == -EINVAL)
+        *ret_why = "not valid base64";
+    return r;
 }
 
 static bool secrets_is_named(const struct summary *sum, const char *secret)
@@ -97,15 +123,19 @@ static void secrets_wake(const struct watched *w)
 
 static void secrets_on_set(void *arg, json_t *object)
 {
+    static uint64_t stamps; /* of all Secrets: one that is watched anew is another one */
     struct watched *w = arg;
     json_t *data = kube_map(object, "data", NULL);
+    bool trusts_ca = secrets_type_trusts_ca(cstr(kube_str(object, "type", NULL)));
 
-    if (w->data && json_equal(w->data, data))
+    if (w->data && w->trusts_ca == trusts_ca && json_equal(w->data, data))
         return;
     if (w->data)
         log_info("secret changed", L_STR("secret", w->name));
     secrets_drop_data(w);
     w->data = json_incref(data);
+    w->trusts_ca = trusts_ca;
+    w->stamp = ++stamps;
     if (secrets_is_forbidden(w->name, data))
         log_error("secret refused: it contains credentials for an API server", L_STR("secret", w->name));
     secrets_wake(w);
@@ -243,7 +273,7 @@ int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, s
 
     if (!s)
         return -ENOMEM;
-    *s = (struct agent_secrets){.secrets = {.read = secrets_read},
+    *s = (struct agent_secrets){.secrets = {.look = secrets_look, .read = secrets_read},
                                 .agent = a,
                                 .kube = k,
                                 .namespace = namespace,
@@ -257,6 +287,7 @@ struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
     if (!s)
         return NULL;
     loop_timer_clear(s->agent->loop, &s->prepared);
+    secrets_forget(&s->secrets);
     while (s->list) {
         struct watched *w = s->list;
         s->list = w->next;

@@ -1,5 +1,5 @@
-/* Tokens from Secrets in the agent's namespace, each watched by its name, so that a new or changed Secret
- * takes effect at once. */
+/* Credentials from Secrets in the agent's namespace, each watched by its name, so that a new or changed
+ * Secret takes effect at once. */
 #ifndef DS_CONTROLLER_AGENT_SECRETS_H
 #define DS_CONTROLLER_AGENT_SECRETS_H
 

@@ -2,6 +2,7 @@
 #include "remotewrite/config.h"
 
 #include "exporter/base/doc.h"
+#include "exporter/base/header.h"
 #include "exporter/base/problems.h"
 #include "remotewrite/config_read.h"
 
@@ -60,41 +61,6 @@ static const struct node *read_object(struct rw_reader *r, const struct node *ma
     return n;
 }
 
-static bool is_header_name(struct str s)
-{
-    return s.n > 0 && s.n <= 256 && str_has_only(s, "!#$%&'*+-.^_`|~");
-}
-
-static bool is_header_value(struct str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return false;
-    return s.n > 0 && s.n <= 4096;
-}
-
-/* Headers set by the protocol, by libcurl, or by keys for credentials. */
-static bool is_reserved(struct str name)
-{
-    static const char *const reserved[] = {"Content-Type",
-                                           "Content-Encoding",
-                                           "Content-Length",
-                                           "User-Agent",
-                                           "Host",
-                                           "Authorization",
-                                           "Transfer-Encoding",
-                                           "Connection",
-                                           "Accept-Encoding",
-                                           "Expect",
-                                           "X-Prometheus-Remote-Write-Version",
-                                           "X-VictoriaMetrics-Remote-Write-Version"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
-        if (str_eq_nocase(name, str_of(reserved[i])))
-            return true;
-    return false;
-}
-
 static void pairs_add(struct rw_reader *r, struct rw_pairs *pairs, const struct node *n)
 {
     struct rw_pair *pair = &pairs->list[pairs->n++];
@@ -123,13 +89,13 @@ static void read_headers(struct rw_reader *r, struct rw_endpoint_config *c, cons
     for (size_t i = 0; i < headers->n; i++) {
         const struct node *n = headers->items[i];
 
-        if (is_reserved(n->key))
+        if (header_is_reserved(n->key))
             node_key_problem(n, r->p, PROBLEM_ERROR, "this header cannot be set here%s",
                              str_eq_nocase(n->key, STR("Authorization")) ? ": use authorization or basic_auth"
                                                                          : "");
-        else if (!is_header_name(n->key))
+        else if (!header_is_name(n->key))
             node_key_problem(n, r->p, PROBLEM_ERROR, "expected a header name");
-        else if (n->kind != NODE_STRING || !is_header_value(n->text))
+        else if (n->kind != NODE_STRING || !header_is_value(n->text))
             node_problem(n, r->p, PROBLEM_ERROR, "expected a header value: one line of at most 4096 bytes");
         else
             pairs_add(r, &c->headers, n);
@@ -185,7 +151,7 @@ static void read_authorization(struct rw_reader *r, struct rw_endpoint_config *c
     c->auth_type = rw_read_text(r, n, "type");
     if (!c->auth_type)
         c->auth_type = rw_keep(r, STR("Bearer"));
-    if (c->auth_type && !is_header_name(str_of(c->auth_type)))
+    if (c->auth_type && !header_is_name(str_of(c->auth_type)))
         node_expected(node_get(n, "type"), r->p, "a word like Bearer");
     else if (c->auth_type && str_eq_nocase(str_of(c->auth_type), STR("Basic")))
         node_problem(node_get(n, "type"), r->p, PROBLEM_ERROR, "expected basic_auth instead");

@@ -182,6 +182,7 @@ struct agent *agent_free(struct agent *a)
     (void)page_free(a->state.page);
     (void)http_free(a->state.http);
     (void)metrics_free(a->state.metrics);
+    secrets_forget(&a->secrets.secrets);
     (void)config_free(a->state.config);
     free(a->state.reload.problems);
     free(a->text_name);

@@ -156,6 +156,7 @@ static int apply_config(struct agent *a, struct config **config)
         warn_of_restart(was, c);
     a->state.config = c;
     a->secrets.dir = c->secrets_dir;
+    secrets_forget(a->source_env.secrets);
     a->source_env.max_answer = c->limits.response_bytes;
     http_set_budget(a->state.http, c->limits.memory_bytes);
     a->source_env.cluster_name = c->cluster_name;

@@ -180,20 +180,48 @@ static void explain_descriptors(struct http_call *c, int e, const char *server)
                   (unsigned long long)limit.rlim_cur);
 }
 
+/* The server's alert on the client's certificate, in OpenSSL's words. */
+static const char *refusal_by_alert(const struct http_call *c, enum http_error *error)
+{
+    static const struct {
+        const char *alert, *text;
+    } alerts[] = {
+        {"alert certificate required", "requires a client certificate"},
+        {"alert certificate expired", "refused the client certificate: it has expired"},
+        {"alert certificate revoked", "refused the client certificate: it was revoked"},
+        {"alert unknown ca", "refused the client certificate: it does not know its authority"},
+        {"alert bad certificate", "refused the client certificate"},
+        {"alert certificate unknown", "refused the client certificate"},
+        {"alert unsupported certificate",
+         "refused the client certificate: it is of a kind that is not supported"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(alerts); i++)
+        if (strstr(c->curl_error, alerts[i].alert)) {
+            *error = HTTP_TLS;
+            return alerts[i].text;
+        }
+    return NULL;
+}
+
 /* With TLS 1.3, a server refuses a client without a certificate after the handshake. libcurl then reports the
  * server's alert, or only that it could not write, or ask for the peer's address: which one is a race. A
  * connection that has served a request before was not refused. */
-static const char *refused_certificate(const struct http_call *c)
+static const char *refused_certificate(const struct http_call *c, enum http_error *error)
 {
     static const char *const closed[] = {"getpeername()", "bad write retry", "Broken pipe", "reset by peer"};
+    const struct http_tls *tls = c->rq.tls;
+    bool has_certificate = tls && (tls->cert.n || tls->cert_file);
+    const char *why = refusal_by_alert(c, error);
 
-    if (strstr(c->curl_error, "alert certificate required"))
-        return "requires a client certificate";
+    if (why)
+        return has_certificate ? why : "requires a client certificate";
     if (!info_off(c, CURLINFO_APPCONNECT_TIME_T) || !info_long(c, CURLINFO_NUM_CONNECTS))
         return NULL;
     for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
         if (strstr(c->curl_error, closed[i]))
-            return "closed the connection; it may require a client certificate";
+            return has_certificate ? "closed the connection; it may not accept the client certificate"
+                                   : "closed the connection; it may require a client certificate";
     return NULL;
 }
 
@@ -201,7 +229,7 @@ static const char *refused_certificate(const struct http_call *c)
 static void reason_explain(struct http_call *c, CURLcode code, enum http_error error)
 {
     char server[300], host[256];
-    const char *why = refused_certificate(c);
+    const char *why = refused_certificate(c, &error);
     int e = descriptor_error(c, error);
 
     get_server(c, server, sizeof(server), host, sizeof(host));

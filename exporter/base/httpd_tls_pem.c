@@ -2,6 +2,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/httpd_internal.h"
+#include "exporter/base/pem.h"
 #include "exporter/base/secret.h"
 
 #include <errno.h>
@@ -26,60 +27,29 @@ static int refuse_pem(const char *field, const struct httpd_tls_pem *pem, char *
     return httpd_explain(ret_why, -EINVAL, "%s: %s", field, why);
 }
 
-static gnutls_datum_t datum_of(const struct buf *b)
-{
-    return (gnutls_datum_t){.data = (unsigned char *)b->p, .size = (unsigned)b->n};
-}
-
-struct certificates {
-    gnutls_x509_crt_t *list;
-    unsigned n;
-};
-
-static void certificates_done(struct certificates *c)
-{
-    for (unsigned i = 0; i < c->n; i++)
-        gnutls_x509_crt_deinit(c->list[i]);
-    gnutls_free(c->list);
-}
-
-static void cleanup_key(gnutls_x509_privkey_t *key)
-{
-    if (*key)
-        gnutls_x509_privkey_deinit(*key);
-}
-
-static int read_certificates(const char *field, const struct httpd_tls_pem *pem, struct certificates *ret,
+static int read_certificates(const char *field, const struct httpd_tls_pem *pem, struct pem_certificates *ret,
                              char **ret_why)
 {
     BUF_AUTO(text, MAX_PEM);
+    const char *why = NULL;
     int r = read_pem(field, pem, &text, ret_why);
-    gnutls_datum_t datum = datum_of(&text);
 
     if (r < 0)
         return r;
-    r = text.n ? gnutls_x509_crt_list_import2(&ret->list, &ret->n, &datum, GNUTLS_X509_FMT_PEM, 0)
-               : GNUTLS_E_NO_CERTIFICATE_FOUND;
-    if (r == GNUTLS_E_NO_CERTIFICATE_FOUND || r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR)
-        return refuse_pem(field, pem, ret_why, "no certificate in PEM format found");
-    return r < 0 ? refuse_pem(field, pem, ret_why, gnutls_strerror(r)) : 0;
+    r = pem_read_certificates(buf_str(&text), ret, &why);
+    return why ? refuse_pem(field, pem, ret_why, why) : r;
 }
 
 static int read_key(const struct httpd_tls_pem *pem, gnutls_x509_privkey_t *ret, char **ret_why)
 {
     SECRET_AUTO(text, MAX_PEM);
-    int r = read_pem("key", pem, &text, ret_why) ?: (gnutls_x509_privkey_init(ret) < 0 ? -ENOMEM : 0);
-    gnutls_datum_t datum = datum_of(&text);
+    const char *why = NULL;
+    int r = read_pem("key", pem, &text, ret_why);
 
     if (r < 0)
         return r;
-    r = text.n ? gnutls_x509_privkey_import2(*ret, &datum, GNUTLS_X509_FMT_PEM, NULL, 0)
-               : GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
-    if (r == GNUTLS_E_DECRYPTION_FAILED)
-        return refuse_pem("key", pem, ret_why, "encrypted keys are not supported");
-    if (r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR || r == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
-        return refuse_pem("key", pem, ret_why, "no private key in PEM format found");
-    return r < 0 ? refuse_pem("key", pem, ret_why, gnutls_strerror(r)) : 0;
+    r = pem_read_key(buf_str(&text), ret, &why);
+    return why ? refuse_pem("key", pem, ret_why, why) : r;
 }
 
 static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certificate, char **ret_why)
@@ -97,8 +67,8 @@ static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certi
 int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
                        gnutls_pk_algorithm_t *ret_key, char **ret_why)
 {
-    CLEANUP(certificates_done) struct certificates chain = {0};
-    CLEANUP(cleanup_key) gnutls_x509_privkey_t key = NULL;
+    CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
+    CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
     int r = read_certificates("cert", &s->cert, &chain, ret_why);
 
     r = r ?: read_key(&s->key, &key, ret_why);
@@ -117,7 +87,7 @@ int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struct httpd
 int httpd_tls_load_ca(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
                       char **ret_why)
 {
-    CLEANUP(certificates_done) struct certificates ca = {0};
+    CLEANUP(pem_certificates_done) struct pem_certificates ca = {0};
     int r = read_certificates("client_ca", &s->client_ca, &ca, ret_why);
 
     if (r < 0)

@@ -4,9 +4,9 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 #include "exporter/base/worker.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 #include "exporter/score/summary.h"
@@ -35,8 +35,8 @@ struct round {
     void *arg;
     mono_ms deadline;
     struct source *source;
-    struct buf token;
-    struct str *body; /* the request's parts, among them the source's slices */
+    struct credentials *credentials; /* of the scoring API */
+    struct str *body;                /* the request's parts, among them the source's slices */
     struct http_call *call;
     struct http_share share;
     struct reading *reading; /* in progress */
@@ -54,7 +54,7 @@ struct round *round_free(struct round *r)
     if (r->reading)
         r->reading->round = NULL;
     r->source = source_free(r->source);
-    secret_done(&r->token);
+    (void)credentials_unref(r->credentials);
     http_share_done(&r->share);
     free(r->body);
     (void)batch_unref(r->result.batch);
@@ -189,14 +189,12 @@ static int round_make_body(struct round *r, const struct source_result *found, s
     return 0;
 }
 
-static bool round_read_token(struct round *r)
+static bool round_read_secret(struct round *r)
 {
     const struct secret_ref *auth = &r->rq.summary->scoring_auth;
     char why[256];
 
-    if (!auth->name)
-        return true;
-    if (secrets_token(r->rq.env->secrets, auth->name, auth->key, &r->token, why) == 0)
+    if (secrets_get(r->rq.env->secrets, auth->name, auth->key, &r->credentials, why) == 0)
         return true;
     round_fail(r, STAGE_SCORING, ROUND_SECRET, why);
     return false;
@@ -213,7 +211,7 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
     };
     int e;
 
-    if (!round_read_token(r))
+    if (!round_read_secret(r))
         return;
     if (q.timeout_ms <= 0) {
         round_fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
@@ -221,7 +219,7 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
     }
     e = round_make_body(r, found, &q.body_parts);
     q.body = r->body;
-    q.bearer = buf_str(&r->token);
+    credentials_apply(r->credentials, &q);
     if (e == 0)
         e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
     if (e < 0)
@@ -272,7 +270,6 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .deadline = source.deadline,
         .result = {.retry_after_ms = -1},
     };
-    buf_init(&r->token, 64 << 10);
     source.share = &r->share;
     e = source_for(rq->summary)->start(&r->source, &source, round_got_series, r);
     if (e < 0) {

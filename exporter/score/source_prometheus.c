@@ -6,8 +6,8 @@
 #include "exporter/base/escape.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/secret.h"
 #include "exporter/base/text.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/prom_answer.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
@@ -50,7 +50,8 @@ struct prometheus {
     struct timer late; /* ends a fetch that failed inside start() */
     struct http_call *call;
     struct checking *checking; /* in progress */
-    struct buf token, form;    /* of the running request */
+    struct credentials *credentials;
+    struct buf form; /* of the running request */
     struct str form_part;
     size_t query_at;
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
@@ -72,7 +73,7 @@ static struct source *prometheus_free(struct source *s)
         worker_free_buf(p->env->worker, &p->fetched[i].body);
         prom_answer_done(&p->fetched[i].answer);
     }
-    secret_done(&p->token);
+    (void)credentials_unref(p->credentials);
     buf_done(&p->form);
     free(p);
     return NULL;
@@ -109,7 +110,6 @@ static int send_query(struct prometheus *p, struct str query)
 {
     const char *endpoint = p->from.endpoint;
     struct http_request r = {
-        .bearer = buf_str(&p->token),
         .max_answer = p->env->max_answer,
         .timeout_ms = mono_diff(loop_now(p->env->loop), p->deadline),
         .share = p->share,
@@ -119,6 +119,7 @@ static int send_query(struct prometheus *p, struct str query)
 
     if (r.timeout_ms <= 0)
         return -ETIME;
+    credentials_apply(p->credentials, &r);
     p->form.n = 0;
     e = put_arguments(&p->form, p, query);
     e = e ?: buf_puts(&url, endpoint);
@@ -266,14 +267,12 @@ static void got_answer(void *arg, struct http_answer *a)
     prometheus_finish(p);
 }
 
-static bool prometheus_read_token(struct prometheus *p)
+static bool prometheus_read_secret(struct prometheus *p)
 {
     const struct secret_ref *auth = &p->from.auth;
     char why[256];
 
-    if (!auth->name)
-        return true;
-    if (secrets_token(p->env->secrets, auth->name, auth->key, &p->token, why) == 0)
+    if (secrets_get(p->env->secrets, auth->name, auth->key, &p->credentials, why) == 0)
         return true;
     set_error(p, ROUND_SECRET, why);
     return false;
@@ -301,9 +300,8 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
     p->start_ms = p->end_ms - p->from.range_s * 1000;
     if (p->start_ms < 0) /* the clock was never set */
         p->start_ms = 0;
-    buf_init(&p->token, 64 << 10);
     buf_init(&p->form, FORM_MAX_BYTES);
-    if (!prometheus_read_token(p) || !send_next_query(p)) {
+    if (!prometheus_read_secret(p) || !send_next_query(p)) {
         int r = loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
         if (r < 0) {
             (void)prometheus_free(&p->source);

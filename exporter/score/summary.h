@@ -12,7 +12,8 @@ enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
 enum score_aggregation { AGGREGATE_LAST, AGGREGATE_AVG, AGGREGATE_MAX, AGGREGATE_MIN, AGGREGATE_SUM };
 enum location { LOCATION_INTERNAL, LOCATION_EXTERNAL };
 
-/* A key of a Secret: the file <secrets dir>/<name>/<key>, or a Secret of the cluster. Both NULL: none. */
+/* A Secret: the folder <secrets dir>/<name>, or a Secret of the cluster. name is NULL for none. key: of a
+ * bearer token; NULL for credentials of other kinds alone. */
 struct secret_ref {
     char *name, *key;
 };

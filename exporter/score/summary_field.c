@@ -83,16 +83,12 @@ static bool is_set(const struct summary_reader *r, const char *key)
     return n && !(n->kind == NODE_STRING && n->text.n == 0);
 }
 
-/* One without the other would silently send no token. */
+/* Without a key, the Secret has credentials of other kinds. */
 void field_secret(struct summary_reader *r, const char *name_key, const char *key_key, struct secret_ref *ret)
 {
-    bool has_name = is_set(r, name_key), has_key = is_set(r, key_key);
-
     ret->name = read_file_name(r, name_key);
     ret->key = read_file_name(r, key_key);
-    if (has_name && !has_key)
-        node_problem(node_get(r->map, name_key), r->p, PROBLEM_ERROR, "%s must be set too", key_key);
-    else if (has_key && !has_name)
+    if (is_set(r, key_key) && !is_set(r, name_key))
         node_problem(node_get(r->map, key_key), r->p, PROBLEM_ERROR, "%s must be set too", name_key);
 }
 

@@ -34,7 +34,7 @@ char *field_text(struct summary_reader *r, const char *key);
 unsigned field_choice(struct summary_reader *r, const char *key, const char *const *words);
 /* Whole seconds from 1 to max; the fallback if absent or zero. */
 int64_t field_seconds(struct summary_reader *r, const char *key, int64_t max, int64_t fallback);
-/* A reference to a Secret's key, in two fields. */
+/* A reference to a Secret, and to the key of its bearer token, in two fields. */
 void field_secret(struct summary_reader *r, const char *name_key, const char *key_key,
                   struct secret_ref *ret);
 /* A required URL; `path` is added if it has none. */

@@ -110,7 +110,9 @@ function scores(s) {
   ];
 }
 
-const token = (secret) => secret && soft('token from Secret ', code(secret.name), ', key ', code(secret.key));
+const credentials = (secret) => secret && (secret.key
+  ? soft('token from Secret ', code(secret.name), ', key ', code(secret.key))
+  : soft('credentials from Secret ', code(secret.name)));
 
 // Query and URLs of a scorer, on the hub's pages too.
 export function endpoints(sources, scoring, secret, open) {
@@ -118,8 +120,8 @@ export function endpoints(sources, scoring, secret, open) {
     sources.map((from) => (from.type === 'None' ? wideFact('Source', 'None: the scoring API is called without series') : [
       wideFact('Query', (from.queries ?? [from.query]).map((q) => el('pre', {}, bdi(q))),
         soft(`over ${seconds(from.rangeSeconds)}, a point every ${seconds(from.stepSeconds)}`)),
-      wideFact('Source', url(from.endpoint), token(from.secret))])),
-    wideFact('Scoring', url(scoring), token(secret))));
+      wideFact('Source', url(from.endpoint), credentials(from.secret))])),
+    wideFact('Scoring', url(scoring), credentials(secret))));
 }
 
 function scorerCard(now, s, open) {

@@ -36,7 +36,7 @@ static void check_sources(const struct summary *s)
 
         assert(from.range_s >= 1 && from.step_s >= 1 && summary_next_query(str_of(from.query), &at).n > 0);
         check_query(from.query);
-        assert(strncasecmp(from.endpoint, "http", 4) == 0 && !from.auth.name == !from.auth.key);
+        assert(strncasecmp(from.endpoint, "http", 4) == 0 && (from.auth.name || !from.auth.key));
         assert(!from.auth.name || (!strchr(from.auth.name, '/') && from.auth.name[0] != '.'));
     }
 }
@@ -60,7 +60,7 @@ static void check_good(const struct config *c)
         assert(*s->score_name && *s->name && *s->dimension_format && s->line && s->column);
         assert(s->interval_ms >= 1000 && s->timeout_ms >= 0);
         assert(strncasecmp(s->scoring_endpoint, "http", 4) == 0);
-        assert(!s->scoring_auth.name == !s->scoring_auth.key);
+        assert(s->scoring_auth.name || !s->scoring_auth.key);
         assert(!s->scoring_auth.name ||
                (!strchr(s->scoring_auth.name, '/') && s->scoring_auth.name[0] != '.'));
         check_sources(s);

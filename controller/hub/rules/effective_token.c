@@ -46,7 +46,7 @@ static int gate_explain(char why[SPEC_WHY_BYTES], const struct token_gate *g, co
                         const char *origin, const char *field)
 {
     BUF_AUTO(text, 16384);
-    int r = buf_printf(&text, "the token of Secret %.253s may not be sent to ", g->auth->token.name);
+    int r = buf_printf(&text, "the credentials in Secret %.253s may not be sent to ", g->auth->token.name);
 
     r = r ?: *origin ? buf_puts(&text, origin) : problem_quote(str_of(host), &text);
     r = r ?: buf_puts(&text, ", which /config names; ");

@@ -23,12 +23,12 @@ enum health_check { HEALTH_CHECK_HUB, HEALTH_CHECK_AGENTS, HEALTH_CHECK_NONE };
 /* "Hub", "Agents", "None". */
 const char *health_check_word(enum health_check c);
 
-/* A key of a Secret. Both are set, or neither. */
+/* A Secret, and the key of its bearer token. name is NULL for none; key, for its other credentials alone. */
 struct token_ref {
     const char *name, *key;
 };
 
-/* A token, and the hosts that it may be sent to in addition to the DynamicScorer's own. Never set in
+/* Credentials, and the hosts that they may be sent to in addition to the DynamicScorer's own. Never set in
  * /config. */
 struct auth {
     struct token_ref token;

@@ -151,7 +151,7 @@ struct token_ref spec_token(struct spec_reading *rd, const struct spec_place *at
     size_t before = rd->errors.n;
     struct token_ref ref = {.name = spec_string(rd, at, "name"), .key = spec_string(rd, at, "key")};
 
-    if (rd->errors.n == before && !ref.name != !ref.key)
-        spec_error(rd, "%s: name and key must both be set, or both be empty", at->path);
+    if (rd->errors.n == before && ref.key && !ref.name)
+        spec_error(rd, "%s: a key needs the name of its Secret", at->path);
     return ref;
 }

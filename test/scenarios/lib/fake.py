@@ -24,6 +24,7 @@ class Request:
     path: str
     headers: dict
     body: bytes
+    peer: str | None = None  # common name of the client's certificate
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -136,6 +137,11 @@ def hanging(connection, _):
 # ---- The server ----
 
 
+def peer_name(connection):
+    found = getattr(connection, "getpeercert", dict)() or {}
+    return next((value for names in found.get("subject", ()) for key, value in names if key == "commonName"), None)
+
+
 class Connection(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -143,7 +149,7 @@ class Connection(http.server.BaseHTTPRequestHandler):
     def any_method(self):
         fake = self.server.fake
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        request = Request(self.command, self.path, dict(self.headers), body)
+        request = Request(self.command, self.path, dict(self.headers), body, peer_name(self.connection))
         with contextlib.suppress(ConnectionError):  # the other side may have lost its patience
             fake.take(request)(self, request)
 

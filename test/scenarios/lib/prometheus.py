@@ -12,9 +12,9 @@ from lib.wait import wait_until
 
 
 class Prometheus:
-    def __init__(self, process, port):
+    def __init__(self, process, port, scheme="http"):
         self.process = process
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{scheme}://127.0.0.1:{port}"
 
     def query(self, text):
         """[(labels, value)] of an instant query."""
@@ -42,10 +42,11 @@ def backfill(folder, samples):
 
 
 @contextlib.contextmanager
-def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), samples=None, **more):
+def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), samples=None, web=(None, {}), **more):
     """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration.
     program: go_program("prometheus3") for a newer one than Debian's. samples: {series: [(time, value)]} that it has from the
-    start."""
+    start. web: (the SSLContext of a client, the headers of its requests), for a --web.config.file."""
+    tls, headers = web
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
         scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
@@ -65,11 +66,12 @@ def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), sa
             ],
             f"{folder}/prometheus.log",
         )
+        server = Prometheus(process, port, "https" if tls else "http")
         try:
             wait_until(
-                lambda: process.check_alive() or call("GET", f"http://127.0.0.1:{port}/-/ready").status == 200,
+                lambda: process.check_alive() or call("GET", f"{server.url}/-/ready", tls=tls, **headers).status == 200,
                 "Prometheus is ready",
             )
-            yield Prometheus(process, port)
+            yield server
         finally:
             process.kill()

@@ -7,6 +7,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/score/error.h"
+#include "exporter/score/secrets.h"
 #include "test/fakes/fake_server.h"
 #include "test/oom.h"
 
@@ -44,9 +45,20 @@ static int read_token(struct secrets *s, const char *name, const char *key, stru
     const struct world *w = CONTAINER_OF(s, struct world, secrets);
 
     (void)name;
-    (void)key;
     (void)ret_why;
-    return w->token ? buf_puts(into, w->token) : -ENOENT;
+    return w->token && strcmp(key, "k") == 0 ? buf_puts(into, w->token) : -ENOENT;
+}
+
+static int look_at_secret(struct secrets *s, const char *name, const char *token_key,
+                          struct secret_state *ret, const char **ret_why)
+{
+    const struct world *w = CONTAINER_OF(s, struct world, secrets);
+
+    (void)name;
+    (void)token_key;
+    (void)ret_why;
+    *ret = (struct secret_state){.is_unsettled = true};
+    return w->token ? 0 : -ENOENT;
 }
 
 static void set_hooks(struct world *w, struct secrets *secrets)
@@ -64,6 +76,7 @@ static int set_up(void **state)
     fake_default(w->api, (struct fake_answer){.body = "{\"results\":[{\"metric\":{},\"score\":1.5}]}"});
     w->options.cluster_name = "c1";
     w->secrets.read = read_token;
+    w->secrets.look = look_at_secret;
     assert_int_equal(loop_new(&w->loop, &clock_system), 0);
     assert_int_equal(agent_new(&w->agent, w->loop, &w->options), 0);
     set_hooks(w, NULL);
@@ -76,6 +89,7 @@ static int tear_down(void **state)
     struct world *w = *state;
 
     (void)agent_free(w->agent);
+    secrets_forget(&w->secrets);
     (void)loop_free(w->loop);
     (void)fake_free(w->api);
     free(w);

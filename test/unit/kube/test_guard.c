@@ -5,7 +5,8 @@
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 #include "test/oom.h"
-#include "test/unit/base/tls_world.h"
+#include "test/unit/base/httpd_world.h"
+#include "test/unit/base/pairs.h"
 
 #define USER   "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"prometheus\"}}}"
 #define NOBODY "{\"status\":{\"authenticated\":false}}"

@@ -1,5 +1,5 @@
 #include "controller/kube/review_internal.h"
-#include "test/unit/base/tls_world.h"
+#include "test/unit/base/pairs.h"
 
 #include <jansson.h>
 

@@ -107,6 +107,7 @@ static inline int teardown(void **state)
     e->builder = batch_builder_free(e->builder);
     e->prometheus = fake_free(e->prometheus);
     e->scorer = fake_free(e->scorer);
+    secrets_forget(&e->secrets.secrets);
     (void)snprintf(command, sizeof(command), "rm -r %s", e->dir);
     assert_int_equal(system(command), 0);
     free(e);

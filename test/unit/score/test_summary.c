@@ -277,10 +277,9 @@ static void reports_each_invalid_field(void **state)
          ".scoreRange: min must be less than max, and their difference finite"},
         {"fallbackScore: 101", ".fallbackScore: expected a whole number from -100 to 100, got 101"},
         {"fallbackScore: 1.5", ".fallbackScore: expected a whole number from -100 to 100, got 1.5"},
-        {"sourceEndpointAuthName: tok", ".sourceEndpointAuthName: sourceEndpointAuthKey must be set too"},
         {"sourceEndpointAuthKey: tok", ".sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
-        {"scoringEndpointAuthName: tok, scoringEndpointAuthKey: ''",
-         ".scoringEndpointAuthName: scoringEndpointAuthKey must be set too"},
+        {"scoringEndpointAuthName: '', scoringEndpointAuthKey: tok",
+         ".scoringEndpointAuthKey: scoringEndpointAuthName must be set too"},
         {"scoringEndpointAuthName: tok, scoringEndpointAuthKey: a/b",
          ".scoringEndpointAuthKey: expected at most 253 letters, digits, '-', '_' and '.', not starting with "
          "'.', got "

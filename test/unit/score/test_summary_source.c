@@ -62,12 +62,13 @@ static void reads_each_source_of_the_list(void **state)
                   "{sourceType: prometheus, sourceEndpoint: 'http://p2/q', sourceEndpointAuthName: n, "
                   "sourceEndpointAuthKey: k, sourceQuery: x, sourceRange: 7200, sourceStep: 30}, "
                   "{sourceEndpoint: 'http://p1', sourceQuery: up, sourceEndpointAuthName: '', "
-                  "sourceEndpointAuthKey: '', sourceRange: 0, sourceStep: 0}]");
+                  "sourceEndpointAuthKey: '', sourceRange: 0, sourceStep: 0}, "
+                  "{sourceEndpoint: 'http://p1', sourceQuery: up, sourceEndpointAuthName: no-token}]");
     const struct summary *x = &s.list[0];
 
     (void)state;
     assert_int_equal(x->source.type, SOURCE_PROMETHEUS);
-    assert_int_equal(summary_sources(x), 3);
+    assert_int_equal(summary_sources(x), 4);
     assert_source(x, 0,
                   &(struct summary_source){
                       .endpoint = (char *)(uintptr_t) "http://p1/api/v1/query_range",
@@ -90,6 +91,8 @@ static void reads_each_source_of_the_list(void **state)
                       .range_s = 3600,
                       .step_s = 60,
                   });
+    assert_string_equal(summary_source(x, 3).auth.name, "no-token");
+    assert_null(summary_source(x, 3).auth.key);
     assert_string_equal(x->source.query, "up;down"); /* the first, where readers of a single source look */
     summaries_done(&s);
 }
@@ -150,8 +153,8 @@ static void reports_each_invalid_field(void **state)
          ".sources[0].sourceEndpoint: expected " URL ", got the string \"p\""},
         {"sources: [{sourceType: Graphite, sourceEndpoint: 'http://p', sourceQuery: up}]",
          ".sources[0].sourceType: expected Prometheus or None, got the string \"Graphite\""},
-        {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceEndpointAuthName: n}]",
-         ".sources[0].sourceEndpointAuthName: sourceEndpointAuthKey must be set too"},
+        {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceEndpointAuthKey: k}]",
+         ".sources[0].sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
         {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceRange: 1.5}]",
          ".sources[0].sourceRange: expected a whole number of seconds from 1 to 31622400, got 1.5"},
         {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceStep: -1}]",

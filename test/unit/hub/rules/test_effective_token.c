@@ -30,7 +30,12 @@ static const struct {
     {FULL "," SOURCE, HOST("http://evil?http://prom:9090"), true},
     {FULL "," SOURCE, HOST("http://prom:9090.evil"), true},
     {FULL "," SOURCE, HOST("prom:9090"), true},
-    /* Without a token. */
+    /* A Secret without a token has other credentials. */
+    {FULL ",'source':{'host':'http://prom:9090','auth':{'tokenSecretRef':{'name':'prom'}}}",
+     HOST("http://evil"), true},
+    {FULL ",'source':{'host':'http://prom:9090','auth':{'tokenSecretRef':{'name':'prom','key':''}}}",
+     HOST("http://prom:9090"), false},
+    /* Without credentials. */
     {FULL ",'source':{'host':'http://prom:9090'}", HOST("http://evil"), false},
     {FULL "," SOURCE, "{'source':{'type':'none','host':'http://evil'}}", false},
     {FULL ",'source':{'type':'None','auth':{" TOKEN "}}", "{'source':{'host':'http://evil'}}", false},
@@ -89,22 +94,22 @@ static void says_where_to_allow_a_host(void **state)
         const char *spec, *config, *why;
     } refused[] = {
         {FULL "," SOURCE, HOST("http://X:80"),
-         "the token of Secret prom-token may not be sent to http://x:80, "
+         "the credentials in Secret prom-token may not be sent to http://x:80, "
          "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL "," SOURCE, HOST("http://me:s3cret@prom:9090"),
-         "the token of Secret prom-token may not be sent to \"http://***@prom:9090\", "
+         "the credentials in Secret prom-token may not be sent to \"http://***@prom:9090\", "
          "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL ",'sources':[{},{'auth':{" TOKEN "}}]", "{'sources':[{},{'host':'http://b'}]}",
-         "the token of Secret prom-token may not be sent to http://b:80, "
+         "the credentials in Secret prom-token may not be sent to http://b:80, "
          "which /config names; to allow it, set spec.sources[1].host: http://b:80"},
         {FULL ",'source':{'auth':{" TOKEN "}}", HOST("http://prom:9090"),
-         "the token of Secret prom-token may not be sent to http://prom:9090, "
+         "the credentials in Secret prom-token may not be sent to http://prom:9090, "
          "which /config names; to allow it, set spec.source.host: http://prom:9090"},
         {FULL ",'source':{'auth':{" TOKEN "}}", HOST("prom:9090"),
-         "the token of Secret prom-token may not be sent to \"prom:9090\", "
+         "the credentials in Secret prom-token may not be sent to \"prom:9090\", "
          "which /config names; allow it in spec.source.auth.allowedHosts"},
         {FULL ",'scoring':{'auth':{" TOKEN "}}", SCORE("https://e"),
-         "the token of Secret prom-token may not be sent to https://e:443, "
+         "the credentials in Secret prom-token may not be sent to https://e:443, "
          "which /config names; to allow it, set spec.scoring.host: https://e:443"},
     };
 
