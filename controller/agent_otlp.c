@@ -1,15 +1,15 @@
 #include "controller/agent_otlp.h"
 
+#include "exporter/agent/config.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/otlp/labels.h"
+#include "exporter/tsdb/tsdb_metrics.h"
 
 #include <errno.h>
 
-enum { TURN_MS = 1000, MAX_SERIES = 1000000 };
-
-static const uint64_t MAX_BYTES = 512ull << 20;
+enum { TURN_MS = 1000, WARN_EVERY_MS = 60 * 1000 };
 
 struct agent_otlp {
     struct agent_otlp_flags flags;
@@ -18,7 +18,9 @@ struct agent_otlp {
     struct agent *agent; /* while it receives */
     struct otlp *receiver;
     struct timer timer;
-    int64_t shown_ms; /* the time of the last request that the metrics show */
+    int64_t shown_ms;          /* the time of the last request that the metrics show */
+    mono_ms warn_at;           /* not before */
+    uint64_t refused, evicted; /* at the last warning */
 };
 
 bool agent_otlp_parse_k8s(void *field, const char *value, const struct flag *f)
@@ -39,12 +41,37 @@ bool agent_otlp_parse_promoted(void *field, const char *value, const struct flag
     return otlp_promote(&p, str_of(value));
 }
 
+/* What a limit has cost since the last warning. */
+static void otlp_warn(struct agent_otlp *x)
+{
+    struct tsdb_stats s;
+
+    if (mono_before(loop_now(x->loop), x->warn_at))
+        return;
+    tsdb_stats(x->tsdb, &s);
+    if (s.series_refused == x->refused && s.samples_evicted == x->evicted)
+        return;
+    if (s.series_refused > x->refused)
+        log_warn("new OTLP series refused",
+                 L_STR("limit", s.series >= s.max_series ? "limits.otlpSeries" : "limits.otlpMemory"),
+                 L_INT("attempts", s.series_refused - x->refused), L_INT("series", s.series),
+                 L_INT("bytes", s.bytes));
+    if (s.samples_evicted > x->evicted)
+        log_warn("OTLP samples evicted before their time; queries that reach back to them fail",
+                 L_STR("limit", "limits.otlpMemory"), L_INT("samples", s.samples_evicted - x->evicted),
+                 L_INT("bytes", s.bytes));
+    x->refused = s.series_refused;
+    x->evicted = s.samples_evicted;
+    x->warn_at = mono_add(loop_now(x->loop), WARN_EVERY_MS);
+}
+
 static void otlp_on_timer(struct timer *t)
 {
     struct agent_otlp *x = CONTAINER_OF(t, struct agent_otlp, timer);
     struct otlp_status status;
 
     tsdb_prune(x->tsdb);
+    otlp_warn(x);
     if (agent_otlp_status(x, &status) && status.last_ms != x->shown_ms) {
         x->shown_ms = status.last_ms;
         agent_touch(x->agent);
@@ -55,8 +82,9 @@ static void otlp_on_timer(struct timer *t)
 
 int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agent_otlp_flags *f)
 {
-    const struct tsdb_options options = {
-        .clock = &clock_system, .max_bytes = MAX_BYTES, .max_series = MAX_SERIES};
+    const struct tsdb_options options = {.clock = &clock_system,
+                                         .max_bytes = limits_default.otlp_bytes,
+                                         .max_series = (uint32_t)limits_default.otlp_series};
     CLEANUP(cleanup_agent_otlp_free) struct agent_otlp *x = NULL;
     int r;
 
@@ -123,10 +151,18 @@ void agent_otlp_stop(struct agent_otlp *x, int grace_ms)
         x->receiver = otlp_stop(x->receiver, grace_ms);
 }
 
+void agent_otlp_apply(struct agent_otlp *x, const struct config *c)
+{
+    if (x)
+        tsdb_set_limits(x->tsdb, c->limits.otlp_bytes, (uint32_t)c->limits.otlp_series);
+}
+
 void agent_otlp_render(struct agent_otlp *x)
 {
-    if (x && x->receiver)
-        otlp_render(x->receiver);
+    if (!x || !x->receiver)
+        return;
+    otlp_render(x->receiver);
+    tsdb_set_metrics(x->tsdb, agent_state(x->agent)->metrics);
 }
 
 bool agent_otlp_status(struct agent_otlp *x, struct otlp_status *ret)

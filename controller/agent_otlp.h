@@ -31,7 +31,8 @@ struct tsdb *agent_otlp_tsdb(struct agent_otlp *x);
 MUST_USE int agent_otlp_start(struct agent_otlp *x, struct agent *agent, const char *web_config_file,
                               char **ret_why);
 void agent_otlp_stop(struct agent_otlp *x, int grace_ms);
-/* For agent_hooks. */
+/* For agent_hooks. All do nothing for NULL. */
+void agent_otlp_apply(struct agent_otlp *x, const struct config *c);
 void agent_otlp_render(struct agent_otlp *x);
 bool agent_otlp_status(struct agent_otlp *x, struct otlp_status *ret);
 

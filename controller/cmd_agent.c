@@ -211,6 +211,7 @@ static void hook_config(void *arg, const struct config *c)
 
     if (running->remote_write)
         rw_sink_apply(running->remote_write, c->sections[0], c->storage_path);
+    agent_otlp_apply(running->otlp, c);
 }
 
 static void hook_applied(void *arg)

@@ -22,6 +22,7 @@ const struct limits limits_default = {
     .response_bytes = 256u << 20,
     .series_per_scorer = 100000,
     .series = 1000000,
+    .otlp_series = 200000,
     .label_value_bytes = 256,
     .round_ms = 5 * 60 * 1000,
     .stale_intervals = 3,
@@ -112,8 +113,9 @@ static void read_log(struct config *c, const struct node *root, struct problems 
 
 static void read_limits(struct limits *l, const struct node *root, struct problems *p)
 {
-    static const char *const known[] = {"memory",          "responseBytes", "seriesPerScorer",     "series",
-                                        "labelValueBytes", "roundTime",     "staleAfterIntervals", NULL};
+    static const char *const known[] = {
+        "memory",          "responseBytes", "seriesPerScorer",     "series", "otlpMemory", "otlpSeries",
+        "labelValueBytes", "roundTime",     "staleAfterIntervals", NULL};
     const struct node *n = node_given(root, "limits");
 
     if (!n)
@@ -127,6 +129,8 @@ static void read_limits(struct limits *l, const struct node *root, struct proble
     (void)node_bytes(n, "memory", p, 1 << 20, 1ull << 44, &l->memory_bytes);
     (void)node_int(n, "seriesPerScorer", p, 1, 10000000, &l->series_per_scorer);
     (void)node_int(n, "series", p, 1, 100000000, &l->series);
+    (void)node_bytes(n, "otlpMemory", p, 1 << 20, 1ull << 44, &l->otlp_bytes);
+    (void)node_int(n, "otlpSeries", p, 1, 100000000, &l->otlp_series);
     (void)node_int(n, "labelValueBytes", p, 16, 65536, &l->label_value_bytes);
     (void)node_duration(n, "roundTime", p, 1000, 3600 * 1000, &l->round_ms);
     (void)node_int(n, "staleAfterIntervals", p, 1, 1000, &l->stale_intervals);

@@ -263,6 +263,8 @@ enum tsdb_result tsdb_ref(struct tsdb *t, const struct tsdb_label *labels, size_
         result = result_of(series_new(t, &key, hash, now, &id));
     if (result == TSDB_OK)
         *ret = (uint64_t)series_at(t, id)->generation << 32 | id;
+    else
+        t->stats.series_refused++;
     tsdb_unlock(t);
     return result;
 }

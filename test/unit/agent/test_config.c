@@ -88,6 +88,8 @@ static void assert_defaults(const struct config *c)
     assert_int_equal(c->limits.response_bytes, 256 << 20);
     assert_int_equal(c->limits.series_per_scorer, 100000);
     assert_int_equal(c->limits.series, 1000000);
+    assert_int_equal(c->limits.otlp_bytes, 0);
+    assert_int_equal(c->limits.otlp_series, 200000);
     assert_int_equal(c->limits.label_value_bytes, 256);
     assert_int_equal(c->limits.round_ms, 300000);
     assert_int_equal(c->limits.stale_intervals, 3);
@@ -126,6 +128,8 @@ static const char whole[] = "clusterName: prod-1\n"
                             "  responseBytes: 4GiB\n"
                             "  seriesPerScorer: 10000000\n"
                             "  series: 100000000\n"
+                            "  otlpMemory: 1GiB\n"
+                            "  otlpSeries: 7\n"
                             "  labelValueBytes: 65536\n"
                             "  roundTime: 1h\n"
                             "  staleAfterIntervals: 1000\n"
@@ -151,13 +155,15 @@ static void reads_every_key(void **state)
     assert_int_equal(c->log_level, LOG_LEVEL_DEBUG);
     assert_int_equal(c->log_format, LOG_FORMAT_JSON);
     assert_true(c->limits.response_bytes == 4ull << 30);
+    assert_int_equal(c->limits.otlp_bytes, 1 << 30);
+    assert_int_equal(c->limits.otlp_series, 7);
     assert_int_equal(c->limits.series_per_scorer, 10000000);
     assert_int_equal(c->limits.series, 100000000);
     assert_int_equal(c->limits.label_value_bytes, 65536);
     assert_int_equal(c->limits.round_ms, 3600000);
     assert_int_equal(c->limits.stale_intervals, 1000);
     assert_int_equal(c->summaries.n, 1);
-    assert_int_equal(c->summaries.list[0].line, 15);
+    assert_int_equal(c->summaries.list[0].line, 17);
     assert_int_equal(*(size_t *)c->sections[0], 2);
     assert_int_equal(sections_open, 1);
     config_free(c);
