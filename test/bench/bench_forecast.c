@@ -4,6 +4,7 @@
  *     bench_forecast          prints `key value` lines
  *     bench_forecast FILE     writes the request to a file, for other programs */
 #include "exporter/base/buf.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "exporter/models/request.h"
 #include "exporter/num/num.h"
@@ -64,7 +65,7 @@ static void make_request(struct buf *b)
 
 struct work {
     struct buf in, out;
-    void *state;
+    struct instance *instance;
     size_t results;
 };
 
@@ -85,7 +86,7 @@ static void forecast(void *arg)
     struct work *w = arg;
     struct scoring s;
 
-    must(model_call(&model_forecast, w->state, buf_str(&w->in), &w->out, &s) == 0);
+    must(model_call(&model_forecast, w->instance->state, buf_str(&w->in), &w->out, &s) == 0);
     w->results = s.results.n;
 }
 
@@ -102,15 +103,14 @@ int main(int argc, char **argv)
         must(f && fwrite(w.in.p, 1, w.in.n, f) == w.in.n && fclose(f) == 0);
         return 0;
     }
-    w.state = model_state(&model_forecast);
-    must(w.state != NULL);
+    must(instance_new(&w.instance, &model_forecast) == 0);
     read_ms = measure_ms(read_only, &w, REPEATS);
     forecast_ms = measure_ms(forecast, &w, REPEATS);
     must(w.results == SERIES);
     measure_print((double)w.in.n, "bytes");
     measure_print(read_ms, "read_ms");
     measure_print(forecast_ms, "forecast_ms");
-    free(w.state);
+    instance_free(w.instance);
     buf_done(&w.in);
     buf_done(&w.out);
     return 0;

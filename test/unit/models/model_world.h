@@ -7,22 +7,6 @@
 #include "exporter/models/request.h"
 #include "exporter/models/results.h"
 
-/* A state with the settings' defaults; to be freed. NULL when out of memory. */
-static inline void *model_state(const struct model *m)
-{
-    char *state = calloc(1, m->size);
-
-    for (const struct setting *s = m->settings; state && s && s->name; s++) {
-        if (!s->otherwise)
-            continue;
-        if (s->kind == SETTING_NUMBER)
-            *(double *)(void *)(state + s->field) = strtod(s->otherwise, NULL);
-        else if (s->kind == SETTING_COUNT)
-            *(int64_t *)(void *)(state + s->field) = strtoll(s->otherwise, NULL, 10);
-    }
-    return state;
-}
-
 /* Scores `in` into `out` at one of the model's endpoints; what else comes of it is in *s. */
 static inline int model_call_endpoint(const struct model *m, const void *state, size_t endpoint,
                                       struct str in, struct buf *out, struct scoring *s)

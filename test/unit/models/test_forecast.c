@@ -1,4 +1,5 @@
 #include "exporter/base/buf.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "test/oom.h"
 #include "test/unit/models/model_world.h"
@@ -15,7 +16,7 @@ enum { STEP = 30 };
 
 struct world {
     struct buf in, out;
-    void *settings;
+    struct instance *instance;
     struct scoring s;
 };
 
@@ -26,7 +27,7 @@ static int setup(void **state)
     assert_non_null(w);
     buf_init(&w->in, 1u << 20);
     buf_init(&w->out, 1u << 20);
-    w->settings = model_state(&model_forecast);
+    assert_int_equal(instance_new(&w->instance, &model_forecast), 0);
     *state = w;
     return buf_puts(&w->in, "{\"data\":[");
 }
@@ -37,7 +38,7 @@ static int teardown(void **state)
 
     buf_done(&w->in);
     buf_done(&w->out);
-    free(w->settings);
+    instance_free(w->instance);
     free(w);
     return 0;
 }
@@ -75,7 +76,7 @@ static void add_series(struct world *w, const char *pod, double (*value)(int i),
 static void call(struct world *w)
 {
     assert_int_equal(buf_puts(&w->in, "]}"), 0);
-    assert_int_equal(model_call(&model_forecast, w->settings, buf_str(&w->in), &w->out, &w->s), 0);
+    assert_int_equal(model_call(&model_forecast, w->instance->state, buf_str(&w->in), &w->out, &w->s), 0);
     assert_int_equal(buf_putc(&w->out, '\0'), 0);
 }
 
@@ -154,7 +155,8 @@ static void reports_an_invalid_request(void **state)
 
     add_series(w, "a", constant, 30, 0);
     assert_int_equal(buf_puts(&w->in, "]"), 0);
-    assert_int_equal(model_call(&model_forecast, w->settings, buf_str(&w->in), &w->out, &w->s), -EINVAL);
+    assert_int_equal(model_call(&model_forecast, w->instance->state, buf_str(&w->in), &w->out, &w->s),
+                     -EINVAL);
 }
 
 static void survives_each_failed_allocation(void **state)
@@ -166,7 +168,7 @@ static void survives_each_failed_allocation(void **state)
     assert_int_equal(buf_puts(&w->in, "]}"), 0);
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
-        int r = model_call(&model_forecast, w->settings, buf_str(&w->in), &w->out, &w->s);
+        int r = model_call(&model_forecast, w->instance->state, buf_str(&w->in), &w->out, &w->s);
 
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
         buf_done(&w->out);

@@ -1,6 +1,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "test/oom.h"
 #include "test/unit/models/model_world.h"
@@ -23,7 +24,7 @@ enum { POWER, PERFORMANCE };
 
 /* A model that is open; `config` may be NULL. */
 struct world {
-    void *state;
+    struct instance *instance;
     struct doc *doc;
     struct buf out;
     struct scoring s;
@@ -34,28 +35,28 @@ static void open_model(struct world *w, const char *config)
     CLEANUP(problems_done) struct problems p = {0};
     char *why = NULL;
 
-    *w = (struct world){.out.max = 1u << 20, .state = model_state(&model_power)};
+    *w = (struct world){.out.max = 1u << 20};
+    assert_int_equal(instance_new(&w->instance, &model_power), 0);
     if (config) {
         assert_int_equal(problems_init(&p, "config.json"), 0);
         assert_int_equal(doc_parse(&w->doc, str_of(config), &p), 0);
-        model_power.read_file(w->state, doc_root(w->doc), &p);
+        model_power.read_file(w->instance->state, doc_root(w->doc), &p);
         assert_int_equal(p.n, 0);
     }
-    assert_int_equal(model_power.open(w->state, NULL, &why), 0);
+    assert_int_equal(instance_open(w->instance, NULL, &why), 0);
 }
 
 static void close_model(struct world *w)
 {
-    model_power.close(w->state);
-    free(w->state);
+    instance_free(w->instance);
     doc_free(w->doc);
     buf_done(&w->out);
 }
 
 static void score(struct world *w, size_t endpoint, const char *request)
 {
-    assert_int_equal(model_call_endpoint(&model_power, w->state, endpoint, str_of(request), &w->out, &w->s),
-                     0);
+    assert_int_equal(
+        model_call_endpoint(&model_power, w->instance->state, endpoint, str_of(request), &w->out, &w->s), 0);
     assert_int_equal(buf_putc(&w->out, '\0'), 0);
 }
 
@@ -171,7 +172,7 @@ static void refuses_samples_that_span_years(void **state)
 
     (void)state;
     open_model(&w, CONFIG);
-    assert_int_equal(model_call_endpoint(&model_power, w.state, POWER,
+    assert_int_equal(model_call_endpoint(&model_power, w.instance->state, POWER,
                                          STR("{\"data\":[{\"metric\":{\"exported_pod\":\"x\"},"
                                              "\"values\":[[0,\"1\"],[1718600000,\"1\"]]}]}"),
                                          &w.out, &w.s),
@@ -193,7 +194,7 @@ static void survives_each_failed_allocation(void **state)
     open_model(&w, CONFIG);
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
-        r = model_call_endpoint(&model_power, w.state, POWER, str_of(request), &w.out, &w.s);
+        r = model_call_endpoint(&model_power, w.instance->state, POWER, str_of(request), &w.out, &w.s);
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
         buf_done(&w.out);
     }
@@ -202,10 +203,8 @@ static void survives_each_failed_allocation(void **state)
     {
         char *why = NULL;
 
-        oom_fail_at(0);
-        w = (struct world){.state = model_state(&model_power)};
-        oom_fail_at(n);
-        r = model_power.open(w.state, NULL, &why);
+        w = (struct world){0};
+        r = instance_new(&w.instance, &model_power) ?: instance_open(w.instance, NULL, &why);
         assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
         close_model(&w);
     }
