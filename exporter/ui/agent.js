@@ -149,6 +149,16 @@ function remoteWrite(now, e) {
       fact('Last sent', moment(now, e.sentAt)), e.retryAt && fact('Next try', moment(now, e.retryAt))));
 }
 
+function otlp(now, o) {
+  const rejected = Object.entries(o.rejected);
+  return el('section', { class: 'card', 'aria-labelledby': 'otlp' },
+    facts(fact('Listens on', code(o.address)), fact('Last received', moment(now, o.receivedAt)),
+      fact('Points stored', count(o.points)),
+      fact('Points rejected', rejected.length ? rejected.map(([reason, n], i) => [i > 0 && ', ', `${reason} `, count(n)]) : 'none'),
+      fact('Series', count(o.series)), fact('Samples', count(o.samples), soft('kept for ', duration(o.keptSeconds))),
+      fact('Memory', bytes(o.bytes), soft('of ', bytes(o.maxBytes)))));
+}
+
 const LIMITS = [
   ['responseBytes', bytes, 'size of a response'],
   ['seriesPerScorer', count, 'series exposed for one scorer'],
@@ -211,6 +221,7 @@ export async function agentPage(api) {
             a.scorers.map((s) => scorerCard(a.now, s, a.scorers.length <= OPEN_MOST))],
         a.remoteWrite.length > 0 && el('h2', { id: 'remote-write' }, 'Remote write'),
         a.remoteWrite.map((e) => remoteWrite(a.now, e)),
+        a.otlp && [el('h2', { id: 'otlp' }, 'OpenTelemetry'), otlp(a.now, a.otlp)],
         el('h2', { id: 'config' }, 'Configuration'), configuration(a),
         build(a.now, a.build.version, a.build.revision, a.startedAt)),
     ],

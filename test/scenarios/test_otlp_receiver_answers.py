@@ -8,9 +8,12 @@ import time
 import pytest
 
 from lib.agent import running_agent
+from lib.browser import shared_browser  # noqa: F401 (a fixture)
+from lib.certificates import Authority
 from lib.client import call
 from lib.otlp import DELTA, counter, gauge, histogram, point, push, request
 from lib.process import free_port
+from lib.web import BASIC, client_context, web_file
 
 PROTOBUF = "application/x-protobuf"
 
@@ -97,6 +100,7 @@ def test_rejected_points_are_told_and_counted(receiver):
         (b'{"resourceMetrics":[{"resource":{"attributes":[{"value":' + b'{"arrayValue":{"values":[' * 99, {}, 400, "deep"),
         (b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[{"asInt":1.5', {}, 400, "integer"),
     ],
+    ids=["media type", "coding", "cut", "not gzip", "cut gzip", "too large", "deep", "not an integer"],
 )
 def test_refused_requests(receiver, body, headers, status, why):
     answer = receiver.push(body, **headers)
@@ -118,3 +122,24 @@ def test_requests_and_points_are_shown(receiver):
     assert status["address"] in receiver.url
     assert status["points"] >= 1 and status["series"] >= 1 and status["receivedAt"]
     receiver.agent.wait_metric("dynamic_scoring_http_requests_total", code="200", handler="/v1/metrics")
+
+
+def test_the_page_shows_them(receiver, browser):
+    receiver.push(request(gauge("seen", point(1)), gauge("seen.late", point(1, 1))))
+    browser.open(receiver.agent.url)
+    text = browser.document_text()
+    assert "OpenTelemetry" in text and "Points stored" in text and "too_old" in text
+
+
+def test_the_web_configuration_applies(tmp_path):
+    """TLS, and users: without a password nothing is taken."""
+    authority, port = Authority(tmp_path / "ca"), free_port()
+    web, tls = web_file(tmp_path, authority.issue("server"), users=True), client_context(authority)
+    flags = f"--otlp.listen-address=127.0.0.1:{port}", f"--web.config.file={web}"
+    with running_agent({"summaries": []}, *flags, tls=tls, headers=BASIC) as agent:
+        url, body = f"https://127.0.0.1:{port}/v1/metrics", json.dumps(request(gauge("g", point(1)))).encode()
+        kind = {"Content_Type": "application/json"}
+        assert call("POST", url, body, tls=tls, **kind).status == 401
+        assert agent.status()["otlp"]["points"] == 0
+        assert call("POST", url, body, tls=tls, **kind, **BASIC).status == 200
+        assert agent.status()["otlp"]["points"] == 1
