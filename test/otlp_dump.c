@@ -1,9 +1,12 @@
-/* Reads OTLP requests in JSON from the files that are given, and prints the series that the agent would
- * keep: a JSON object {"metric":{...},"values":[[ms,"value"],...]} for each line. Prints each response to
- * stderr. * otlp-dump [--k8s-labels] [--promote=NAMES] FILE... */
+/* Reads OTLP requests from files, in JSON if *.json* and else in protobuf, compressed if *.gz, and prints the
+ * series that the agent would keep: a JSON object {"metric":{...},"values":[[ms,"value"],...]} for each line.
+ * Prints each response to stderr.
+ *
+ *     otlp-dump [--k8s-labels] [--promote=NAMES] FILE... */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
+#include "exporter/base/inflate.h"
 #include "exporter/base/json.h"
 #include "exporter/num/num.h"
 #include "exporter/otlp/ingest.h"
@@ -68,18 +71,39 @@ static int dump(struct tsdb *t)
     return r;
 }
 
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* The request in protobuf. */
+static int read_request(const char *path, struct buf *request, char why[SCHEMA_WHY_BYTES])
+{
+    BUF_AUTO(file, MAX_BYTES);
+    BUF_AUTO(plain, MAX_BYTES);
+    int r = file_read(path, &file);
+
+    if (r == 0)
+        r = ends_with(path, ".gz") ? inflate_body(buf_str(&file), &plain, NULL)
+                                   : buf_put_str(&plain, buf_str(&file));
+    if (r < 0)
+        return r;
+    return strstr(path, ".json") ? schema_from_json(buf_str(&plain), request, why)
+                                 : buf_put_str(request, buf_str(&plain));
+}
+
 static int take(struct ingest *in, const char *path)
 {
     char why[SCHEMA_WHY_BYTES] = "";
     struct ingest_outcome outcome;
-    BUF_AUTO(converted, MAX_BYTES);
+    BUF_AUTO(request, MAX_BYTES);
     BUF_AUTO(reply, MAX_BYTES);
-    BUF_AUTO(text, MAX_BYTES);
-    int r = file_read(path, &text);
+    int r = read_request(path, &request, why);
 
-    r = r ?: schema_from_json(buf_str(&text), &converted, why);
-    r = r ?: schema_check(buf_str(&converted), why);
-    r = r ?: ingest_request(in, buf_str(&converted), &outcome);
+    r = r ?: schema_check(buf_str(&request), why);
+    r = r ?: ingest_request(in, buf_str(&request), &outcome);
     r = r ?: otlp_put_response(OTLP_JSON, &outcome, &reply);
     if (r == 0)
         (void)fprintf(stderr, "%.*s\n", STR_ARG(buf_str(&reply)));

@@ -127,16 +127,19 @@ def series_of(samples):
     }
 
 
+def parse_dump(text):
+    """What otlp-dump prints, without stale markers, which Prometheus does not show either."""
+    for line in text.split("\n")[:-1]:
+        s = json.loads(line)
+        yield s["metric"], [(t / 1000, v) for t, v in s["values"] if v != "stale"]
+
+
 def ours(folder, body, *flags):
     file = folder / "request.json"
     file.write_text(json.dumps(body))
     done = run(BUILD / "otlp-dump", *flags, file)
     assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    # Prometheus does not show stale markers.
-    return done.stderr, series_of(
-        (s["metric"], [(t / 1000, v) for t, v in s["values"] if v != "stale"]) for s in lines
-    )
+    return done.stderr, series_of(parse_dump(done.stdout))
 
 
 @pytest.fixture(scope="module")
