@@ -27,13 +27,10 @@ const char *otlp_result_word(unsigned result)
 int ingest_new(struct ingest **ret, const struct ingest_options *o)
 {
     struct ingest *in = calloc(1, sizeof(*in));
-    struct tsdb_stats stats;
 
     if (!in)
         return -ENOMEM;
-    tsdb_stats(o->tsdb, &stats);
     in->o = *o;
-    in->known.max = (size_t)stats.max_series + SPARE_SERIES;
     in->resource_arena.chunk_bytes = in->point_arena.chunk_bytes = ARENA_CHUNK;
     *ret = in;
     return 0;
@@ -217,9 +214,12 @@ static int ingest_resource(struct ingest *in, struct str message)
 int ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
 {
     struct wire w = wire_of(request);
+    struct tsdb_stats stats;
     struct wire_field f;
     int r = 0;
 
+    tsdb_stats(in->o.tsdb, &stats);
+    in->known.max = (size_t)stats.max_series + SPARE_SERIES;
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
     in->now_ms = in->o.clock->wall(in->o.clock).ms;
