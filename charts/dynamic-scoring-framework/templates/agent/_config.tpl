@@ -182,6 +182,9 @@ spec:
   ports:
     - {name: http-metrics, port: {{ .Values.agent.service.port }}, targetPort: http-metrics}
     - {name: health, port: 8081, targetPort: health}
+    {{- if .Values.agent.otlp.enabled }}
+    - {name: otlp, port: 4318, targetPort: otlp}
+    {{- end }}
 {{- end -}}
 
 {{/* ds.agentMonitor (dict "root" . "kind" KIND "monitor" VALUES "endpoints" FIELD) */}}
@@ -255,5 +258,5 @@ kind: NetworkPolicy
 metadata:
   {{- include "ds.agentMeta" (dict "root" . "name" (include "ds.agent" .)) | nindent 2 }}
 spec:
-  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.agentSelector" .) "ports" (list 8080 8081)) | nindent 2 }}
+  {{- include "ds.networkPolicySpec" (dict "part" .Values.agent "selector" (include "ds.agentSelector" .) "ports" (.Values.agent.otlp.enabled | ternary (list 8080 8081 4318) (list 8080 8081))) | nindent 2 }}
 {{- end -}}

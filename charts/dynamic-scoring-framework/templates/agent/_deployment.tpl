@@ -15,6 +15,17 @@
 - --health-probe-bind-address=:8081
 - --log.level={{ .Values.log.level }}
 - --log.format={{ .Values.log.format }}
+{{- with .Values.agent.otlp }}
+{{- if .enabled }}
+- --otlp.listen-address=:4318
+{{- if not .k8sLabels }}
+- --otlp.k8s-labels=false
+{{- end }}
+{{- with .promoteResourceAttributes }}
+- --otlp.promote-resource-attributes={{ join "," . }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- include "ds.webArgs" $web }}
 {{- range .Values.agent.extraArgs }}
 - {{ . | quote }}
@@ -132,6 +143,9 @@ spec:
           ports:
             - {name: http-metrics, containerPort: 8080}
             - {name: health, containerPort: 8081}
+            {{- if $part.otlp.enabled }}
+            - {name: otlp, containerPort: 4318}
+            {{- end }}
           {{- include "ds.containerRest" (dict "part" $part) | nindent 10 }}
           volumeMounts:
             {{- include "ds.agentMounts" . | trim | nindent 12 }}
