@@ -57,6 +57,9 @@ REFUSED = [
         {"agent": {"remoteWrite": [{"url": "http://a", "name": "x"}, {"url": "http://b", "name": "x"}]}},
         'agent.remoteWrite[1].name: "x" is also the name of agent.remoteWrite[0]',
     ),
+    ({"samples": {"median": {"enabled": True}}}, "at '/samples': additional properties 'median' not allowed"),
+    ({"samples": {"mean": {"nodePort": 70000}}}, "at '/samples/mean/nodePort': maximum: got 70,000, want 65,535"),
+    ({"agent": {"otlp": {"k8sLabels": "yes"}}}, "at '/agent/otlp/k8sLabels': got string, want boolean"),
     ({"agent": TWO_ON_ONE_DISK}, "agent.replicas is more than 1: agent.storage.accessModes must have ReadWriteMany"),
     (
         {"agent": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},
@@ -132,7 +135,7 @@ def check_selectors(name, objects):
     controller = find(objects, "Deployment")["spec"]["selector"]["matchLabels"]
     check(controller == CONTROLLER_SELECTOR, f"ci/{name}-values.yaml: the controller's selector has changed: {controller}")
     for o in on_clusters(objects):
-        if o["kind"] == "Deployment":
+        if o["kind"] == "Deployment" and o["metadata"]["labels"]["app.kubernetes.io/component"] == "agent":
             agent = o["spec"]["selector"]["matchLabels"]
             check(agent == AGENT_SELECTOR, f"ci/{name}-values.yaml: the agent's selector has changed: {agent}")
 
@@ -232,6 +235,9 @@ def check_manifest():
     with tempfile.NamedTemporaryFile("r", suffix=".yaml") as file:
         subprocess.run([*script, file.name], env={"HELM": HELM, "PATH": "/usr/bin:/bin"}, check=True)
         check(file.read() == MANIFEST.read_text(), "charts/manifests/install.yaml is out of date: run charts/manifests/render")
+    samples = [CHART.parent / "samples" / "render", "--check"]
+    done = subprocess.run(samples, env={"HELM": HELM, "PATH": "/usr/bin:/bin"}, check=False, capture_output=True, text=True)
+    check(done.returncode == 0, done.stdout + done.stderr)
 
 
 def main():

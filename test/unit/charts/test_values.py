@@ -11,7 +11,7 @@ import yaml
 
 CHART = pathlib.Path(__file__).resolve().parents[3] / "charts" / "dynamic-scoring-framework"
 MARKS = ("<!-- generated from values.yaml by `test/unit/charts/test_values.py --write` -->\n", "<!-- end -->\n")
-KEY = re.compile(r"^( *)([A-Za-z]+):")
+KEY = re.compile(r"^( *)([A-Za-z0-9]+):")
 
 
 def documented(text):
