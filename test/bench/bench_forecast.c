@@ -1,10 +1,11 @@
-/* What `forecast` costs: 10,000 series of 60 samples, of the kinds that users have, next to only reading
- * them.
+/* What the models `mean` and `forecast` cost: 10,000 series of 60 samples, of the kinds that users have, next
+ * to only reading them, and to only checking the JSON.
  *
  *     bench_forecast          prints `key value` lines
  *     bench_forecast FILE     writes the request to a file, for other programs */
 #include "exporter/base/buf.h"
 #include "exporter/models/instance.h"
+#include "exporter/base/json.h"
 #include "exporter/models/model.h"
 #include "exporter/models/request.h"
 #include "exporter/num/num.h"
@@ -81,6 +82,24 @@ static void read_only(void *arg)
     must(request_end(&rq) == 0);
 }
 
+static void check_only(void *arg)
+{
+    struct work *w = arg;
+    struct jr j;
+
+    jr_init(&j, buf_str(&w->in), JR_STRICT);
+    (void)jr_skip(&j, NULL);
+    must(jr_end(&j));
+}
+
+static void mean(void *arg)
+{
+    struct work *w = arg;
+    struct scoring s;
+
+    must(model_call(&model_mean, NULL, buf_str(&w->in), &w->out, &s) == 0 && s.results.n == SERIES);
+}
+
 static void forecast(void *arg)
 {
     struct work *w = arg;
@@ -110,6 +129,9 @@ int main(int argc, char **argv)
     measure_print((double)w.in.n, "bytes");
     measure_print(read_ms, "read_ms");
     measure_print(forecast_ms, "forecast_ms");
+    measure_print(measure_ms(check_only, &w, REPEATS), "check_ms");
+    measure_print(measure_ms(mean, &w, REPEATS), "mean_ms");
+    measure_print(read_ms * 1e6 / (SERIES * POINTS), "read_ns_per_point");
     instance_free(w.instance);
     buf_done(&w.in);
     buf_done(&w.out);
