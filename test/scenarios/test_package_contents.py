@@ -12,7 +12,7 @@ from lib.package import build, debian_package
 from lib.process import ROOT, environment, run
 
 PROGRAM = "dynamic-scoring"
-PAGES = ("", "-agent", "-controller", "-check-config", "-check-scorer", "-spool")
+PAGES = ("", "-agent", "-controller", "-check-config", "-check-scorer", "-scorer", "-spool")
 
 
 @pytest.fixture(name="tree", scope="module")
@@ -68,7 +68,7 @@ def complete(tree, *words):
 @pytest.mark.parametrize(
     "words, offered",
     [
-        ([""], ["agent", "controller", "check-config", "check-scorer", "spool", "--version", "--help"]),
+        ([""], ["agent", "controller", "check-config", "check-scorer", "scorer", "spool", "--version", "--help"]),
         (["c"], ["controller", "check-config", "check-scorer"]),
         (["agent", "--log"], ["--log.level=", "--log.format="]),
         (["agent", "--on"], ["--once"]),
@@ -85,6 +85,8 @@ def complete(tree, *words):
         (["check-config", "--web", "=", "default/d"], ["default/dynamic-scoring-agent"]),
         (["check-scorer", "--token-file", "=", "default/d"], ["default/dynamic-scoring-agent"]),
         (["check-scorer", "--output", ""], ["table", "json"]),
+        (["scorer", "s"], ["static"]),
+        (["scorer", "mean", "--token"], ["--token-file="]),
         (["spool", ""], ["ls", "verify", "export"]),
         (["spool", "ls", "def"], ["default"]),
     ],

@@ -96,7 +96,12 @@ static inline int set_up(void **state)
     assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
     secret_files_init(&w->secrets, NULL);
     w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20, "c1", NULL};
-    w->limits = (struct limits){1 << 20, 0, 100, 1000, 256, 300000, 3};
+    w->limits = (struct limits){.response_bytes = 1 << 20,
+                                .series_per_scorer = 100,
+                                .series = 1000,
+                                .label_value_bytes = 256,
+                                .round_ms = 300000,
+                                .stale_intervals = 3};
     w->left = 100;
     w->env = (struct scorer_env){&w->source, w->metrics, "c1",  &w->limits, series_left,
                                  publish,    withdraw,   ended, w,          false};
