@@ -150,7 +150,7 @@ def test_the_mode_is_none_when_it_is_not_said(hub):
         ("dynamicscorer", "A scoring API that managed clusters use."),
         ("dynamicscorer.spec.configSyncMode", "Where the configuration comes from."),
         ("dynamicscorer.spec.scoring.params.interval", "How often the score is computed, in seconds."),
-        ("dynamicscorer.spec.source.auth.allowedHosts", "Where the token may be sent"),
+        ("dynamicscorer.spec.source.auth.allowedHosts", "Where the credentials may be sent"),
         ("dynamicscorer.status.clusters.silent", "Clusters without news"),
         ("dynamicscoringconfig.spec.masks.clusterName", "Name of the ManagedCluster."),
     ],

@@ -225,7 +225,7 @@ static void probe_on_health(struct probe_ask *a, const struct probe_result *r,
         p->no_healthz = answer->status;
         if (p->spec.mode == SYNC_NONE && p->spec.config_url)
             probe_ask_config(p);
-    } else {
+    } else if (!r->unasked) {
         probe_health_ended(p, r);
     }
     probe_settle(p);
@@ -326,6 +326,8 @@ static void probe_adopt(struct probe *p, const struct scorer_spec *spec, char *h
     p->health.url = health_url;
     p->config.url = p->spec.config_url;
     p->config.token = p->spec.config_token;
+    p->health.tls_only = health_url && p->spec.config_url && strncmp(health_url, "https:", 6) == 0;
+    p->health.token = p->health.tls_only ? p->spec.config_token : (struct token_ref){0};
     p->config.max_answer = spec->mode == SYNC_FULL ? API_CONFIG_MAX_BYTES : MAX_HEALTH_BYTES;
     p->config.cut_answer = spec->mode == SYNC_NONE;
     if (spec->mode == SYNC_NONE)

@@ -2,13 +2,13 @@
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/secret.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { MAX_SECRET_BYTES = 3 << 20, MAX_TOKEN_BYTES = 64 << 10 };
+enum { MAX_SECRET_BYTES = 3 << 20 };
 
 static const char *const ask_reasons[HTTP_ERRORS] = {
     [HTTP_URL] = "InvalidURL",      [HTTP_DNS] = "DNS",
@@ -63,6 +63,7 @@ static void ask_on_answer(void *arg, struct http_answer *a)
     char text[512];
 
     ask->http_call = NULL;
+    ask->credentials = credentials_unref(ask->credentials);
     if (a->error != HTTP_OK) {
         r.reason = a->refused ? "Forbidden" : ask_reasons[a->error];
         probe_result_describe(&r, ask->url, a->reason);
@@ -75,17 +76,23 @@ static void ask_on_answer(void *arg, struct http_answer *a)
     ask->ended(ask, &r, a);
 }
 
-static bool ask_send(struct probe_ask *a, struct str token, struct probe_result *ret_error)
+static bool ask_send(struct probe_ask *a, struct probe_result *ret_error)
 {
     const struct probe_settings *s = a->env->settings;
-    const struct http_request rq = {.url = a->url,
-                                    .bearer = token,
-                                    .max_answer = a->max_answer,
-                                    .cut_answer = a->cut_answer,
-                                    .timeout_ms = s->timeout_ms,
-                                    .public_only = s->public_only};
-    int r = http_start(&a->http_call, a->env->http, &rq, ask_on_answer, a);
+    struct http_request rq = {.url = a->url,
+                              .max_answer = a->max_answer,
+                              .cut_answer = a->cut_answer,
+                              .timeout_ms = s->timeout_ms,
+                              .public_only = s->public_only};
+    int r;
 
+    if (a->tls_only)
+        credentials_apply_tls(a->credentials, &rq);
+    else
+        credentials_apply(a->credentials, &rq);
+    r = http_start(&a->http_call, a->env->http, &rq, ask_on_answer, a);
+    if (r < 0)
+        a->credentials = credentials_unref(a->credentials);
     if (r == -ENOMEM)
         probe_result_fail(ret_error, "OutOfMemory", "out of memory");
     else if (r < 0)
@@ -96,11 +103,14 @@ static bool ask_send(struct probe_ask *a, struct str token, struct probe_result 
 static void ask_on_secret(void *arg, struct kube_answer *answer)
 {
     struct probe_ask *a = arg;
-    SECRET_AUTO(token, MAX_TOKEN_BYTES);
     struct probe_result error = {0};
+    bool ok;
 
     a->secret_call = NULL;
-    if (!probe_token_read(&token, a->env, answer, &a->token, &error) || !ask_send(a, buf_str(&token), &error))
+    ok = probe_token_read(&a->credentials, a->env, answer, &a->token, &error);
+    if (!ok && a->tls_only && !error.unasked)
+        ok = true;
+    if (!ok || !ask_send(a, &error))
         a->ended(a, &error, NULL);
 }
 
@@ -123,7 +133,7 @@ static bool ask_secret(struct probe_ask *a, struct probe_result *ret_error)
 
 bool probe_ask_start(struct probe_ask *a, struct probe_result *ret_error)
 {
-    return a->token.name ? ask_secret(a, ret_error) : ask_send(a, STR(""), ret_error);
+    return a->token.name ? ask_secret(a, ret_error) : ask_send(a, ret_error);
 }
 
 bool probe_ask_in_flight(const struct probe_ask *a)
@@ -135,4 +145,5 @@ void probe_ask_cancel(struct probe_ask *a)
 {
     a->http_call = http_cancel(a->http_call);
     a->secret_call = kube_cancel(a->secret_call);
+    a->credentials = credentials_unref(a->credentials);
 }

@@ -7,10 +7,10 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/client.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
+#include "exporter/score/credentials.h"
 
 /* The outcome of one attempt. */
 struct probe_result {
@@ -21,15 +21,17 @@ struct probe_result {
     char message[768];
 };
 
-/* A GET request, with a bearer token from a Secret if `token` is set. At most one is in flight. */
+/* A GET request, with credentials from a Secret if `token` is set. At most one is in flight. */
 struct probe_ask {
     const struct probe_env *env;
     const char *url; /* borrowed; NULL: cannot be asked */
     struct token_ref token;
+    bool tls_only; /* of the credentials, only those of the connection; none if the Secret cannot be used */
     size_t max_answer;
     bool cut_answer; /* a longer answer is fine, as only its status matters */
     struct kube_call *secret_call;
     struct http_call *http_call;
+    struct credentials *credentials; /* of the call */
     /* Called once for each successful start, never from within it. answer: NULL when none arrived. May
      * free the probe. */
     void (*ended)(struct probe_ask *a, const struct probe_result *r, const struct http_answer *answer);
@@ -88,9 +90,10 @@ MUST_USE int probe_health_url(const struct scorer_spec *spec, char **ret, const 
 
 /* ---- probe_token.c ---- */
 
-/* Appends the token to `into`, which the caller wipes. False with the reason in *ret_error. */
-MUST_USE bool probe_token_read(struct buf *into, const struct probe_env *env, const struct kube_answer *a,
-                               const struct token_ref *ref, struct probe_result *ret_error);
+/* False with the reason in *ret_error. */
+MUST_USE bool probe_token_read(struct credentials **ret, const struct probe_env *env,
+                               const struct kube_answer *a, const struct token_ref *ref,
+                               struct probe_result *ret_error);
 /* Sets the failure "spec.configAuth: Secret ..., key ...: <message>". */
 void probe_token_fail(struct probe_result *r, const struct token_ref *ref, const char *fmt, ...)
     PRINTF_LIKE(3, 4);

@@ -2,6 +2,7 @@
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/hub/rules/effective.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>

@@ -1,11 +1,12 @@
-/* The token for configURL: a key of a Secret. It is read for each probe, so that a changed one takes
+/* The credentials for configURL, from a Secret. It is read for each request, so that a changed one takes
  * effect at once; none is kept. */
 #include "controller/hub/probe/probe_internal.h"
 
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/base64.h"
-#include "exporter/base/secret.h"
+#include "exporter/score/credentials.h"
+#include "exporter/score/secrets.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,14 +14,15 @@
 
 void probe_token_fail(struct probe_result *r, const struct token_ref *ref, const char *fmt, ...)
 {
-    char why[512], message[1024];
+    char why[512], key[128] = "", message[1024];
     va_list args;
 
     va_start(args, fmt);
     (void)vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
-    (void)snprintf(message, sizeof(message), "spec.configAuth: Secret \"%.80s\", key \"%.80s\": %s",
-                   ref->name, cstr(ref->key), why);
+    if (ref->key)
+        (void)snprintf(key, sizeof(key), ", key \"%.80s\"", ref->key);
+    (void)snprintf(message, sizeof(message), "spec.configAuth: Secret \"%.80s\"%s: %s", ref->name, key, why);
     probe_result_fail(r, "TokenMissing", message);
 }
 
@@ -39,41 +41,48 @@ static bool is_allowed(const json_t *secret, const struct token_ref *ref, struct
     return false;
 }
 
-static bool token_decode(struct buf *into, const json_t *secret, const struct token_ref *ref,
-                         struct probe_result *ret_error)
-{
-    struct str value = kube_text(secret, "data", cstr(ref->key), NULL), token;
-    const char *why;
-    int r;
+/* The Secret in an answer of the API server. */
+struct probe_secret {
+    struct secrets secrets;
+    const json_t *object;
+};
 
-    if (!value.p) {
-        probe_token_fail(ret_error, ref, "the Secret has no such key");
-        return false;
-    }
-    r = base64_decode(value, into);
-    if (r == -ENOMEM) {
-        probe_result_fail(ret_error, "OutOfMemory", "out of memory");
-        return false;
-    }
-    why = r == -EFBIG ? "longer than 65536 bytes"
-          : r < 0     ? "not valid base64"
-                      : secret_token(buf_str(into), &token);
-    if (why) {
-        probe_token_fail(ret_error, ref, "%s", why);
-        return false;
-    }
-    memmove(into->p, token.p, token.n);
-    buf_truncate(into, token.n);
-    return true;
+static int probe_secret_read(struct secrets *s, const char *name, const char *key, struct buf *into,
+                             const char **ret_why)
+{
+    const struct probe_secret *secret = CONTAINER_OF(s, const struct probe_secret, secrets);
+    struct str value = kube_text(secret->object, "data", key, NULL);
+    int r = value.p ? base64_decode(value, into) : -ENOENT;
+
+    (void)name;
+    if (r == -EINVAL)
+        *ret_why = "not valid base64";
+    return r;
 }
 
-bool probe_token_read(struct buf *into, const struct probe_env *env, const struct kube_answer *a,
+static bool token_decode(struct credentials **ret, const json_t *secret, const struct token_ref *ref,
+                         struct probe_result *ret_error)
+{
+    struct probe_secret from = {.secrets.read = probe_secret_read, .object = secret};
+    char why[256], message[512];
+    int r = credentials_new(ret, &from.secrets, ref->name, ref->key, true, why);
+
+    if (r == -ENOMEM) {
+        probe_result_fail(ret_error, "OutOfMemory", "out of memory");
+    } else if (r < 0) { /* why: secret "name", ... */
+        (void)snprintf(message, sizeof(message), "spec.configAuth: S%s", why + 1);
+        probe_result_fail(ret_error, "TokenMissing", message);
+    }
+    return r == 0;
+}
+
+bool probe_token_read(struct credentials **ret, const struct probe_env *env, const struct kube_answer *a,
                       const struct token_ref *ref, struct probe_result *ret_error)
 {
     bool ok = false;
 
     if (a->verdict == KUBE_OK)
-        ok = is_allowed(a->object, ref, ret_error) && token_decode(into, a->object, ref, ret_error);
+        ok = is_allowed(a->object, ref, ret_error) && token_decode(ret, a->object, ref, ret_error);
     else if (a->http_status == 404)
         probe_token_fail(ret_error, ref, "the Secret does not exist in namespace %.80s", env->namespace);
     else

@@ -131,9 +131,10 @@ class Kube:
     def configmap(self, name):
         return self.find(f"api/v1/namespaces/{NAMESPACE}/configmaps/{name}")
 
-    def secret(self, name, **values):
+    def secret(self, name, kind="Opaque", annotations=None, **values):
         data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-        return self.apply(f"api/v1/namespaces/{NAMESPACE}/secrets", name, {"data": data})
+        body = {"type": kind, "metadata": {"annotations": annotations or {}}, "data": data}
+        return self.apply(f"api/v1/namespaces/{NAMESPACE}/secrets", name, body)
 
     def report(self):
         """The contents of the ConfigMap dynamic-scoring-status; empty without it."""

@@ -101,9 +101,10 @@ static void says_why_there_is_no_token(void **state)
          "the Secret does not exist in namespace ocm"},
         {403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"may not get\",\"code\":403}",
          "may not get"},
-        {200, "{\"kind\":\"Secret\"}", "the Secret has no such key"},
-        {200, "{\"data\":{\"tok\":\"c2VjcmV0\"}}", "the Secret has no such key"},
-        {200, "{\"data\":{\"token\":7}}", "the Secret has no such key"},
+        {200, "{\"kind\":\"Secret\"}", "not found"},
+        {200, "{\"data\":{\"tok\":\"c2VjcmV0\"}}", "not found"},
+        {200, "{\"data\":{\"token\":7}}", "not found"},
+        {200, "{\"data\":{\"header\":\"c2VjcmV0\"}}", "not found; name no key to send no bearer token"},
         {200, "{\"data\":{\"token\":\"c2VjcmV0!\"}}", "not valid base64"},
         {200, "{\"data\":{\"token\":\"\"}}", "empty"},
         {200, "{\"data\":{\"token\":\"Cg==\"}}", "empty"},
@@ -272,6 +273,33 @@ static void survives_being_freed_after_a_secret_was_read(void **state)
     assert_int_equal(w->n[PROBE_HEALTH], 0);
 }
 
+/* The keys that agents know, too, in a Secret without a token. */
+static void sends_basic_authentication_and_a_header(void **state)
+{
+    struct world *w = *state;
+    char header[64] = "";
+
+    w->spec.config_token.key = NULL;
+    fake_push(w->f->server,
+              (struct fake_answer){.body = "{\"type\":\"Opaque\",\"data\":{\"username\":\"dQ==\","
+                                           "\"password\":\"cA==\",\"header\":\"WC1LZXk6IDE=\"}}"});
+    begin(w);
+    assert_string_equal(authorization(w, "/config"), "Basic dTpw");
+    assert_string_equal(authorization(w, "/healthz"), "(absent)");
+    for (size_t i = 0; i < fake_requests(w->api); i++)
+        if (strcmp(fake_request(w->api, i)->target, "/config") == 0)
+            assert_true(fake_header(fake_request(w->api, i), "X-Key", header, sizeof(header)));
+    assert_string_equal(header, "1");
+    fake_push(w->f->server, (struct fake_answer){.body = "{\"data\":{\"username\":\"dQ==\"}}"});
+    probe_once(w);
+    assert_part(&status(w)->config, false, "TokenMissing",
+                "spec.configAuth: Secret \"api\": it has the key \"username\" without \"password\"");
+    fake_push(w->f->server, (struct fake_answer){.status = 404, .body = "{}"});
+    probe_once(w);
+    assert_part(&status(w)->config, false, "TokenMissing",
+                "spec.configAuth: Secret \"api\": the Secret does not exist in namespace ocm");
+}
+
 #define TOKEN_CASE(fn) cmocka_unit_test_setup_teardown(fn, setup_token, teardown)
 
 int main(void)
@@ -280,6 +308,7 @@ int main(void)
         TOKEN_CASE(sends_the_current_token_to_config_url_alone),
         TOKEN_CASE(sends_no_token_to_a_redirected_host),
         TOKEN_CASE(says_why_there_is_no_token),
+        TOKEN_CASE(sends_basic_authentication_and_a_header),
         TOKEN_CASE(holds_no_absence_of_the_hub_against_the_api),
         TOKEN_CASE(counts_a_token_that_cannot_be_read_for_a_minute),
         TOKEN_CASE(limits_the_size_of_tokens),
