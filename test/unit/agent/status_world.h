@@ -171,7 +171,7 @@ static inline struct world *world_new(void)
                                 .listen = {(char *)":8080", (char *)"[::1]:9"},
                                 .n_listen = 2,
                                 .secrets_dir = (char *)"/run/secrets",
-                                .limits = {256 << 20, 0, 100000, 1000000, 256, 300000, 3},
+                                .limits = limits_default,
                                 .loaded_at_ms = NOW - 3600000};
     w->agent.config = &w->config;
     w->agent.config_origin = "/etc/config.yaml";
