@@ -22,7 +22,9 @@ struct wire_field {
 
 static inline struct wire wire_of(struct str s)
 {
-    return (struct wire){s.p, s.p + s.n};
+    const char *p = s.n ? s.p : ""; /* which may be NULL else */
+
+    return (struct wire){p, p + s.n};
 }
 
 static inline bool wire_fixed(struct wire *w, size_t n, uint64_t *ret)
