@@ -2,6 +2,7 @@
  * read before the messages in it whose meaning depends on it. */
 #include "exporter/base/arena.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/utf8.h"
 #include "exporter/otlp/ingest_internal.h"
 #include "exporter/otlp/wire.h"
 
@@ -47,13 +48,21 @@ struct ingest *ingest_free(struct ingest *in)
     return NULL;
 }
 
+/* The name goes into the response, where text is UTF-8. */
+static void ingest_set_first(struct ingest_outcome *o, struct str name)
+{
+    struct str valid = utf8_cut((struct str){name.p, utf8_valid_prefix(name)}, sizeof(o->first) - 1);
+
+    (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(valid));
+}
+
 static void ingest_count(struct ingest *in, unsigned result)
 {
     struct ingest_outcome *o = in->outcome;
 
     o->results[result]++;
     if (result != TSDB_OK && !o->first[0])
-        (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(in->metric.name));
+        ingest_set_first(o, in->metric.name);
 }
 
 /* ---- Points ---- */

@@ -349,6 +349,25 @@ static void refuses_labels_that_are_not_utf8(void **state)
     world_done(&w);
 }
 
+static void rejects_more_labels_than_a_series_may_have(void **state)
+{
+    BUF_AUTO(metric, 1 << 20);
+    struct world w;
+
+    (void)state;
+    world_init(&w, 10);
+    assert_int_equal(buf_puts(&metric, "\"name\":\"g\\u00e9\",\"gauge\":{\"dataPoints\":[{" T10
+                                       ",\"asInt\":1,\"attributes\":[" S("a", "b")),
+                     0);
+    for (unsigned i = 0; i < 5000; i++)
+        assert_int_equal(buf_printf(&metric, "," S("a%u", "b"), i), 0);
+    assert_int_equal(buf_put(&metric, "]}]}", 5), 0);
+    send(&w, "", metric.p);
+    expect_result(&w, TSDB_BAD_LABELS);
+    assert_string_equal(w.outcome.first, "g\xc3\xa9");
+    world_done(&w);
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     char why[SCHEMA_WHY_BYTES] = "";
@@ -395,6 +414,7 @@ int main(void)
         cmocka_unit_test(finds_a_series_whatever_the_order_of_its_attributes),
         cmocka_unit_test(counts_series_over_the_limit),
         cmocka_unit_test(refuses_labels_that_are_not_utf8),
+        cmocka_unit_test(rejects_more_labels_than_a_series_may_have),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 
