@@ -274,6 +274,7 @@ static void agent_install_hooks(struct agent *a, struct running *running)
         .otlp = hook_otlp,
         .arg = running,
         .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
+        .tsdb = agent_otlp_tsdb(running->otlp),
     };
 
     agent_set_hooks(a, &hooks);

@@ -216,4 +216,5 @@ void agent_set_hooks(struct agent *a, const struct agent_hooks *hooks)
 {
     a->state.hooks = hooks ? *hooks : (struct agent_hooks){0};
     a->source_env.secrets = a->state.hooks.secrets ? a->state.hooks.secrets : &a->secrets.secrets;
+    a->source_env.tsdb = a->state.hooks.tsdb;
 }

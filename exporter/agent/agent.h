@@ -10,6 +10,7 @@
 #include "exporter/metric/page.h"
 #include "exporter/otlp/otlp.h"
 #include "exporter/score/secrets.h"
+#include "exporter/tsdb/tsdb.h"
 #include "exporter/web/access.h"
 
 struct agent;
@@ -100,6 +101,7 @@ struct agent_hooks {
     bool (*otlp)(void *arg, struct otlp_status *ret);
     void *arg;
     struct secrets *secrets; /* where tokens are read, not owned; NULL: files under secretsDir */
+    struct tsdb *tsdb;       /* what the source OpenTelemetry queries, not owned; NULL: nothing is received */
 };
 
 /* Copies the hooks. Once, before the first configuration is applied; NULL removes them. */

@@ -7,7 +7,9 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/source_otlp.h"
 #include "exporter/score/summary.h"
+#include "exporter/tsdb/tsdb.h"
 
 #include <errno.h>
 
@@ -160,6 +162,8 @@ static int apply_config(struct agent *a, struct config **config)
     a->source_env.max_answer = c->limits.response_bytes;
     http_set_budget(a->state.http, c->limits.memory_bytes);
     a->source_env.cluster_name = c->cluster_name;
+    if (a->source_env.tsdb)
+        tsdb_set_age(a->source_env.tsdb, source_otlp_age(&c->summaries));
     a->scorer_env.cluster_name = c->cluster_name;
     a->scorer_env.limits = &c->limits;
     log_setup(c->log_level, c->log_format);

@@ -110,6 +110,9 @@ DEFINE_CLEANUP(struct http, http_free)
  * use. A call that does not fit waits for others until its deadline, or fails with HTTP_MEMORY. */
 void http_set_budget(struct http *h, uint64_t bytes);
 void http_budget(const struct http *h, uint64_t *ret_used, uint64_t *ret_max);
+/* Counts bytes that are no body of an answer against the budget, until http_share_done(). Does not wait:
+ * -EDQUOT if there is no room. */
+MUST_USE int http_share_hold(struct http_share *s, struct http *h, size_t bytes);
 /* After the calls of the share, and its bodies, are gone. */
 void http_share_done(struct http_share *s);
 

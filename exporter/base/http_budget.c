@@ -125,14 +125,23 @@ static void budget_wake(struct http *h)
         budget_resolve(h);
 }
 
+static void share_enter(struct http_share *s, struct http *h)
+{
+    if (s->http)
+        return;
+    *s = (struct http_share){.http = h};
+    TAILQ_INSERT_TAIL(&h->shares, s, entry);
+}
+
+int http_share_hold(struct http_share *s, struct http *h, size_t bytes)
+{
+    share_enter(s, h);
+    return share_grant(s, bytes) ? 0 : -EDQUOT;
+}
+
 void http_share_join(struct http_share *s, struct http_call *c)
 {
-    struct http *h = c->http;
-
-    if (!s->http) {
-        *s = (struct http_share){.http = h};
-        TAILQ_INSERT_TAIL(&h->shares, s, entry);
-    }
+    share_enter(s, c->http);
     s->call = c;
     c->share = s;
 }

@@ -5,14 +5,24 @@
 
 #include <strings.h>
 
-const char *const source_type_words[SOURCE_TYPES] = {
+const char *const source_type_words[] = {
     [SOURCE_PROMETHEUS - 1] = "Prometheus",
     [SOURCE_NONE - 1] = "None",
+    [SOURCE_OPENTELEMETRY - 1] = "OpenTelemetry",
+    "OTel",
+    "OTLP",
+    NULL,
 };
 static const struct source_ops *const source_types[SOURCE_TYPES] = {
     [SOURCE_PROMETHEUS] = &source_prometheus,
     [SOURCE_NONE] = &source_none,
+    [SOURCE_OPENTELEMETRY] = &source_otlp,
 };
+
+enum source_type source_type_at(unsigned word)
+{
+    return word + 1 < SOURCE_TYPES ? (enum source_type)(word + 1) : SOURCE_OPENTELEMETRY;
+}
 
 const char *source_type_word(enum source_type type)
 {
@@ -21,11 +31,10 @@ const char *source_type_word(enum source_type type)
 
 enum source_type source_type_of(const char *word)
 {
-    unsigned type = SOURCE_TYPES - 1;
-
-    while (type > SOURCE_UNSET && (!word || strcasecmp(word, source_type_words[type - 1]) != 0))
-        type--;
-    return (enum source_type)type;
+    for (unsigned i = 0; word && source_type_words[i]; i++)
+        if (strcasecmp(word, source_type_words[i]) == 0)
+            return source_type_at(i);
+    return SOURCE_UNSET;
 }
 
 const struct source_ops *source_of_type(enum source_type type)

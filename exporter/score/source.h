@@ -11,12 +11,14 @@
 
 struct source;
 struct summary;
+struct tsdb;
 
 /* A new type is an entry here, a row in source.c, its own file, and a word in the CRD. */
 enum source_type {
     SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
     SOURCE_PROMETHEUS,
-    SOURCE_NONE, /* the scoring API gets no series */
+    SOURCE_NONE,          /* the scoring API gets no series */
+    SOURCE_OPENTELEMETRY, /* what the agent itself receives */
     SOURCE_TYPES
 };
 
@@ -43,6 +45,7 @@ struct source_env {
     uint64_t max_answer;      /* bytes */
     const char *cluster_name; /* for ${cluster} in queries */
     struct worker *worker;    /* reads large responses; NULL: the loop reads all */
+    struct tsdb *tsdb;        /* of the source OpenTelemetry; NULL: the agent receives none */
 };
 
 /* One fetch. Everything that it points to must outlive it. */
@@ -71,11 +74,13 @@ struct source {
     const struct source_ops *ops;
 };
 
-extern const struct source_ops source_prometheus, source_none, source_several;
+extern const struct source_ops source_prometheus, source_none, source_otlp, source_several;
 
-/* As users write them, from SOURCE_PROMETHEUS on; NULL-terminated. */
+/* As users write them, other spellings of a type last; NULL-terminated. */
 extern const char *const source_type_words[];
-/* NULL for SOURCE_UNSET. */
+/* The type of an entry of source_type_words. */
+enum source_type source_type_at(unsigned word);
+/* The first word of the type. NULL for SOURCE_UNSET. */
 const char *source_type_word(enum source_type type);
 /* In any case. SOURCE_UNSET for NULL and for an unknown word. */
 enum source_type source_type_of(const char *word);

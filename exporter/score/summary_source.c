@@ -4,8 +4,11 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
+#include "exporter/promql/promql.h"
+#include "exporter/score/source_otlp.h"
 #include "exporter/score/summary_read.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 enum {
@@ -13,7 +16,7 @@ enum {
     RANGE_MAX_S = 366 * 86400,
     STEP_DEFAULT_S = 60,
     STEP_MAX_S = 86400,
-    POINTS_MAX = 11000, /* per series; Prometheus rejects more */
+    POINTS_MAX = 11000, /* per series; Prometheus rejects more, and so does the source OpenTelemetry */
 };
 
 static const char *const source_keys[] = {
@@ -60,8 +63,24 @@ static void check_points(struct summary_reader *r, int64_t range, int64_t step)
         return;
     node_problem(n ? n : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
                  "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
-                 " points per series; Prometheus rejects more than 11,000",
+                 " points per series; queries of more than 11,000 fail",
                  range, step, range / step + 1);
+}
+
+/* Queries that no other agent understands are problems of the same kind as unknown fields. */
+static void check_otlp(struct summary_reader *r, const char *queries)
+{
+    const struct node *endpoint = node_given(r->map, "sourceEndpoint");
+    char why[PROMQL_WHY_BYTES];
+    int64_t reach;
+    int e = queries ? source_otlp_reach(queries, &reach, why) : 0;
+
+    if (endpoint && !(endpoint->kind == NODE_STRING && endpoint->text.n == 0))
+        node_problem(endpoint, r->p, PROBLEM_WARNING,
+                     "ignored: the source OpenTelemetry is what the agent receives on --otlp.listen-address");
+    if (e == -EINVAL)
+        node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
+    r->no_memory |= e == -ENOMEM;
 }
 
 /* Reads the fields of the reader's map. */
@@ -70,7 +89,7 @@ static struct summary_source read_source(struct summary_reader *r)
     struct summary_source s = no_source;
     const struct source_ops *ops;
 
-    s.type = SOURCE_PROMETHEUS + field_choice(r, "sourceType", source_type_words);
+    s.type = source_type_at(field_choice(r, "sourceType", source_type_words));
     if (s.type == SOURCE_NONE)
         return s;
     ops = source_of_type(s.type);
@@ -84,8 +103,9 @@ static struct summary_source read_source(struct summary_reader *r)
         check_placeholder(r, str_of(s.query));
     s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
-    if (s.type == SOURCE_PROMETHEUS)
-        check_points(r, s.range_s, s.step_s);
+    check_points(r, s.range_s, s.step_s);
+    if (s.type == SOURCE_OPENTELEMETRY)
+        check_otlp(r, s.query);
     return s;
 }
 

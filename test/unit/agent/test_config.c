@@ -295,7 +295,7 @@ static void reports_every_problem_at_once(void **state)
         "host, got "
         "the string \"prometheus:9090\"\n"
         "agent.yaml:16:17: warning: summaries[0].sourceStep: 864000 s at a step of 1 s is 864001 points "
-        "per series; Prometheus rejects more than 11,000\n"
+        "per series; queries of more than 11,000 fail\n"
         "agent.yaml:17:22: error: summaries[0].scoringEndpoint: expected an absolute http or https URL with "
         "a host, got "
         "the string \"http://***@scorer:99999/scoring...\"\n"

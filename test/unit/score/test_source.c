@@ -10,13 +10,14 @@
 static void has_words_and_ops_for_each_type(void **state)
 {
     (void)state;
+    for (size_t i = 0; source_type_words[i]; i++)
+        assert_int_equal(source_type_of(source_type_words[i]), source_type_at((unsigned)i));
     for (enum source_type t = SOURCE_UNSET + 1; t < SOURCE_TYPES; t++) {
         assert_non_null(source_type_word(t));
         assert_ptr_equal(source_type_word(t), source_type_words[t - 1]);
         assert_int_equal(source_type_of(source_type_word(t)), t);
         assert_true(source_of_type(t)->start && source_of_type(t)->free);
     }
-    assert_null(source_type_words[SOURCE_TYPES - 1]);
 }
 
 static void keeps_the_words_of_the_contract(void **state)
@@ -24,6 +25,7 @@ static void keeps_the_words_of_the_contract(void **state)
     (void)state;
     assert_string_equal(source_type_word(SOURCE_PROMETHEUS), "Prometheus");
     assert_string_equal(source_type_word(SOURCE_NONE), "None");
+    assert_string_equal(source_type_word(SOURCE_OPENTELEMETRY), "OpenTelemetry");
     assert_null(source_type_word(SOURCE_UNSET));
 }
 
@@ -36,6 +38,9 @@ static void finds_a_type_by_its_word_in_any_case(void **state)
         {"Prometheus", SOURCE_PROMETHEUS},
         {"prometheus", SOURCE_PROMETHEUS},
         {"NONE", SOURCE_NONE},
+        {"opentelemetry", SOURCE_OPENTELEMETRY},
+        {"OTel", SOURCE_OPENTELEMETRY},
+        {"otlp", SOURCE_OPENTELEMETRY},
         {"Prom", SOURCE_UNSET},
         {"None ", SOURCE_UNSET},
         {"", SOURCE_UNSET},

@@ -253,7 +253,8 @@ static void reports_each_invalid_field(void **state)
          ".sourceRange: expected a whole number of seconds from 1 to 31622400, got a list"},
         {"sourceStep: 86401", ".sourceStep: expected a whole number of seconds from 1 to 86400, got 86401"},
         {"sourceStep: -1", ".sourceStep: expected a whole number of seconds from 1 to 86400, got -1"},
-        {"sourceType: Graphite", ".sourceType: expected Prometheus or None, got the string \"Graphite\""},
+        {"sourceType: Graphite",
+         ".sourceType: expected Prometheus, None, OpenTelemetry, OTel or OTLP, got the string \"Graphite\""},
         {"sourceType: true", ".sourceType: expected a string (put it in quotes), got true"},
         {"location: Elsewhere", ".location: expected Internal or External, got the string \"Elsewhere\""},
         {"scoreDestination: x",
@@ -384,9 +385,9 @@ static void warns_about_unknown_keys_and_duplicates(void **state)
         "scoringInterval, scoringEndpointAuthName, scoringEndpointAuthKey, location, scoreDestination, "
         "scoreDimensionFormat, scoreAggregation, scoreRange, fallbackScore, timeout\n"
         "f:4:17: warning: [1].sourceRange: 660060 s at a step of 60 s is 11002 points per series; "
-        "Prometheus rejects more than 11,000\n"
+        "queries of more than 11,000 fail\n"
         "f:6:39: warning: [2].sourceStep: 31622400 s at a step of 1 s is 31622401 points per series; "
-        "Prometheus rejects more than 11,000\n"
+        "queries of more than 11,000 fail\n"
         "f:7:15: warning: [3].scoreName: already used by the summary at line 1; the one at line 7 is "
         "ignored\n"
         "f:8:15: warning: [4].scoreName: already used by the summary at line 1; the one at line 8 is "

@@ -152,7 +152,8 @@ static void reports_each_invalid_field(void **state)
         {"sources: [{sourceEndpoint: p, sourceQuery: up}]",
          ".sources[0].sourceEndpoint: expected " URL ", got the string \"p\""},
         {"sources: [{sourceType: Graphite, sourceEndpoint: 'http://p', sourceQuery: up}]",
-         ".sources[0].sourceType: expected Prometheus or None, got the string \"Graphite\""},
+         ".sources[0].sourceType: expected Prometheus, None, OpenTelemetry, OTel or OTLP, got the string "
+         "\"Graphite\""},
         {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceEndpointAuthKey: k}]",
          ".sources[0].sourceEndpointAuthKey: sourceEndpointAuthName must be set too"},
         {"sources: [{sourceEndpoint: 'http://p', sourceQuery: up, sourceRange: 1.5}]",

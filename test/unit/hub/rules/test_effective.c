@@ -281,7 +281,7 @@ static void names_the_fields_that_are_missing_or_invalid(void **state)
 static void warns_of_what_agents_accept_and_prometheus_rejects(void **state)
 {
 #define POINTS(range, points) \
-    range " s at a step of 1 s is " points " points per series; Prometheus rejects more than 11,000"
+    range " s at a step of 1 s is " points " points per series; queries of more than 11,000 fail"
     static const struct {
         const char *spec, *config, *warning;
     } rows[] = {

@@ -1,0 +1,271 @@
+/* Source type OpenTelemetry: queries over the series that the agent itself receives. They run on the worker,
+ * one after the other. */
+#include "exporter/score/source_otlp.h"
+
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/http.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/worker.h"
+#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { QUERY_MAX_BYTES = 1 << 20, MAX_QUERIES = 64, AGE_MARGIN_MS = 60 * 1000 };
+
+struct otlp;
+
+/* A query on the worker: nothing here belongs to the fetch. */
+struct asking {
+    struct job job;
+    struct otlp *fetch; /* NULL if it was cancelled */
+    struct promql_plan *plan;
+    struct tsdb *tsdb;
+    struct promql_range range;
+    struct buf result;
+    size_t series;
+    int error;
+    char why[PROMQL_WHY_BYTES];
+};
+
+struct otlp {
+    struct source source;
+    const struct source_env *env;
+    struct summary_source from; /* its strings are the summary's */
+    struct promql_range range;
+    struct http_share *share;
+    mono_ms deadline, asked_at;
+    source_done_fn done;
+    void *arg;
+    struct timer timer; /* starts the first query; then ends the fetch at its deadline */
+    struct asking *asking;
+    size_t query_at;
+    struct buf results[MAX_QUERIES];
+    struct str parts[MAX_QUERIES];
+    size_t n;
+    struct source_result result;
+};
+
+static struct asking *asking_free(struct asking *a)
+{
+    if (!a)
+        return NULL;
+    (void)promql_free(a->plan);
+    buf_done(&a->result);
+    free(a);
+    return NULL;
+}
+DEFINE_CLEANUP(struct asking, asking_free)
+
+static struct source *otlp_free(struct source *s)
+{
+    struct otlp *o = CONTAINER_OF(s, struct otlp, source);
+
+    loop_timer_clear(o->env->loop, &o->timer);
+    if (o->asking)
+        o->asking->fetch = NULL;
+    for (size_t i = 0; i < o->n; i++)
+        worker_free_buf(o->env->worker, &o->results[i]);
+    free(o);
+    return NULL;
+}
+
+static void otlp_finish(struct otlp *o)
+{
+    loop_timer_clear(o->env->loop, &o->timer);
+    o->result.parts = o->parts;
+    o->result.n_parts = o->n;
+    o->done(o->arg, &o->result);
+}
+
+static void otlp_fail(struct otlp *o, enum round_error e, const char *reason)
+{
+    o->result.error = e;
+    (void)snprintf(o->result.reason, sizeof(o->result.reason), "%s", reason);
+    otlp_finish(o);
+}
+
+static enum round_error otlp_error(int r)
+{
+    return r == -ENOMEM ? ROUND_MEMORY : r == -EFBIG ? ROUND_TOO_LARGE : ROUND_QUERY;
+}
+
+static void asking_run(struct job *j)
+{
+    struct asking *a = CONTAINER_OF(j, struct asking, job);
+
+    a->error = promql_range(a->plan, a->tsdb, &a->range, &a->result, &a->series, a->why);
+    if (a->error < 0)
+        buf_done(&a->result);
+}
+
+static void otlp_ask(struct otlp *o);
+
+static void asking_done(struct job *j)
+{
+    CLEANUP(cleanup_asking_free) struct asking *a = CONTAINER_OF(j, struct asking, job);
+    struct otlp *o = a->fetch;
+
+    if (!o)
+        return;
+    o->asking = NULL;
+    o->result.seconds += (double)mono_diff(o->asked_at, loop_now(o->env->loop)) / 1000;
+    if (a->error < 0) {
+        otlp_fail(o, otlp_error(a->error), a->why);
+    } else if (http_share_hold(o->share, o->env->http, a->result.n) < 0) {
+        otlp_fail(o, ROUND_MEMORY, "over limits.memory: no room for the result of the query");
+    } else {
+        o->result.series += a->series;
+        o->results[o->n] = buf_take(&a->result);
+        o->parts[o->n] = buf_str(&o->results[o->n]);
+        o->n++;
+        otlp_ask(o);
+    }
+}
+
+/* Parses the query with the cluster's name in it. */
+static int asking_parse(struct asking *a, const struct otlp *o, struct str query)
+{
+    BUF_AUTO(text, QUERY_MAX_BYTES);
+    int r = summary_put_query(&text, query, str_of(o->env->cluster_name));
+
+    if (r == -EINVAL)
+        (void)snprintf(a->why, sizeof(a->why),
+                       "sourceQuery: a string between backticks cannot contain the name of this cluster, "
+                       "which has one");
+    else if (r == -EFBIG)
+        (void)snprintf(a->why, sizeof(a->why), "query longer than 1 MiB");
+    else if (r == 0)
+        r = promql_parse(&a->plan, buf_str(&text), buf_str(&text), a->why);
+    return r == -EFBIG ? -EINVAL : r;
+}
+
+/* Starts the next query, or ends the fetch. */
+static void otlp_ask(struct otlp *o)
+{
+    struct str query = summary_next_query(str_of(o->from.query), &o->query_at);
+    CLEANUP(cleanup_asking_free) struct asking *a = NULL;
+    int r;
+
+    if (query.n == 0) {
+        otlp_finish(o);
+        return;
+    }
+    if (o->n == MAX_QUERIES) {
+        otlp_fail(o, ROUND_QUERY, "more than 64 queries");
+        return;
+    }
+    a = calloc(1, sizeof(*a));
+    if (!a) {
+        otlp_fail(o, ROUND_MEMORY, "out of memory");
+        return;
+    }
+    *a = (struct asking){.job = {.run = asking_run, .done = asking_done},
+                         .fetch = o,
+                         .tsdb = o->env->tsdb,
+                         .range = o->range,
+                         .why = "out of memory"};
+    buf_init(&a->result, o->env->max_answer);
+    r = asking_parse(a, o, query);
+    if (r < 0) {
+        otlp_fail(o, otlp_error(r), a->why);
+        return;
+    }
+    o->asking = a;
+    o->asked_at = loop_now(o->env->loop);
+    worker_do(o->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
+}
+
+static void source_otlp_on_timer(struct timer *t)
+{
+    struct otlp *o = CONTAINER_OF(t, struct otlp, timer);
+
+    if (o->asking) {
+        o->asking->fetch = NULL;
+        o->asking = NULL;
+        otlp_fail(o, ROUND_TIMEOUT, "timed out before all queries were answered");
+    } else if (!o->env->tsdb) {
+        otlp_fail(o, ROUND_QUERY,
+                  "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
+    } else if (loop_timer_set(o->env->loop, &o->timer, o->deadline) < 0) {
+        otlp_fail(o, ROUND_MEMORY, "out of memory");
+    } else {
+        otlp_ask(o);
+    }
+}
+
+static int otlp_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
+{
+    struct otlp *o = calloc(1, sizeof(*o));
+
+    if (!o)
+        return -ENOMEM;
+    *o = (struct otlp){
+        .source = {&source_otlp},
+        .env = rq->env,
+        .from = summary_source(rq->summary, rq->index),
+        .share = rq->share,
+        .deadline = rq->deadline,
+        .done = done,
+        .arg = arg,
+        .timer = {.fn = source_otlp_on_timer},
+        .result = {.retry_after_ms = -1},
+    };
+    o->range.end_ms = rq->now.ms;
+    o->range.step_ms = o->from.step_s * 1000;
+    o->range.start_ms = o->range.end_ms - o->from.range_s * 1000;
+    if (o->range.start_ms < 0) /* the clock was never set */
+        o->range.start_ms = 0;
+    if (loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop)) < 0) {
+        free(o);
+        return -ENOMEM;
+    }
+    *ret = &o->source;
+    return 0;
+}
+
+int source_otlp_reach(const char *queries, int64_t *ret_ms, char why[PROMQL_WHY_BYTES])
+{
+    struct str text = str_of(queries), query;
+    int64_t longest = 0;
+    size_t at = 0;
+
+    while ((query = summary_next_query(text, &at)).n) {
+        CLEANUP(cleanup_promql_free) struct promql_plan *plan = NULL;
+        int r = promql_parse(&plan, text, query, why);
+
+        if (r < 0)
+            return r;
+        if (promql_reach(plan) > longest)
+            longest = promql_reach(plan);
+    }
+    *ret_ms = longest;
+    return 0;
+}
+
+int64_t source_otlp_age(const struct summaries *s)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < summary_sources(&s->list[i]); k++) {
+            struct summary_source from = summary_source(&s->list[i], k);
+            char why[PROMQL_WHY_BYTES];
+            int64_t reach = 0;
+
+            if (from.type != SOURCE_OPENTELEMETRY || source_otlp_reach(from.query, &reach, why) < 0)
+                continue;
+            reach += (from.range_s + from.step_s) * 1000 + AGE_MARGIN_MS;
+            if (reach > longest)
+                longest = reach;
+        }
+    return longest;
+}
+
+const struct source_ops source_otlp = {
+    .query = "a query in PromQL",
+    .start = otlp_start,
+    .free = otlp_free,
+};
