@@ -124,7 +124,7 @@ static void scoring_judge_first(struct scoring *s, const struct scoring_probe *p
                      s->plan.points);
 }
 
-/* Whether the labels of the first answer are those of the series: results may be about something else. */
+/* The answer that keeps all labels. */
 static int scoring_expect(struct scoring *s, const struct scoring_probe *p, struct reading_of_answer *ret)
 {
     BUF_AUTO(text, REQUEST_MAX_BYTES);
@@ -133,6 +133,7 @@ static int scoring_expect(struct scoring *s, const struct scoring_probe *p, stru
     return r ?: answer_read(ret, s->c, buf_str(&text));
 }
 
+/* Results may be about something else than the series: then their labels say nothing. */
 static int scoring_judge_labels(struct scoring *s, const struct scoring_probe *p,
                                 const struct reading_of_answer *a)
 {
