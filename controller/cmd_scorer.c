@@ -64,6 +64,7 @@ static const struct flag scorer_flags[] = {
      "File with the bearer token that callers must send, such as a mounted Secret; read for each call. "
      "Default $TOKEN_FILE; or the token itself in $SCORING_TOKEN. Without either every call is answered.",
      flag_text, FIELD(token_file), .expected = "a path"},
+    {.name = NULL},
 };
 
 #undef FIELD
@@ -71,7 +72,7 @@ static const struct flag scorer_flags[] = {
 /* The flags of the role and the model, ended by one without a name. Both lists are to be freed. */
 static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps)
 {
-    size_t n = ARRAY_SIZE(scorer_flags);
+    size_t n = ARRAY_SIZE(scorer_flags) - 1;
     struct flag *flags = calloc(n + i->n_settings + 1, sizeof(*flags));
     char *helps = calloc(i->n_settings + 1, HELP_BYTES);
 
@@ -80,7 +81,7 @@ static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps
         free(helps);
         return NULL;
     }
-    memcpy(flags, scorer_flags, sizeof(scorer_flags));
+    memcpy(flags, scorer_flags, n * sizeof(*flags));
     for (size_t k = 0; k < i->n_settings; k++) {
         const struct instance_setting *s = &i->settings[k];
         const char *more = s->setting->variable, *otherwise = s->setting->otherwise;
@@ -101,11 +102,10 @@ static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps
 
 static void scorer_print_models(FILE *to)
 {
-    (void)fprintf(to, "usage: dynamic-scoring %s %s\n\n%s\n\nmodels:\n", command_scorer.name,
-                  command_scorer.arguments, command_scorer.help);
+    (void)fprintf(to, "\nmodels:\n");
     for (const struct model *const *m = models; *m; m++)
         (void)fprintf(to, "  %-14s%s\n", (*m)->name, (*m)->help);
-    (void)fprintf(to, "\nUse 'dynamic-scoring scorer MODEL --help' for the flags of a model.\n");
+    (void)fprintf(to, "\nUse 'dynamic-scoring scorer MODEL --help' for the settings of a model.\n");
 }
 
 /* ---- Running ---- */
@@ -231,15 +231,24 @@ static int scorer_run_model(const struct model *m, int argc, char **argv)
 static int scorer_run_command(int argc, char **argv)
 {
     const struct model *m = argc > 1 ? model_find(argv[1]) : NULL;
+    struct scorer_flags ignored = {.server = server_flags_default};
+    struct command command = command_scorer;
+    int status;
 
     if (m)
         return scorer_run_model(m, argc - 1, argv + 1);
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        scorer_print_models(stdout);
-        return 0;
-    }
-    if (argc > 1)
+    if (argc > 1 && *argv[1] != '-') {
         (void)fprintf(stderr, "dynamic-scoring scorer: unknown model '%s'\n", argv[1]);
+    } else if (argc > 1) {
+        command.shared = server_flags_anywhere;
+        status = flags_parse_all(&command, argc, argv, &ignored);
+        if (status == 0)
+            scorer_print_models(stdout);
+        if (status >= 0)
+            return status;
+    }
+    if (argc < 2 || *argv[1] == '-')
+        (void)fprintf(stderr, "dynamic-scoring scorer: missing argument: MODEL\n");
     scorer_print_models(stderr);
     return EXIT_USAGE;
 }
