@@ -3,12 +3,14 @@
 
 #include "exporter/base/arena.h"
 #include "exporter/tsdb/chunk.h"
+#include "exporter/tsdb/slab.h"
 #include "exporter/tsdb/symbols.h"
 #include "exporter/tsdb/tsdb.h"
 
 #include <string.h>
 
-enum { ARENA_BYTES = 256 << 10 };
+/* PIECE_BLOCKS: what is copied while the lock is held. */
+enum { ARENA_BYTES = 256 << 10, PIECE_BLOCKS = 500 };
 
 struct view_series {
     const struct tsdb_label *labels;
@@ -52,9 +54,14 @@ struct tsdb_view *tsdb_view_free(struct tsdb_view *v)
     return NULL;
 }
 
+size_t view_stream_bytes(const struct chunk_head *head)
+{
+    return (((size_t)head->bits + 7) / 8 + CHUNK_PAD + 7) / 8 * 8;
+}
+
 static size_t view_chunk_bytes(const struct chunk_head *head)
 {
-    return sizeof(struct view_chunk) + (((size_t)head->bits + 7) / 8 + CHUNK_PAD + 7) / 8 * 8;
+    return sizeof(struct view_chunk) + view_stream_bytes(head);
 }
 
 /* What is to be copied of a series. */
@@ -146,12 +153,37 @@ int view_add(struct tsdb_view *v, const struct tsdb *t, const struct series *s, 
     for (uint32_t id = e.first, i = 0; i < e.n; i++) {
         const struct block *b = block_at(t, id);
 
+        /* Zeros after the stream, since it may be stored. */
+        memset(chunk + view_chunk_bytes(&b->first.head) - 2 * CHUNK_PAD, 0, 2 * CHUNK_PAD);
         memcpy(chunk, &b->first.head, sizeof(b->first.head));
         chunk_copy(t, id, chunk + sizeof(b->first.head));
         chunk += view_chunk_bytes(&b->first.head);
         id = b->first.next_chunk;
     }
     return 0;
+}
+
+int view_add_some(struct tsdb_view *v, struct tsdb *t, uint32_t *at)
+{
+    uint32_t blocks = 0;
+    int r = 0;
+
+    tsdb_lock(t);
+    for (uint32_t last = slab_last(&t->series); *at < last && blocks < PIECE_BLOCKS && r == 0; blocks++) {
+        const struct series *s = series_find(t, ++*at);
+
+        r = s ? view_add(v, t, s, &blocks) : 0;
+    }
+    tsdb_unlock(t);
+    return r;
+}
+
+struct str view_chunks(const struct tsdb_view *v, size_t i, uint32_t *ret_n)
+{
+    const char *begin = (const char *)v->list[i].chunks;
+
+    *ret_n = v->list[i].n_chunks;
+    return (struct str){begin, (size_t)((const char *)v->list[i].labels - begin)};
 }
 
 size_t tsdb_view_count(const struct tsdb_view *v)
