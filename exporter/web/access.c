@@ -64,7 +64,8 @@ static void access_check_file(const struct access *a, const struct web_file *f, 
 {
     if (f->n_users && a->o.guard)
         problems_add(p, PROBLEM_ERROR, 0, 0,
-                     "basic_auth_users: cannot be combined with --web.kubernetes-auth; use one of them");
+                     "basic_auth_users: cannot be combined with --web.kubernetes-auth or a bearer token; "
+                     "use one of them");
     if (a->file && f->has_tls != a->file->has_tls)
         problems_add(p, PROBLEM_ERROR, 0, 0,
                      "tls_server_config: cannot be %s while the program runs: restart it",

@@ -211,6 +211,10 @@ def test_token_of_the_environment(tmp_path):
         assert post(scorer, DATA, Authorization="Bearer s3cret").status == 200
     both = run(BUILD / "dynamic-scoring", "scorer", "mean", "--token-file=x", env=environment(SCORING_TOKEN="x"))
     assert both.returncode == 2 and "exclude each other" in both.stderr
+    web = tmp_path / "web.yml"
+    web.write_text(f"basic_auth_users: {{x: $2y$10${'A' * 21}OcIsL8zXqM0jxbnSbmWqUVtd3bQ5wYnC}}")
+    done = run(BUILD / "dynamic-scoring", "scorer", "mean", f"--web.config.file={web}", env=environment(SCORING_TOKEN="x"))
+    assert done.returncode == 1 and "basic_auth_users: cannot be combined with" in done.stderr
 
 
 # ---- Settings ----
