@@ -5,8 +5,8 @@
 #include "exporter/tsdb/tsdb.h"
 
 /* Writes all series to DIR/otlp-series, by way of another file, so that there is always a whole one. Makes
- * DIR if it is missing. Takes the store's lock for a few series at a time. Blocks on the disk; one thread at a
- * time. A negative errno. */
+ * DIR if it is missing. Takes the store's lock for a few series at a time. Blocks on the disk; one thread at
+ * a time. A negative errno. */
 MUST_USE int snapshot_save(struct tsdb *t, const char *dir);
 
 struct snapshot_loaded {
