@@ -242,6 +242,14 @@ def test_a_right_one(fake):
     assert all(r.headers["Content-Type"] == "application/json" for r in sent)
 
 
+def test_a_source_without_a_host(fake):
+    """Agents have the series of type OpenTelemetry themselves."""
+    source = {"type": "otlp", "params": {"query": "sum by (pod) (rate(requests_total[5m]))"}}
+    found = check(serve(fake, {"/config": config(source=source)}))[1]
+    assert found["findings"] == [] and found["summary"]["sourceType"] == "OpenTelemetry"
+    assert set(fake.requests("/scoring")[0].json["data"][0]["metric"]) == {"pod"}
+
+
 def test_the_name_of_the_api_is_the_last_resort(fake):
     found = check(serve(fake, {"/config": config(scoring=params(name=None))}))[1]
     assert found["summary"]["scoreName"] == "my-scorer" and "my-scorer" in found["findings"][0]["detail"]
