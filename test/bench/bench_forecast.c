@@ -4,8 +4,8 @@
  *     bench_forecast          prints `key value` lines
  *     bench_forecast FILE     writes the request to a file, for other programs */
 #include "exporter/base/buf.h"
-#include "exporter/models/instance.h"
 #include "exporter/base/json.h"
+#include "exporter/models/instance.h"
 #include "exporter/models/model.h"
 #include "exporter/models/request.h"
 #include "exporter/num/num.h"
