@@ -147,6 +147,8 @@ static void ingest_describe(struct ingest *in, unsigned field, struct str data)
         else if (f.number == DATA_MONOTONIC)
             monotonic = f.value;
     m->type = type_of(field, monotonic);
+    if (!kinds[m->type].temporal)
+        m->temporality = 0; /* an unknown field, there */
     m->hash = hash_chain(hash_chain(in->resource_hash, m->name), m->unit);
     m->hash = hash_chain_u64(m->hash, m->type);
 }

@@ -49,8 +49,9 @@ static int put_wire_bytes(struct buf *into, unsigned number, struct str s)
 /* "3 of 10 data points rejected: out_of_order 2, overlap 1; the first one is of http.requests" */
 static int put_summary(const struct ingest_outcome *o, uint64_t rejected, struct buf *into)
 {
+    uint64_t all = rejected + o->results[TSDB_OK];
     int r = buf_printf(into, "%llu of %llu data points rejected", (unsigned long long)rejected,
-                       (unsigned long long)(rejected + o->results[TSDB_OK]));
+                       (unsigned long long)all);
     const char *between = ": ";
 
     for (unsigned i = 0; i < OTLP_RESULTS && r == 0; i++)

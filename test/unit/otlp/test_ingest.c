@@ -209,6 +209,26 @@ static void remembers_no_time_of_the_future(void **state)
     "\"name\":\"h\",\"exponentialHistogram\":{\"aggregationTemporality\":" temporality \
     ",\"dataPoints\":[" points "]}"
 
+/* A gauge has no temporality: the field is an unknown one. */
+static void accumulates_no_gauges(void **state)
+{
+    /* Twice g with the value 1, after the field 2 of the gauge. */
+    static const char request[] = "\x0a\x37\x12\x35\x12\x33\x0a\x01g\x2a\x2e\x10\x01\x0a\x14\x19\000\344\065"
+                                  "\212\000\235\227\027\x31\1\0\0\0\0\0\0\0\x3a\0"
+                                  "\x0a\x14\x19\000\310\101\336\002\235\227\027\x31\1\0\0\0\0\0\0\0\x3a\0";
+    char why[SCHEMA_WHY_BYTES] = "";
+    struct world w;
+
+    (void)state;
+    world_init(&w, 10);
+    if (schema_check((struct str){request, sizeof(request) - 1}, why) < 0)
+        fail_msg("%s", why);
+    assert_int_equal(ingest_request(w.ingest, (struct str){request, sizeof(request) - 1}, &w.outcome), 0);
+    assert_int_equal(w.outcome.results[TSDB_OK], 2);
+    expect(&w, "__name__=g 1@10 1@20\n");
+    world_done(&w);
+}
+
 static void accumulates_each_bucket_of_delta_histograms(void **state)
 {
     struct world w;
@@ -406,6 +426,7 @@ int main(void)
         cmocka_unit_test(counts_no_delta_twice),
         cmocka_unit_test(hears_the_writer_that_started_last),
         cmocka_unit_test(remembers_no_time_of_the_future),
+        cmocka_unit_test(accumulates_no_gauges),
         cmocka_unit_test(accumulates_each_bucket_of_delta_histograms),
         cmocka_unit_test(refuses_inconsistent_histograms),
         cmocka_unit_test(gives_exponential_histograms_powers_of_two),
