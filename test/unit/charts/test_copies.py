@@ -22,7 +22,7 @@ def copies():
 
 def main():
     wanted = copies()
-    stale = [f for f in COPIES.rglob("*.*") if f not in wanted]
+    stale = [f for folder in ("alerts", "dashboards") for f in (COPIES / folder).rglob("*.*") if f not in wanted]
     changed = [f for f, text in wanted.items() if not f.exists() or f.read_text() != text]
     if "--write" not in sys.argv:
         for file in stale + changed:
