@@ -3,7 +3,8 @@
 import random
 import time
 
-from lib.agent import running_agent
+from lib.agent import running_agent, summary
+from lib.fake import results
 from lib.otlp import gauge, point, push, request
 from lib.process import free_port
 
@@ -24,10 +25,11 @@ def test_new_series_are_refused_until_the_limit_is_raised():
         agent.wait_metric_is(3, "dynamic_scoring_otlp_series")
 
 
-def test_the_oldest_samples_are_evicted():
+def test_the_oldest_samples_are_evicted_and_no_score_is_computed_without_them(fake):
     port = free_port()
     url = f"http://127.0.0.1:{port}/v1/metrics"
-    config = {"summaries": [], "limits": {"otlpMemory": "1MiB"}}
+    scorer = summary("s", fake.on("/s", results({}, 1)), sourceType="OpenTelemetry", sourceQuery="m", sourceRange=600)
+    config = {"summaries": [scorer], "limits": {"otlpMemory": "1MiB"}}
     with running_agent(config, f"--otlp.listen-address=127.0.0.1:{port}") as agent:
         start = time.time() - 300
         for part in range(0, 160000, 20000):
@@ -39,3 +41,5 @@ def test_the_oldest_samples_are_evicted():
         assert push(url, request(gauge("new", point(1)))).json["partialSuccess"]["rejectedDataPoints"] in (1, "1")
         agent.wait_metric("dynamic_scoring_otlp_points_rejected_total", reason="bytes_limit")
         agent.wait_log("OTLP samples evicted before their time")
+        agent.wait_log("samples of the time range were evicted: limits.otlpMemory (1048576 bytes) is reached")
+        agent.wait_metric_is(0, "dynamic_scoring_up", score_name="s")
