@@ -53,14 +53,6 @@ static void config_auth(struct spec_reading *rd, const struct spec_place *at, st
     a->allowed_hosts = config_allowed_hosts(rd, &auth);
 }
 
-/* Several spellings may mean one type. */
-static enum source_type config_source_type(struct spec_reading *rd, const struct spec_place *at)
-{
-    enum source_type type = source_type_of(kube_str(at->map, "type", NULL));
-
-    return type ?: source_type_of(spec_word(rd, at, "type", source_type_words));
-}
-
 static void config_source(struct spec_reading *rd, const struct spec_place *at, enum spec_document document,
                           struct source_spec *s)
 {
@@ -68,7 +60,7 @@ static void config_source(struct spec_reading *rd, const struct spec_place *at, 
     bool is_text = json_is_string(kube_get(at->map, "query", NULL));
     struct spec_place query = is_text ? (struct spec_place){0} : spec_object(rd, at, "query");
 
-    s->type = config_source_type(rd, at);
+    s->type = source_type_of(spec_word(rd, at, "type", source_type_words));
     s->host = spec_string(rd, at, "host") ?: spec_string(rd, &endpoint, "host");
     s->path = spec_string(rd, at, "path") ?: spec_string(rd, &endpoint, "path");
     s->query = spec_string(rd, &params, "query")
