@@ -345,6 +345,59 @@ static void joins_queries_to_one_endpoint(void **state)
     }
 }
 
+/* It has no endpoint, so that no host is needed and no token goes anywhere. */
+static void takes_opentelemetry_without_a_host(void **state)
+{
+    static const char *const types[] = {"OpenTelemetry", "opentelemetry", "OTel", "otlp"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        char spec[512];
+
+        (void)snprintf(spec, sizeof(spec),
+                       URL ",'source':{'type':'%s','query':'up','auth':{'tokenSecretRef':{'name':'a','key':"
+                           "'b'}}},'scoring':{'params':{'name':'n'}}",
+                       types[i]);
+        CLEANUP(effective_done) struct effective e = make(spec, NULL);
+
+        assert_text(&e, "{'name':'meta','scoreName':'n','sourceType':'OpenTelemetry','sourceEndpoint':'',"
+                        "'sourceEndpointAuthName':'','sourceEndpointAuthKey':'','sourceQuery':'up',"
+                        "'sourceRange':3600,'sourceStep':60,'scoringEndpoint':'http://api:8000/scoring',"
+                        "'scoringInterval':60,'scoringEndpointAuthName':'','scoringEndpointAuthKey':'',"
+                        "'location':'Internal','scoreDestination':'AddOnPlacementScore','"
+                        "scoreDimensionFormat':'${scoreName}'}");
+    }
+}
+
+static void lists_sources_of_several_types(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e = make(URL ",'sources':[{'type':'OTel','query':'a'},{'host':'http://p','query':'b'},"
+                                  "{'type':'OTLP','query':'c'}],'scoring':{'params':{'name':'n'}}",
+                              NULL);
+    CLEANUP(effective_done)
+    struct effective joined = make(URL ",'sources':[{'type':'OTel','query':'a'},{'type':'OTLP','query':'c'}],"
+                                       "'scoring':{'params':{'name':'n'}}",
+                                   NULL);
+    CLEANUP(cleanup_free) char *list = member(&e, "sources"), *query = member(&joined, "sourceQuery");
+
+    (void)state;
+    assert_non_null(strstr(list, "OpenTelemetry"));
+    assert_non_null(strstr(list, "http://p/api/v1/query_range"));
+    assert_string_equal(query, "a;c");
+}
+
+static void warns_of_a_query_that_opentelemetry_does_not_know(void **state)
+{
+    CLEANUP(effective_done)
+    struct effective e =
+        make(URL ",'source':{'type':'OTLP','query':'topk(3, up)'},'scoring':{'params':{'name':'n'}}", NULL);
+
+    (void)state;
+    assert_int_equal(e.reason, EFFECTIVE_OK);
+    assert_non_null(strstr(e.warning, "spec.source.params.query"));
+}
+
 static void lists_sources_at_several_endpoints(void **state)
 {
     CLEANUP(effective_done)
@@ -472,6 +525,9 @@ int main(void)
         cmocka_unit_test(names_the_fields_that_are_missing_or_invalid),
         cmocka_unit_test(warns_of_what_agents_accept_and_prometheus_rejects),
         cmocka_unit_test(joins_queries_to_one_endpoint),
+        cmocka_unit_test(takes_opentelemetry_without_a_host),
+        cmocka_unit_test(lists_sources_of_several_types),
+        cmocka_unit_test(warns_of_a_query_that_opentelemetry_does_not_know),
         cmocka_unit_test(lists_sources_at_several_endpoints),
         cmocka_unit_test(shares_the_fields_of_one_source),
         cmocka_unit_test(limits_the_summary),
