@@ -8,7 +8,7 @@
 
 enum {
     DISCARDED_MAX = 64 << 10, /* for routes that take no body */
-    /* Of a body that is refused, so much is read. */
+    /* So much is read of what exceeds a limit. */
     READ_MAX = 1 << 20,
     /* A body has another READ_MS for each piece of this size. */
     PACE_BYTES = 256 << 10,
@@ -21,18 +21,13 @@ static size_t body_max(const struct exchange *x)
     return x->routed && x->route->max_body ? x->route->max_body : DISCARDED_MAX;
 }
 
-static size_t body_read_max(const struct exchange *x)
-{
-    size_t max = body_max(x);
-
-    return max > READ_MAX ? max : READ_MAX;
-}
-
 bool httpd_body_is_too_large(struct exchange *x)
 {
     const char *length = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Length");
 
-    if (!length || strtoull(length, NULL, 10) <= body_read_max(x))
+    size_t most = size_max(body_max(x), READ_MAX);
+
+    if (!length || strtoull(length, NULL, 10) <= most)
         return false;
     x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
     return true;
@@ -91,7 +86,7 @@ bool httpd_body_put(struct exchange *x, const char *piece, size_t n)
     uint64_t before = x->body_bytes;
 
     x->body_bytes += n;
-    if (x->body_bytes > body_read_max(x))
+    if (x->body_bytes > body_max(x) + READ_MAX)
         return false;
     if (before / PACE_BYTES != x->body_bytes / PACE_BYTES)
         httpd_conn_set(x->server, x->fd, CONN_READING);
