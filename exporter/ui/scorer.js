@@ -17,8 +17,10 @@ const labels = (metric) => Object.entries(metric).map(([name, value]) =>
 const belongs = (result, series) => Object.entries(series.metric).every(([name, value]) =>
   name === 'meta' || result.metric[name] === value);
 
+// Errors and forecasts are estimates: more digits say nothing.
+const estimate = (v) => String(Number(v.toPrecision(4)));
 const others = (result) => Object.entries(result).filter(([name]) => name !== 'metric' && name !== 'score')
-  .map(([name, value]) => soft(`${name} `, bdi(typeof value === 'number' ? score(value) : JSON.stringify(value)), ' '));
+  .map(([name, value]) => soft(`${name} `, bdi(typeof value === 'number' ? estimate(value) : JSON.stringify(value)), ' '));
 
 function seriesBox(series, result, i) {
   const values = series.values.map((v) => (typeof v === 'number' ? v : null));
@@ -43,7 +45,7 @@ function lastCall(now, c) {
     facts(fact('Last call', moment(now, c.at)), fact('Took', seconds(c.seconds)), fact('Body', bytes(c.bodyBytes)),
       fact('Series', `${count(c.series)} → ${plural(c.results, 'result')}`),
       left.length > 0 && fact('Left out', left.map(([why, n], i) => [i > 0 && ', ', `${count(n)}: ${REASONS[why] ?? why}`])),
-      c.backtestError !== undefined && fact('Backtest error', score(c.backtestError))),
+      c.backtestError !== undefined && fact('Backtest error', estimate(c.backtestError))),
     boxes.length > 0 && [el('h3', {}, 'Series'),
       c.series > boxes.length && el('p', { class: 'soft' }, `The first ${count(boxes.length)} of ${count(c.series)}.`),
       el('div', { class: 'plots' }, boxes)],
