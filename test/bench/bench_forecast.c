@@ -18,6 +18,8 @@
 
 enum { SERIES = 10000, POINTS = 60, REPEATS = 7 };
 
+static const double NOISE = 0.05;
+
 static double random_value(void)
 {
     static uint64_t x = 88172645463325252;
@@ -28,27 +30,28 @@ static double random_value(void)
     return (double)(x >> 11) / 9007199254740992.0;
 }
 
-/* CPU load that is on for 5 of 15 minutes, daily waves, ramps, noise. */
-static double value_of(int series, int point)
+/* CPU load that is on for 5 of 15 minutes, daily waves, ramps, and noise (without any: growth). */
+static double value_of(int series, int point, double noise_part)
 {
-    double noise = 0.05 * (random_value() + random_value() + random_value() - 1.5);
+    double noise = noise_part * (random_value() + random_value() + random_value() - 1.5);
 
     switch (series % 4) {
     case 0:
         return ((point + series) % 15 < 5 ? 2 : 0.1) + noise;
     case 1:
-        return 1 + sin((point + series) * 2 * M_PI / 288) + noise;
+        return 1 + sin((point + series) % 288 * 2 * M_PI / 288) + noise;
     case 2:
         return 0.01 * point + noise;
     default:
-        return 20 * fabs(noise);
+        return noise_part > 0 ? 20 * fabs(noise) : pow(1.02, point + series % 10);
     }
 }
 
-static void make_request(struct buf *b)
+static void make_request(struct buf *b, double noise_part)
 {
     char text[NUM_MAX];
 
+    buf_truncate(b, 0);
     must(buf_puts(b, "{\"data\":[") == 0);
     for (int i = 0; i < SERIES; i++) {
         must(buf_printf(b,
@@ -58,7 +61,7 @@ static void make_request(struct buf *b)
                         i ? "," : "", i % 40, i % 97, i) == 0);
         for (int k = 0; k < POINTS; k++)
             must(buf_printf(b, "%s[%d,\"%.*s\"]", k ? "," : "", 1718600000 + 60 * k,
-                            (int)num_put_double(text, value_of(i, k)), text) == 0);
+                            (int)num_put_double(text, value_of(i, k, noise_part)), text) == 0);
         must(buf_puts(b, "]}") == 0);
     }
     must(buf_puts(b, "]}") == 0);
@@ -115,7 +118,7 @@ int main(int argc, char **argv)
     double read_ms, forecast_ms;
 
     measure_init();
-    make_request(&w.in);
+    make_request(&w.in, NOISE);
     if (argc > 1) {
         FILE *f = fopen(argv[1], "we");
 
@@ -132,6 +135,9 @@ int main(int argc, char **argv)
     measure_print(measure_ms(check_only, &w, REPEATS), "check_ms");
     measure_print(measure_ms(mean, &w, REPEATS), "mean_ms");
     measure_print(read_ms * 1e6 / (SERIES * POINTS), "read_ns_per_point");
+    make_request(&w.in, 0);
+    measure_print(measure_ms(read_only, &w, REPEATS), "exact_read_ms");
+    measure_print(measure_ms(forecast, &w, REPEATS), "exact_forecast_ms");
     instance_free(w.instance);
     buf_done(&w.in);
     buf_done(&w.out);

@@ -115,6 +115,49 @@ static void continues_a_long_wave(void **state)
         assert_true(fabs(out[i] - sin((double)(n + i) / 7)) < 1e-10);
 }
 
+static double value_without_noise(int kind, size_t i)
+{
+    static const double shape[] = {0, 2, 2, 1, 5};
+
+    switch (kind) {
+    case 0:
+        return 3 + 0.25 * (double)i;
+    case 1:
+        return pow(1.05, (double)i);
+    case 2:
+        return sin((double)i / 5);
+    case 3:
+        return 0.1 * (double)i + sin((double)i / 2);
+    default:
+        return shape[i % (size_t)(kind - 2)]; /* periods of 2, 3, 4, 5 */
+    }
+}
+
+/* Coefficients of series that follow from a few values are those of the decomposition of all lags; also
+ * where the recurrence does not hold throughout. */
+static void agrees_with_the_decomposition_on_series_without_noise(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 8; kind++)
+        for (size_t at = 0; at <= N; at += N / 3) {
+            struct autoregression a;
+            double v[N], means[LS_COLUMNS] = {0}, want[LAGS];
+
+            for (size_t i = 0; i < N; i++)
+                v[i] = value_without_noise(kind, i);
+            if (at < N)
+                v[at] += 1e-6;
+            for (size_t i = 0; i < LS_COLUMNS * (N - LAGS); i++)
+                means[i % LS_COLUMNS] += v[i % LS_COLUMNS + i / LS_COLUMNS] / (N - LAGS);
+            least_squares(v, N - LAGS, means, want);
+            autoregression_fit(&a, v, N);
+            for (size_t j = 0; j < LAGS; j++)
+                if (fabs(a.coefficients[j] - want[j]) > 1e-8)
+                    fail_msg("kind %d, %zu: coefficient %zu is %.17g, not %.17g", kind, at, j,
+                             a.coefficients[j], want[j]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +166,7 @@ int main(void)
         cmocka_unit_test(takes_the_fit_of_minimum_norm),
         cmocka_unit_test(predicts_the_constant_of_a_constant_series),
         cmocka_unit_test(continues_a_long_wave),
+        cmocka_unit_test(agrees_with_the_decomposition_on_series_without_noise),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
