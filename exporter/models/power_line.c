@@ -8,6 +8,11 @@ static const double MAX_MINUTE = 1e15; /* of timestamps; any is far enough */
 void power_line_done(struct power_line *l)
 {
     free(l->points);
+    for (struct power_line *part = l->rest, *next; part; part = next) {
+        next = part->rest;
+        free(part->points);
+        free(part);
+    }
     *l = (struct power_line){0};
 }
 
@@ -30,11 +35,12 @@ int power_line_read(struct power_line *ret, const struct input_series *series)
         n += n == 0 || points[n - 1].minute != (int64_t)minute;
         points[n - 1] = (struct power_point){(int64_t)minute, series->values[i], 1};
     }
-    *ret = (struct power_line){points, n};
+    *ret = (struct power_line){points, n, NULL};
     return 0;
 }
 
-int power_line_add(struct power_line *into, const struct power_line *from, bool same_node)
+/* Adds points to the first part of a line. */
+static int power_line_add_points(struct power_line *into, const struct power_line *from, bool same_node)
 {
     struct power_point *points = malloc(size_max(into->n + from->n, 1) * sizeof(*points));
     size_t n = 0, i = 0, k = 0;
@@ -54,8 +60,62 @@ int power_line_add(struct power_line *into, const struct power_line *from, bool 
         k += b && b->minute == points[n - 1].minute;
     }
     free(into->points);
-    *into = (struct power_line){points, n};
+    into->points = points;
+    into->n = n;
     return 0;
+}
+
+static int power_line_add_part(struct power_line *l, bool same_node)
+{
+    struct power_line *part = l->rest;
+    int r = power_line_add_points(l, part, same_node);
+
+    if (r < 0)
+        return r;
+    l->rest = part->rest;
+    free(part->points);
+    free(part);
+    return 0;
+}
+
+/* Begins a part with the points of `from`. */
+static int power_line_push(struct power_line *into, const struct power_line *from)
+{
+    CLEANUP(power_line_done) struct power_line copy = {0};
+    struct power_line *rest;
+    int r = power_line_add_points(&copy, from, true);
+
+    if (r < 0)
+        return r;
+    rest = malloc(sizeof(*rest));
+    if (!rest)
+        return -ENOMEM;
+    *rest = *into;
+    *into = (struct power_line){TAKE_PTR(copy.points), copy.n, rest};
+    return 0;
+}
+
+int power_line_add(struct power_line *into, const struct power_line *from, bool same_node)
+{
+    int r;
+
+    if (from->n == 0)
+        return 0;
+    if (into->n > 2 * from->n)
+        return power_line_push(into, from);
+    r = power_line_add_points(into, from, same_node);
+    while (r == 0 && into->rest && into->rest->n <= 2 * into->n)
+        r = power_line_add_part(into, same_node);
+    return r;
+}
+
+int power_line_merge(struct power_line *l, bool same_node)
+{
+    int r = 0;
+
+    while (r == 0 && l->rest)
+        r = power_line_add_part(l, same_node);
+    return r;
 }
 
 double power_line_highest_mean(const struct power_line *l)

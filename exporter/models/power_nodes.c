@@ -135,11 +135,13 @@ int power_nodes_base(const struct power_nodes *nodes, struct scoring *s, double 
 {
     double base = 0;
 
-    for (const struct power_node *n = nodes->list; n; n = n->next) {
+    for (struct power_node *n = nodes->list; n; n = n->next) {
         CLEANUP(cleanup_free) double *values = NULL;
         size_t n_values;
-        int r;
+        int r = power_line_merge(&n->total, true);
 
+        if (r < 0)
+            return r;
         if (n->total.n == 0 || nodes->newest - n->total.points[n->total.n - 1].minute > MAX_GAP)
             continue;
         r = power_line_fill(&n->total, &values, &n_values);
@@ -156,8 +158,9 @@ int power_nodes_highest(const struct power_nodes *nodes, size_t pair, double *re
     CLEANUP(power_line_done) struct power_line all = {0};
     int r = 0;
 
-    for (const struct power_node *n = nodes->list; r == 0 && n; n = n->next)
-        r = power_line_add(&all, &n->pairs[pair], false);
+    for (struct power_node *n = nodes->list; r == 0 && n; n = n->next)
+        r = power_line_merge(&n->pairs[pair], true) ?: power_line_add(&all, &n->pairs[pair], false);
+    r = r ?: power_line_merge(&all, false);
     if (r == 0)
         *ret = all.n ? power_line_highest_mean(&all) : NAN;
     return r;

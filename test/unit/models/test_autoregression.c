@@ -1,5 +1,6 @@
 #include "exporter/base/def.h"
 #include "exporter/models/autoregression.h"
+#include "exporter/models/least_squares.h"
 
 #include <math.h>
 #include <setjmp.h>

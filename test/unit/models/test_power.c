@@ -181,12 +181,39 @@ static void refuses_samples_that_span_years(void **state)
     close_model(&w);
 }
 
+/* Pods that ran for a minute each: 1 W in every minute, and 2 W more in three. */
+static void adds_up_many_short_series(void **state)
+{
+    enum { SERIES = 2000 };
+    BUF_AUTO(request, 1u << 20);
+    struct world w;
+
+    (void)state;
+    open_model(&w, CONFIG);
+    assert_int_equal(buf_puts(&request, "{\"data\":["), 0);
+    for (int i = 0; i < SERIES; i++)
+        assert_int_equal(buf_printf(&request,
+                                    "{\"metric\":{\"Hostname\":\"%s\",\"exported_pod\":\"chat-1\"},"
+                                    "\"values\":[[%d,\"1\"]]},",
+                                    i % 2 ? "a" : "b", 60 * (i * 7 % SERIES)),
+                         0);
+    assert_int_equal(buf_puts(&request, "{\"metric\":{\"Hostname\":\"a\",\"exported_pod\":\"chat-2\"},"
+                                        "\"values\":[[60,\"2\"],[600,\"2\"],[660,\"2\"]]}]}"),
+                     0);
+    assert_int_equal(buf_putc(&request, '\0'), 0);
+    score(&w, POWER, request.p);
+    /* Minutes 1 and 11 are of node a, so that it has 3 W there; both nodes are expected to draw 1 W. */
+    assert_near(number_of(&w, "chat", "all", "\"estimate\":"), 3 + 2);
+    close_model(&w);
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     static const char request[] =
         "{\"data\":[{\"metric\":{\"Hostname\":\"a\",\"exported_pod\":\"chat-1\"},\"values\":[[60,\"10\"]]},"
-        "{\"metric\":{\"Hostname\":\"b\",\"exported_pod\":\"chat-1\"},\"values\":[[60,\"10\"],[120,\"1\"]]}]"
-        "}";
+        "{\"metric\":{\"Hostname\":\"b\",\"exported_pod\":\"chat-1\"},"
+        "\"values\":[[60,\"10\"],[120,\"1\"],[180,\"1\"]]},"
+        "{\"metric\":{\"Hostname\":\"b\",\"exported_pod\":\"chat-1\"},\"values\":[[60,\"10\"]]}]}";
     struct world w;
     int r;
 
@@ -218,6 +245,7 @@ int main(void)
         cmocka_unit_test(scores_everything_low_without_series),
         cmocka_unit_test(answers_the_performance_of_the_file),
         cmocka_unit_test(refuses_samples_that_span_years),
+        cmocka_unit_test(adds_up_many_short_series),
         cmocka_unit_test(survives_each_failed_allocation),
     };
 
