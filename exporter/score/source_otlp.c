@@ -9,6 +9,7 @@
 #include "exporter/base/worker.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
+#include "exporter/tsdb/tsdb.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ struct otlp {
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
     struct promql_range range;
+    int64_t from_ms; /* the earliest time that a query reads */
     struct http_share *share;
     mono_ms deadline, asked_at;
     source_done_fn done;
@@ -72,9 +74,26 @@ static struct source *otlp_free(struct source *s)
     return NULL;
 }
 
+static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
+{
+    if (refused_ms == 0 || refused_ms < o->from_ms || o->result.warnings++ > 0)
+        return;
+    (void)snprintf(o->result.warning, sizeof(o->result.warning),
+                   "series may be missing from the result: new ones were refused within its range because %s "
+                   "was reached",
+                   limit);
+}
+
 static void otlp_finish(struct otlp *o)
 {
     loop_timer_clear(o->env->loop, &o->timer);
+    if (o->n > 0 && o->result.error == ROUND_OK) {
+        struct tsdb_stats s;
+
+        tsdb_stats(o->env->tsdb, &s);
+        otlp_add_warning(o, s.series_limit_ms, "limits.otlpSeries");
+        otlp_add_warning(o, s.bytes_limit_ms, "limits.otlpMemory");
+    }
     o->result.parts = o->parts;
     o->result.n_parts = o->n;
     o->done(o->arg, &o->result);
@@ -173,6 +192,8 @@ static void otlp_ask(struct otlp *o)
         otlp_fail(o, otlp_error(r), a->why);
         return;
     }
+    if (o->range.start_ms - promql_reach(a->plan) < o->from_ms)
+        o->from_ms = o->range.start_ms - promql_reach(a->plan);
     o->asking = a;
     o->asked_at = loop_now(o->env->loop);
     worker_do(o->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
@@ -218,6 +239,7 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
     o->range.start_ms = o->range.end_ms - o->from.range_s * 1000;
     if (o->range.start_ms < 0) /* the clock was never set */
         o->range.start_ms = 0;
+    o->from_ms = o->range.start_ms;
     if (loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop)) < 0) {
         free(o);
         return -ENOMEM;

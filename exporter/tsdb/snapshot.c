@@ -12,12 +12,12 @@
 
 #define FILE_NAME "otlp-series"
 
-enum { MAGIC = 0x31535344, FLUSH_BYTES = 1 << 20, RECORD_MAX = 64 << 20 };
+enum { MAGIC = 0x32535344, FLUSH_BYTES = 1 << 20, RECORD_MAX = 64 << 20 };
 
 /* All numbers are in the byte order of the machine, which the first one shows. */
 struct file_head {
     uint32_t magic, crc; /* of what follows here */
-    int64_t age_ms, complete_from;
+    int64_t age_ms, complete_from, series_limit_ms, bytes_limit_ms;
 };
 
 /* Then labels as lengths and bytes, and n_chunks heads, each with its stream as in a view. The last record
@@ -90,6 +90,8 @@ static int writer_begin(struct writer *w, struct tsdb *t)
     t->readers++;
     head.age_ms = t->age_ms;
     head.complete_from = t->complete_from;
+    head.series_limit_ms = t->stats.series_limit_ms;
+    head.bytes_limit_ms = t->stats.bytes_limit_ms;
     tsdb_unlock(t);
     head.crc = checksum(&head.age_ms, sizeof(head) - 8);
     return buf_put(&w->out, &head, sizeof(head));
@@ -306,6 +308,10 @@ int snapshot_load(struct tsdb *t, const char *dir, struct snapshot_loaded *ret)
     tsdb_lock(t);
     if (head.complete_from > t->complete_from)
         t->complete_from = head.complete_from;
+    if (head.series_limit_ms > t->stats.series_limit_ms)
+        t->stats.series_limit_ms = head.series_limit_ms;
+    if (head.bytes_limit_ms > t->stats.bytes_limit_ms)
+        t->stats.bytes_limit_ms = head.bytes_limit_ms;
     tsdb_unlock(t);
     return r;
 }

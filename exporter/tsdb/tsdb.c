@@ -237,6 +237,15 @@ static enum tsdb_result result_of(int r)
     return r == 0 ? TSDB_OK : r == -ENOBUFS ? TSDB_BYTES_LIMIT : TSDB_NO_MEMORY;
 }
 
+static void series_refuse(struct tsdb *t, enum tsdb_result why, int64_t now)
+{
+    t->stats.series_refused++;
+    if (why == TSDB_SERIES_LIMIT)
+        t->stats.series_limit_ms = now;
+    else if (why == TSDB_BYTES_LIMIT)
+        t->stats.bytes_limit_ms = now;
+}
+
 /* New series are refused while the others need what is left, or have lost samples for lack of it. */
 static bool is_full(const struct tsdb *t, int64_t now)
 {
@@ -264,7 +273,7 @@ enum tsdb_result tsdb_ref(struct tsdb *t, const struct tsdb_label *labels, size_
     if (result == TSDB_OK)
         *ret = (uint64_t)series_at(t, id)->generation << 32 | id;
     else
-        t->stats.series_refused++;
+        series_refuse(t, result, now);
     tsdb_unlock(t);
     return result;
 }

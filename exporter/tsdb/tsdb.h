@@ -137,7 +137,9 @@ struct tsdb_stats {
     uint64_t
         results[TSDB_RESULTS]; /* samples by result; those of refused series are counted by their sender */
     uint64_t series_created, series_expired;
-    uint64_t series_refused;                   /* attempts to add a series beyond a limit */
+    uint64_t series_refused; /* attempts to add a series beyond a limit */
+    /* Unix time of the last of them for each limit, also from before a restart; 0: never */
+    int64_t series_limit_ms, bytes_limit_ms;
     uint64_t samples_expired, samples_evicted; /* dropped because of their age; because of max_bytes */
 };
 

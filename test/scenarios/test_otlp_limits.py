@@ -9,10 +9,11 @@ from lib.otlp import gauge, point, push, request
 from lib.process import free_port
 
 
-def test_new_series_are_refused_until_the_limit_is_raised():
+def test_new_series_are_refused_until_the_limit_is_raised(fake):
     port = free_port()
     url = f"http://127.0.0.1:{port}/v1/metrics"
-    config = {"summaries": [], "limits": {"otlpSeries": 2}}
+    scorer = summary("s", fake.on("/s", results({}, 1)), sourceType="OpenTelemetry", sourceQuery="sum(m)")
+    config = {"summaries": [scorer], "limits": {"otlpSeries": 2}}
     with running_agent(config, f"--otlp.listen-address=127.0.0.1:{port}") as agent:
         answer = push(url, request(gauge("m", *(point(i, labels={"pod": f"p{i}"}) for i in range(3)))))
         assert answer.json["partialSuccess"]["rejectedDataPoints"] in (1, "1")
@@ -20,7 +21,9 @@ def test_new_series_are_refused_until_the_limit_is_raised():
         assert agent.metric("dynamic_scoring_otlp_series") == agent.metric("dynamic_scoring_otlp_series_limit") == 2
         agent.wait_log("new OTLP series refused")
         assert "limit=limits.otlpSeries" in agent.log()
-        agent.apply({"summaries": [], "limits": {"otlpSeries": 3}})
+        agent.wait_metric("dynamic_scoring_source_warnings_total", score_name="s")
+        assert "because limits.otlpSeries was reached" in agent.status("s")["warnings"]["first"]
+        agent.apply({"summaries": [scorer], "limits": {"otlpSeries": 3}})
         assert push(url, request(gauge("m", point(7, labels={"pod": "p2"})))).json == {}
         agent.wait_metric_is(3, "dynamic_scoring_otlp_series")
 

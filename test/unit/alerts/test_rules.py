@@ -20,7 +20,7 @@ sys.path.insert(0, str(TOP / "test" / "scenarios"))
 from lib import promql  # noqa: E402  pylint: disable=wrong-import-position
 
 RUNBOOKS = "https://github.com/open-cluster-management-io/dynamic-scoring-framework/blob/main/alerts/runbooks/"
-NAME = re.compile(r"(?:[A-Z][a-z0-9]+|API)+")
+NAME = re.compile(r"(?:[A-Z][a-z0-9]+|API|OTLP)+")
 SEVERITIES = {"critical", "warning", "info"}
 GROUP_RULES, NAME_LENGTH = 20, 40
 

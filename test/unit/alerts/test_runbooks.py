@@ -22,6 +22,7 @@ OTHERS_FLAGS |= {"--list", "--show-managed-fields", "--field-selector", "--names
 DEFINITIONS = (TOP / "exporter/metric/metrics.def").read_text()
 TABLES = {  # metric, label, and its values that are not for the page
     "RemoteWriteDropping": ("prometheus_remote_storage_samples_dropped_total", "reason", set()),
+    "OTLPPointsRejected": ("dynamic_scoring_otlp_points_rejected_total", "reason", set()),
     "PlacementScoreNotWritten": ("dynamic_scoring_placement_writes_total", "result", {"ok"}),
     "PlacementItemsLeftOut": ("dynamic_scoring_placement_left_out_total", "reason", {"same_name"}),
     "ManifestWorksBehind": ("dynamic_scoring_hub_writes_total", "result", set()),

@@ -24,10 +24,12 @@
 
 enum { PATIENCE_MS = 60000, NOW = 1700000000 };
 
-static unix_ms fixed_wall(const struct clock *c)
+static int64_t wall_ms;
+
+static unix_ms test_wall(const struct clock *c)
 {
     (void)c;
-    return (unix_ms){NOW * INT64_C(1000)};
+    return (unix_ms){wall_ms};
 }
 
 static mono_ms real_mono(const struct clock *c)
@@ -36,7 +38,7 @@ static mono_ms real_mono(const struct clock *c)
     return clock_system.mono(&clock_system);
 }
 
-static const struct clock test_clock = {.mono = real_mono, .wall = fixed_wall};
+static const struct clock test_clock = {.mono = real_mono, .wall = test_wall};
 
 struct env {
     struct loop *loop;
@@ -73,6 +75,7 @@ static int setup(void **state)
     struct env *e = calloc(1, sizeof(*e));
 
     assert_non_null(e);
+    wall_ms = NOW * INT64_C(1000);
     assert_int_equal(loop_new(&e->loop, &test_clock), 0);
     assert_int_equal(http_new(&e->http, e->loop, "test/1"), 0);
     assert_int_equal(worker_new(&e->worker, e->loop), 0);
@@ -115,7 +118,7 @@ static int start(struct env *e, const char *query, int64_t timeout_ms, struct so
     const struct source_request rq = {
         .env = &e->source,
         .summary = &e->summary,
-        .now = fixed_wall(NULL),
+        .now = test_wall(NULL),
         .deadline = mono_add(loop_now(e->loop), timeout_ms),
         .share = &e->share,
     };
@@ -192,6 +195,42 @@ static void names_the_cause_of_a_failure(void **state)
         assert_int_equal(e->result.error, cases[i].error);
         if (strncmp(e->result.reason, cases[i].reason, strlen(cases[i].reason)) != 0)
             fail_msg("%s: %s", cases[i].query, e->result.reason);
+        (void)source_free(s);
+    }
+}
+
+/* The first point is 60 s old, and looks back on the 5 minutes before it. */
+static void warns_of_series_that_were_refused_in_its_range(void **state)
+{
+    static const struct {
+        uint64_t max_bytes;
+        uint32_t max_series;
+        int64_t later_s;
+        size_t warnings;
+        const char *limit;
+    } cases[] = {
+        {64 << 20, 1000, 0, 0, NULL},
+        {64 << 20, 2, 0, 1, "limits.otlpSeries"},
+        {64 << 20, 2, 360, 1, "limits.otlpSeries"},
+        {64 << 20, 1000, 721, 0, NULL},
+        {1, 1000, 721, 1, "limits.otlpMemory"},
+        {64 << 20, 2, 721, 2, "limits.otlpSeries"},
+    };
+    struct env *e = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct tsdb_label labels[] = {{STR("__name__"), STR("other")}};
+        struct source *s;
+        uint64_t ref;
+
+        wall_ms = NOW * INT64_C(1000) + cases[i].later_s * 1000;
+        tsdb_set_limits(e->tsdb, cases[i].max_bytes, cases[i].max_series);
+        if (cases[i].limit && cases[i].later_s != 360)
+            assert_int_not_equal(tsdb_ref(e->tsdb, labels, 1, &ref), TSDB_OK);
+        s = fetch(e, "sum(m); m");
+        assert_int_equal(e->result.error, ROUND_OK);
+        assert_int_equal(e->result.warnings, cases[i].warnings);
+        assert_true(!cases[i].limit || strstr(e->result.warning, cases[i].limit));
         (void)source_free(s);
     }
 }
@@ -392,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_each_query, setup, teardown),
         cmocka_unit_test_setup_teardown(names_the_cause_of_a_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(warns_of_series_that_were_refused_in_its_range, setup, teardown),
         cmocka_unit_test_setup_teardown(names_the_missing_flag, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_results_as_responses, setup, teardown),
         cmocka_unit_test_setup_teardown(ends_at_its_deadline, setup, teardown),

@@ -81,8 +81,13 @@ static void loads_what_was_saved(void **state)
 {
     struct tsdb *t = new_store(SERIES, SAMPLES);
     struct snapshot_loaded loaded;
+    int64_t refused_ms;
+    uint64_t ref;
 
     (void)state;
+    refused_ms = store_now;
+    tsdb_set_limits(t, PLENTY, SERIES);
+    assert_int_equal(store_ref(t, "__name__=refused", &ref), TSDB_SERIES_LIMIT);
     assert_int_equal(snapshot_save(t, folder), 0);
     (void)tsdb_free(t);
     t = store_new(PLENTY, SERIES); /* of another age */
@@ -90,6 +95,8 @@ static void loads_what_was_saved(void **state)
     assert_int_equal(loaded.series, SERIES);
     assert_int_equal(loaded.samples, SERIES * SAMPLES);
     check_store(t, SERIES, SAMPLES);
+    assert_int_equal(store_stats(t).series_limit_ms, refused_ms);
+    assert_int_equal(store_stats(t).bytes_limit_ms, 0);
     assert_int_equal(snapshot_save(t, folder), 0); /* over an earlier file */
     (void)tsdb_free(t);
     assert_int_equal(access(temporary, F_OK), -1);

@@ -109,7 +109,10 @@ static void refuses_series_beyond_the_limit(void **state)
     (void)store_put(t, "__name__=a", NOW, 1);
     (void)store_put(t, "__name__=b", NOW, 1);
     (void)store_put(t, "__name__=c", NOW, 1);
+    assert_int_equal(store_stats(t).series_limit_ms, 0);
     assert_int_equal(store_ref(t, "__name__=d", &ref), TSDB_SERIES_LIMIT);
+    assert_int_equal(store_stats(t).series_limit_ms, NOW);
+    assert_int_equal(store_stats(t).bytes_limit_ms, 0);
     assert_int_equal(store_ref(t, "__name__=c", &ref), TSDB_OK);
     assert_int_equal(store_stats(t).series, 3);
     (void)tsdb_free(t);
@@ -238,6 +241,7 @@ static void refuses_new_series_once_less_is_allowed_than_is_used(void **state)
     (void)state;
     tsdb_set_limits(t, 4096, 100);
     assert_int_equal(store_ref(t, "__name__=b", &b), TSDB_BYTES_LIMIT);
+    assert_int_equal(store_stats(t).bytes_limit_ms, NOW);
     assert_int_equal(store_append(t, a, NOW + 1, 2), TSDB_OK);
     tsdb_set_limits(t, PLENTY, 1);
     assert_int_equal(store_ref(t, "__name__=b", &b), TSDB_SERIES_LIMIT);
