@@ -43,9 +43,9 @@ struct http_call {
     size_t part, offset; /* position of the next byte to send */
     /* The answer's headers */
     size_t header_bytes;
-    uint64_t announced; /* Content-Length; 0 if absent */
-    bool encoded;       /* has a Content-Encoding, so the decoded size is unknown */
-    char encoding[32];  /* one that was not asked for, or empty */
+    uint64_t announced;   /* Content-Length; 0 if absent */
+    bool encoded;         /* has a Content-Encoding, so the decoded size is unknown */
+    char encoding[32];    /* one that was not asked for, or empty */
     struct inflate *gzip; /* of a body with Content-Encoding gzip or deflate */
     struct http_share *share, own_share;
     size_t charged;  /* bytes of the body granted by the budget */

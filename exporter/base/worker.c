@@ -62,7 +62,6 @@ static struct job *worker_next_finished(struct worker *w)
     struct job *j;
 
     (void)pthread_mutex_lock(&w->lock);
-    w->posted = false;
     j = jobs_take(&w->finished);
     (void)pthread_mutex_unlock(&w->lock);
     return j;
@@ -72,6 +71,10 @@ static void worker_on_post(struct post *p)
 {
     struct worker *w = CONTAINER_OF(p, struct worker, post);
 
+    /* Only here, where the post is on no list: jobs that finish meanwhile post it again, but only once. */
+    (void)pthread_mutex_lock(&w->lock);
+    w->posted = false;
+    (void)pthread_mutex_unlock(&w->lock);
     for (struct job *j; (j = worker_next_finished(w));)
         j->done(j);
 }

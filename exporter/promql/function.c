@@ -15,7 +15,9 @@ static double last_value(const struct window *w)
 /* Go's Duration.Seconds(). */
 static double duration_seconds(int64_t ms)
 {
-    return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9;
+    int64_t whole = ms / 1000, rest_ns = ms % 1000 * 1000000;
+
+    return (double)whole + (double)rest_ns / 1e9;
 }
 
 /* By how much the values changed; a counter continues at 0 after a reset. */

@@ -102,7 +102,7 @@ void secrets_forget(struct secrets *s)
 }
 
 static int cache_look_at(struct secrets *s, const char *name, const char *token_key, struct secret_state *ret,
-                      char why[256])
+                         char why[256])
 {
     const char *problem = NULL;
     int r = s->look(s, name, token_key, ret, &problem), n;

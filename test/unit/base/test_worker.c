@@ -7,11 +7,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
+enum { SLOW_JOBS = 10 };
 
 struct env {
     struct loop *loop;
@@ -83,6 +87,43 @@ static void runs_jobs_in_order_beside_the_loop(void **state)
     }
 }
 
+static atomic_uint begun, ending;
+
+/* Ends once the job before it is being ended. */
+static void slow_run(struct job *j)
+{
+    unsigned before = atomic_fetch_add(&begun, 1);
+
+    task_run(j);
+    while (atomic_load(&ending) < before)
+        (void)sched_yield();
+}
+
+/* Takes until the next job has finished, which the begin of the one after that shows. */
+static void slow_done(struct job *j)
+{
+    unsigned next = atomic_fetch_add(&ending, 1) + 1;
+
+    task_done(j);
+    while (next + 1 < SLOW_JOBS && atomic_load(&begun) < next + 2)
+        (void)sched_yield();
+}
+
+static void ends_jobs_that_finish_while_others_end(void **state)
+{
+    struct env *e = *state;
+    struct task tasks[SLOW_JOBS];
+
+    runs = ends = 0;
+    for (size_t i = 0; i < SLOW_JOBS; i++) {
+        tasks[i] = (struct task){.job = {.run = slow_run, .done = slow_done}};
+        worker_start(e->worker, &tasks[i].job);
+    }
+    while (ends < SLOW_JOBS)
+        assert_int_equal(loop_turn(e->loop, 1000), 0);
+    assert_int_equal(loop_turn(e->loop, 0), 0); /* a post that is on its list twice would never end */
+}
+
 static void ends_every_job(void **state)
 {
     struct env *e = *state;
@@ -128,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(runs_jobs_in_order_beside_the_loop),
+        CASE(ends_jobs_that_finish_while_others_end),
         CASE(ends_every_job),
         CASE(frees_large_buffers),
         CASE(survives_each_failed_allocation),
