@@ -65,11 +65,15 @@ static void check_store(struct tsdb *t, unsigned series, unsigned samples)
     for (size_t i = 0; i < series; i++) {
         size_t n;
         const struct tsdb_label *labels = tsdb_view_labels(v, i, &n);
-        unsigned s = (unsigned)strtoul(labels[1].value.p + 1, NULL, 10), k = 0;
+        struct str pod = labels[1].value;
+        unsigned s, k = 0;
+        uint64_t number;
         struct tsdb_iter it;
         int64_t at;
         double x;
 
+        assert_true(str_to_u64((struct str){pod.p + 1, pod.n - 1}, &number));
+        s = (unsigned)number;
         for (tsdb_iter_init(&it, v, i); tsdb_iter_next(&it, &at, &x); k++)
             assert_true(at == NOW - 60 * MINUTE + k * 10000 && x == sample_value(s, k));
         assert_int_equal(k, samples);
