@@ -125,10 +125,14 @@ struct httpd_options {
     /* So many responses were cut because their clients read too slowly. Runs on another thread. May be
      * NULL. */
     void (*cut)(void *arg, unsigned n);
+    /* Replaces the body and the content type of an error of the server itself; `text` is its plain text, such
+     * as "404: not found\n". Of the request's fields only Content-Type is sure to be set. Runs on the
+     * server's thread. NULL: the text is sent. */
+    void (*error_body)(const struct httpd_request *rq, struct httpd_reply *reply, struct str text);
     /* The bytes that replies with earlier versions of a shared body keep from being freed, the current
      * version, and the bytes of the current body. Any thread. May be NULL. */
     uint64_t (*held)(void *arg, uint64_t *ret_version, uint64_t *ret_bytes);
-    void *served_arg; /* for the three */
+    void *served_arg; /* for served, cut and held */
 };
 
 /* Whether the syntax is that of a listen address; the host is not resolved. */

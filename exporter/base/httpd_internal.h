@@ -89,6 +89,7 @@ struct exchange {
     uint64_t ticket;       /* while GUARDED */
     mono_ms guarded_since; /* while GUARDED */
     bool suspended;        /* while GUARDED */
+    bool own_error;        /* the reply is of httpd_reply_error() */
     unsigned status;
     uint64_t answer_bytes;
     struct httpd_reply reply;

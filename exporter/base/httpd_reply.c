@@ -184,6 +184,17 @@ static uint64_t count_bytes(const struct httpd_reply *reply)
     return n;
 }
 
+static void respond_error(struct exchange *x)
+{
+    const struct iovec *text = x->reply.parts;
+
+    if (!x->own_error || !x->server->options.error_body || x->reply.n_parts == 0)
+        return;
+    if (!x->request.content_type)
+        x->request.content_type = httpd_get_header(x, "Content-Type", &x->joined[4]);
+    x->server->options.error_body(&x->request, &x->reply, (struct str){text->iov_base, text->iov_len});
+}
+
 enum MHD_Result httpd_respond(struct exchange *x)
 {
     struct MHD_Response *r;
@@ -196,6 +207,7 @@ enum MHD_Result httpd_respond(struct exchange *x)
         httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many large responses are being sent\n");
         (void)httpd_conn_answer(x->server, x->fd, 0, 0);
     }
+    respond_error(x);
     x->status = x->reply.status ? x->reply.status : MHD_HTTP_OK;
     x->answer_bytes = count_bytes(&x->reply);
     x->state = ANSWERED;
@@ -246,6 +258,7 @@ void httpd_reply_error(struct exchange *x, unsigned status, const char *text)
 {
     httpd_release(&x->reply);
     x->reply = (struct httpd_reply){.status = status};
+    x->own_error = true;
     httpd_reply_copy(&x->reply, str_of(text));
 }
 

@@ -18,6 +18,7 @@
 /* A body as received, and decoded or converted from JSON. */
 enum { BODY_MAX_BYTES = 16 << 20, BODIES_MAX_BYTES = 64 << 20, DECODED_MAX_BYTES = 64 << 20 };
 enum { MAX_CONNECTIONS = 1024, IDLE_SECONDS = 120, RETRY_SECONDS = 5, REPLY_MAX_BYTES = 16 << 10 };
+enum { STATUS_PREFIX = sizeof("404: ") - 1 };
 
 struct otlp {
     struct otlp_options o;
@@ -45,9 +46,24 @@ static void otlp_reply(struct httpd_reply *reply, unsigned status, enum otlp_enc
 static void otlp_refuse(struct httpd_reply *reply, enum otlp_encoding e, unsigned status, const char *why)
 {
     BUF_AUTO(body, REPLY_MAX_BYTES);
-    int r = otlp_put_status(e, status, why, &body);
+    int r = otlp_put_status(e, status, str_of(why), &body);
 
     otlp_reply(reply, status, e, r, &body);
+}
+
+/* Of an error of the server itself: "404: not found\n". If out of memory, the text stays. */
+static void otlp_error_body(const struct httpd_request *rq, struct httpd_reply *reply, struct str text)
+{
+    BUF_AUTO(body, REPLY_MAX_BYTES);
+    enum otlp_encoding e;
+
+    (void)otlp_encoding_of(rq->content_type, &e);
+    if (text.n > STATUS_PREFIX)
+        text = (struct str){text.p + STATUS_PREFIX, text.n - STATUS_PREFIX};
+    if (otlp_put_status(e, reply->status, str_trim(text), &body) < 0)
+        return;
+    httpd_reply_copy(reply, buf_str(&body));
+    reply->content_type = otlp_media_type(e);
 }
 
 static void otlp_refuse_errno(struct httpd_reply *reply, enum otlp_encoding e, int r, const char *what,
@@ -157,6 +173,7 @@ static int otlp_listen(struct otlp *x, char **ret_why)
                                    .n_routes = 1,
                                    .served = page_count_request,
                                    .cut = page_count_cut,
+                                   .error_body = otlp_error_body,
                                    .served_arg = x->o.page};
     int r = access_new(&x->access, &access, ret_why);
 

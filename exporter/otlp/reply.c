@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-enum { RPC_INVALID_ARGUMENT = 3, RPC_RESOURCE_EXHAUSTED = 8, RPC_UNAVAILABLE = 14 };
 enum {
     RESPONSE_PARTIAL_SUCCESS = 1,
     PARTIAL_REJECTED = 1,
@@ -25,8 +24,8 @@ bool otlp_encoding_of(const char *content_type, enum otlp_encoding *ret)
 {
     struct str type = str_trim((struct str){content_type, strcspn(content_type, ";")});
 
-    *ret = str_eq_nocase(type, STR("application/json")) ? OTLP_JSON : OTLP_PROTOBUF;
-    return *ret == OTLP_JSON || str_eq_nocase(type, STR("application/x-protobuf"));
+    *ret = str_eq_nocase(type, STR("application/x-protobuf")) ? OTLP_PROTOBUF : OTLP_JSON;
+    return *ret == OTLP_PROTOBUF || str_eq_nocase(type, STR("application/json"));
 }
 
 static int put_wire_number(struct buf *into, unsigned number, uint64_t v)
@@ -93,18 +92,34 @@ int otlp_put_response(enum otlp_encoding e, const struct ingest_outcome *o, stru
     return r ?: put_partial(e, rejected, buf_str(&summary), into);
 }
 
-int otlp_put_status(enum otlp_encoding e, unsigned http_status, const char *message, struct buf *into)
+/* A google.rpc.Code. */
+static unsigned rpc_code(unsigned http_status)
 {
-    unsigned code = http_status == 503   ? RPC_UNAVAILABLE
-                    : http_status == 413 ? RPC_RESOURCE_EXHAUSTED
-                                         : RPC_INVALID_ARGUMENT;
+    enum { INVALID_ARGUMENT = 3, INTERNAL = 13 };
+    static const struct {
+        unsigned http, rpc;
+    } codes[] = {
+        {401, 16 /* UNAUTHENTICATED */}, {403, 7 /* PERMISSION_DENIED */},  {404, 5 /* NOT_FOUND */},
+        {405, 12 /* UNIMPLEMENTED */},   {413, 8 /* RESOURCE_EXHAUSTED */}, {429, 8 /* RESOURCE_EXHAUSTED */},
+        {503, 14 /* UNAVAILABLE */},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        if (codes[i].http == http_status)
+            return codes[i].rpc;
+    return http_status < 500 ? INVALID_ARGUMENT : INTERNAL;
+}
+
+int otlp_put_status(enum otlp_encoding e, unsigned http_status, struct str message, struct buf *into)
+{
+    unsigned code = rpc_code(http_status);
     int r;
 
     if (e == OTLP_PROTOBUF) {
         r = put_wire_number(into, STATUS_CODE, code);
-        return r ?: put_wire_bytes(into, STATUS_MESSAGE, str_of(message));
+        return r ?: put_wire_bytes(into, STATUS_MESSAGE, message);
     }
     r = buf_printf(into, "{\"code\":%u,\"message\":", code);
-    r = r ?: buf_put_json(into, str_of(message));
+    r = r ?: buf_put_json(into, message);
     return r ?: buf_putc(into, '}');
 }

@@ -1,7 +1,9 @@
 """The OTLP receiver answers as OTLP/HTTP asks: in the encoding of the request, with partial success, and with a status
 that tells the client whether to try again."""
 
+import contextlib
 import gzip
+import http.client
 import json
 import time
 
@@ -10,9 +12,10 @@ import pytest
 from lib.agent import running_agent
 from lib.browser import shared_browser  # noqa: F401 (a fixture)
 from lib.certificates import Authority
-from lib.client import call
+from lib.client import Answer, call
 from lib.otlp import DELTA, counter, gauge, histogram, point, push, request
 from lib.process import free_port
+from lib.wait import DEADLINE, wait_until
 from lib.web import BASIC, client_context, web_file
 
 PROTOBUF = "application/x-protobuf"
@@ -20,7 +23,7 @@ PROTOBUF = "application/x-protobuf"
 
 class Receiver:
     def __init__(self, agent, port):
-        self.agent, self.url = agent, f"http://127.0.0.1:{port}/v1/metrics"
+        self.agent, self.port, self.url = agent, port, f"http://127.0.0.1:{port}/v1/metrics"
 
     def push(self, body, **headers):
         return push(self.url, body, **headers)
@@ -31,6 +34,17 @@ def receiver():
     port = free_port()
     with running_agent({"summaries": []}, f"--otlp.listen-address=127.0.0.1:{port}") as agent:
         yield Receiver(agent, port)
+
+
+def answer_of(connection):
+    response = connection.getresponse()
+    return Answer(response.status, response.headers, response.read())
+
+
+def refusal(receiver, encoding):
+    """The answer to a request of ten bytes, which are not valid; None if they were read."""
+    answer = receiver.push(bytes(10), Content_Type=encoding)
+    return None if answer.status == 400 else answer
 
 
 def field(number, content):
@@ -110,10 +124,57 @@ def test_refused_requests(receiver, body, headers, status, why):
         assert set(answer.json) == {"code", "message"}
 
 
-def test_only_metrics_are_there(receiver):
-    assert call("GET", receiver.url).status == 405
-    assert push(receiver.url.replace("metrics", "traces"), {}).status == 404
-    assert call("GET", receiver.url.replace("/v1/metrics", "/metrics")).status == 404
+def check_status(answer, status, code, why, encoding):
+    """The answer's body is a google.rpc.Status in this encoding."""
+    assert (answer.status, answer.headers["Content-Type"]) == (status, encoding)
+    if encoding == PROTOBUF:
+        assert answer.body == bytes([8, code]) + field(2, why.encode())
+    else:
+        assert answer.json == {"code": code, "message": why}
+
+
+ENCODINGS = pytest.mark.parametrize("encoding", [PROTOBUF, "application/json"])
+
+
+@ENCODINGS
+def test_only_metrics_are_there(receiver, encoding):
+    kind = {"Content_Type": encoding}
+    check_status(call("PUT", receiver.url, b"", **kind), 405, 12, "method not allowed for this path", encoding)
+    traces = push(receiver.url.replace("metrics", "traces"), b"", **kind)
+    check_status(traces, 404, 5, "not found. Available paths:\nPOST /v1/metrics", encoding)
+
+
+def test_a_browser_gets_json(receiver):
+    check_status(call("GET", receiver.url), 405, 12, "method not allowed for this path", "application/json")
+
+
+@contextlib.contextmanager
+def sending(receiver, announced, sent, encoding):
+    """A request whose body is sent in part."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", receiver.port, timeout=DEADLINE)) as connection:
+        connection.putrequest("POST", "/v1/metrics")
+        connection.putheader("Content-Type", encoding)
+        connection.putheader("Content-Length", str(announced))
+        connection.endheaders(bytes(sent))
+        yield connection
+
+
+@ENCODINGS
+def test_too_long_body(receiver, encoding):
+    with sending(receiver, (16 << 20) + 1, 0, encoding) as connection:
+        answer = answer_of(connection)
+    check_status(answer, 413, 8, "request body exceeds the limit of 16777216 bytes", encoding)
+
+
+def test_too_many_bodies(receiver):
+    """Four bodies of 16 MiB that lack a byte leave four bytes."""
+    with contextlib.ExitStack() as others:
+        for _ in range(4):
+            others.enter_context(sending(receiver, 16 << 20, (16 << 20) - 1, PROTOBUF))
+        for encoding in (PROTOBUF, "application/json"):
+            refused = wait_until(lambda e=encoding: refusal(receiver, e), "a body is refused")
+            check_status(refused, 503, 14, "no memory for the request body", encoding)
+            assert refused.headers["Retry-After"]
 
 
 def test_requests_and_points_are_shown(receiver):
@@ -139,7 +200,24 @@ def test_the_web_configuration_applies(tmp_path):
     with running_agent({"summaries": []}, *flags, tls=tls, headers=BASIC) as agent:
         url, body = f"https://127.0.0.1:{port}/v1/metrics", json.dumps(request(gauge("g", point(1)))).encode()
         kind = {"Content_Type": "application/json"}
-        assert call("POST", url, body, tls=tls, **kind).status == 401
+        check_status(call("POST", url, body, tls=tls, **kind), 401, 16, "user and password required", "application/json")
         assert agent.status()["otlp"]["points"] == 0
         assert call("POST", url, body, tls=tls, **kind, **BASIC).status == 200
         assert agent.status()["otlp"]["points"] == 1
+
+
+@ENCODINGS
+def test_over_the_limit_of_requests(tmp_path, encoding):
+    port, web = free_port(), tmp_path / "web.yml"
+    web.write_text("rate_limit:\n  interval: 1h\n  burst: 1\n")
+    flags = f"--otlp.listen-address=127.0.0.1:{port}", f"--web.config.file={web}"
+    with running_agent({"summaries": []}, *flags, start=False) as agent:
+        agent.launch()
+        url = f"http://127.0.0.1:{port}/v1/metrics"
+        refused = wait_until(lambda: over_the_limit(push(url, b"", Content_Type=encoding)), "the limit is reached")
+        check_status(refused, 429, 8, "over the limit of requests", encoding)
+        assert refused.headers["Retry-After"] == "3600"
+
+
+def over_the_limit(answer):
+    return answer if answer.status == 429 else None

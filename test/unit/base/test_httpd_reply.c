@@ -173,6 +173,41 @@ static void sends_additional_headers(void **state)
     assert_non_null(strstr(b.p, "nosniff"));
 }
 
+static void error_as_json(const struct httpd_request *rq, struct httpd_reply *reply, struct str text)
+{
+    char body[200];
+    int n = snprintf(body, sizeof(body), "{%u %s %.*s}", reply->status, rq->content_type,
+                     (int)strcspn(text.p, "\n"), text.p);
+
+    httpd_reply_copy(reply, (struct str){body, (size_t)n});
+    reply->content_type = "application/json";
+}
+
+static void words_its_own_errors_as_asked(void **state)
+{
+    struct env *e = *state;
+    struct httpd_options o = options_for(e);
+    BUF_AUTO(b, 1 << 20);
+
+    o.error_body = error_as_json;
+    open_server(e, &o);
+    ask(e, REQUEST("GET /none"), &b);
+    assert_string_equal(body_of(&b), "{404  404: not found. Available paths:}");
+    assert_non_null(strstr(b.p, "\r\nContent-Type: application/json\r\n"));
+    ask(e,
+        "PUT /loop HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: text/a\r\n"
+        "Content-Length: 1\r\n\r\nx",
+        &b);
+    assert_string_equal(body_of(&b), "{405 text/a 405: method not allowed for this path}");
+    assert_non_null(strstr(b.p, "\r\nAllow: GET, HEAD, POST\r\n"));
+    ask(e, "POST /post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n", &b);
+    assert_string_equal(body_of(&b), "{413  413: request body exceeds the limit of 65536 bytes}");
+    ask(e, "GET /direct HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", &b);
+    assert_string_equal(body_of(&b), "{400  400: several Host fields}");
+    ask(e, REQUEST("GET /direct"), &b);
+    assert_string_equal(body_of(&b), "hello");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +217,7 @@ int main(void)
         CASE(waits_for_a_slow_reader),
         CASE(releases_the_answer_of_a_reader_that_left),
         CASE(sends_additional_headers),
+        CASE(words_its_own_errors_as_asked),
         CASE(survives_each_failed_allocation_in_a_request),
     };
 
