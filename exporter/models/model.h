@@ -16,6 +16,7 @@ enum { MODEL_MAX_ENDPOINTS = 2 };
 
 enum setting_kind {
     SETTING_TEXT,     /* const char *: not empty; owned by the settings */
+    SETTING_URL,      /* the same, with http:// or https:// and a host */
     SETTING_NUMBER,   /* double, from min to max */
     SETTING_COUNT,    /* int64_t, from min to max */
     SETTING_DURATION, /* int64_t: milliseconds; min and max in seconds */

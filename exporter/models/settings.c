@@ -16,7 +16,7 @@ enum { YEAR = 366 * 24 * 3600 };
 
 /* Settings of an endpoint with a source, and of every endpoint. */
 static const struct setting source_settings[] = {
-    {"source-host", "URL", "Base URL of the source, for /config", SETTING_TEXT, FIELD(source_host)},
+    {"source-host", "URL", "Base URL of the source, for /config", SETTING_URL, FIELD(source_host)},
     {"source-path", "PATH", "Path of the source's query API, for /config", SETTING_TEXT, FIELD(source_path)},
     {"source-query", "PROMQL", "Query, for /config", SETTING_TEXT, FIELD(query)},
     {"source-range", "DURATION", "Range of the query, for /config", SETTING_SECONDS, FIELD(range), .min = 1,
@@ -47,6 +47,16 @@ union setting_value {
     int64_t count;
 };
 
+/* libcurl takes "http:/host" and "localhost:8000", which are mistakes. */
+static bool setting_is_url(struct str url)
+{
+    size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
+               : url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0 ? 8
+                                                                      : 0;
+
+    return n && n < url.n && url.p[n] != '/';
+}
+
 static bool setting_parse(const struct setting *s, struct str text, union setting_value *ret)
 {
     int64_t ms;
@@ -55,6 +65,8 @@ static bool setting_parse(const struct setting *s, struct str text, union settin
     switch (s->kind) {
     case SETTING_TEXT:
         return text.n > 0 && !memchr(text.p, '\0', text.n);
+    case SETTING_URL:
+        return setting_is_url(text) && !memchr(text.p, '\0', text.n);
     case SETTING_NUMBER:
         ret->number = 0;
         return num_parse(text, &ret->number) == NUM_OK && is_within(s, ret->number);
@@ -93,7 +105,7 @@ int setting_set(struct instance *i, struct instance_setting *s, struct str text)
         return -EINVAL;
     if (s->setting->kind == SETTING_NUMBER) {
         *(double *)s->field = v.number;
-    } else if (s->setting->kind == SETTING_TEXT) {
+    } else if (s->setting->kind == SETTING_TEXT || s->setting->kind == SETTING_URL) {
         copy = arena_alloc(&i->arena, text.n + 1);
         if (!copy)
             return -ENOMEM;
@@ -112,6 +124,7 @@ static void setting_describe(struct instance_setting *to)
 {
     static const char *const kinds[] = {
         [SETTING_TEXT] = "a text",
+        [SETTING_URL] = "a URL with http:// or https://",
         [SETTING_NUMBER] = "a number",
         [SETTING_COUNT] = "a whole number",
         [SETTING_DURATION] = "a duration such as 30s or 1m30s",

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 struct made_up {
-    const char *text;
+    const char *text, *url;
     double number;
     int64_t count, ms, seconds;
 };
@@ -25,6 +25,7 @@ struct made_up {
 
 static const struct setting settings[] = {
     {"some-text", "TEXT", "Text", SETTING_TEXT, FIELD(text), "by default", "OTHER_TEXT"},
+    {"server", "URL", "Server", SETTING_URL, FIELD(url), "http://localhost"},
     {"number", "X", "Number", SETTING_NUMBER, FIELD(number), "1.5", .min = -2, .max = 2},
     {"count", "N", "Count", SETTING_COUNT, FIELD(count), "7", .min = 1, .max = 10},
     {"wait-time", "DURATION", "Wait", SETTING_DURATION, FIELD(ms), "1.5", .min = 1, .max = 60},
@@ -98,7 +99,7 @@ static void knows_three_names_of_a_setting(void **state)
     s = setting_of(i, "one.score-name");
     assert_string_equal(s->variable, "ONE_SCORE_NAME");
     assert_string_equal(s->key, "oneScoreName");
-    assert_int_equal(i->n_settings, 7); /* without a source there is nothing to query */
+    assert_int_equal(i->n_settings, 8); /* without a source there is nothing to query */
 }
 
 static void takes_flags_before_the_environment_before_the_file(void **state)
@@ -115,7 +116,7 @@ static void takes_flags_before_the_environment_before_the_file(void **state)
     assert_int_equal(setenv("OTHER_TEXT", "of the environment", 1), 0);
     assert_int_equal(setenv("COUNT", "9", 1), 0);
     assert_int_equal(setenv("NUMBER", "", 1), 0);
-    i->settings[2].flag = "10";
+    i->settings[3].flag = "10";
     assert_null(configure(i, "someText: of the file\nnumber: -2\ncount: 3\nage: 1h\noneScoreName: x\n", &r));
     assert_int_equal(r, 0);
     assert_string_equal(own->text, "of the environment");
@@ -138,6 +139,10 @@ static void names_what_is_wrong(void **state)
         {"someText: ''", "", "someText: expected a text, got an empty string"},
         {"age: 500ms", "",
          "age: expected a duration in whole seconds such as 30s or 5m, got the string \"500ms\""},
+        {"server: prometheus:9090", "",
+         "server: expected a URL with http:// or https://, got the string \"prometheus:9090\""},
+        {"server: https:///", "",
+         "server: expected a URL with http:// or https://, got the string \"https:///\""},
         {"agge: 1", "", "agge: unknown key, did you mean age?"},
         {"x", "", "expected an object, got a string"},
         {"", "many", "COUNT: expected a whole number from 1 to 10, got \"many\""},
