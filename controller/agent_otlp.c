@@ -61,10 +61,11 @@ static void otlp_warn(struct agent_otlp *x)
     if (s.series_refused == x->refused && s.samples_evicted == x->evicted)
         return;
     if (s.series_refused > x->refused)
-        log_warn("new OTLP series refused",
-                 L_STR("limit", s.series >= s.max_series ? "limits.otlpSeries" : "limits.otlpMemory"),
-                 L_INT("attempts", s.series_refused - x->refused), L_INT("series", s.series),
-                 L_INT("bytes", s.bytes));
+        log_warn(
+            "new OTLP series refused",
+            L_STR("limit", s.series_limit_ms >= s.bytes_limit_ms ? "limits.otlpSeries" : "limits.otlpMemory"),
+            L_INT("attempts", s.series_refused - x->refused), L_INT("series", s.series),
+            L_INT("bytes", s.bytes));
     if (s.samples_evicted > x->evicted)
         log_warn("OTLP samples evicted before their time; queries that reach back to them fail",
                  L_STR("limit", "limits.otlpMemory"), L_INT("samples", s.samples_evicted - x->evicted),

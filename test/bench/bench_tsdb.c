@@ -5,6 +5,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/varint.h"
+#include "exporter/tsdb/snapshot.h"
 #include "exporter/tsdb/tsdb.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     SERIES = 100000,
@@ -149,6 +151,28 @@ static double measure_read(struct tsdb *t)
     return from;
 }
 
+/* Saves the series and loads them into another store, which has the memory of both. */
+static void measure_restart(enum kind kind, struct tsdb *t)
+{
+    char dir[] = "/tmp/bench_tsdb.XXXXXX", file[64];
+    struct snapshot_loaded loaded;
+    struct tsdb *next = NULL;
+    double from;
+
+    must(mkdtemp(dir) &&
+         tsdb_new(&next, &(struct tsdb_options){&bench_clock, UINT64_C(1) << 40, SERIES}) == 0);
+    from = measure_cpu_ms();
+    must(snapshot_save(t, dir) == 0);
+    print(kind, "save_ms", measure_cpu_ms() - from);
+    from = measure_cpu_ms();
+    must(snapshot_load(next, dir, &loaded) == 0);
+    print(kind, "load_ms", measure_cpu_ms() - from);
+    must(loaded.series == SERIES && loaded.samples == (uint64_t)SERIES * SAMPLES);
+    (void)snprintf(file, sizeof(file), "%s/otlp-series", dir);
+    must(unlink(file) == 0 && rmdir(dir) == 0);
+    (void)tsdb_free(next);
+}
+
 static void bench_store(enum kind kind)
 {
     static uint64_t refs[SERIES];
@@ -194,6 +218,7 @@ static void bench_store(enum kind kind)
     print(kind, "select_pod_ms", measure_select(t, TSDB_EQ, "pod", n.text[6], METRICS));
     print(kind, "select_regex_ms", measure_select(t, TSDB_RE, "pod", ".*-00.*7", METRICS * 100));
     print(kind, "select_all_ms", measure_select(t, TSDB_NE, "pod", "none", SERIES));
+    measure_restart(kind, t);
     (void)tsdb_free(t);
 }
 
