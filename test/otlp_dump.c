@@ -66,7 +66,7 @@ static int dump(struct tsdb *t)
 
     for (size_t i = 0; r == 0 && i < tsdb_view_count(v); i++)
         r = dump_labels(v, i, &out) ?: dump_values(v, i, &out);
-    if (r == 0 && fwrite(out.p, 1, out.n, stdout) != out.n)
+    if (r == 0 && out.n && fwrite(out.p, 1, out.n, stdout) != out.n)
         r = -EIO;
     return r;
 }

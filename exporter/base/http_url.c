@@ -97,6 +97,15 @@ static int put_parameters(struct str s, struct buf *into)
     return r;
 }
 
+bool http_is_url(struct str url)
+{
+    size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
+               : url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0 ? 8
+                                                                      : 0;
+
+    return n && n < url.n && url.p[n] != '/';
+}
+
 int http_url_for_people(struct str url, struct buf *into)
 {
     const char *scheme = url.n ? memmem(url.p, url.n, "://", 3) : NULL;

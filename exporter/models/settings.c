@@ -1,6 +1,7 @@
 /* The settings of an instance: which there are, and what their values may be. */
 #include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/http.h"
 #include "exporter/models/instance_internal.h"
 #include "exporter/models/model.h"
 
@@ -48,15 +49,6 @@ union setting_value {
 };
 
 /* libcurl takes "http:/host" and "localhost:8000", which are mistakes. */
-static bool setting_is_url(struct str url)
-{
-    size_t n = url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0    ? 7
-               : url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0 ? 8
-                                                                      : 0;
-
-    return n && n < url.n && url.p[n] != '/';
-}
-
 static bool setting_parse(const struct setting *s, struct str text, union setting_value *ret)
 {
     int64_t ms;
@@ -66,7 +58,7 @@ static bool setting_parse(const struct setting *s, struct str text, union settin
     case SETTING_TEXT:
         return text.n > 0 && !memchr(text.p, '\0', text.n);
     case SETTING_URL:
-        return setting_is_url(text) && !memchr(text.p, '\0', text.n);
+        return http_is_url(text) && !memchr(text.p, '\0', text.n);
     case SETTING_NUMBER:
         ret->number = 0;
         return num_parse(text, &ret->number) == NUM_OK && is_within(s, ret->number);

@@ -2,6 +2,7 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/http.h"
 #include "exporter/base/problems.h"
 #include "exporter/score/summary_read.h"
 
@@ -92,14 +93,6 @@ void field_secret(struct summary_reader *r, const char *name_key, const char *ke
         node_problem(node_get(r->map, key_key), r->p, PROBLEM_ERROR, "%s must be set too", name_key);
 }
 
-/* libcurl also accepts "http:/host" and "http:///host", which are mistakes. */
-static bool has_scheme_and_host(const char *url)
-{
-    size_t n = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
-
-    return n && url[n] != '\0' && url[n] != '/';
-}
-
 /* *ret: the URL, with the path added if it has none. False if it is not a URL. */
 static bool complete_url(struct summary_reader *r, const char *url, const char *path, char **ret)
 {
@@ -139,7 +132,7 @@ char *field_url(struct summary_reader *r, const char *key, const char *path)
         return NULL;
     url = str_dup(str_trim(s));
     r->no_memory = r->no_memory || !url;
-    if (url && (!has_scheme_and_host(url) || !complete_url(r, url, path, &whole)))
+    if (url && (!http_is_url(str_of(url)) || !complete_url(r, url, path, &whole)))
         node_expected(node_get(r->map, key), r->p, what);
     return whole;
 }

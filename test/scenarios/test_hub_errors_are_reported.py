@@ -91,7 +91,7 @@ def test_what_prometheus_will_refuse(hub, fake, start_controller):
     hub.apply_scorer("s", own("cpu", fake.url, source=many))
     start_controller()
     _, _, message = hub.wait_scorer("s", "Valid", "True")
-    assert "spec.source.params.step" in message and "86401 points" in message and "rejects more than 11,000" in message
+    assert "spec.source.params.step" in message and "86401 points" in message and "queries of more than 11,000 fail" in message
     hub.wait_scores("c1", "cpu")
 
 

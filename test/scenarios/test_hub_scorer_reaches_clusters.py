@@ -88,7 +88,7 @@ def test_from_kubectl_to_scores(hub, prometheus, start_controller):
             "both clusters are counted",
         )
         row = hub.kubectl("get", "dynamicscorer", "sample-scorer", "--no-headers").stdout.split()
-        assert row[:5] == ["sample-scorer", "Active", "True", "sample_my_score", "True"]
+        assert row[:6] == ["sample-scorer", "True", "Ready", "Active", "2", "2"]  # CLUSTERS, SCORING
         assert controller.get("/").status == 200
 
         # A mask takes the score away from one cluster, series and object.

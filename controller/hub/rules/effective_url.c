@@ -1,28 +1,23 @@
 /* URLs: their origin, and how they are built. */
 #include "controller/hub/rules/effective_internal.h"
 #include "exporter/base/escape.h"
+#include "exporter/base/http.h"
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <strings.h>
 
 enum { ORIGIN_MAX_BYTES = 4096 };
 
-/* libcurl also accepts "http:/host" and "http:///host". User information is refused, as what precedes the
- * `@` makes one host look like another. */
+/* User information is refused, as what precedes the `@` makes one host look like another. */
 static bool is_plain_url(struct str url)
 {
-    size_t n = 0;
+    const char *host = url.n ? memchr(url.p, ':', url.n) : NULL;
 
-    if (url.n >= 7 && strncasecmp(url.p, "http://", 7) == 0)
-        n = 7;
-    else if (url.n >= 8 && strncasecmp(url.p, "https://", 8) == 0)
-        n = 8;
-    if (n == 0 || n == url.n || url.p[n] == '/')
+    if (!http_is_url(url))
         return false;
-    for (; n < url.n && !strchr("/?#", url.p[n]); n++)
+    for (size_t n = (size_t)(host - url.p) + sizeof("://") - 1; n < url.n && !strchr("/?#", url.p[n]); n++)
         if (url.p[n] == '@' || url.p[n] == '\\')
             return false;
     return true;

@@ -22,7 +22,7 @@ from lib.agent import PROGRAM
 from lib.client import call
 from lib.kube import Refused
 from lib.process import Process, free_port, run
-from lib.wait import wait_until
+from lib.wait import LONG, wait_until
 
 IMAGE_USER = 65532  # USER of the image
 IMAGE_PROGRAM = "/dynamic-scoring"  # its ENTRYPOINT
@@ -74,11 +74,13 @@ class Pod:
     # ---- Objects that it refers to ----
 
     def data(self, kind, name, optional=False):
-        """The contents of a Secret or a ConfigMap."""
-        found = self.kube.find(f"api/v1/namespaces/{self.namespace}/{kind}/{name}")
-        assert found or optional, f"{self.name} needs {kind}/{name} in {self.namespace}"
-        if not found:
+        """The contents of a Secret or a ConfigMap. As kubelet does, waits for one that is required: the work agent applies
+        the objects of a ManifestWork in any order."""
+        path = f"api/v1/namespaces/{self.namespace}/{kind}/{name}"
+        found = self.kube.find(path)
+        if not found and optional:
             return {}
+        found = found or wait_until(lambda: self.kube.find(path), f"{self.name} has {kind}/{name}", LONG)
         if kind == "secrets":
             return decoded(found.get("data"))
         return {k: v.encode() for k, v in found.get("data", {}).items()} | decoded(found.get("binaryData"))
@@ -87,9 +89,10 @@ class Pod:
         return self.spec.get("serviceAccountName", "default")
 
     def token(self, audience=None, seconds=TOKEN_SECONDS):
-        path = f"api/v1/namespaces/{self.namespace}/serviceaccounts/{self.account()}/token"
+        account = f"api/v1/namespaces/{self.namespace}/serviceaccounts/{self.account()}"
+        wait_until(lambda: self.kube.find(account), f"{self.name} has its ServiceAccount", LONG)
         spec = {"expirationSeconds": seconds, **({"audiences": [audience]} if audience else {})}
-        return self.kube.call("POST", path, {"spec": spec})["status"]["token"].encode()
+        return self.kube.call("POST", f"{account}/token", {"spec": spec})["status"]["token"].encode()
 
     def mounts_token(self):
         path = f"api/v1/namespaces/{self.namespace}/serviceaccounts/{self.account()}"
@@ -327,9 +330,9 @@ def running_pod(kube, namespace, spec, name="pod-0", ready=True, **more):
 
 
 def deployed(kube, namespace, name):
-    """The pod spec of a Deployment on the API server."""
-    found = kube.call("GET", f"apis/apps/v1/namespaces/{namespace}/deployments/{name}")
-    return found["spec"]["template"]["spec"]
+    """The pod spec of a Deployment on the API server; None if it is not there yet."""
+    found = kube.find(f"apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+    return found and found["spec"]["template"]["spec"]
 
 
 def mark_available(kube, namespace, name):

@@ -8,9 +8,10 @@ from lib.wait import wait_until
 
 
 def start_scorer(folder, *flags, model="mean", port=None, env=None):
-    """The process, with .url; the caller ends it."""
+    """The process, with .url; the caller ends it. It listens on all addresses, as in a pod: on a loopback address it would
+    refuse the names of Services."""
     port = port or free_port()
-    command = [BUILD / "dynamic-scoring", "scorer", model, f"--web.listen-address=127.0.0.1:{port}", *flags]
+    command = [BUILD / "dynamic-scoring", "scorer", model, f"--web.listen-address=:{port}", *flags]
     process = Process(f"scorer {model}", command, folder / f"scorer-{port}.log", environment(**(env or {})))
     process.url = f"http://127.0.0.1:{port}"
     return process

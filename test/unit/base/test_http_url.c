@@ -7,6 +7,19 @@
 
 #include <cmocka.h>
 
+static void knows_urls_with_a_host(void **state)
+{
+    static const char *const good[] = {"http://h", "HTTPS://h:1/p", "http://[::1]/"};
+    static const char *const bad[] = {"",         "http://", "http:///h", "http:/h",
+                                      "https://", "ftp://h", "h:80/p",    "http"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+        assert_true(http_is_url(str_of(good[i])));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_false(http_is_url(str_of(bad[i])));
+}
+
 static void hides_credentials_of_urls(void **state)
 {
     static const char *const cases[][2] = {
@@ -49,6 +62,7 @@ static void hides_credentials_of_urls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knows_urls_with_a_host),
         cmocka_unit_test(hides_credentials_of_urls),
     };
 
