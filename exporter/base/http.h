@@ -123,8 +123,8 @@ MUST_USE int http_start(struct http_call **ret, struct http *h, const struct htt
 /* Ends a call; `done` is not called. Takes NULL, returns NULL. */
 struct http_call *http_cancel(struct http_call *c);
 
-/* Whether it begins with http:// or https:// and a host; libcurl also accepts "http:/host" and "http:///host",
- * which are mistakes. */
+/* Whether it begins with http:// or https:// and a host. libcurl also accepts "http:/host" and
+ * "http:///host", which are mistakes. */
 bool http_is_url(struct str url);
 /* Appends the URL for logs and pages: without user:password@ and the values of parameters, other than those
  * of the query API. -ENOMEM, -EFBIG. */

@@ -25,6 +25,7 @@ static void finds_the_origin_of_http_urls_only(void **state)
         /* The dot makes the name absolute: not the same host. */
         {"http://a.", "http://a.:80"},
         {"http://user@a", ""},
+        {"https://user@a", ""},
         {"http://user:pw@a", ""},
         {"http://@a", ""},
         {"http://good:80@evil/", ""},
