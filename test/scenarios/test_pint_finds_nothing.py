@@ -11,7 +11,8 @@ from lib.agent import summary
 from lib.fake import plain, results
 from lib.hub import HUB_NAMESPACE
 from lib.kube import NAMESPACE, go_program
-from lib.process import ROOT, run
+from lib.otlp import gauge, point, push, request
+from lib.process import ROOT, free_port, run
 from lib.prometheus import running_prometheus
 from lib.scorers import full
 from lib.wait import LONG, wait_until
@@ -55,11 +56,14 @@ def an_agent(hub, fake, prometheus, start_agent, tmp_path):
         summary("many", fake.on("/many", many)),
     )
     endpoint = {"name": "hub", "url": f"{fake.url}/receive"}
-    config = {"remoteWrite": [endpoint], "limits": {"seriesPerScorer": 2}}
+    config = {"remoteWrite": [endpoint], "limits": {"seriesPerScorer": 2, "otlpSeries": 1}}
+    otlp = f"127.0.0.1:{free_port()}"
     web = tmp_path / "web.yml"
     web.write_text("http_server_config: {http2: false}\n")
-    flags = ("--leader-elect", f"--storage.path={tmp_path}", f"--web.config.file={web}")
+    flags = ("--leader-elect", f"--storage.path={tmp_path}", f"--web.config.file={web}", f"--otlp.listen-address={otlp}")
     agent = start_agent(config, *hub.kube.flags(), *flags)
+    push(f"http://{otlp}/v1/metrics", request(gauge("m", *(point(i, labels={"pod": f"p{i}"}) for i in range(2)))))
+    agent.wait_metric("dynamic_scoring_otlp_points_rejected_total", reason="series_limit")
     agent.wait_metric("dynamic_scoring_consecutive_failures", **{"class": "http_5xx"})
     agent.wait_metric("dynamic_scoring_consecutive_failures", **{"class": "series_limit"})
     agent.wait_metric("dynamic_scoring_placement_writes_total", operation="status", result="ok")

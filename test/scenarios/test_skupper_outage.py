@@ -170,7 +170,9 @@ def test_a_request_that_is_sent_again_counts_once_in_victoriametrics(tmp_path):
         def check():
             found = {name: values_of(tsdb) for name, tsdb in tsdbs.items()}
             assert len(found["plain"]) > len(set(found["plain"])), "no request was sent twice"
-            assert found["dedup"] == sorted(set(found["plain"]))
+            assert found["dedup"] == sorted(set(found["dedup"]))
+            # The end of the process may fall between the spools of the two endpoints: one sample of one of them.
+            assert len(set(found["dedup"]) ^ set(found["plain"])) <= 1, found
 
         eventually(check)
 

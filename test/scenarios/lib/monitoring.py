@@ -102,6 +102,7 @@ class World:
             f"--cluster-name={cluster}",
             f"--addon-namespace={CLUSTERS[cluster]}",
             f"--storage.path={self.folder / cluster}",
+            f"--otlp.listen-address=127.0.0.1:{free_port()}",
         )
         if not host:
             return self.stack.enter_context(running_agent({"remoteWrite": [endpoint]}, *of_cluster))
