@@ -24,7 +24,6 @@ static size_t body_max(const struct exchange *x)
 bool httpd_body_is_too_large(struct exchange *x)
 {
     const char *length = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Length");
-
     size_t most = size_max(body_max(x), READ_MAX);
 
     if (!length || strtoull(length, NULL, 10) <= most)
