@@ -6,7 +6,7 @@ import socket
 import pytest
 from lib import page
 from lib.hub import HUB_NAMESPACE
-from lib.kube import MERGE_PATCH, NAMESPACE
+from lib.kube import MERGE_PATCH, NAMESPACE, running_kube
 from lib.monitoring import kubectl_shell, running_world
 from lib.process import ROOT
 from lib.rules import alerts, filled_in, first_command
@@ -59,9 +59,10 @@ def make_others(hub):
 
 
 @pytest.fixture(scope="module", name="shell")
-def on_call(api_server, prometheus, tmp_path_factory):
+def on_call(prometheus, tmp_path_factory):
+    """With an API server of its own: Deployments and Services that look like the chart's would be in the way of its tests."""
     folder, host = tmp_path_factory.mktemp("on-call"), host_address()
-    with running_world(folder, api_server, prometheus.url, host) as world:
+    with running_kube() as api_server, running_world(folder, api_server, prometheus.url, host) as world:
         kube = world.hub.kube
         agent, controller = "dynamic-scoring-agent", "dynamic-scoring-framework-controller"
         make_service(kube, NAMESPACE, f"{agent}-service", agent, world.agents["c1"].url, app=agent)
