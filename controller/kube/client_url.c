@@ -25,6 +25,17 @@ const struct kube_resource kube_dynamicscorers = {"dynamic-scoring.open-cluster-
 const struct kube_resource kube_dynamicscoringconfigs = {"dynamic-scoring.open-cluster-management.io",
                                                          "v1alpha1", "dynamicscoringconfigs",
                                                          "DynamicScoringConfig"};
+const struct kube_resource kube_policies = {"policy.open-cluster-management.io", "v1", "policies", "Policy"};
+const struct kube_resource kube_placementbindings = {"policy.open-cluster-management.io", "v1",
+                                                     "placementbindings", "PlacementBinding"};
+const struct kube_resource kube_placements = {"cluster.open-cluster-management.io", "v1beta1", "placements",
+                                              "Placement"};
+const struct kube_resource kube_placementdecisions = {"cluster.open-cluster-management.io", "v1beta1",
+                                                      "placementdecisions", "PlacementDecision"};
+const struct kube_resource kube_manifestworkreplicasets = {
+    "work.open-cluster-management.io", "v1alpha1", "manifestworkreplicasets", "ManifestWorkReplicaSet"};
+const struct kube_resource kube_clusterclaims = {"cluster.open-cluster-management.io", "v1alpha1",
+                                                 "clusterclaims", "ClusterClaim"};
 const struct kube_resource kube_tokenreviews = {"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"};
 const struct kube_resource kube_subjectaccessreviews = {"authorization.k8s.io", "v1", "subjectaccessreviews",
                                                         "SubjectAccessReview"};

@@ -1,0 +1,25 @@
+/* A list in an answer that may have to be cut: {"items": [...], "total": 20000, "shown": 12, "next": "12",
+ * "note": "..."}. `next` and `note`, which says how to get the rest, are there if something was cut. */
+#ifndef DS_ASSIST_API_LISTING_H
+#define DS_ASSIST_API_LISTING_H
+
+#include "controller/assist/api/operation.h"
+
+struct listing {
+    json_t *items; /* NULL once out of memory */
+    size_t max_bytes, bytes;
+    size_t total, from, limit;
+    bool is_full;
+};
+
+/* Starts a list for a call. Of its input it reads `offset` (a number as text or integer, from `next`) and
+ * `limit`. */
+MUST_USE int listing_init(struct listing *l, const struct call *c);
+/* Counts one more element; true if the next thing to do is listing_add() for it. */
+bool listing_wants(struct listing *l);
+/* Adds the element, taken, if it fits; later ones are only counted otherwise. */
+void listing_add(struct listing *l, json_t *item);
+/* The object. NULL when out of memory. */
+json_t *listing_end(struct listing *l);
+
+#endif

@@ -1,0 +1,51 @@
+/* What the optimiser can be asked for: a table of operations, each served as a REST request, described in
+ * /openapi.json, and offered to assistants as a tool of the Model Context Protocol. */
+#ifndef DS_ASSIST_API_OPERATION_H
+#define DS_ASSIST_API_OPERATION_H
+
+#include "exporter/base/def.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct call;
+
+enum operation_effect {
+    OPERATION_READS,
+    OPERATION_ADDS,     /* makes objects on the cluster */
+    OPERATION_DESTROYS, /* replaces or deletes objects on the cluster */
+};
+
+struct operation {
+    const char *name;   /* operationId, and name of the tool */
+    const char *method; /* "GET": arguments are query parameters; "POST": a JSON body. NULL: a tool only */
+    const char *path;   /* "/optimize" */
+    const char *title, *description;
+    const char *input;  /* JSON Schema 2020-12 of the arguments: an object */
+    const char *output; /* of a successful answer: an object */
+    enum operation_effect effect;
+    bool is_tool; /* offered to assistants */
+    /* On the loop; `arg` is the owner's of the table. Ends with call_done() or call_fail(), now or, within a
+     * deadline of its own, later. */
+    void (*run)(void *arg, struct call *c);
+};
+
+struct operations {
+    const struct operation *const *table;
+    size_t n;
+    void *arg; /* of run() */
+};
+
+/* ---- Within run() ---- */
+
+/* The arguments: an object that keeps the input schema. Valid until the call has ended. */
+const json_t *call_input(const struct call *c);
+/* How many bytes of JSON the answer may have: lists are cut, see listing.h. SIZE_MAX: all that there is. */
+size_t call_max_bytes(const struct call *c);
+/* Ends the call with the answer, whose reference is taken; NULL: out of memory. */
+void call_done(struct call *c, json_t *answer);
+/* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
+ * NULL) has members that stand beside "detail" in the answer. */
+void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+#endif

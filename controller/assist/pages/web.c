@@ -1,0 +1,1 @@
+#include "controller/assist/pages/web.h"

@@ -1,0 +1,1 @@
+#include "controller/assist/rules/score_format.h"

@@ -1,0 +1,8 @@
+/* The names of score items: `scoreDimensionFormat`, such as "${app};${device}". */
+#ifndef DS_ASSIST_RULES_SCORE_FORMAT_H
+#define DS_ASSIST_RULES_SCORE_FORMAT_H
+
+#include "exporter/base/def.h"
+#include "exporter/base/str.h"
+
+#endif
