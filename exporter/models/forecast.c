@@ -23,11 +23,7 @@ static const struct model_endpoint forecast_endpoint = {
     .prefix = "",
     .name = "simple-prediction-scorer",
     .description = "A simple prediction score for time series data",
-    .source_type = "Prometheus",
-    .source_host = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090",
-    .source_path = "/api/v1/query_range",
-    .query = "sum by (node, namespace, pod) "
-             "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))",
+    MODEL_CPU_SOURCE,
     .range = 3600,
     .step = 30,
     .score_name = "simple_prediction_score",

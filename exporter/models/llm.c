@@ -12,11 +12,7 @@ static const struct model_endpoint llm_endpoint = {
     .prefix = "",
     .name = "llm-forecast-scorer",
     .description = "A sample score for time series data with vLLM",
-    .source_type = "Prometheus",
-    .source_host = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090",
-    .source_path = "/api/v1/query_range",
-    .query = "sum by (node, namespace, pod) "
-             "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))",
+    MODEL_CPU_SOURCE,
     .range = 3600,
     .step = 60,
     .score_name = "llm_forecast_score",

@@ -9,11 +9,7 @@ static const struct model_endpoint mean_endpoint = {
     .prefix = "",
     .name = "sample-scorer",
     .description = "A sample score for time series data",
-    .source_type = "Prometheus",
-    .source_host = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090",
-    .source_path = "/api/v1/query_range",
-    .query = "sum by (node, namespace, pod) "
-             "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))",
+    MODEL_CPU_SOURCE,
     .range = 3600,
     .step = 60,
     .score_name = "sample_my_score",

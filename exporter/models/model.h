@@ -48,6 +48,14 @@ struct model_endpoint {
     bool has_reset;   /* serves POST /reset, too */
 };
 
+/* The source of the documents' samples: what each pod uses of the CPUs. */
+#define MODEL_CPU_SOURCE                                                               \
+    .source_type = "Prometheus",                                                       \
+    .source_host = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090", \
+    .source_path = "/api/v1/query_range",                                              \
+    .query = "sum by (node, namespace, pod) "                                          \
+             "(rate(container_cpu_usage_seconds_total{container!=\"\", pod!=\"\"}[1m]))"
+
 /* Why a series has no result. */
 enum left_out {
     LEFT_OUT_SHORT,      /* too few values */

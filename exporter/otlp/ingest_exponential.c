@@ -123,15 +123,6 @@ unsigned ingest_read_exponential(struct ingest *in, struct ingest_point *pt)
     pt->attributes = EXPONENTIAL_ATTRIBUTES;
     while (wire_next(&w, &f))
         switch (f.number) {
-        case EXPONENTIAL_ATTRIBUTES:
-            ingest_hash_run(pt, &run, &f);
-            break;
-        case POINT_START:
-            pt->start_ns = f.value;
-            break;
-        case POINT_TIME:
-            pt->time_ns = f.value;
-            break;
         case POINT_COUNT:
             x.count = f.value;
             break;
@@ -151,12 +142,9 @@ unsigned ingest_read_exponential(struct ingest *in, struct ingest_point *pt)
         case EXPONENTIAL_NEGATIVE:
             x.negative = f.bytes;
             break;
-        case EXPONENTIAL_FLAGS:
-            pt->flags = f.value;
-            break;
         default:
-            break;
+            ingest_read_common(pt, &run, &f, EXPONENTIAL_FLAGS);
         }
-    ingest_hash_run(pt, &run, NULL);
+    ingest_end_run(pt, &run);
     return ingest_add_exponential(in, &x);
 }

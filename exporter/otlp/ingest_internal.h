@@ -67,8 +67,12 @@ static inline void ingest_part(struct ingest *in, enum part_kind kind, double bo
 struct ingest_run {
     const char *from, *to;
 };
-/* The next attribute of the point, or NULL after the last. */
-void ingest_hash_run(struct ingest_point *pt, struct ingest_run *run, const struct wire_field *f);
+/* Reads a field that points of each kind have; `flags` is the number that the kind gives to its flags. Attributes
+ * have the number pt->attributes. Ignores other fields. */
+void ingest_read_common(struct ingest_point *pt, struct ingest_run *run, const struct wire_field *f,
+                        unsigned flags);
+/* After the last field. */
+void ingest_end_run(struct ingest_point *pt, struct ingest_run *run);
 
 /* A point of each kind: fills in the parts, at most INGEST_MAX_PARTS. Returns TSDB_OK or OTLP_INVALID. */
 unsigned ingest_read_number(struct ingest *in, struct ingest_point *pt);

@@ -5,18 +5,29 @@
 
 #include <math.h>
 
-void ingest_hash_run(struct ingest_point *pt, struct ingest_run *run, const struct wire_field *f)
+void ingest_end_run(struct ingest_point *pt, struct ingest_run *run)
 {
-    const char *to = f ? f->bytes.p + f->bytes.n : NULL;
-
-    if (f && run->to == f->from) {
-        run->to = to;
-        return;
-    }
     if (run->from)
         pt->attributes_hash =
             hash_chain(pt->attributes_hash, (struct str){run->from, (size_t)(run->to - run->from)});
-    *run = (struct ingest_run){f ? f->from : NULL, to};
+}
+
+void ingest_read_common(struct ingest_point *pt, struct ingest_run *run, const struct wire_field *f,
+                        unsigned flags)
+{
+    if (f->number == pt->attributes) {
+        if (run->to != f->from) {
+            ingest_end_run(pt, run);
+            run->from = f->from;
+        }
+        run->to = f->bytes.p + f->bytes.n;
+    } else if (f->number == POINT_START) {
+        pt->start_ns = f->value;
+    } else if (f->number == POINT_TIME) {
+        pt->time_ns = f->value;
+    } else if (f->number == flags) {
+        pt->flags = f->value;
+    }
 }
 
 /* ---- Numbers ---- */
@@ -32,27 +43,15 @@ unsigned ingest_read_number(struct ingest *in, struct ingest_point *pt)
     pt->attributes = NUMBER_ATTRIBUTES;
     while (wire_next(&w, &f))
         switch (f.number) {
-        case NUMBER_ATTRIBUTES:
-            ingest_hash_run(pt, &run, &f);
-            break;
-        case POINT_START:
-            pt->start_ns = f.value;
-            break;
-        case POINT_TIME:
-            pt->time_ns = f.value;
-            break;
         case NUMBER_DOUBLE:
         case NUMBER_INT:
             value = f.number == NUMBER_INT ? (double)(int64_t)f.value : wire_double(f.value);
             has_value = true;
             break;
-        case NUMBER_FLAGS:
-            pt->flags = f.value;
-            break;
         default:
-            break;
+            ingest_read_common(pt, &run, &f, NUMBER_FLAGS);
         }
-    ingest_hash_run(pt, &run, NULL);
+    ingest_end_run(pt, &run);
     ingest_part(in, PART_VALUE, 0, value);
     return has_value || (pt->flags & FLAG_NO_RECORDED_VALUE) ? TSDB_OK : OTLP_INVALID;
 }
@@ -119,15 +118,6 @@ unsigned ingest_read_histogram(struct ingest *in, struct ingest_point *pt)
     pt->attributes = HISTOGRAM_ATTRIBUTES;
     while (wire_next(&w, &f))
         switch (f.number) {
-        case HISTOGRAM_ATTRIBUTES:
-            ingest_hash_run(pt, &run, &f);
-            break;
-        case POINT_START:
-            pt->start_ns = f.value;
-            break;
-        case POINT_TIME:
-            pt->time_ns = f.value;
-            break;
         case POINT_COUNT:
             h.count = f.value;
             break;
@@ -141,13 +131,10 @@ unsigned ingest_read_histogram(struct ingest *in, struct ingest_point *pt)
         case HISTOGRAM_BOUNDS:
             fits &= add_fixed(&f, h.bounds, &h.n_bounds);
             break;
-        case HISTOGRAM_FLAGS:
-            pt->flags = f.value;
-            break;
         default:
-            break;
+            ingest_read_common(pt, &run, &f, HISTOGRAM_FLAGS);
         }
-    ingest_hash_run(pt, &run, NULL);
+    ingest_end_run(pt, &run);
     if (!fits || !is_consistent(&h))
         return OTLP_INVALID;
     add_histogram(in, &h);
@@ -167,15 +154,6 @@ unsigned ingest_read_summary(struct ingest *in, struct ingest_point *pt)
     in->n_parts = 2; /* filled in below, before the quantiles */
     while (wire_next(&w, &f))
         switch (f.number) {
-        case SUMMARY_ATTRIBUTES:
-            ingest_hash_run(pt, &run, &f);
-            break;
-        case POINT_START:
-            pt->start_ns = f.value;
-            break;
-        case POINT_TIME:
-            pt->time_ns = f.value;
-            break;
         case POINT_COUNT:
             count = (double)f.value;
             break;
@@ -194,13 +172,10 @@ unsigned ingest_read_summary(struct ingest *in, struct ingest_point *pt)
             ingest_part(in, PART_QUANTILE, quantile, value);
             break;
         }
-        case SUMMARY_FLAGS:
-            pt->flags = f.value;
-            break;
         default:
-            break;
+            ingest_read_common(pt, &run, &f, SUMMARY_FLAGS);
         }
-    ingest_hash_run(pt, &run, NULL);
+    ingest_end_run(pt, &run);
     in->parts[0] = (struct ingest_part){PART_COUNT, 0, count};
     in->parts[1] = (struct ingest_part){PART_SUM, 0, sum};
     return TSDB_OK;
