@@ -25,5 +25,17 @@ DEFINE_CLEANUP(struct assist, assist_free)
 
 const struct world *assist_world(const struct assist *a);
 bool assist_may_write(const struct assist *a, const char *namespace);
+const struct assist_options *assist_options(const struct assist *a);
+/* The last request that was planned, whoever asked for it; NULL before the first. Borrowed until the loop's
+ * next turn. For the page, see pages/status.h. */
+const struct assist_last_plan *assist_last_plan(const struct assist *a);
+
+struct assist_last_plan {
+    unix_ms at;         /* when it was made */
+    unix_ms applied_at; /* when its objects were written; 0: not applied, or reset since */
+    double seconds;     /* that solving took */
+    json_t *request;    /* as it came */
+    json_t *answer;     /* that of POST /plan, without output_yaml */
+};
 
 #endif
