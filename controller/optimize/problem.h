@@ -7,18 +7,20 @@
  *
  * Indices stand for names in ascending order: among equal answers the one with lower indices is taken.
  * Amounts are thousandths, as Kubernetes' quantities; scores are multiples of `unit`, so that sums are exact
- * and a bound may be rounded down to a multiple. Everything is borrowed. */
+ * and a bound may be rounded down to a multiple. Everything is borrowed.
+ *
+ * Nothing placed keeps every rule but max_moves. */
 #ifndef DS_OPTIMIZE_PROBLEM_H
 #define DS_OPTIMIZE_PROBLEM_H
 
-#include "exporter/base/def.h"
-
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { SCORE_IMPOSSIBLE = INT16_MIN }; /* this workload never goes there with this setting */
 
-/* The replicas of these workloads that are on these sites together: at most `max`. Both lists ascend. */
+/* The replicas of these workloads that are on these sites together: at most `max`. Both lists ascend; limits
+ * may share them. */
 struct problem_limit {
     const uint32_t *workloads, *sites;
     size_t n_workloads, n_sites;
@@ -42,11 +44,32 @@ struct problem {
      * wherever it goes. */
     const struct problem_pair *running;
     size_t n_running;
-    int64_t move_cost; /* of each move, in `unit`; 0: none */
+    int64_t move_cost; /* of each move, in `unit`, 0 .. MOVE_COST_MAX */
     size_t max_moves;  /* SIZE_MAX: any number. Replicas stay even where their score is negative if need be */
     const struct problem_limit *limits;
     size_t n_limits;
 };
+
+enum { MOVE_COST_MAX = 1 << 30 };
+
+static inline int16_t problem_score(const struct problem *p, size_t setting, size_t workload)
+{
+    return p->scores[setting * p->n_workloads + workload];
+}
+
+static inline const int64_t *problem_request(const struct problem *p, size_t workload)
+{
+    return &p->requests[workload * p->n_resources];
+}
+
+static inline const int64_t *problem_supply(const struct problem *p, size_t setting)
+{
+    return &p->supplies[setting * p->n_resources];
+}
+
+/* NULL for a problem that is well-formed: indices in range, lists in order, amounts and costs not negative,
+ * at least one of replicas and resources. Otherwise what is wrong with it, a literal. */
+const char *problem_check(const struct problem *p);
 
 enum { NO_SETTING = UINT32_MAX };
 
@@ -55,17 +78,20 @@ struct solution {
     struct problem_pair *placed; /* ascending by workload, then site */
     size_t n_placed;
     size_t n_moves;
-    int64_t objective;     /* in `unit`: scores - move_cost * n_moves */
-    int64_t bound;         /* proven: no answer is better. INT64_MAX: nothing is proven */
-    bool is_infeasible;    /* max_moves cannot be kept; nothing is placed */
+    int64_t objective;  /* in `unit`: scores - move_cost * n_moves */
+    int64_t bound;      /* proven: no answer is better. INT64_MIN: proven that max_moves cannot be kept */
+    bool is_infeasible; /* no answer that keeps max_moves was found: nothing placed, objective and moves 0 */
     bool deadline_reached; /* given more time, the answer or the bound might be better */
     const char *engine;    /* which found it: "relaxation", "CBC"; a literal */
 };
 
 void solution_done(struct solution *s);
-/* Whether the solution keeps every rule of the problem, and objective and n_moves are right: NULL, or what is
- * wrong with it, a literal. Independent of the engines, linear in the size of the problem. -ENOMEM reads as
- * "out of memory". */
+/* How far the objective is from the bound, relative to the larger of the objective's size and 1: 0 is proven
+ * optimal, or proven infeasible. */
+double solution_gap(const struct solution *s);
+/* Checks a solution of a well-formed problem: NULL if it keeps every rule, objective and n_moves are right, and
+ * the bound is not below the objective; otherwise what is wrong with it ("out of memory" too), a literal.
+ * Shares nothing with the engines; linear in what is placed, and in the sizes of limits. */
 const char *solution_check(const struct problem *p, const struct solution *s);
 
 #endif

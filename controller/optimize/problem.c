@@ -1,0 +1,76 @@
+#include "controller/optimize/problem.h"
+
+static bool list_ascends(const uint32_t *list, size_t n, size_t below)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i] >= below || (i > 0 && list[i] <= list[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+static const char *check_sizes(const struct problem *p)
+{
+    if (p->n_resources == 0)
+        return "no resource";
+    if (p->n_workloads >= UINT32_MAX || p->n_sites >= UINT32_MAX || p->n_settings >= UINT32_MAX)
+        return "too many workloads, sites or settings";
+    if (p->n_sites > 0 && (p->first_setting[0] != 0 || p->first_setting[p->n_sites] != p->n_settings))
+        return "the sites' settings are not all settings";
+    for (size_t i = 0; i < p->n_sites; i++) {
+        if (p->first_setting[i] > p->first_setting[i + 1])
+            return "the sites' settings do not ascend";
+    }
+    return NULL;
+}
+
+static const char *check_amounts(const struct problem *p)
+{
+    for (size_t i = 0; i < p->n_workloads; i++) {
+        if (p->replicas[i] == 0)
+            return "a workload without replicas";
+    }
+    for (size_t i = 0; i < p->n_workloads * p->n_resources; i++) {
+        if (p->requests[i] < 0)
+            return "a negative request";
+    }
+    for (size_t i = 0; i < p->n_settings * p->n_resources; i++) {
+        if (p->supplies[i] < 0)
+            return "a negative supply";
+    }
+    return NULL;
+}
+
+static const char *check_running(const struct problem *p)
+{
+    if (p->move_cost < 0 || p->move_cost > MOVE_COST_MAX)
+        return "a cost of moves that is out of range";
+    for (size_t i = 0; i < p->n_running; i++) {
+        const struct problem_pair *r = &p->running[i];
+
+        if (r->workload >= p->n_workloads || r->site >= p->n_sites)
+            return "a running replica that is out of range";
+        if (i > 0 &&
+            (r->workload < r[-1].workload || (r->workload == r[-1].workload && r->site <= r[-1].site)))
+            return "running replicas do not ascend";
+    }
+    return NULL;
+}
+
+const char *problem_check(const struct problem *p)
+{
+    const char *wrong = check_sizes(p);
+
+    if (!wrong)
+        wrong = check_amounts(p);
+    if (!wrong)
+        wrong = check_running(p);
+    for (size_t i = 0; i < p->n_limits && !wrong; i++) {
+        const struct problem_limit *l = &p->limits[i];
+
+        if (!list_ascends(l->workloads, l->n_workloads, p->n_workloads) ||
+            !list_ascends(l->sites, l->n_sites, p->n_sites))
+            wrong = "a limit whose lists do not ascend";
+    }
+    return wrong;
+}
