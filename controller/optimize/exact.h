@@ -5,6 +5,7 @@
 #define DS_OPTIMIZE_EXACT_H
 
 #include "controller/optimize/solve.h"
+#include "exporter/base/def.h"
 
 /* The path of dynamic-scoring-cbc, from the heap: beside this program, in ../lib/dynamic-scoring/ from there,
  * or in PATH. -ENOENT, -ENOMEM. */

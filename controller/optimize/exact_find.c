@@ -1,4 +1,5 @@
 #include "controller/optimize/exact.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <limits.h>

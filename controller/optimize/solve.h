@@ -7,6 +7,7 @@
 #define DS_OPTIMIZE_SOLVE_H
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <stdatomic.h>
 
