@@ -6,7 +6,7 @@ import yaml
 
 from lib import helm
 from lib.kube import Refused, go_program
-from lib.process import run
+from lib.process import ROOT, run
 
 RESTRICTED = "restricted"
 
@@ -32,6 +32,18 @@ def test_the_hub_accepts_all(kube, rendered):
 def test_clusters_accept_all(kube, rendered):
     if manifests := helm.on_clusters(rendered):  # none without an agent
         dry_run(kube, manifests)
+
+
+def test_the_hub_accepts_the_optimizers_manifest(kube):
+    """And the documents' way to its pod finds it: by namespace and label."""
+    objects = list(yaml.safe_load_all((ROOT / "charts/samples/dynamic-scoring-framework-mcp/deployment.yaml").read_text()))
+    dry_run(kube, objects)
+    deployment = helm.named(objects, "Deployment", "dynamic-scoring-framework-mcp")
+    template = deployment["spec"]["template"]
+    assert deployment["metadata"]["namespace"] == "dynamic-scoring"
+    assert template["metadata"]["labels"]["app"] == "dynamic-scoring-framework-mcp"
+    assert template["spec"]["serviceAccountName"] == "dynamic-scoring-framework-mcp-sa"
+    assert "--web.listen-address=127.0.0.1:8338" in template["spec"]["containers"][0]["args"]
 
 
 def test_pods_are_restricted(kube, rendered):

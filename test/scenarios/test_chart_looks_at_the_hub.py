@@ -44,11 +44,16 @@ def test_notes_tell_what_is_missing(with_chart):
         ({"prometheusRule": {**rules, "hub": ["agent"], "clusters": ["agent"]}}, "they will arrive twice"),
         ({"controller": clear}, "WARNING: controller.web.kubernetesAuth without controller.web.tls: tokens travel in clear text."),
         ({"agent": basic}, "If the Secret web has basic_auth_users, set agent.serviceMonitor.endpoint.basicAuth."),
+        ({"optimizer": {"enabled": True}}, "Without authentication only port-forward reaches it:"),
+        (
+            {"optimizer": {"enabled": True, "writeNamespaces": [], "tokenSecret": {"name": "assistants"}}},
+            "WARNING: optimizer.tokenSecret without optimizer.web.tls: the token travels in clear text.",
+        ),
     ]
     notes = [helm.install(with_chart, values=values) for values, _ in cases]
     for n, (_, text) in enumerate(cases):
         assert text in notes[n]
-        assert sum(text in other for other in notes) == (3 if n == 0 else 1)
+        assert sum(text in other for other in notes) == (5 if n == 0 else 1)
 
 
 def test_a_deployment_of_others_is_named(kube):

@@ -19,6 +19,7 @@
 {{- end -}}
 
 {{- define "ds.controller" -}}{{ include "ds.fullname" . }}-controller{{- end -}}
+{{- define "ds.optimizer" -}}{{ include "ds.fullname" . }}-mcp{{- end -}}
 {{- define "ds.addon" -}}{{ include "ds.fullname" . }}{{- end -}}
 {{- define "ds.agent" -}}{{ include "ds.prefix" . }}-agent{{- end -}}
 {{- define "ds.agentServiceName" -}}{{ include "ds.agent" . }}-service{{- end -}}
@@ -28,6 +29,9 @@
 
 {{- define "ds.controllerServiceAccount" -}}
 {{ default (.Values.controller.serviceAccount.create | ternary (include "ds.controller" .) "default") .Values.controller.serviceAccount.name }}
+{{- end -}}
+{{- define "ds.optimizerServiceAccount" -}}
+{{ default (.Values.optimizer.serviceAccount.create | ternary (printf "%s-sa" (include "ds.optimizer" .)) "default") .Values.optimizer.serviceAccount.name }}
 {{- end -}}
 {{- define "ds.agentServiceAccount" -}}
 {{ default (printf "%s-sa" (include "ds.agent" .)) .Values.agent.serviceAccount.name }}
@@ -56,6 +60,13 @@
 {{- define "ds.agentImage" -}}
 {{ include "ds.image" (dict "root" . "own" .Values.spokeSetting.agent.image) }}
 {{- end -}}
+{{/* The optimiser's image also holds the solver; it has the common registry and tag. */}}
+{{- define "ds.optimizerImage" -}}
+{{- $own := .Values.optimizer.image -}}
+{{- $image := mergeOverwrite (deepCopy .Values.image) (dict "repository" $own.repository "digest" $own.digest) -}}
+{{- $values := dict "image" $image "global" .Values.global -}}
+{{ include "ds.image" (dict "root" (dict "Values" $values "Chart" .Chart) "own" (dict "tag" $own.tag)) }}
+{{- end -}}
 
 {{/* Pull secrets, as names or as {name: NAME}. */}}
 {{- define "ds.imagePullSecrets" -}}
@@ -79,6 +90,15 @@ app.kubernetes.io/component: {{ .component }}
 {{- $_ := set $labels "app.kubernetes.io/version" (.root.Chart.AppVersion | replace "+" "_") -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63) -}}
 {{- merge $labels (default dict .root.Values.commonLabels) | toYaml }}
+{{- end -}}
+
+{{/* The framework's documents select the optimiser's pods by this label. */}}
+{{- define "ds.optimizerSelector" -}}
+app: {{ include "ds.optimizer" . }}
+{{- end -}}
+{{- define "ds.optimizerLabels" -}}
+{{- $labels := include "ds.labels" (dict "root" . "component" "optimizer") | fromYaml -}}
+{{- merge (include "ds.optimizerSelector" . | fromYaml) $labels | toYaml }}
 {{- end -}}
 
 {{/* The selector of the agent's pods, which is that of the reference's Deployment, so that an upgrade can replace it. */}}

@@ -1,5 +1,5 @@
-{{/* How /metrics and the pages are secured. Each takes (dict "part" VALUES "service" NAME), where VALUES is .Values.controller or
-     .Values.agent. */}}
+{{/* How /metrics and the pages are secured. Each takes (dict "part" VALUES "service" NAME), where VALUES is .Values.controller,
+     .Values.optimizer or .Values.agent. */}}
 
 {{- define "ds.webName" -}}{{ trimSuffix "-service" .service }}-web{{- end -}}
 
@@ -72,7 +72,8 @@
 {{- end }}
 {{- end -}}
 
-{{/* ds.webRole (dict "name" NAME "labels" LABELS "path" PATH): the right to read what --web.kubernetes-auth protects. */}}
+{{/* ds.webRole (dict "name" NAME "labels" LABELS "path" PATH "verb" VERB): a right to what --web.kubernetes-auth protects; to get it by
+     default. */}}
 {{- define "ds.webRole" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -81,7 +82,7 @@ metadata:
   labels:
     {{- .labels | nindent 4 }}
 rules:
-  - {nonResourceURLs: [{{ .path }}], verbs: [get]}
+  - {nonResourceURLs: [{{ .path }}], verbs: [{{ default "get" .verb }}]}
 {{- end -}}
 
 {{/* ds.webReaders (dict "name" NAME "labels" LABELS "readers" SUBJECTS): binds the role of that name. */}}
@@ -95,6 +96,37 @@ metadata:
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ .name }}}
 subjects:
   {{- toYaml .readers | nindent 2 }}
+{{- end -}}
+
+{{/* ds.webObjects, for a part on the hub, also takes "root", "labels" and "prefix", what the roles' names begin with: the Secret with the
+     file, and the rights to read. */}}
+{{- define "ds.webObjects" -}}
+{{- $all := . -}}
+{{- with include "ds.webConfig" . }}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ include "ds.webName" $all }}
+  namespace: {{ include "ds.namespace" $all.root }}
+  labels:
+    {{- $all.labels | nindent 4 }}
+stringData:
+  web.yaml: |
+    {{- . | nindent 4 }}
+{{- end }}
+{{- with .part.web.kubernetesAuth }}
+{{- if .enabled }}
+{{- $metrics := dict "name" (printf "%s-metrics-reader" $all.prefix) "labels" $all.labels "path" "/metrics" "readers" .readers }}
+---
+{{ include "ds.webRole" $metrics }}
+---
+{{ include "ds.webRole" (dict "name" (printf "%s-status-reader" $all.prefix) "labels" $all.labels "path" "/status") }}
+{{- if .readers }}
+---
+{{ include "ds.webReaders" $metrics }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* The rights that --web.kubernetes-auth needs itself. */}}

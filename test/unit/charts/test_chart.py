@@ -18,6 +18,7 @@ CONTROLLER_SELECTOR = {
     "app.kubernetes.io/instance": RELEASE,
     "app.kubernetes.io/component": "controller",
 }
+OPTIMIZER_SELECTOR = {"app": "dynamic-scoring-framework-mcp"}  # which the framework's documents use
 AGENT_SELECTOR = {"app": "dynamic-scoring-agent"}  # that of the reference's Deployment
 TWO_ON_ONE_DISK = {"replicas": 2, "storage": {"type": "persistentVolumeClaim"}}
 USERS = {"basic_auth_users": {"prometheus": "$2y$10$B5NeSfe.M69HwzNCV0e6JeSu2FDkOsj20tnYG3sq1mQt2fDKlxmZW"}}
@@ -96,6 +97,24 @@ REFUSED = [
         {"agent": {"web": {"config": USERS}}},
         "agent.web.config.basic_auth_users would be readable in the AddOnTemplate; use agent.web.configSecret",
     ),
+    ({"optimizer": {"writeNamespaces": ["a", "B"]}}, "at '/optimizer/writeNamespaces/1': 'B' does not match pattern"),
+    ({"optimizer": {"deadline": "10 s"}}, "at '/optimizer/deadline': '10 s' does not match pattern"),
+    (
+        {"optimizer": {"enabled": True, "serviceMonitor": {"enabled": True}}},
+        "optimizer.serviceMonitor.enabled: without authentication the optimizer listens on its pod's loopback address",
+    ),
+    (
+        {"optimizer": {"enabled": True, "web": {"tls": {"servingCert": True}}}},
+        "optimizer.web.tls.servingCert: without authentication there is no Service",
+    ),
+    (
+        {"optimizer": {"enabled": True, "tokenSecret": {"name": "t"}, "serviceMonitor": {"enabled": True}}},
+        "optimizer.serviceMonitor.endpoint.authorization is not set, but optimizer.tokenSecret is",
+    ),
+    (
+        {"optimizer": {"enabled": True, "tokenSecret": {"name": "t"}, "web": {"kubernetesAuth": {"enabled": True}}}},
+        "optimizer.tokenSecret and optimizer.web both ask for credentials; set one of them",
+    ),
 ]
 
 # ---- Checks ----
@@ -134,6 +153,10 @@ def check_selectors(name, objects):
         return
     controller = find(objects, "Deployment")["spec"]["selector"]["matchLabels"]
     check(controller == CONTROLLER_SELECTOR, f"ci/{name}-values.yaml: the controller's selector has changed: {controller}")
+    for o in objects:
+        if o["kind"] == "Deployment" and o["metadata"]["labels"]["app.kubernetes.io/component"] == "optimizer":
+            optimizer = o["spec"]["selector"]["matchLabels"]
+            check(optimizer == OPTIMIZER_SELECTOR, f"ci/{name}-values.yaml: the optimizer's selector has changed: {optimizer}")
     for o in on_clusters(objects):
         if o["kind"] == "Deployment" and o["metadata"]["labels"]["app.kubernetes.io/component"] == "agent":
             agent = o["spec"]["selector"]["matchLabels"]
@@ -141,9 +164,10 @@ def check_selectors(name, objects):
 
 
 def check_namespaces():
-    parts = {part: copy.deepcopy(CI["full"][part]) for part in ("agent", "controller")}
+    parts = {part: copy.deepcopy(CI["full"][part]) for part in ("agent", "controller", "optimizer")}
     for part in parts.values():
         part["web"]["kubernetesAuth"]["readers"] = []  # in namespaces of their own
+    parts["optimizer"]["writeNamespaces"] = ["here"]
     parts["agent"].update(extraManifests=[], addonManager={"namespace": "ocm"})
     values = dict(CI["full"], **parts, spokeSetting={"namespace": "there"})
     by_option = template(values, namespace="here")
@@ -186,7 +210,7 @@ def check_second_release():
 
 def check_openshift():
     for words in (["--set=openshift=true"], ["--api-versions=security.openshift.io/v1"]):
-        objects = template(None, *words)
+        objects = template({"optimizer": {"enabled": True}}, *words)
         for o in objects + on_clusters(objects):
             fixed = {"runAsUser", "runAsGroup", "fsGroup"} & {key for key, _ in walk(o)}
             check(not fixed, f"{words}: {identity(o)} has {fixed}, which the SCC sets")
@@ -205,6 +229,9 @@ def check_images():
     check(images({}) == [f"quay.io/{ours}:{version}"] * 2, f"default images: {images({})}")
     check(images({"image": {"digest": digest}}) == [f"quay.io/{ours}@{digest}"] * 2, "images by digest")
     check(images({"global": {"imageRegistry": "r.example"}, "image": {"tag": "x"}}) == [f"r.example/{ours}:x"] * 2, "registry")
+    optimizer = [o for o in template({"optimizer": {"enabled": True}, "image": {"digest": digest}}) if o["kind"] == "Deployment"][-1]
+    image = optimizer["spec"]["template"]["spec"]["containers"][0]["image"]
+    check(image == f"quay.io/{ours}-optimizer:{version}", f"the optimizer's image is {image}")
     known = [f"quay.io/open-cluster-management/dynamic-scoring-{part}:latest" for part in ("controller", "addon")]
     check(images(CI["reference"]) == known, f"images of the reference's values: {images(CI['reference'])}")
 

@@ -7,7 +7,11 @@ from chart import check, find, on_clusters, report, template
 
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 FILES = {"cert_file": "/etc/dynamic-scoring/tls/tls.crt", "key_file": "/etc/dynamic-scoring/tls/tls.key"}
-SERVER = {"controller": "dynamic-scoring-framework-controller.hub.svc", "agent": "dynamic-scoring-agent-service.dynamic-scoring.svc"}
+SERVER = {
+    "controller": "dynamic-scoring-framework-controller.hub.svc",
+    "optimizer": "dynamic-scoring-framework-mcp.hub.svc",
+    "agent": "dynamic-scoring-agent-service.dynamic-scoring.svc",
+}
 TLS = {"tls": {"secretName": "web-tls"}}
 KUBERNETES = {"kubernetesAuth": {"enabled": True}}
 AUTHORIZATION = {"authorization": {"credentials": {"name": "scrape", "key": "token"}}}
@@ -39,14 +43,19 @@ ENDPOINTS = [
 
 
 def objects_of(part, web, **more):
-    """Those of one part: of the controller on the hub, of the agent on a cluster."""
-    objects = template({part: {"web": web, **more}}, namespace="hub")
-    return objects if part == "controller" else on_clusters(objects)
+    """Those of one part: of the controller or the optimizer on the hub, of the agent on a cluster."""
+    enabled = {"enabled": True} if part == "optimizer" else {}
+    objects = template({part: {"web": web, **more, **enabled}}, namespace="hub")
+    if part == "agent":
+        return on_clusters(objects)
+    return [o for o in objects if o["metadata"]["labels"]["app.kubernetes.io/component"] == part]
 
 
 def check_monitors():
     for part in SERVER:
         for web, given, wanted in ENDPOINTS:
+            if part == "optimizer" and "kubernetesAuth" not in web:  # only port-forward reaches it
+                continue
             objects = objects_of(part, web, serviceMonitor={"enabled": True, "endpoint": given})
             found = find(objects, "ServiceMonitor")["spec"]["endpoints"]
             wanted = [{"port": "http-metrics", **(wanted(part) if callable(wanted) else wanted)}]
@@ -84,7 +93,8 @@ def check_programs():
 
 def check_serving_certificates():
     for part in SERVER:
-        objects = objects_of(part, {"tls": {"servingCert": True}}, service={"annotations": {"a": "b"}})
+        web = {"tls": {"servingCert": True}, **(KUBERNETES if part == "optimizer" else {})}
+        objects = objects_of(part, web, service={"annotations": {"a": "b"}})
         annotations = next(o for o in objects if o["kind"] == "Service")["metadata"]["annotations"]
         secret = annotations.pop("service.beta.openshift.io/serving-cert-secret-name")
         mounted = [v["secret"]["secretName"] for v in pod_of(objects)["volumes"] if v["name"] == "tls"]
@@ -101,9 +111,48 @@ def check_rights():
         roles = {o["metadata"]["name"]: o["rules"] for o in objects if o["kind"] == "ClusterRole"}
         paths = {name: rules[0]["nonResourceURLs"] for name, rules in roles.items() if "nonResourceURLs" in rules[0]}
         metrics = next(name for name in paths if name.endswith("-metrics-reader"))
-        check(sorted(paths.values()) == [["/metrics"], ["/status"]], f"{part}: {paths}")
+        wanted = [["/metrics"], *([["/optimize"]] if part == "optimizer" else []), ["/status"]]
+        check(sorted(paths.values()) == wanted, f"{part}: {paths}")
         bound = [o["subjects"] for o in objects if o["kind"] == "ClusterRoleBinding" and o["roleRef"]["name"] == metrics]
         check(bound == [[reader]], f"{part}: {bound} may read /metrics")
+
+
+# Values of the optimizer with which it can tell who asks.
+AUTHENTICATED = [
+    {"tokenSecret": {"name": "t"}},
+    {"web": KUBERNETES},
+    {"web": {"configSecret": "web"}},
+    {"web": {"config": {"basic_auth_users": {"a": "$2y$10$B5NeSfe.M69HwzNCV0e6JeSu2FDkOsj20tnYG3sq1mQt2fDKlxmZW"}}}},
+    {"web": {**TLS, "config": {"tls_server_config": {"client_auth_type": "RequireAndVerifyClientCert"}}}},
+]
+
+
+def check_reach_of_the_optimizer():
+    """Whoever reaches it may plan and apply: without authentication that is port-forward, which connects to the loopback address."""
+    for more in ({}, {"web": TLS}, {"web": {"config": {"tls_server_config": {"client_auth_type": "RequestClientCert"}}}}, *AUTHENTICATED):
+        objects = objects_of("optimizer", **{"web": {}, **more})
+        flags, served = pod_of(objects)["containers"][0]["args"], "Service" in [o["kind"] for o in objects]
+        address = ":8338" if more in AUTHENTICATED else "127.0.0.1:8338"
+        check(f"--web.listen-address={address}" in flags, f"optimizer with {more}: {flags}")
+        check(served == (more in AUTHENTICATED), f"optimizer with {more}: {'a' if served else 'no'} Service")
+    pod = pod_of(objects_of("optimizer", {}, tokenSecret={"name": "assistants", "key": "bearer"}))
+    mounts = {m["mountPath"]: m["name"] for m in pod["containers"][0]["volumeMounts"]}
+    secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"]}
+    check("--token-file=/etc/dynamic-scoring/token/bearer" in pod["containers"][0]["args"], f"optimizer: {pod}")
+    check(secrets[mounts["/etc/dynamic-scoring/token"]] == "assistants", f"optimizer: {secrets}")
+
+
+def check_writes_of_the_optimizer():
+    """Only in the namespaces that its flags name."""
+    for namespaces in ([], ["default"], ["a", "b"]):
+        objects = objects_of("optimizer", {}, writeNamespaces=namespaces)
+        flags = [f for f in pod_of(objects)["containers"][0]["args"] if f.startswith("--write")]
+        check(flags == [f"--write-namespace={n}" for n in namespaces], f"optimizer: {flags}")
+        for kind in ("Role", "RoleBinding"):
+            found = [o["metadata"]["namespace"] for o in objects if o["kind"] == kind]
+            check(found == namespaces, f"optimizer: a {kind} in {found} instead of {namespaces}")
+        verbs = {v for o in objects if o["kind"] == "ClusterRole" for r in o["rules"] for v in r["verbs"]}
+        check(verbs <= {"get", "list", "watch"}, f"optimizer: {verbs} everywhere")
 
 
 def main():
@@ -111,6 +160,8 @@ def main():
     check_programs()
     check_serving_certificates()
     check_rights()
+    check_reach_of_the_optimizer()
+    check_writes_of_the_optimizer()
     report()
 
 
