@@ -26,10 +26,10 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,
-    kube_addonplacementscores, kube_managedclusters, kube_managedclusteraddons, kube_manifestworks,
-    kube_dynamicscorers, kube_dynamicscoringconfigs, kube_policies, kube_placementbindings, kube_placements,
-    kube_placementdecisions, kube_manifestworkreplicasets, kube_clusterclaims, kube_tokenreviews,
-    kube_subjectaccessreviews;
+    kube_addonplacementscores, kube_managedclusters, kube_managedclustersets, kube_managedclustersetbindings,
+    kube_managedclusteraddons, kube_manifestworks, kube_dynamicscorers, kube_dynamicscoringconfigs,
+    kube_policies, kube_placementbindings, kube_placements, kube_placementdecisions,
+    kube_manifestworkreplicasets, kube_clusterclaims, kube_tokenreviews, kube_subjectaccessreviews;
 
 enum kube_method {
     KUBE_GET,

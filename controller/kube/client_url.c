@@ -14,6 +14,10 @@ const struct kube_resource kube_leases = {"coordination.k8s.io", "v1", "leases",
 const struct kube_resource kube_events = {"events.k8s.io", "v1", "events", "Event"};
 const struct kube_resource kube_addonplacementscores = {"cluster.open-cluster-management.io", "v1alpha1",
                                                         "addonplacementscores", "AddOnPlacementScore"};
+const struct kube_resource kube_managedclustersets = {"cluster.open-cluster-management.io", "v1beta2",
+                                                      "managedclustersets", "ManagedClusterSet"};
+const struct kube_resource kube_managedclustersetbindings = {
+    "cluster.open-cluster-management.io", "v1beta2", "managedclustersetbindings", "ManagedClusterSetBinding"};
 const struct kube_resource kube_managedclusteraddons = {"addon.open-cluster-management.io", "v1alpha1",
                                                         "managedclusteraddons", "ManagedClusterAddOn"};
 const struct kube_resource kube_managedclusters = {"cluster.open-cluster-management.io", "v1",

@@ -1,0 +1,98 @@
+#include "controller/assist/state/world_score.h"
+
+#include "controller/kube/json.h"
+#include "controller/kube/time.h"
+#include "exporter/base/hash.h"
+
+#include <errno.h>
+
+static int score_compare_items(const void *a, const void *b)
+{
+    const struct world_item *x = a, *y = b;
+
+    return str_cmp(x->name, y->name);
+}
+
+/* Fills `items` with the usable ones, their names borrowed from the list; returns their number. */
+static size_t score_read_items(const json_t *list, struct world_item *items)
+{
+    const json_t *one;
+    size_t i, n = 0;
+
+    json_array_foreach(list, i, one)
+    {
+        struct str name = kube_text(one, "name", NULL);
+        int64_t value;
+
+        if (name.p && kube_int(one, &value, "value", NULL) && value >= INT32_MIN && value <= INT32_MAX)
+            items[n++] = (struct world_item){name, (int32_t)value};
+    }
+    return n;
+}
+
+static size_t score_text_bytes(const json_t *list)
+{
+    const json_t *one;
+    size_t i, n = 0;
+
+    json_array_foreach(list, i, one) n += kube_text(one, "name", NULL).n + sizeof(int32_t);
+    return n;
+}
+
+/* Copies names to `text`, each with its value behind, so that one hash covers both. */
+static void score_own_names(struct world_score *s, struct world_item *items, char *text)
+{
+    char *at = text;
+
+    for (size_t i = 0; i < s->n_items; i++) {
+        struct world_item *item = &items[i];
+
+        memcpy(at, cstr(item->name.p), item->name.n);
+        memcpy(at + item->name.n, &item->value, sizeof(item->value));
+        item->name.p = at;
+        at += item->name.n + sizeof(item->value);
+    }
+    s->hash = hash_lasting((struct str){text, (size_t)(at - text)});
+}
+
+int world_score_new(struct world_score **ret, json_t *object)
+{
+    const json_t *list = kube_list(object, "status", "scores", NULL);
+    size_t room = json_array_size(list), bytes = sizeof(struct world_item) * room;
+    CLEANUP(cleanup_world_score_free)
+    struct world_score *s = malloc(sizeof(*s) + bytes + score_text_bytes(list));
+    struct world_item *items;
+
+    if (!s)
+        return -ENOMEM;
+    items = (void *)(s + 1);
+    *s = (struct world_score){
+        .namespace = kube_namespace(object),
+        .name = kube_name(object),
+        .valid_until = kube_time_parse(kube_str(object, "status", "validUntil", NULL)),
+        .metadata = json_incref(kube_map(object, "metadata", NULL)),
+        .conditions = json_incref(kube_list(object, "status", "conditions", NULL)),
+        .items = items,
+        .n_items = score_read_items(list, items),
+    };
+    qsort(items, s->n_items, sizeof(*items), score_compare_items);
+    score_own_names(s, items, (char *)items + bytes);
+    *ret = TAKE_PTR(s);
+    return 0;
+}
+
+struct world_score *world_score_free(struct world_score *s)
+{
+    if (s) {
+        json_decref(s->metadata);
+        json_decref(s->conditions);
+    }
+    free(s);
+    return NULL;
+}
+
+/* As Placement judges it: at the very second it still counts. */
+bool world_score_is_expired(const struct world_score *s, unix_ms now)
+{
+    return s->valid_until.ms && now.ms > s->valid_until.ms;
+}
