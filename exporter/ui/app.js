@@ -3,9 +3,11 @@
 import { el, morph } from './dom.js';
 import { agentPage } from './agent.js';
 import { clusterPage, hubPage, scorerPage } from './hub.js';
+import { planPage } from './plan.js';
 import { modelPage } from './scorer.js';
 import { choose, showMore, sortBy } from './table.js';
 
+const PAGES = { agent: agentPage, scorer: modelPage, optimizer: planPage };
 const REFRESH_MS = 5000, LONGEST_MS = 60000, TYPING_MS = 250;
 const page = document.getElementById('page');
 const pause = document.getElementById('pause');
@@ -25,7 +27,7 @@ async function view() {
   if (last === 'scorer') return scorerPage(api, name ?? '');
   if (last === 'cluster') return clusterPage(api, name ?? '');
   role ??= (await api('status', 'limit=1')).role;
-  return role === 'agent' ? agentPage(api) : role === 'scorer' ? modelPage(api) : hubPage(api);
+  return (PAGES[role] ?? hubPage)(api);
 }
 
 function show({ title, bad, content }) {

@@ -1,4 +1,5 @@
-// Tables that are filtered and paged by the server, and sorted by any column. The page's URL keeps the choice.
+// Tables that are filtered and paged by the server, or here if the page has all rows, and sorted by any column. The page's URL keeps the
+// choice.
 
 import { count, el } from './dom.js';
 
@@ -48,6 +49,14 @@ function sorted(table, rows, columns) {
   return [...rows].sort(compare);
 }
 
+// The rows to show of all that the page has, and metadata as the server would give it. names(row): what the filter looks in.
+export function local(id, rows, columns, names) {
+  const wanted = choice(id, 'filter').toLowerCase();
+  const found = wanted ? rows.filter((row) => names(row).some((name) => name.toLowerCase().includes(wanted))) : rows;
+  const shown = sorted(id, found, columns).slice(0, Number(choice(id, 'limit')));
+  return { shown, metadata: { remainingItemCount: found.length - shown.length, sorted: true } };
+}
+
 function head(table, c) {
   const sort = choice(table, 'sort');
   const order = sort === c.key ? 'ascending' : sort === `-${c.key}` ? 'descending' : null;
@@ -62,7 +71,7 @@ export function tools(table, what, states, columns) {
   return el('div', { class: 'tools', 'data-key': `tools-${table}` },
     el('input', { type: 'search', placeholder: `Filter ${what}`, 'aria-label': `Filter ${what} by name`,
       value: choice(table, 'filter'), 'data-filter': table, maxlength: 253 }),
-    el('select', { 'aria-label': `State of ${what}`, 'data-state': table },
+    states.length > 0 && el('select', { 'aria-label': `State of ${what}`, 'data-state': table },
       option('', 'any state', choice(table, 'state')),
       states.map(([value, text]) => option(value, text, choice(table, 'state')))),
     el('select', { class: 'narrow', 'aria-label': `Order of ${what}`, 'data-order': table },
@@ -70,11 +79,11 @@ export function tools(table, what, states, columns) {
 }
 
 // The server sorts all rows by name or by state; any other order covers only the rows that the page has.
-function part(table, caption, columns, shown, left) {
+function part(table, caption, columns, shown, { remainingItemCount: left, sorted: all }) {
   const sort = choice(table, 'sort');
   const column = columns.find((c) => c.key === sort.replace('-', ''));
   const matching = choice(table, 'filter') || choice(table, 'state') ? 'matching ' : '';
-  const order = sort === 'state' ? ', worst first' : sort === 'name' ? ', by name'
+  const order = all ? column ? `, by ${column.title.toLowerCase()}` : '' : sort === 'state' ? ', worst first' : sort === 'name' ? ', by name'
     : `, sorted by ${(column?.title ?? sort).toLowerCase()} among those shown`;
   return `${count(shown)} of ${count(shown + left)} ${matching}${caption.toLowerCase()} shown${order}`;
 }
@@ -84,7 +93,7 @@ export function table(id, caption, columns, rows, metadata, keyOf, empty) {
   const left = metadata?.remainingItemCount || 0;
   if (rows.length === 0)
     return el('div', { class: 'card', 'data-key': `table-${id}` }, el('p', {}, empty));
-  const partial = left > 0 && part(id, caption, columns, rows.length, left);
+  const partial = left > 0 && part(id, caption, columns, rows.length, metadata);
   return el('div', { class: 'card rows', 'data-key': `table-${id}` },
     partial && el('p', { class: 'soft part' }, partial),
     el('table', {},
