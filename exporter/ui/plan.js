@@ -61,7 +61,7 @@ function settings(s) {
 // ---- A plan ----
 
 function quality(a) {
-  if (a.objective_value === null || a.bound === null || a.bound === undefined) return null;
+  if (a.objective_value === null || a.bound === null) return null;
   return soft(a.gap === 0 ? 'proven: no plan is better' : `no plan exceeds ${score(a.bound)}: within ${percent(a.gap)} of the best`);
 }
 
@@ -152,9 +152,8 @@ const section = (id, title, rows, columns, names, more) => {
 };
 
 function missingNote({ missingScores: m }) {
-  const total = m?.total ?? m?.count ?? 0, first = m?.items ?? m?.first ?? [];
-  return total > 0 && note(false, [bold(plural(total, 'score')), ' of the combinations asked for are missing or expired: those are impossible.'],
-    first.map((one) => (typeof one === 'string' ? one : Object.values(one).join(' · '))).join('\n'));
+  return m.count > 0 && note(false, [bold(plural(m.count, 'score')), ' missing: these workloads cannot go there.'],
+    m.first.map((one) => `${one.workload} on ${one.cluster} with ${one.device}`).join('\n'));
 }
 
 function planSections(s, p) {
