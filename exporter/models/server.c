@@ -8,7 +8,6 @@
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
-#include "exporter/models/bearer.h"
 #include "exporter/models/call.h"
 #include "exporter/models/last_call.h"
 #include "exporter/models/model.h"
@@ -17,6 +16,7 @@
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 #include "exporter/ui/web_config.h"
+#include "exporter/web/bearer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -258,6 +258,12 @@ static size_t server_set_routes(struct model_server *s, struct httpd_route *to)
     return (size_t)(to - from);
 }
 
+/* Callers of a scoring API need the token, and readers of what callers sent. */
+static bool server_is_open(const struct httpd_request *rq)
+{
+    return strcmp(rq->method, "POST") != 0 && !str_starts(str_of(rq->path), STR("/api/"));
+}
+
 static int server_serve(struct model_server *s, const struct model_server_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
@@ -289,7 +295,7 @@ int model_server_start(struct model_server **ret, const struct model_server_opti
     if (r == 0) {
         s->loop = o->loop;
         s->instance = o->instance;
-        bearer_init(&s->bearer, o->token_file, o->token);
+        bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
         metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
         env.metrics = s->metrics;
         r = worker_new(&s->worker, o->loop);

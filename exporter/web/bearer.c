@@ -1,4 +1,4 @@
-#include "exporter/models/bearer.h"
+#include "exporter/web/bearer.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/digest.h"
@@ -16,7 +16,7 @@ static const struct httpd_refusal bearer_wrong = {
     .challenge = "Bearer realm=\"dynamic-scoring\", error=\"invalid_token\""};
 static const struct httpd_refusal bearer_unreadable = {
     .status = 503,
-    .text = "503: the token of this scoring API cannot be read\n",
+    .text = "503: the token of this server cannot be read\n",
     .retry_after = RETRY_SECONDS};
 
 static void bearer_log(struct bearer *b, const char *problem)
@@ -52,16 +52,17 @@ static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
     static const struct str scheme = STR("Bearer ");
     struct str given = str_of(rq->authorization), token = {0};
     SECRET_AUTO(value, MAX_BYTES);
+    const struct bearer *b = arg;
     const char *problem;
 
     (void)ticket;
-    if (strcmp(rq->method, "POST") != 0 && !str_starts(str_of(rq->path), STR("/api/")))
+    if (b->is_open(rq))
         return HTTPD_ALLOW;
     if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme)) {
         *ret = bearer_missing;
         return HTTPD_REFUSE;
     }
-    problem = bearer_read(arg, &value, &token);
+    problem = bearer_read(b, &value, &token);
     if (problem) {
         bearer_log(arg, problem);
         *ret = bearer_unreadable;
@@ -74,9 +75,10 @@ static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
     return HTTPD_REFUSE;
 }
 
-void bearer_init(struct bearer *b, const char *file, const char *token)
+void bearer_init(struct bearer *b, const char *file, const char *token,
+                 bool (*is_open)(const struct httpd_request *rq))
 {
-    *b = (struct bearer){.file = file, .token = token, .guard = {.check = bearer_check, .arg = b}};
+    *b = (struct bearer){.file = file, .token = token, .is_open = is_open, .guard = {.check = bearer_check, .arg = b}};
 }
 
 const struct httpd_guard *bearer_guard(const struct bearer *b)
