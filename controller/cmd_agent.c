@@ -176,7 +176,7 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
     CLEANUP(cleanup_free) char *why = NULL;
     struct web_options o = f->web;
     struct trimmer trimmer;
-    int r = server_flags_guard(&guard, &f->server, cluster);
+    int r = server_flags_guard(&guard, &f->server, cluster, kube_rights_default);
 
     o.config_file = f->server.web_config_file;
     o.guard = kube_guard_httpd(guard);

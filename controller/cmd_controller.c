@@ -135,7 +135,7 @@ static int controller_serve(struct program *p, const struct controller_flags *f)
                                 .health_address = f->health_address,
                                 .config_file = f->server.web_config_file};
     struct trimmer trimmer;
-    int r = server_flags_guard(&guard, &f->server, f->hub.kube);
+    int r = server_flags_guard(&guard, &f->server, f->hub.kube, kube_rights_default);
 
     o.guard = kube_guard_httpd(guard);
     if (r == 0)

@@ -6,6 +6,7 @@
 
 extern const struct command command_agent;
 extern const struct command command_controller;
+extern const struct command command_optimizer;
 extern const struct command command_check_config;
 extern const struct command command_check_scorer;
 extern const struct command command_scorer;

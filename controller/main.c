@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&command_agent,        &command_controller,
-                                                 &command_check_config, &command_check_scorer,
-                                                 &command_scorer,       &command_spool};
+static const struct command *const commands[] = {
+    &command_agent,        &command_controller, &command_optimizer, &command_check_config,
+    &command_check_scorer, &command_scorer,     &command_spool};
 
 static void main_print_usage(FILE *to)
 {

@@ -35,8 +35,8 @@ static bool server_parse_log_format(void *field, const char *v, const struct fla
 const struct flag server_flags[] = {
     {"web.kubernetes-auth", NULL,
      "Answer a request only if the user of its bearer token or client certificate may, by the RBAC of the "
-     "cluster, get /metrics, post /-/reload, or get /status for all other paths; probes on an address of "
-     "their own stay open. Default false.",
+     "cluster, get /metrics, post /-/reload, post /optimize (in the optimizer: requests that plan or write), "
+     "or get /status for all other paths; probes on an address of their own stay open. Default false.",
      flag_switch, FIELD(kubernetes_auth)},
     {"web.kubernetes-auth.cache-ttl", "DURATION",
      "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "
@@ -62,13 +62,14 @@ const struct flag server_flags[] = {
 
 const struct flag *const server_flags_anywhere = server_flags + 3;
 
-int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k)
+int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k,
+                       const struct kube_path_right *rights)
 {
     struct kube_review_options o = f->review;
 
     *ret = NULL;
     o.kube = k;
-    return f->kubernetes_auth ? kube_guard_new(ret, &o) : 0;
+    return f->kubernetes_auth ? kube_guard_new(ret, &o, rights) : 0;
 }
 
 bool flag_address(void *field, const char *value, const struct flag *f)

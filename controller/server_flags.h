@@ -23,8 +23,9 @@ extern const struct flag server_flags[];
 /* Those of them that need no cluster. */
 extern const struct flag *const server_flags_anywhere;
 
-/* The guard of the HTTP server; NULL if no flag asks for one. -ENOMEM. */
-MUST_USE int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k);
+/* The guard of the HTTP server; NULL if no flag asks for one. The rights as for kube_guard_new(). -ENOMEM. */
+MUST_USE int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k,
+                                const struct kube_path_right *rights);
 
 /* For struct flag: a text, "host:port", ":port", or "0" for none. */
 bool flag_address(void *field, const char *value, const struct flag *f);

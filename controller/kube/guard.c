@@ -18,6 +18,7 @@ STAILQ_HEAD(bearers, bearer);
 struct kube_guard {
     struct httpd_guard httpd;
     struct kube_reviews *reviews;
+    const struct kube_path_right *rights;
     struct loop *loop;
     struct post post;         /* posted while `arrived` is not empty */
     pthread_mutex_t lock;     /* for `arrived`; its holder never blocks */
@@ -82,15 +83,14 @@ static const char *guard_read_token(const char *authorization, struct str *ret)
     return ret->n > MAX_TOKEN ? "401: the bearer token is longer than 16384 bytes\n" : NULL;
 }
 
-static const struct kube_right *guard_right(const char *path)
-{
-    static const struct kube_right own[] = {{"get", "/metrics"}, {"post", "/-/reload"}};
-    static const struct kube_right other = {"get", "/status"};
+const struct kube_path_right kube_rights_default[] = {
+    {"/metrics", {"get", "/metrics"}}, {"/-/reload", {"post", "/-/reload"}}, {NULL, {"get", "/status"}}};
 
-    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        if (strcmp(path, own[i].path) == 0)
-            return &own[i];
-    return &other;
+static const struct kube_right *guard_right(const struct kube_path_right *rights, const char *path)
+{
+    while (rights->path && strcmp(rights->path, path) != 0)
+        rights++;
+    return &rights->right;
 }
 
 /* NULL when out of memory. */
@@ -124,6 +124,7 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
     struct str token = STR(""), certificate = STR("");
+    struct kube_guard *g = arg;
     const char *why = NULL;
     struct bearer *b;
 
@@ -140,12 +141,13 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
         *ret = (struct httpd_refusal){.status = 503, .text = "503: out of memory\n"};
         return HTTPD_REFUSE;
     }
-    b->right = guard_right(rq->path);
-    guard_hand_over(arg, b);
+    b->right = guard_right(g->rights, rq->path);
+    guard_hand_over(g, b);
     return HTTPD_LATER;
 }
 
-int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o)
+int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o,
+                   const struct kube_path_right *rights)
 {
     struct kube_guard *g = calloc(1, sizeof(*g));
 
@@ -155,6 +157,7 @@ int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o)
     }
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
+    g->rights = rights;
     g->loop = kube_loop(o->kube);
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);

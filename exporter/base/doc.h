@@ -59,6 +59,8 @@ void node_problem(const struct node *n, struct problems *p, enum problem_kind ki
 /* Like node_problem(), at the key of a map's member. */
 void node_key_problem(const struct node *n, struct problems *p, enum problem_kind kind, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
+/* The name that the key is probably a misspelling of; NULL if none is near. `known` ends with NULL. */
+const char *name_nearest(struct str key, const char *const *known);
 /* Adds an error at the node: "<path>: expected <what>, got <value>". */
 void node_expected(const struct node *n, struct problems *p, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Adds an error at the map: "<path>.<key>: missing, expected <what>". */

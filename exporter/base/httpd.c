@@ -200,3 +200,8 @@ unsigned httpd_port(const struct httpd *h, size_t i)
 {
     return i < h->n_listeners ? h->listeners[i].port : 0;
 }
+
+bool httpd_is_loopback(const struct httpd *h, size_t i)
+{
+    return i < h->n_listeners && h->listeners[i].loopback;
+}

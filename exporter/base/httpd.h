@@ -146,6 +146,8 @@ MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd
 struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 /* The bound port of listen address i. */
 unsigned httpd_port(const struct httpd *h, size_t i);
+/* Whether listen address i is only reached from this machine. */
+bool httpd_is_loopback(const struct httpd *h, size_t i);
 /* Replaces the additional fields of responses, which take the place of the server's own of the same name. The
  * strings are copied. -ENOMEM. */
 MUST_USE int httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
@@ -160,6 +162,9 @@ void httpd_defer(struct httpd_reply *reply);
 void httpd_finish(struct httpd_reply *reply);
 /* A query argument, NULL if absent; valid as long as the request. */
 const char *httpd_query(const struct httpd_request *rq, const char *name);
+/* A header field that struct httpd_request does not have, NULL if absent; the first of several. Valid as long
+ * as the request; only for requests that came from a server. */
+const char *httpd_header(const struct httpd_request *rq, const char *name);
 /* Sets the body to a copy of the bytes; the reply becomes an empty 500 when out of memory. */
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
 /* Like httpd_reply_copy(), as plain text and with this status. */

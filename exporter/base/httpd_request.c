@@ -48,6 +48,14 @@ const char *httpd_get_header(struct exchange *x, const char *name, char **joined
     return cstr(v.first);
 }
 
+/* On the loop, too: libmicrohttpd does not touch the head of a suspended connection. */
+const char *httpd_header(const struct httpd_request *rq, const char *name)
+{
+    const struct exchange *x = CONTAINER_OF(rq, const struct exchange, request);
+
+    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
 /* The request target has been read, nothing else. What is returned becomes the request's context. */
 void *httpd_on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
 {

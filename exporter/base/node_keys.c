@@ -36,7 +36,7 @@ static size_t edit_distance(struct str a, struct str b)
     return rows[a.n % 3][b.n];
 }
 
-static const char *nearest_name(struct str key, const char *const *known)
+const char *name_nearest(struct str key, const char *const *known)
 {
     const char *best = NULL;
     size_t best_distance = size_min(1 + key.n / 4, 3) + 1;
@@ -65,7 +65,7 @@ static bool is_known(struct str key, const char *const *known)
 static void report_unknown_key(const struct node *n, const char *const *known, enum problem_kind kind,
                                struct problems *p)
 {
-    const char *name = nearest_name(n->key, known);
+    const char *name = name_nearest(n->key, known);
     BUF_AUTO(list, 4096);
     int r = 0;
 

@@ -16,6 +16,7 @@ struct site {
     struct assets *assets;
     struct access *access;
     struct httpd *main, *probes;
+    size_t n_listen; /* of main */
     size_t n_routes;
     struct httpd_route routes[]; /* those for probes come first */
 };
@@ -65,6 +66,7 @@ static int site_new(struct site **ret, const struct site_options *o)
     }
     s->loop = o->loop;
     s->metrics = o->metrics;
+    s->n_listen = o->n_listen;
     s->before_metrics = o->before_metrics;
     s->arg = o->arg;
     s->page = o->page ? o->page : s->own_page;
@@ -150,6 +152,14 @@ int site_reload(struct site *s, struct buf *ret_why)
 unsigned site_port(const struct site *s, size_t i)
 {
     return httpd_port(s->main, i);
+}
+
+bool site_is_open(const struct site *s)
+{
+    for (size_t i = 0; i < s->n_listen; i++)
+        if (!httpd_is_loopback(s->main, i))
+            return !access_authenticates(s->access);
+    return false;
 }
 
 struct site *site_stop(struct site *s, int grace_ms)

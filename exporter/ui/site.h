@@ -44,6 +44,8 @@ const struct access *site_access(const struct site *s);
 MUST_USE int site_reload(struct site *s, struct buf *ret_why);
 /* The bound port of listen address i. */
 unsigned site_port(const struct site *s, size_t i);
+/* Whether anyone who reaches a listen address from another machine is served without authentication. */
+bool site_is_open(const struct site *s);
 /* Lets answers under way leave for at most grace_ms. Takes NULL, returns NULL. */
 struct site *site_stop(struct site *s, int grace_ms);
 

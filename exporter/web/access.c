@@ -228,6 +228,13 @@ void access_close(struct access *a)
         basic_auth_close(a->auth);
 }
 
+bool access_authenticates(const struct access *a)
+{
+    const char *clients = a->file && a->file->has_tls ? cstr(a->file->tls.client_auth_type) : "";
+
+    return a->o.guard || (a->file && a->file->n_users) || strcmp(clients, "RequireAndVerifyClientCert") == 0;
+}
+
 struct access *access_free(struct access *a)
 {
     if (!a)

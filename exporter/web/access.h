@@ -35,6 +35,8 @@ MUST_USE int access_new(struct access **ret, const struct access_options *o, cha
 void access_configure(struct access *a, struct httpd_options *o);
 /* The server's responses have the file's headers from now on. -ENOMEM. */
 MUST_USE int access_serve(struct access *a, struct httpd *h);
+/* Whether a request needs a user, a token or a client certificate. */
+bool access_authenticates(const struct access *a);
 /* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets each
  * problem, a line each. Without a file: 0. -EINVAL, -ENOMEM. */
 MUST_USE int access_reload(struct access *a, struct buf *ret_why);

@@ -15,9 +15,7 @@ static const struct httpd_refusal bearer_wrong = {
     .text = "401: wrong bearer token\n",
     .challenge = "Bearer realm=\"dynamic-scoring\", error=\"invalid_token\""};
 static const struct httpd_refusal bearer_unreadable = {
-    .status = 503,
-    .text = "503: the token of this server cannot be read\n",
-    .retry_after = RETRY_SECONDS};
+    .status = 503, .text = "503: the token of this server cannot be read\n", .retry_after = RETRY_SECONDS};
 
 static void bearer_log(struct bearer *b, const char *problem)
 {
@@ -78,7 +76,8 @@ static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
 void bearer_init(struct bearer *b, const char *file, const char *token,
                  bool (*is_open)(const struct httpd_request *rq))
 {
-    *b = (struct bearer){.file = file, .token = token, .is_open = is_open, .guard = {.check = bearer_check, .arg = b}};
+    *b = (struct bearer){
+        .file = file, .token = token, .is_open = is_open, .guard = {.check = bearer_check, .arg = b}};
 }
 
 const struct httpd_guard *bearer_guard(const struct bearer *b)

@@ -19,7 +19,7 @@ MUST_USE int listing_init(struct listing *l, const struct call *c);
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
 void listing_add(struct listing *l, json_t *item);
-/* The object. NULL when out of memory. */
+/* The object; the list needs no more. NULL when out of memory. */
 json_t *listing_end(struct listing *l);
 
 #endif

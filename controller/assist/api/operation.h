@@ -24,7 +24,8 @@ struct operation {
     const char *input;  /* JSON Schema 2020-12 of the arguments: an object */
     const char *output; /* of a successful answer: an object */
     enum operation_effect effect;
-    bool is_tool; /* offered to assistants */
+    bool is_tool;     /* offered to assistants */
+    bool has_dry_run; /* of an effect: without it, the input's `dryRun` being true */
     /* On the loop; `arg` is the owner's of the table. Ends with call_done() or call_fail(), now or, within a
      * deadline of its own, later. */
     void (*run)(void *arg, struct call *c);

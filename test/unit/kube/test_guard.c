@@ -35,9 +35,10 @@ static int guard_setup(void **state)
 
     w->f = fake_kube_new();
     w->e.loop = w->f->loop;
-    assert_int_equal(kube_guard_new(&w->guard, &(struct kube_review_options){.kube = w->f->kube,
-                                                                             .cache_ttl_ms = 60000,
-                                                                             .timeout_ms = 60000}),
+    assert_int_equal(kube_guard_new(&w->guard,
+                                    &(struct kube_review_options){
+                                        .kube = w->f->kube, .cache_ttl_ms = 60000, .timeout_ms = 60000},
+                                    kube_rights_default),
                      0);
     for (size_t i = 0; i < ARRAY_SIZE(guarded_routes); i++)
         guarded_routes[i].arg = &w->e;
@@ -233,7 +234,7 @@ static void survives_each_failed_allocation(void **state)
     {
         struct kube_guard *g = NULL;
 
-        if (kube_guard_new(&g, &(struct kube_review_options){.kube = w->f->kube}) < 0)
+        if (kube_guard_new(&g, &(struct kube_review_options){.kube = w->f->kube}, kube_rights_default) < 0)
             assert_true(oom_happened());
         else
             (void)kube_guard_free(g);

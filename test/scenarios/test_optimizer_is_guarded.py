@@ -1,0 +1,54 @@
+"""Who may use the optimizer: a bearer token for all but the probes, no pages of other sites, and a word in the log where
+everyone may."""
+
+import pytest
+
+from lib.client import call
+from lib.optimizer import STATEFUL, STATELESS, kubeconfig_of_nothing, running_optimizer
+from lib.process import free_port
+
+OPEN = "everyone who reaches this address can plan and apply"
+
+
+def test_a_token_for_all_but_the_probes(tmp_path):
+    token, probes = tmp_path / "token", f"127.0.0.1:{free_port()}"
+    token.write_text("s3cret\n")
+    flags = f"--token-file={token}", f"--health-probe-bind-address={probes}"
+    with running_optimizer(kubeconfig_of_nothing(tmp_path), *flags, host="") as optimizer:
+        for path in "/healthz", "/readyz":
+            assert optimizer.get(path).status in (200, 503)
+            assert call("GET", f"http://{probes}{path}").status in (200, 503)
+        for path in "/", "/metrics", "/openapi.json", "/nothing":
+            answer = optimizer.get(path)
+            assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer")
+            assert optimizer.get(path, Authorization="Bearer wrong").status == 401
+            assert optimizer.get(path, Authorization="Bearer s3cret").status == (404 if path == "/nothing" else 200)
+        assert optimizer.ask("tools/list").status == 401
+        assert optimizer.ask("tools/list", Authorization="Bearer s3cret").status == 200
+        token.write_text("other")
+        assert optimizer.ask("tools/list", Authorization="Bearer s3cret").status == 401
+        assert optimizer.ask("tools/list", Authorization="Bearer other").status == 200
+        assert "s3cret" not in optimizer.log() and OPEN not in optimizer.log()
+        assert optimizer.get("/openapi.json", Authorization="Bearer other").json["security"] == [{"token": []}]
+
+
+@pytest.mark.parametrize("host, warns", [("", True), ("127.0.0.1", False)])
+def test_without_authentication(tmp_path, host, warns):
+    with running_optimizer(kubeconfig_of_nothing(tmp_path), host=host) as optimizer:
+        assert optimizer.get("/openapi.json").status == 200
+        assert (OPEN in optimizer.log()) == warns
+
+
+@pytest.mark.parametrize("version", [STATELESS, STATEFUL])
+def test_pages_of_other_sites_are_refused(tmp_path, version):
+    with running_optimizer(kubeconfig_of_nothing(tmp_path)) as optimizer:
+        own = f"http://127.0.0.1:{optimizer.port}"
+        assert optimizer.ask("tools/list", version=version, Origin=own).status == 200
+        for origin in "http://evil.example", "null", f"http://evil.example:{optimizer.port}":
+            assert optimizer.ask("tools/list", version=version, Origin=origin).status == 403
+        assert optimizer.ask("tools/list", version=version, Host="evil.example").status == 421
+        for method in "GET", "DELETE":
+            answer = call(method, optimizer.url + "/mcp")
+            assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+        assert optimizer.post("/mcp", "{}", Content_Type="text/plain").status == 415
+        assert optimizer.post("/mcp", "{}", Accept="text/html").status == 406

@@ -1,0 +1,141 @@
+/* What the tests of the API share: a table of operations, and requests without a server. */
+#ifndef DS_TEST_API_WORLD_H
+#define DS_TEST_API_WORLD_H
+
+#include "controller/assist/api/api.h"
+#include "controller/assist/api/api_internal.h"
+#include "controller/assist/api/listing.h"
+#include "controller/assist/api/mcp.h"
+#include "controller/assist/api/operation.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/loop.h"
+#include "exporter/metric/metrics.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct api_world {
+    struct loop *loop;
+    struct metrics *metrics;
+    struct api *api;
+    struct call *held; /* by world_hold */
+};
+
+static void world_echo(void *arg, struct call *c)
+{
+    (void)arg;
+    call_done(c, json_pack("{s:O,s:I}", "input", call_input(c), "maxBytes",
+                           call_max_bytes(c) == SIZE_MAX ? (json_int_t)-1 : (json_int_t)call_max_bytes(c)));
+}
+
+static void world_fail(void *arg, struct call *c)
+{
+    (void)arg;
+    if (json_object_get(call_input(c), "name"))
+        call_fail(c, 404, json_pack("{s:s}", "field", "name"), "workload \"%s\" not found", "a\xff");
+    else
+        call_fail(c, 409, NULL, "in the way");
+}
+
+static void world_hold(void *arg, struct call *c)
+{
+    ((struct api_world *)arg)->held = c;
+}
+
+static void world_list(void *arg, struct call *c)
+{
+    struct listing l;
+    int r = listing_init(&l, c);
+
+    (void)arg;
+    for (int i = 0; r == 0 && i < 1000; i++)
+        if (listing_wants(&l))
+            listing_add(&l, json_pack("{s:i,s:s}", "i", i, "text", "some text that takes room"));
+    call_done(c, r == 0 ? listing_end(&l) : NULL);
+}
+
+#define WORLD_INPUT                                                                                          \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"name\":{\"type\":\"string\","     \
+    "\"description\":\"A name.\"},\"n\":{\"type\":\"integer\",\"minimum\":1},\"names\":{\"type\":\"array\"," \
+    "\"items\":{\"type\":\"string\"}},\"dryRun\":{\"type\":\"boolean\"}}}"
+#define WORLD_LIST                                                                                           \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"offset\":{\"type\":[\"integer\"," \
+    "\"string\"]},\"limit\":{\"type\":\"integer\",\"minimum\":1}}}"
+#define WORLD_OUTPUT "{\"type\":\"object\"}"
+
+static const struct operation world_operations[] = {
+    {"echo_get", "GET", "/echo", "Echo", "Echoes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
+     world_echo},
+    {"echo", "POST", "/echo", "Echo", "Echoes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
+     world_echo},
+    {"fail", "POST", "/fail", "Fail", "Fails.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, true, false,
+     world_fail},
+    {"hold", "POST", "/hold", "Hold", "Answers later.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_READS, false,
+     false, world_hold},
+    {"list", "GET", "/list", "List", "Lists.", WORLD_LIST, WORLD_OUTPUT, OPERATION_READS, true, false,
+     world_list},
+    {"write", "POST", "/write", "Write", "Writes.", WORLD_INPUT, WORLD_OUTPUT, OPERATION_DESTROYS, true,
+     false, world_echo},
+    {"write_or_plan", "POST", "/write-or-plan", "Write or plan", "Writes or plans.", WORLD_INPUT,
+     WORLD_OUTPUT, OPERATION_DESTROYS, true, true, world_echo},
+};
+
+static const struct operation *world_table[ARRAY_SIZE(world_operations)];
+
+static struct api_options world_options(struct api_world *w)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(world_operations); i++)
+        world_table[i] = &world_operations[i];
+    return (struct api_options){.loop = w->loop,
+                                .metrics = w->metrics,
+                                .operations = {world_table, ARRAY_SIZE(world_table), w},
+                                .instructions = "Call tools."};
+}
+
+static inline int world_setup_writes(void **state, bool allow_writes)
+{
+    struct api_world *w = calloc(1, sizeof(*w));
+    struct api_options o;
+
+    assert_int_equal(loop_new(&w->loop, &clock_system), 0);
+    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    o = world_options(w);
+    o.allow_writes = allow_writes;
+    assert_int_equal(api_new(&w->api, &o), 0);
+    *state = w;
+    return 0;
+}
+
+static inline int world_setup(void **state)
+{
+    return world_setup_writes(state, false);
+}
+
+static inline int world_teardown(void **state)
+{
+    struct api_world *w = *state;
+
+    w->api = api_free(w->api);
+    w->metrics = metrics_free(w->metrics);
+    w->loop = loop_free(w->loop);
+    free(w);
+    return 0;
+}
+
+/* The body of a reply, which is released; NULL for an empty one, or for text. */
+static inline json_t *world_body(struct httpd_reply *reply)
+{
+    json_t *o = NULL;
+
+    if (reply->n_parts)
+        o = json_loadb(reply->parts->iov_base, reply->parts->iov_len, 0, NULL);
+    if (reply->release)
+        reply->release(reply->arg);
+    return o;
+}
+
+#endif

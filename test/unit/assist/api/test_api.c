@@ -1,0 +1,217 @@
+/* REST requests, their answers, and what /openapi.json says of them. */
+#include "test/oom.h"
+#include "test/unit/assist/api/api_world.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct api_operation *find(struct api_world *w, const char *name)
+{
+    for (size_t i = 0; i < w->api->n; i++)
+        if (strcmp(w->api->operations[i].o->name, name) == 0)
+            return &w->api->operations[i];
+    fail();
+    return NULL;
+}
+
+/* Sends a body, or with a type of NULL the query; returns the status. */
+static unsigned rest_send(struct api_world *w, const char *name, const char *type, const char *text, size_t n,
+                          json_t **ret)
+{
+    const struct httpd_request rq = {.content_type = type ? type : "",
+                                     .content_encoding = "",
+                                     .arguments = {type ? NULL : text, type ? 0 : n},
+                                     .body = {type ? text : NULL, type ? n : 0}};
+    struct httpd_reply reply = {0};
+    json_t *o;
+
+    rest_serve((void *)(uintptr_t)find(w, name), &rq, &reply);
+    o = world_body(&reply);
+    if (ret)
+        *ret = o;
+    else
+        json_decref(o);
+    return reply.status;
+}
+
+static unsigned post(struct api_world *w, const char *name, const char *body, json_t **ret)
+{
+    return rest_send(w, name, "application/json; charset=utf-8", body, strlen(body), ret);
+}
+
+static void passes_a_body_on(void **state)
+{
+    struct api_world *w = *state;
+    json_t *o = NULL;
+
+    assert_int_equal(post(w, "echo", "{\"name\":\"a\",\"n\":2}", &o), 200);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "input"), "name")), "a");
+    assert_int_equal(json_integer_value(json_object_get(o, "maxBytes")), -1);
+    json_decref(o);
+    assert_int_equal(rest_send(w, "echo", "", "", 0, NULL), 200);
+    assert_int_equal((int)metric_get(w->metrics, METRIC_OPTIMIZER_REQUESTS, LV("200", "rest", "echo")), 2);
+}
+
+static void reads_the_query_by_the_schema(void **state)
+{
+    static const char query[] = "name\0007\0n\0007\0names\000a\0names\000b";
+    struct api_world *w = *state;
+    json_t *o = NULL, *input;
+
+    assert_int_equal(rest_send(w, "echo_get", NULL, query, sizeof(query), &o), 200);
+    input = json_object_get(o, "input");
+    assert_string_equal(json_string_value(json_object_get(input, "name")), "7");
+    assert_int_equal(json_integer_value(json_object_get(input, "n")), 7);
+    assert_int_equal(json_array_size(json_object_get(input, "names")), 2);
+    json_decref(o);
+    assert_int_equal(rest_send(w, "echo_get", NULL, "name\0\xff", 7, NULL), 400);
+    assert_int_equal(rest_send(w, "echo_get", NULL, "nmae\000a", 7, &o), 422);
+    assert_string_equal(json_string_value(json_object_get(o, "detail")),
+                        "nmae: unknown field; did you mean name?");
+    json_decref(o);
+}
+
+static void refuses_what_it_cannot_read(void **state)
+{
+    static const struct {
+        const char *type, *body, *field;
+        unsigned status;
+    } cases[] = {
+        {"text/plain", "{}", NULL, 415},
+        {"application/jsonx", "{}", NULL, 415},
+        {"application/json", "{", NULL, 400},
+        {"application/json", "", NULL, 400},
+        {"application/json", "[]", NULL, 422},
+        {"application/json", "{\"n\":0}", "n", 422},
+        {"application/json", "{\"names\":[\"a\",1]}", "names[1]", 422},
+    };
+    struct api_world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = NULL;
+        const char *body = cases[i].body;
+
+        assert_int_equal(rest_send(w, "echo", cases[i].type, body, strlen(body), &o), cases[i].status);
+        assert_non_null(json_object_get(o, "detail"));
+        if (cases[i].field)
+            assert_string_equal(json_string_value(json_object_get(o, "field")), cases[i].field);
+        else
+            assert_null(json_object_get(o, "field"));
+        json_decref(o);
+    }
+}
+
+static void refuses_json_that_is_too_deep(void **state)
+{
+    char body[2 * API_MAX_DEPTH + 3];
+
+    memset(body, '[', API_MAX_DEPTH + 1);
+    memset(body + API_MAX_DEPTH + 1, ']', API_MAX_DEPTH + 1);
+    body[sizeof(body) - 1] = '\0';
+    assert_int_equal(post(*state, "echo", body, NULL), 400);
+}
+
+static void answers_an_error_of_the_operation(void **state)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(post(*state, "fail", "{\"name\":\"a\"}", &o), 404);
+    assert_string_equal(json_string_value(json_object_get(o, "field")), "name");
+    assert_string_equal(json_string_value(json_object_get(o, "detail")), "workload \"a");
+    json_decref(o);
+    assert_int_equal(post(*state, "fail", "{}", NULL), 409);
+}
+
+static void lists_all(void **state)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(rest_send(*state, "list", NULL, "", 0, &o), 200);
+    assert_int_equal(json_array_size(json_object_get(o, "items")), 1000);
+    assert_null(json_object_get(o, "next"));
+    json_decref(o);
+    assert_int_equal(rest_send(*state, "list", NULL, "offset\000990\0limit\0004", 19, &o), 200);
+    assert_int_equal(json_array_size(json_object_get(o, "items")), 4);
+    assert_string_equal(json_string_value(json_object_get(o, "next")), "994");
+    json_decref(o);
+}
+
+static void describes_its_requests(void **state)
+{
+    const struct api_world *w = *state;
+    json_auto_t *o = json_loadb(w->api->openapi.p, w->api->openapi.n, 0, NULL);
+    json_t *paths = json_object_get(o, "paths"), *echo = json_object_get(paths, "/echo");
+
+    assert_int_equal(json_object_size(paths), 6);
+    assert_int_equal(json_object_size(echo), 2);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(echo, "post"), "operationId")),
+                        "echo");
+    assert_int_equal(json_array_size(json_object_get(json_object_get(echo, "get"), "parameters")), 4);
+    assert_null(json_object_get(o, "security"));
+}
+
+static void has_a_route_for_each_operation(void **state)
+{
+    struct api_world *w = *state;
+    struct httpd_route routes[ARRAY_SIZE(world_operations) + API_OWN_ROUTES];
+
+    assert_int_equal(api_routes(w->api, routes), ARRAY_SIZE(routes));
+    assert_string_equal(routes[0].path, "/echo");
+    assert_string_equal(routes[ARRAY_SIZE(routes) - 1].path, "/mcp");
+}
+
+static void refuses_a_table_whose_schemas_it_cannot_check(void **state)
+{
+    static const struct operation bad = {.name = "bad", .input = "{\"pattern\":\"a\"}", .output = "{}"};
+    static const struct operation broken = {.name = "broken", .input = "{}", .output = "{"};
+    const struct operation *table[] = {&bad};
+    struct api_options o = world_options(*state);
+    struct api *api = NULL;
+
+    o.operations.table = table;
+    o.operations.n = 1;
+    assert_int_equal(api_new(&api, &o), -EINVAL);
+    table[0] = &broken;
+    assert_int_equal(api_new(&api, &o), -EINVAL);
+    assert_null(api);
+}
+
+static void survives_failed_allocations(void **state)
+{
+    struct api_options o = world_options(*state);
+
+    o.needs_token = true;
+    json_set_alloc_funcs(malloc, free);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct api *api = NULL;
+        int r = api_new(&api, &o);
+
+        assert_true(r == 0 || oom_happened());
+        api = api_free(api);
+    }
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        /* Out of memory, jansson may read another name than was sent. */
+        assert_int_not_equal(post(*state, n % 2 ? "echo" : "fail", "{\"name\":\"a\"}", NULL), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(passes_a_body_on, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(reads_the_query_by_the_schema, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(refuses_what_it_cannot_read, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(refuses_json_that_is_too_deep, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(answers_an_error_of_the_operation, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(lists_all, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(describes_its_requests, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(has_a_route_for_each_operation, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(refuses_a_table_whose_schemas_it_cannot_check, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(survives_failed_allocations, world_setup, world_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

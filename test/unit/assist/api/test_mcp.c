@@ -1,0 +1,396 @@
+/* The Model Context Protocol, both generations. */
+#include "test/oom.h"
+#include "test/unit/assist/api/api_world.h"
+
+#include <string.h>
+
+#define META(version)                                                                                   \
+    "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"" version "\",\"io.modelcontextprotocol/" \
+    "clientCapabilities\":{}}"
+#define NEW                 META("2026-07-28")
+#define CALL(params)        "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{" params "}}"
+#define ASK(method, params) "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"" method "\",\"params\":{" params "}}"
+
+/* Sends a message with these headers; returns the status. */
+static unsigned exchange(struct api_world *w, const char *version, const char *method, const char *name,
+                         const char *body, json_t **ret)
+{
+    struct httpd_reply reply = {0};
+    struct mcp_message m = {.api = w->api,
+                            .reply = &reply,
+                            .header_version = version,
+                            .header_method = method,
+                            .header_name = name};
+    json_t *o;
+
+    mcp_handle(&m, str_of(body));
+    o = world_body(&reply);
+    if (ret)
+        *ret = o;
+    else
+        json_decref(o);
+    return reply.status;
+}
+
+/* Of an answer of the earlier generation. */
+static json_t *ask(struct api_world *w, const char *body)
+{
+    json_t *o = NULL;
+
+    assert_int_equal(exchange(w, "2025-11-25", NULL, NULL, body, &o), 200);
+    return o;
+}
+
+static json_int_t code_of(const json_t *o)
+{
+    return json_integer_value(json_object_get(json_object_get(o, "error"), "code"));
+}
+
+static const char *text_of(const json_t *o)
+{
+    const json_t *content = json_object_get(json_object_get(o, "result"), "content");
+
+    return json_string_value(json_object_get(json_array_get(content, 0), "text"));
+}
+
+static void agrees_on_an_earlier_revision(void **state)
+{
+    static const char *const cases[][2] = {
+        {"2025-11-25", "2025-11-25"}, {"2025-06-18", "2025-06-18"}, {"2025-03-26", "2025-03-26"},
+        {"2024-11-05", "2024-11-05"}, {"2026-07-28", "2025-11-25"}, {"1.0", "2025-11-25"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char body[256];
+        json_t *o = NULL, *result;
+
+        (void)snprintf(body, sizeof(body), ASK("initialize", "\"protocolVersion\":\"%s\""), cases[i][0]);
+        assert_int_equal(exchange(*state, NULL, NULL, NULL, body, &o), 200);
+        result = json_object_get(o, "result");
+        assert_string_equal(json_string_value(json_object_get(result, "protocolVersion")), cases[i][1]);
+        assert_non_null(json_object_get(json_object_get(result, "capabilities"), "tools"));
+        assert_null(json_object_get(result, "resultType"));
+        json_decref(o);
+    }
+}
+
+static void refuses_messages_that_are_none(void **state)
+{
+    static const struct {
+        const char *body;
+        json_int_t code;
+        unsigned status;
+    } cases[] = {
+        {"", -32700, 400},
+        {"{", -32700, 400},
+        {"[]", -32600, 400},
+        {"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, 400},
+        {"5", -32700, 400},
+        {"{}", -32600, 400},
+        {"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", -32600, 400},
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", -32600, 400},
+        {"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", -32600, 400},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}", -32600, 400},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/list\"}", -32601, 200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}", -32601, 200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}", -32602, 200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"cursor\":\"x\"}}", -32602,
+         200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"hold\"}}", -32602,
+         200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"write\"}}", -32602,
+         200},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}", -32602, 200},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = NULL;
+
+        assert_int_equal(exchange(*state, "2025-06-18", NULL, NULL, cases[i].body, &o), cases[i].status);
+        assert_int_equal(code_of(o), cases[i].code);
+        json_decref(o);
+    }
+}
+
+static void accepts_notifications_and_answers(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"\"}}",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+        json_t *o = NULL;
+
+        assert_int_equal(exchange(*state, "2025-06-18", NULL, NULL, bodies[i], &o), 202);
+        assert_null(o);
+        assert_int_equal(exchange(*state, "2026-07-28", NULL, NULL, bodies[i], &o), 202);
+        assert_null(o);
+    }
+}
+
+static void returns_ids_as_they_came(void **state)
+{
+    static const char *const ids[] = {"1", "-3", "\"a\\u00e4\"", "\"\"", "9007199254740993", "1.5"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+        char body[128], expected[64];
+        json_t *o = NULL;
+        json_auto_t *id = NULL;
+
+        (void)snprintf(expected, sizeof(expected), "[%s]", ids[i]);
+        id = json_loads(expected, 0, NULL);
+        (void)snprintf(body, sizeof(body), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"ping\"}", ids[i]);
+        o = ask(*state, body);
+        assert_true(json_equal(json_object_get(o, "id"), json_array_get(id, 0)));
+        assert_int_equal(json_object_size(json_object_get(o, "result")), 0);
+        json_decref(o);
+    }
+}
+
+static void requires_headers_and_meta_of_the_stateless_revision(void **state)
+{
+    static const struct {
+        const char *version, *method, *name, *body;
+        json_int_t code;
+        unsigned status;
+    } cases[] = {
+        {"2026-07-28", "server/discover", NULL, ASK("server/discover", NEW), 0, 200},
+        {"2026-07-28", "tools/call", "echo", CALL("\"name\":\"echo\"," NEW), 0, 200},
+        {"2026-07-28", "server/discover", NULL, ASK("server/discover", ""), -32602, 400},
+        {"2026-07-28", "server/discover", NULL, ASK("server/discover", "\"_meta\":{}"), -32602, 400},
+        {"2026-07-28", "server/discover", NULL,
+         ASK("server/discover", "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}"),
+         -32602, 400},
+        {NULL, "server/discover", NULL, ASK("server/discover", NEW), -32020, 400},
+        {"2025-11-25", "server/discover", NULL, ASK("server/discover", NEW), -32020, 400},
+        {"2026-07-28", NULL, NULL, ASK("server/discover", NEW), -32020, 400},
+        {"2026-07-28", "tools/list", NULL, ASK("server/discover", NEW), -32020, 400},
+        {"2026-07-28", "tools/call", NULL, CALL("\"name\":\"echo\"," NEW), -32020, 400},
+        {"2026-07-28", "tools/call", "fail", CALL("\"name\":\"echo\"," NEW), -32020, 400},
+        {"2026-07-28", "server/discover", NULL, ASK("server/discover", META("2027-01-01")), -32020, 400},
+        {"2027-01-01", "server/discover", NULL, ASK("server/discover", META("2027-01-01")), -32022, 400},
+        {"2027-01-01", "tools/list", NULL, ASK("tools/list", ""), -32022, 400},
+        {"2026-07-28", "initialize", NULL, ASK("initialize", NEW), -32601, 404},
+        {"2026-07-28", "ping", NULL, ASK("ping", NEW), -32601, 404},
+        {"2026-07-28", "tools/call", "none", CALL("\"name\":\"none\"," NEW), -32602, 400},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = NULL;
+
+        assert_int_equal(
+            exchange(*state, cases[i].version, cases[i].method, cases[i].name, cases[i].body, &o),
+            cases[i].status);
+        assert_int_equal(code_of(o), cases[i].code);
+        assert_int_equal(json_integer_value(json_object_get(o, "id")), 7);
+        json_decref(o);
+    }
+}
+
+static void names_the_versions_that_it_supports(void **state)
+{
+    json_t *o = NULL, *data;
+
+    assert_int_equal(exchange(*state, "2027-01-01", "server/discover", NULL,
+                              ASK("server/discover", META("2027-01-01")), &o),
+                     400);
+    data = json_object_get(json_object_get(o, "error"), "data");
+    assert_string_equal(json_string_value(json_object_get(data, "requested")), "2027-01-01");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(data, "supported"), 0)),
+                        "2026-07-28");
+    json_decref(o);
+}
+
+static void says_how_long_lists_may_be_kept(void **state)
+{
+    static const char *const methods[] = {"server/discover", "tools/list"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+        char body[300];
+        json_t *o = NULL, *result;
+
+        (void)snprintf(body, sizeof(body), ASK("%s", NEW), methods[i]);
+        assert_int_equal(exchange(*state, "2026-07-28", methods[i], NULL, body, &o), 200);
+        result = json_object_get(o, "result");
+        assert_string_equal(json_string_value(json_object_get(result, "resultType")), "complete");
+        assert_string_equal(json_string_value(json_object_get(result, "cacheScope")), "public");
+        assert_true(json_integer_value(json_object_get(result, "ttlMs")) > 0);
+        assert_non_null(json_object_get(result, "_meta"));
+        json_decref(o);
+    }
+}
+
+static void lists_tools(void **state)
+{
+    static const char *const names[] = {"echo_get", "echo", "fail", "list", "write_or_plan"};
+    json_t *o = ask(*state, ASK("tools/list", "")), *tools, *annotations;
+
+    tools = json_object_get(json_object_get(o, "result"), "tools");
+    assert_int_equal(json_array_size(tools), ARRAY_SIZE(names));
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const json_t *properties = json_object_get(json_object_get(tool, "inputSchema"), "properties");
+
+        assert_string_equal(json_string_value(json_object_get(tool, "name")), names[i]);
+        assert_non_null(json_object_get(properties, "maxBytes"));
+        assert_non_null(json_object_get(tool, "outputSchema"));
+        annotations = json_object_get(tool, "annotations");
+        assert_true(json_is_true(json_object_get(annotations, "readOnlyHint")));
+        assert_true(json_is_false(json_object_get(annotations, "destructiveHint")));
+    }
+    assert_non_null(strstr(json_string_value(json_object_get(json_array_get(tools, 4), "description")),
+                           "--mcp.allow-writes"));
+    json_decref(o);
+}
+
+static int setup_writes(void **state)
+{
+    return world_setup_writes(state, true);
+}
+
+static void offers_writes_where_they_are_allowed(void **state)
+{
+    json_t *o = ask(*state, ASK("tools/list", "")), *tools, *write, *annotations;
+
+    tools = json_object_get(json_object_get(o, "result"), "tools");
+    assert_int_equal(json_array_size(tools), 6);
+    write = json_array_get(tools, 4);
+    annotations = json_object_get(write, "annotations");
+    assert_string_equal(json_string_value(json_object_get(write, "name")), "write");
+    assert_true(json_is_false(json_object_get(annotations, "readOnlyHint")));
+    assert_true(json_is_true(json_object_get(annotations, "destructiveHint")));
+    json_decref(o);
+    o = ask(*state, CALL("\"name\":\"write_or_plan\",\"arguments\":{\"dryRun\":false}"));
+    assert_null(strstr(text_of(o), "notes"));
+    assert_non_null(strstr(text_of(o), "\"dryRun\":false"));
+    json_decref(o);
+}
+
+static void only_plans_where_writes_are_not_allowed(void **state)
+{
+    json_t *o = ask(*state, CALL("\"name\":\"write_or_plan\",\"arguments\":{\"dryRun\":false}"));
+
+    assert_non_null(strstr(text_of(o), "\"dryRun\":true"));
+    assert_non_null(strstr(text_of(o), "--mcp.allow-writes"));
+    json_decref(o);
+}
+
+static void answers_with_text_and_structure(void **state)
+{
+    json_t *o = ask(*state, CALL("\"name\":\"echo\",\"arguments\":{\"name\":\"\\\"\\u00e4\"}")), *result;
+    json_auto_t *text = json_loads(text_of(o), 0, NULL);
+
+    result = json_object_get(o, "result");
+    assert_true(json_equal(text, json_object_get(result, "structuredContent")));
+    assert_true(json_is_false(json_object_get(result, "isError")));
+    assert_int_equal(json_integer_value(json_object_get(text, "maxBytes")), 4096);
+    assert_null(json_object_get(result, "_meta"));
+    json_decref(o);
+}
+
+static void tells_the_assistant_what_failed(void **state)
+{
+    static const char *const cases[][2] = {
+        {CALL("\"name\":\"fail\""), "in the way"},
+        {CALL("\"name\":\"fail\",\"arguments\":{\"name\":\"a\"}"),
+         "{\"detail\":\"workload \\\"a\",\"field\":\"name\"}"},
+        {CALL("\"name\":\"echo\",\"arguments\":{\"n\":0}"), "n: must be at least 1"},
+        {CALL("\"name\":\"echo\",\"arguments\":[]"), "arguments: must be an object"},
+        {CALL("\"name\":\"echo\",\"arguments\":{\"maxBytes\":1}"),
+         "maxBytes: must be an integer from 1024 to 65536"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = ask(*state, cases[i][0]), *result = json_object_get(o, "result");
+
+        assert_true(json_is_true(json_object_get(result, "isError")));
+        assert_null(json_object_get(result, "structuredContent"));
+        assert_string_equal(text_of(o), cases[i][1]);
+        json_decref(o);
+    }
+}
+
+static void bounds_answers(void **state)
+{
+    static const struct {
+        const char *body;
+        size_t max;
+    } cases[] = {
+        {CALL("\"name\":\"list\""), 4096},
+        {CALL("\"name\":\"list\",\"arguments\":{\"maxBytes\":1024}"), 1024},
+        {CALL("\"name\":\"list\",\"arguments\":{\"maxBytes\":20000,\"offset\":\"7\"}"), 20000},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        json_t *o = ask(*state, cases[i].body);
+        json_auto_t *list = json_loads(text_of(o), 0, NULL);
+        json_int_t shown = json_integer_value(json_object_get(list, "shown"));
+
+        assert_true(strlen(text_of(o)) <= cases[i].max);
+        assert_true(strlen(text_of(o)) > cases[i].max / 3);
+        assert_int_equal(json_array_size(json_object_get(list, "items")), shown);
+        assert_int_equal(json_integer_value(json_object_get(list, "total")), 1000);
+        assert_non_null(json_object_get(list, "next"));
+        assert_non_null(strstr(json_string_value(json_object_get(list, "note")), "offset"));
+        json_decref(o);
+    }
+}
+
+/* From where the message has been read: jansson's own reader aborts when it is out of memory. */
+static void survives_failed_allocations(void **state)
+{
+    static const char *const tools[] = {"echo", "fail", "write_or_plan", "none"};
+    struct api_world *w = *state;
+    json_auto_t *id = json_string("x");
+
+    json_set_alloc_funcs(malloc, free);
+    for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
+        json_auto_t *params = json_pack("{s:s,s:{s:i}}", "name", tools[i], "arguments", "n", 1);
+
+        FOR_EACH_ALLOCATION_FAILURE(n)
+        {
+            struct httpd_reply reply = {0};
+            const struct mcp_message m = {
+                .api = w->api, .reply = &reply, .params = params, .id = id, .is_stateless = true};
+
+            mcp_call_tool(&m);
+            json_decref(world_body(&reply));
+        }
+        FOR_EACH_ALLOCATION_FAILURE(n)
+        {
+            struct httpd_reply reply = {0};
+            const struct mcp_message m = {
+                .api = w->api, .reply = &reply, .params = NULL, .id = id, .is_stateless = true};
+
+            mcp_list_tools(&m);
+            json_decref(world_body(&reply));
+        }
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(agrees_on_an_earlier_revision),
+        TEST(refuses_messages_that_are_none),
+        TEST(accepts_notifications_and_answers),
+        TEST(returns_ids_as_they_came),
+        TEST(requires_headers_and_meta_of_the_stateless_revision),
+        TEST(names_the_versions_that_it_supports),
+        TEST(says_how_long_lists_may_be_kept),
+        TEST(lists_tools),
+        cmocka_unit_test_setup_teardown(offers_writes_where_they_are_allowed, setup_writes, world_teardown),
+        TEST(only_plans_where_writes_are_not_allowed),
+        TEST(answers_with_text_and_structure),
+        TEST(tells_the_assistant_what_failed),
+        TEST(bounds_answers),
+        TEST(survives_failed_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
