@@ -4,6 +4,7 @@
 #define DS_ASSIST_STATE_ASSIST_H
 
 #include "controller/assist/state/world.h"
+#include "exporter/base/clock.h"
 
 struct assist;
 

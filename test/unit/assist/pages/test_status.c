@@ -1,4 +1,6 @@
 #include "controller/assist/pages/status.h"
+#include "controller/assist/state/world.h"
+#include "exporter/base/buf.h"
 #include "test/oom.h"
 #include "test/unit/assist/known_world.h"
 
