@@ -26,7 +26,6 @@ enum {
     STOP_GRACE_MS = 5000,
     MAX_INTERVAL_MS = 24 * 3600 * 1000,
     MAX_TIMEOUT_MS = 300 * 1000,
-    MAX_NAMESPACE = 63,
 };
 
 struct controller_flags {
@@ -38,18 +37,7 @@ struct controller_flags {
 
 /* ---- Flags ---- */
 
-/* An RFC 1123 label, as the API server requires. */
-static bool controller_parse_namespace(void *field, const char *v, const struct flag *f)
-{
-    size_t n = strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-    (void)f;
-    *(const char **)field = v;
-    return n > 0 && n <= MAX_NAMESPACE && !v[n] && v[0] != '-' && v[n - 1] != '-';
-}
-
 #define FIELD(name) .field = offsetof(struct controller_flags, name)
-#define NAMESPACE   "a namespace: at most 63 of a-z, 0-9 and -, not starting or ending with -"
 
 static const struct flag controller_flags[] = {
     {"kubeconfig", "FILE", "Kubeconfig of the hub. Default: the pod's service account.", flag_text,
@@ -57,10 +45,10 @@ static const struct flag controller_flags[] = {
     {"namespace", "NAMESPACE",
      "Namespace of DynamicScorers, the DynamicScoringConfig, their Secrets and the Lease. Default "
      "open-cluster-management.",
-     controller_parse_namespace, FIELD(hub.namespace), .expected = NAMESPACE},
+     flag_namespace, FIELD(hub.namespace), .expected = FLAG_NAMESPACE_EXPECTED},
     {"agent-namespace", "NAMESPACE",
-     "Namespace of the agent and its ConfigMap on managed clusters. Default dynamic-scoring.",
-     controller_parse_namespace, FIELD(hub.agent_namespace), .expected = NAMESPACE},
+     "Namespace of the agent and its ConfigMap on managed clusters. Default dynamic-scoring.", flag_namespace,
+     FIELD(hub.agent_namespace), .expected = FLAG_NAMESPACE_EXPECTED},
     {"addon-name", "NAME",
      "Add-on that installs the agents: a cluster whose ManagedClusterAddOn of that name is not available "
      "counts as silent. Default dynamic-scoring-framework.",
@@ -101,7 +89,6 @@ static const struct flag controller_flags[] = {
 };
 
 #undef FIELD
-#undef NAMESPACE
 
 /* ---- Running ---- */
 

@@ -9,6 +9,7 @@ extern const struct command command_controller;
 extern const struct command command_optimizer;
 extern const struct command command_check_config;
 extern const struct command command_check_scorer;
+extern const struct command command_policy_watcher;
 extern const struct command command_scorer;
 extern const struct command command_spool;
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_NAMESPACE = 63 };
+
 static void flags_print_table(const struct flag *table)
 {
     for (const struct flag *f = table; f && f->name; f++)
@@ -114,6 +116,15 @@ bool flag_text(void *field, const char *value, const struct flag *f)
     (void)f;
     *(const char **)field = value;
     return *value;
+}
+
+bool flag_namespace(void *field, const char *value, const struct flag *f)
+{
+    size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    (void)f;
+    *(const char **)field = value;
+    return n > 0 && n <= MAX_NAMESPACE && !value[n] && value[0] != '-' && value[n - 1] != '-';
 }
 
 bool flag_switch(void *field, const char *value, const struct flag *f)

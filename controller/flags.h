@@ -42,6 +42,9 @@ int flags_error(const struct command *c, const char *error, const char *detail);
 
 /* const char *: a non-empty text, not copied. */
 bool flag_text(void *field, const char *value, const struct flag *f);
+/* const char *: an RFC 1123 label, as the API server wants of a namespace; not copied. */
+bool flag_namespace(void *field, const char *value, const struct flag *f);
+#define FLAG_NAMESPACE_EXPECTED "a namespace: at most 63 of a-z, 0-9 and -, not starting or ending with -"
 /* bool: a switch. */
 bool flag_switch(void *field, const char *value, const struct flag *f);
 /* unsigned: from 1 to max. */

@@ -12,14 +12,14 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_agent,        &command_controller, &command_optimizer, &command_check_config,
-    &command_check_scorer, &command_scorer,     &command_spool};
+    &command_agent,        &command_controller,     &command_optimizer, &command_check_config,
+    &command_check_scorer, &command_policy_watcher, &command_scorer,    &command_spool};
 
 static void main_print_usage(FILE *to)
 {
     (void)fprintf(to, "usage: dynamic-scoring COMMAND [flags]\n\ncommands:\n");
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        (void)fprintf(to, "  %-14s%s\n", commands[i]->name, commands[i]->help);
+        (void)fprintf(to, "  %-16s%s\n", commands[i]->name, commands[i]->help);
     (void)fprintf(to, "\n  --version     print the version\n  --help        print this\n\n"
                       "Use 'dynamic-scoring COMMAND --help' for the flags of a command.\n");
 }

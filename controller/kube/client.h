@@ -10,6 +10,7 @@
 #include "controller/kube/config.h"
 #include "controller/kube/cut.h"
 #include "controller/kube/verdict.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 
@@ -71,6 +72,7 @@ struct kube_answer {
     char why[768];          /* the error for people, one line without credentials; empty on KUBE_OK */
     int64_t retry_after_ms; /* from the header or the Status object; -1 without */
     json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
+    unix_ms date;           /* the server's clock, in whole seconds; 0: not told */
     double seconds;
 };
 

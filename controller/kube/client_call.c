@@ -8,8 +8,10 @@
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 enum {
     DEFAULT_TIMEOUT_MS = 15 * 1000,
@@ -120,6 +122,19 @@ static void call_on_piece(void *arg, struct str piece)
     c->rq.on_data(c->arg, piece);
 }
 
+static void call_on_header(void *arg, struct str name, struct str value)
+{
+    struct kube_call *c = arg;
+    char text[64];
+    time_t at;
+
+    if (str_eq_nocase(name, STR("Date"))) {
+        text_line(text, sizeof(text), value);
+        at = curl_getdate(text, NULL);
+        c->answer.date.ms = at > 0 ? (int64_t)at * 1000 : 0;
+    }
+}
+
 /* Sends the call with the current credentials. */
 static int call_send(struct kube_call *c)
 {
@@ -158,6 +173,7 @@ static int call_send(struct kube_call *c)
         .no_redirects = true,
         .accept_gzip = !c->rq.on_data,
         .on_data = c->rq.on_data ? call_on_piece : NULL,
+        .on_header = call_on_header,
         .idle_timeout_ms = c->rq.idle_timeout_ms,
     };
     return http_start(&c->http, c->kube->http, &rq, call_on_answer, c);

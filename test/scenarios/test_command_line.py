@@ -228,6 +228,30 @@ def test_help_of_check_scorer():
     assert re.findall(r"^\| `--([a-z-]+)=", (ROOT / "controller/check/README.md").read_text(), re.M) == told
 
 
+def test_help_of_the_policy_watcher():
+    """Its README lists the same flags, but for those that all servers have."""
+    told = re.findall(r"^  --([a-z.-]+)(?:=\S+)?$", run(PROGRAM, "policy-watcher", "--help").stdout, re.M)
+    own = [name for name in told if not re.match(r"log\.|web\.(config|kubernetes)", name)]
+    assert re.findall(r"^\| `--([a-z.-]+)=", (ROOT / "controller/policy/README.md").read_text(), re.M) == own
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"STABLE_DURATION_SEC": "2m"}, "STABLE_DURATION_SEC must be a number of seconds from 0 to 86400: 2m"),
+        ({"STABLE_DURATION_SEC": "86401"}, "STABLE_DURATION_SEC must be a number of seconds from 0 to 86400: 86401"),
+        ({"STABLE_DURATION_SEC": ""}, "STABLE_DURATION_SEC must be a number of seconds from 0 to 86400: "),
+        ({"TARGET_CLAIM_NAME": "A"}, "TARGET_CLAIM_NAME must be a name"),
+        ({"TARGET_CLAIM_NAME": "-a"}, "TARGET_CLAIM_NAME must be a name"),
+        ({"WATCH_NAMESPACE": "a.b"}, "WATCH_NAMESPACE must be a namespace"),
+        ({"POLL_INTERVAL_SEC": "often"}, "cannot start"),  # has no effect: the error is about the kubeconfig
+    ],
+)
+def test_environment_of_the_policy_watcher(given, words, tmp_path):
+    ended = run(PROGRAM, "policy-watcher", f"--kubeconfig={tmp_path}/none", env=environment(**given))
+    assert ended.returncode in (1, 2) and words in ended.stdout + ended.stderr
+
+
 def test_a_missing_file(tmp_path):
     for command in (["agent", f"--config.file={tmp_path}/none"], ["check-config", tmp_path / "none"]):
         ended = run(PROGRAM, *command)

@@ -1,0 +1,275 @@
+/* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
+#include "controller/commands.h"
+#include "controller/flags.h"
+#include "controller/kube/client.h"
+#include "controller/kube/config.h"
+#include "controller/kube/guard.h"
+#include "controller/policy/watcher.h"
+#include "controller/server_flags.h"
+#include "controller/signals.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+#include "exporter/base/http.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/str.h"
+#include "exporter/base/trimmer.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/version.h"
+#include "exporter/ui/site.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    STOP_GRACE_MS = 5000,
+    DEFAULT_STABLE_MS = 120 * 1000,
+    MAX_STABLE_S = 24 * 3600,
+    MAX_CLAIM_NAME = 253,
+    WHY_MAX_BYTES = 16 << 10,
+};
+
+struct watcher_flags {
+    struct policy_watcher_options watcher;
+    struct kube_config_options kubeconfig;
+    const char *address, *health_address;
+    struct server_flags server;
+};
+
+/* ---- Flags ---- */
+
+/* An RFC 1123 subdomain, as the API server wants of an object's name. */
+static bool watcher_parse_claim(void *field, const char *v, const struct flag *f)
+{
+    size_t n = strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-.");
+
+    (void)f;
+    *(const char **)field = v;
+    return n > 0 && n <= MAX_CLAIM_NAME && !v[n] && !strchr("-.", v[0]) && !strchr("-.", v[n - 1]);
+}
+
+#define FIELD(name)     .field = offsetof(struct watcher_flags, name)
+#define CLAIM_EXPECTED  "a name: at most 253 of a-z, 0-9, - and ., not starting or ending with - or ."
+#define DEFAULT_CLAIM   "policy-watcher-claim"
+#define STABLE_VARIABLE "STABLE_DURATION_SEC"
+#define STABLE_EXPECTED "a number of seconds from 0 to 86400"
+#define POLL_VARIABLE   "POLL_INTERVAL_SEC"
+#define NOT_SET         (-1)
+
+static const struct flag watcher_flags[] = {
+    {"kubeconfig", "FILE", "Kubeconfig of the cluster. Default: the pod's service account.", flag_text,
+     FIELD(kubeconfig.kubeconfig), .expected = "a path"},
+    {"namespace", "NAMESPACE",
+     "Namespace of the Policies: the name of the cluster on the hub. Default: $WATCH_NAMESPACE, then "
+     "default.",
+     flag_namespace, FIELD(watcher.namespace), .expected = FLAG_NAMESPACE_EXPECTED},
+    {"claim", "NAME", "ClusterClaim to write. Default: $TARGET_CLAIM_NAME, then policy-watcher-claim.",
+     watcher_parse_claim, FIELD(watcher.claim), .expected = CLAIM_EXPECTED},
+    {"stable-duration", "DURATION",
+     "How long all Policies must be compliant without a break before the claim is, from 0s to 24h. Default: "
+     "$STABLE_DURATION_SEC, then 2m.",
+     flag_duration, FIELD(watcher.stable_ms), .expected = "a duration from 0s to 24h",
+     .max = MAX_STABLE_S * 1000},
+    {"web.listen-address", "ADDRESS",
+     "Address that /metrics, /healthz and /readyz are served on; 0 disables them. Default :8080.",
+     flag_address, FIELD(address), .expected = FLAG_ADDRESS_EXPECTED},
+    {"health-probe-bind-address", "ADDRESS",
+     "Address that /healthz and /readyz are served on, besides the other; 0 disables it. Default 0.",
+     flag_address, FIELD(health_address), .expected = FLAG_ADDRESS_EXPECTED},
+    {.name = NULL},
+};
+
+#undef FIELD
+
+/* The environment of the reference implementation's manifests, where no flag says otherwise. Returns the exit
+ * status, or -1 to go on. */
+static int watcher_read_environment(struct watcher_flags *f)
+{
+    const char *namespace = getenv("WATCH_NAMESPACE"), *claim = getenv("TARGET_CLAIM_NAME");
+    const char *stable = getenv(STABLE_VARIABLE);
+    uint64_t seconds = 0;
+
+    if (!f->watcher.namespace && !flag_namespace(&f->watcher.namespace, namespace ?: "default", NULL))
+        return flags_error(&command_policy_watcher, "WATCH_NAMESPACE must be " FLAG_NAMESPACE_EXPECTED ": ",
+                           namespace);
+    if (!f->watcher.claim && !watcher_parse_claim(&f->watcher.claim, claim ?: DEFAULT_CLAIM, NULL))
+        return flags_error(&command_policy_watcher, "TARGET_CLAIM_NAME must be " CLAIM_EXPECTED ": ", claim);
+    if (f->watcher.stable_ms != NOT_SET)
+        return -1;
+    if (stable && (!str_to_u64(str_of(stable), &seconds) || seconds > MAX_STABLE_S))
+        return flags_error(&command_policy_watcher, STABLE_VARIABLE " must be " STABLE_EXPECTED ": ", stable);
+    f->watcher.stable_ms = stable ? (int64_t)seconds * 1000 : DEFAULT_STABLE_MS;
+    return -1;
+}
+
+/* ---- Serving ---- */
+
+static void watcher_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)arg;
+    (void)rq;
+    httpd_reply_text(reply, 200, STR("ok"));
+}
+
+static void watcher_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    BUF_AUTO(why, WHY_MAX_BYTES);
+    bool ready = false;
+
+    (void)rq;
+    if (policy_watcher_ready(arg, &ready, &why) < 0)
+        httpd_reply_text(reply, 503, STR("not ready\n"));
+    else
+        httpd_reply_text(reply, ready ? 200 : 503, ready ? STR("ok") : buf_str(&why));
+}
+
+struct watcher_program {
+    struct policy_watcher *watcher;
+    struct site *site; /* while it serves */
+};
+
+static void watcher_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
+{
+    (void)arg;
+    done(done_arg);
+}
+
+static void watcher_on_reload(void *arg)
+{
+    const struct watcher_program *p = arg;
+
+    if (p->site && site_reload(p->site, NULL) < 0)
+        log_debug("reload on SIGHUP failed");
+}
+
+static const char *watcher_address(const char *flag)
+{
+    return strcmp(flag, "0") == 0 ? NULL : flag;
+}
+
+static int watcher_serve(struct watcher_program *p, const struct watcher_flags *f, struct loop *loop)
+{
+    CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
+    CLEANUP(cleanup_free) char *why = NULL;
+    const char *address = watcher_address(f->address);
+    const struct httpd_route probes[] = {
+        {.method = "GET", .path = "/healthz", .fn = watcher_healthz},
+        {.method = "GET", .path = "/readyz", .fn = watcher_readyz, .arg = p->watcher},
+    };
+    struct site_options o = {.loop = loop,
+                             .metrics = f->watcher.metrics,
+                             .listen = &address,
+                             .n_listen = address ? 1 : 0,
+                             .probe_address = watcher_address(f->health_address),
+                             .config_file = f->server.web_config_file,
+                             .probes = probes,
+                             .n_probes = ARRAY_SIZE(probes),
+                             .probes_everywhere = true};
+    struct trimmer trimmer;
+    int r = server_flags_guard(&guard, &f->server, f->watcher.kube, kube_rights_default);
+
+    o.guard = kube_guard_httpd(guard);
+    if (r == 0)
+        r = site_start(&p->site, &o, &why);
+    if (r < 0) {
+        log_error("cannot serve", L_STR("err", why ? why : strerror(-r)));
+        return 1;
+    }
+    log_info("watching Policies", L_STR("namespace", f->watcher.namespace), L_STR("claim", f->watcher.claim),
+             L_INT("stable_seconds", f->watcher.stable_ms / 1000), L_STR("address", f->address));
+    r = trimmer_start(&trimmer, loop);
+    if (r == 0)
+        r = loop_run(loop);
+    trimmer_stop(&trimmer);
+    p->site = site_stop(p->site, STOP_GRACE_MS);
+    if (r < 0)
+        log_error("the event loop failed", L_ERR(r));
+    else
+        log_info("stopped");
+    return r < 0;
+}
+
+static void watcher_on_turn(void *arg, double seconds)
+{
+    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+}
+
+static int watcher_run(struct watcher_flags *f)
+{
+    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
+    CLEANUP(cleanup_http_free) struct http *http = NULL;
+    CLEANUP(cleanup_kube_free) struct kube *kube = NULL;
+    CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
+    CLEANUP(cleanup_policy_watcher_free) struct policy_watcher *watcher = NULL;
+    const struct kube_options options = {.label = "cluster", .config = f->kubeconfig};
+    struct watcher_program p = {0};
+    const struct signals_handlers handlers = {
+        .stop = watcher_on_stop, .reload = watcher_on_reload, .arg = &p};
+    struct signals signals;
+    char agent[64];
+    int status, r = loop_new(&loop, &clock_system);
+
+    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
+    if (r == 0)
+        r = signals_start(&signals, loop, &handlers);
+    if (r == 0)
+        r = http_new(&http, loop, agent);
+    if (r == 0)
+        r = kube_new(&kube, loop, http, &options);
+    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
+    if (r == 0 && kube_trouble(kube)) {
+        log_error("cannot start", L_STR("err", kube_trouble(kube)));
+        return 1;
+    }
+    if (r == 0)
+        r = metrics_new(&metrics, METRIC_OWNER_LOOP);
+    if (r == 0) {
+        loop_on_turn(loop, watcher_on_turn, metrics);
+        metric_set(metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
+    }
+    f->watcher.kube = kube;
+    f->watcher.metrics = metrics;
+    if (r == 0)
+        r = policy_watcher_new(&watcher, &f->watcher);
+    if (r < 0) {
+        log_error("cannot start", L_ERR(r));
+        return 1;
+    }
+    p.watcher = watcher;
+    status = watcher_serve(&p, f, loop);
+    signals_stop(&signals);
+    return status;
+}
+
+static int watcher_main(int argc, char **argv)
+{
+    struct watcher_flags f = {
+        .watcher = {.stable_ms = NOT_SET},
+        .address = ":8080",
+        .health_address = "0",
+        .server = server_flags_default,
+    };
+    int status = flags_parse_all(&command_policy_watcher, argc, argv, &f);
+
+    if (status < 0)
+        status = watcher_read_environment(&f);
+    if (status >= 0)
+        return status;
+    log_setup(f.server.log_level, f.server.log_format);
+    if (getenv(POLL_VARIABLE))
+        log_info("$POLL_INTERVAL_SEC has no effect: Policies are watched, not polled");
+    return watcher_run(&f);
+}
+
+const struct command command_policy_watcher = {
+    .name = "policy-watcher",
+    .arguments = "[flags]",
+    .help = "Write a ClusterClaim that says whether the cluster complies with its Policies. Runs on managed "
+            "clusters.",
+    .flags = watcher_flags,
+    .shared = server_flags,
+    .shared_at = offsetof(struct watcher_flags, server),
+    .run = watcher_main,
+};

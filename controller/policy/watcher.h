@@ -1,0 +1,28 @@
+/* Watches the Policies of a cluster and keeps its ClusterClaim: see claim.h for the value. On the cluster
+ * itself, on the loop. */
+#ifndef DS_POLICY_WATCHER_H
+#define DS_POLICY_WATCHER_H
+
+#include "controller/kube/client.h"
+#include "exporter/base/buf.h"
+#include "exporter/metric/metrics.h"
+
+struct policy_watcher;
+
+struct policy_watcher_options {
+    struct kube *kube; /* must outlive the watcher, as the metrics must */
+    struct metrics *metrics;
+    const char *namespace, *claim; /* not copied */
+    int64_t stable_ms;
+};
+
+/* -ENOMEM. */
+MUST_USE int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_options *o);
+/* Leaves the ClusterClaim as it is. Takes NULL, returns NULL. */
+struct policy_watcher *policy_watcher_free(struct policy_watcher *w);
+DEFINE_CLEANUP(struct policy_watcher, policy_watcher_free)
+
+/* Whether it knows the Policies and the ClusterClaim. If not, appends why. -ENOMEM, -EFBIG for `why`. */
+MUST_USE int policy_watcher_ready(const struct policy_watcher *w, bool *ret, struct buf *why);
+
+#endif

@@ -1,0 +1,358 @@
+/* The policy watcher on a scripted API server: what it writes, and when it writes nothing. */
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/policy/watcher.h"
+#include "exporter/base/buf.h"
+#include "exporter/metric/metrics.h"
+#include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define POLICIES "/apis/policy.open-cluster-management.io/v1/namespaces/c1/policies"
+#define CLAIMS   "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims"
+#define ONE      CLAIMS "?fieldSelector=metadata.name%3Dclaim&"
+#define DATE     "Date: Sat, 21 Nov 2026 06:10:00 GMT\r\n"
+
+enum { SIX_TEN_S = 1795241400, STABLE_MS = 120000 };
+
+struct world {
+    struct fake_kube *f;
+    struct metrics *metrics;
+    struct policy_watcher *watcher;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    w->f = fake_kube_new();
+    w->f->clock.wall.ms = SIX_TEN_S * 1000LL;
+    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    w->watcher = policy_watcher_free(w->watcher);
+    (void)metrics_free(w->metrics);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+/* A Policy that has been so since this time of the minute and second. */
+static const char *policy(struct world *w, const char *compliant, const char *since, const char *version)
+{
+    return fake_kube_text(
+        w->f,
+        "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"p\",\"uid\":\"u\",\"resourceVersion\":\"%s\","
+        "\"creationTimestamp\":\"2026-11-21T06:00:00Z\"},\"status\":{\"compliant\":\"%s\",\"details\":[{"
+        "\"history\":[{\"lastTimestamp\":\"2026-11-21T06:%sZ\",\"message\":\"%s; x\"}]}]}}",
+        version, compliant, since, compliant);
+}
+
+/* The claim as the watcher wrote it at 06:05, or another. */
+static const char *claim(struct world *w, const char *value, bool own, const char *version)
+{
+    return fake_kube_text(w->f,
+                          "{\"metadata\":{\"name\":\"claim\",\"resourceVersion\":\"%s\",\"managedFields\":[{"
+                          "\"manager\":\"%s\",\"time\":\"2026-11-21T06:05:00Z\",\"fieldsV1\":{\"f:spec\":{"
+                          "\"f:value\":{}}}}]},\"spec\":{\"value\":\"%s\"}}",
+                          version, own ? "dynamic-scoring-policy-watcher" : "kubectl-edit", value);
+}
+
+static void push(struct world *w, const char *path, int status, const char *headers, const char *body)
+{
+    fake_push(w->f->server,
+              (struct fake_answer){.status = status, .headers = headers, .body = body, .only_path = path});
+}
+
+static void push_list(struct world *w, const char *path, const char *items)
+{
+    push(w, path, 200, DATE,
+         fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", items));
+}
+
+static void push_watch(struct world *w, const char *path, enum fake_mode mode, const char *events)
+{
+    const char *body =
+        fake_kube_text(w->f, "%s%*s", events, mode == FAKE_PLAIN ? 0 : (int)strlen(events), "");
+
+    fake_push(w->f->server, (struct fake_answer){.mode = mode, .body = body, .only_path = path});
+}
+
+static void start(struct world *w, int64_t stable_ms)
+{
+    const struct policy_watcher_options o = {.kube = w->f->kube,
+                                             .metrics = w->metrics,
+                                             .namespace = "c1",
+                                             .claim = "claim",
+                                             .stable_ms = stable_ms};
+
+    assert_int_equal(policy_watcher_new(&w->watcher, &o), 0);
+}
+
+/* Both kinds are listed and then watched in silence. */
+static void begin(struct world *w, const char *policies, const char *claims, int64_t stable_ms)
+{
+    push_list(w, POLICIES "?limit", policies);
+    push_list(w, ONE "limit", claims);
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    start(w, stable_ms);
+}
+
+static void push_written(struct world *w, const char *value, const char *version)
+{
+    push(w, CLAIMS "?fieldManager", 201, NULL, claim(w, value, true, version));
+    push(w, CLAIMS "/claim", 200, NULL, claim(w, value, true, version));
+}
+
+/* The value of the nth write; NULL without. */
+static const char *written(struct world *w, size_t n)
+{
+    for (size_t i = 0; i < fake_requests(w->f->server); i++) {
+        const struct fake_request *rq = fake_request(w->f->server, i);
+        json_auto_t *o = NULL;
+
+        if (strcmp(rq->method, "GET") == 0 || n-- > 0)
+            continue;
+        assert_int_equal(kube_json_parse(&o, (struct str){rq->body, rq->body_len}, NULL), 0);
+        return fake_kube_text(w->f, "%s %s", rq->method, kube_str(o, "spec", "value", NULL));
+    }
+    return NULL;
+}
+
+static void assert_writes(struct world *w, size_t n, const char *want)
+{
+    for (int i = 0; !written(w, n) && i < 50; i++)
+        fake_kube_idle(w->f);
+    assert_non_null(written(w, n));
+    assert_string_equal(written(w, n), want);
+    fake_kube_idle(w->f);
+}
+
+static void assert_writes_nothing_more(struct world *w, size_t n)
+{
+    fake_kube_idle(w->f);
+    assert_null(written(w, n));
+}
+
+static bool is_ready(struct world *w)
+{
+    BUF_AUTO(why, 4096);
+    bool ready = false;
+
+    assert_int_equal(policy_watcher_ready(w->watcher, &ready, &why), 0);
+    return ready;
+}
+
+static void makes_the_claim(void **state)
+{
+    struct world *w = *state;
+
+    push_written(w, "empty", "12");
+    begin(w, "", "", STABLE_MS);
+    assert_false(is_ready(w));
+    assert_writes(w, 0, "POST empty");
+    assert_true(is_ready(w));
+    assert_writes_nothing_more(w, 1);
+    assert_true(metric_get(w->metrics, METRIC_POLICY_CLAIM, LV("empty")) == 1);
+}
+
+static void writes_only_a_change(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, policy(w, "Pending", "09:00", "5"), claim(w, "noncompliant", false, "6"), STABLE_MS);
+    fake_kube_requests(w->f, 4);
+    assert_writes_nothing_more(w, 0);
+}
+
+static void counts_the_stable_time_from_the_objects(void **state)
+{
+    struct world *w = *state;
+
+    push_written(w, "noncompliant", "12");
+    begin(w, policy(w, "Compliant", "08:30", "5"), claim(w, "empty", true, "6"), STABLE_MS);
+    push_list(w, POLICIES, policy(w, "Compliant", "08:30", "5"));
+    assert_writes(w, 0, "PATCH noncompliant");
+    push_list(w, POLICIES, policy(w, "Compliant", "08:30", "5"));
+    push(w, CLAIMS "/claim", 200, NULL, claim(w, "compliant", true, "13"));
+    fake_kube_advance(w->f, 30000);
+    assert_writes_nothing_more(w, 1);
+    fake_kube_advance(w->f, 1001);
+    assert_writes(w, 1, "PATCH compliant");
+}
+
+static void does_not_trust_a_clock_that_jumped(void **state)
+{
+    struct world *w = *state;
+
+    w->f->clock.wall.ms += 3600 * 1000;
+    push_written(w, "noncompliant", "12");
+    begin(w, policy(w, "Compliant", "09:30", "5"), "", STABLE_MS);
+    push_list(w, POLICIES, policy(w, "Compliant", "09:30", "5"));
+    assert_writes(w, 0, "POST noncompliant");
+    /* Nor does a jump while it waits shorten the time. */
+    w->f->clock.wall.ms += 3600 * 1000;
+    fake_kube_advance(w->f, 60000);
+    assert_writes_nothing_more(w, 1);
+}
+
+static void keeps_a_compliant_claim_over_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    /* The clocks say nothing: the claim was written after the policy became compliant. */
+    w->f->clock.wall.ms = 1000;
+    begin(w, policy(w, "Compliant", "04:00", "5"), claim(w, "compliant", true, "6"), STABLE_MS);
+    push_list(w, POLICIES, policy(w, "Compliant", "04:00", "5"));
+    fake_kube_requests(w->f, 5);
+    assert_writes_nothing_more(w, 0);
+}
+
+static void does_not_believe_a_claim_of_others(void **state)
+{
+    struct world *w = *state;
+
+    push_written(w, "noncompliant", "12");
+    begin(w, policy(w, "Compliant", "09:30", "5"), claim(w, "compliant", false, "6"), STABLE_MS);
+    push_list(w, POLICIES, policy(w, "Compliant", "09:30", "5"));
+    assert_writes(w, 0, "PATCH noncompliant");
+}
+
+static void lists_before_the_claim_becomes_compliant(void **state)
+{
+    struct world *w = *state;
+
+    begin(w, policy(w, "Compliant", "01:00", "5"), "", STABLE_MS);
+    push_list(w, POLICIES, policy(w, "NonCompliant", "09:59", "12"));
+    fake_kube_requests(w->f, 5);
+    assert_writes_nothing_more(w, 0);
+    /* The watch is asked to hurry, and shows it, too. */
+    push_written(w, "noncompliant", "14");
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE,
+               fake_kube_event(w->f, "MODIFIED", policy(w, "NonCompliant", "09:59", "12")));
+    push_list(w, POLICIES, policy(w, "NonCompliant", "09:59", "12")); /* for a check that comes before that */
+    for (int i = 0; !written(w, 0) && i < 20; i++)
+        fake_kube_advance(w->f, 1000);
+    assert_writes(w, 0, "POST noncompliant");
+}
+
+static void writes_noncompliant_at_once(void **state)
+{
+    struct world *w = *state;
+
+    push_list(w, POLICIES "?limit", policy(w, "Compliant", "01:00", "5"));
+    push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE,
+               fake_kube_event(w->f, "MODIFIED", policy(w, "NonCompliant", "09:59", "12")));
+    push_written(w, "noncompliant", "14");
+    start(w, STABLE_MS);
+    assert_writes(w, 0, "PATCH noncompliant");
+}
+
+static void says_empty_without_the_kind(void **state)
+{
+    struct world *w = *state;
+
+    push(w, POLICIES "?limit", 404, NULL, "404 page not found\n");
+    push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    push_written(w, "empty", "12");
+    start(w, STABLE_MS);
+    assert_writes(w, 0, "PATCH empty");
+    assert_true(is_ready(w));
+}
+
+static const char forbidden[] =
+    "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"no rights\"}";
+
+static void takes_back_a_compliant_claim_without_news(void **state)
+{
+    struct world *w = *state;
+
+    fake_aside(w->f->server, (struct fake_answer){.status = 403, .body = forbidden, .only_path = POLICIES});
+    push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    push_written(w, "noncompliant", "12");
+    start(w, STABLE_MS);
+    fake_kube_requests(w->f, 2);
+    for (int s = 0; s < STABLE_MS / 1000 - 5; s += 5) {
+        fake_kube_advance(w->f, 5000);
+        assert_null(written(w, 0));
+    }
+    fake_kube_advance(w->f, 6000);
+    assert_writes(w, 0, "PATCH noncompliant");
+    assert_false(is_ready(w));
+}
+
+static void leaves_the_claim_while_the_server_is_away(void **state)
+{
+    struct world *w = *state;
+
+    fake_kube_health(w->f, "/readyz", (struct fake_answer){.status = 503});
+    fake_kube_health(w->f, "/version", (struct fake_answer){.status = 503});
+    fake_aside(w->f->server, (struct fake_answer){.status = 503, .only_path = POLICIES});
+    push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    start(w, STABLE_MS);
+    for (int i = 0; !kube_is_away(w->f->kube) && i < 300; i++) {
+        fake_kube_advance(w->f, 100);
+        fake_kube_idle(w->f);
+    }
+    assert_true(kube_is_away(w->f->kube));
+    for (int s = 0; s < 600; s += 10)
+        fake_kube_advance(w->f, 10000);
+    assert_writes_nothing_more(w, 0);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    struct world *w = *state;
+    const struct policy_watcher_options o = {
+        .kube = w->f->kube, .metrics = w->metrics, .namespace = "c1", .claim = "claim"};
+
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        struct policy_watcher *one = NULL;
+        int r = policy_watcher_new(&one, &o);
+
+        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+        (void)policy_watcher_free(one);
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(makes_the_claim),
+        TEST(writes_only_a_change),
+        TEST(counts_the_stable_time_from_the_objects),
+        TEST(does_not_trust_a_clock_that_jumped),
+        TEST(keeps_a_compliant_claim_over_a_restart),
+        TEST(does_not_believe_a_claim_of_others),
+        TEST(lists_before_the_claim_becomes_compliant),
+        TEST(writes_noncompliant_at_once),
+        TEST(says_empty_without_the_kind),
+        TEST(takes_back_a_compliant_claim_without_news),
+        TEST(leaves_the_claim_while_the_server_is_away),
+        TEST(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
