@@ -1,9 +1,11 @@
-/* The table of what the optimiser can be asked for. One file for each operation, or for a few that are alike. */
+/* The table of what the optimiser can be asked for. One file for each operation, or for a few that are
+ * alike. */
 #ifndef DS_ASSIST_OPERATIONS_OPERATIONS_H
 #define DS_ASSIST_OPERATIONS_OPERATIONS_H
 
 #include "controller/assist/api/operation.h"
-#include "controller/assist/state/assist.h"
+
+extern const struct operation scores_get, policies_list, workloads_list, scorers_list, scorer_explain;
 
 /* In the order in which they are shown; the argument of each is a struct assist. */
 extern const struct operation *const assist_operations[];

@@ -1,7 +1,10 @@
 #include "controller/assist/pages/status.h"
 
+#include "controller/assist/state/world.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 #include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 #include "exporter/ui/web_config.h"
 
 #include <errno.h>

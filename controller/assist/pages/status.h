@@ -23,6 +23,7 @@
 
 #include "controller/assist/state/assist.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/web/access.h"
 
 struct assist_status {

@@ -3,7 +3,6 @@
 #ifndef DS_ASSIST_PAGES_WEB_H
 #define DS_ASSIST_PAGES_WEB_H
 
-#include "controller/assist/state/assist.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"

@@ -2,7 +2,4 @@
 #ifndef DS_ASSIST_RULES_SCORE_FORMAT_H
 #define DS_ASSIST_RULES_SCORE_FORMAT_H
 
-#include "exporter/base/def.h"
-#include "exporter/base/str.h"
-
 #endif

@@ -5,23 +5,32 @@
 
 struct assist {
     struct assist_options o;
+    struct world *world;
 };
 
 int assist_new(struct assist **ret, const struct assist_options *o)
 {
-    struct assist *a = calloc(1, sizeof(*a));
+    CLEANUP(cleanup_assist_free) struct assist *a = calloc(1, sizeof(*a));
+    const struct world_options world = {.loop = o->loop, .kube = o->kube};
 
-    if (!a)
+    if (!a || world_new(&a->world, &world) < 0)
         return -ENOMEM;
     a->o = *o;
-    *ret = a;
+    *ret = TAKE_PTR(a);
     return 0;
 }
 
 struct assist *assist_free(struct assist *a)
 {
+    if (a)
+        a->world = world_free(a->world);
     free(a);
     return NULL;
+}
+
+const struct world *assist_world(const struct assist *a)
+{
+    return a->world;
 }
 
 bool assist_may_write(const struct assist *a, const char *namespace)

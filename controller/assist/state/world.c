@@ -2,6 +2,7 @@
 #include "controller/assist/state/world.h"
 
 #include "controller/assist/state/world_cut.h"
+#include "controller/assist/state/world_fetch.h"
 #include "controller/assist/state/world_score.h"
 #include "controller/assist/state/world_shelf.h"
 #include "controller/kube/json.h"
@@ -27,6 +28,7 @@ struct world_watch {
 struct world {
     struct world_options o;
     struct world_watch watches[WORLD_KINDS];
+    struct world_fetches *fetches;
     struct timer relist; /* always set, so that moving it cannot fail */
     bool synced;
 };
@@ -210,7 +212,8 @@ int world_new(struct world **ret, const struct world_options *o)
         return -ENOMEM;
     w->o = *o;
     w->relist.fn = world_on_relist;
-    r = loop_timer_set(o->loop, &w->relist, mono_add(loop_now(o->loop), NEVER_MS));
+    r = loop_timer_set(o->loop, &w->relist, mono_add(loop_now(o->loop), NEVER_MS))
+            ?: world_fetches_new(&w->fetches, o->kube);
     for (size_t i = 0; i < WORLD_KINDS && r == 0; i++) {
         w->watches[i].world = w;
         r = world_watch_start(&w->watches[i]);
@@ -226,6 +229,7 @@ struct world *world_free(struct world *w)
     if (!w)
         return NULL;
     loop_timer_clear(w->o.loop, &w->relist);
+    w->fetches = world_fetches_free(w->fetches);
     for (size_t i = 0; i < WORLD_KINDS; i++) {
         struct world_watch *ww = &w->watches[i];
 
@@ -238,11 +242,26 @@ struct world *world_free(struct world *w)
     return NULL;
 }
 
+struct world_fetches *world_fetches_of(const struct world *w)
+{
+    return w->fetches;
+}
+
 /* ---- What is known ---- */
 
 bool world_synced(const struct world *w)
 {
     return w->synced;
+}
+
+unix_ms world_now(const struct world *w)
+{
+    return loop_wall(w->o.loop);
+}
+
+bool world_knows_kind(const struct world *w, enum world_kind kind)
+{
+    return world_kind_is_known(&w->watches[kind]);
 }
 
 bool world_lacks_kind(const struct world *w, enum world_kind kind)

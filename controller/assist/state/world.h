@@ -5,7 +5,7 @@
  * placementdecisions and addonplacementscores (cluster.open-cluster-management.io), policies and
  * placementbindings (policy.open-cluster-management.io), manifestworkreplicasets
  * (work.open-cluster-management.io) and dynamicscorers (dynamic-scoring.open-cluster-management.io), in all
- * namespaces. */
+ * namespaces. For world_fetch.h: get on the manifestwork dynamic-scoring-config-manifestwork. */
 #ifndef DS_ASSIST_STATE_WORLD_H
 #define DS_ASSIST_STATE_WORLD_H
 
@@ -42,10 +42,14 @@ struct world *world_free(struct world *w);
 DEFINE_CLEANUP(struct world, world_free)
 
 bool world_synced(const struct world *w);
+/* The wall clock, by which scores expire. */
+unix_ms world_now(const struct world *w);
 /* Why a kind is not up to date, or not known at all; NULL if it is up to date. */
 const char *world_trouble(const struct world *w, enum world_kind kind);
 /* Whether the API server does not know the kind: its CRD is not installed. */
 bool world_lacks_kind(const struct world *w, enum world_kind kind);
+/* Whether the kind was listed at least once, or is not installed: an empty answer is then right. */
+bool world_knows_kind(const struct world *w, enum world_kind kind);
 /* Adds a sentence to an array of notes unless the kind is up to date: why, and how old its objects are.
  * -ENOMEM. */
 MUST_USE int world_note(const struct world *w, enum world_kind kind, json_t *notes);
