@@ -35,6 +35,12 @@ static void version_refuse(const struct mcp_message *m, const char *version)
                     "unsupported protocol version");
 }
 
+/* libmicrohttpd leaves the white space around a value. */
+static bool version_header_is(const char *header, const char *value)
+{
+    return header && str_eq(str_trim(str_of(header)), str_of(value));
+}
+
 /* What Mcp-Name repeats of the body; NULL for methods without. */
 static const char *version_name(const struct mcp_message *m)
 {
@@ -50,11 +56,11 @@ static const char *version_wrong_header(const struct mcp_message *m, const char 
 {
     const char *name = version_name(m);
 
-    if (strcmp(cstr(m->header_version), version) != 0)
+    if (!version_header_is(m->header_version, version))
         return "MCP-Protocol-Version differs from params._meta";
-    if (strcmp(cstr(m->header_method), m->method) != 0)
+    if (!version_header_is(m->header_method, m->method))
         return "Mcp-Method differs from method";
-    if (name && strcmp(cstr(m->header_name), name) != 0)
+    if (name && !version_header_is(m->header_name, name))
         return "Mcp-Name differs from params";
     return NULL;
 }
@@ -87,7 +93,7 @@ bool mcp_check_version(struct mcp_message *m)
     const char *header = m->header_version;
 
     m->is_stateless =
-        json_object_get(meta, MCP_META "protocolVersion") || (header && strcmp(header, MCP_STATELESS) == 0);
+        json_object_get(meta, MCP_META "protocolVersion") || version_header_is(header, MCP_STATELESS);
     if (!m->method)
         return true;
     if (m->is_stateless)

@@ -26,7 +26,7 @@ static bool schema_knows(const char *keyword)
         "$schema",    "type",     "enum",          "const",           "properties", "required",
         "items",      "minimum",  "maximum",       "minLength",       "maxLength",  "minItems",
         "maxItems",   "title",    "description",   "default",         "examples",   "additionalProperties",
-        "deprecated", "readOnly", "x-description", "x-enum-varnames", "format",
+        "deprecated", "pattern",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(known); i++)

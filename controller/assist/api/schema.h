@@ -1,7 +1,8 @@
 /* Checks JSON against a JSON Schema (2020-12): the part of it that the operations' schemas are written in.
  *
  * type (also a list), enum, const, properties, required, additionalProperties (false or a schema), items,
- * minimum, maximum, minLength, maxLength, minItems, maxItems. Integers are written without a fraction. */
+ * minimum, maximum, minLength, maxLength, minItems, maxItems. Integers are written without a fraction. A
+ * pattern is for readers of the schema: the operation itself checks names. */
 #ifndef DS_ASSIST_API_SCHEMA_H
 #define DS_ASSIST_API_SCHEMA_H
 

@@ -159,6 +159,7 @@ static void requires_headers_and_meta_of_the_stateless_revision(void **state)
     } cases[] = {
         {"2026-07-28", "server/discover", NULL, ASK("server/discover", NEW), 0, 200},
         {"2026-07-28", "tools/call", "echo", CALL("\"name\":\"echo\"," NEW), 0, 200},
+        {"2026-07-28 ", "\ttools/call", " echo \t", CALL("\"name\":\"echo\"," NEW), 0, 200},
         {"2026-07-28", "server/discover", NULL, ASK("server/discover", ""), -32602, 400},
         {"2026-07-28", "server/discover", NULL, ASK("server/discover", "\"_meta\":{}"), -32602, 400},
         {"2026-07-28", "server/discover", NULL,

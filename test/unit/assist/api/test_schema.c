@@ -115,11 +115,11 @@ static void finds_keywords_that_it_does_not_check(void **state)
         const char *schema, *keyword;
     } cases[] = {
         {schema_text, NULL},
-        {"{'pattern':'a'}", "pattern"},
+        {"{'not':{}}", "not"},
         {"{'properties':{'a':{'oneOf':[]},'b':{}}}", "oneOf"},
         {"{'items':{'$ref':'#'}}", "$ref"},
         {"{'additionalProperties':{'not':{}}}", "not"},
-        {"{'additionalProperties':false,'properties':{'pattern':{'type':'string'}}}", NULL},
+        {"{'additionalProperties':false,'properties':{'not':{'type':'string'}}}", NULL},
     };
 
     (void)state;
