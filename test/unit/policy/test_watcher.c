@@ -243,8 +243,11 @@ static void lists_before_the_claim_becomes_compliant(void **state)
                fake_kube_event(w->f, "MODIFIED", policy(w, "NonCompliant", "09:59", "12")));
     push_list(w, POLICIES, policy(w, "NonCompliant", "09:59", "12")); /* if it checks again at once */
     push_written(w, "noncompliant", "14");
-    for (int i = 0; !written(w, 0) && i < 20; i++)
+    fake_kube_requests(w->f, 6);
+    for (int i = 0; !written(w, 0) && i < 20; i++) {
         fake_kube_advance(w->f, 1000);
+        fake_kube_idle(w->f);
+    }
     assert_writes(w, 0, "POST noncompliant");
 }
 
