@@ -2,10 +2,15 @@
 
 #include "controller/assist/api/api.h"
 #include "controller/assist/operations/operations.h"
+#include "controller/assist/pages/status.h"
+#include "controller/assist/state/world.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
+#include "exporter/ui/api.h"
 #include "exporter/ui/site.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const char web_instructions[] =
     "Places workloads on the clusters of an Open Cluster Management hub by AddOnPlacementScores. To "
@@ -16,7 +21,12 @@ static const char web_instructions[] =
     "lists the settings of each cluster. Then call plan with all of them, show the plan, and if it is wanted "
     "call apply with its planHash.";
 
+enum { STATUS_MAX_BYTES = 256 << 20, WHY_MAX_BYTES = 1 << 20 };
+
 struct assist_web {
+    struct loop *loop;
+    struct metrics *metrics;
+    struct assist *assist;
     struct api *api;
     struct site *site;
 };
@@ -28,14 +38,65 @@ static void assist_web_healthz(void *arg, const struct httpd_request *rq, struct
     httpd_reply_text(reply, 200, STR("ok"));
 }
 
+static void assist_web_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct world *world = assist_world(((const struct assist_web *)arg)->assist);
+    BUF_AUTO(why, WHY_MAX_BYTES);
+    int r = 0;
+
+    (void)rq;
+    if (world_synced(world)) {
+        httpd_reply_text(reply, 200, STR("ok"));
+        return;
+    }
+    for (enum world_kind k = 0; r == 0 && k < WORLD_KINDS; k++)
+        if (world_trouble(world, k))
+            r = buf_printf(&why, "%s: %s\n", world_resource(k)->plural, world_trouble(world, k));
+    httpd_reply_text(reply, 503, r == 0 && why.n ? buf_str(&why) : STR("not ready\n"));
+}
+
+static void assist_web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct assist_web *w = arg;
+    const struct assist_status s = {.options = assist_options(w->assist),
+                                    .world = assist_world(w->assist),
+                                    .plan = assist_last_plan(w->assist),
+                                    .access = site_access(w->site),
+                                    .now = loop_wall(w->loop)};
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+
+    (void)rq;
+    api_reply(reply, assist_json_status(&s, &body), "", &body);
+}
+
+static void assist_web_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct assist_last_plan *plan = assist_last_plan(((const struct assist_web *)arg)->assist);
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+
+    (void)rq;
+    api_reply(reply, plan ? assist_json_plan(plan, &body) : -ENOENT, "nothing has been planned yet", &body);
+}
+
+static void assist_web_set_metrics(void *arg)
+{
+    const struct assist_web *w = arg;
+
+    world_set_metrics(assist_world(w->assist), w->metrics);
+}
+
 static int assist_web_serve(struct assist_web *w, const struct assist_web_options *o, char **ret_why)
 {
     static const char *const pages[] = {"/", NULL};
-    static const struct httpd_route probes[] = {
+    const struct httpd_route probes[] = {
         {.method = "GET", .path = "/healthz", .fn = assist_web_healthz},
-        {.method = "GET", .path = "/readyz", .fn = assist_web_healthz},
+        {.method = "GET", .path = "/readyz", .fn = assist_web_readyz, .arg = w},
     };
-    size_t n = n_assist_operations + API_OWN_ROUTES;
+    const struct httpd_route own[] = {
+        {.method = "GET", .path = "/api/v1/status", .fn = assist_web_status, .arg = w},
+        {.method = "GET", .path = "/api/v1/plan", .fn = assist_web_plan, .arg = w},
+    };
+    size_t n = ARRAY_SIZE(own) + n_assist_operations + API_OWN_ROUTES;
     CLEANUP(cleanup_free) struct httpd_route *routes = calloc(n, sizeof(*routes));
     struct site_options site = {.loop = o->loop,
                                 .metrics = o->metrics,
@@ -48,11 +109,14 @@ static int assist_web_serve(struct assist_web *w, const struct assist_web_option
                                 .n_probes = ARRAY_SIZE(probes),
                                 .probes_everywhere = true,
                                 .routes = routes,
-                                .pages = pages};
+                                .pages = pages,
+                                .before_metrics = assist_web_set_metrics,
+                                .arg = w};
 
     if (!routes)
         return -ENOMEM;
-    site.n_routes = api_routes(w->api, routes);
+    memcpy(routes, own, sizeof(own));
+    site.n_routes = ARRAY_SIZE(own) + api_routes(w->api, routes + ARRAY_SIZE(own));
     return site_start(&w->site, &site, ret_why);
 }
 
@@ -69,8 +133,12 @@ int assist_web_start(struct assist_web **ret, const struct assist_web_options *o
     struct assist_web *w = calloc(1, sizeof(*w));
     int r = w ? api_new(&w->api, &api) : -ENOMEM;
 
-    if (r == 0)
+    if (r == 0) {
+        w->assist = o->assist;
+        w->loop = o->loop;
+        w->metrics = o->metrics;
         r = assist_web_serve(w, o, ret_why);
+    }
     if (r < 0) {
         (void)assist_web_stop(w, 0);
         return r;

@@ -33,6 +33,17 @@ const struct world *assist_world(const struct assist *a)
     return a->world;
 }
 
+const struct assist_options *assist_options(const struct assist *a)
+{
+    return &a->o;
+}
+
+const struct assist_last_plan *assist_last_plan(const struct assist *a)
+{
+    (void)a;
+    return NULL;
+}
+
 bool assist_may_write(const struct assist *a, const char *namespace)
 {
     for (size_t i = 0; i < a->o.n_write_namespaces; i++)
