@@ -1,0 +1,288 @@
+#include "controller/optimize/cbc/program/search.h"
+
+#include "controller/optimize/cbc/program/engine.h"
+#include "controller/optimize/cbc/program/search.h"
+#include "controller/optimize/problem.h"
+#include "controller/optimize/wire.h"
+
+#include "controller/optimize/cbc/mip.h"
+#include "controller/optimize/cbc/model.h"
+#include "controller/optimize/cbc/pattern.h"
+#include "controller/optimize/cbc/price.h"
+#include "controller/optimize/cbc/program/engine.h"
+#include "controller/optimize/cbc/repair.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/def.h"
+
+#include <errno.h>
+#include <math.h>
+
+enum {
+    SEARCH_STEPS = 600,         /* of prices, before each look at what can be dropped */
+    SEARCH_PATTERNS_MIN = 3000, /* of the first program of patterns; each next one has four times as many */
+    SEARCH_PATTERNS_MAX = 50000,
+};
+
+struct search {
+    const struct wire_problem *w;
+    struct price *x;
+    int64_t objective; /* of the best solution known; INT64_MIN: none */
+    int64_t bound;
+    mono_ms start, end;
+    struct wire_choice *choices; /* [n_sites * n_workloads] */
+    search_send *send;
+    void *arg;
+};
+
+static mono_ms search_now(void)
+{
+    return clock_system.mono(&clock_system);
+}
+
+/* Whether there is nothing left to be found. */
+static bool search_is_done(const struct search *s)
+{
+    return s->bound <= s->objective;
+}
+
+static int64_t search_objective(const struct price *x, const struct wire_choice *choices, size_t n)
+{
+    int64_t sum = x->constant;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct wire_choice *c = &choices[i];
+
+        sum += problem_score(x->p, c->setting, c->workload);
+        if (price_stays(x, x->settings[c->setting].site, c->workload))
+            sum += x->p->move_cost;
+    }
+    return sum;
+}
+
+/* A bound of what may be better than the best solution known. */
+static int search_lower_bound(struct search *s, int64_t bound)
+{
+    if (s->objective > INT64_MIN && bound < s->objective)
+        bound = s->objective;
+    if (bound >= s->bound)
+        return 0;
+    s->bound = bound;
+    return s->send(s->arg, &(struct wire_message){.kind = WIRE_BOUND, .value = bound});
+}
+
+static int search_compare_choices(const void *a, const void *b)
+{
+    const struct wire_choice *x = a, *y = b;
+
+    if (x->workload != y->workload)
+        return x->workload < y->workload ? -1 : 1;
+    return x->setting < y->setting ? -1 : x->setting > y->setting;
+}
+
+static int search_send_solution(struct search *s, struct wire_choice *choices, uint32_t n)
+{
+    int64_t objective = search_objective(s->x, choices, n);
+
+    if (objective <= s->objective)
+        return 0;
+    s->objective = objective;
+    qsort(choices, n, sizeof *choices, search_compare_choices);
+    return s->send(s->arg,
+                   &(struct wire_message){
+                       .kind = WIRE_SOLUTION, .n_choices = n, .value = objective, .choices = choices});
+}
+
+/* ---- Prices ---- */
+
+static int search_look(void *arg, int64_t *objective)
+{
+    struct search *s = arg;
+    uint32_t n;
+    int r;
+
+    if (!repair_is_for(s->x))
+        return 0;
+    r = repair(s->x, s->choices, &n);
+    if (r == 0)
+        r = search_send_solution(s, s->choices, n);
+    *objective = s->objective;
+    return r;
+}
+
+static int search_price(struct search *s)
+{
+    int64_t objective = s->objective;
+    mono_ms until = mono_add(s->start, s->w->limit_ms / 4);
+    int r = 0;
+
+    for (int i = 0; i < 2 && r == 0 && !search_is_done(s); i++) {
+        r = price_lower(s->x, &objective, SEARCH_STEPS, until, search_look, s);
+        if (r == 0)
+            r = search_lower_bound(s, price_bound(s->x));
+        if (r == 0 && s->objective > INT64_MIN)
+            (void)price_drop(s->x, s->objective + 1);
+    }
+    return r;
+}
+
+/* ---- Running CBC ---- */
+
+/* Whether CBC found all that there is at or above `least`; its solution, if any, is in *ret. */
+static int search_engine(struct search *s, struct engine_answer *ret, const struct mip *mip, int64_t least,
+                         double share, bool has_patterns)
+{
+    double left = (double)mono_diff(search_now(), s->end) / 1000;
+    struct engine_task task = {
+        .mip = mip,
+        .cutoff = least > INT64_MIN ? (double)s->x->constant - (double)least + 0.5 : 1e30,
+        .seconds = fmax(left * share, 0.05),
+        .has_patterns = has_patterns,
+    };
+
+    return engine_run(ret, &task);
+}
+
+/* What CBC's bound, a cost, says of objectives: they are whole numbers, and a hundredth is more than the
+ * tolerances of its sums. */
+static int64_t search_bound_of(const struct search *s, double cost)
+{
+    double bound = floor((double)s->x->constant - cost + 0.01);
+
+    return fabs(bound) < 1e15 ? (int64_t)bound : s->bound;
+}
+
+/* ---- Patterns ---- */
+
+/* The patterns of the lowest objective that has at most `max`, above the best known. *ret is NULL if even
+ * those of the bound are more. */
+static int search_list(struct search *s, struct patterns **ret, int64_t *ret_least, size_t max)
+{
+    int64_t high = s->bound + 1; /* too high, or known to work */
+    int64_t low =
+        s->objective > INT64_MIN ? s->objective + 1 : s->bound - (int64_t)fabs((double)s->bound) / 4 - 100;
+    int64_t least = low; /* try all first */
+
+    *ret = NULL;
+    while (low < high) {
+        struct patterns *found = NULL;
+        int r = patterns_new(&found, s->x, least, max);
+
+        if (r < 0 && r != -EFBIG)
+            return r;
+        if (found) {
+            (void)patterns_free(*ret);
+            *ret = found;
+            *ret_least = high = least;
+        } else {
+            low = least + 1;
+        }
+        least = low + (high - low) / 2;
+    }
+    return 0;
+}
+
+static uint32_t search_pattern_choices(const struct patterns *x, const double *solution,
+                                       struct wire_choice *choices)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < x->n; i++) {
+        size_t first = i > 0 ? x->end[i - 1] : 0;
+
+        for (size_t k = first; k < x->end[i] && solution[i] > 0.5; k++)
+            choices[n++] = (struct wire_choice){x->workloads[k], x->setting[i]};
+    }
+    return n;
+}
+
+/* One program of patterns, which hold all solutions of at least `least`. The first program is asked for any
+ * solution that is better than the best known. */
+static int search_patterns(struct search *s, const struct patterns *x, int64_t least, bool is_first)
+{
+    CLEANUP(cleanup_free) struct wire_choice *choices = calloc(x->n_workloads + 1, sizeof *choices);
+    struct engine_answer a = {0};
+    struct mip mip = {0};
+    int r = choices ? patterns_mip(&mip, x) : -ENOMEM;
+
+    if (r == 0)
+        r = search_engine(s, &a, &mip, is_first ? s->objective + 1 : least, is_first ? 0.25 : 1, true);
+    if (r == 0 && a.solution)
+        r = search_send_solution(s, choices, search_pattern_choices(x, a.solution, choices));
+    if (r == 0 && a.is_complete)
+        r = search_lower_bound(s, least - 1);
+    else if (r == 0)
+        r = search_lower_bound(s, search_bound_of(s, a.bound) > least - 1 ? search_bound_of(s, a.bound)
+                                                                          : least - 1);
+    free(a.solution);
+    mip_done(&mip);
+    return r;
+}
+
+/* ---- Combinations ---- */
+
+static int search_combinations(struct search *s)
+{
+    CLEANUP(cleanup_model_free) struct model *m = NULL;
+    CLEANUP(cleanup_free) struct wire_choice *choices = NULL;
+    struct engine_answer a = {0};
+    int r = model_new(&m, s->x);
+
+    if (r == 0) {
+        choices = calloc((size_t)m->mip.n_cols + 1, sizeof *choices);
+        r = choices ? search_engine(s, &a, &m->mip, s->objective > INT64_MIN ? s->objective + 1 : INT64_MIN,
+                                    1, false)
+                    : -ENOMEM;
+    }
+    if (r == 0 && a.solution)
+        r = search_send_solution(s, choices, model_choices(m, a.solution, choices));
+    if (r == 0)
+        r = search_lower_bound(s, a.is_complete ? s->objective : search_bound_of(s, a.bound));
+    free(a.solution);
+    return r;
+}
+
+static int search_all(struct search *s)
+{
+    int64_t least = INT64_MAX, last;
+    int r = search_price(s);
+
+    for (size_t max = SEARCH_PATTERNS_MIN; max <= SEARCH_PATTERNS_MAX && r == 0 && !search_is_done(s);
+         max *= 4) {
+        CLEANUP(cleanup_patterns_free) struct patterns *x = NULL;
+
+        last = least;
+        r = search_list(s, &x, &least, max);
+        if (r < 0 || mono_before(s->end, search_now()))
+            return r;
+        if (x && least < last)
+            r = search_patterns(s, x, least, max == SEARCH_PATTERNS_MIN);
+    }
+    if (r == 0 && !search_is_done(s) && mono_before(search_now(), s->end))
+        r = search_combinations(s);
+    return r;
+}
+
+int search_run(const struct wire_problem *w, search_send *send, void *arg)
+{
+    struct search s = {.w = w, .objective = INT64_MIN, .bound = w->bound, .send = send, .arg = arg};
+    CLEANUP(cleanup_price_free) struct price *x = NULL;
+    CLEANUP(cleanup_free) struct wire_choice *choices = NULL;
+    int r;
+
+    s.start = search_now();
+    s.end = mono_add(s.start, w->limit_ms);
+    r = price_new(&x, &w->p);
+    if (r < 0)
+        return r;
+    s.x = x;
+    choices = calloc(w->p.n_sites * w->p.n_workloads + 1, sizeof *choices);
+    if (!choices)
+        return -ENOMEM;
+    s.choices = choices;
+    if (w->has_start)
+        s.objective = search_objective(x, w->start, w->n_start);
+    r = search_all(&s);
+    if (r == 0)
+        r = send(arg, &(struct wire_message){.kind = WIRE_END, .value = search_is_done(&s)});
+    return r;
+}
