@@ -1,13 +1,13 @@
 /* Placement problems of a given size, from a seed: always the same for the same arguments.
  *
- * Requests are whole units. What all sites supply together is about what all workloads request, so that good
- * sites are contended. Kinds:
+ * Requests are whole units. What all sites supply together is about what all workloads request, so that
+ * good sites are contended. Kinds:
  *
- * - LOOSE: requests of 1 to 8 units, one or more settings a site; with ten workloads a site there is room for
- *   about ten on each. Sites differ in quality: a score is the setting's quality (0 to 60) and a random part
- *   (0 to 40).
- * - TIGHT: requests of 1 to 3 units, scores 0 to 100 at random: a few workloads fill a site, and which of them
- *   fit together decides. The hard kind for a relaxation.
+ * - LOOSE: requests of 1 to 8 units, one or more settings a site; with ten workloads a site there is room
+ *   for about ten on each. Sites differ in quality: a score is the setting's quality (0 to 60) and a random
+ *   part (0 to 40).
+ * - TIGHT: requests of 1 to 3 units, scores 0 to 100 at random: a few workloads fill a site, and which of
+ *   them fit together decides. The hard kind for a relaxation.
  * - DEVICES: requests of 1 to 3 units and scores as LOOSE: what a site is set to decides. */
 #ifndef DS_TEST_BENCH_PLACEMENT_INSTANCES_H
 #define DS_TEST_BENCH_PLACEMENT_INSTANCES_H

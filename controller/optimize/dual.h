@@ -1,0 +1,54 @@
+/* The bound: each workload's replicas are bought at a price instead of being counted, and each site takes
+ * what gains most at these prices with its best setting (a knapsack). Whatever the prices are, the sum is
+ * not below the objective of any answer. Prices are improved by subgradient steps. */
+#ifndef DS_OPTIMIZE_DUAL_H
+#define DS_OPTIMIZE_DUAL_H
+
+#include "controller/optimize/knapsack.h"
+#include "controller/optimize/layout.h"
+#include "controller/optimize/prices.h"
+#include "controller/optimize/rows.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/def.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dual_pick {
+    uint32_t workload, setting;
+};
+
+struct dual {
+    struct layout *l;
+    struct prices prices; /* of the last evaluation */
+    struct rows rows;
+    struct knapsack *knapsack;
+    struct dual_pick *picks; /* of the last evaluation, by site */
+    size_t n_picks, max_picks;
+    int64_t value;  /* of the last evaluation, in 1 / PRICE_ONE */
+    int64_t bound;  /* the lowest so far, of the sum of gains */
+    size_t n;       /* prices: of workloads, resources of settings, limits, stays */
+    double *price;  /* those to be evaluated next */
+    double *slope;  /* of the value, in the last evaluation */
+    double *step;   /* the direction of the last step */
+    double *lowest; /* the prices of the lowest value */
+    double lowest_value, factor;
+    int idle;       /* evaluations since the value was lowered */
+    int64_t margin; /* of rows */
+    int64_t *grain; /* [setting]: what a grain was worth in the last evaluation */
+    size_t n_cut;   /* knapsacks of the last evaluation to which rows may have denied an item */
+    struct arena arena;
+};
+
+/* A bound that needs no prices. -ENOMEM. */
+MUST_USE int dual_init(struct dual *x, struct layout *l, struct knapsack *k);
+void dual_done(struct dual *x);
+/* Starts from prices per grain of what the sites are set to ask; settings may be NO_SETTING. */
+MUST_USE int dual_start(struct dual *x, const uint32_t *setting, const int64_t *grain);
+/* Makes the rows fit the prices. */
+void dual_refresh(struct dual *x);
+/* Evaluates the prices, and moves them towards a value of `target`, the best sum of gains that is known.
+ * -ENOMEM; -ECANCELED when the search must end. */
+MUST_USE int dual_iterate(struct dual *x, int64_t target);
+
+#endif

@@ -1,0 +1,284 @@
+/* At a price for each cell, every solution is worth at most price * cells + the sum of what items are worth
+ * above their price, and each item taken below its price, or left above it, costs what it differs. So if
+ * the best solution of the items above price - tolerance comes within the tolerance of that sum, it is the
+ * best of all. The tolerance is doubled until it is so.
+ *
+ * Of the items of one amount a, only the cells / a best can be taken: no more than c (1 + 1/2 + 1/3 + ...)
+ * items matter for c cells, whatever their number, and the table has a size of its own. */
+#include "controller/optimize/knapsack.h"
+#include "exporter/base/def.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENOUGH = 4 }; /* Items are thinned out when there are so many times more than can matter. */
+
+/* How many items can matter for so many cells. */
+static size_t knapsack_matter(uint32_t cells)
+{
+    size_t n = 0;
+
+    for (uint32_t a = 1; a <= cells; a++)
+        n += cells / a;
+    return n;
+}
+
+int knapsack_init(struct knapsack *k, size_t max_items)
+{
+    size_t rows = size_min(max_items, ENOUGH * knapsack_matter(KNAPSACK_CELLS));
+
+    *k = (struct knapsack){
+        .max_items = max_items,
+        .items = malloc((max_items + 1) * sizeof(*k->items)),
+        .held = malloc((max_items + 1) * sizeof(*k->held)),
+        .core = malloc((max_items + 1) * sizeof(*k->core)),
+        .sorted = malloc((max_items + 1) * sizeof(*k->sorted)),
+        .best = malloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
+        .taken = malloc(rows * (KNAPSACK_CELLS + 1) + 1),
+        .class_first = malloc((KNAPSACK_CELLS + 2) * sizeof(*k->class_first)),
+    };
+    knapsack_clear(k);
+    if (k->items && k->held && k->core && k->sorted && k->best && k->taken && k->class_first)
+        return 0;
+    knapsack_done(k);
+    return -ENOMEM;
+}
+
+void knapsack_done(struct knapsack *k)
+{
+    free(k->items);
+    free(k->held);
+    free(k->core);
+    free(k->sorted);
+    free(k->best);
+    free(k->taken);
+    free(k->class_first);
+    *k = (struct knapsack){0};
+}
+
+void knapsack_clear(struct knapsack *k)
+{
+    k->n = 0;
+    k->outside_price = 0;
+    k->outside = KNAPSACK_ALL;
+}
+
+void knapsack_hold(struct knapsack *k)
+{
+    struct knapsack_item *was = k->held;
+
+    k->held = k->items;
+    k->n_held = k->n;
+    k->items = was;
+    k->n = 0;
+}
+
+static bool item_is_better(const struct knapsack_item *a, const struct knapsack_item *b)
+{
+    return a->value != b->value ? a->value > b->value : a->what < b->what;
+}
+
+static void item_swap(struct knapsack_item *a, struct knapsack_item *b)
+{
+    struct knapsack_item t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+/* Moves the `want` best of n items to the front: Hoare's selection. */
+static void select_best(struct knapsack_item *x, size_t n, size_t want)
+{
+    while (n > want && n > 1) {
+        struct knapsack_item pivot;
+        size_t i = 0, k = n - 1;
+
+        if (item_is_better(&x[n / 2], &x[0]))
+            item_swap(&x[n / 2], &x[0]);
+        if (item_is_better(&x[n - 1], &x[0]))
+            item_swap(&x[n - 1], &x[0]);
+        if (item_is_better(&x[n - 1], &x[n / 2]))
+            item_swap(&x[n - 1], &x[n / 2]);
+        pivot = x[n / 2];
+        for (;;) {
+            while (item_is_better(&x[i], &pivot))
+                i++;
+            while (item_is_better(&pivot, &x[k]))
+                k--;
+            if (i >= k)
+                break;
+            item_swap(&x[i++], &x[k--]);
+        }
+        if (want <= i) { /* x[0 .. i - 1] are no worse than the rest */
+            n = i;
+        } else {
+            x += i;
+            n -= i;
+            want -= i;
+        }
+    }
+}
+
+/* Leaves the items of the core that can matter. Returns their number. */
+static size_t thin_out(struct knapsack *k, size_t n_core, uint32_t cells)
+{
+    uint32_t *first = k->class_first;
+    size_t n = 0;
+
+    memset(first, 0, (cells + 2) * sizeof(*first));
+    for (size_t i = 0; i < n_core; i++)
+        first[k->core[i].amount + 1]++;
+    for (uint32_t a = 0; a <= cells; a++)
+        first[a + 1] += first[a];
+    for (size_t i = n_core; i-- > 0;) /* from behind, so that first[] ends where each class begins */
+        k->sorted[--first[k->core[i].amount + 1]] = k->core[i];
+    for (uint32_t a = 1; a <= cells; a++) {
+        size_t from = first[a + 1], to = a < cells ? first[a + 2] : n_core;
+        size_t want = size_min(cells / a, to - from);
+
+        select_best(&k->sorted[from], to - from, want);
+        memcpy(&k->core[n], &k->sorted[from], want * sizeof(*k->core));
+        n += want;
+    }
+    return n;
+}
+
+/* What is above the price, and how many cells that takes. */
+static int64_t worth_above(const struct knapsack *k, size_t from, int64_t price, uint64_t *cells)
+{
+    int64_t worth = 0;
+
+    *cells = 0;
+    for (size_t i = from; i < k->n; i++) {
+        int64_t above = k->items[i].value - price * k->items[i].amount;
+
+        if (above > 0) {
+            worth += above;
+            *cells += k->items[i].amount;
+        }
+    }
+    return worth;
+}
+
+/* About the lowest price at which what is above it fits. */
+static int64_t find_price(const struct knapsack *k, size_t from, uint32_t cells)
+{
+    int64_t low = k->outside_price, high, step;
+    uint64_t taken;
+
+    (void)worth_above(k, from, low, &taken);
+    if (taken <= cells)
+        return low;
+    high = k->price > low ? k->price : low + 1;
+    step = high / 32 + 1;
+    for (;; step *= 2) { /* low is too low; is high high enough? */
+        (void)worth_above(k, from, high, &taken);
+        if (taken <= cells)
+            break;
+        low = high;
+        high += step;
+    }
+    for (step = high / 32 + 1; high - step > low; step *= 2) {
+        (void)worth_above(k, from, high - step, &taken);
+        if (taken > cells) {
+            low = high - step;
+            break;
+        }
+        high -= step;
+    }
+    while (high - low > high / 1024 + 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        (void)worth_above(k, from, middle, &taken);
+        if (taken <= cells)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* The best of the core by dynamic programming; *n_core becomes the number of taken items, at the front. */
+static int64_t solve_core(struct knapsack *k, size_t *n_core, uint32_t cells)
+{
+    size_t width = (size_t)cells + 1, n = *n_core;
+    uint32_t left = cells;
+
+    memset(k->best, 0, width * sizeof(*k->best));
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *taken = &k->taken[i * width];
+        uint32_t a = k->core[i].amount;
+        int64_t value = k->core[i].value;
+
+        for (uint32_t c = cells; c >= a; c--) {
+            int64_t with = k->best[c - a] + value;
+
+            taken[c] = with > k->best[c];
+            k->best[c] = with > k->best[c] ? with : k->best[c];
+        }
+    }
+    for (size_t i = n; i-- > 0;) {
+        if (left >= k->core[i].amount && k->taken[i * width + left])
+            left -= k->core[i].amount;
+        else
+            k->core[i] = k->core[--n];
+    }
+    *n_core = n;
+    return k->best[cells];
+}
+
+static size_t fill_core(struct knapsack *k, size_t from, uint32_t cells, int64_t tolerance)
+{
+    size_t n = 0;
+
+    for (size_t i = from; i < k->n; i++) {
+        if (k->items[i].value - k->price * k->items[i].amount > -tolerance)
+            k->core[n++] = k->items[i];
+    }
+    return n > ENOUGH * knapsack_matter(cells) ? thin_out(k, n, cells) : n;
+}
+
+/* Drops what does not fit by itself; moves what takes no cells to the front, and returns its number. */
+static size_t sort_out(struct knapsack *k, uint32_t cells, uint64_t *amount)
+{
+    size_t n = 0, zeros = 0;
+
+    *amount = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        if (k->items[i].amount > cells)
+            continue;
+        *amount += k->items[i].amount;
+        k->items[n] = k->items[i];
+        if (k->items[n++].amount == 0)
+            item_swap(&k->items[n - 1], &k->items[zeros++]);
+    }
+    k->n = n;
+    return zeros;
+}
+
+int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
+{
+    uint64_t amount;
+    size_t zeros = sort_out(k, cells, &amount), n_core;
+    int64_t sure = 0, most, value, tolerance = k->tolerance + 1;
+
+    for (size_t i = 0; i < zeros; i++)
+        sure += k->items[i].value;
+    k->price = find_price(k, zeros, cells);
+    most = k->price * cells + worth_above(k, zeros, k->price, &amount);
+    for (;; tolerance *= 2) {
+        if (tolerance > k->outside)
+            tolerance = k->outside;
+        n_core = fill_core(k, zeros, cells, tolerance);
+        value = solve_core(k, &n_core, cells);
+        if (most - tolerance <= value || tolerance == k->outside)
+            break;
+    }
+    k->tolerance = (3 * k->tolerance + (most - value) * 5 / 4) / 4;
+    k->is_cut = most - tolerance > value;
+    k->n = zeros + n_core;
+    memcpy(&k->items[zeros], k->core, n_core * sizeof(*k->core));
+    return sure + (k->is_cut ? most - tolerance : value);
+}

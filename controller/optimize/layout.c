@@ -1,0 +1,171 @@
+#include "controller/optimize/layout.h"
+
+#include "controller/optimize/knapsack.h"
+#include "exporter/base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int64_t layout_gcd(int64_t a, int64_t b)
+{
+    while (b > 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The resource of which most is requested of what is supplied, and the measure of its requests. */
+static void choose_main(struct layout *l)
+{
+    const struct problem *p = l->p;
+    double scarcest = -1;
+
+    for (size_t r = 0; r < p->n_resources; r++) {
+        double requested = 0, supplied = 0;
+
+        for (size_t w = 0; w < p->n_workloads; w++)
+            requested += (double)problem_request(p, w)[r] * p->replicas[w];
+        for (size_t k = 0; k < p->n_settings; k++)
+            supplied += (double)problem_supply(p, k)[r];
+        if (requested / (supplied + 1) > scarcest) {
+            scarcest = requested / (supplied + 1);
+            l->main = r;
+        }
+    }
+    l->grain = 0;
+    for (size_t w = 0; w < p->n_workloads; w++)
+        l->grain = layout_gcd(l->grain, problem_request(p, w)[l->main]);
+    if (l->grain == 0)
+        l->grain = 1;
+}
+
+static void fill_amounts(struct layout *l)
+{
+    const struct problem *p = l->p;
+
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        int64_t grains = problem_request(p, w)[l->main] / l->grain;
+
+        l->grains[w] = (uint32_t)(grains > KNAPSACK_CELLS ? KNAPSACK_CELLS + 1 : grains);
+    }
+    for (size_t k = 0; k < p->n_settings; k++) {
+        int64_t grains = problem_supply(p, k)[l->main] / l->grain;
+
+        l->is_scaled[k] = grains > KNAPSACK_CELLS;
+        l->cells[k] = (uint32_t)(l->is_scaled[k] ? KNAPSACK_CELLS : grains);
+    }
+    for (size_t s = 0; s < p->n_sites; s++) {
+        for (uint32_t k = p->first_setting[s]; k < p->first_setting[s + 1]; k++)
+            l->site_of[k] = (uint32_t)s;
+    }
+}
+
+/* Turns counts at [i + 1] into where each list begins. */
+static void sum_up(size_t *first, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+}
+
+/* Moves the ends of lists, which filling them has left, back to where they begin. */
+static void shift_back(size_t *first, size_t n)
+{
+    memmove(first + 1, first, n * sizeof(*first));
+    first[0] = 0;
+}
+
+static void fill_lists(struct layout *l)
+{
+    const struct problem *p = l->p;
+
+    for (size_t i = 0; i < p->n_running; i++)
+        l->running[l->running_first[p->running[i].site]++] = p->running[i].workload;
+    shift_back(l->running_first, p->n_sites);
+    for (size_t i = 0; i < p->n_limits; i++) {
+        for (size_t k = 0; k < p->limits[i].n_workloads; k++)
+            l->limits_of[l->limits_first[p->limits[i].workloads[k]]++] = (uint32_t)i;
+    }
+    shift_back(l->limits_first, p->n_workloads);
+}
+
+static int allocate_lists(struct layout *l)
+{
+    const struct problem *p = l->p;
+
+    for (size_t i = 0; i < p->n_running; i++)
+        l->running_first[p->running[i].site + 1]++;
+    for (size_t i = 0; i < p->n_limits; i++) {
+        for (size_t k = 0; k < p->limits[i].n_workloads; k++)
+            l->limits_first[p->limits[i].workloads[k] + 1]++;
+    }
+    for (size_t w = 0; w < p->n_workloads; w++)
+        l->slots_first[w + 1] = size_min(p->replicas[w], p->n_sites);
+    sum_up(l->running_first, p->n_sites);
+    sum_up(l->limits_first, p->n_workloads);
+    sum_up(l->slots_first, p->n_workloads);
+    l->running = arena_alloc(&l->arena, (p->n_running + 1) * sizeof(*l->running));
+    l->limits_of = arena_alloc(&l->arena, (l->limits_first[p->n_workloads] + 1) * sizeof(*l->limits_of));
+    return l->running && l->limits_of ? 0 : -ENOMEM;
+}
+
+static void *layout_zeroed(struct layout *l, size_t n, size_t size)
+{
+    void *p = arena_alloc(&l->arena, n * size);
+
+    return p ? memset(p, 0, n * size) : NULL;
+}
+
+int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
+{
+    mono_ms now = clock_system.mono(&clock_system);
+    size_t w = p->n_workloads + 1, s = p->n_sites + 1, k = p->n_settings + 1;
+
+    *l = (struct layout){
+        .p = p, .cancel = cancel, .end_ms = now.ms + deadline_ms, .arena.chunk_bytes = 64 << 10};
+    l->grains = layout_zeroed(l, w, sizeof(*l->grains));
+    l->cells = layout_zeroed(l, k, sizeof(*l->cells));
+    l->is_scaled = layout_zeroed(l, k, sizeof(*l->is_scaled));
+    l->site_of = layout_zeroed(l, k, sizeof(*l->site_of));
+    l->running_first = layout_zeroed(l, s, sizeof(*l->running_first));
+    l->limits_first = layout_zeroed(l, w, sizeof(*l->limits_first));
+    l->slots_first = layout_zeroed(l, w, sizeof(*l->slots_first));
+    if (!l->grains || !l->cells || !l->is_scaled || !l->site_of || !l->running_first || !l->limits_first ||
+        !l->slots_first || allocate_lists(l) < 0) {
+        layout_done(l);
+        return -ENOMEM;
+    }
+    l->stays_needed = p->max_moves < p->n_running ? (int64_t)(p->n_running - p->max_moves) : 0;
+    choose_main(l);
+    fill_amounts(l);
+    fill_lists(l);
+    return 0;
+}
+
+void layout_done(struct layout *l)
+{
+    arena_done(&l->arena);
+}
+
+bool layout_stopped(struct layout *l)
+{
+    if (!l->stopped)
+        l->stopped =
+            (l->cancel && atomic_load(l->cancel)) || clock_system.mono(&clock_system).ms >= l->end_ms;
+    return l->stopped;
+}
+
+uint32_t layout_amount(const struct layout *l, uint32_t setting, uint32_t workload)
+{
+    int64_t request, supply;
+
+    if (!l->is_scaled[setting])
+        return l->grains[workload];
+    request = problem_request(l->p, workload)[l->main];
+    supply = problem_supply(l->p, setting)[l->main];
+    if (request > supply)
+        return KNAPSACK_CELLS + 1;
+    return (uint32_t)((__int128)request * KNAPSACK_CELLS / supply);
+}

@@ -1,0 +1,274 @@
+#include "controller/optimize/placing.h"
+
+#include "controller/optimize/problem.h"
+#include "exporter/base/arena.h"
+
+#include <errno.h>
+#include <string.h>
+
+static size_t placing_slots(const struct placing *x)
+{
+    return x->l->slots_first[x->l->p->n_workloads];
+}
+
+int placing_init(struct placing *x, struct layout *l)
+{
+    const struct problem *p = l->p;
+    size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1;
+
+    *x = (struct placing){.l = l, .arena.chunk_bytes = 64 << 10};
+    x->setting = arena_alloc(&x->arena, sites * sizeof(*x->setting));
+    x->head = arena_alloc(&x->arena, sites * sizeof(*x->head));
+    x->left = arena_alloc(&x->arena, sites * p->n_resources * sizeof(*x->left));
+    x->count = arena_alloc(&x->arena, (p->n_workloads + 1) * sizeof(*x->count));
+    x->workload = arena_alloc(&x->arena, slots * sizeof(*x->workload));
+    x->site = arena_alloc(&x->arena, slots * sizeof(*x->site));
+    x->next = arena_alloc(&x->arena, slots * sizeof(*x->next));
+    x->previous = arena_alloc(&x->arena, slots * sizeof(*x->previous));
+    x->gain = arena_alloc(&x->arena, slots * sizeof(*x->gain));
+    x->used = arena_alloc(&x->arena, (p->n_limits + 1) * sizeof(*x->used));
+    if (!x->setting || !x->head || !x->left || !x->count || !x->workload || !x->site || !x->next ||
+        !x->previous || !x->gain || !x->used) {
+        placing_done(x);
+        return -ENOMEM;
+    }
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        for (size_t i = l->slots_first[w]; i < l->slots_first[w + 1]; i++)
+            x->workload[i] = (uint32_t)w;
+    }
+    placing_clear(x);
+    return 0;
+}
+
+void placing_done(struct placing *x)
+{
+    arena_done(&x->arena);
+}
+
+void placing_clear(struct placing *x)
+{
+    const struct problem *p = x->l->p;
+
+    memset(x->setting, 0xff, p->n_sites * sizeof(*x->setting));
+    memset(x->head, 0xff, p->n_sites * sizeof(*x->head));
+    memset(x->left, 0, p->n_sites * p->n_resources * sizeof(*x->left));
+    memset(x->count, 0, p->n_workloads * sizeof(*x->count));
+    memset(x->site, 0xff, placing_slots(x) * sizeof(*x->site));
+    memset(x->used, 0, p->n_limits * sizeof(*x->used));
+    x->sum = 0;
+    x->n_stays = 0;
+}
+
+void placing_copy(struct placing *to, const struct placing *from)
+{
+    const struct problem *p = to->l->p;
+    size_t slots = placing_slots(to);
+
+    memcpy(to->setting, from->setting, p->n_sites * sizeof(*to->setting));
+    memcpy(to->head, from->head, p->n_sites * sizeof(*to->head));
+    memcpy(to->left, from->left, p->n_sites * p->n_resources * sizeof(*to->left));
+    memcpy(to->count, from->count, p->n_workloads * sizeof(*to->count));
+    memcpy(to->site, from->site, slots * sizeof(*to->site));
+    memcpy(to->next, from->next, slots * sizeof(*to->next));
+    memcpy(to->previous, from->previous, slots * sizeof(*to->previous));
+    memcpy(to->gain, from->gain, slots * sizeof(*to->gain));
+    memcpy(to->used, from->used, p->n_limits * sizeof(*to->used));
+    to->sum = from->sum;
+    to->n_stays = from->n_stays;
+}
+
+bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const uint32_t *running = &x->l->running[x->l->running_first[site]];
+    size_t n = x->l->running_first[site + 1] - x->l->running_first[site];
+
+    while (n > 0) {
+        size_t half = n / 2;
+
+        if (running[half] == workload)
+            return true;
+        if (running[half] < workload) {
+            running += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return false;
+}
+
+int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting)
+{
+    int64_t gain = problem_score(x->l->p, setting, workload);
+
+    return gain + (placing_stays(x, workload, x->l->site_of[setting]) ? x->l->p->move_cost : 0);
+}
+
+uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    uint32_t first = (uint32_t)x->l->slots_first[workload];
+
+    for (uint32_t i = first; i < first + x->count[workload]; i++) {
+        if (x->site[i] == site)
+            return i;
+    }
+    return NO_SLOT;
+}
+
+uint32_t placing_least(const struct placing *x, uint32_t workload)
+{
+    uint32_t first = (uint32_t)x->l->slots_first[workload];
+    uint32_t least = first;
+
+    if (first + x->count[workload] < x->l->slots_first[workload + 1])
+        return NO_SLOT;
+    for (uint32_t i = first; i < first + x->count[workload]; i++) {
+        if (x->gain[i] < x->gain[least])
+            least = i;
+    }
+    return least;
+}
+
+bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const struct layout *l = x->l;
+
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        const struct problem_limit *limit = &l->p->limits[l->limits_of[i]];
+
+        if (x->used[l->limits_of[i]] >= limit->max && limit_has_site(limit, site))
+            return true;
+    }
+    return false;
+}
+
+bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site)
+{
+    const struct problem *p = x->l->p;
+
+    for (size_t r = 0; r < p->n_resources; r++) {
+        if (problem_request(p, workload)[r] > x->left[site * p->n_resources + r])
+            return false;
+    }
+    return !placing_is_limited(x, workload, site);
+}
+
+void placing_set(struct placing *x, uint32_t site, uint32_t setting)
+{
+    size_t n = x->l->p->n_resources;
+
+    x->setting[site] = setting;
+    for (size_t r = 0; r < n; r++)
+        x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
+}
+
+void placing_change(struct placing *x, uint32_t site, uint32_t setting)
+{
+    placing_set(x, site, setting);
+    for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
+        int64_t gain = placing_gain(x, x->workload[i], setting);
+
+        for (size_t r = 0; r < x->l->p->n_resources; r++)
+            x->left[site * x->l->p->n_resources + r] -= problem_request(x->l->p, x->workload[i])[r];
+        x->sum += gain - x->gain[i];
+        x->gain[i] = gain;
+    }
+}
+
+/* Books one replica, or takes it back. */
+static void placing_book(struct placing *x, uint32_t workload, uint32_t site, int sign)
+{
+    const struct layout *l = x->l;
+    size_t n = l->p->n_resources;
+
+    for (size_t r = 0; r < n; r++)
+        x->left[site * n + r] -= sign * problem_request(l->p, workload)[r];
+    for (size_t i = l->limits_first[workload]; i < l->limits_first[workload + 1]; i++) {
+        if (limit_has_site(&l->p->limits[l->limits_of[i]], site))
+            x->used[l->limits_of[i]] += (uint32_t)sign;
+    }
+    x->n_stays += placing_stays(x, workload, site) ? sign : 0;
+}
+
+static void placing_link(struct placing *x, uint32_t slot, uint32_t site)
+{
+    x->site[slot] = site;
+    x->previous[slot] = NO_SLOT;
+    x->next[slot] = x->head[site];
+    if (x->head[site] != NO_SLOT)
+        x->previous[x->head[site]] = slot;
+    x->head[site] = slot;
+}
+
+static void placing_unlink(struct placing *x, uint32_t slot)
+{
+    if (x->previous[slot] != NO_SLOT)
+        x->next[x->previous[slot]] = x->next[slot];
+    else
+        x->head[x->site[slot]] = x->next[slot];
+    if (x->next[slot] != NO_SLOT)
+        x->previous[x->next[slot]] = x->previous[slot];
+    x->site[slot] = NO_SITE;
+}
+
+void placing_add(struct placing *x, uint32_t workload, uint32_t site)
+{
+    uint32_t slot = (uint32_t)x->l->slots_first[workload] + x->count[workload]++;
+
+    placing_link(x, slot, site);
+    x->gain[slot] = placing_gain(x, workload, x->setting[site]);
+    x->sum += x->gain[slot];
+    placing_book(x, workload, site, 1);
+}
+
+void placing_remove(struct placing *x, uint32_t slot)
+{
+    uint32_t workload = x->workload[slot], site = x->site[slot];
+    uint32_t last = (uint32_t)x->l->slots_first[workload] + --x->count[workload];
+
+    x->sum -= x->gain[slot];
+    placing_book(x, workload, site, -1);
+    placing_unlink(x, slot);
+    if (slot != last) {
+        uint32_t other = x->site[last];
+
+        placing_unlink(x, last);
+        placing_link(x, slot, other);
+        x->gain[slot] = x->gain[last];
+    }
+}
+
+static int placing_compare(const void *a, const void *b)
+{
+    const struct problem_pair *x = a, *y = b;
+
+    if (x->workload != y->workload)
+        return x->workload < y->workload ? -1 : 1;
+    return x->site < y->site ? -1 : x->site > y->site;
+}
+
+int placing_export(const struct placing *x, struct solution *ret)
+{
+    const struct problem *p = x->l->p;
+    CLEANUP(cleanup_free) uint32_t *setting = malloc((p->n_sites + 1) * sizeof(*setting));
+    CLEANUP(cleanup_free) struct problem_pair *placed = malloc((placing_slots(x) + 1) * sizeof(*placed));
+    size_t n = 0;
+
+    if (!setting || !placed)
+        return -ENOMEM;
+    for (size_t s = 0; s < p->n_sites; s++)
+        setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
+    for (uint32_t i = 0; i < placing_slots(x); i++) {
+        if (x->site[i] != NO_SITE)
+            placed[n++] = (struct problem_pair){x->workload[i], x->site[i]};
+    }
+    qsort(placed, n, sizeof(*placed), placing_compare);
+    *ret = (struct solution){
+        .n_placed = n,
+        .n_moves = p->n_running - (size_t)x->n_stays,
+        .objective = x->sum - p->move_cost * (int64_t)p->n_running,
+    };
+    ret->setting = TAKE_PTR(setting);
+    ret->placed = TAKE_PTR(placed);
+    return 0;
+}
