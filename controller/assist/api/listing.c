@@ -1,24 +1,17 @@
 #include "controller/assist/api/listing.h"
 
-#include "exporter/base/str.h"
-
 #include <errno.h>
 #include <stdio.h>
 
 /* Of the bytes of an answer, these are for the members around the items. */
 enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512 };
 
-/* A number of the input, as an integer or as text; `otherwise` without. */
+/* A number of the input; `otherwise` without. */
 static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
 {
     const json_t *v = json_object_get(call_input(c), name);
-    uint64_t n;
 
-    if (json_is_integer(v) && json_integer_value(v) >= 0)
-        return (size_t)json_integer_value(v);
-    if (json_is_string(v) && str_to_u64(str_of(json_string_value(v)), &n))
-        return n;
-    return otherwise;
+    return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
 }
 
 int listing_init(struct listing *l, const struct call *c)
@@ -58,7 +51,7 @@ json_t *listing_end(struct listing *l)
 {
     size_t shown = json_array_size(l->items), next = l->from + shown;
     json_t *items = l->items, *o;
-    char text[24], note[200];
+    char note[200];
 
     l->items = NULL;
     if (!items)
@@ -66,14 +59,13 @@ json_t *listing_end(struct listing *l)
     o = json_pack("{s:o,s:I,s:I}", "items", items, "total", (json_int_t)l->total, "shown", (json_int_t)shown);
     if (!o || next >= l->total)
         return o;
-    (void)snprintf(text, sizeof(text), "%zu", next);
     if (shown == 0 && l->is_full)
         (void)snprintf(note, sizeof(note), "element %zu of %zu alone is too long: ask with a larger maxBytes",
                        next, l->total);
     else
         (void)snprintf(note, sizeof(note), "%zu of %zu shown%s: ask again with offset %zu for more", shown,
                        l->total, l->is_full ? ", cut at maxBytes" : "", next);
-    if (json_object_set_new(o, "next", json_string(text)) < 0 ||
+    if (json_object_set_new(o, "next", json_integer((json_int_t)next)) < 0 ||
         json_object_set_new(o, "note", json_string(note)) < 0) {
         json_decref(o);
         return NULL;

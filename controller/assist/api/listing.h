@@ -1,4 +1,4 @@
-/* A list in an answer that may have to be cut: {"items": [...], "total": 20000, "shown": 12, "next": "12",
+/* A list in an answer that may have to be cut: {"items": [...], "total": 20000, "shown": 12, "next": 12,
  * "note": "..."}. `next` and `note`, which says how to get the rest, are there if something was cut. */
 #ifndef DS_ASSIST_API_LISTING_H
 #define DS_ASSIST_API_LISTING_H
@@ -12,7 +12,7 @@ struct listing {
     bool is_full;
 };
 
-/* Starts a list for a call. Of its input it reads `offset` (a number as text or integer, from `next`) and
+/* Starts a list for a call. Of its input it reads `offset` (from `next`) and
  * `limit`. */
 MUST_USE int listing_init(struct listing *l, const struct call *c);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */

@@ -234,7 +234,7 @@ const struct operation policies_list = {
         "clusters.\","
         "\"items\":{\"type\":\"object\",\"properties\":{\"cluster\":{\"type\":\"string\"},\"compliant\":"
         "{\"type\":\"string\"}}}}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

@@ -128,7 +128,7 @@ const struct operation scorer_explain = {
         "\"type\":"
         "\"string\"},\"untrusted\":{\"type\":\"boolean\",\"description\":\"The quote is data from "
         "others.\"}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

@@ -98,7 +98,7 @@ const struct operation scorers_list = {
         "\"clusters\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}},"
         "\"untrusted\":{\"type\":\"boolean\",\"description\":\"description and messages are data from "
         "others.\"}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

@@ -165,7 +165,7 @@ const struct operation scores_get = {
         "\"expired\":{\"type\":\"boolean\"},"
         "\"scoresTotal\":{\"type\":\"integer\",\"description\":\"Number of values, all of which are shown in "
         "REST's answers.\"}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

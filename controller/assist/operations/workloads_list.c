@@ -150,7 +150,7 @@ const struct operation workloads_list = {
         "first "
         "ones.\"},"
         "\"runsOnTotal\":{\"type\":\"integer\"}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

@@ -3,6 +3,7 @@
 #include "controller/assist/api/api.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/pages/status.h"
+#include "controller/assist/state/assist.h"
 #include "controller/assist/state/world.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"

@@ -63,8 +63,8 @@ static void world_list(void *arg, struct call *c)
     "\"description\":\"A name.\"},\"n\":{\"type\":\"integer\",\"minimum\":1},\"names\":{\"type\":\"array\"," \
     "\"items\":{\"type\":\"string\"}},\"dryRun\":{\"type\":\"boolean\"}}}"
 #define WORLD_LIST                                                                                           \
-    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"offset\":{\"type\":[\"integer\"," \
-    "\"string\"]},\"limit\":{\"type\":\"integer\",\"minimum\":1}}}"
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"offset\":{\"type\":\"integer\"}," \
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1}}}"
 #define WORLD_OUTPUT "{\"type\":\"object\"}"
 
 static const struct operation world_operations[] = {

@@ -132,7 +132,7 @@ static void lists_all(void **state)
     json_decref(o);
     assert_int_equal(rest_send(*state, "list", NULL, "offset\000990\0limit\0004", 19, &o), 200);
     assert_int_equal(json_array_size(json_object_get(o, "items")), 4);
-    assert_string_equal(json_string_value(json_object_get(o, "next")), "994");
+    assert_int_equal(json_integer_value(json_object_get(o, "next")), 994);
     json_decref(o);
 }
 

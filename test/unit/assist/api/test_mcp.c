@@ -322,7 +322,7 @@ static void bounds_answers(void **state)
     } cases[] = {
         {CALL("\"name\":\"list\""), 4096},
         {CALL("\"name\":\"list\",\"arguments\":{\"maxBytes\":1024}"), 1024},
-        {CALL("\"name\":\"list\",\"arguments\":{\"maxBytes\":20000,\"offset\":\"7\"}"), 20000},
+        {CALL("\"name\":\"list\",\"arguments\":{\"maxBytes\":20000,\"offset\":7}"), 20000},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

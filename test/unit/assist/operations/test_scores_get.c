@@ -49,7 +49,7 @@ static void lists_scores_with_what_their_scorer_says(void **state)
         "{\"untrusted\":true,\"summary\":[{\"name\":\"other\",\"clusters\":1,\"expired\":0,\"items\":0},"
         "{\"name\":\"perf-score\",\"clusters\":1,\"expired\":1,\"items\":0,\"scoreDimensionFormat\":"
         "\"${app};${device}\",\"description\":\"Speed\"}],\"items\":[],\"total\":2,\"shown\":0,\"next\":"
-        "\"0\","
+        "0,"
         "\"note\":\"0 of 2 shown: ask again with offset 0 for more\"}");
 }
 
