@@ -1,11 +1,16 @@
 """A ClusterClaim says whether a cluster is as its Policies want it: `empty` without one, `noncompliant` as soon as one is not
 compliant, `compliant` only after all were so without a break for the stable time, also over restarts and replacements."""
 
+import concurrent.futures
 import time
 
 import pytest
+import yaml
 
-from lib.kube import MERGE_PATCH, skip_without
+from lib.kube import MERGE_PATCH, NAMESPACE, go_program, skip_without
+from lib.pod import deployed, running_pod
+from lib.process import ROOT, environment, run
+from lib.rights import grant, kubeconfig_of, rights_of
 from lib.watcher import CLAIMS, POLICIES, PREFIX, Policies, claim, running_watcher, wait_claim
 from lib.wait import wait_until
 
@@ -131,3 +136,78 @@ def test_environment_counts_where_no_flag_does(api_server, policies):
         assert watcher.log().count("POLL_INTERVAL_SEC") == 1
     with running_watcher(api_server, AT_ONCE, env=env):
         wait_claim(api_server, NAME, "compliant")
+
+
+def manifests(cluster):
+    """Of charts/samples, as the guide applies them."""
+    text = (ROOT / "charts/samples/policy-watcher/deployment.yaml").read_text()
+    return list(yaml.safe_load_all(text.replace("${CLUSTER_NAME}", cluster)))
+
+
+def rights_of_manifests(claim_name):
+    rules = {o["kind"]: o["rules"] for o in manifests("x") if "rules" in o}
+    for rule in rules["ClusterRole"]:
+        if "resourceNames" in rule:
+            rule["resourceNames"] = [claim_name]
+    return rights_of("namespace", rules["Role"]) + rights_of("everywhere", rules["ClusterRole"])
+
+
+def check_rights(kube, folder, n, without):
+    """Each of the watcher's promises, up to the one that needs the right that is missing."""
+    namespace = name = f"watched-{n}"
+    rights = rights_of_manifests(name)
+    missing = rights[without] if without is not None else None
+    kube.apply("api/v1/namespaces", namespace, {})
+    account = namespace, "watcher"
+    for role, where in {"namespace": namespace, "everywhere": None}.items():
+        grant(kube, role, where, account, f"watcher-{n}", [r for r in rights if r.role == role and r != missing])
+    user = kubeconfig_of(kube, account, folder / f"kubeconfig-{n}")
+    policies = Policies(kube, namespace)
+    policies.clear()
+    kube.delete(f"{CLAIMS}/{name}")
+    with running_watcher(kube, f"--namespace={namespace}", f"--claim={name}", kubeconfig=user, ready=False) as watcher:
+        up = "dynamic_scoring_kubernetes_up"
+        promises = {
+            ("policies", "list", "watch"): lambda: watcher.metric(up, resource="policies") == 1,
+            ("clusterclaims", "list", "watch"): lambda: watcher.metric(up, resource="clusterclaims") == 1,
+            ("clusterclaims", "create"): lambda: claim(kube, name) == "empty",
+            ("clusterclaims", "patch"): lambda: claim(kube, name) == "noncompliant",
+        }
+        for (resource, *verbs), kept in promises.items():
+            if "patch" in verbs:
+                policies.put("one")
+            if missing and missing.resource == resource and missing.verb in verbs:
+                wait_until(lambda: missing.refused() in watcher.log().replace('\\"', '"'), f"{missing} is refused")
+                wait_until(lambda k=kept: not k(), f"{missing} is needed")
+                break
+            wait_until(kept, f"without {missing}: {resource} {verbs}")
+    policies.clear()
+    kube.delete(f"{CLAIMS}/{name}")
+
+
+def test_each_right_is_needed_and_no_other(api_server, policies, tmp_path):
+    count = len(rights_of_manifests("x"))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        cases = enumerate([None, *range(count)])
+        for case in [pool.submit(check_rights, api_server, tmp_path, n, without) for n, without in cases]:
+            case.result()
+
+
+def test_the_manifest_is_taken_as_the_guide_has_it(api_server, policies):
+    """`envsubst` fills in the cluster; the guide deletes first, then applies."""
+    file = ROOT / "charts/samples/policy-watcher/deployment.yaml"
+    text = run("envsubst", input=file.read_text(), env=environment(CLUSTER_NAME="cluster1")).stdout
+    kubectl = [go_program("kubectl"), f"--kubeconfig={api_server.kubeconfig()}"]
+    assert "not found" in run(*kubectl, "delete", "-f", "-", input=text).stderr
+    done = run(*kubectl, "apply", "-f", "-", input=text)
+    try:
+        assert done.returncode == 0 and done.stdout.count("created") == 7, done
+        found = run(*kubectl, "get", "clusterclaims", "policy-watcher-claim", "-o", "yaml").stdout
+        assert "\n  value: empty\n" in found
+        spec = deployed(api_server, NAMESPACE, "policy-watcher")
+        with running_pod(api_server, NAMESPACE, spec, "policy-watcher-0") as pod:
+            policies.put("one")
+            wait_claim(api_server, "policy-watcher-claim", "noncompliant")
+            wait_until(lambda: (pod.probe("livenessProbe"), pod.probe()) == (200, 200), "its probes pass")
+    finally:
+        run(*kubectl, "delete", "--wait=false", "-f", "-", input=text)

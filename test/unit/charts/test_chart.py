@@ -19,6 +19,7 @@ CONTROLLER_SELECTOR = {
     "app.kubernetes.io/component": "controller",
 }
 OPTIMIZER_SELECTOR = {"app": "dynamic-scoring-framework-mcp"}  # which the framework's documents use
+WATCHER_SELECTOR = {"app": "policy-watcher"}  # that of the documents' manifest
 AGENT_SELECTOR = {"app": "dynamic-scoring-agent"}  # that of the reference's Deployment
 TWO_ON_ONE_DISK = {"replicas": 2, "storage": {"type": "persistentVolumeClaim"}}
 USERS = {"basic_auth_users": {"prometheus": "$2y$10$B5NeSfe.M69HwzNCV0e6JeSu2FDkOsj20tnYG3sq1mQt2fDKlxmZW"}}
@@ -98,6 +99,8 @@ REFUSED = [
         "agent.web.config.basic_auth_users would be readable in the AddOnTemplate; use agent.web.configSecret",
     ),
     ({"optimizer": {"writeNamespaces": ["a", "B"]}}, "at '/optimizer/writeNamespaces/1': 'B' does not match pattern"),
+    ({"policyWatcher": {"claim": "A_b"}}, "at '/policyWatcher/claim': 'A_b' does not match pattern"),
+    ({"policyWatcher": {"stableDuration": "30"}}, "at '/policyWatcher/stableDuration': '30' does not match pattern"),
     ({"optimizer": {"deadline": "10 s"}}, "at '/optimizer/deadline': '10 s' does not match pattern"),
     (
         {"optimizer": {"enabled": True, "serviceMonitor": {"enabled": True}}},
@@ -161,6 +164,9 @@ def check_selectors(name, objects):
         if o["kind"] == "Deployment" and o["metadata"]["labels"]["app.kubernetes.io/component"] == "agent":
             agent = o["spec"]["selector"]["matchLabels"]
             check(agent == AGENT_SELECTOR, f"ci/{name}-values.yaml: the agent's selector has changed: {agent}")
+        if o["kind"] == "Deployment" and o["metadata"]["labels"]["app.kubernetes.io/component"] == "policy-watcher":
+            watcher = o["spec"]["selector"]["matchLabels"]
+            check(watcher == WATCHER_SELECTOR, f"ci/{name}-values.yaml: the watcher's selector has changed: {watcher}")
 
 
 def check_namespaces():
@@ -196,7 +202,8 @@ def check_namespaces():
 def check_second_release():
     """Both in one namespace. A ManagedClusterSetBinding has the set's name, so that the second release must leave it to the first."""
     first = template(CI["full"])
-    second = template(dict(CI["full"], hubSetting={"skipClusterSetBinding": True}, extraManifests=[]), release="second")
+    other = {"hubSetting": {"skipClusterSetBinding": True}, "extraManifests": [], "policyWatcher": {"enabled": True}}
+    second = template({**CI["full"], **other}, release="second")
     both = {identity(o) for o in first} & {identity(o) for o in second}
     check(not both, f"a second release collides on the hub: {both}")
     both = {identity(o) for o in on_clusters(first)} & {identity(o) for o in on_clusters(second)}

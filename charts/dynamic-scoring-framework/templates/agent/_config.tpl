@@ -217,6 +217,9 @@ spec:
 
 {{/* Kinds of objects that OCM's work agent has no right to, unless a ClusterRole with a certain label grants it. */}}
 {{- define "ds.agentWorkKinds" -}}
+{{- if .Values.policyWatcher.enabled }}
+- {apiGroups: [cluster.open-cluster-management.io], resources: [clusterclaims], verbs: [get, list, watch, create, update, patch, delete]}
+{{- end }}
 {{- if .Values.agent.podMonitor.enabled }}
 - {apiGroups: [monitoring.coreos.com], resources: [podmonitors], verbs: [get, list, watch, create, update, patch, delete]}
 {{- end }}
