@@ -5,7 +5,8 @@
 
 #include "controller/assist/api/operation.h"
 
-extern const struct operation scores_get, policies_list, workloads_list, scorers_list, scorer_explain;
+extern const struct operation scores_get, policies_list, workloads_list, scorers_list, scorer_explain,
+    placement_explain;
 
 /* In the order in which they are shown; the argument of each is a struct assist. */
 extern const struct operation *const assist_operations[];
