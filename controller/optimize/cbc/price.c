@@ -29,6 +29,8 @@ struct price *price_free(struct price *x)
         free(x->set);
         free(x->best);
         free(x->best_set);
+        free(x->replicas);
+        free(x->is_fixed);
         free(x);
     }
     return NULL;
@@ -174,15 +176,18 @@ int price_new(struct price **ret, const struct problem *p)
     x->limit_taken = calloc(p->n_limits + 1, sizeof *x->limit_taken);
     x->set = calloc(p->n_workloads + 1, sizeof *x->set);
     x->best = calloc(p->n_sites + 1, sizeof *x->best);
+    x->replicas = calloc(p->n_workloads + 1, sizeof *x->replicas);
+    x->is_fixed = calloc(p->n_sites + 1, sizeof *x->is_fixed);
     x->best_set = calloc(n_pairs + 1, sizeof *x->best_set);
     if (p->n_running > 0)
         x->stays = calloc(n_pairs + 1, sizeof *x->stays);
     if (!x->settings || !x->all_items || !x->workload || !x->limit || !x->site_value || !x->extra ||
-        !x->taken || !x->limit_taken || !x->set || !x->best || !x->best_set ||
+        !x->taken || !x->limit_taken || !x->set || !x->best || !x->best_set || !x->replicas || !x->is_fixed ||
         (p->n_running > 0 && !x->stays))
         return -ENOMEM;
     for (size_t i = 0; i < p->n_running; i++)
         x->stays[p->running[i].site * p->n_workloads + p->running[i].workload] = true;
+    price_release(x);
     r = price_add_settings(x);
     if (r < 0)
         return r;
@@ -215,7 +220,8 @@ static void price_profits(struct price *x, struct price_setting *s)
     for (size_t i = 0; i < s->n_items; i++) {
         uint32_t w = s->items[i].workload;
 
-        s->items[i].profit = (double)s->items[i].gain - x->workload[w] + extra[w];
+        s->items[i].profit =
+            x->replicas[w] > 0 ? (double)s->items[i].gain - x->workload[w] + extra[w] : -INFINITY;
     }
 }
 
@@ -316,6 +322,8 @@ static void price_site(struct price *x, uint32_t site)
     const struct problem *p = x->p;
     bool *set = x->best_set + site * p->n_workloads;
 
+    if (x->is_fixed[site])
+        return;
     x->site_value[site] = 0;
     x->best[site] = NO_SETTING;
     memset(set, 0, p->n_workloads * sizeof *set);
@@ -340,14 +348,14 @@ static void price_site(struct price *x, uint32_t site)
 static void price_evaluate(struct price *x)
 {
     const struct problem *p = x->p;
-    double sum = (double)x->constant - x->moves * price_must_stay(p);
+    double sum = (double)x->constant + x->fixed - x->moves * price_must_stay(p);
 
     memset(x->taken, 0, p->n_workloads * sizeof *x->taken);
     memset(x->limit_taken, 0, p->n_limits * sizeof *x->limit_taken);
     x->stays_taken = 0;
     price_extras(x);
     for (size_t i = 0; i < p->n_workloads; i++)
-        sum += x->workload[i] * p->replicas[i];
+        sum += x->workload[i] * x->replicas[i];
     for (size_t i = 0; i < p->n_limits; i++)
         sum += x->limit[i] * p->limits[i].max;
     for (uint32_t i = 0; i < p->n_sites; i++) {
@@ -387,7 +395,7 @@ static double price_slack(const struct price *x, size_t i)
     const struct problem *p = x->p;
 
     if (i < p->n_workloads)
-        return (double)p->replicas[i] - x->taken[i];
+        return (double)x->replicas[i] - x->taken[i];
     i -= p->n_workloads;
     if (i < p->n_limits)
         return (double)p->limits[i].max - x->limit_taken[i];
@@ -456,6 +464,30 @@ int price_lower(struct price *x, int64_t *objective, int steps, mono_ms until, p
     price_set(x, path.best);
     price_evaluate(x);
     return r;
+}
+
+/* ---- Fixing ---- */
+
+void price_fix(struct price *x, uint32_t site)
+{
+    const bool *set = x->best_set + site * x->p->n_workloads;
+    const struct price_setting *s = x->best[site] == NO_SETTING ? NULL : &x->settings[x->best[site]];
+
+    for (size_t i = 0; s && i < s->n_items; i++) {
+        if (set[s->items[i].workload]) {
+            x->fixed += (double)s->items[i].gain;
+            x->replicas[s->items[i].workload]--;
+        }
+    }
+    x->is_fixed[site] = true;
+    x->site_value[site] = 0;
+}
+
+void price_release(struct price *x)
+{
+    memset(x->is_fixed, 0, x->p->n_sites * sizeof *x->is_fixed);
+    memcpy(x->replicas, x->p->replicas, x->p->n_workloads * sizeof *x->replicas);
+    x->fixed = 0;
 }
 
 /* ---- Dropping ---- */

@@ -1,7 +1,7 @@
 /* A bound for small problems, much tighter than that of the linear relaxation. Each workload has a price, and
  * each setting takes the set of workloads that gains most beyond their prices and fits: a knapsack, solved by
- * dynamic programming. Limits and the move budget are priced, too. For any prices, what the best settings of all
- * sites gain, plus the prices of all workloads, is a bound; subgradient steps find prices that lower it.
+ * dynamic programming. Limits and the move budget are priced, too. For any prices, what the best settings of
+ * all sites gain, plus the prices of all workloads, is a bound; subgradient steps find prices that lower it.
  *
  * The same sums tell what a combination or a setting costs: one that cannot be part of a solution of a wanted
  * objective is dropped. */
@@ -47,10 +47,13 @@ struct price {
     int *taken;           /* [n_workloads]: replicas in the best sets */
     int *limit_taken;     /* [n_limits] */
     int stays_taken;
-    bool *set;      /* [n_workloads]: of a setting's items */
-    uint32_t *best; /* [n_sites]: the best setting, or NO_SETTING */
-    bool *best_set; /* [site * n_workloads + workload]: its best set */
-    bool is_whole;  /* what fits by weight fits: one resource, not rounded */
+    bool *set;          /* [n_workloads]: of a setting's items */
+    uint32_t *best;     /* [n_sites]: the best setting, or NO_SETTING */
+    bool *best_set;     /* [site * n_workloads + workload]: its best set */
+    uint32_t *replicas; /* [n_workloads]: that sites which are not fixed may take */
+    bool *is_fixed;     /* [n_sites]: its best set stays what it is */
+    double fixed;       /* what fixed sites gain */
+    bool is_whole;      /* what fits by weight fits: one resource, not rounded */
 };
 
 /* -ENOMEM; -EFBIG where the tables would be too large. */
@@ -63,6 +66,9 @@ typedef int price_look(void *arg, int64_t *objective);
  * then. What it leaves are the best prices, and all values for them. -ENOMEM, or what `look` returned. */
 MUST_USE int price_lower(struct price *x, int64_t *objective, int steps, mono_ms until, price_look *look,
                          void *arg);
+/* Fixes a site at its best set; price_release() undoes that for all sites. */
+void price_fix(struct price *x, uint32_t site);
+void price_release(struct price *x);
 /* Drops what no solution of at least `objective` has. Returns the number of items left. */
 size_t price_drop(struct price *x, int64_t objective);
 /* The best set of a setting for the profits of its items: its value, and which items are in x->set. */

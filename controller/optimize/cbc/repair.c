@@ -140,7 +140,9 @@ int repair(struct price *x, struct wire_choice *choices, uint32_t *ret_n)
     memcpy(set, x->best_set, n_pairs * sizeof *set);
     memcpy(setting, x->best, p->n_sites * sizeof *setting);
     for (uint32_t w = 0; w < p->n_workloads; w++) {
-        taken[w] = (uint32_t)x->taken[w];
+        taken[w] = 0;
+        for (size_t i = 0; i < p->n_sites; i++)
+            taken[w] += set[i * p->n_workloads + w];
         repair_drop(&r, w);
     }
     for (int sweep = 0; sweep < REPAIR_SWEEPS && is_better; sweep++) {

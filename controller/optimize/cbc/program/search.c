@@ -5,6 +5,7 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/wire.h"
 
+#include "controller/optimize/cbc/dive.h"
 #include "controller/optimize/cbc/mip.h"
 #include "controller/optimize/cbc/model.h"
 #include "controller/optimize/cbc/pattern.h"
@@ -18,6 +19,7 @@
 #include <math.h>
 
 enum {
+    SEARCH_DIVES = 20,          /* without a better solution */
     SEARCH_STEPS = 600,         /* of prices, before each look at what can be dropped */
     SEARCH_PATTERNS_MIN = 3000, /* of the first program of patterns; each next one has four times as many */
     SEARCH_PATTERNS_MAX = 50000,
@@ -109,6 +111,27 @@ static int search_look(void *arg, int64_t *objective)
     return r;
 }
 
+/* Solutions from dives, for a fifth of the time, and then the prices and best sets that were before. */
+static int search_dive(struct search *s)
+{
+    mono_ms until = mono_add(search_now(), s->w->limit_ms / 5);
+    int64_t objective = s->objective;
+    uint32_t idle = 0;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && idle < SEARCH_DIVES && mono_before(search_now(), until); i++) {
+        int64_t was = s->objective;
+
+        r = dive(s->x, s->objective, i, until);
+        if (r == 0)
+            r = search_look(s, &objective);
+        idle = s->objective > was ? 0 : idle + 1;
+    }
+    if (r == 0)
+        r = price_lower(s->x, &objective, 1, s->end, search_look, s);
+    return r;
+}
+
 static int search_price(struct search *s)
 {
     int64_t objective = s->objective;
@@ -119,6 +142,8 @@ static int search_price(struct search *s)
         r = price_lower(s->x, &objective, SEARCH_STEPS, until, search_look, s);
         if (r == 0)
             r = search_lower_bound(s, price_bound(s->x));
+        if (r == 0 && i == 0 && !search_is_done(s) && repair_is_for(s->x))
+            r = search_dive(s);
         if (r == 0 && s->objective > INT64_MIN)
             (void)price_drop(s->x, s->objective + 1);
     }

@@ -4,6 +4,7 @@
 #include "controller/optimize/cbc/price.h"
 #include "controller/optimize/problem.h"
 
+#include "controller/optimize/cbc/dive.h"
 #include "controller/optimize/cbc/model.h"
 #include "controller/optimize/cbc/pattern.h"
 #include "controller/optimize/cbc/repair.h"
@@ -286,6 +287,8 @@ static void repairs_to_solutions_that_count(void **state)
         assert_int_equal(price_lower(x, &objective, 10, in_a_minute(), do_not_look, NULL), 0);
         if (!repair_is_for(x))
             continue;
+        if (s->seed % 2 == 0)
+            assert_int_equal(dive(x, INT32_MIN, (uint32_t)n, in_a_minute()), 0);
         assert_int_equal(repair(x, choices, &n_choices), 0);
         for (uint32_t i = 0; i < n_choices; i++) {
             setting[x->settings[choices[i].setting].site] = choices[i].setting;
@@ -396,6 +399,8 @@ static void survives_each_failed_allocation(void **state)
 
         if (r == 0)
             r = price_lower(x, &objective, 10, in_a_minute(), do_not_look, NULL);
+        if (r == 0)
+            r = dive(x, INT32_MIN, 1, in_a_minute());
         if (r == 0)
             r = repair(x, choices, &n_choices);
         if (r == 0)
