@@ -74,6 +74,7 @@ struct httpd_route {
      * answers all of them. For one route, not direct. 0: no limit. */
     unsigned spacing_ms;
     size_t max_body; /* bytes of the largest request body that the handler takes; 0: bodies are discarded */
+    bool local_origins; /* programs of this machine may send requests that name it as their origin */
 };
 
 /* The answer to a request that is not allowed. */

@@ -86,11 +86,21 @@ static bool head_is_local_host(const char *authority, const struct listener *l)
            inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
+static bool head_is_local_origin(const char *authority)
+{
+    struct str host = head_host(authority);
+
+    return str_eq_nocase(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
+           str_eq(host, STR("::1"));
+}
+
 /* Whether a page of another site sent the request. Other clients than browsers send neither field. */
-static bool head_is_cross_site(const struct head *h)
+static bool head_is_cross_site(const struct head *h, const struct httpd_route *route)
 {
     const char *at = h->origin ? strstr(h->origin, "://") : NULL;
 
+    if (route && route->local_origins && at && head_is_local_origin(at + 3))
+        return false;
     if (h->fetch_site && strcmp(h->fetch_site, "same-origin") != 0 && strcmp(h->fetch_site, "none") != 0)
         return true;
     return h->origin && !(at && str_eq_nocase(str_of(at + 3), str_of(h->host)));
@@ -126,7 +136,7 @@ unsigned httpd_check_head(const struct exchange *x, const char *method, const ch
         *ret_text = "421: this address only serves requests whose Host is localhost or an IP address\n";
         return MHD_HTTP_MISDIRECTED_REQUEST;
     }
-    if (strcmp(x->request.method, "GET") != 0 && head_is_cross_site(&h)) {
+    if (strcmp(x->request.method, "GET") != 0 && head_is_cross_site(&h, x->route)) {
         *ret_text = "403: cross-origin request refused\n";
         return MHD_HTTP_FORBIDDEN;
     }

@@ -191,13 +191,13 @@ static enum MHD_Result request_begin(struct exchange *x, const char *url, const 
     unsigned refused;
 
     exchange_begin(x, url, method);
+    x->routed = find_route(x);
     refused = httpd_check_head(x, method, version, &why);
     if (refused) {
         x->close = true;
         httpd_reply_error(x, refused, why);
         return httpd_respond(x);
     }
-    x->routed = find_route(x);
     switch (httpd_guard_check(x)) {
     case HTTPD_ALLOW:
         return request_admit(x);

@@ -125,9 +125,10 @@ size_t assets_routes(const struct assets *a, const char *const *pages,
         bool page = strcmp(a->list[i].file->path, "/ui/index.html") == 0;
 
         for (size_t k = 0; page && pages[k] && n < ASSETS_MAX_ROUTES; k++)
-            ret[n++] = (struct httpd_route){"GET", pages[k], asset_serve, asset, true, 0, 0};
+            ret[n++] = (struct httpd_route){"GET", pages[k], asset_serve, asset, true, 0, 0, false};
         if (!page && n < ASSETS_MAX_ROUTES)
-            ret[n++] = (struct httpd_route){"GET", a->list[i].file->path, asset_serve, asset, true, 0, 0};
+            ret[n++] =
+                (struct httpd_route){"GET", a->list[i].file->path, asset_serve, asset, true, 0, 0, false};
     }
     return n;
 }

@@ -42,9 +42,10 @@ def test_without_authentication(tmp_path, host, warns):
 @pytest.mark.parametrize("version", [STATELESS, STATEFUL])
 def test_pages_of_other_sites_are_refused(tmp_path, version):
     with running_optimizer(kubeconfig_of_nothing(tmp_path)) as optimizer:
-        own = f"http://127.0.0.1:{optimizer.port}"
-        assert optimizer.ask("tools/list", version=version, Origin=own).status == 200
-        for origin in "http://evil.example", "null", f"http://evil.example:{optimizer.port}":
+        for origin in f"http://127.0.0.1:{optimizer.port}", "http://localhost:6274", "https://[::1]":
+            assert optimizer.ask("tools/list", version=version, Origin=origin).status == 200
+        assert optimizer.post("/reset", {}, Origin="http://localhost:6274").status == 403
+        for origin in "http://localhost.evil.example", "http://evil.example", "null", f"http://evil.example:{optimizer.port}":
             assert optimizer.ask("tools/list", version=version, Origin=origin).status == 403
         assert optimizer.ask("tools/list", version=version, Host="evil.example").status == 421
         for method in "GET", "DELETE":

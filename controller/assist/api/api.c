@@ -80,7 +80,11 @@ size_t api_routes(struct api *a, struct httpd_route *to)
                                          .arg = &a->operations[i],
                                          .max_body = API_MAX_BODY};
     *to++ = (struct httpd_route){.method = "GET", .path = "/openapi.json", .fn = openapi_serve, .arg = a};
-    *to++ = (struct httpd_route){
-        .method = "POST", .path = "/mcp", .fn = mcp_serve, .arg = a, .max_body = API_MAX_BODY};
+    *to++ = (struct httpd_route){.method = "POST",
+                                 .path = "/mcp",
+                                 .fn = mcp_serve,
+                                 .arg = a,
+                                 .max_body = API_MAX_BODY,
+                                 .local_origins = true};
     return (size_t)(to - from);
 }

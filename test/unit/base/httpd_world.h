@@ -113,11 +113,15 @@ static inline void on_served(void *arg, const char *route, unsigned status, uint
 }
 
 static struct httpd_route routes[] = {
-    {"GET", "/direct", on_hello, NULL, true, 0, 0},     {"GET", "/loop", on_hello, NULL, false, 0, 0},
-    {"POST", "/loop", on_hello, NULL, false, 0, 0},     {"POST", "/post", on_hello, NULL, true, 0, 0},
-    {"GET", "/page", on_page, NULL, false, 0, 0},       {"GET", "/large", on_large, NULL, true, 0, 0},
-    {"GET", "/nothing", on_nothing, NULL, true, 0, 0},  {"GET", "/large-loop", on_large, NULL, false, 0, 0},
-    {"POST", "/spaced", on_hello, NULL, false, 300, 0},
+    {"GET", "/direct", on_hello, NULL, true, 0, 0, false},
+    {"GET", "/loop", on_hello, NULL, false, 0, 0, false},
+    {"POST", "/loop", on_hello, NULL, false, 0, 0, false},
+    {"POST", "/post", on_hello, NULL, true, 0, 0, false},
+    {"GET", "/page", on_page, NULL, false, 0, 0, false},
+    {"GET", "/large", on_large, NULL, true, 0, 0, false},
+    {"GET", "/nothing", on_nothing, NULL, true, 0, 0, false},
+    {"GET", "/large-loop", on_large, NULL, false, 0, 0, false},
+    {"POST", "/spaced", on_hello, NULL, false, 300, 0, false},
 };
 
 static const char *const one_address[] = {"127.0.0.1:0"};

@@ -45,11 +45,11 @@ static void on_deferred_briefly(void *arg, const struct httpd_request *rq, struc
 }
 
 static struct httpd_route body_routes[] = {
-    {"POST", "/direct", on_length, NULL, true, 0, BODY_MAX},
-    {"POST", "/loop", on_length, NULL, false, 0, BODY_MAX},
-    {"POST", "/kinds", on_kinds, NULL, false, 0, BODY_MAX},
-    {"POST", "/later", on_deferred, NULL, false, 0, BODY_MAX},
-    {"POST", "/briefly", on_deferred_briefly, NULL, false, 0, 0},
+    {"POST", "/direct", on_length, NULL, true, 0, BODY_MAX, false},
+    {"POST", "/loop", on_length, NULL, false, 0, BODY_MAX, false},
+    {"POST", "/kinds", on_kinds, NULL, false, 0, BODY_MAX, false},
+    {"POST", "/later", on_deferred, NULL, false, 0, BODY_MAX, false},
+    {"POST", "/briefly", on_deferred_briefly, NULL, false, 0, 0, false},
 };
 
 static int body_setup(void **state)

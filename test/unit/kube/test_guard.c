@@ -22,10 +22,10 @@ struct world {
 };
 
 static struct httpd_route guarded_routes[] = {
-    {"GET", "/metrics", on_hello, NULL, true, 0, 0},
-    {"GET", "/", on_hello, NULL, false, 0, 0},
-    {"GET", "/-/ready", on_hello, NULL, false, 0, 0},
-    {"POST", "/-/reload", on_hello, NULL, false, 0, 0},
+    {"GET", "/metrics", on_hello, NULL, true, 0, 0, false},
+    {"GET", "/", on_hello, NULL, false, 0, 0, false},
+    {"GET", "/-/ready", on_hello, NULL, false, 0, 0, false},
+    {"POST", "/-/reload", on_hello, NULL, false, 0, 0, false},
 };
 
 static int guard_setup(void **state)
