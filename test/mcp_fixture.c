@@ -15,8 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 #define NOTHING "{\"type\":\"object\",\"properties\":{}}"
-#define TEXT    "{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}}"
+#define TEXT "{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}}}"
+/* clang-format on */
 
 static void fixture_answer(void *arg, struct call *c)
 {

@@ -1,5 +1,5 @@
-/* REST requests: a byte says which operation, then the query (names and values, each ended by a NUL) or the body.
- * An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
+/* REST requests: a byte says which operation, then the query (names and values, each ended by a NUL) or the
+ * body. An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
 #include "controller/assist/api/api_internal.h"
 #include "controller/assist/api/schema.h"
 #include "exporter/base/buf.h"
