@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { POLISH_MAX = 1 << 22, POLISH_ROUNDS = 20 };
+enum { POLISH_MAX = 1 << 22, POLISH_ROUNDS = 20, POLISH_MS = 1000 };
 
 /* Whether a change is for the better: more gain, or as much with lower indices, and no more moves than
  * before or than allowed. */
@@ -205,4 +205,33 @@ void polish(struct placing *x)
             changed |= swap_workload(x, w);
         }
     }
+}
+
+int polish_solution(struct solution *s, const struct problem *p)
+{
+    struct solution better;
+    struct placing x = {0};
+    struct layout l;
+    int r = layout_init(&l, p, POLISH_MS, NULL);
+
+    if (r == 0)
+        r = placing_init(&x, &l);
+    for (uint32_t i = 0; r == 0 && i < p->n_sites; i++)
+        placing_set(&x, i, s->setting[i]);
+    for (size_t i = 0; r == 0 && i < s->n_placed; i++)
+        placing_add(&x, s->placed[i].workload, s->placed[i].site);
+    if (r == 0) {
+        polish(&x);
+        r = placing_export(&x, &better);
+    }
+    if (r == 0) {
+        better.bound = s->bound;
+        better.deadline_reached = s->deadline_reached;
+        better.engine = s->engine;
+        solution_done(s);
+        *s = better;
+    }
+    placing_done(&x);
+    layout_done(&l);
+    return r;
 }

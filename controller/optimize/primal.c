@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUIDE_ALL = 8, PASSES = 3 };
+enum { GUIDED_STEPS = 12, GUIDE_ALL = GUIDED_STEPS * GUIDED_STEPS, PASSES = 3 };
 
 /* More than all scores. */
 static const int64_t STAY_FIRST = (int64_t)1 << 46;
@@ -253,8 +253,11 @@ void primal_repair(struct primal *x, const struct dual *d)
         placing_copy(&x->now, &x->best);
     x->prices.stay = d->prices.stay;
     x->guide = d->prices.workload;
-    for (x->guided = GUIDE_ALL - 1; x->guided > 0; x->guided--)
+    for (int step = 1; step < GUIDED_STEPS; step++) { /* small steps first */
+        x->guided = GUIDE_ALL - step * step;
         (void)improve(x, &d->rows, true);
+    }
+    x->guided = 0;
     x->prices.stay = 0;
     for (int pass = 0; pass < PASSES && improve(x, &d->rows, false); pass++)
         ;

@@ -1,6 +1,7 @@
 #include "controller/optimize/solve.h"
 
 #include "controller/optimize/exact.h"
+#include "controller/optimize/polish.h"
 #include "controller/optimize/problem.h"
 #include "controller/optimize/relax.h"
 #include "exporter/base/clock.h"
@@ -23,7 +24,7 @@ static int solve_exactly(struct solution *s, const struct problem *p, const stru
         log_debug("dynamic-scoring-cbc gave no answer", L_STR("program", o->cbc));
         return 0;
     }
-    return r;
+    return r == 0 && !s->is_infeasible ? polish_solution(s, p) : r;
 }
 
 int solve(struct solution *ret, const struct problem *p, const struct solve_options *o)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { PROBLEMS = 3000 };
+enum { PROBLEMS = 2000 };
 
 static const struct solve_options no_hurry = {.deadline_ms = 60000};
 
