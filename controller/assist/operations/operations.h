@@ -7,6 +7,7 @@
 
 extern const struct operation scores_get, policies_list, workloads_list, scorers_list, scorer_explain,
     placement_explain;
+extern const struct operation plan_post, apply_post, optimize_post, reset_post;
 
 /* In the order in which they are shown; the argument of each is a struct assist. */
 extern const struct operation *const assist_operations[];

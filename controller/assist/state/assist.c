@@ -1,32 +1,17 @@
 #include "controller/assist/state/assist.h"
 
+#include "controller/assist/state/apply.h"
+#include "controller/assist/state/assist_internal.h"
+#include "controller/kube/client.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/loop.h"
+
 #include <errno.h>
-#include <string.h>
+#include <stdio.h>
 
-struct assist {
-    struct assist_options o;
-    struct world *world;
-};
+#define PLACEMENT_SCHEMA "/openapi/v3/apis/cluster.open-cluster-management.io/v1beta1"
 
-int assist_new(struct assist **ret, const struct assist_options *o)
-{
-    CLEANUP(cleanup_assist_free) struct assist *a = calloc(1, sizeof(*a));
-    const struct world_options world = {.loop = o->loop, .kube = o->kube};
-
-    if (!a || world_new(&a->world, &world) < 0)
-        return -ENOMEM;
-    a->o = *o;
-    *ret = TAKE_PTR(a);
-    return 0;
-}
-
-struct assist *assist_free(struct assist *a)
-{
-    if (a)
-        a->world = world_free(a->world);
-    free(a);
-    return NULL;
-}
+static const struct str cel_word = {"celSelector", sizeof("celSelector") - 1};
 
 const struct world *assist_world(const struct assist *a)
 {
@@ -40,8 +25,7 @@ const struct assist_options *assist_options(const struct assist *a)
 
 const struct assist_last_plan *assist_last_plan(const struct assist *a)
 {
-    (void)a;
-    return NULL;
+    return a->has_last ? &a->last : NULL;
 }
 
 bool assist_may_write(const struct assist *a, const char *namespace)
@@ -50,4 +34,204 @@ bool assist_may_write(const struct assist *a, const char *namespace)
         if (strcmp(a->o.write_namespaces[i], namespace) == 0)
             return true;
     return false;
+}
+
+void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *field, const char *detail)
+{
+    struct outcome o = {.status = status};
+
+    (void)snprintf(o.detail, sizeof(o.detail), "%s", detail);
+    if (field && *field)
+        o.body = json_pack("{s:s}", "field", field);
+    else if (status == 503)
+        o.body = json_pack("{s:i}", "retryAfterSeconds", RETRY_AFTER_S);
+    done(arg, &o);
+    json_decref(o.body);
+}
+
+/* ---- Plans that are kept ---- */
+
+struct kept_plan *kept_plan_free(struct kept_plan *p)
+{
+    if (!p)
+        return NULL;
+    json_decref(p->request);
+    json_decref(p->fingerprint);
+    json_decref(p->answer);
+    json_decref(p->objects);
+    free(p);
+    return NULL;
+}
+
+static void assist_drop(struct assist *a, struct kept_plan *p)
+{
+    TAILQ_REMOVE(&a->plans, p, entry);
+    a->n_plans--;
+    (void)kept_plan_free(p);
+}
+
+static void assist_expire(struct assist *a)
+{
+    struct kept_plan *last;
+
+    while ((last = TAILQ_LAST(&a->plans, plan_list)) &&
+           (a->n_plans > PLANS_MAX_KEPT || mono_diff(last->made_at, loop_now(a->o.loop)) > PLAN_KEPT_MS))
+        assist_drop(a, last);
+}
+
+struct kept_plan *assist_find(struct assist *a, const char *hash)
+{
+    struct kept_plan *p;
+
+    assist_expire(a);
+    TAILQ_FOREACH (p, &a->plans, entry)
+        if (strcmp(p->hash, hash) == 0)
+            return p;
+    return NULL;
+}
+
+void assist_keep(struct assist *a, struct kept_plan *p)
+{
+    struct kept_plan *old = assist_find(a, p->hash);
+
+    if (old)
+        assist_drop(a, old);
+    TAILQ_INSERT_HEAD(&a->plans, p, entry);
+    a->n_plans++;
+    assist_expire(a);
+}
+
+/* ---- Writing ---- */
+
+static void assist_on_written(void *arg, const struct outcome *o)
+{
+    struct assist *a = arg;
+    struct kept_plan *p = TAKE_PTR(a->writing);
+    struct apply *writer = TAKE_PTR(a->writer);
+    const char *last = json_string_value(json_object_get(a->last.answer, "planHash"));
+
+    if (o->status == 200 && !p)
+        a->last.applied_at = (unix_ms){0};
+    else if (o->status == 200 && last && strcmp(last, p->hash) == 0)
+        a->last.applied_at = loop_wall(a->o.loop);
+    a->writer_done(a->writer_arg, o);
+    (void)kept_plan_free(p);
+    (void)apply_free(writer);
+}
+
+void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, outcome_fn done, void *arg)
+{
+    const struct apply_options o = {.loop = a->o.loop,
+                                    .kube = a->o.kube,
+                                    .metrics = a->o.metrics,
+                                    .namespace = namespace,
+                                    .objects = p ? p->objects : NULL,
+                                    .done = assist_on_written,
+                                    .arg = a};
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *own = p;
+
+    if (a->is_ending)
+        assist_refuse(done, arg, 503, NULL, "the optimizer is shutting down");
+    else if (a->writer)
+        assist_refuse(done, arg, 503, NULL, "another plan is being written; try again");
+    else if (apply_start(&a->writer, &o) < 0)
+        assist_refuse(done, arg, 500, NULL, "out of memory");
+    else {
+        a->writing = TAKE_PTR(own);
+        a->writer_done = done;
+        a->writer_arg = arg;
+    }
+}
+
+/* ---- The schema of Placements ---- */
+
+static void schema_on_piece(void *arg, struct str piece)
+{
+    struct assist *a = arg;
+    size_t tail = strlen(a->schema_tail), keep = cel_word.n - 1, more = size_min(keep, piece.n);
+    char border[64];
+
+    if (piece.n == 0)
+        return;
+    /* The end of the piece before, and the beginning of this one. */
+    memcpy(border, a->schema_tail, tail);
+    memcpy(border + tail, piece.p, more);
+    if (memmem(border, tail + more, cel_word.p, cel_word.n) ||
+        memmem(piece.p, piece.n, cel_word.p, cel_word.n))
+        a->cel = CEL_PRESENT;
+    if (piece.n >= keep) {
+        memcpy(a->schema_tail, piece.p + piece.n - keep, keep);
+        a->schema_tail[keep] = '\0';
+    } else {
+        size_t from = tail + piece.n > keep ? tail + piece.n - keep : 0;
+
+        memmove(a->schema_tail, border + from, tail + piece.n - from);
+        a->schema_tail[tail + piece.n - from] = '\0';
+    }
+}
+
+static void schema_on_end(void *arg, struct kube_answer *answer)
+{
+    struct assist *a = arg;
+
+    a->schema = NULL;
+    if (a->cel != CEL_PRESENT && answer->verdict == KUBE_OK)
+        a->cel = CEL_ABSENT;
+    else if (a->cel == CEL_IS_ASKED)
+        a->cel = CEL_UNKNOWN;
+}
+
+void assist_ask_schema(struct assist *a)
+{
+    const struct kube_request rq = {.method = KUBE_GET, .path = PLACEMENT_SCHEMA, .on_data = schema_on_piece};
+
+    if (a->cel == CEL_PRESENT || a->schema)
+        return;
+    a->schema_tail[0] = '\0';
+    if (kube_start(&a->schema, a->o.kube, &rq, schema_on_end, a) == 0 && a->cel == CEL_UNKNOWN)
+        a->cel = CEL_IS_ASKED;
+}
+
+/* ---- Beginning and end ---- */
+
+int assist_new(struct assist **ret, const struct assist_options *o)
+{
+    CLEANUP(cleanup_assist_free) struct assist *a = calloc(1, sizeof(*a));
+    int r;
+
+    if (!a)
+        return -ENOMEM;
+    a->o = *o;
+    TAILQ_INIT(&a->plans);
+    r = worker_new(&a->worker, o->loop);
+    r = r ?: world_new(&a->world, &(struct world_options){.loop = o->loop, .kube = o->kube});
+    if (r < 0)
+        return r;
+    assist_ask_schema(a);
+    *ret = TAKE_PTR(a);
+    return 0;
+}
+
+struct assist *assist_free(struct assist *a)
+{
+    if (!a)
+        return NULL;
+    a->is_ending = true;
+    atomic_store(&a->cancel, true);
+    a->worker = worker_free(a->worker);
+    if (a->writer) {
+        a->writer = apply_free(a->writer);
+        assist_refuse(
+            a->writer_done, a->writer_arg, 503, NULL,
+            "the optimizer is shutting down while it writes; the next run completes or clears what is there");
+    }
+    (void)kept_plan_free(a->writing);
+    (void)kube_cancel(a->schema);
+    while (!TAILQ_EMPTY(&a->plans))
+        assist_drop(a, TAILQ_FIRST(&a->plans));
+    a->world = world_free(a->world);
+    json_decref(a->last.request);
+    json_decref(a->last.answer);
+    free(a);
+    return NULL;
 }

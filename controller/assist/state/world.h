@@ -9,6 +9,7 @@
 #ifndef DS_ASSIST_STATE_WORLD_H
 #define DS_ASSIST_STATE_WORLD_H
 
+#include "controller/assist/rules/score_format.h"
 #include "controller/kube/client.h"
 #include "exporter/base/clock.h"
 #include "exporter/metric/metrics.h"
@@ -67,11 +68,6 @@ json_t *world_next(const struct world *w, enum world_kind kind, const char *name
 
 /* ---- Scores, of which there are many ---- */
 
-struct world_item {
-    struct str name;
-    int32_t value;
-};
-
 struct world_score {
     const char *namespace; /* the cluster */
     const char *name;
@@ -82,10 +78,15 @@ struct world_score {
     json_t *conditions;             /* status.conditions; NULL without */
     const struct world_item *items; /* ascending by name */
     size_t n_items;
+    unsigned refs; /* beside the world's own */
 };
 
 /* NULL without. Borrowed until the loop's next turn. */
 const struct world_score *world_score(const struct world *w, const char *namespace, const char *name);
+/* Keeps a score, which nobody changes, longer: until world_score_release(). Loop's thread. */
+const struct world_score *world_score_keep(const struct world_score *s);
+/* Takes NULL. */
+void world_score_release(const struct world_score *s);
 /* As world_next(). */
 const struct world_score *world_next_score(const struct world *w, const char *namespace, size_t *at);
 bool world_score_is_expired(const struct world_score *s, unix_ms now);

@@ -83,12 +83,27 @@ int world_score_new(struct world_score **ret, json_t *object)
 
 struct world_score *world_score_free(struct world_score *s)
 {
+    if (s && s->refs > 0) {
+        s->refs--;
+        return NULL;
+    }
     if (s) {
         json_decref(s->metadata);
         json_decref(s->conditions);
     }
     free(s);
     return NULL;
+}
+
+const struct world_score *world_score_keep(const struct world_score *s)
+{
+    ((struct world_score *)(uintptr_t)s)->refs++;
+    return s;
+}
+
+void world_score_release(const struct world_score *s)
+{
+    (void)world_score_free((struct world_score *)(uintptr_t)s);
 }
 
 /* As Placement judges it: at the very second it still counts. */

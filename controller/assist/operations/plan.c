@@ -1,0 +1,126 @@
+/* POST /optimize, /plan, /apply and /reset. */
+#include "controller/assist/state/plan.h"
+
+#include "controller/assist/api/operation.h"
+#include "controller/assist/operations/operations.h"
+#include "controller/assist/operations/plan_schema.h"
+#include "controller/assist/rules/answer.h"
+#include "controller/assist/state/apply.h"
+#include "controller/kube/json.h"
+
+static void call_end(void *arg, const struct outcome *o)
+{
+    struct call *c = arg;
+
+    if (o->status != 200)
+        call_fail(c, o->status, json_incref(o->body), "%s", o->detail);
+    else
+        call_done(c, answer_cut(o->body, call_max_bytes(c)));
+}
+
+static void run_optimize(void *arg, struct call *c)
+{
+    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), false, call_end, c);
+}
+
+static void run_plan(void *arg, struct call *c)
+{
+    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), true, call_end, c);
+}
+
+static void run_apply(void *arg, struct call *c)
+{
+    const char *hash = kube_str(call_input(c), "planHash", NULL);
+
+    if (hash)
+        assist_apply(arg, hash, call_end, c);
+    else
+        call_fail(c, 422, json_pack("{s:s}", "field", "planHash"), "planHash: missing");
+}
+
+static void run_reset(void *arg, struct call *c)
+{
+    const char *namespace = kube_str(call_input(c), "namespace", NULL);
+
+    assist_reset(arg, namespace ? namespace : "default", call_end, c);
+}
+
+const struct operation optimize_post = {
+    .name = "optimize_optimize_post",
+    .method = "POST",
+    .path = "/optimize",
+    .title = "Place workloads by their scores",
+    .description =
+        "Chooses a policy for each cluster and a cluster for each workload so that the sum of scores is as "
+        "high as "
+        "possible and every capacity holds, and makes the Placements and PlacementBindings that bring it "
+        "about; those of "
+        "an earlier run are replaced. With dryRun it only answers. Choose the score by its description "
+        "(get_addonplacementscores_addonplacementscores_get), clusters and policies from policies_list, "
+        "workloads from "
+        "workloads_list. To look before anything is written, use plan, then apply.",
+    .input = PLAN_REQUEST_SCHEMA,
+    .output = PLAN_ANSWER_SCHEMA,
+    .effect = OPERATION_DESTROYS,
+    .is_tool = true,
+    .run = run_optimize,
+};
+
+const struct operation plan_post = {
+    .name = "plan",
+    .method = "POST",
+    .path = "/plan",
+    .title = "Plan placements, write nothing",
+    .description = "Does what optimize_optimize_post does, but writes nothing: says which workload would go "
+                   "to which cluster under "
+                   "which policy, what would be left out and why, and which running workloads would move. "
+                   "Its planHash is what "
+                   "apply takes. Choose the score by its description "
+                   "(get_addonplacementscores_addonplacementscores_get), clusters "
+                   "and policies from policies_list, workloads from workloads_list.",
+    .input = PLAN_REQUEST_SCHEMA,
+    .output = PLAN_ANSWER_SCHEMA,
+    .effect = OPERATION_READS,
+    .is_tool = true,
+    .run = run_plan,
+};
+
+const struct operation apply_post = {
+    .name = "apply",
+    .method = "POST",
+    .path = "/apply",
+    .title = "Write a plan",
+    .description = "Makes the Placements and PlacementBindings of a plan; those of an earlier run are "
+                   "replaced. Refused with a list "
+                   "of what has changed if the labels, scores or placements that the plan was made from are "
+                   "no longer the same: plan "
+                   "anew then. Plans are kept for 15 minutes.",
+    .input =
+        "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"planHash\"],\"properties\":{"
+        "\"planHash\":{\"type\":\"string\",\"description\":\"Of an answer of plan.\"}}}",
+    .output = PLAN_ANSWER_SCHEMA,
+    .effect = OPERATION_DESTROYS,
+    .is_tool = true,
+    .run = run_apply,
+};
+
+const struct operation reset_post = {
+    .name = "reset_reset_post",
+    .method = "POST",
+    .path = "/reset",
+    .title = "Delete what plans made",
+    .description = "Deletes the PlacementBindings and Placements that plans made in a namespace. Policies "
+                   "are unbound, and "
+                   "workloads are removed from their clusters.",
+    .input = "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"namespace\":{\"type\":"
+             "\"string\","
+             "\"default\":\"default\",\"minLength\":1,\"maxLength\":63}}}",
+    .output =
+        "{\"type\":\"object\",\"required\":[\"deleted\",\"failed\"],\"properties\":{"
+        "\"deleted\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Kind/name\"},"
+        "\"failed\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Kind/name: "
+        "why\"}}}",
+    .effect = OPERATION_DESTROYS,
+    .is_tool = true,
+    .run = run_reset,
+};

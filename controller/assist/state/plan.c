@@ -1,0 +1,410 @@
+#include "controller/assist/state/plan.h"
+
+#include "controller/assist/rules/answer.h"
+#include "controller/assist/rules/fingerprint.h"
+#include "controller/assist/rules/model.h"
+#include "controller/assist/rules/objection.h"
+#include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/request.h"
+#include "controller/assist/rules/yaml.h"
+#include "controller/assist/state/assist.h"
+#include "controller/assist/state/assist_internal.h"
+#include "controller/assist/state/gather.h"
+#include "controller/assist/state/world.h"
+#include "controller/kube/json.h"
+#include "controller/optimize/problem.h"
+#include "controller/optimize/solve.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/rand.h"
+#include "exporter/base/worker.h"
+#include "exporter/metric/metrics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { MAX_YAML_BYTES = 256 << 20 };
+
+enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
+
+/* A plan that is being made, or one whose inputs are read again. */
+struct plan_job {
+    struct job job;
+    struct assist *a;
+    enum plan_mode mode;
+    struct plan_request *request;
+    struct gathered gathered;
+    uint32_t id;                /* in the objects' names */
+    char hash[PLAN_HASH_BYTES]; /* of the plan that is to be applied */
+    outcome_fn done;
+    void *arg;
+    /* Set by the worker. */
+    bool has_run;
+    int error;
+    struct objection objection;
+    struct kept_plan *plan;
+    json_t *fingerprint; /* for PLAN_COMPARE */
+};
+
+static struct plan_job *plan_job_free(struct plan_job *j)
+{
+    if (!j)
+        return NULL;
+    gathered_done(&j->gathered);
+    (void)request_free(j->request);
+    (void)kept_plan_free(j->plan);
+    json_decref(j->fingerprint);
+    free(j);
+    return NULL;
+}
+DEFINE_CLEANUP(struct plan_job, plan_job_free)
+
+/* ---- On the worker ---- */
+
+/* The answer gets what follows from the objects. */
+static int plan_add_texts(struct kept_plan *p)
+{
+    BUF_AUTO(yaml, MAX_YAML_BYTES);
+    int r = yaml_print(p->objects, &yaml);
+
+    if (r < 0)
+        return r;
+    return json_object_set_new(p->answer, "output_yaml", json_stringn(cstr(yaml.p), yaml.n)) < 0 ||
+                   json_object_set_new(p->answer, "planHash", json_string(p->hash)) < 0 ||
+                   json_object_set_new(p->answer, "applied", json_false()) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+static int plan_describe(struct kept_plan *p, const struct model *m, const struct solution *s,
+                         struct plan_job *j)
+{
+    const struct objects_run run = {j->id, p->hash};
+    int r = answer_make(&p->answer, m, s);
+
+    r = r ?: fingerprint_make(&p->fingerprint, m);
+    r = r ?: fingerprint_hash(p->hash, p->request, p->fingerprint, json_object_get(p->answer, "placements"));
+    r = r ?: objects_make(&p->objects, m, s, &run, &j->objection);
+    r = r ?: plan_add_texts(p);
+    p->is_empty = s->n_placed == 0;
+    p->status = answer_status_word(answer_status(s));
+    p->engine = cstr(s->engine);
+    p->gap = solution_gap(s);
+    return r;
+}
+
+static double seconds_since(const struct timespec *t)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) / 1e9;
+}
+
+static int plan_solve(struct plan_job *j, const struct model *m)
+{
+    const struct solve_options o = {.deadline_ms = j->request->deadline_ms ? j->request->deadline_ms
+                                                                           : j->a->o.deadline_ms,
+                                    .cbc = j->a->o.cbc,
+                                    .cancel = &j->a->cancel};
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = calloc(1, sizeof(*p));
+    CLEANUP(solution_done) struct solution s = {0};
+    struct timespec begin;
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->request = json_incref(j->request->json);
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    r = solve(&s, &m->problem, &o);
+    p->seconds = seconds_since(&begin);
+    if (r == -EINVAL)
+        return objection_set(&j->objection, 500, "", "the problem is not well-formed: %s",
+                             cstr(problem_check(&m->problem)));
+    r = r ?: plan_describe(p, m, &s, j);
+    if (r == 0)
+        j->plan = TAKE_PTR(p);
+    return r;
+}
+
+static void plan_run(struct job *job)
+{
+    struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+    CLEANUP(cleanup_model_free) struct model *m = NULL;
+
+    j->has_run = true;
+    j->error = model_new(&m, &j->gathered.in, &j->objection);
+    if (j->error == 0)
+        j->error = j->mode == PLAN_COMPARE ? fingerprint_make(&j->fingerprint, m) : plan_solve(j, m);
+}
+
+/* ---- On the loop ---- */
+
+static void plan_count(struct assist *a, const struct kept_plan *p)
+{
+    json_t *list = json_object_get(p->answer, "leftOut"), *one;
+    size_t i;
+
+    if (!a->o.metrics)
+        return;
+    metric_add(a->o.metrics, METRIC_OPTIMIZER_PLANS, LV(p->engine, p->status), 1);
+    metric_observe(a->o.metrics, METRIC_OPTIMIZER_SECONDS, LV_NONE, p->seconds);
+    metric_set(a->o.metrics, METRIC_OPTIMIZER_GAP, LV_NONE, p->gap);
+    json_array_foreach(list, i, one) metric_add(a->o.metrics, METRIC_OPTIMIZER_LEFT_OUT,
+                                                LV(json_string_value(json_object_get(one, "reason"))), 1);
+}
+
+static void plan_show(struct assist *a, const struct kept_plan *p)
+{
+    json_t *answer = json_copy(p->answer);
+
+    if (!answer)
+        return;
+    (void)json_object_del(answer, "output_yaml");
+    json_decref(a->last.request);
+    json_decref(a->last.answer);
+    a->last = (struct assist_last_plan){.at = loop_wall(a->o.loop),
+                                        .seconds = p->seconds,
+                                        .request = json_incref(p->request),
+                                        .answer = answer};
+    a->has_last = true;
+}
+
+/* Whose answer the plan is to become once it is written. */
+struct plan_writing {
+    json_t *answer;
+    outcome_fn done;
+    void *arg;
+};
+
+static void plan_on_written(void *arg, const struct outcome *o)
+{
+    struct plan_writing *w = arg;
+    struct outcome end = *o;
+    json_t *answer = w->answer;
+
+    if (o->status == 200 && answer) {
+        end.body = json_copy(answer);
+        if (!end.body || json_object_set_new(end.body, "applied", json_true()) < 0 ||
+            json_object_set(end.body, "written", o->body) < 0)
+            end.status = 500;
+    }
+    w->done(w->arg, &end);
+    if (end.body != o->body)
+        json_decref(end.body);
+    json_decref(answer);
+    free(w);
+}
+
+/* Takes the plan. */
+static void plan_write(struct assist *a, struct kept_plan *p, json_t *answer, outcome_fn done, void *arg)
+{
+    struct plan_writing *w = malloc(sizeof(*w));
+    const char *namespace = kube_str(p->request, "namespace", NULL);
+
+    if (!w) {
+        (void)kept_plan_free(p);
+        assist_refuse(done, arg, 500, NULL, "out of memory");
+        return;
+    }
+    *w = (struct plan_writing){json_incref(answer), done, arg};
+    assist_write(a, namespace ? namespace : "default", p, plan_on_written, w);
+}
+
+/* A copy that can be written while the kept one is dropped. */
+static struct kept_plan *kept_plan_copy(const struct kept_plan *p)
+{
+    struct kept_plan *copy = malloc(sizeof(*copy));
+
+    if (copy) {
+        *copy = *p;
+        (void)json_incref(copy->request);
+        (void)json_incref(copy->fingerprint);
+        (void)json_incref(copy->answer);
+        (void)json_incref(copy->objects);
+    }
+    return copy;
+}
+
+static void plan_finish(struct plan_job *j)
+{
+    static const enum world_kind read[] = {WORLD_CLUSTERS,   WORLD_POLICIES,  WORLD_WORKLOADS,
+                                           WORLD_PLACEMENTS, WORLD_DECISIONS, WORLD_SCORES};
+    struct assist *a = j->a;
+    struct kept_plan *p = TAKE_PTR(j->plan), *copy;
+    json_t *notes = json_object_get(p->answer, "notes");
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(read); i++)
+        r = r ?: world_note(a->world, read[i], notes);
+    if (j->mode == PLAN_AND_APPLY && p->is_empty)
+        r = r
+                ?: json_array_append_new(notes,
+                                         json_string("No workload can be placed, and so nothing is written. "
+                                                     "POST /reset deletes what earlier plans made."));
+    p->made_at = loop_now(a->o.loop);
+    plan_count(a, p);
+    plan_show(a, p);
+    copy = r == 0 ? kept_plan_copy(p) : NULL;
+    if (!copy) {
+        (void)kept_plan_free(p);
+        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
+        return;
+    }
+    assist_keep(a, p);
+    if (j->mode == PLAN_AND_APPLY && !copy->is_empty) {
+        plan_write(a, copy, copy->answer, j->done, j->arg);
+        return;
+    }
+    j->done(j->arg, &(struct outcome){.status = 200, .body = copy->answer});
+    (void)kept_plan_free(copy);
+}
+
+static void plan_refuse_changed(struct plan_job *j, json_t *changes)
+{
+    struct outcome o = {.status = 409};
+    json_t *first = json_array_get(changes, 0);
+    size_t n = json_array_size(changes);
+
+    if (n)
+        (void)snprintf(o.detail, sizeof(o.detail),
+                       "what the plan was made from has changed: %.60s %.200s: %.200s%s; plan anew",
+                       cstr(kube_str(first, "kind", NULL)), cstr(kube_str(first, "name", NULL)),
+                       cstr(kube_str(first, "what", NULL)), n > 1 ? ", and others" : "");
+    else
+        (void)snprintf(o.detail, sizeof(o.detail),
+                       "what the plan was made from has changed: %.700s; plan anew", j->objection.detail);
+    o.body = json_pack("{s:O*}", "changed", changes);
+    j->done(j->arg, &o);
+    json_decref(o.body);
+}
+
+static void plan_compare(struct plan_job *j)
+{
+    struct kept_plan *p = assist_find(j->a, j->hash), *copy;
+    json_auto_t *changes =
+        p && j->fingerprint ? fingerprint_changes(p->fingerprint, j->fingerprint) : json_array();
+
+    if (!p)
+        assist_refuse(j->done, j->arg, 404, "planHash", "there is no such plan any more; plan anew");
+    else if (j->objection.status || json_array_size(changes))
+        plan_refuse_changed(j, changes);
+    else if (!changes || !(copy = kept_plan_copy(p)))
+        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
+    else
+        plan_write(j->a, copy, copy->answer, j->done, j->arg);
+}
+
+static void plan_on_run(struct job *job)
+{
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+
+    j->a->queued--;
+    if (!j->has_run || j->a->is_ending)
+        assist_refuse(j->done, j->arg, 503, NULL, "the optimizer is shutting down");
+    else if (j->error == -ENOMEM || (j->error < 0 && !j->objection.status))
+        assist_refuse(j->done, j->arg, 500, NULL,
+                      j->error == -ENOMEM ? "out of memory" : "the answer is too large");
+    else if (j->mode == PLAN_COMPARE)
+        plan_compare(j);
+    else if (j->error < 0)
+        assist_refuse(j->done, j->arg, j->objection.status, j->objection.field, j->objection.detail);
+    else
+        plan_finish(j);
+}
+
+static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
+                      void *arg, struct objection *ob)
+{
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = calloc(1, sizeof(*j));
+    int r = j ? request_read(&j->request, json, ob) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    j->mode = mode == PLAN_AND_APPLY && j->request->dry_run ? PLAN_ONLY : mode;
+    if (j->mode == PLAN_AND_APPLY && !assist_may_write(a, j->request->namespace))
+        return objection_set(ob, 403, "namespace",
+                             "writing to namespace %s is not allowed: start the optimizer with "
+                             "--write-namespace=%s, or ask with \"dryRun\": true",
+                             j->request->namespace, j->request->namespace);
+    r = gather(&j->gathered, a, j->request);
+    if (r < 0)
+        return r;
+    j->job = (struct job){.run = plan_run, .done = plan_on_run};
+    j->a = a;
+    j->id = (uint32_t)rand_u64();
+    j->done = done;
+    j->arg = arg;
+    (void)snprintf(j->hash, sizeof(j->hash), "%s", cstr(hash));
+    a->queued++;
+    worker_start(a->worker, &TAKE_PTR(j)->job);
+    return 0;
+}
+
+static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
+                       void *arg)
+{
+    struct objection ob = {0};
+    int r;
+
+    if (a->cel != CEL_IS_ASKED)
+        assist_ask_schema(a);
+    if (a->is_ending)
+        r = objection_set(&ob, 503, "", "the optimizer is shutting down");
+    else if (!world_synced(a->world) || a->cel == CEL_IS_ASKED)
+        r = objection_set(&ob, 503, "", "the hub's objects are still being read; try again");
+    else if (a->queued >= PLAN_MAX_QUEUED)
+        r = objection_set(&ob, 503, "", "%u plans are being made or wait; try again", a->queued);
+    else
+        r = plan_start(a, json, mode, hash, done, arg, &ob);
+    if (r < 0)
+        assist_refuse(done, arg, ob.status ? ob.status : 500, ob.field,
+                      ob.status ? ob.detail : "out of memory");
+}
+
+void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn done, void *arg)
+{
+    plan_begin(a, request, plan_only ? PLAN_ONLY : PLAN_AND_APPLY, NULL, done, arg);
+}
+
+void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg)
+{
+    struct kept_plan *p = assist_find(a, hash);
+    const char *namespace = p ? kube_str(p->request, "namespace", NULL) : NULL;
+    char text[512];
+
+    if (!p) {
+        assist_refuse(done, arg, 404, "planHash",
+                      "there is no such plan: plans are kept for 15 minutes; plan anew");
+        return;
+    }
+    namespace = namespace ? namespace : "default";
+    if (!assist_may_write(a, namespace)) {
+        (void)snprintf(
+            text, sizeof(text),
+            "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
+            namespace, namespace);
+        assist_refuse(done, arg, 403, NULL, text);
+    } else if (p->is_empty) {
+        assist_refuse(done, arg, 409, "planHash",
+                      "the plan places no workload; POST /reset deletes what earlier plans made");
+    } else {
+        plan_begin(a, p->request, PLAN_COMPARE, hash, done, arg);
+    }
+}
+
+void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg)
+{
+    char text[512];
+
+    if (assist_may_write(a, namespace)) {
+        assist_write(a, namespace, NULL, done, arg);
+        return;
+    }
+    (void)snprintf(
+        text, sizeof(text),
+        "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
+        namespace, namespace);
+    assist_refuse(done, arg, 403, "namespace", text);
+}

@@ -1,0 +1,177 @@
+/* What a plan says, and what it says in few bytes. */
+#include "controller/assist/rules/answer.h"
+#include "controller/optimize/problem.h"
+
+#include "controller/kube/json.h"
+#include "test/oom.h"
+#include "test/unit/assist/rules/guide.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const uint32_t sites[] = {0, 1}, settings[] = {1, 4};
+
+static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *with, int64_t above)
+{
+    struct objection ob = {0};
+    struct model *m = NULL;
+    struct solution s;
+    json_t *answer = NULL;
+
+    assert_int_equal(model_new(&m, &g->in, &ob), 0);
+    s = guide_solution(m, at, with);
+    s.bound += above;
+    assert_int_equal(answer_make(&answer, m, &s), 0);
+    solution_done(&s);
+    (void)model_free(m);
+    return answer;
+}
+
+static void holds(const json_t *answer, const char *key, const char *expected)
+{
+    char *text = json_dumps(json_object_get(answer, key), JSON_COMPACT | JSON_ENCODE_ANY);
+
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void tells_of_the_guides_example(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    json_auto_t *a = answer_of(&g, sites, settings, 0);
+
+    (void)state;
+    holds(a, "status", "\"Optimal\"");
+    holds(a, "objective_value", "115.0");
+    holds(a, "bound", "115.0");
+    holds(a, "gap", "0.0");
+    holds(a, "placements",
+          "[{\"workload\":\"mwrs-app01\",\"cluster\":\"worker01\",\"device\":\"3g.48gb\","
+          "\"policy\":\"policy-enable-mig-3g-worker01\",\"score\":60.0},"
+          "{\"workload\":\"mwrs-app02\",\"cluster\":\"worker02\",\"device\":\"3g.48gb\","
+          "\"policy\":\"policy-enable-mig-3g-worker02\",\"score\":55.0}]");
+    assert_string_equal(kube_str(json_array_get(kube_list(a, "clusters", NULL), 1), "device", NULL),
+                        "3g.48gb");
+    holds(a, "leftOut", "[]");
+    holds(a, "moves", "[]");
+    holds(a, "missingScores", "{\"count\":0,\"first\":[]}");
+    holds(a, "notes", "[]");
+    holds(a, "totals", "{\"placements\":2,\"clusters\":2,\"moves\":0,\"leftOut\":0,\"notes\":0}");
+    guide_done(&g);
+}
+
+static void tells_the_gap_of_what_is_not_proven(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    json_auto_t *a = answer_of(&g, sites, settings, 23);
+
+    (void)state;
+    holds(a, "status", "\"Feasible\"");
+    holds(a, "bound", "138.0");
+    holds(a, "gap", "0.20000000000000001");
+    guide_done(&g);
+}
+
+static void tells_moves(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    json_t *a;
+
+    (void)state;
+    guide_runs(&g, "app01-placement", "worker02");
+    guide_runs(&g, "app02-placement", "worker02");
+    guide_runs(&g, "app02-placement", "elsewhere");
+    a = answer_of(&g, sites, settings, 0);
+    holds(a, "moves",
+          "[{\"workload\":\"mwrs-app01\",\"from\":\"worker02\",\"to\":\"worker01\"},"
+          "{\"workload\":\"mwrs-app02\",\"from\":\"elsewhere\",\"to\":null}]");
+    json_decref(a);
+    guide_done(&g);
+}
+
+static void notes_what_holds_a_plan_back(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    json_t *a;
+
+    (void)state;
+    g.in.lacks_set_binding = true;
+    (void)json_object_del(g.in.clusters[1], "status");
+    g.in.scores[0].is_expired = true;
+    a = answer_of(&g, (uint32_t[]){UINT32_MAX, 1}, settings, 0);
+    holds(a, "notes",
+          "[\"1 AddOnPlacementScores have expired and count as missing.\","
+          "\"1 clusters (first: worker02) report no ClusterClaim policy-watcher-claim: workloads wait there "
+          "until a "
+          "policy watcher runs.\",\"Namespace default has no ManagedClusterSetBinding: Placements there "
+          "select no "
+          "cluster.\"]");
+    json_decref(a);
+    guide_done(&g);
+}
+
+static void cuts_to_fit(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    json_auto_t *a = answer_of(&g, sites, settings, 0), *whole, *cut;
+
+    (void)state;
+    (void)json_object_set_new(a, "output_yaml", json_string("x: y"));
+    whole = answer_cut(a, SIZE_MAX);
+    assert_ptr_equal(whole, a);
+    cut = answer_cut(a, 600);
+    assert_true(json_dumpb(cut, NULL, 0, JSON_COMPACT) <= 600);
+    assert_null(json_object_get(cut, "output_yaml"));
+    assert_int_equal(json_array_size(json_object_get(cut, "notes")), 1);
+    assert_int_equal(json_array_size(json_object_get(a, "placements")), 2);
+    holds(cut, "totals", "{\"placements\":2,\"clusters\":2,\"moves\":0,\"leftOut\":0,\"notes\":0}");
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        json_auto_t *again = answer_cut(a, 600);
+
+        assert_true(again || oom_happened());
+    }
+    guide_done(&g);
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    struct guide g = guide_new(GUIDE);
+    struct objection ob = {0};
+    struct model *m = NULL;
+    struct solution s;
+
+    (void)state;
+    guide_runs(&g, "app01-placement", "elsewhere");
+    assert_int_equal(model_new(&m, &g.in, &ob), 0);
+    s = guide_solution(m, (uint32_t[]){0, UINT32_MAX}, settings);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        json_t *answer = NULL;
+        int error = answer_make(&answer, m, &s);
+
+        assert_true(error == 0 ? answer != NULL : error == -ENOMEM && oom_happened());
+        json_decref(answer);
+    }
+    solution_done(&s);
+    (void)model_free(m);
+    guide_done(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_of_the_guides_example),
+        cmocka_unit_test(tells_the_gap_of_what_is_not_proven),
+        cmocka_unit_test(tells_moves),
+        cmocka_unit_test(notes_what_holds_a_plan_back),
+        cmocka_unit_test(cuts_to_fit),
+        cmocka_unit_test(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
