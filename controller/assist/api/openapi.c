@@ -19,15 +19,12 @@ static json_t *openapi_body(json_t *schema)
     return json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema", schema);
 }
 
+/* Errors of the HTTP server itself, such as a wrong token, are text. */
 static json_t *openapi_error(const char *description)
 {
-    json_t *response = openapi_body(json_pack("{s:s}", "$ref", ERROR_REF));
-
-    if (json_object_set_new(response, "description", json_string(description)) < 0) {
-        json_decref(response);
-        return NULL;
-    }
-    return response;
+    return json_pack("{s:s,s:{s:{s:{s:s}},s:{s:{s:s}}}}", "description", description, "content",
+                     "application/json", "schema", "$ref", ERROR_REF, "text/plain", "schema", "type",
+                     "string");
 }
 
 static json_t *openapi_responses(const struct api_operation *op)

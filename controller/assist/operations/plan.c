@@ -49,7 +49,7 @@ const struct operation optimize_post = {
     .name = "optimize_optimize_post",
     .method = "POST",
     .path = "/optimize",
-    .title = "Place workloads by their scores",
+    .title = "Optimize the placement of workloads",
     .description =
         "Chooses a policy for each cluster and a cluster for each workload so that the sum of scores is as "
         "high as "
@@ -63,6 +63,7 @@ const struct operation optimize_post = {
     .output = PLAN_ANSWER_SCHEMA,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
+    .has_dry_run = true,
     .run = run_optimize,
 };
 
@@ -89,7 +90,7 @@ const struct operation apply_post = {
     .name = "apply",
     .method = "POST",
     .path = "/apply",
-    .title = "Write a plan",
+    .title = "Apply a plan by its hash",
     .description = "Makes the Placements and PlacementBindings of a plan; those of an earlier run are "
                    "replaced. Refused with a list "
                    "of what has changed if the labels, scores or placements that the plan was made from are "
