@@ -1,15 +1,26 @@
 """The guide's example on a real API server: 115 for performance, then 170 for power, and nothing left after a reset."""
 
+import concurrent.futures
+import contextlib
 import re
 
 import pytest
 import yaml
 
 from lib.guide import MARK, PERFORMANCE, POWER, running_guide
-from lib.optimizer import running_optimizer
-from lib.wait import eventually
+from lib.kube import DOMAIN, Refused
+from lib.optimizer import Optimizer, running_optimizer
+from lib.wait import eventually, wait_until
 
 NAMESPACE = "guide"
+ADMISSION = "apis/admissionregistration.k8s.io/v1"
+REF = {"apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "x"}
+PROBE = {
+    "apiVersion": "policy.open-cluster-management.io/v1",
+    "kind": "PlacementBinding",
+    "placementRef": REF,
+    "subjects": [{"apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": "x"}],
+}
 RUN = re.compile(r"-([0-9a-f]{8})$")
 
 
@@ -134,6 +145,85 @@ def test_objects_of_another_hand_stay(guide, optimizer):
     assert guide.items(guide.placements, marked=False) == before
     assert optimizer.post("/reset", {"namespace": NAMESPACE}).json == {"deleted": [], "failed": []}
     assert guide.items(guide.placements, marked=False) == before
+
+
+def test_a_refusal_in_the_middle_is_rolled_back(guide, optimizer):
+    """By a policy of the API server that lets the check pass."""
+    first = optimizer.post("/optimize", guide.request()).json
+    before = {**guide.items(guide.placements), **guide.items(guide.bindings)}
+    with refusing(guide, "(has(request.dryRun) && request.dryRun) || !object.metadata.name.contains('worker02')"):
+        answer = optimizer.post("/optimize", guide.request(POWER))
+    assert answer.status == 422 and "not today" in answer.json["detail"], answer.text
+    assert answer.json["rolledBack"] and answer.json["leftBehind"] == []
+    after = {**guide.items(guide.placements), **guide.items(guide.bindings)}
+    assert {name: o["metadata"]["uid"] for name, o in after.items()} == {n: o["metadata"]["uid"] for n, o in before.items()}
+    assert [o.get("spec") for o in after.values()] == [o.get("spec") for o in before.values()]
+    assert {o["metadata"]["annotations"][f"{DOMAIN}/plan"] for o in after.values()} == {first["planHash"]}
+
+
+@contextlib.contextmanager
+def refusing(guide, expression):
+    """The API server refuses PlacementBindings for which the expression is not true."""
+    rule = {"apiGroups": ["policy.open-cluster-management.io"], "apiVersions": ["*"], "resources": ["placementbindings"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE"]}]},
+        "validations": [{"expression": expression, "message": "not today"}],
+    }
+    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}}
+    binding = {"policyName": "refusal", "validationActions": ["Deny"], "matchResources": selector}
+    guide.kube.apply(f"{ADMISSION}/validatingadmissionpolicies", "refusal", {"spec": spec})
+    guide.kube.apply(f"{ADMISSION}/validatingadmissionpolicybindings", "refusal", {"spec": binding})
+
+    def is_in_force():
+        try:
+            guide.kube.apply(guide.bindings, "worker02-probe", PROBE)
+        except Refused as why:
+            return "not today" in str(why)
+        guide.kube.delete(f"{guide.bindings}/worker02-probe")
+        return False
+
+    try:
+        wait_until(is_in_force, "the API server refuses")
+        yield
+    finally:
+        guide.kube.delete(f"{ADMISSION}/validatingadmissionpolicybindings/refusal")
+        guide.kube.delete(f"{ADMISSION}/validatingadmissionpolicies/refusal")
+
+
+def test_the_next_run_clears_what_a_killed_one_left(kube, guide, tmp_path):
+    """Killed as soon as its first objects are there."""
+    flags = (f"--write-namespace={NAMESPACE}",)
+    victim = Optimizer(kube.kubeconfig(), tmp_path, flags)
+    try:
+        victim.start()
+        victim.wait_ready()
+        eventually(lambda: check_known(victim, guide))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(victim.post, "/optimize", guide.request())
+            wait_until(guide.made, "something is written", every=0.001)
+            victim.kill()
+            asked.exception()
+    finally:
+        victim.kill()
+    left = guide.made()
+    assert left
+    with running_optimizer(kube.kubeconfig(), *flags) as one:
+        one.wait_ready()
+        eventually(lambda: check_applies(guide, one))
+    made = guide.made()
+    assert len(made) == 6 and len(run_of(guide)) == 1
+    assert not {name for name in left if RUN.search(name)} & set(made), "those of the killed run are replaced"
+
+
+def test_an_api_server_that_is_away_is_said(kube, guide, optimizer):
+    plan = guide.wait_known(optimizer).json
+    kube.pause()
+    try:
+        answer = optimizer.post("/apply", {"planHash": plan["planHash"]})
+        assert answer.status in (503, 504) and "nothing is changed" in answer.json["detail"], answer.text
+    finally:
+        kube.resume()
+    assert guide.made() == []
 
 
 def test_other_namespaces_are_not_written(guide, optimizer):
