@@ -18,7 +18,7 @@ def build(source, folder, env=None, *options):
         assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-4000:]
 
     step("cmake", "-S", source, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DSANITIZE=", *options)
-    step("cmake", "--build", folder, "--target", "dynamic-scoring", "documents", "debian_changelog")
+    step("cmake", "--build", folder, "--target", "dynamic-scoring", "dynamic-scoring-cbc", "documents", "debian_changelog")
     shutil.rmtree(folder / "package", ignore_errors=True)
     step("cpack", "-B", folder / "package", cwd=folder)
     (package,) = (folder / "package").glob("*.deb")
