@@ -17,7 +17,7 @@ enum {
     EXACT_ANSWER_MAX = 64 << 20, /* bytes of a message */
     EXACT_READ = 1 << 16,
 };
-#define EXACT_MEMORY_MIB "1024" /* of address space */
+#define EXACT_MEMORY_MIB "512" /* of address space */
 
 extern char **environ;
 
