@@ -1,0 +1,232 @@
+/* Writing a plan: checked first, in order, and put back when the API server refuses in the middle. */
+#include "controller/assist/state/apply.h"
+#include "test/fakes/fake_server.h"
+
+#include "test/fakes/fake_kube.h"
+#include "test/oom.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char placement[] = "{\"kind\":\"Placement\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"a\":1}}";
+static const char binding[] = "{\"kind\":\"PlacementBinding\",\"metadata\":{\"name\":\"b\"}}";
+static const char listed[] =
+    "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"labels\":{\"x\":\"y\"}},\"spec\":{\"old\":2}}";
+
+struct run {
+    struct fake_kube *f;
+    struct apply *apply;
+    json_t *objects;
+    unsigned ended, status;
+    char detail[1024], body[2048];
+};
+
+static int setup(void **state)
+{
+    struct run *run = calloc(1, sizeof(*run));
+
+    assert_non_null(run);
+    run->f = fake_kube_new();
+    fake_default(run->f->server, (struct fake_answer){.body = "{}"});
+    run->objects = json_array();
+    *state = run;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct run *run = *state;
+
+    (void)apply_free(run->apply);
+    json_decref(run->objects);
+    (void)fake_kube_free(run->f);
+    free(run);
+    return 0;
+}
+
+static void wants(struct run *run, const char *object)
+{
+    assert_int_equal(json_array_append_new(run->objects, json_loads(object, 0, NULL)), 0);
+}
+
+static void on_end(void *arg, const struct outcome *o)
+{
+    struct run *run = arg;
+    char *text = o->body ? json_dumps(o->body, JSON_COMPACT) : NULL;
+
+    run->ended++;
+    run->status = o->status;
+    (void)snprintf(run->detail, sizeof(run->detail), "%s", o->detail);
+    (void)snprintf(run->body, sizeof(run->body), "%s", text ? text : "");
+    free(text);
+}
+
+static int begin(struct run *run, bool is_reset)
+{
+    const struct apply_options o = {.loop = run->f->loop,
+                                    .kube = run->f->kube,
+                                    .namespace = "ns",
+                                    .objects = is_reset ? NULL : run->objects,
+                                    .done = on_end,
+                                    .arg = run};
+
+    return apply_start(&run->apply, &o);
+}
+
+static void ends(struct run *run, bool is_reset, unsigned status, const char *body)
+{
+    assert_int_equal(begin(run, is_reset), 0);
+    fake_kube_turn(run->f, &run->ended, 1);
+    assert_string_equal(run->body, body);
+    assert_int_equal(run->status, status);
+}
+
+static void asked(struct run *run, size_t i, const char *expected)
+{
+    const char *got = fake_kube_asked(run->f, i);
+
+    if (strncmp(got, expected, strlen(expected)) != 0)
+        fail_msg("%zu: %s, expected %s", i, got, expected);
+}
+
+static void only_for(struct run *run, const char *path, int status, const char *body)
+{
+    fake_push(run->f->server, (struct fake_answer){.status = status,
+                                                   .headers = "Content-Type: application/json\r\n",
+                                                   .body = body,
+                                                   .only_path = path});
+}
+
+#define PLACEMENTS "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/ns/placements"
+#define BINDINGS   "/apis/policy.open-cluster-management.io/v1/namespaces/ns/placementbindings"
+
+static const char *list_of(struct run *run, const char *name)
+{
+    return fake_kube_text(run->f, "{\"items\":[%s]}", fake_kube_text(run->f, listed, name, name));
+}
+
+static void checks_all_and_then_writes_in_order(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    ends(run, false, 200,
+         "{\"created\":[\"Placement/p\",\"PlacementBinding/b\"],\"updated\":[],\"deleted\":[]}");
+    assert_int_equal(fake_requests(run->f->server), 6);
+    asked(run, 4, "POST " PLACEMENTS "?fieldManager");
+    asked(run, 5, "POST " BINDINGS "?fieldManager");
+    assert_non_null(strstr(fake_kube_asked(run->f, 2), "dryRun=All"));
+    assert_null(strstr(fake_kube_asked(run->f, 4), "dryRun=All"));
+}
+
+static void updates_in_place_and_deletes_what_is_old(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    only_for(run, PLACEMENTS "?", 200, list_of(run, "p"));
+    only_for(run, BINDINGS "?", 200, list_of(run, "old"));
+    ends(run, false, 200,
+         "{\"created\":[],\"updated\":[\"Placement/p\"],\"deleted\":[\"PlacementBinding/old\"]}");
+    asked(run, 4, "PATCH " PLACEMENTS "/p?");
+    asked(run, 5, "DELETE " BINDINGS "/old");
+    assert_string_equal(
+        fake_request(run->f->server, 4)->body,
+        "{\"metadata\":{\"uid\":\"u-p\",\"labels\":{\"dynamic-scoring-framework-mcp/generated\":\"true\"},"
+        "\"annotations\":{\"dynamic-scoring.open-cluster-management.io/plan\":\"\"}},"
+        "\"spec\":{\"a\":1,\"old\":null}}");
+    assert_non_null(strstr(fake_request(run->f->server, 5)->body, "{\"uid\":\"u-old\"}"));
+}
+
+static void names_objects_of_another_hand(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 409, "AlreadyExists", "it exists");
+    ends(run, false, 409, "{\"rolledBack\":true,\"leftBehind\":[],\"conflicts\":[\"Placement/p\"]}");
+    assert_int_equal(fake_requests(run->f->server), 3);
+}
+
+static void puts_back_what_it_wrote(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    for (unsigned i = 0; i < 5; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 422, "Invalid", "not today");
+    ends(run, false, 422, "{\"rolledBack\":true,\"leftBehind\":[]}");
+    assert_non_null(strstr(run->detail, "not today; nothing is changed"));
+    assert_int_equal(fake_requests(run->f->server), 7);
+    asked(run, 6, "DELETE " PLACEMENTS "/p");
+}
+
+static void lists_what_it_could_not_put_back(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    for (unsigned i = 0; i < 5; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 422, "Invalid", "not today");
+    fake_kube_status(run->f, 403, "Forbidden", "no");
+    ends(run, false, 422, "{\"rolledBack\":false,\"leftBehind\":[\"Placement/p\"]}");
+    assert_non_null(strstr(run->detail, "(first: Placement/p): the next run or POST /reset clears them"));
+}
+
+static void resets_bindings_before_placements(void **state)
+{
+    struct run *run = *state;
+
+    only_for(run, PLACEMENTS "?", 200, list_of(run, "p"));
+    only_for(run, BINDINGS "?", 200, list_of(run, "b"));
+    fake_kube_status(run->f, 403, "Forbidden", "no");
+    assert_int_equal(begin(run, true), 0);
+    fake_kube_turn(run->f, &run->ended, 1);
+    assert_int_equal(run->status, 200);
+    assert_true(strncmp(run->body, "{\"deleted\":[\"Placement/p\"],\"failed\":[\"PlacementBinding/b: ", 58) ==
+                0);
+    asked(run, 2, "DELETE " BINDINGS "/b");
+    asked(run, 3, "DELETE " PLACEMENTS "/p");
+}
+
+static void survives_each_failed_allocation(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    FOR_EACH_ALLOCATION_FAILURE(n)
+    {
+        run->ended = 0;
+        if (begin(run, false) == 0)
+            fake_kube_turn(run->f, &run->ended, 1);
+        assert_true(oom_happened() || run->status == 200);
+        run->apply = apply_free(run->apply);
+    }
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(checks_all_and_then_writes_in_order), CASE(updates_in_place_and_deletes_what_is_old),
+        CASE(names_objects_of_another_hand),       CASE(puts_back_what_it_wrote),
+        CASE(lists_what_it_could_not_put_back),    CASE(resets_bindings_before_placements),
+        CASE(survives_each_failed_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
