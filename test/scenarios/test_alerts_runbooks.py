@@ -71,6 +71,7 @@ def on_call(prometheus, tmp_path_factory):
         make_others(world.hub)
         world.apply_scorer("broken", "sum(rate(")
         world.hub.set_addon("c1", "True")
+        world.policies.put("one", "NonCompliant")
         wait_until(lambda: world.agents["c1"].status("broken")["state"] == "stale", "it fails", LONG)
         of_alert = {"HUB": "hub", "SPOKE": "spoke", "CLUSTER": "c1", "SCORE": "broken", "SCORER": "broken"}
         yield kubectl_shell(world, folder, PROMETHEUS=world.prometheus.url, **of_alert)

@@ -20,6 +20,7 @@ from lib.scoring_api import start_scorer
 from lib.scorers import own, scoring, source
 from lib.tsdb import Tsdb
 from lib.wait import LONG, wait_until
+from lib.watcher import CLAIMS, Policies, running_watcher
 from lib.work import FakeWorkAgent
 
 CLUSTERS = {"c1": NAMESPACE, "c2": f"{NAMESPACE}-c2"}  # of their agents, on the one API server
@@ -56,6 +57,7 @@ class World:
         for cluster, agent in self.agents.items():
             for name in SCORERS:
                 agent.wait_until(lambda a=agent, n=name: a.status(n)["state"] == "ok", f"{name} scores on {cluster}", LONG)
+        self.watcher = self.start_watcher()
         self.prometheus = self.start_prometheus()
 
     # ---- What scores ----
@@ -112,14 +114,24 @@ class World:
         agent.url = f"http://{address}"
         return agent
 
+    def start_watcher(self):
+        """Of c1, without Policies."""
+        kube = self.hub.kube
+        self.policies = Policies(kube, "c1")
+        self.stack.callback(self.policies.clear)
+        self.stack.callback(kube.delete, f"{CLAIMS}/policy-watcher-claim")
+        return self.stack.enter_context(running_watcher(kube, "--namespace=c1"))
+
     # ---- What watches ----
 
     def start_prometheus(self):
         agents = [target(a.url, cluster=c, namespace=CLUSTERS[c]) for c, a in self.agents.items()]
         controller = target(self.controller.url, cluster="hub", namespace=HUB_NAMESPACE)
+        watcher = target(self.watcher.url, cluster="c1", namespace=NAMESPACE)
         jobs = [
             {"job_name": "dynamic-scoring-agent", "static_configs": agents},
             {"job_name": "dynamic-scoring-controller", "static_configs": [controller]},
+            {"job_name": "policy-watcher", "static_configs": [watcher]},
         ]
         patient = {"scrape_interval": "2s", "scrape_timeout": "2s"}
         alerting = {"alertmanagers": [{"static_configs": [target(self.alertmanager.url)]}]}
@@ -128,7 +140,7 @@ class World:
 
     def wait_quiet(self):
         """Until all is scraped and no alert is pending or firing."""
-        wait_until(lambda: len(self.prometheus.query("up == 1")) == 3, "all targets are up", LONG)
+        wait_until(lambda: len(self.prometheus.query("up == 1")) == 4, "all targets are up", LONG)
         wait_until(lambda: self.prometheus.query("ALERTS") == [], "no alert is active", LONG, every=0.5)
 
 

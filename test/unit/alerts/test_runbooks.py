@@ -18,7 +18,7 @@ SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 MARKS = ("<!-- generated from the rule files by `test/unit/alerts/test_runbooks.py --write` -->\n", "<!-- end -->\n")
 LONGEST = 80  # lines of a page
 OTHERS_FLAGS = {"--previous", "--tail", "--since", "--context", "--data-urlencode", "--type", "--as", "--dry-run", "--raw"}
-OTHERS_FLAGS |= {"--list", "--show-managed-fields", "--field-selector", "--namespace"}  # kubectl's and curl's
+OTHERS_FLAGS |= {"--all-namespaces", "--list", "--show-managed-fields", "--field-selector", "--namespace"}  # kubectl's and curl's
 DEFINITIONS = (TOP / "exporter/metric/metrics.def").read_text()
 TABLES = {  # metric, label, and its values that are not for the page
     "RemoteWriteDropping": ("prometheus_remote_storage_samples_dropped_total", "reason", set()),
