@@ -1,9 +1,11 @@
-"""Who may use the optimizer: a bearer token for all but the probes, no pages of other sites, and a word in the log where
-everyone may."""
+"""Who may use the optimizer: a bearer token for all but the probes, or rights of the cluster, no pages of other sites, and a
+word in the log where everyone may."""
 
 import pytest
 
+from lib.accounts import allow, token_of
 from lib.client import call
+from lib.kube import NAMESPACE
 from lib.optimizer import STATEFUL, STATELESS, kubeconfig_of_nothing, running_optimizer
 from lib.process import free_port
 
@@ -53,3 +55,27 @@ def test_pages_of_other_sites_are_refused(tmp_path, version):
             assert (answer.status, answer.headers["Allow"]) == (405, "POST")
         assert optimizer.post("/mcp", "{}", Content_Type="text/plain").status == 415
         assert optimizer.post("/mcp", "{}", Accept="text/html").status == 406
+
+
+@pytest.mark.parametrize("flags, assistants_write", [((), False), (("--mcp.allow-writes",), True)])
+def test_the_clusters_rights(kube, flags, assistants_write):
+    """Whoever reads needs the right to get /status, whoever plans or writes the one to post /optimize."""
+    account = NAMESPACE, f"optimizer-reader-{assistants_write}".lower()
+    allow(kube, account, "get", "/status")
+    planner = NAMESPACE, f"optimizer-planner-{assistants_write}".lower()
+    allow(kube, planner, "post", "/optimize")
+    reads, plans = ({"Authorization": f"Bearer {token_of(kube, one)}"} for one in (account, planner))
+    with running_optimizer(kube.kubeconfig(), "--web.kubernetes-auth", *flags) as optimizer:
+        optimizer.wait_until(lambda: optimizer.get("/policies", **reads).status == 200, "the watches have listed policies")
+        assert optimizer.get("/policies").status == 401
+        assert optimizer.get("/policies", **plans).status == 403
+        assert optimizer.get("/metrics", **reads).status == 403
+        for path in "/plan", "/optimize", "/apply", "/reset":
+            assert optimizer.post(path, {}, **reads).status == 403
+            assert optimizer.post(path, {}, **plans).status in (403, 422)
+        assert optimizer.post("/plan", {}, **plans).status == 422
+        allowed, refused = (plans, reads) if assistants_write else (reads, plans)
+        assert optimizer.ask("tools/list", **allowed).status == 200
+        assert optimizer.ask("tools/list", **refused).status == 403
+        for headers in reads, plans:
+            assert headers["Authorization"][7:] not in optimizer.log()

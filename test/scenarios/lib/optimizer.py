@@ -32,7 +32,7 @@ class Optimizer:
 
     def answers(self):
         try:
-            return call("GET", self.url + "/healthz").status == 200
+            return call("GET", self.url + "/healthz").status in (200, 401)
         except OSError:
             return False
 
