@@ -11,6 +11,13 @@ static size_t answer_bytes(const json_t *value)
     return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
+static void answer_discard(struct answer *a)
+{
+    json_decref(TAKE_PTR(a->listing.items));
+    json_decref(TAKE_PTR(a->head));
+    json_decref(TAKE_PTR(a->notes));
+}
+
 bool answer_begin(struct answer *a, struct call *c, const struct world *w, const enum world_kind *kinds,
                   size_t n_kinds)
 {
@@ -24,9 +31,7 @@ bool answer_begin(struct answer *a, struct call *c, const struct world *w, const
     a->head = json_object();
     a->notes = json_array();
     if (listing_init(&a->listing, c) < 0 || !a->head || !a->notes) {
-        json_decref(a->listing.items);
-        json_decref(a->head);
-        json_decref(a->notes);
+        answer_discard(a);
         call_done(c, NULL);
         return false;
     }
@@ -96,6 +101,22 @@ void answer_note(struct answer *a, const char *fmt, ...)
         a->notes = NULL;
     }
     answer_take_room(a, text.n + MEMBER_BYTES);
+}
+
+void answer_fail(struct answer *a, unsigned status, const char *fmt, ...)
+{
+    BUF_AUTO(text, NOTE_BYTES);
+    va_list ap;
+    int r;
+
+    answer_discard(a);
+    va_start(ap, fmt);
+    r = buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    if (r < 0)
+        call_done(a->call, NULL);
+    else
+        call_fail(a->call, status, NULL, "%.*s", STR_ARG(buf_str(&text)));
 }
 
 void answer_end(struct answer *a)

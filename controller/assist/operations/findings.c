@@ -195,13 +195,11 @@ static void findings_of_object_conditions(struct findings *f)
     json_array_foreach(f->score->conditions, i, one)
     {
         const char *type = cstr(kube_str(one, "type", NULL));
-        bool is_good = strcmp(type, "Scored") == 0;
 
-        if (!kube_condition_is(one, is_good ? "True" : "False"))
-            findings_add(f, "AddOnPlacementScore", kube_str(one, "message", NULL),
-                         "The condition %s of AddOnPlacementScore %s/%s is %s (%s).", type, f->cluster,
-                         f->score->name, cstr(kube_str(one, "status", NULL)),
-                         cstr(kube_str(one, "reason", NULL)));
+        findings_add(f, "AddOnPlacementScore", kube_str(one, "message", NULL),
+                     "The condition %s of AddOnPlacementScore %s/%s is %s (%s).", type, f->cluster,
+                     f->score->name, cstr(kube_str(one, "status", NULL)),
+                     cstr(kube_str(one, "reason", NULL)));
     }
 }
 

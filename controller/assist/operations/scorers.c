@@ -40,7 +40,7 @@ static bool scorer_has_object(const json_t *scorer, const char *object)
 const json_t *scorer_of_score(const struct world *w, const struct world_score *s)
 {
     const char *score =
-        kube_str(s->metadata, "annotations", "dynamic-scoring.open-cluster-management.io/score-name", NULL);
+        kube_str(s->annotations, "dynamic-scoring.open-cluster-management.io/score-name", NULL);
     const json_t *scorer;
     size_t at = 0;
 

@@ -13,13 +13,32 @@
 
 #define DOMAIN "dynamic-scoring.open-cluster-management.io/"
 
-enum { FEW_ITEMS = 5 }; /* of each object, for assistants */
+enum {
+    FEW_ITEMS = 5,       /* of each object, for assistants */
+    MAX_VALUES = 200000, /* of an answer: more would hold the loop up, and take a gigabyte for a fleet */
+};
 
 static bool scores_match(const struct answer *a, const struct world_score *s)
 {
     const char *name = answer_input(a, "name");
 
     return !name || strcmp(name, s->name) == 0;
+}
+
+/* How many values the answer would have, as REST has it. */
+static size_t scores_count_values(const struct answer *a)
+{
+    size_t n = 0, at = 0, objects = 0;
+    const struct world_score *s;
+
+    while ((s = world_next_score(a->world, answer_input(a, "namespace"), &at)))
+        if (scores_match(a, s)) {
+            bool wanted = objects >= a->listing.from && objects - a->listing.from < a->listing.limit;
+
+            n += wanted ? s->n_items : 0;
+            objects++;
+        }
+    return n;
 }
 
 static json_t *scores_items(const struct world_score *s, size_t max)
@@ -37,9 +56,8 @@ static json_t *scores_items(const struct world_score *s, size_t max)
 static json_t *scores_metadata(const struct world *w, const struct world_score *s)
 {
     const json_t *scorer = scorer_of_score(w, s);
-    json_t *annotations = kube_map(s->metadata, "annotations", NULL);
+    json_t *annotations = s->annotations ? json_copy(s->annotations) : json_object();
 
-    annotations = annotations ? json_copy(annotations) : json_object();
     if (scorer && (json_object_set_new(annotations, DOMAIN "description",
                                        json_string(scorer_description(scorer))) < 0 ||
                    json_object_set_new(annotations, DOMAIN "score-dimension-format",
@@ -47,8 +65,8 @@ static json_t *scores_metadata(const struct world *w, const struct world_score *
         json_decref(annotations);
         return NULL;
     }
-    return json_pack("{s:s,s:s,s:O*,s:o}", "name", s->name, "namespace", s->namespace, "labels",
-                     kube_map(s->metadata, "labels", NULL), "annotations", annotations);
+    return json_pack("{s:s,s:s,s:O*,s:o}", "name", s->name, "namespace", s->namespace, "labels", s->labels,
+                     "annotations", annotations);
 }
 
 static json_t *scores_valid_until(const struct world_score *s)
@@ -109,6 +127,14 @@ static void scores_run(void *arg, struct call *c)
     if (!answer_begin(&a, c, w, kinds, ARRAY_SIZE(kinds)))
         return;
     now = world_now(w);
+    if (!answer_is_short(&a) && scores_count_values(&a) > MAX_VALUES) {
+        answer_fail(
+            &a, 413,
+            "%zu values are more than the %d of an answer: ask with namespace (a cluster), name, or offset "
+            "and limit",
+            scores_count_values(&a), MAX_VALUES);
+        return;
+    }
     if (scores_put_summary(&a, now) < 0)
         answer_put(&a, "summary", NULL);
     if (answer_is_short(&a))

@@ -29,6 +29,7 @@ struct world {
     struct world_options o;
     struct world_watch watches[WORLD_KINDS];
     struct world_fetches *fetches;
+    struct world_shared shared;
     struct timer relist; /* always set, so that moving it cannot fail */
     bool synced;
 };
@@ -84,9 +85,9 @@ static int world_put(struct world_watch *ww, json_t *object)
     int r;
 
     world_cut(kind, object);
-    r = kind == WORLD_SCORES ? world_score_new(&score, object) : 0;
+    r = kind == WORLD_SCORES ? world_score_new(&score, object, &ww->world->shared) : 0;
     if (score)
-        slot.value = score;
+        slot = (struct world_slot){score->namespace, score->name, score, ww->round};
     if (r == 0)
         r = world_shelf_put(&ww->shelf, &slot, &old);
     if (r < 0)
@@ -238,6 +239,7 @@ struct world *world_free(struct world *w)
             world_drop((enum world_kind)i, ww->shelf.slots[k].value);
         world_shelf_done(&ww->shelf);
     }
+    world_shared_done(&w->shared);
     free(w);
     return NULL;
 }

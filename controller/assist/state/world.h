@@ -74,8 +74,8 @@ struct world_score {
     unix_ms valid_until; /* 0: without an end */
     /* Of the items alone: scores written again with the same values keep it. The same in every process. */
     uint64_t hash;
-    json_t *metadata;               /* without managedFields */
-    json_t *conditions;             /* status.conditions; NULL without */
+    json_t *labels, *annotations;   /* equal ones are shared; NULL without */
+    json_t *conditions;             /* those that say that something is wrong; NULL without */
     const struct world_item *items; /* ascending by name */
     size_t n_items;
     unsigned refs; /* beside the world's own */

@@ -87,7 +87,7 @@ static inline void known_begin(struct known *k)
     fake_kube_turn(k->f, &k->synced, 1);
 }
 
-static inline void known_done(struct known *k)
+static inline void known_end(struct known *k)
 {
     k->w = world_free(k->w);
     k->f = fake_kube_free(k->f);

@@ -86,7 +86,7 @@ static inline int asking_setup(void **state)
 
 static inline int asking_teardown(void **state)
 {
-    known_done(*state);
+    known_end(*state);
     free(*state);
     return 0;
 }

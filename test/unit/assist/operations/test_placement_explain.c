@@ -147,7 +147,7 @@ static void says_why_clusters_are_left_out(void **state)
             assert_string_equal(kube_str(json_array_get(json_object_get(answer, "leftOut"), 0), "why", NULL),
                                 cases[i].why);
         json_decref(answer);
-        known_done(&k);
+        known_end(&k);
     }
 }
 
@@ -183,7 +183,7 @@ static void judges_taints_as_placement_does(void **state)
         answer = ask(&k, &placement_explain, ASK, SIZE_MAX, 200);
         assert_int_equal(json_array_size(json_object_get(answer, "items")), cases[i].matches);
         json_decref(answer);
-        known_done(&k);
+        known_end(&k);
     }
 }
 

@@ -1,6 +1,8 @@
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/state/world.h"
+#include "exporter/base/buf.h"
 #include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
 #include "test/unit/assist/operations/asking.h"
 
 #define SCORER                                                                                   \
@@ -92,6 +94,66 @@ static void summarizes_a_fleet_in_few_bytes(void **state)
     json_decref(answer);
 }
 
+/* 1,000 clusters with 20 scores each. */
+static void asks_the_api_server_for_nothing(void **state)
+{
+    struct known *k = *state;
+    BUF_AUTO(items, 8u << 20);
+    size_t requests;
+    json_t *answer;
+
+    for (unsigned i = 0; i < 20000; i++)
+        assert_int_equal(
+            buf_printf(&items,
+                       "%s{\"metadata\":{\"namespace\":\"c%03u\",\"name\":\"s%02u\",\"resourceVersion\":"
+                       "\"%u\"},\"status\":{\"scores\":[{\"name\":\"i\",\"value\":%u}]}}",
+                       i ? "," : "", i / 20, i % 20, i + 1, i / 20 % 100),
+            0);
+    assert_int_equal(buf_putc(&items, '\0'), 0);
+    k->items[WORLD_SCORES] = items.p;
+    known_begin(k);
+    fake_kube_requests(k->f, 2 * WORLD_KINDS);
+    requests = fake_requests(k->f->server);
+    answer = ask_briefly(k, &scores_get, "{}", 4096);
+    assert_int_equal(json_array_size(json_object_get(answer, "summary")), 20);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(json_object_get(answer, "summary"), 7), "max")),
+        99);
+    json_decref(answer);
+    answer = ask(k, &scores_get, "{\"name\":\"s07\"}", SIZE_MAX, 200);
+    assert_int_equal(json_array_size(json_object_get(answer, "items")), 1000);
+    json_decref(answer);
+    assert_int_equal(fake_requests(k->f->server), requests);
+}
+
+static void refuses_more_than_it_can_hold(void **state)
+{
+    struct known *k = *state;
+    BUF_AUTO(items, 16u << 20);
+    json_t *answer;
+
+    for (unsigned c = 0; c < 3; c++) {
+        assert_int_equal(
+            buf_printf(&items,
+                       "%s{\"metadata\":{\"namespace\":\"c%u\",\"name\":\"s\",\"resourceVersion\":\"1\"},"
+                       "\"status\":{\"scores\":[",
+                       c ? "," : "", c),
+            0);
+        for (unsigned i = 0; i < 80000; i++)
+            assert_int_equal(buf_printf(&items, "%s{\"name\":\"%u\",\"value\":1}", i ? "," : "", i), 0);
+        assert_int_equal(buf_puts(&items, "]}}"), 0);
+    }
+    assert_int_equal(buf_putc(&items, '\0'), 0);
+    k->items[WORLD_SCORES] = items.p;
+    known_begin(k);
+    answer = ask(k, &scores_get, "{}", SIZE_MAX, 413);
+    assert_non_null(strstr(json_string_value(json_object_get(answer, "detail")), "240000 values"));
+    json_decref(answer);
+    json_decref(ask(k, &scores_get, "{\"limit\":2}", SIZE_MAX, 200));
+    json_decref(ask(k, &scores_get, "{\"offset\":1}", SIZE_MAX, 200));
+    json_decref(ask_briefly(k, &scores_get, "{}", 4096));
+}
+
 static void lists_scorers(void **state)
 {
     struct known *k = *state;
@@ -120,6 +182,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(lists_scores_with_what_their_scorer_says),
         CASE(summarizes_a_fleet_in_few_bytes),
+        CASE(asks_the_api_server_for_nothing),
+        CASE(refuses_more_than_it_can_hold),
         CASE(lists_scorers),
     };
 

@@ -55,7 +55,7 @@ static void describes_an_optimizer_without_a_plan(void **state)
     expect(json_object_get(s, "troubles"), "placements", "null");
     assert_non_null(json_string_value(json_object_get(json_object_get(s, "troubles"), "policies")));
     json_decref(s);
-    known_done(&k);
+    known_end(&k);
 }
 
 static void names_the_last_plan(void **state)
@@ -75,7 +75,7 @@ static void names_the_last_plan(void **state)
     expect(s, "plan", "{\"appliedAt\":null,\"at\":\"2023-11-14T22:13:20.000Z\",\"hash\":\"abc\"}");
     json_decref(s);
     json_decref(p.answer);
-    known_done(&k);
+    known_end(&k);
 }
 
 static void shows_a_plan_whole(void **state)

@@ -21,7 +21,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    known_done(*state);
+    known_end(*state);
     free(*state);
     return 0;
 }

@@ -16,13 +16,15 @@
     "\"status\":{\"validUntil\":\"2026-11-21T06:23:01Z\",\"conditions\":[{\"type\":\"Scored\"}]," \
     "\"scores\":" scores "}}"
 
+static struct world_shared shared;
+
 static struct world_score *score_of(const char *text)
 {
     json_t *o = json_loads(text, 0, NULL);
     struct world_score *s;
 
     assert_non_null(o);
-    assert_int_equal(world_score_new(&s, o), 0);
+    assert_int_equal(world_score_new(&s, o, &shared), 0);
     json_decref(o);
     return s;
 }
@@ -37,7 +39,6 @@ static void reads_an_object(void **state)
     assert_string_equal(s->name, "s");
     assert_int_equal(s->valid_until.ms, 1795242181000);
     assert_int_equal(json_array_size(s->conditions), 1);
-    assert_non_null(s->metadata);
     assert_int_equal(s->n_items, 3);
     assert_true(str_eq(s->items[0].name, STR("")) && s->items[0].value == 3);
     assert_true(str_eq(s->items[1].name, STR("a;x")) && s->items[1].value == 100);
@@ -97,7 +98,7 @@ static void survives_each_failed_allocation(void **state)
     FOR_EACH_ALLOCATION_FAILURE(n)
     {
         struct world_score *s = NULL;
-        int r = world_score_new(&s, o);
+        int r = world_score_new(&s, o, &shared);
 
         assert_true(r == 0 || (r == -ENOMEM && oom_happened() && !s));
         (void)world_score_free(s);
