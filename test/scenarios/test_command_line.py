@@ -172,7 +172,7 @@ def test_help_of_the_controller():
     for name, words in {**DURATIONS, **NUMBERS}.items():
         (said,) = (w for n, _, w in entries if n == name)
         assert words.removeprefix("a duration ") in said
-    of_readme = (ROOT / "README.md").read_text().partition("kubectl get dynamicscorers")[2]
+    of_readme = (ROOT / "README.md").read_text().partition("kubectl get dynamicscorers")[2].partition("\n## ")[0]
     assert set(re.findall(r"`--([a-z0-9.-]+)", of_readme)) == names
 
 
@@ -229,10 +229,11 @@ def test_help_of_check_scorer():
 
 
 def test_help_of_the_policy_watcher():
-    """Its README lists the same flags, but for those that all servers have."""
+    """The README lists the same flags, but for those that all servers have."""
     told = re.findall(r"^  --([a-z.-]+)(?:=\S+)?$", run(PROGRAM, "policy-watcher", "--help").stdout, re.M)
     own = [name for name in told if not re.match(r"log\.|web\.(config|kubernetes)", name)]
-    assert re.findall(r"^\| `--([a-z.-]+)=", (ROOT / "controller/policy/README.md").read_text(), re.M) == own
+    table = (ROOT / "README.md").read_text().partition("| flag of `policy-watcher` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `--([a-z.-]+)=[A-Z]+` ", table, re.M) == own
 
 
 @pytest.mark.parametrize(
