@@ -1,8 +1,11 @@
 """The chart's rights are all that the optimizer needs, and it needs each of them: without one it says which, and nothing
 is changed."""
 
+import contextlib
+
 from lib.guide import POWER, running_guide
 from lib.helm import named, render
+from lib.hub import static_scorer
 from lib.optimizer import running_optimizer
 from lib.rights import grant, kubeconfig_of, rights_of
 from lib.wait import eventually, wait_until
@@ -89,5 +92,29 @@ def test_each_right_to_read(kube):
                 def check(m=missing, o=optimizer):
                     log = o.log().replace('\\"', '"')
                     assert [r for r in m if r.refused() not in log] == []
+
+                eventually(check)
+
+
+def test_the_right_to_read_the_reports_of_agents(hub):
+    """Without it, the explanation says so and goes on."""
+    reads, _ = chart_rights()
+    unread = 'cannot get resource "manifestworks"'
+    with contextlib.ExitStack() as stack:
+        hub.add_namespace(NAMESPACE)
+        stack.callback(hub.remove_namespace, NAMESPACE)
+        hub.add_cluster("guide-explained")
+        stack.callback(hub.remove_cluster, "guide-explained", namespace=True)
+        hub.apply_scorer("guide-explained", static_scorer("http://127.0.0.1:1", "explained"))
+        stack.callback(hub.delete_scorer, "guide-explained")
+        for have in (reads, [r for r in reads if r.verb != "get"]):
+            give(hub.kube, have, [])
+            user = kubeconfig_of(hub.kube, ACCOUNT, f"{hub.kube.folder}/optimizer-kubeconfig")
+            with running_optimizer(user) as optimizer:
+
+                def check(o=optimizer, refused_there=have != reads):
+                    answer = o.get("/scorers/explain?cluster=guide-explained&scorer=guide-explained")
+                    assert answer.status == 200, answer.text
+                    assert any(unread in i["finding"] for i in answer.json["items"]) == refused_there, answer.text
 
                 eventually(check)
