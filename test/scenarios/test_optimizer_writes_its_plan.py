@@ -9,7 +9,7 @@ import yaml
 
 from lib.guide import MARK, PERFORMANCE, POWER, running_guide
 from lib.kube import DOMAIN, Refused
-from lib.optimizer import Optimizer, running_optimizer
+from lib.optimizer import Optimizer, kubeconfig_of_nothing, running_optimizer
 from lib.wait import eventually, wait_until
 
 NAMESPACE = "guide"
@@ -261,3 +261,15 @@ def test_options(guide, optimizer):
     scores = [{"addonPlacementScore": s, "weight": w} for s, w in ((PERFORMANCE, 0.5), (POWER, 1))]
     both = optimizer.post("/plan", guide.request(preference={"scores": scores, "scoreDimensionFormat": form})).json
     assert both["objective_value"] == 182.5
+
+
+def test_before_the_hub_is_read_it_asks_to_come_back(tmp_path):
+    request = {
+        "clusters": [{"name": "c", "availablePolicies": []}],
+        "targetWorkloads": [{"name": "w"}],
+        "preference": {"addonPlacementScore": "s", "scoreDimensionFormat": "${app}"},
+    }
+    with running_optimizer(kubeconfig_of_nothing(tmp_path)) as one:
+        answer = one.post("/plan", request)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5"), answer.text
+        assert answer.json["retryAfterSeconds"] == 5 and "still being read" in answer.json["detail"]

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 /* An answer of fewer values and bytes of text is printed within about a millisecond. */
-enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10 };
+enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10, RETRY_AFTER_S = 5 };
 
 /* ---- Answers ---- */
 
@@ -102,6 +102,8 @@ static void request_done(struct job *j)
                          r->r == -EFBIG ? STR("the answer is too large\n") : STR("out of memory\n"));
     else
         reply_take(reply, r->http_status ? r->http_status : r->call.status, &r->body);
+    if (reply->status == 503)
+        reply->retry_after = RETRY_AFTER_S;
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
