@@ -240,8 +240,10 @@ int answer_make(json_t **ret, const struct model *m, const struct solution *s)
         json_t *list = json_array();
 
         r = list ? answer_lists[i].fill(list, m, s) : -ENOMEM;
-        if (r == 0 && json_object_set_new(totals, answer_lists[i].key,
-                                          json_integer((json_int_t)json_array_size(list))) < 0)
+        /* Notes are never cut, and more are added later. */
+        if (r == 0 && answer_lists[i].fill != answer_notes &&
+            json_object_set_new(totals, answer_lists[i].key,
+                                json_integer((json_int_t)json_array_size(list))) < 0)
             r = -ENOMEM;
         if (json_object_set_new(all, answer_lists[i].key, list) < 0)
             r = -ENOMEM;
