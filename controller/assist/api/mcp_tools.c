@@ -16,6 +16,7 @@ enum {
     ANSWER_BYTES = 4 << 10, /* of a tool, unless maxBytes asks for more */
     ANSWER_MIN_BYTES = 1 << 10,
     ANSWER_MAX_BYTES = 64 << 10,
+    NOTE_BYTES = 160, /* at least those of the note that nothing was applied */
 };
 
 #define PLANS_ONLY                                                                                           \
@@ -105,14 +106,21 @@ static const struct api_operation *tool_find(const struct api *a, const char *na
     return NULL;
 }
 
-/* What an assistant reads of an error: the sentence, and all members if there are more. */
-static int tool_put_error(const json_t *error, struct buf *into)
+/* What an assistant reads of an error: the sentence, and all members if there are more that fit. */
+static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *into)
 {
     const char *detail = json_string_value(json_object_get(error, "detail"));
+    int r = 0;
 
-    if (!error)
+    if (!error || !detail)
         return buf_puts(into, "out of memory");
-    return json_object_size(error) == 1 && detail ? buf_puts(into, detail) : kube_json_print(error, into);
+    if (json_object_size(error) > 1)
+        r = kube_json_print(error, into);
+    if (r == 0 && (into->n == 0 || into->n > max_bytes)) {
+        buf_truncate(into, 0);
+        r = buf_puts(into, detail);
+    }
+    return r;
 }
 
 /* Says in the answer why nothing was written; in a copy, since the answer may be another's, too. */
@@ -135,7 +143,8 @@ static int tool_print_members(const struct api_request *r, struct buf *into)
 {
     bool failed = r->call.status != 200 || !r->call.answer;
     BUF_AUTO(text, API_MAX_ANSWER);
-    int e = failed ? tool_put_error(r->call.answer, &text) : kube_json_print(r->call.answer, &text);
+    int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text)
+                   : kube_json_print(r->call.answer, &text);
 
     if (e == 0)
         e = buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
@@ -208,7 +217,7 @@ static void tool_start(const struct mcp_message *m, const struct api_operation *
     r->id = json_incref(m->id);
     r->is_stateless = m->is_stateless;
     r->forced_dry_run = op->o->effect != OPERATION_READS && !op->api->allow_writes;
-    r->call.max_bytes = max_bytes;
+    r->call.max_bytes = max_bytes - (r->forced_dry_run ? NOTE_BYTES : 0);
     if (r->forced_dry_run)
         (void)json_object_set_new(input, "dryRun", json_true());
     api_request_start(op, r, input);

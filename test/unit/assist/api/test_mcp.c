@@ -276,6 +276,8 @@ static void only_plans_where_writes_are_not_allowed(void **state)
 
     assert_non_null(strstr(text_of(o), "\"dryRun\":true"));
     assert_non_null(strstr(text_of(o), "--mcp.allow-writes"));
+    assert_true(strlen(text_of(o)) - strlen("{\"input\":{\"dryRun\":true},\"maxBytes\":3936}") <=
+                4096 - 3936);
     json_decref(o);
 }
 
