@@ -2,8 +2,8 @@
  *
  *     placement-solve KIND SITES WORKLOADS SETTINGS SEED ENGINE DEADLINE-MS [problem]
  *
- * KIND: loose, tight, devices (test/bench/placement_instances.h), or small, which has all options and sizes
- * of its own. ENGINE: relaxation, both, none, or cbc, which gets the whole program without start and bound. */
+ * KIND: loose, tight, devices (test/bench/placement_instances.h), or small, which has all options and
+ * sizes of its own. ENGINE: relaxation, both, none, or cbc, which gets the program without start and bound. */
 #include "controller/optimize/exact.h"
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"

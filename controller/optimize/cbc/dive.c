@@ -67,9 +67,10 @@ int dive(struct price *x, int64_t objective, uint32_t seed, mono_ms until)
 
         r = price_lower(x, &objective, DIVE_STEPS, until, dive_look, NULL);
         next = dive_next(x);
-        if (next == NO_SETTING || price_bound(x) <= objective ||
-            !mono_before(clock_system.mono(&clock_system), until))
+        if (next == NO_SETTING)
             break;
+        if (r == 0 && (price_bound(x) <= objective || !mono_before(clock_system.mono(&clock_system), until)))
+            r = 1;
         price_fix(x, next);
     }
     price_release(x);

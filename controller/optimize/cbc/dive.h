@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-/* Leaves the best sets of all sites, for repair(); also where the bound fell to `objective` before all were
- * fixed. `seed` varies the prices that it starts from; they are as before afterwards. For problems of
- * repair_is_for(). -ENOMEM. */
+/* Fixes the sites that are not fixed yet, and leaves the best sets of all sites, for repair(). 1 if the bound
+ * fell to `objective` before all were fixed. `seed` varies the prices that it starts from. Afterwards they
+ * are as before, and no site is fixed. For problems of repair_is_for(). -ENOMEM. */
 MUST_USE int dive(struct price *x, int64_t objective, uint32_t seed, mono_ms until);
 
 #endif

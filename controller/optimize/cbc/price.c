@@ -490,6 +490,21 @@ void price_release(struct price *x)
     x->fixed = 0;
 }
 
+void price_set_best(struct price *x, const struct wire_choice *choices, size_t n)
+{
+    const struct problem *p = x->p;
+
+    memset(x->best_set, 0, p->n_sites * p->n_workloads * sizeof *x->best_set);
+    for (size_t i = 0; i < p->n_sites; i++)
+        x->best[i] = NO_SETTING;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t site = x->settings[choices[i].setting].site;
+
+        x->best[site] = choices[i].setting;
+        x->best_set[site * p->n_workloads + choices[i].workload] = true;
+    }
+}
+
 /* ---- Dropping ---- */
 
 const double *price_table(struct price *x, const struct price_setting *s)

@@ -9,6 +9,7 @@
 #define DS_OPTIMIZE_CBC_PRICE_H
 
 #include "controller/optimize/problem.h"
+#include "controller/optimize/wire.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
@@ -69,6 +70,8 @@ MUST_USE int price_lower(struct price *x, int64_t *objective, int steps, mono_ms
 /* Fixes a site at its best set; price_release() undoes that for all sites. */
 void price_fix(struct price *x, uint32_t site);
 void price_release(struct price *x);
+/* Makes the sites' best sets those of a solution. */
+void price_set_best(struct price *x, const struct wire_choice *choices, size_t n);
 /* Drops what no solution of at least `objective` has. Returns the number of items left. */
 size_t price_drop(struct price *x, int64_t objective);
 /* The best set of a setting for the profits of its items: its value, and which items are in x->set. */

@@ -17,9 +17,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 enum {
-    SEARCH_DIVES = 20,          /* without a better solution */
+    SEARCH_WHOLE_DIVES = 5,
+    SEARCH_DIVES = 3000,
     SEARCH_STEPS = 600,         /* of prices, before each look at what can be dropped */
     SEARCH_PATTERNS_MIN = 3000, /* of the first program of patterns; each next one has four times as many */
     SEARCH_PATTERNS_MAX = 50000,
@@ -30,8 +32,9 @@ struct search {
     struct price *x;
     int64_t objective; /* of the best solution known; INT64_MIN: none */
     int64_t bound;
-    mono_ms start, end;
-    struct wire_choice *choices; /* [n_sites * n_workloads] */
+    mono_ms end;
+    struct wire_choice *choices, *best; /* [n_sites * n_workloads]; the best solution */
+    size_t n_best;
     search_send *send;
     void *arg;
 };
@@ -89,6 +92,8 @@ static int search_send_solution(struct search *s, struct wire_choice *choices, u
         return 0;
     s->objective = objective;
     qsort(choices, n, sizeof *choices, search_compare_choices);
+    memcpy(s->best, choices, n * sizeof *choices);
+    s->n_best = n;
     return s->send(s->arg,
                    &(struct wire_message){
                        .kind = WIRE_SOLUTION, .n_choices = n, .value = objective, .choices = choices});
@@ -111,23 +116,39 @@ static int search_look(void *arg, int64_t *objective)
     return r;
 }
 
-/* Solutions from dives, for a fifth of the time, and then the prices and best sets that were before. */
+/* Fixes all but a few sites, chosen at random, as they are in the best solution. */
+static void search_free_some(struct search *s, uint64_t *random)
+{
+    size_t n = s->w->p.n_sites, left = 3 + *random % 5;
+
+    price_set_best(s->x, s->best, s->n_best);
+    for (uint32_t i = 0; i < n; i++) {
+        *random = *random * 6364136223846793005u + 1442695040888963407u;
+        if ((*random >> 33) % (n - i) < left)
+            left--;
+        else
+            price_fix(s->x, i);
+    }
+}
+
+/* Solutions from dives: first of all sites, then of a few with the others as in the best solution. In the end
+ * prices and best sets are those that were before. */
 static int search_dive(struct search *s)
 {
-    mono_ms until = mono_add(search_now(), s->w->limit_ms / 5);
+    mono_ms until = mono_add(search_now(), s->w->limit_ms / 3);
     int64_t objective = s->objective;
-    uint32_t idle = 0;
+    uint64_t random = 1;
     int r = 0;
 
-    for (uint32_t i = 0; r == 0 && idle < SEARCH_DIVES && mono_before(search_now(), until); i++) {
-        int64_t was = s->objective;
-
+    for (uint32_t i = 0; r >= 0 && !search_is_done(s) && i < SEARCH_DIVES && mono_before(search_now(), until);
+         i++) {
+        if (i >= SEARCH_WHOLE_DIVES)
+            search_free_some(s, &random);
         r = dive(s->x, s->objective, i, until);
         if (r == 0)
             r = search_look(s, &objective);
-        idle = s->objective > was ? 0 : idle + 1;
     }
-    if (r == 0)
+    if (r >= 0)
         r = price_lower(s->x, &objective, 1, s->end, search_look, s);
     return r;
 }
@@ -135,10 +156,11 @@ static int search_dive(struct search *s)
 static int search_price(struct search *s)
 {
     int64_t objective = s->objective;
-    mono_ms until = mono_add(s->start, s->w->limit_ms / 4);
     int r = 0;
 
     for (int i = 0; i < 2 && r == 0 && !search_is_done(s); i++) {
+        mono_ms until = mono_add(search_now(), s->w->limit_ms / 8);
+
         r = price_lower(s->x, &objective, SEARCH_STEPS, until, search_look, s);
         if (r == 0)
             r = search_lower_bound(s, price_bound(s->x));
@@ -292,20 +314,25 @@ int search_run(const struct wire_problem *w, search_send *send, void *arg)
     struct search s = {.w = w, .objective = INT64_MIN, .bound = w->bound, .send = send, .arg = arg};
     CLEANUP(cleanup_price_free) struct price *x = NULL;
     CLEANUP(cleanup_free) struct wire_choice *choices = NULL;
+    size_t n_pairs;
     int r;
 
-    s.start = search_now();
-    s.end = mono_add(s.start, w->limit_ms);
+    s.end = mono_add(search_now(), w->limit_ms);
     r = price_new(&x, &w->p);
     if (r < 0)
         return r;
     s.x = x;
-    choices = calloc(w->p.n_sites * w->p.n_workloads + 1, sizeof *choices);
+    n_pairs = w->p.n_sites * w->p.n_workloads + 1;
+    choices = calloc(2 * n_pairs, sizeof *choices);
     if (!choices)
         return -ENOMEM;
     s.choices = choices;
-    if (w->has_start)
+    s.best = choices + n_pairs;
+    if (w->has_start && w->n_start < n_pairs) {
         s.objective = search_objective(x, w->start, w->n_start);
+        memcpy(s.best, w->start, w->n_start * sizeof *s.best);
+        s.n_best = w->n_start;
+    }
     r = search_all(&s);
     if (r == 0)
         r = send(arg, &(struct wire_message){.kind = WIRE_END, .value = search_is_done(&s)});
