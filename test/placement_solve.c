@@ -3,7 +3,7 @@
  *     placement-solve KIND SITES WORKLOADS SETTINGS SEED ENGINE DEADLINE-MS [problem]
  *
  * KIND: loose, tight, devices (test/bench/placement_instances.h), or small, which has all options and
- * sizes of its own. ENGINE: relaxation, both, none, or cbc, which gets the program without start and bound. */
+ * sizes of its own. ENGINE: relaxation, both, none, or cbc, which gets neither start nor bound. */
 #include "controller/optimize/exact.h"
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"
