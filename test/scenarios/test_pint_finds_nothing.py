@@ -1,5 +1,5 @@
-"""pint finds nothing to complain about in alerts/, although it may ask a Prometheus that scrapes an agent and a controller: each
-metric is there, with these labels, joins match, and counters are used as counters."""
+"""pint finds nothing to complain about in alerts/, although it may ask a Prometheus that scrapes an agent, a controller and a policy
+watcher: each metric is there, with these labels, joins match, and counters are used as counters."""
 
 import json
 import re
@@ -16,6 +16,7 @@ from lib.process import ROOT, free_port, run
 from lib.prometheus import running_prometheus
 from lib.scorers import full
 from lib.wait import LONG, wait_until
+from lib.watcher import CLAIMS, running_watcher, wait_claim
 
 FILES = ("agent", "hub", "recording")
 CONFIG = """
@@ -84,12 +85,21 @@ def a_controller(hub, other_fake, start_controller):
     return controller
 
 
+@pytest.fixture(name="watcher")
+def a_policy_watcher(hub):
+    with running_watcher(hub.kube, "--namespace=c1", "--claim=linted") as watcher:
+        wait_claim(hub.kube, "linted", "empty")
+        yield watcher
+    hub.kube.delete(f"{CLAIMS}/linted")
+
+
 @pytest.fixture(name="live")
-def a_prometheus(agent, controller, fake):
+def a_prometheus(agent, controller, watcher, fake):
     fake.on("/metrics", plain(RESOURCES))
     jobs = (
         job("agent", agent.url, cluster="c1", namespace=NAMESPACE),
         job("controller", controller.url, cluster="hub", namespace=HUB_NAMESPACE),
+        job("policy-watcher", watcher.url, cluster="c1", namespace=NAMESPACE),
         job("kube-state-metrics", fake.url, cluster="c1"),
     )
     rules = {"rule_files": [str(ROOT / "alerts" / "recording.yaml")]}
