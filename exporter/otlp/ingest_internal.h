@@ -67,8 +67,8 @@ static inline void ingest_part(struct ingest *in, enum part_kind kind, double bo
 struct ingest_run {
     const char *from, *to;
 };
-/* Reads a field that points of each kind have; `flags` is the number that the kind gives to its flags. Attributes
- * have the number pt->attributes. Ignores other fields. */
+/* Reads a field that points of each kind have; `flags` is the number that the kind gives to its flags.
+ * Attributes have the number pt->attributes. Ignores other fields. */
 void ingest_read_common(struct ingest_point *pt, struct ingest_run *run, const struct wire_field *f,
                         unsigned flags);
 /* After the last field. */
