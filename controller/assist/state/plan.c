@@ -15,6 +15,7 @@
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/worker.h"
@@ -22,7 +23,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { MAX_YAML_BYTES = 256 << 20 };
 
@@ -94,14 +94,6 @@ static int plan_describe(struct kept_plan *p, const struct model *m, const struc
     return r;
 }
 
-static double seconds_since(const struct timespec *t)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) / 1e9;
-}
-
 static int plan_solve(struct plan_job *j, const struct model *m)
 {
     const struct solve_options o = {.deadline_ms = j->request->deadline_ms ? j->request->deadline_ms
@@ -110,15 +102,14 @@ static int plan_solve(struct plan_job *j, const struct model *m)
                                     .cancel = &j->a->cancel};
     CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = calloc(1, sizeof(*p));
     CLEANUP(solution_done) struct solution s = {0};
-    struct timespec begin;
+    mono_ms begin = clock_system.mono(&clock_system);
     int r;
 
     if (!p)
         return -ENOMEM;
     p->request = json_incref(j->request->json);
-    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
     r = solve(&s, &m->problem, &o);
-    p->seconds = seconds_since(&begin);
+    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     if (r == -EINVAL)
         return objection_set(&j->objection, 500, "", "the problem is not well-formed: %s",
                              cstr(problem_check(&m->problem)));
@@ -368,43 +359,39 @@ void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn d
     plan_begin(a, request, plan_only ? PLAN_ONLY : PLAN_AND_APPLY, NULL, done, arg);
 }
 
+static void refuse_namespace(const char *namespace, outcome_fn done, void *arg)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof(text),
+                   "writing to namespace %.200s is not allowed: start the optimizer with "
+                   "--write-namespace=%.200s",
+                   namespace, namespace);
+    assist_refuse(done, arg, 403, "namespace", text);
+}
+
 void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg)
 {
     struct kept_plan *p = assist_find(a, hash);
     const char *namespace = p ? kube_str(p->request, "namespace", NULL) : NULL;
-    char text[512];
 
-    if (!p) {
+    namespace = namespace ? namespace : "default";
+    if (!p)
         assist_refuse(done, arg, 404, "planHash",
                       "there is no such plan: plans are kept for 15 minutes; plan anew");
-        return;
-    }
-    namespace = namespace ? namespace : "default";
-    if (!assist_may_write(a, namespace)) {
-        (void)snprintf(
-            text, sizeof(text),
-            "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
-            namespace, namespace);
-        assist_refuse(done, arg, 403, NULL, text);
-    } else if (p->is_empty) {
+    else if (!assist_may_write(a, namespace))
+        refuse_namespace(namespace, done, arg);
+    else if (p->is_empty)
         assist_refuse(done, arg, 409, "planHash",
                       "the plan places no workload; POST /reset deletes what earlier plans made");
-    } else {
+    else
         plan_begin(a, p->request, PLAN_COMPARE, hash, done, arg);
-    }
 }
 
 void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg)
 {
-    char text[512];
-
-    if (assist_may_write(a, namespace)) {
+    if (assist_may_write(a, namespace))
         assist_write(a, namespace, NULL, done, arg);
-        return;
-    }
-    (void)snprintf(
-        text, sizeof(text),
-        "writing to namespace %.200s is not allowed: start the optimizer with --write-namespace=%.200s",
-        namespace, namespace);
-    assist_refuse(done, arg, 403, "namespace", text);
+    else
+        refuse_namespace(namespace, done, arg);
 }
