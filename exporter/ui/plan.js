@@ -161,7 +161,7 @@ function planSections(s, p) {
   return [
     tiles(tile('placed', 'all', a.placements.length), tile('left out', 'warning', a.leftOut.reduce((n, w) => n + w.replicas, 0)),
       tile('moves', 'all', a.moves.length), tile('clusters used', 'all', used.length)),
-    el('section', { class: 'card', 'aria-label': 'The plan' }, (a.notes ?? []).map((text) => note(false, [], text)), missingNote(a),
+    el('section', { class: 'card', 'aria-label': 'The plan' }, a.notes.map((text) => note(false, bdi(text))), missingNote(a),
       planFacts(s, p), applyLine(s, p), requestDetails(p)),
     a.leftOut.length > 0 && section('left', 'Left out', a.leftOut, LEFT_OUT, (w) => [w.workload]),
     a.moves.length > 0 && section('moves', 'Moves', a.moves, MOVES, (m) => [m.workload, m.from, m.to ?? '']),

@@ -4,10 +4,13 @@ fits every width, in light and dark, and nothing that a caller or an object says
 import pytest
 
 from lib.browser import FAINT, VISIBLE_TEXT, shared_browser  # noqa: F401 (a fixture)
+from lib.decide import deciding
 from lib.fake import answer, plain, running_fake
 from lib.optimizer import kubeconfig_of_nothing, running_optimizer
 
 VIEWS = [(320, "light"), (320, "dark"), (1280, "light"), (1280, "dark")]
+CLUSTERS = {"worker01": {"3g.48gb": 2, "2g.24gb": 3}, "worker02": {"3g.48gb": 2}}
+SCORED = {("app01", "worker01", "3g.48gb"): 60, ("app02", "worker02", "3g.48gb"): 55, ("app03", "worker02", "3g.48gb"): 10}
 MANY = 1000
 HOSTILE = '"><script>document.title=1</script><img src=x onerror=document.title=1>'
 
@@ -29,6 +32,25 @@ def test_before_the_first_plan(tmp_path, browser):
         assert "no namespace" in text
         for path in browser.run("[...document.querySelectorAll('main a, nav a')].map((a) => a.getAttribute('href'))"):
             assert optimizer.get("/" + path).status != 404, path
+
+
+def test_the_last_plan(hub, browser):
+    apps = {"app01": 2, "app02": 2, "app03": 2}
+    with deciding(hub, clusters=CLUSTERS, workloads=apps, scores=SCORED) as decide:
+        flags = "--write-namespace=default", "--deadline=5s"
+        with running_optimizer(hub.kube.kubeconfig(), *flags) as optimizer:
+            optimizer.wait_ready()
+            planned = optimizer.post("/plan", decide.request())
+            assert planned.status == 200, planned.text
+            check_fits(browser, optimizer.url, "plan")
+            text = browser.run(VISIBLE_TEXT)
+            for words in ("Optimal", "not applied", "115", "mwrs-app03", "NoCapacity", "2 of 2", "policy-3g.48gb-worker02"):
+                assert words in text, words
+            assert planned.json["planHash"] in text and "How to apply it" in text
+            assert browser.run("document.querySelectorAll('#page .bar').length") == 2
+            assert optimizer.post("/apply", {"planHash": planned.json["planHash"]}).status == 200
+            browser.wait_for("document.querySelector('h1 + .state + .state').innerText === 'applied'")
+            assert "How to apply it" not in browser.run(VISIBLE_TEXT)
 
 
 def many():
