@@ -8,9 +8,10 @@
 #include <string.h>
 
 enum {
-    MARGIN_PART = 25,
-    PATIENCE = 12
-}; /* evaluations without a lower value, after which steps become shorter */
+    CELLS_OF_WORKLOAD = 80, /* in rows, for each setting of a site */
+    MARGIN_PART = 25,       /* of the highest score: the margin of rows at first */
+    PATIENCE = 12,          /* evaluations without a lower value, after which steps become shorter */
+};
 
 static const double FIRST_FACTOR = 0.08, LAST_FACTOR = 0.003;
 
@@ -41,7 +42,7 @@ static int bound_trivially(struct dual *x)
     for (size_t w = 0; w < p->n_workloads; w++) {
         x->bound += (int64_t)(x->l->slots_first[w + 1] - x->l->slots_first[w]) * best[w];
         if (best[w] * PRICE_ONE / MARGIN_PART > x->margin)
-            x->margin = best[w] * PRICE_ONE / MARGIN_PART;
+            x->margin = x->widest = best[w] * PRICE_ONE / MARGIN_PART;
     }
     return 0;
 }
@@ -51,8 +52,12 @@ int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
     const struct problem *p = l->p;
     int r;
 
-    *x = (struct dual){
-        .l = l, .knapsack = k, .arena.chunk_bytes = 64 << 10, .factor = FIRST_FACTOR, .margin = PRICE_ONE};
+    *x = (struct dual){.l = l,
+                       .knapsack = k,
+                       .arena.chunk_bytes = 64 << 10,
+                       .factor = FIRST_FACTOR,
+                       .margin = PRICE_ONE,
+                       .widest = PRICE_ONE};
     x->n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
     x->max_picks = l->slots_first[p->n_workloads] + 1024;
     x->lowest_value = INFINITY;
@@ -235,6 +240,12 @@ static int evaluate_site(struct dual *x, uint32_t site)
     return 0;
 }
 
+/* Enough to choose from, and few enough to look at often. */
+static size_t cells_wanted(const struct problem *p)
+{
+    return CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1);
+}
+
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
 static void refresh_rows(struct dual *x)
 {
@@ -242,6 +253,10 @@ static void refresh_rows(struct dual *x)
         return;
     for (size_t i = 0; i < x->l->p->n_settings; i++)
         x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
+    x->margin = x->widest;
+    while (x->margin > x->widest / 4 &&
+           rows_estimate(&x->rows, &x->prices, x->margin) > cells_wanted(x->l->p))
+        x->margin -= x->margin / 4;
     rows_fill(&x->rows, &x->prices, x->margin);
 }
 

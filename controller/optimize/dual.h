@@ -33,10 +33,10 @@ struct dual {
     double *step;   /* the direction of the last step */
     double *lowest; /* the prices of the lowest value */
     double lowest_value, factor;
-    int idle;       /* evaluations since the value was lowered */
-    int64_t margin; /* of rows */
-    int64_t *grain; /* [setting]: what a grain was worth in the last evaluation */
-    size_t n_cut;   /* knapsacks of the last evaluation to which rows may have denied an item */
+    int idle;               /* evaluations since the value was lowered */
+    int64_t margin, widest; /* of rows, and the most it may be */
+    int64_t *grain;         /* [setting]: what a grain was worth in the last evaluation */
+    size_t n_cut;           /* knapsacks of the last evaluation to which rows may have denied an item */
     struct arena arena;
 };
 

@@ -188,7 +188,7 @@ static int64_t find_price(const struct knapsack *k, size_t from, uint32_t cells)
         }
         high -= step;
     }
-    while (high - low > high / 1024 + 1) {
+    while (high - low > high / 256 + 1) {
         int64_t middle = low + (high - low) / 2;
 
         (void)worth_above(k, from, middle, &taken);

@@ -13,7 +13,7 @@ int prices_init(struct prices *x, struct layout *l)
     const struct problem *p = l->p;
     size_t n = p->n_workloads + SCAN_BLOCK;
 
-    *x = (struct prices){.l = l, .arena.chunk_bytes = 64 << 10};
+    *x = (struct prices){.l = l, .stride = 1, .arena.chunk_bytes = 64 << 10};
     x->workload = arena_alloc(&x->arena, n * sizeof(*x->workload));
     x->threshold = arena_alloc(&x->arena, n * sizeof(*x->threshold));
     x->is_running = arena_alloc(&x->arena, n * sizeof(*x->is_running));
@@ -173,7 +173,11 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
     if (rows && rows->is_filled && rows->first[setting] != SIZE_MAX) {
         offer_copied(x, rows, setting, k);
     } else {
-        for (size_t w = 0; (w = next_above(scores, x->threshold, w, n)) < n; w++) {
+        for (size_t w = site % x->stride; x->stride > 1 && w < n; w += x->stride) {
+            if (scores[w] > x->threshold[w] && !x->is_running[w])
+                offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
+        }
+        for (size_t w = x->stride > 1 ? n : 0; (w = next_above(scores, x->threshold, w, n)) < n; w++) {
             if (!x->is_running[w])
                 offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
         }

@@ -24,6 +24,7 @@ struct prices {
     int64_t *resource;  /* [setting * n_resources + resource]: of the whole supply; not of l->main */
     int64_t *limit;     /* [limit] */
     int64_t stay;       /* paid for each replica that stays */
+    uint32_t stride;    /* scans look at every so many-th workload, others for other sites */
     bool has_limits;    /* a limit has a price */
     bool *is_running;   /* [workload]: on the site of the last prices_at_site() */
     struct arena arena;

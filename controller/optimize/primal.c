@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUIDED_STEPS = 12, GUIDE_ALL = GUIDED_STEPS * GUIDED_STEPS, PASSES = 3 };
+enum { GUIDED_STEPS = 12, GUIDE_ALL = GUIDED_STEPS * GUIDED_STEPS, PASSES = 3, CONSTRUCT_CANDIDATES = 2048 };
 
 /* More than all scores. */
 static const int64_t STAY_FIRST = (int64_t)1 << 46;
@@ -219,8 +219,10 @@ void primal_construct(struct primal *x)
     }
     x->prices.stay = 0;
     primal_keep(x);
+    x->prices.stride = (uint32_t)(x->l->p->n_workloads / CONSTRUCT_CANDIDATES + 1);
     for (int pass = 0; pass < PASSES && improve(x, NULL, false); pass++)
         primal_keep(x);
+    x->prices.stride = 1;
 }
 
 static void place_picks(struct primal *x, const struct dual *d)

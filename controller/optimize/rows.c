@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 12 << 20 };
+enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
 
 int rows_init(struct rows *x, struct layout *l)
 {
@@ -78,15 +78,21 @@ static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, siz
     return true;
 }
 
-void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
+static void set_base(struct rows *x, const struct prices *prices, int64_t margin)
 {
-    const struct problem *p = prices->l->p;
-    size_t n = p->n_workloads, used = 0, size = size_min(n * p->n_settings, ROW_CELLS_MAX);
-
-    for (size_t w = 0; w < n; w++) {
+    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
         x->workload[w] = prices->workload[w];
         x->base[w] = (float)(prices->workload[w] - margin) / PRICE_ONE - 0.125F; /* for rounding */
     }
+    x->margin = margin;
+}
+
+void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t used = 0, size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
     for (size_t k = 0; k < p->n_settings; k++) {
         x->first[k] = used;
         x->n[k] = 0;
@@ -97,8 +103,24 @@ void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
             x->first[k] = SIZE_MAX;
         }
     }
-    x->margin = margin;
     x->is_filled = true;
+}
+
+size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t step = p->n_settings / SAMPLED_ROWS + 1, cells = 0;
+    size_t size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
+    x->is_filled = false;
+    for (size_t k = 0; k < p->n_settings; k += step) {
+        size_t used = 0;
+
+        (void)rows_fill_one(x, p, k, &used, size);
+        cells += used;
+    }
+    return cells * step;
 }
 
 bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin)

@@ -32,6 +32,8 @@ MUST_USE int rows_init(struct rows *x, struct layout *l);
 void rows_done(struct rows *x);
 /* Copies what is worth more than the prices less `margin`, with grains at x->grain. */
 void rows_fill(struct rows *x, const struct prices *prices, int64_t margin);
+/* About how many cells that would copy. Nothing is copied then. */
+size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin);
 /* Sets x->margin for the present prices. Returns whether at least half of `margin` is left. */
 bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin);
 

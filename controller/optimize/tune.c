@@ -18,6 +18,8 @@
 enum { STAGES = 3, ROUNDS = 8, ROUNDS_AT_HEAT = 4 };
 
 static const float COOLING = 0.7F;
+/* A row that was copied without the scores that count now must not make a site worthless at once. */
+static const float CHANGE_MAX = 0.5F;
 
 struct tune {
     struct dual *dual;
@@ -121,7 +123,7 @@ static void change_prices(struct tune *t)
     for (uint32_t s = 0; s < p->n_sites; s++) {
         const struct row_cell *c = NULL;
         size_t n = tune_row(t, s, &c);
-        float requested = 0, supply = n > 0 ? tune_supply(t, t->setting[s]) : 0;
+        float change, requested = 0, supply = n > 0 ? tune_supply(t, t->setting[s]) : 0;
 
         if (supply <= 0)
             continue;
@@ -131,7 +133,9 @@ static void change_prices(struct tune *t)
             requested += grains[w] / t->total[w] *
                          weight_of(((float)c[i].score - t->price[s] * grains[w] - t->best[w]) / t->heat);
         }
-        t->price[s] += t->heat / t->mean * logf(requested / supply + 1e-6F);
+        change = logf(requested / supply + 1e-6F);
+        change = change < -CHANGE_MAX ? -CHANGE_MAX : change > CHANGE_MAX ? CHANGE_MAX : change;
+        t->price[s] += t->heat / t->mean * change;
         t->price[s] = t->price[s] > 0 ? t->price[s] : 0;
     }
 }
