@@ -174,7 +174,7 @@ static int spread_read(struct limits *all, const struct request_spread *s, size_
     size_t n = 0;
     struct value_site *sites = model_alloc(m, m->problem.n_sites + 1, sizeof(*sites));
     uint32_t *flat = model_alloc(m, m->problem.n_sites + 1, sizeof(uint32_t));
-    const uint32_t *workloads;
+    const uint32_t *workloads = NULL;
     int r = sites && flat ? spread_workloads(m, s, at, names, &workloads, ob) : -ENOMEM;
 
     if (r < 0)

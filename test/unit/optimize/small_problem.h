@@ -179,7 +179,7 @@ static inline void small_try_workload(struct small_try *t, uint32_t workload)
 
 static inline void small_try_site(struct small_try *t, uint32_t site)
 {
-    if (site == t->p->n_sites) {
+    if (site == SMALL_SITES || site == t->p->n_sites) {
         small_try_workload(t, 0);
         return;
     }
