@@ -45,6 +45,12 @@ const json_t *call_input(const struct call *c);
 size_t call_max_bytes(const struct call *c);
 /* Ends the call with the answer, whose reference is taken; NULL: out of memory. */
 void call_done(struct call *c, json_t *answer);
+/* The elements of an answer's member "items" are made while the answer is written, one after the other, since
+ * all of them at once would not fit in memory: item(arg, i) returns a new element (NULL: out of memory) on a
+ * worker's thread. free_items(arg) is called on the loop when the call has ended, whichever way. To be called
+ * before call_done(). */
+void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
+                      void (*free_items)(void *arg), void *arg);
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
  * NULL) has members that stand beside "detail" in the answer. */
 void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...) PRINTF_LIKE(4, 5);

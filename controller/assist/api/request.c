@@ -107,7 +107,7 @@ static void request_done(struct job *j)
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
-    call_clear(&r->call);
+    call_end(&r->call);
     buf_done(&r->body);
     free(r);
 }
@@ -116,7 +116,7 @@ static void request_answer(struct api_request *r)
 {
     const struct api *a = r->operation->api;
     long values = SMALL_VALUES, bytes = SMALL_BYTES;
-    bool is_small = json_is_small(r->call.answer, &values, &bytes);
+    bool is_small = r->call.later.n == 0 && json_is_small(r->call.answer, &values, &bytes);
 
     if (!is_small && r->starting) {
         httpd_defer(r->reply);

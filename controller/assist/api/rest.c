@@ -1,5 +1,6 @@
 /* Operations as REST requests: query parameters or a JSON body in, JSON out. */
 #include "controller/assist/api/api_internal.h"
+#include "controller/assist/api/call.h"
 #include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
 
@@ -68,7 +69,7 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
 
 static int rest_print(struct api_request *r, struct buf *into)
 {
-    return r->call.answer ? kube_json_print(r->call.answer, into) : -ENOMEM;
+    return call_print(&r->call, into);
 }
 
 void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)

@@ -11,11 +11,22 @@
 #include "controller/kube/time.h"
 #include "exporter/base/clock.h"
 
+#include <errno.h>
+
 #define DOMAIN "dynamic-scoring.open-cluster-management.io/"
 
-enum {
-    FEW_ITEMS = 5,       /* of each object, for assistants */
-    MAX_VALUES = 200000, /* of an answer: more would hold the loop up, and take a gigabyte for a fleet */
+enum { FEW_ITEMS = 5 /* of each object, for assistants */ };
+
+/* What a REST answer is made from, on a worker's thread: nobody changes these. */
+struct kept_score {
+    const struct world_score *score;
+    json_t *scorer; /* NULL without */
+    bool is_expired;
+};
+
+struct kept_scores {
+    struct kept_score *list;
+    size_t n, cap;
 };
 
 static bool scores_match(const struct answer *a, const struct world_score *s)
@@ -23,22 +34,6 @@ static bool scores_match(const struct answer *a, const struct world_score *s)
     const char *name = answer_input(a, "name");
 
     return !name || strcmp(name, s->name) == 0;
-}
-
-/* How many values the answer would have, as REST has it. */
-static size_t scores_count_values(const struct answer *a)
-{
-    size_t n = 0, at = 0, objects = 0;
-    const struct world_score *s;
-
-    while ((s = world_next_score(a->world, answer_input(a, "namespace"), &at)))
-        if (scores_match(a, s)) {
-            bool wanted = objects >= a->listing.from && objects - a->listing.from < a->listing.limit;
-
-            n += wanted ? s->n_items : 0;
-            objects++;
-        }
-    return n;
 }
 
 static json_t *scores_items(const struct world_score *s, size_t max)
@@ -53,9 +48,8 @@ static json_t *scores_items(const struct world_score *s, size_t max)
 }
 
 /* Name, namespace, labels, annotations, and two annotations from the DynamicScorer. */
-static json_t *scores_metadata(const struct world *w, const struct world_score *s)
+static json_t *scores_metadata(const struct world_score *s, const json_t *scorer)
 {
-    const json_t *scorer = scorer_of_score(w, s);
     json_t *annotations = s->annotations ? json_copy(s->annotations) : json_object();
 
     if (scorer && (json_object_set_new(annotations, DOMAIN "description",
@@ -77,12 +71,44 @@ static json_t *scores_valid_until(const struct world_score *s)
     return s->valid_until.ms ? json_string(until) : NULL;
 }
 
-static json_t *scores_object(const struct world *w, const struct world_score *s, bool is_expired)
+static json_t *scores_item(void *arg, size_t i)
 {
+    const struct kept_score *k = &((struct kept_scores *)arg)->list[i];
+
     return json_pack("{s:s,s:s,s:o,s:{s:o,s:o*},s:b}", "apiVersion",
                      "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata",
-                     scores_metadata(w, s), "status", "scores", scores_items(s, SIZE_MAX), "validUntil",
-                     scores_valid_until(s), "expired", is_expired);
+                     scores_metadata(k->score, k->scorer), "status", "scores",
+                     scores_items(k->score, SIZE_MAX), "validUntil", scores_valid_until(k->score), "expired",
+                     k->is_expired);
+}
+
+static void scores_free_kept(void *arg)
+{
+    struct kept_scores *kept = arg;
+
+    for (size_t i = 0; i < kept->n; i++) {
+        world_score_release(kept->list[i].score);
+        json_decref(kept->list[i].scorer);
+    }
+    free(kept->list);
+    free(kept);
+}
+
+static int scores_keep(struct kept_scores *kept, const struct world *w, const struct world_score *s,
+                       bool is_expired)
+{
+    if (kept->n == kept->cap) {
+        size_t cap = size_max(64, kept->cap * 2);
+        struct kept_score *list = reallocarray(kept->list, cap, sizeof(*list));
+
+        if (!list)
+            return -ENOMEM;
+        kept->list = list;
+        kept->cap = cap;
+    }
+    kept->list[kept->n++] = (struct kept_score){
+        world_score_keep(s), json_incref((json_t *)(uintptr_t)scorer_of_score(w, s)), is_expired};
+    return 0;
 }
 
 /* What an assistant needs of the object: the summary has the rest. */
@@ -115,11 +141,23 @@ static int scores_put_summary(struct answer *a, unix_ms now)
     return 0;
 }
 
+/* Adds the object for an assistant, or keeps it for the answer of REST: the list has a null in its place. */
+static void scores_add(struct answer *a, struct kept_scores *kept, const struct world_score *s, unix_ms now)
+{
+    bool is_expired = world_score_is_expired(s, now);
+
+    if (!kept)
+        listing_add(&a->listing, scores_short_object(a, s, is_expired));
+    else
+        listing_add(&a->listing, scores_keep(kept, a->world, s, is_expired) < 0 ? NULL : json_null());
+}
+
 static void scores_run(void *arg, struct call *c)
 {
     static const enum world_kind kinds[] = {WORLD_SCORES, WORLD_SCORERS};
     const struct world *w = assist_world(arg);
     const struct world_score *s;
+    struct kept_scores *kept = NULL;
     struct answer a;
     unix_ms now;
     size_t at = 0;
@@ -127,14 +165,6 @@ static void scores_run(void *arg, struct call *c)
     if (!answer_begin(&a, c, w, kinds, ARRAY_SIZE(kinds)))
         return;
     now = world_now(w);
-    if (!answer_is_short(&a) && scores_count_values(&a) > MAX_VALUES) {
-        answer_fail(
-            &a, 413,
-            "%zu values are more than the %d of an answer: ask with namespace (a cluster), name, or offset "
-            "and limit",
-            scores_count_values(&a), MAX_VALUES);
-        return;
-    }
     if (scores_put_summary(&a, now) < 0)
         answer_put(&a, "summary", NULL);
     if (answer_is_short(&a))
@@ -142,13 +172,13 @@ static void scores_run(void *arg, struct call *c)
                     "Items show at most %d values; namespace (a cluster) and name together give the values "
                     "of one score.",
                     FEW_ITEMS);
-    while ((s = world_next_score(w, answer_input(&a, "namespace"), &at))) {
-        bool is_expired = world_score_is_expired(s, now);
-
+    else if (!(kept = calloc(1, sizeof(*kept))))
+        answer_put(&a, "items", NULL);
+    while ((s = world_next_score(w, answer_input(&a, "namespace"), &at)))
         if (scores_match(&a, s) && listing_wants(&a.listing))
-            listing_add(&a.listing, answer_is_short(&a) ? scores_short_object(&a, s, is_expired)
-                                                        : scores_object(w, s, is_expired));
-    }
+            scores_add(&a, kept, s, now);
+    if (kept)
+        call_items_later(c, scores_item, kept->n, scores_free_kept, kept);
     answer_end(&a);
 }
 
