@@ -3,6 +3,7 @@
 #include "controller/assist/api/api_internal.h"
 #include "controller/assist/api/schema.h"
 #include "exporter/base/log.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 
@@ -23,6 +24,19 @@ static int api_read_schema(json_t **ret, const struct operation *o, const char *
     return -EINVAL;
 }
 
+/* Failures that an operation may answer with are counted from 0, so that the first one is an increase. */
+static void api_count_from_zero(const struct api *a, const struct operation *o)
+{
+    static const char *const codes[] = {"500", "503", "504"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+        if (o->method)
+            metric_add(a->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "rest", o->name), 0);
+        if (o->is_tool)
+            metric_add(a->metrics, METRIC_OPTIMIZER_REQUESTS, LV(codes[i], "mcp", o->name), 0);
+    }
+}
+
 int api_new(struct api **ret, const struct api_options *o)
 {
     size_t n = o->operations.n;
@@ -40,6 +54,7 @@ int api_new(struct api **ret, const struct api_options *o)
         struct api_operation *op = &a->operations[a->n++];
 
         *op = (struct api_operation){.api = a, .o = o->operations.table[i]};
+        api_count_from_zero(a, op->o);
         r = api_read_schema(&op->input, op->o, op->o->input);
         if (r == 0)
             r = api_read_schema(&op->output, op->o, op->o->output);

@@ -145,9 +145,17 @@ static struct apply_slot *apply_free_slot(struct apply *ap)
     return NULL;
 }
 
+void apply_count_from_zero(struct metrics *m)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(apply_resources); i++)
+        for (enum kube_verdict v = 0; v < KUBE_VERDICTS; v++)
+            metric_add(m, METRIC_OPTIMIZER_WRITES, LV(apply_resources[i]->kind, kube_verdict_word(v)), 0);
+}
+
+/* A check that is refused is a write that is refused. */
 static void apply_count(const struct apply *ap, const struct step *s, const struct kube_answer *a)
 {
-    if (ap->mode != APPLY_CHECKING && ap->o.metrics)
+    if ((ap->mode != APPLY_CHECKING || a->verdict != KUBE_OK) && ap->o.metrics)
         metric_add(ap->o.metrics, METRIC_OPTIMIZER_WRITES,
                    LV(s->resource->kind, kube_verdict_word(a->verdict)), 1);
 }

@@ -32,6 +32,8 @@ struct apply_options {
     void *arg;
 };
 
+/* So that the first write of a kind and result is an increase, too. */
+void apply_count_from_zero(struct metrics *m);
 /* -ENOMEM: `done` is never called. With objects, the body is {"created", "updated", "deleted"}; without,
  * {"deleted", "failed"}: lists of "Kind/name". */
 MUST_USE int apply_start(struct apply **ret, const struct apply_options *o);

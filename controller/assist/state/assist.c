@@ -207,6 +207,8 @@ int assist_new(struct assist **ret, const struct assist_options *o)
     r = r ?: world_new(&a->world, &(struct world_options){.loop = o->loop, .kube = o->kube});
     if (r < 0)
         return r;
+    if (o->metrics)
+        apply_count_from_zero(o->metrics);
     assist_ask_schema(a);
     *ret = TAKE_PTR(a);
     return 0;

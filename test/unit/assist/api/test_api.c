@@ -1,4 +1,5 @@
 /* REST requests, their answers, and what /openapi.json says of them. */
+#include "exporter/base/buf.h"
 #include "test/oom.h"
 #include "test/unit/assist/api/api_world.h"
 
@@ -50,6 +51,17 @@ static void passes_a_body_on(void **state)
     json_decref(o);
     assert_int_equal(rest_send(w, "echo", "", "", 0, NULL), 200);
     assert_int_equal((int)metric_get(w->metrics, METRIC_OPTIMIZER_REQUESTS, LV("200", "rest", "echo")), 2);
+}
+
+static void counts_failures_from_zero(void **state)
+{
+    struct api_world *w = *state;
+    BUF_AUTO(page, 1 << 20);
+
+    assert_int_equal(metrics_render(w->metrics, false, &page), 0);
+    assert_non_null(strstr(page.p, "dynamic_scoring_optimizer_requests_total{code=\"503\",interface=\"rest\","
+                                   "operation=\"echo\"} 0\n"));
+    assert_null(strstr(page.p, "code=\"200\""));
 }
 
 static void reads_the_query_by_the_schema(void **state)
@@ -201,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(passes_a_body_on, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(counts_failures_from_zero, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(reads_the_query_by_the_schema, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(refuses_what_it_cannot_read, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(refuses_json_that_is_too_deep, world_setup, world_teardown),

@@ -2,6 +2,8 @@
 #include "controller/assist/state/apply.h"
 #include "test/fakes/fake_server.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/oom.h"
 
@@ -22,6 +24,7 @@ struct run {
     struct fake_kube *f;
     struct apply *apply;
     json_t *objects;
+    struct metrics *metrics;
     unsigned ended, status;
     char detail[1024], body[2048];
 };
@@ -34,6 +37,7 @@ static int setup(void **state)
     run->f = fake_kube_new();
     fake_default(run->f->server, (struct fake_answer){.body = "{}"});
     run->objects = json_array();
+    assert_int_equal(metrics_new(&run->metrics, METRIC_OWNER_LOOP), 0);
     *state = run;
     return 0;
 }
@@ -45,6 +49,7 @@ static int teardown(void **state)
     (void)apply_free(run->apply);
     json_decref(run->objects);
     (void)fake_kube_free(run->f);
+    (void)metrics_free(run->metrics);
     free(run);
     return 0;
 }
@@ -70,6 +75,7 @@ static int begin(struct run *run, bool is_reset)
 {
     const struct apply_options o = {.loop = run->f->loop,
                                     .kube = run->f->kube,
+                                    .metrics = run->metrics,
                                     .namespace = "ns",
                                     .objects = is_reset ? NULL : run->objects,
                                     .done = on_end,
@@ -185,6 +191,31 @@ static void lists_what_it_could_not_put_back(void **state)
     assert_non_null(strstr(run->detail, "(first: Placement/p): the next run or POST /reset clears them"));
 }
 
+static bool shows(const struct run *run, const char *sample)
+{
+    BUF_AUTO(page, 1 << 20);
+
+    assert_int_equal(metrics_render(run->metrics, false, &page), 0);
+    return strstr(page.p, sample) != NULL;
+}
+
+static void counts_writes_and_checks_that_are_refused(void **state)
+{
+    struct run *run = *state;
+
+    apply_count_from_zero(run->metrics);
+    assert_true(
+        shows(run, "dynamic_scoring_optimizer_writes_total{kind=\"Placement\",result=\"forbidden\"} 0\n"));
+    wants(run, placement);
+    for (unsigned i = 0; i < 2; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 403, "Forbidden", "no");
+    ends(run, false, 403, "{\"rolledBack\":true,\"leftBehind\":[]}");
+    assert_true(
+        shows(run, "dynamic_scoring_optimizer_writes_total{kind=\"Placement\",result=\"forbidden\"} 1\n"));
+    assert_true(shows(run, "dynamic_scoring_optimizer_writes_total{kind=\"Placement\",result=\"ok\"} 0\n"));
+}
+
 static void resets_bindings_before_placements(void **state)
 {
     struct run *run = *state;
@@ -222,9 +253,13 @@ static void survives_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(checks_all_and_then_writes_in_order), CASE(updates_in_place_and_deletes_what_is_old),
-        CASE(names_objects_of_another_hand),       CASE(puts_back_what_it_wrote),
-        CASE(lists_what_it_could_not_put_back),    CASE(resets_bindings_before_placements),
+        CASE(checks_all_and_then_writes_in_order),
+        CASE(counts_writes_and_checks_that_are_refused),
+        CASE(updates_in_place_and_deletes_what_is_old),
+        CASE(names_objects_of_another_hand),
+        CASE(puts_back_what_it_wrote),
+        CASE(lists_what_it_could_not_put_back),
+        CASE(resets_bindings_before_placements),
         CASE(survives_each_failed_allocation),
     };
 
