@@ -1,5 +1,5 @@
-"""The commands of runbooks and of alerts' texts work as they stand: against a real API server, agents, a controller and
-Prometheus, while a scorer fails. Only what needs a kubelet has a stand-in: kubectl logs, exec and top."""
+"""The commands of runbooks and of alerts' texts work as they stand: against a real API server, agents, a controller, an
+optimizer and Prometheus, while a scorer fails. Only what needs a kubelet has a stand-in: kubectl logs, exec and top."""
 
 import socket
 
@@ -68,6 +68,9 @@ def on_call(prometheus, tmp_path_factory):
         make_service(kube, NAMESPACE, f"{agent}-service", agent, world.agents["c1"].url, app=agent)
         labels = {"app.kubernetes.io/component": "controller", "app.kubernetes.io/name": "dynamic-scoring-framework"}
         make_service(kube, HUB_NAMESPACE, controller, controller, world.controller.url, **labels)
+        labels = {"app.kubernetes.io/component": "optimizer", "app.kubernetes.io/name": "dynamic-scoring-framework"}
+        optimizer = "dynamic-scoring-framework-mcp"
+        make_service(kube, HUB_NAMESPACE, optimizer, optimizer, world.optimizer.url, **labels)
         make_others(world.hub)
         world.apply_scorer("broken", "sum(rate(")
         world.hub.set_addon("c1", "True")

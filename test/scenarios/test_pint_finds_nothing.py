@@ -1,5 +1,5 @@
-"""pint finds nothing to complain about in alerts/, although it may ask a Prometheus that scrapes an agent, a controller and a policy
-watcher: each metric is there, with these labels, joins match, and counters are used as counters."""
+"""pint finds nothing to complain about in alerts/, although it may ask a Prometheus that scrapes an agent, a controller, an
+optimizer and a policy watcher: each metric is there, with these labels, joins match, and counters are used as counters."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from lib.agent import summary
 from lib.fake import plain, results
 from lib.hub import HUB_NAMESPACE
 from lib.kube import NAMESPACE, go_program
+from lib.optimizer import running_optimizer
 from lib.otlp import gauge, point, push, request
 from lib.process import ROOT, free_port, run
 from lib.prometheus import running_prometheus
@@ -93,12 +94,20 @@ def a_policy_watcher(hub):
     hub.kube.delete(f"{CLAIMS}/linted")
 
 
+@pytest.fixture(name="optimizer")
+def an_optimizer(hub):
+    with running_optimizer(hub.kube.kubeconfig()) as optimizer:
+        optimizer.wait_ready()
+        yield optimizer
+
+
 @pytest.fixture(name="live")
-def a_prometheus(agent, controller, watcher, fake):
+def a_prometheus(agent, controller, optimizer, watcher, fake):
     fake.on("/metrics", plain(RESOURCES))
     jobs = (
         job("agent", agent.url, cluster="c1", namespace=NAMESPACE),
         job("controller", controller.url, cluster="hub", namespace=HUB_NAMESPACE),
+        job("optimizer", optimizer.url, cluster="hub", namespace=HUB_NAMESPACE),
         job("policy-watcher", watcher.url, cluster="c1", namespace=NAMESPACE),
         job("kube-state-metrics", fake.url, cluster="c1"),
     )

@@ -1,5 +1,5 @@
-"""A hub and two clusters that are monitored: agents and a controller on a real API server, a Prometheus with the rules of
-alerts/ that scrapes them, Alertmanager, and VictoriaMetrics on the hub. The work agent is a stand-in."""
+"""A hub and two clusters that are monitored: agents, a controller, an optimizer and a policy watcher on a real API server, a
+Prometheus with the rules of alerts/ that scrapes them, Alertmanager, and VictoriaMetrics on the hub. The work agent is a stand-in."""
 
 import contextlib
 import json
@@ -13,6 +13,7 @@ from lib.controller import running_controller
 from lib.fake import plain, results, running_fake
 from lib.hub import HUB_NAMESPACE, clean_hub
 from lib.kube import NAMESPACE, go_program
+from lib.optimizer import running_optimizer
 from lib.process import environment, free_port
 from lib.prometheus import running_prometheus
 from lib.rules import write_shortened
@@ -30,6 +31,7 @@ KUBECTL = """#!/bin/sh
 case $* in
 logs*-c2*) exec cat {folder}/c2.log ;;
 logs*agent*) exec cat {folder}/c1.log ;;
+logs*optimizer*) exec cat {folder}/optimizer.log ;;
 logs*) exec cat {folder}/controller.log ;;
 exec*" -- /dynamic-scoring "*) exec {program} $(echo "$*" | sed 's#.* -- /dynamic-scoring ##; s#/var/lib/dynamic-scoring#{storage}#') ;;
 top*) exec echo no metrics ;;
@@ -58,6 +60,7 @@ class World:
             for name in SCORERS:
                 agent.wait_until(lambda a=agent, n=name: a.status(n)["state"] == "ok", f"{name} scores on {cluster}", LONG)
         self.watcher = self.start_watcher()
+        self.optimizer = self.start_optimizer(host)
         self.prometheus = self.start_prometheus()
 
     # ---- What scores ----
@@ -122,15 +125,25 @@ class World:
         self.stack.callback(kube.delete, f"{CLAIMS}/policy-watcher-claim")
         return self.stack.enter_context(running_watcher(kube, "--namespace=c1"))
 
+    def start_optimizer(self, host):
+        """host: an address of this machine; None: loopback."""
+        admin, everywhere = self.hub.kube.kubeconfig(), {"host": ""} if host else {}
+        optimizer = self.stack.enter_context(running_optimizer(admin, **everywhere))
+        optimizer.wait_ready()
+        optimizer.url = f"http://{host or '127.0.0.1'}:{optimizer.port}"
+        return optimizer
+
     # ---- What watches ----
 
     def start_prometheus(self):
         agents = [target(a.url, cluster=c, namespace=CLUSTERS[c]) for c, a in self.agents.items()]
         controller = target(self.controller.url, cluster="hub", namespace=HUB_NAMESPACE)
+        optimizer = target(self.optimizer.url, cluster="hub", namespace=HUB_NAMESPACE)
         watcher = target(self.watcher.url, cluster="c1", namespace=NAMESPACE)
         jobs = [
             {"job_name": "dynamic-scoring-agent", "static_configs": agents},
             {"job_name": "dynamic-scoring-controller", "static_configs": [controller]},
+            {"job_name": "dynamic-scoring-optimizer", "static_configs": [optimizer]},
             {"job_name": "policy-watcher", "static_configs": [watcher]},
         ]
         patient = {"scrape_interval": "2s", "scrape_timeout": "2s"}
@@ -140,7 +153,7 @@ class World:
 
     def wait_quiet(self):
         """Until all is scraped and no alert is pending or firing."""
-        wait_until(lambda: len(self.prometheus.query("up == 1")) == 4, "all targets are up", LONG)
+        wait_until(lambda: len(self.prometheus.query("up == 1")) == 5, "all targets are up", LONG)
         wait_until(lambda: self.prometheus.query("ALERTS") == [], "no alert is active", LONG, every=0.5)
 
 
@@ -150,7 +163,7 @@ def kubectl_shell(world, folder, **variables):
     parts = {"folder": folder, "kubectl": go_program("kubectl"), "program": PROGRAM, "storage": world.folder / "c1"}
     kubectl.write_text(KUBECTL.format(**parts))
     kubectl.chmod(stat.S_IRWXU)
-    for name, program in (*world.agents.items(), ("controller", world.controller)):
+    for name, program in (*world.agents.items(), ("controller", world.controller), ("optimizer", world.optimizer)):
         (folder / f"{name}.log").symlink_to(program.process.log_file)
     kube = world.hub.kube
     admin = kube.kubeconfig().parent
