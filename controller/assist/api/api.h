@@ -32,4 +32,8 @@ enum { API_OWN_ROUTES = 2 };
 /* Sets the routes, at most those of the operations and API_OWN_ROUTES; returns their number. */
 size_t api_routes(struct api *a, struct httpd_route *to);
 
+/* Sends the answer, which is taken, as those of operations are sent: a large one is printed on the worker.
+ * NULL: out of memory. */
+void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer);
+
 #endif

@@ -112,9 +112,8 @@ static void request_done(struct job *j)
     free(r);
 }
 
-static void request_answer(struct api_request *r)
+static void request_answer(struct api_request *r, const struct api *a)
 {
-    const struct api *a = r->operation->api;
     long values = SMALL_VALUES, bytes = SMALL_BYTES;
     bool is_small = r->call.later.n == 0 && json_is_small(r->call.answer, &values, &bytes);
 
@@ -140,7 +139,7 @@ static void request_on_ended(struct call *c)
                LV(code, r->interface, r->operation->o->name), 1);
     r->ended = true;
     if (!r->starting)
-        request_answer(r);
+        request_answer(r, r->operation->api);
 }
 
 struct api_request *api_request_new(struct httpd_reply *reply)
@@ -168,12 +167,32 @@ void api_request_start(const struct api_operation *op, struct api_request *r, js
     r->starting = true;
     call_run(&r->call, op->o, op->api->arg);
     if (r->ended) {
-        request_answer(r);
+        request_answer(r, op->api);
         return;
     }
     r->starting = false;
     r->deferred = true;
     httpd_defer(r->reply);
+}
+
+static int request_print_answer(struct api_request *r, struct buf *into)
+{
+    return call_print(&r->call, into);
+}
+
+void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
+{
+    struct api_request *r = api_request_new(reply);
+
+    if (!r) {
+        json_decref(answer);
+        return;
+    }
+    r->call.answer = answer;
+    r->call.status = 200;
+    r->print = request_print_answer;
+    r->starting = true;
+    request_answer(r, a);
 }
 
 /* ---- Bodies ---- */

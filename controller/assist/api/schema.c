@@ -23,9 +23,9 @@ static bool schema_check_value(struct checking *c, const json_t *schema, const j
 static bool schema_knows(const char *keyword)
 {
     static const char *const known[] = {
-        "$schema",    "type",     "enum",          "const",           "properties", "required",
-        "items",      "minimum",  "maximum",       "minLength",       "maxLength",  "minItems",
-        "maxItems",   "title",    "description",   "default",         "examples",   "additionalProperties",
+        "$schema",    "type",    "enum",        "const",     "properties", "required",
+        "items",      "minimum", "maximum",     "minLength", "maxLength",  "minItems",
+        "maxItems",   "title",   "description", "default",   "examples",   "additionalProperties",
         "deprecated", "pattern",
     };
 

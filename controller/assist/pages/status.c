@@ -10,17 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void member_json(struct out *o, const char *key, const json_t *value)
-{
-    CLEANUP(cleanup_free) char *text = json_dumps(value, JSON_COMPACT);
-
-    member(o, key);
-    if (text)
-        out_puts(o, text);
-    else if (o->error == 0)
-        o->error = -ENOMEM;
-}
-
 static void member_troubles(struct out *o, const struct world *w)
 {
     member_object(o, "troubles");
@@ -70,16 +59,17 @@ int assist_json_status(const struct assist_status *s, struct buf *into)
     return out_end(&o);
 }
 
-int assist_json_plan(const struct assist_last_plan *p, struct buf *into)
+static json_t *time_or_null(unix_ms at)
 {
-    struct out o = out_begin(into);
+    char when[32];
 
-    out_puts(&o, "{");
-    member_time(&o, "at", p->at.ms);
-    member_time(&o, "appliedAt", p->applied_at.ms);
-    member_number(&o, "seconds", p->seconds);
-    member_json(&o, "request", p->request);
-    member_json(&o, "answer", p->answer);
-    out_puts(&o, "}");
-    return out_end(&o);
+    unix_ms_format(at, when);
+    return at.ms ? json_string(when) : json_null();
+}
+
+json_t *assist_json_plan(const struct assist_last_plan *p)
+{
+    return json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", time_or_null(p->at), "appliedAt",
+                     time_or_null(p->applied_at), "seconds", p->seconds, "request", p->request, "answer",
+                     p->answer);
 }

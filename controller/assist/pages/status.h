@@ -34,8 +34,9 @@ struct assist_status {
     unix_ms now;
 };
 
-/* Append the JSON. -ENOMEM, -EFBIG. */
+/* Appends the JSON. -ENOMEM, -EFBIG. */
 MUST_USE int assist_json_status(const struct assist_status *s, struct buf *into);
-MUST_USE int assist_json_plan(const struct assist_last_plan *p, struct buf *into);
+/* Shares request and answer. NULL: out of memory. */
+json_t *assist_json_plan(const struct assist_last_plan *p);
 
 #endif

@@ -72,11 +72,14 @@ static void assist_web_status(void *arg, const struct httpd_request *rq, struct 
 
 static void assist_web_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
-    const struct assist_last_plan *plan = assist_last_plan(((const struct assist_web *)arg)->assist);
-    BUF_AUTO(body, STATUS_MAX_BYTES);
+    const struct assist_web *w = arg;
+    const struct assist_last_plan *plan = assist_last_plan(w->assist);
 
     (void)rq;
-    api_reply(reply, plan ? assist_json_plan(plan, &body) : -ENOENT, "nothing has been planned yet", &body);
+    if (plan)
+        api_answer(w->api, reply, assist_json_plan(plan));
+    else
+        httpd_reply_text(reply, 404, STR("nothing has been planned yet\n"));
 }
 
 static void assist_web_set_metrics(void *arg)
