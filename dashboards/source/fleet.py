@@ -1,4 +1,4 @@
-"""The fleet: scores by cluster, how fresh they are, who fails, what Placement sees, and free resources."""
+"""The fleet: scores by cluster, how fresh they are, who fails, what Placement sees, Policies, and free resources."""
 
 from panels import *  # noqa: F403
 
@@ -219,6 +219,49 @@ placement = row(
     ),
 )  # fmt: skip
 
+NO_WATCHERS = "no policy watchers"
+
+
+def policies_in(state):
+    return as_score_labels(own("dynamic_scoring_policy_policies", f',state="{state}"'))
+
+
+policies = row(
+    "Policies",
+    timeseries(
+        "Clusters by claim",
+        f"""Clusters by the value of the ClusterClaim that their policy watcher writes: compliant only after all
+            Policies have been so for the stable time, empty without a Policy. {WATCHERS_ONLY}""",
+        "short",
+        query(f"sum by (value) (max by ($cluster_label, value) ({own('dynamic_scoring_policy_claim')}))", "{{value}}"),
+        width=6, stack=True, min=0, decimals=0, overrides=POLICY_STATES, none=NO_WATCHERS,
+        panel_links=[runbook("PolicyNoncompliant")],
+    ),
+    timeseries(
+        "Policies by state", f"Policies of all clusters; those that are disabled do not count. {WATCHERS_ONLY}", "short",
+        query(f"sum by (state) (max by ($cluster_label, state) ({own('dynamic_scoring_policy_policies')}))", "{{state}}"),
+        width=6, stack=True, min=0, decimals=0, overrides=POLICY_STATES, none=NO_WATCHERS,
+        panel_links=[runbook("PolicyNoncompliant")],
+    ),
+    table(
+        "Policies by cluster",
+        f"""Policies of each cluster by state, and 1 if its ClusterClaim does not have the value that they call for.
+            {WATCHERS_ONLY}""",
+        {"ds_cluster": ("Cluster", CLUSTER_LINKS)},
+        [
+            column("Compliant", policies_in("compliant"), "short"),
+            column("Noncompliant", policies_in("noncompliant"), "short", **colored(GREY, (1, RED))),
+            column("Pending", policies_in("pending"), "short"),
+            column("Unknown", policies_in("unknown"), "short"),
+            column(
+                "Behind", as_score_labels(own("dynamic_scoring_policy_claim_behind")), "short", **colored(GREY, (1, YELLOW))
+            ),
+        ],
+        sort=("Noncompliant", True), none=NO_WATCHERS,
+        panel_links=[runbook("PolicyNoncompliant"), runbook("PolicyWatcherFailing")],
+    ),
+)  # fmt: skip
+
 RESOURCES = "Made by the recording rules of alerts/recording.yaml on each cluster: what nodes can allocate, less requests of pods."
 resources = row(
     "Resources",
@@ -235,7 +278,7 @@ resources = row(
 DASHBOARD = dashboard(
     "fleet",
     "Dynamic scoring / Fleet",
-    "Scores of all clusters, their freshness, failing scorers and silent clusters, and what Placement sees.",
+    "Scores of all clusters, their freshness, failing scorers and silent clusters, what Placement sees, and Policies.",
     variables=[
         data_source(),
         CLUSTER_OF_SCORES,
@@ -247,5 +290,5 @@ DASHBOARD = dashboard(
     ],
     annotations=[CONFIG_CHANGES, HUB_LEADER_CHANGES],
     links=[HUB_PAGE, ALL_RUNBOOKS],
-    rows=[overview, scores, health, placement, resources],
+    rows=[overview, scores, health, placement, policies, resources],
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""The hub's controller: health of scoring APIs, what reached which cluster, and the controller itself."""
+"""The hub's controller: health of scoring APIs, what reached which cluster, and the controller itself; and the optimizer."""
 
 from panels import *  # noqa: F403
 
 CONTROLLER = 'job=~"$job",instance=~"$instance"'
+OPTIMIZER = 'instance=~"$optimizer"'  # whatever its job: no other program has these series
 SCORER = f'{CONTROLLER},scorer=~"$scorer"'
 SCORER_LINKS = cell_links(("Status page", "${hub_url}/scorer?name=${__data.fields.Scorer:percentencode}"))
 YES_OR_NO = {
@@ -112,9 +113,9 @@ distribution = row(
                overrides=[field("limit", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
                                 color={"mode": "fixed", "fixedColor": RED})]),
     timeseries("API server", "Time since each watch last received anything, at least every minute.", "s",
-               query(f"time() - max by (resource) (dynamic_scoring_kubernetes_last_answer_timestamp_seconds{{{CONTROLLER}}})",
-                     "{{resource}}"),
-               width=8, min=0, panel_links=[runbook("HubApiAway")]),
+               query(f"""time() - max by (resource) (dynamic_scoring_kubernetes_last_answer_timestamp_seconds{{{CONTROLLER}}}
+                and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{resource}}"),
+               width=8, min=0, panel_links=[runbook("ControllerApiAway")]),
     timeseries("Events dropped", "Kubernetes Events that could not be sent.", "short",
                query(f"sum(increase(dynamic_scoring_hub_events_dropped_total{{{CONTROLLER}}}[$__rate_interval]))", "dropped"),
                width=8, min=0, decimals=0),
@@ -136,10 +137,40 @@ controller = row(
                 and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{handler}} {{code}}"), width=6, min=0),
 )  # fmt: skip
 
+IDLE = "no optimizer, or nothing asked of it"
+optimizer = row(
+    "Optimizer",
+    timeseries("Requests to the optimizer", "Requests and tool calls of assistants, by operation and HTTP status.", "reqps",
+               query(f"""sum by (operation, code)
+                (rate(dynamic_scoring_optimizer_requests_total{{{OPTIMIZER}}}[$__rate_interval])) > 0""",
+                     "{{operation}} {{code}}"),
+               width=8, min=0, none=IDLE, panel_links=[runbook("OptimizerFails")]),
+    timeseries("Plans", "Plans made within the rate interval, by status and by the engine that found them.", "short",
+               query(f"""sum by (engine, status)
+                (increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval]))""",
+                     "{{status}} by {{engine}}"),
+               width=8, stack=True, min=0, none=IDLE),
+    timeseries("Time of solving", "Time that the solvers took for a plan.", "s",
+               *quantiles("dynamic_scoring_optimizer_solve_duration_seconds", OPTIMIZER), width=8, min=0, none=IDLE),
+    timeseries("Gap of the last plan", "How far its objective may be from the best one: 0 is proven optimal.", "percentunit",
+               query(f"max by (instance) (dynamic_scoring_optimizer_gap_ratio{{{OPTIMIZER}}})", "{{instance}}"),
+               width=8, min=0, none=IDLE),
+    timeseries("Workloads left out", "How many workloads a plan left out or gave fewer replicas than wanted, on average, by reason.", "short",
+               query(f"""sum by (reason) (increase(dynamic_scoring_optimizer_left_out_total{{{OPTIMIZER}}}[$__rate_interval]))
+                / on () group_left ()
+                sum(increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval]))""", "{{reason}}"),
+               width=8, stack=True, min=0, none=IDLE),
+    timeseries("Writes of plans", "Objects that plans wrote, deleted or put back within the rate interval, by kind and result.", "short",
+               query(f"""sum by (kind, result)
+                (increase(dynamic_scoring_optimizer_writes_total{{{OPTIMIZER}}}[$__rate_interval])) > 0""",
+                     "{{kind}}: {{result}}"),
+               width=8, min=0, none="no plan was applied", panel_links=[runbook("OptimizerWritesRefused")]),
+)  # fmt: skip
+
 DASHBOARD = dashboard(
     "hub",
     "Dynamic scoring / Hub",
-    f"The controller on the hub: health of scoring APIs, distribution to clusters, probes, queues. {HUB_ONLY}",
+    f"The controller on the hub: health of scoring APIs, distribution to clusters, probes, queues; and plans. {HUB_ONLY}",
     variables=[
         data_source(),
         label_values("job", "Job", "label_values(dynamic_scoring_hub_leader, job)", every=".+"),
@@ -147,9 +178,10 @@ DASHBOARD = dashboard(
                      every=".+"),
         label_values("scorer", "Scorer",
                      f"label_values(dynamic_scoring_hub_scorer_ready{{{CONTROLLER}}}, scorer)"),
+        label_values("optimizer", "Optimizer", "label_values(dynamic_scoring_optimizer_requests_total, instance)"),
         HUB_URL,
     ],
     annotations=[HUB_LEADER_CHANGES],
     links=[HUB_PAGE, ALL_RUNBOOKS],
-    rows=[state, scorers, distribution, controller],
+    rows=[state, scorers, distribution, controller, optimizer],
 )  # fmt: skip

@@ -15,6 +15,7 @@ AGENTS_ONLY = (
     "agent's remote write."
 )
 HUB_ONLY = "From the controller's metrics: select a data source that has them."
+WATCHERS_ONLY = "From the policy watchers' own metrics: a hub has them if a Prometheus on the clusters forwards them."
 
 BLUE, GREEN, YELLOW, RED, GREY = "blue", "green", "yellow", "red", "text"
 
@@ -97,6 +98,7 @@ PROBES = [
     {**field("", color={"mode": "fixed", "fixedColor": RED}), "matcher": {"id": "byRegexp", "options": "/.*/"}},
     *fixed_colors(**{"health: ok": GREEN, "config: ok": BLUE}),
 ]
+POLICY_STATES = fixed_colors(compliant=GREEN, noncompliant=RED, pending=BLUE, unknown=YELLOW, disabled=GREY, empty=GREY)
 WORK_STATES = fixed_colors(up_to_date=GREEN, behind=YELLOW, failing=RED, leaving=GREY)
 
 

@@ -12,12 +12,15 @@ from lib import dashboard
 from lib.agent import running_agent, summary
 from lib.client import call
 from lib.controller import running_controller
+from lib.decide import deciding
 from lib.fake import plain, results, running_fake, series
 from lib.hub import agent_flags, agent_namespace_of, clean_hub, static_scorer
+from lib.optimizer import running_optimizer
 from lib.prometheus import running_prometheus
 from lib.scorers import source
 from lib.tsdb import Tsdb
 from lib.wait import LONG, eventually, wait_until
+from lib.watcher import CLAIMS, running_watcher
 from lib.work import FakeWorkAgent
 
 SCRAPED, PUSHED, BOTH, ENDED = "c1", "c2", "c3", "c4"
@@ -86,6 +89,21 @@ def on_the_hub(hub, fake):
     hub.apply_scorer("away", {"configURL": f"{fake.url}/missing", "configSyncMode": "Full", "description": ""})
 
 
+GPUS = {  # two workloads and room for one of them
+    "clusters": {"placed": {"3g.48gb": 2}},
+    "workloads": {"app01": 2, "app02": 2},
+    "scores": {("app01", "placed", "3g.48gb"): 60, ("app02", "placed", "3g.48gb"): 10},
+}
+
+
+def plan_twice(optimizer, request, prometheus):
+    """So that what is counted has increased between two scrapes."""
+    for _ in range(2):
+        planned = optimizer.post("/optimize", request)
+        assert planned.status == 200 and planned.json["applied"], planned.text
+        prometheus.wait_query("dynamic_scoring_optimizer_left_out_total > 0", "the plan is counted")
+
+
 @dataclasses.dataclass
 class World:
     stores: dict  # name: URL
@@ -101,6 +119,11 @@ def stores_of_a_fleet(api_server, tmp_path_factory):
         scripted(fake)
         on_the_hub(hub, fake)
         controller = run(running_controller(hub.kube))
+        stack.callback(hub.kube.delete, f"{CLAIMS}/charted")
+        watcher = run(running_watcher(hub.kube, f"--namespace={SCRAPED}", "--claim=charted"))
+        decide = run(deciding(hub, **GPUS))
+        optimizer = run(running_optimizer(hub.kube.kubeconfig(), "--write-namespace=default"))
+        optimizer.wait_ready()
         run(FakeWorkAgent(hub, {SCRAPED: (hub.kube, agent_namespace_of(SCRAPED))}))
         scraped = run(running_agent({}, *agent_flags(hub, SCRAPED)))
         ended = run(running_agent({"clusterName": ENDED, "summaries": scorers(fake)}))
@@ -112,17 +135,20 @@ def stores_of_a_fleet(api_server, tmp_path_factory):
             running_prometheus(
                 job("agent", (scraped.url, SCRAPED), (both.url, BOTH), (ended.url, ENDED)),
                 job("controller", (controller.url, None)),
+                job("optimizer", (optimizer.url, None)),
+                job("policy-watcher", (watcher.url, SCRAPED)),
                 job("free", (fake.url, SCRAPED), path="/free"),
                 job("containers", (fake.url, SCRAPED), path="/containers"),
                 remote_write=[{"url": victoria.url(), "queue_config": {"batch_send_deadline": "1s"}}],
                 receiver=True,
             )
         )
-        inside = run(running_prometheus(job("agent", (scraped.url, None))))
+        inside = run(running_prometheus(job("inside", (scraped.url, None), (watcher.url, None))))
         config = {"summaries": scorers(fake)}
         run(running_agent({"clusterName": PUSHED, **config, "remoteWrite": endpoints(PUSHED, prometheus, victoria)}))
         both.apply({"clusterName": BOTH, **config, "remoteWrite": endpoints(BOTH, prometheus, victoria)})
         prometheus.wait_query("dynamic_scoring_hub_distribution_duration_seconds_count", "the controller is scraped")
+        plan_twice(optimizer, decide.request(), prometheus)
         hub.apply_scorer("late", static_scorer(fake.url, "late"))
         prometheus.wait_query(f'dynamic_score{{cluster="{ENDED}"}}', "c4 had scores")
         ended.process.end()

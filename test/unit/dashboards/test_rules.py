@@ -25,6 +25,7 @@ EXCLUDED = [
 ]
 # Selectors without job and instance on dashboards that have these variables.
 JOINED = re.compile(r"and on \([^)]*instance\) *dynamic_scoring_(scorers|hub_leader)\{[^}]*\$job")
+OF_OPTIMIZER = ("instance", "=~", "$optimizer")  # its own variable: job and instance are the controller's
 UNITS = {"none", "short", "percentunit", "s", "bytes", "ops", "reqps", "Bps"}
 OTHERS = {  # of others, and of recording rules
     "cluster_cpu_free": set(),
@@ -105,7 +106,7 @@ def check_target(name, where, expr):
     check(is_wrong(expr) == [], "metrics.def", name, f"{where}: {is_wrong(expr)}")
     for selector in query.selectors:
         for label in ("job", "instance"):
-            matched = (label, "=~", f"${label}") in selector.matchers or JOINED.search(expr)
+            matched = {(label, "=~", f"${label}"), OF_OPTIMIZER} & set(selector.matchers) or JOINED.search(expr)
             check(matched, f"target-{label}-rule", name, f"{where}: {selector.metric}")
         if selector.metric.endswith("_total"):
             agg = re.search(rf"\b(rate|irate|increase)\({selector.metric}\b", expr)
