@@ -189,7 +189,8 @@ static void check_on_list(void *arg, struct kube_answer *a)
                     check_confirms(w, kube_list(a->object, "items", NULL), &t);
 
     w->check = NULL;
-    if (a->verdict != KUBE_OK)
+    w->is_check_refused = a->verdict != KUBE_OK;
+    if (w->is_check_refused)
         log_warn("Policies not listed, the claim does not become compliant", L_STR("err", a->why));
     else if (!confirms && w->policy_watch)
         kube_watch_hurry(w->policy_watch); /* it is behind */
@@ -217,6 +218,11 @@ static void check_start(struct policy_watcher *w)
 int policy_claim_touch(struct policy_watcher *w)
 {
     claim_show(w);
+    if (w->is_check_refused && !claim_needs_check(w)) {
+        /* What needs no check does not wait until the next one may be made. */
+        kube_queue_forget(w->queue, claim_key);
+        w->is_check_refused = false;
+    }
     return w->is_resumed || claim_needs_write(w) ? kube_queue_add(w->queue, claim_key) : 0;
 }
 

@@ -31,6 +31,7 @@ struct policy_watcher {
     struct kube_watch *policy_watch, *claim_watch;
     struct kube_queue *queue;        /* of one key */
     struct kube_call *check, *write; /* at most one of them */
+    bool is_check_refused;           /* the last check was, which keeps the queue waiting */
     struct timer timer;              /* when to decide again without an event */
     struct map policies;             /* of struct known_policy */
     struct known_claim claim;

@@ -80,7 +80,7 @@ def complete(tree, *words):
 @pytest.mark.parametrize(
     "words, offered",
     [
-        ([""], ["agent", "controller", "check-config", "check-scorer", "scorer", "spool", "--version", "--help"]),
+        ([""], ["agent", "controller", "optimizer", "check-config", "check-scorer", "policy-watcher", "scorer", "spool", "--version", "--help"]),
         (["c"], ["controller", "check-config", "check-scorer"]),
         (["agent", "--log"], ["--log.level=", "--log.format="]),
         (["agent", "--on"], ["--once"]),

@@ -265,6 +265,22 @@ static void writes_noncompliant_at_once(void **state)
     assert_writes(w, 0, "PATCH noncompliant");
 }
 
+static void writes_noncompliant_at_once_after_a_check_that_failed(void **state)
+{
+    struct world *w = *state;
+
+    push_list(w, POLICIES "?limit", policy(w, "Compliant", "01:00", "5"));
+    push_list(w, ONE "limit", claim(w, "compliant", true, "6"));
+    push_watch(w, ONE "watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    const char *event = fake_kube_event(w->f, "MODIFIED", policy(w, "NonCompliant", "09:59", "12"));
+    fake_push(w->f->server,
+              (struct fake_answer){.body = event, .delay_ms = 300, .only_path = POLICIES "?watch"});
+    push(w, POLICIES, 429, "Retry-After: 120\r\n", "{}");
+    push_written(w, "noncompliant", "14");
+    start(w, STABLE_MS);
+    assert_writes(w, 0, "PATCH noncompliant");
+}
+
 static void says_empty_without_the_kind(void **state)
 {
     struct world *w = *state;
@@ -349,6 +365,7 @@ int main(void)
         TEST(does_not_believe_a_claim_of_others),
         TEST(lists_before_the_claim_becomes_compliant),
         TEST(writes_noncompliant_at_once),
+        TEST(writes_noncompliant_at_once_after_a_check_that_failed),
         TEST(says_empty_without_the_kind),
         TEST(takes_back_a_compliant_claim_without_news),
         TEST(leaves_the_claim_while_the_server_is_away),
