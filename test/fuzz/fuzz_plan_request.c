@@ -1,5 +1,7 @@
-/* Requests for plans: one that is refused says which field is wrong, and all names of one that is read can be
- * part of a URL's path. */
+/* Requests for plans, as the schema lets them through: one that is refused says which field is wrong, and all
+ * names of one that is read can be part of a URL's path. */
+#include "controller/assist/api/schema.h"
+#include "controller/assist/operations/plan_schema.h"
 #include "controller/assist/rules/objection.h"
 #include "controller/assist/rules/request.h"
 #include "controller/assist/rules/score_format.h"
@@ -40,11 +42,14 @@ static void check_request(const struct plan_request *r, struct str text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static json_t *schema;
     json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
+    struct schema_problem problem;
     struct objection ob = {0};
     struct plan_request *r = NULL;
 
-    if (!json)
+    schema = schema ? schema : json_loads(PLAN_REQUEST_SCHEMA, 0, NULL);
+    if (!json || !schema_accepts(schema, json, &problem))
         return 0;
     if (request_read(&r, json, &ob) < 0)
         require(ob.status == 422 && ob.detail[0]);

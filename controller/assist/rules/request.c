@@ -1,234 +1,285 @@
+/* Reads what the schema of POST /plan has let through. Left to check are names, what excludes what, and texts
+ * with a grammar of their own. */
 #include "controller/assist/rules/request.h"
 
-#include "controller/assist/rules/request_internal.h"
+#include "controller/kube/json.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-enum { ARENA_BYTES = 16 << 10, MAX_MOVE_COST = 100000 };
+enum { ARENA_BYTES = 16 << 10, MAX_NAME_BYTES = 253, PATH_BYTES = 128 };
 
-static struct request_cluster request_cluster(struct reading *rd, const struct place *at)
+/* All below go on after an objection, with absent values. */
+struct reading {
+    struct plan_request *r;
+    struct objection *ob;
+    bool no_memory;
+};
+
+/* Where a value is: a member, or an item of a list. */
+struct place {
+    const struct place *up;
+    const char *key; /* a literal; NULL: item i */
+    size_t i;
+};
+
+static void place_print(const struct place *at, char path[PATH_BYTES])
 {
-    static const char *const known[] = {"name", "availablePolicies", NULL}, *const policy[] = {"name", NULL};
-    struct request_cluster c = {0};
-    struct place name, policies;
+    size_t n;
 
-    reading_object(rd, at, known);
-    name = reading_member(rd, at, "name", REQUIRED);
-    policies = reading_member(rd, at, "availablePolicies", REQUIRED);
-    c.name = reading_name(rd, &name);
-    c.policies.n = reading_list(rd, &policies, 0, REQUEST_MAX_POLICIES);
-    c.policies.names = reading_alloc(rd, c.policies.n, sizeof(char *));
-    for (size_t i = 0; i < c.policies.n && !reading_failed(rd); i++) {
-        struct place item = reading_item(&policies, i);
-
-        reading_object(rd, &item, policy);
-        name = reading_member(rd, &item, "name", REQUIRED);
-        c.policies.names[i] = reading_name(rd, &name);
-    }
-    reading_unique(rd, &policies, ".name", c.policies.names, c.policies.n, sizeof(char *));
-    return c;
+    *path = '\0';
+    if (at->up)
+        place_print(at->up, path);
+    n = strlen(path);
+    if (at->key)
+        (void)snprintf(path + n, PATH_BYTES - n, "%s%s", n ? "." : "", at->key);
+    else
+        (void)snprintf(path + n, PATH_BYTES - n, "[%zu]", at->i);
 }
 
-static void request_clusters(struct reading *rd, struct plan_request *r, const struct place *at)
+static void PRINTF_LIKE(3, 4) reading_refuse(struct reading *rd, const struct place *at, const char *fmt, ...)
 {
-    struct place list = reading_member(rd, at, "clusters", REQUIRED);
-    size_t n = reading_list(rd, &list, 1, REQUEST_MAX_CLUSTERS);
+    char path[PATH_BYTES], text[1024];
+    va_list args;
 
-    r->clusters = reading_alloc(rd, n, sizeof(*r->clusters));
-    for (; r->n_clusters < n && !reading_failed(rd); r->n_clusters++) {
-        struct place item = reading_item(&list, r->n_clusters);
-
-        r->clusters[r->n_clusters] = request_cluster(rd, &item);
-        r->clusters[r->n_clusters].first_policy = r->n_policies;
-        r->n_policies += r->clusters[r->n_clusters].policies.n;
-    }
-    reading_unique(rd, &list, ".name", r->clusters, r->n_clusters, sizeof(*r->clusters));
+    place_print(at, path);
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    (void)objection_set(rd->ob, 422, path, "%s: %s", path, text);
 }
 
-/* An integer; absent: 1. */
-static uint32_t request_count(struct reading *rd, const struct place *map, const char *key)
+static bool reading_failed(const struct reading *rd)
 {
-    struct place at = reading_member(rd, map, key, !REQUIRED);
-    double v = reading_number(rd, &at, 1, REQUEST_MAX_REPLICAS, 1);
-
-    if (v != floor(v))
-        (void)objection_set(rd->ob, 422, at.path, "%s: expected a whole number", at.path);
-    return (uint32_t)v;
+    return rd->no_memory || rd->ob->status;
 }
 
-static void request_workloads(struct reading *rd, struct plan_request *r, const struct place *at)
+/* n elements, zeroed. */
+static void *reading_alloc(struct reading *rd, size_t n, size_t size)
 {
-    static const char *const known[] = {"name", "replicas", NULL};
-    struct place list = reading_member(rd, at, "targetWorkloads", REQUIRED);
-    size_t n = reading_list(rd, &list, 1, REQUEST_MAX_WORKLOADS);
+    void *p = n ? arena_alloc(&rd->r->arena, n * size) : NULL;
 
-    r->workloads = reading_alloc(rd, n, sizeof(*r->workloads));
-    for (; r->n_workloads < n && !reading_failed(rd); r->n_workloads++) {
-        struct place item = reading_item(&list, r->n_workloads), name;
-
-        reading_object(rd, &item, known);
-        name = reading_member(rd, &item, "name", REQUIRED);
-        r->workloads[r->n_workloads].name = reading_name(rd, &name);
-        r->workloads[r->n_workloads].replicas = request_count(rd, &item, "replicas");
-    }
-    reading_unique(rd, &list, ".name", r->workloads, r->n_workloads, sizeof(*r->workloads));
+    if (p)
+        memset(p, 0, n * size);
+    rd->no_memory = rd->no_memory || (n && !p);
+    return p;
 }
 
-/* Reference documents have both spellings. */
-static struct place request_score_name(struct reading *rd, const struct place *at)
+/* The list's length; 0 after a failure. */
+static size_t reading_length(struct reading *rd, const json_t *list, size_t max, const struct place *at)
 {
-    struct place name = reading_member(rd, at, "addonPlacementScore", !REQUIRED);
-    struct place other = reading_member(rd, at, "addOnPlacementScore", !REQUIRED);
+    size_t n = json_array_size(list);
 
-    if (name.value && other.value)
-        (void)objection_set(rd->ob, 422, other.path, "%s: is there in both spellings", name.path);
-    return name.value || !other.value ? reading_member(rd, at, "addonPlacementScore", REQUIRED) : other;
+    if (n > max)
+        reading_refuse(rd, at, "has %zu items, expected at most %zu", n, max);
+    return reading_failed(rd) ? 0 : n;
 }
 
-static struct request_score request_score(struct reading *rd, const struct place *at,
-                                          const struct place *inherited)
+/* The name of an object of Kubernetes. */
+static const char *reading_name(struct reading *rd, const json_t *v, const struct place *at)
 {
-    struct request_score s = {0};
-    struct place name = request_score_name(rd, at), weight = reading_member(rd, at, "weight", !REQUIRED),
-                 format = reading_member(rd, at, "scoreDimensionFormat", !inherited->value);
-    const char *text, *why;
+    const char *s = kube_str(v, NULL);
+    struct str name = str_of(s);
 
-    if (!format.value)
-        format = *inherited;
-    s.name = reading_name(rd, &name);
-    s.weight = reading_number(rd, &weight, -1000, 1000, 1);
-    text = reading_string(rd, &format);
-    if (text && score_format_parse(&s.format, str_of(text), &why) < 0)
-        (void)objection_set(rd->ob, 422, format.path, "%s: %s", format.path, why);
+    if (name.n == 0 || name.n > MAX_NAME_BYTES || !str_has_only(name, "-.") || name.p[0] == '.')
+        reading_refuse(rd, at, "is no name of a Kubernetes object");
     return s;
 }
 
-static void request_preference(struct reading *rd, struct plan_request *r, const struct place *top)
+/* The names in a list, or the members `name` of its items; each is there once. */
+static struct request_names reading_names(struct reading *rd, const json_t *list, bool of_objects, size_t max,
+                                          const struct place *at)
 {
-    static const char *const known[] = {"addonPlacementScore", "addOnPlacementScore", "scoreDimensionFormat",
-                                        "scores", NULL},
-                             *const item_known[] = {"addonPlacementScore", "addOnPlacementScore",
-                                                    "scoreDimensionFormat", "weight", NULL};
-    struct place at = reading_member(rd, top, "preference", REQUIRED), list, format;
-    size_t n;
+    size_t n = reading_length(rd, list, max, at);
+    struct request_names out = {.names = reading_alloc(rd, n, sizeof(char *))};
+    struct map seen = {0};
 
-    reading_object(rd, &at, known);
-    list = reading_member(rd, &at, "scores", !REQUIRED);
-    format = reading_member(rd, &at, "scoreDimensionFormat", !REQUIRED);
-    n = list.value ? reading_list(rd, &list, 1, REQUEST_MAX_SCORES) : 1;
-    r->scores = reading_alloc(rd, n, sizeof(*r->scores));
-    if (list.value && (json_object_get(at.value, "addonPlacementScore") ||
-                       json_object_get(at.value, "addOnPlacementScore")))
-        (void)objection_set(rd->ob, 422, list.path, "%s: stands in place of preference.addonPlacementScore",
-                            list.path);
-    for (; r->n_scores < n && !reading_failed(rd); r->n_scores++) {
-        struct place item = list.value ? reading_item(&list, r->n_scores) : at;
+    for (; out.n < n && !reading_failed(rd); out.n++) {
+        const json_t *item = json_array_get(list, out.n);
+        const struct place place = {at, NULL, out.n}, named = {&place, "name", 0};
+        const struct place *here = of_objects ? &named : &place;
+        const char *name = reading_name(rd, of_objects ? json_object_get(item, "name") : item, here);
 
-        if (list.value)
-            reading_object(rd, &item, item_known);
-        r->scores[r->n_scores] = request_score(rd, &item, &format);
+        out.names[out.n] = name;
+        if (name && map_get(&seen, name))
+            reading_refuse(rd, here, "%s is there twice", name);
+        else if (name && map_set(&seen, name, (void *)(uintptr_t)name) < 0)
+            rd->no_memory = true;
+    }
+    map_done(&seen);
+    return out;
+}
+
+/* An integer; absent: 1. */
+static uint32_t reading_count(const json_t *map, const char *key)
+{
+    int64_t n = 1;
+
+    (void)kube_int(map, &n, key, NULL);
+    return (uint32_t)n;
+}
+
+/* ---- Members ---- */
+
+static void request_clusters(struct reading *rd)
+{
+    const struct place at = {NULL, "clusters", 0};
+    struct plan_request *r = rd->r;
+    const json_t *list = kube_list(r->json, at.key, NULL);
+    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_CLUSTERS, &at);
+
+    r->clusters = reading_alloc(rd, names.n, sizeof(*r->clusters));
+    for (; r->n_clusters < names.n && !reading_failed(rd); r->n_clusters++) {
+        const struct place item = {&at, NULL, r->n_clusters}, policies = {&item, "availablePolicies", 0};
+        struct request_cluster *c = &r->clusters[r->n_clusters];
+
+        c->name = names.names[r->n_clusters];
+        c->policies = reading_names(rd, kube_list(json_array_get(list, item.i), policies.key, NULL), true,
+                                    REQUEST_MAX_POLICIES, &policies);
+        c->first_policy = r->n_policies;
+        r->n_policies += c->policies.n;
     }
 }
 
-static void request_spreads(struct reading *rd, struct plan_request *r, const struct place *at)
+static void request_workloads(struct reading *rd)
 {
-    static const char *const known[] = {"label", "max", "workloads", NULL};
-    struct place list = reading_member(rd, at, "spread", !REQUIRED);
-    size_t n = reading_list(rd, &list, 0, REQUEST_MAX_SPREADS);
+    const struct place at = {NULL, "targetWorkloads", 0};
+    struct plan_request *r = rd->r;
+    const json_t *list = kube_list(r->json, at.key, NULL);
+    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_WORKLOADS, &at);
+
+    r->workloads = reading_alloc(rd, names.n, sizeof(*r->workloads));
+    for (; r->n_workloads < names.n && !reading_failed(rd); r->n_workloads++)
+        r->workloads[r->n_workloads] = (struct request_workload){
+            names.names[r->n_workloads], reading_count(json_array_get(list, r->n_workloads), "replicas")};
+}
+
+/* Reference documents have both spellings. */
+static const char *request_score_name(struct reading *rd, const json_t *o, const struct place *at)
+{
+    const json_t *usual = json_object_get(o, "addonPlacementScore");
+    const json_t *other = json_object_get(o, "addOnPlacementScore");
+    const struct place first = {at, "addonPlacementScore", 0}, second = {at, "addOnPlacementScore", 0};
+
+    if (usual && other)
+        reading_refuse(rd, &second, "is there in both spellings");
+    else if (!usual && !other)
+        reading_refuse(rd, &first, "missing");
+    else
+        return reading_name(rd, usual ? usual : other, usual ? &first : &second);
+    return NULL;
+}
+
+/* The sum's format counts for those that have none. */
+static void request_score(struct reading *rd, struct request_score *s, const json_t *o,
+                          const struct place *at, const json_t *sum)
+{
+    const struct place preference = {NULL, "preference", 0};
+    const json_t *weight = json_object_get(o, "weight"), *own = json_object_get(o, "scoreDimensionFormat");
+    const json_t *inherited = own ? NULL : json_object_get(sum, "scoreDimensionFormat");
+    const struct place format = {inherited ? &preference : at, "scoreDimensionFormat", 0};
+    const char *why = "missing";
+
+    s->name = request_score_name(rd, o, at);
+    s->weight = weight ? json_number_value(weight) : 1;
+    if ((!own && !inherited) ||
+        score_format_parse(&s->format, str_of(kube_str(own ? own : inherited, NULL)), &why) < 0)
+        reading_refuse(rd, &format, "%s", why);
+}
+
+static void request_preference(struct reading *rd)
+{
+    const struct place at = {NULL, "preference", 0}, scores = {&at, "scores", 0};
+    struct plan_request *r = rd->r;
+    const json_t *o = kube_map(r->json, at.key, NULL), *list = kube_list(o, scores.key, NULL);
+    size_t n = list ? reading_length(rd, list, REQUEST_MAX_SCORES, &scores) : 1;
+
+    if (list && (json_object_get(o, "addonPlacementScore") || json_object_get(o, "addOnPlacementScore")))
+        reading_refuse(rd, &scores, "stands in place of preference.addonPlacementScore");
+    r->scores = reading_alloc(rd, n, sizeof(*r->scores));
+    for (; r->n_scores < n && !reading_failed(rd); r->n_scores++) {
+        const struct place item = {&scores, NULL, r->n_scores};
+
+        request_score(rd, &r->scores[r->n_scores], list ? json_array_get(list, item.i) : o,
+                      list ? &item : &at, list ? o : NULL);
+    }
+}
+
+static void request_spreads(struct reading *rd)
+{
+    const struct place at = {NULL, "spread", 0};
+    struct plan_request *r = rd->r;
+    const json_t *list = kube_list(r->json, at.key, NULL);
+    size_t n = reading_length(rd, list, REQUEST_MAX_SPREADS, &at);
 
     r->spreads = reading_alloc(rd, n, sizeof(*r->spreads));
     for (; r->n_spreads < n && !reading_failed(rd); r->n_spreads++) {
-        struct place item = reading_item(&list, r->n_spreads), label, workloads;
+        const struct place item = {&at, NULL, r->n_spreads}, workloads = {&item, "workloads", 0};
+        const json_t *o = json_array_get(list, item.i);
 
-        reading_object(rd, &item, known);
-        label = reading_member(rd, &item, "label", REQUIRED);
-        workloads = reading_member(rd, &item, "workloads", !REQUIRED);
-        r->spreads[r->n_spreads] = (struct request_spread){
-            .label = reading_string(rd, &label),
-            .max = request_count(rd, &item, "max"),
-            .workloads = reading_names(rd, &workloads, 1, REQUEST_MAX_WORKLOADS),
-        };
+        r->spreads[r->n_spreads] =
+            (struct request_spread){.label = cstr(kube_str(o, "label", NULL)),
+                                    .max = reading_count(o, "max"),
+                                    .workloads = reading_names(rd, kube_list(o, workloads.key, NULL), false,
+                                                               REQUEST_MAX_WORKLOADS, &workloads)};
     }
 }
 
-static struct request_rule *request_rules(struct reading *rd, const struct place *at, const char *key,
-                                          size_t *ret_n)
+static struct request_rule *request_rules(struct reading *rd, const char *key, size_t *ret_n)
 {
-    static const char *const known[] = {"workload", "clusters", NULL};
-    struct place list = reading_member(rd, at, key, !REQUIRED);
-    size_t n = reading_list(rd, &list, 0, REQUEST_MAX_RULES);
+    const struct place at = {NULL, key, 0};
+    const json_t *list = kube_list(rd->r->json, key, NULL);
+    size_t n = reading_length(rd, list, REQUEST_MAX_RULES, &at);
     struct request_rule *rules = reading_alloc(rd, n, sizeof(*rules));
 
-    for (size_t i = 0; i < n && !reading_failed(rd); i++) {
-        struct place item = reading_item(&list, i), workload, clusters;
+    for (; *ret_n < n && !reading_failed(rd); ++*ret_n) {
+        const struct place item = {&at, NULL, *ret_n}, workload = {&item, "workload", 0},
+                           clusters = {&item, "clusters", 0};
+        const json_t *o = json_array_get(list, item.i);
 
-        reading_object(rd, &item, known);
-        workload = reading_member(rd, &item, "workload", REQUIRED);
-        clusters = reading_member(rd, &item, "clusters", REQUIRED);
-        rules[i].workload = reading_name(rd, &workload);
-        rules[i].clusters = reading_names(rd, &clusters, 1, REQUEST_MAX_CLUSTERS);
-        *ret_n = i + 1;
+        rules[*ret_n] = (struct request_rule){
+            reading_name(rd, json_object_get(o, workload.key), &workload),
+            reading_names(rd, kube_list(o, clusters.key, NULL), false, REQUEST_MAX_CLUSTERS, &clusters)};
     }
     return rules;
 }
 
-static void request_options(struct reading *rd, struct plan_request *r, const struct place *top)
+static void request_options(struct reading *rd)
 {
-    static const char *const known[] = {"cost", "max", NULL};
-    struct place moves = reading_member(rd, top, "moves", !REQUIRED),
-                 deadline = reading_member(rd, top, "deadline", !REQUIRED),
-                 dry_run = reading_member(rd, top, "dryRun", !REQUIRED), cost, max;
-    const char *text = reading_string(rd, &deadline);
-    double most;
+    const struct place namespace = {NULL, "namespace", 0}, deadline = {NULL, "deadline", 0};
+    struct plan_request *r = rd->r;
+    const json_t *name = json_object_get(r->json, namespace.key), *moves = kube_map(r->json, "moves", NULL);
+    const char *text = kube_str(r->json, deadline.key, NULL);
+    int64_t max;
 
-    if (moves.value)
-        reading_object(rd, &moves, known);
-    cost = reading_member(rd, &moves, "cost", !REQUIRED);
-    max = reading_member(rd, &moves, "max", !REQUIRED);
-    r->move_cost = reading_number(rd, &cost, 0, MAX_MOVE_COST, 0);
-    most = reading_number(rd, &max, 0, REQUEST_MAX_MOVES, -1);
-    if (most != floor(most))
-        (void)objection_set(rd->ob, 422, max.path, "%s: expected a whole number", max.path);
-    r->max_moves = most < 0 ? SIZE_MAX : (size_t)most;
-    r->dry_run = reading_bool(rd, &dry_run);
+    r->namespace = name ? reading_name(rd, name, &namespace) : "default";
+    r->move_cost = json_number_value(json_object_get(moves, "cost"));
+    r->max_moves = kube_int(moves, &max, "max", NULL) ? (size_t)max : SIZE_MAX;
+    r->dry_run = json_is_true(json_object_get(r->json, "dryRun"));
     if (text && (!duration_parse(str_of(text), &r->deadline_ms) || r->deadline_ms < REQUEST_MIN_DEADLINE_MS ||
                  r->deadline_ms > REQUEST_MAX_DEADLINE_MS))
-        (void)objection_set(rd->ob, 422, deadline.path,
-                            "%s: expected a duration of 10ms to 10m, such as \"5s\"", deadline.path);
-}
-
-static void request_all(struct reading *rd, struct plan_request *r)
-{
-    static const char *const known[] = {"namespace", "clusters", "targetWorkloads", "preference", "dryRun",
-                                        "deadline",  "moves",    "spread",          "pin",        "forbid",
-                                        NULL};
-    struct place top = {.value = r->json}, namespace;
-
-    reading_object(rd, &top, known);
-    namespace = reading_member(rd, &top, "namespace", !REQUIRED);
-    r->namespace = namespace.value ? reading_name(rd, &namespace) : "default";
-    request_clusters(rd, r, &top);
-    request_workloads(rd, r, &top);
-    request_preference(rd, r, &top);
-    request_options(rd, r, &top);
-    request_spreads(rd, r, &top);
-    r->pins = request_rules(rd, &top, "pin", &r->n_pins);
-    r->forbids = request_rules(rd, &top, "forbid", &r->n_forbids);
+        reading_refuse(rd, &deadline, "expected a duration of 10ms to 10m, such as \"5s\"");
 }
 
 int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
 {
     CLEANUP(cleanup_request_free) struct plan_request *r = calloc(1, sizeof(*r));
-    struct reading rd = {.ob = ob};
+    struct reading rd = {.r = r, .ob = ob};
 
     if (!r)
         return -ENOMEM;
     r->json = json_incref(json);
     r->arena.chunk_bytes = ARENA_BYTES;
-    rd.arena = &r->arena;
-    request_all(&rd, r);
+    request_options(&rd);
+    request_clusters(&rd);
+    request_workloads(&rd);
+    request_preference(&rd);
+    request_spreads(&rd);
+    r->pins = request_rules(&rd, "pin", &r->n_pins);
+    r->forbids = request_rules(&rd, "forbid", &r->n_forbids);
     if (rd.no_memory)
         return -ENOMEM;
     if (ob->status)

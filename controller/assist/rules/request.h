@@ -13,11 +13,9 @@ enum {
     REQUEST_MAX_CLUSTERS = 10000,
     REQUEST_MAX_POLICIES = 64, /* of one cluster */
     REQUEST_MAX_WORKLOADS = 200000,
-    REQUEST_MAX_REPLICAS = 10000,
     REQUEST_MAX_SCORES = 8,
     REQUEST_MAX_SPREADS = 16,
     REQUEST_MAX_RULES = 10000, /* pins, and forbidden pairs */
-    REQUEST_MAX_MOVES = 1000000,
     REQUEST_MIN_DEADLINE_MS = 10,
     REQUEST_MAX_DEADLINE_MS = 10 * 60 * 1000,
 };
@@ -78,7 +76,8 @@ struct plan_request {
     struct arena arena;
 };
 
-/* Reads a request. -EINVAL with the objection, whose field is the first that is wrong; -ENOMEM. */
+/* Reads a request that keeps the schema of POST /plan, which has checked types, bounds, and that nothing is
+ * missing or unknown. -EINVAL with the objection, whose field is the first that is wrong; -ENOMEM. */
 MUST_USE int request_read(struct plan_request **ret, json_t *json, struct objection *ob);
 /* Takes NULL, returns NULL. */
 struct plan_request *request_free(struct plan_request *r);
