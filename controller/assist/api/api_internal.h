@@ -54,6 +54,8 @@ struct api_request {
 
 /* Starts the call; input is taken. The request is answered and freed when it has ended. */
 void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input);
+/* Prints the call's answer as it is. */
+int api_request_print(struct api_request *r, struct buf *into);
 /* NULL when out of memory; the reply is a 500 then. */
 struct api_request *api_request_new(struct httpd_reply *reply);
 

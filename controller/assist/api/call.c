@@ -88,6 +88,7 @@ void call_done(struct call *c, json_t *answer)
 void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...)
 {
     BUF_AUTO(detail, DETAIL_BYTES);
+    bool may_retry = status == 503 || status == 504;
     json_t *error = json_object();
     va_list ap;
     int r;
@@ -98,6 +99,8 @@ void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, .
     if (r < 0 ||
         json_object_set_new(error, "detail",
                             json_stringn(cstr(detail.p), utf8_valid_prefix(buf_str(&detail)))) < 0 ||
+        (may_retry &&
+         json_object_set_new(error, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S)) < 0) ||
         (more && json_object_update_missing(error, more) < 0)) {
         json_decref(error);
         error = NULL;

@@ -5,6 +5,8 @@
 #include "controller/assist/api/operation.h"
 #include "exporter/base/buf.h"
 
+enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
+
 /* Embedded in its owner. */
 struct call {
     json_t *input;    /* owned; keeps the operation's schema */

@@ -52,7 +52,7 @@ void call_done(struct call *c, json_t *answer);
 void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
                       void (*free_items)(void *arg), void *arg);
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
- * NULL) has members that stand beside "detail" in the answer. */
+ * NULL) has members that stand beside "detail" in the answer. 503 and 504 say when to try again. */
 void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 #endif

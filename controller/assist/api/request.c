@@ -13,7 +13,7 @@
 #include <strings.h>
 
 /* An answer of fewer values and bytes of text is printed within about a millisecond. */
-enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10, RETRY_AFTER_S = 5 };
+enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10 };
 
 /* ---- Answers ---- */
 
@@ -103,7 +103,7 @@ static void request_done(struct job *j)
     else
         reply_take(reply, r->http_status ? r->http_status : r->call.status, &r->body);
     if (reply->status == 503)
-        reply->retry_after = RETRY_AFTER_S;
+        reply->retry_after = CALL_RETRY_AFTER_S;
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
@@ -175,7 +175,7 @@ void api_request_start(const struct api_operation *op, struct api_request *r, js
     httpd_defer(r->reply);
 }
 
-static int request_print_answer(struct api_request *r, struct buf *into)
+int api_request_print(struct api_request *r, struct buf *into)
 {
     return call_print(&r->call, into);
 }
@@ -190,7 +190,7 @@ void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
     }
     r->call.answer = answer;
     r->call.status = 200;
-    r->print = request_print_answer;
+    r->print = api_request_print;
     r->starting = true;
     request_answer(r, a);
 }

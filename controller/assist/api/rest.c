@@ -1,6 +1,5 @@
 /* Operations as REST requests: query parameters or a JSON body in, JSON out. */
 #include "controller/assist/api/api_internal.h"
-#include "controller/assist/api/call.h"
 #include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
 
@@ -67,11 +66,6 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
     return o;
 }
 
-static int rest_print(struct api_request *r, struct buf *into)
-{
-    return call_print(&r->call, into);
-}
-
 void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct api_operation *op = arg;
@@ -92,7 +86,7 @@ void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *r
         rest_refuse(reply, 422, detail, problem.field);
     } else if ((r = api_request_new(reply))) {
         r->interface = "rest";
-        r->print = rest_print;
+        r->print = api_request_print;
         api_request_start(op, r, input);
         return;
     }

@@ -11,11 +11,10 @@ static size_t answer_bytes(const json_t *value)
     return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
-static void answer_discard(struct answer *a)
+static void answer_take_room(struct answer *a, size_t n)
 {
-    json_decref(TAKE_PTR(a->listing.items));
-    json_decref(TAKE_PTR(a->head));
-    json_decref(TAKE_PTR(a->notes));
+    if (answer_is_short(a))
+        a->listing.max_bytes -= size_min(n, a->listing.max_bytes);
 }
 
 bool answer_begin(struct answer *a, struct call *c, const struct world *w, const enum world_kind *kinds,
@@ -31,7 +30,9 @@ bool answer_begin(struct answer *a, struct call *c, const struct world *w, const
     a->head = json_object();
     a->notes = json_array();
     if (listing_init(&a->listing, c) < 0 || !a->head || !a->notes) {
-        answer_discard(a);
+        json_decref(TAKE_PTR(a->listing.items));
+        json_decref(TAKE_PTR(a->head));
+        json_decref(TAKE_PTR(a->notes));
         call_done(c, NULL);
         return false;
     }
@@ -40,6 +41,8 @@ bool answer_begin(struct answer *a, struct call *c, const struct world *w, const
             json_decref(a->notes);
             a->notes = NULL;
         }
+    if (json_array_size(a->notes) > 0)
+        answer_take_room(a, answer_bytes(a->notes));
     return true;
 }
 
@@ -58,12 +61,6 @@ bool answer_is_short(const struct answer *a)
 size_t answer_room(const struct answer *a)
 {
     return a->listing.max_bytes;
-}
-
-static void answer_take_room(struct answer *a, size_t n)
-{
-    if (answer_is_short(a))
-        a->listing.max_bytes -= size_min(n, a->listing.max_bytes);
 }
 
 void answer_put(struct answer *a, const char *name, json_t *value)
@@ -101,22 +98,6 @@ void answer_note(struct answer *a, const char *fmt, ...)
         a->notes = NULL;
     }
     answer_take_room(a, text.n + MEMBER_BYTES);
-}
-
-void answer_fail(struct answer *a, unsigned status, const char *fmt, ...)
-{
-    BUF_AUTO(text, NOTE_BYTES);
-    va_list ap;
-    int r;
-
-    answer_discard(a);
-    va_start(ap, fmt);
-    r = buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    if (r < 0)
-        call_done(a->call, NULL);
-    else
-        call_fail(a->call, status, NULL, "%.*s", STR_ARG(buf_str(&text)));
 }
 
 void answer_end(struct answer *a)

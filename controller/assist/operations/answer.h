@@ -28,8 +28,6 @@ void answer_put(struct answer *a, const char *name, json_t *value);
 /* Adds the member if it takes at most half of the room; otherwise a note with this advice. */
 void answer_put_if_short(struct answer *a, const char *name, json_t *value, const char *advice);
 void answer_note(struct answer *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Ends the call with an error instead. */
-void answer_fail(struct answer *a, unsigned status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Ends the call. */
 void answer_end(struct answer *a);
 

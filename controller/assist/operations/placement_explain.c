@@ -271,7 +271,7 @@ const struct operation placement_explain = {
         "\"properties\":{"
         "\"value\":{\"type\":\"integer\"},\"countsAsZero\":{\"enum\":[\"missing\",\"expired\"]},"
         "\"validUntil\":{\"type\":\"string\"}}}}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"
+        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
         "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
     .effect = OPERATION_READS,
     .is_tool = true,

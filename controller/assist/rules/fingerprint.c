@@ -188,8 +188,8 @@ static int changes_add(json_t *list, const char *key, const json_t *before, cons
         r = buf_puts(&what, now ? "is new" : "is gone");
     if (r < 0)
         return r;
-    return json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (int)(slash - key), "name",
-                                                 slash + 1, "what", what.p, (int)what.n)) < 0
+    return json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (size_t)(slash - key),
+                                                 "name", slash + 1, "what", what.p, what.n)) < 0
                ? -ENOMEM
                : 0;
 }

@@ -330,9 +330,18 @@ void world_set_metrics(const struct world *w, struct metrics *m)
     }
 }
 
+/* Nothing while the kind is not installed: its objects went with the CRD. They stay on the shelf, as an API
+ * server that starts may say so of each kind at first, and the watch would not report them again. */
+static const struct world_shelf *world_shelf(const struct world *w, enum world_kind kind)
+{
+    static const struct world_shelf none;
+
+    return world_lacks_kind(w, kind) ? &none : &w->watches[kind].shelf;
+}
+
 json_t *world_get(const struct world *w, enum world_kind kind, const char *namespace, const char *name)
 {
-    const struct world_slot *slot = world_shelf_get(&w->watches[kind].shelf, namespace, name);
+    const struct world_slot *slot = world_shelf_get(world_shelf(w, kind), namespace, name);
 
     return slot && kind != WORLD_SCORES ? slot->value : NULL;
 }
@@ -340,21 +349,21 @@ json_t *world_get(const struct world *w, enum world_kind kind, const char *names
 json_t *world_next(const struct world *w, enum world_kind kind, const char *namespace, size_t *at)
 {
     const struct world_slot *slot =
-        kind == WORLD_SCORES ? NULL : world_shelf_next(&w->watches[kind].shelf, namespace, at);
+        kind == WORLD_SCORES ? NULL : world_shelf_next(world_shelf(w, kind), namespace, at);
 
     return slot ? slot->value : NULL;
 }
 
 const struct world_score *world_score(const struct world *w, const char *namespace, const char *name)
 {
-    const struct world_slot *slot = world_shelf_get(&w->watches[WORLD_SCORES].shelf, namespace, name);
+    const struct world_slot *slot = world_shelf_get(world_shelf(w, WORLD_SCORES), namespace, name);
 
     return slot ? slot->value : NULL;
 }
 
 const struct world_score *world_next_score(const struct world *w, const char *namespace, size_t *at)
 {
-    const struct world_slot *slot = world_shelf_next(&w->watches[WORLD_SCORES].shelf, namespace, at);
+    const struct world_slot *slot = world_shelf_next(world_shelf(w, WORLD_SCORES), namespace, at);
 
     return slot ? slot->value : NULL;
 }

@@ -61,7 +61,7 @@ static void sends_an_answer_that_comes_later(void **state)
     call_fail(TAKE_PTR(s->w->held), 503, NULL, "shutting down");
     hear_all(&s->e, fd, &answer);
     assert_non_null(strstr(answer.p, " 503 "));
-    assert_string_equal(body_of(&answer), "{\"detail\":\"shutting down\"}");
+    assert_string_equal(body_of(&answer), "{\"detail\":\"shutting down\",\"retryAfterSeconds\":5}");
     (void)close(fd);
 }
 

@@ -3,6 +3,7 @@
 #define DS_TEST_ASKING_H
 
 #include "controller/assist/api/call.h"
+#include "controller/assist/api/schema.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/state/assist.h"
 #include "exporter/base/buf.h"
@@ -31,6 +32,16 @@ static inline void asked_on_end(struct call *c)
     ((struct asked *)(void *)c)->ended++;
 }
 
+/* As the output schema, which clients check answers against, promises. */
+static inline void expect_schema(const struct operation *o, const json_t *answer)
+{
+    json_auto_t *schema = json_loads(o->output, 0, NULL);
+    struct schema_problem problem;
+
+    if (!schema_accepts(schema, answer, &problem))
+        fail_msg("%s: %s", problem.field, problem.text);
+}
+
 /* The answer, a new reference. max_bytes: SIZE_MAX for REST. */
 static inline json_t *ask(struct known *k, const struct operation *o, const char *input, size_t max_bytes,
                           unsigned status)
@@ -48,6 +59,8 @@ static inline json_t *ask(struct known *k, const struct operation *o, const char
     assert_int_equal(call_print(&a.call, &text), 0);
     answer = json_loadb(text.p, text.n, 0, NULL);
     assert_non_null(answer);
+    if (status == 200)
+        expect_schema(o, answer);
     call_end(&a.call);
     return answer;
 }

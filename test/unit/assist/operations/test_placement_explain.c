@@ -69,6 +69,18 @@ static void ranks_by_scores_then_names(void **state)
         "\"total\":4,\"shown\":4}");
 }
 
+static void shows_the_preferred_ones_of_a_long_order(void **state)
+{
+    struct known *k = *state;
+    json_t *answer;
+
+    begin(k, CLUSTER("c1", "", "") "," CLUSTER("c2", "", ""), PLACEMENT(""));
+    answer =
+        ask(k, &placement_explain, "{\"namespace\":\"default\",\"name\":\"p\",\"limit\":1}", SIZE_MAX, 200);
+    assert_int_equal(json_integer_value(json_object_get(answer, "next")), 1);
+    json_decref(answer);
+}
+
 #define CPU(name, allocatable, capacity)                                                                   \
     CLUSTER(name, "",                                                                                      \
             ",\"status\":{\"allocatable\":{\"cpu\":\"" allocatable "\"},\"capacity\":{\"cpu\":\"" capacity \
@@ -206,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(ranks_by_scores_then_names),
+        CASE(shows_the_preferred_ones_of_a_long_order),
         CASE(knows_the_built_in_prioritizers),
         cmocka_unit_test(says_why_clusters_are_left_out),
         cmocka_unit_test(judges_taints_as_placement_does),

@@ -1,5 +1,6 @@
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/state/world.h"
+#include "exporter/base/loop.h"
 #include "test/unit/assist/operations/asking.h"
 
 #define WORKLOAD(namespace, name, labels)                                                           \
@@ -55,9 +56,33 @@ static void offers_no_targets_of_several_namespaces(void **state)
     json_decref(answer);
 }
 
+/* Why a kind may be out of date is the API server's text, and may be long. */
+static void counts_notes_among_the_bytes(void **state)
+{
+    struct known *k = *state;
+    BUF_AUTO(all, 1 << 20);
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(buf_printf(&all, "%s" WORKLOAD("default", "w%d", GPU("app01")), i ? "," : "", i, i),
+                         0);
+    assert_int_equal(buf_putc(&all, '\0'), 0);
+    k->items[WORLD_WORKLOADS] = all.p;
+    k->lines[WORLD_WORKLOADS] = fake_kube_text(
+        k->f,
+        "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\","
+        "\"message\":\"%0600d\"}}\n",
+        7);
+    known_begin(k);
+    for (int i = 0; i < 4000 && !world_trouble(k->w, WORLD_WORKLOADS); i++)
+        assert_int_equal(loop_turn(k->f->loop, 5), 0);
+    assert_non_null(world_trouble(k->w, WORLD_WORKLOADS));
+    json_decref(ask_briefly(k, &workloads_list, "{}", 2048));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(counts_notes_among_the_bytes),
         CASE(says_what_workloads_ask_for_and_where_they_run),
         CASE(offers_no_targets_of_several_namespaces),
     };

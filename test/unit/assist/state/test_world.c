@@ -186,6 +186,29 @@ static void shows_no_half_of_a_list(void **state)
     expect(k, WORLD_PLACEMENTS, NULL, "a/x@150 a/z@3 ");
 }
 
+/* They went with the CRD; the API server may only be starting, and then they are there again. */
+static void has_no_objects_of_a_kind_that_is_uninstalled(void **state)
+{
+    struct known *k = *state;
+    const char *scores = "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"s\",\"resourceVersion\":\"1\"}}";
+    size_t at = 0;
+
+    k->items[WORLD_SCORES] = scores;
+    k->lines[WORLD_SCORES] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":"
+                             "\"Expired\",\"message\":\"too old\"}}\n";
+    known_begin(k);
+    fake_push(k->f->server, (struct fake_answer){.only_path = known_path(k, WORLD_SCORES),
+                                                 .status = 404,
+                                                 .body = "404 page not found\n"});
+    assert_non_null(world_score(k->w, "c1", "s"));
+    UNTIL(k, world_lacks_kind(k->w, WORLD_SCORES));
+    assert_null(world_score(k->w, "c1", "s"));
+    assert_null(world_next_score(k->w, NULL, &at));
+    known_push_list(k, WORLD_SCORES, scores);
+    known_push_watch(k, WORLD_SCORES, fake_kube_bookmark(k->f, "101"));
+    UNTIL(k, world_score(k->w, "c1", "s"));
+}
+
 static void survives_each_failed_allocation(void **state)
 {
     struct known *k = *state;
@@ -216,6 +239,7 @@ int main(void)
         CASE(says_which_kinds_are_not_installed),
         CASE(keeps_objects_while_the_api_server_is_away),
         CASE(shows_no_half_of_a_list),
+        CASE(has_no_objects_of_a_kind_that_is_uninstalled),
         CASE(survives_each_failed_allocation),
     };
 
