@@ -7,6 +7,7 @@
 #include "exporter/base/loop.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #define PLACEMENT_SCHEMA "/openapi/v3/apis/cluster.open-cluster-management.io/v1beta1"
@@ -28,23 +29,30 @@ const struct assist_last_plan *assist_last_plan(const struct assist *a)
     return a->has_last ? &a->last : NULL;
 }
 
-bool assist_may_write(const struct assist *a, const char *namespace)
+/* As the options have it; NULL if nothing may be written there. */
+static const char *assist_writable(const struct assist *a, const char *namespace)
 {
     for (size_t i = 0; i < a->o.n_write_namespaces; i++)
         if (strcmp(a->o.write_namespaces[i], namespace) == 0)
-            return true;
-    return false;
+            return a->o.write_namespaces[i];
+    return NULL;
 }
 
-void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *field, const char *detail)
+bool assist_may_write(const struct assist *a, const char *namespace)
+{
+    return assist_writable(a, namespace) != NULL;
+}
+
+void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *field, const char *fmt, ...)
 {
     struct outcome o = {.status = status};
+    va_list args;
 
-    (void)snprintf(o.detail, sizeof(o.detail), "%s", detail);
+    va_start(args, fmt);
+    (void)vsnprintf(o.detail, sizeof(o.detail), fmt, args);
+    va_end(args);
     if (field && *field)
         o.body = json_pack("{s:s}", "field", field);
-    else if (status == 503)
-        o.body = json_pack("{s:i}", "retryAfterSeconds", RETRY_AFTER_S);
     done(arg, &o);
     json_decref(o.body);
 }
@@ -53,7 +61,7 @@ void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *fiel
 
 struct kept_plan *kept_plan_free(struct kept_plan *p)
 {
-    if (!p)
+    if (!p || p->refs-- > 0)
         return NULL;
     json_decref(p->request);
     json_decref(p->fingerprint);
@@ -103,24 +111,41 @@ void assist_keep(struct assist *a, struct kept_plan *p)
 
 /* ---- Writing ---- */
 
+/* The last plan counts as applied until objects of another plan, or none, are in its namespace. */
+static void assist_note_written(struct assist *a, const struct kept_plan *p)
+{
+    const char *hash = json_string_value(json_object_get(a->last.answer, "planHash"));
+
+    if (p && hash && strcmp(hash, p->hash) == 0)
+        a->last.applied_at = loop_wall(a->o.loop);
+    else if (a->has_last && strcmp(a->last.namespace, a->writes_namespace) == 0)
+        a->last.applied_at = (unix_ms){0};
+}
+
 static void assist_on_written(void *arg, const struct outcome *o)
 {
     struct assist *a = arg;
-    struct kept_plan *p = TAKE_PTR(a->writing);
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = TAKE_PTR(a->writing);
     struct apply *writer = TAKE_PTR(a->writer);
-    const char *last = json_string_value(json_object_get(a->last.answer, "planHash"));
+    json_auto_t *answer = p && o->status == 200 ? json_copy(p->answer) : NULL;
+    struct outcome end = *o;
 
-    if (o->status == 200 && !p)
-        a->last.applied_at = (unix_ms){0};
-    else if (o->status == 200 && last && strcmp(last, p->hash) == 0)
-        a->last.applied_at = loop_wall(a->o.loop);
-    a->writer_done(a->writer_arg, o);
-    (void)kept_plan_free(p);
+    if (o->status == 200)
+        assist_note_written(a, p);
+    if (answer) {
+        end.body = answer;
+        if (json_object_set_new(answer, "applied", json_true()) < 0 ||
+            json_object_set(answer, "written", o->body) < 0)
+            end.status = 500;
+    }
+    a->writer_done(a->writer_arg, &end);
     (void)apply_free(writer);
 }
 
 void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, outcome_fn done, void *arg)
 {
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *own = p;
+    const char *writable = assist_writable(a, namespace);
     const struct apply_options o = {.loop = a->o.loop,
                                     .kube = a->o.kube,
                                     .metrics = a->o.metrics,
@@ -128,9 +153,13 @@ void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, 
                                     .objects = p ? p->objects : NULL,
                                     .done = assist_on_written,
                                     .arg = a};
-    CLEANUP(cleanup_kept_plan_free) struct kept_plan *own = p;
 
-    if (a->is_ending)
+    if (!writable)
+        assist_refuse(done, arg, 403, "namespace",
+                      "writing to namespace %.200s is not allowed: start the optimizer with "
+                      "--write-namespace=%.200s",
+                      namespace, namespace);
+    else if (a->is_ending)
         assist_refuse(done, arg, 503, NULL, "the optimizer is shutting down");
     else if (a->writer)
         assist_refuse(done, arg, 503, NULL, "another plan is being written; try again");
@@ -138,6 +167,7 @@ void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, 
         assist_refuse(done, arg, 500, NULL, "out of memory");
     else {
         a->writing = TAKE_PTR(own);
+        a->writes_namespace = writable;
         a->writer_done = done;
         a->writer_arg = arg;
     }

@@ -32,11 +32,12 @@ const struct assist_options *assist_options(const struct assist *a);
 const struct assist_last_plan *assist_last_plan(const struct assist *a);
 
 struct assist_last_plan {
-    unix_ms at;         /* when it was made */
-    unix_ms applied_at; /* when its objects were written; 0: not applied, or reset since */
-    double seconds;     /* that solving took */
-    json_t *request;    /* as it came */
-    json_t *answer;     /* that of POST /plan, without output_yaml */
+    unix_ms at;            /* when it was made */
+    unix_ms applied_at;    /* when its objects were written; 0: not applied, or reset since */
+    double seconds;        /* that solving took */
+    const char *namespace; /* of the request */
+    json_t *request;       /* as it came */
+    json_t *answer;        /* that of POST /plan, without output_yaml */
 };
 
 #endif

@@ -108,6 +108,7 @@ static int plan_solve(struct plan_job *j, const struct model *m)
     if (!p)
         return -ENOMEM;
     p->request = json_incref(j->request->json);
+    p->namespace = j->request->namespace;
     r = solve(&s, &m->problem, &o);
     p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
     if (r == -EINVAL)
@@ -157,65 +158,10 @@ static void plan_show(struct assist *a, const struct kept_plan *p)
     json_decref(a->last.answer);
     a->last = (struct assist_last_plan){.at = loop_wall(a->o.loop),
                                         .seconds = p->seconds,
+                                        .namespace = p->namespace,
                                         .request = json_incref(p->request),
                                         .answer = answer};
     a->has_last = true;
-}
-
-/* Whose answer the plan is to become once it is written. */
-struct plan_writing {
-    json_t *answer;
-    outcome_fn done;
-    void *arg;
-};
-
-static void plan_on_written(void *arg, const struct outcome *o)
-{
-    struct plan_writing *w = arg;
-    struct outcome end = *o;
-    json_t *answer = w->answer;
-
-    if (o->status == 200 && answer) {
-        end.body = json_copy(answer);
-        if (!end.body || json_object_set_new(end.body, "applied", json_true()) < 0 ||
-            json_object_set(end.body, "written", o->body) < 0)
-            end.status = 500;
-    }
-    w->done(w->arg, &end);
-    if (end.body != o->body)
-        json_decref(end.body);
-    json_decref(answer);
-    free(w);
-}
-
-/* Takes the plan. */
-static void plan_write(struct assist *a, struct kept_plan *p, json_t *answer, outcome_fn done, void *arg)
-{
-    struct plan_writing *w = malloc(sizeof(*w));
-    const char *namespace = kube_str(p->request, "namespace", NULL);
-
-    if (!w) {
-        (void)kept_plan_free(p);
-        assist_refuse(done, arg, 500, NULL, "out of memory");
-        return;
-    }
-    *w = (struct plan_writing){json_incref(answer), done, arg};
-    assist_write(a, namespace ? namespace : "default", p, plan_on_written, w);
-}
-
-/* A copy that can be written while the kept one is dropped. */
-static struct kept_plan *kept_plan_copy(const struct kept_plan *p)
-{
-    struct kept_plan *copy = malloc(sizeof(*copy));
-
-    if (copy) {
-        *copy = *p;
-        (void)json_incref(copy->request);
-        (void)json_incref(copy->fingerprint);
-        (void)json_incref(copy->answer);
-        (void)json_incref(copy->objects);
-    }
-    return copy;
 }
 
 static void plan_finish(struct plan_job *j)
@@ -223,7 +169,7 @@ static void plan_finish(struct plan_job *j)
     static const enum world_kind read[] = {WORLD_CLUSTERS,   WORLD_POLICIES,  WORLD_WORKLOADS,
                                            WORLD_PLACEMENTS, WORLD_DECISIONS, WORLD_SCORES};
     struct assist *a = j->a;
-    struct kept_plan *p = TAKE_PTR(j->plan), *copy;
+    struct kept_plan *p = TAKE_PTR(j->plan);
     json_t *notes = json_object_get(p->answer, "notes");
     int r = 0;
 
@@ -237,19 +183,16 @@ static void plan_finish(struct plan_job *j)
     p->made_at = loop_now(a->o.loop);
     plan_count(a, p);
     plan_show(a, p);
-    copy = r == 0 ? kept_plan_copy(p) : NULL;
-    if (!copy) {
+    if (r < 0) {
         (void)kept_plan_free(p);
         assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
         return;
     }
     assist_keep(a, p);
-    if (j->mode == PLAN_AND_APPLY && !copy->is_empty) {
-        plan_write(a, copy, copy->answer, j->done, j->arg);
-        return;
-    }
-    j->done(j->arg, &(struct outcome){.status = 200, .body = copy->answer});
-    (void)kept_plan_free(copy);
+    if (j->mode == PLAN_AND_APPLY && !p->is_empty)
+        assist_write(a, p->namespace, kept_plan_ref(p), j->done, j->arg);
+    else
+        j->done(j->arg, &(struct outcome){.status = 200, .body = p->answer});
 }
 
 static void plan_refuse_changed(struct plan_job *j, json_t *changes)
@@ -273,7 +216,7 @@ static void plan_refuse_changed(struct plan_job *j, json_t *changes)
 
 static void plan_compare(struct plan_job *j)
 {
-    struct kept_plan *p = assist_find(j->a, j->hash), *copy;
+    struct kept_plan *p = assist_find(j->a, j->hash);
     json_auto_t *changes =
         p && j->fingerprint ? fingerprint_changes(p->fingerprint, j->fingerprint) : json_array();
 
@@ -281,10 +224,10 @@ static void plan_compare(struct plan_job *j)
         assist_refuse(j->done, j->arg, 404, "planHash", "there is no such plan any more; plan anew");
     else if (j->objection.status || json_array_size(changes))
         plan_refuse_changed(j, changes);
-    else if (!changes || !(copy = kept_plan_copy(p)))
+    else if (!changes)
         assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
     else
-        plan_write(j->a, copy, copy->answer, j->done, j->arg);
+        assist_write(j->a, p->namespace, kept_plan_ref(p), j->done, j->arg);
 }
 
 static void plan_on_run(struct job *job)
@@ -295,12 +238,12 @@ static void plan_on_run(struct job *job)
     if (!j->has_run || j->a->is_ending)
         assist_refuse(j->done, j->arg, 503, NULL, "the optimizer is shutting down");
     else if (j->error == -ENOMEM || (j->error < 0 && !j->objection.status))
-        assist_refuse(j->done, j->arg, 500, NULL,
+        assist_refuse(j->done, j->arg, 500, NULL, "%s",
                       j->error == -ENOMEM ? "out of memory" : "the answer is too large");
     else if (j->mode == PLAN_COMPARE)
         plan_compare(j);
     else if (j->error < 0)
-        assist_refuse(j->done, j->arg, j->objection.status, j->objection.field, j->objection.detail);
+        assist_refuse(j->done, j->arg, j->objection.status, j->objection.field, "%s", j->objection.detail);
     else
         plan_finish(j);
 }
@@ -314,11 +257,12 @@ static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const
     if (r < 0)
         return r;
     j->mode = mode == PLAN_AND_APPLY && j->request->dry_run ? PLAN_ONLY : mode;
-    if (j->mode == PLAN_AND_APPLY && !assist_may_write(a, j->request->namespace))
+    if (j->mode != PLAN_ONLY && !assist_may_write(a, j->request->namespace))
         return objection_set(ob, 403, "namespace",
                              "writing to namespace %s is not allowed: start the optimizer with "
-                             "--write-namespace=%s, or ask with \"dryRun\": true",
-                             j->request->namespace, j->request->namespace);
+                             "--write-namespace=%s%s",
+                             j->request->namespace, j->request->namespace,
+                             mode == PLAN_COMPARE ? "" : ", or ask with \"dryRun\": true");
     r = gather(&j->gathered, a, j->request);
     if (r < 0)
         return r;
@@ -350,7 +294,7 @@ static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, cons
     else
         r = plan_start(a, json, mode, hash, done, arg, &ob);
     if (r < 0)
-        assist_refuse(done, arg, ob.status ? ob.status : 500, ob.field,
+        assist_refuse(done, arg, ob.status ? ob.status : 500, ob.field, "%s",
                       ob.status ? ob.detail : "out of memory");
 }
 
@@ -359,28 +303,13 @@ void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn d
     plan_begin(a, request, plan_only ? PLAN_ONLY : PLAN_AND_APPLY, NULL, done, arg);
 }
 
-static void refuse_namespace(const char *namespace, outcome_fn done, void *arg)
-{
-    char text[512];
-
-    (void)snprintf(text, sizeof(text),
-                   "writing to namespace %.200s is not allowed: start the optimizer with "
-                   "--write-namespace=%.200s",
-                   namespace, namespace);
-    assist_refuse(done, arg, 403, "namespace", text);
-}
-
 void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg)
 {
     struct kept_plan *p = assist_find(a, hash);
-    const char *namespace = p ? kube_str(p->request, "namespace", NULL) : NULL;
 
-    namespace = namespace ? namespace : "default";
     if (!p)
         assist_refuse(done, arg, 404, "planHash",
                       "there is no such plan: plans are kept for 15 minutes; plan anew");
-    else if (!assist_may_write(a, namespace))
-        refuse_namespace(namespace, done, arg);
     else if (p->is_empty)
         assist_refuse(done, arg, 409, "planHash",
                       "the plan places no workload; POST /reset deletes what earlier plans made");
@@ -390,8 +319,5 @@ void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg
 
 void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg)
 {
-    if (assist_may_write(a, namespace))
-        assist_write(a, namespace, NULL, done, arg);
-    else
-        refuse_namespace(namespace, done, arg);
+    assist_write(a, namespace, NULL, done, arg);
 }
