@@ -4,6 +4,7 @@
 #include "controller/assist/state/apply_internal.h"
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -123,7 +124,6 @@ static void apply_next_mode(struct apply *ap)
     } else if (ap->mode == APPLY_WRITING && ap->end.status) {
         ap->mode = APPLY_UNDOING;
         ap->next = ap->n;
-        ap->round = 1;
     } else {
         apply_end(ap);
         return;
@@ -328,17 +328,20 @@ static bool apply_start_next(struct apply *ap)
     return true;
 }
 
-/* Whether steps are left that another round may undo. */
+/* Whether steps are left that another round may undo, until the deadline: an API server that restarts is away
+ * for a while. */
 static bool apply_undo_again(struct apply *ap)
 {
+    static const struct backoff pauses = {.min_ms = 1000, .max_ms = 8000};
     bool is_left = false;
 
     for (size_t i = 0; i < ap->n; i++)
         is_left = is_left || ap->steps[i].state == STEP_DONE || ap->steps[i].state == STEP_MAYBE;
-    if (ap->mode != APPLY_UNDOING || !is_left || ap->round++ >= APPLY_UNDO_ROUNDS)
+    if (ap->mode != APPLY_UNDOING || !is_left)
         return false;
     ap->next = ap->n;
-    return loop_timer_set(ap->o.loop, &ap->pause, mono_add(loop_now(ap->o.loop), APPLY_UNDO_PAUSE_MS)) == 0;
+    return loop_timer_set(ap->o.loop, &ap->pause,
+                          mono_add(loop_now(ap->o.loop), backoff_ms(&pauses, ++ap->round, -1))) == 0;
 }
 
 static void apply_pump(struct apply *ap)

@@ -7,9 +7,7 @@
 #include "exporter/base/loop.h"
 
 enum {
-    APPLY_CALLS = 8,       /* at once */
-    APPLY_UNDO_ROUNDS = 4, /* tries to undo a step */
-    APPLY_UNDO_PAUSE_MS = 1000,
+    APPLY_CALLS = 8,      /* at once */
     APPLY_MS = 60 * 1000, /* for all, and */
     APPLY_STEP_MS = 50,   /* for each step; the same again to undo them */
 };

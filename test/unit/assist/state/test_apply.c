@@ -3,6 +3,7 @@
 #include "test/fakes/fake_server.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/oom.h"
@@ -191,6 +192,46 @@ static void lists_what_it_could_not_put_back(void **state)
     assert_non_null(strstr(run->detail, "(first: Placement/p): the next run or POST /reset clears them"));
 }
 
+/* As ends(), while time passes. */
+static void ends_in_time(struct run *run, unsigned status, const char *body)
+{
+    assert_int_equal(begin(run, false), 0);
+    for (unsigned i = 0; i < 4000 && !run->ended; i++) {
+        run->f->clock.mono.ms += 100;
+        assert_int_equal(loop_turn(run->f->loop, 2), 0);
+    }
+    assert_string_equal(run->body, body);
+    assert_int_equal(run->status, status);
+}
+
+static void puts_back_once_the_api_server_is_there_again(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    for (unsigned i = 0; i < 5; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 422, "Invalid", "not today");
+    for (unsigned i = 0; i < 8; i++)
+        fake_kube_status(run->f, 503, "ServiceUnavailable", "starting");
+    ends_in_time(run, 422, "{\"rolledBack\":true,\"leftBehind\":[]}");
+    assert_int_equal(fake_requests(run->f->server), 15);
+}
+
+static void gives_up_putting_back_at_the_deadline(void **state)
+{
+    struct run *run = *state;
+
+    wants(run, placement);
+    wants(run, binding);
+    for (unsigned i = 0; i < 5; i++)
+        fake_push(run->f->server, (struct fake_answer){.body = "{}"});
+    fake_kube_status(run->f, 422, "Invalid", "not today");
+    fake_default(run->f->server, (struct fake_answer){.status = 503, .body = "{}"});
+    ends_in_time(run, 422, "{\"rolledBack\":false,\"leftBehind\":[\"Placement/p\"]}");
+}
+
 static bool shows(const struct run *run, const char *sample)
 {
     BUF_AUTO(page, 1 << 20);
@@ -259,6 +300,8 @@ int main(void)
         CASE(names_objects_of_another_hand),
         CASE(puts_back_what_it_wrote),
         CASE(lists_what_it_could_not_put_back),
+        CASE(puts_back_once_the_api_server_is_there_again),
+        CASE(gives_up_putting_back_at_the_deadline),
         CASE(resets_bindings_before_placements),
         CASE(survives_each_failed_allocation),
     };
