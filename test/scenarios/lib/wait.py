@@ -1,6 +1,6 @@
 """Waiting for a condition, never for a length of time, and with patience: how fast a machine is proves nothing.
 
-DS_PATIENCE=3 in the environment triples all deadlines.
+DS_PATIENCE=2 in the environment doubles all deadlines. No more: hanging scorers hang for 300 s.
 """
 
 import http.client
