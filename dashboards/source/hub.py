@@ -112,7 +112,7 @@ distribution = row(
                width=8, min=0, panel_links=[runbook("NoRoomInManifestWork")],
                overrides=[field("limit", custom__lineStyle={"fill": "dash"}, custom__fillOpacity=0,
                                 color={"mode": "fixed", "fixedColor": RED})]),
-    timeseries("API server", "Time since each watch last received anything, at least every minute.", "s",
+    timeseries("API server", "Time since each watch last received anything; up to 150 s where nothing changes.", "s",
                query(f"""time() - max by (resource) (dynamic_scoring_kubernetes_last_answer_timestamp_seconds{{{CONTROLLER}}}
                 and on (job, instance) dynamic_scoring_hub_leader{{{CONTROLLER}}})""", "{{resource}}"),
                width=8, min=0, panel_links=[runbook("ControllerApiAway")]),
