@@ -10,10 +10,14 @@
 enum {
     CELLS_OF_WORKLOAD = 80, /* in rows, for each setting of a site */
     MARGIN_PART = 25,       /* of the highest score: the margin of rows at first */
-    PATIENCE = 12,          /* evaluations without a lower value, after which steps become shorter */
+    CELLS_WANTED = 4 << 20, /* in all rows */
+    PATIENCE = 30,          /* evaluations without a lower value, after which steps become shorter */
 };
 
-static const double FIRST_FACTOR = 0.08, LAST_FACTOR = 0.003;
+/* Of the highest score: a product and a difference that are not above it, in single precision. */
+static const double ROUNDING = 0x1p-22;
+
+static const double FIRST_FACTOR = 0.4, LAST_FACTOR = 0.002;
 
 static double *dual_doubles(struct dual *x, size_t n)
 {
@@ -97,20 +101,44 @@ __attribute__((optimize("O3"))) static void raise_prices(float *best, const int1
     }
 }
 
-int dual_start(struct dual *x, const uint32_t *setting, const int64_t *grain)
+/* Each workload at its best site, once grains are paid for, and all grains sold. Rounded up: what single
+ * precision may lose is added. */
+static void bound_by_grains(struct dual *x, const float *best, double grains)
+{
+    const struct problem *p = x->l->p;
+    double rounding = ROUNDING * MARGIN_PART * ((double)x->widest / PRICE_ONE + 1);
+    double bound = grains + (double)(p->move_cost * (int64_t)p->n_running);
+
+    for (size_t w = 0; w < p->n_workloads; w++)
+        bound += (double)(x->l->slots_first[w + 1] - x->l->slots_first[w]) * ((double)best[w] + rounding);
+    bound = floor(bound + 1e-9 * fabs(bound));
+    if (bound < (double)x->bound)
+        x->bound = (int64_t)bound;
+}
+
+int dual_start(struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_workloads;
     CLEANUP(cleanup_free) float *best = calloc(n + 1, sizeof(*best));
+    double grains = 0;
+    size_t n_set = 0;
 
     if (!best)
         return -ENOMEM;
-    memcpy(x->grain, grain, p->n_settings * sizeof(*grain));
     for (size_t s = 0; s < p->n_sites; s++) {
-        if (setting[s] != NO_SETTING)
-            raise_prices(best, &p->scores[setting[s] * n], x->rows.grains,
-                         (float)grain[setting[s]] / PRICE_ONE, n);
+        uint32_t k = setting[s];
+        float grain;
+
+        if (k == NO_SETTING)
+            continue;
+        grain = (float)x->grain[k] / PRICE_ONE;
+        raise_prices(best, &p->scores[k * n], x->rows.grains, grain, n);
+        grains += (double)layout_supply(x->l, k) * (double)grain;
+        n_set++;
     }
+    if (n_set == p->n_settings)
+        bound_by_grains(x, best, grains);
     for (size_t w = 0; w < n; w++)
         x->price[w] = (double)best[w] * PRICE_ONE;
     return 0;
@@ -243,7 +271,8 @@ static int evaluate_site(struct dual *x, uint32_t site)
 /* Enough to choose from, and few enough to look at often. */
 static size_t cells_wanted(const struct problem *p)
 {
-    return CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1);
+    return size_min(CELLS_OF_WORKLOAD * p->n_workloads * (p->n_settings / (p->n_sites + 1) + 1),
+                    CELLS_WANTED);
 }
 
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
@@ -254,7 +283,7 @@ static void refresh_rows(struct dual *x)
     for (size_t i = 0; i < x->l->p->n_settings; i++)
         x->rows.grain[i] = x->grain[i] - x->grain[i] / 16;
     x->margin = x->widest;
-    while (x->margin > x->widest / 4 &&
+    while (x->margin > x->widest / 16 &&
            rows_estimate(&x->rows, &x->prices, x->margin) > cells_wanted(x->l->p))
         x->margin -= x->margin / 4;
     rows_fill(&x->rows, &x->prices, x->margin);
@@ -264,28 +293,6 @@ void dual_refresh(struct dual *x)
 {
     round_prices(x);
     refresh_rows(x);
-}
-
-static int dual_evaluate(struct dual *x)
-{
-    const struct problem *p = x->l->p;
-
-    round_prices(x);
-    refresh_rows(x);
-    x->n_cut = 0;
-    begin_value(x);
-    for (uint32_t s = 0; s < p->n_sites; s++) {
-        int r;
-
-        if (layout_stopped(x->l))
-            return -ECANCELED;
-        prices_at_site(&x->prices, s, true);
-        r = evaluate_site(x, s);
-        prices_at_site(&x->prices, s, false);
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 /* Rounds down, also below 0. */
@@ -310,8 +317,31 @@ static void note_value(struct dual *x)
     }
 }
 
+int dual_evaluate(struct dual *x)
+{
+    const struct problem *p = x->l->p;
+
+    round_prices(x);
+    refresh_rows(x);
+    x->n_cut = 0;
+    begin_value(x);
+    for (uint32_t s = 0; s < p->n_sites; s++) {
+        int r;
+
+        if (layout_stopped(x->l))
+            return -ECANCELED;
+        prices_at_site(&x->prices, s, true);
+        r = evaluate_site(x, s);
+        prices_at_site(&x->prices, s, false);
+        if (r < 0)
+            return r;
+    }
+    note_value(x);
+    return 0;
+}
+
 /* Deflected (Camerini, Fratta, Maffioli), with Polyak's length. */
-static void step_down(struct dual *x, int64_t target)
+void dual_step(struct dual *x, int64_t target)
 {
     double dot = 0, old = 0, norm = 0, turn, length;
 
@@ -334,15 +364,4 @@ static void step_down(struct dual *x, int64_t target)
 
         x->price[i] = price > 0 ? price : 0;
     }
-}
-
-int dual_iterate(struct dual *x, int64_t target)
-{
-    int r = dual_evaluate(x);
-
-    if (r < 0)
-        return r;
-    note_value(x);
-    step_down(x, target);
-    return 0;
 }

@@ -43,12 +43,14 @@ struct dual {
 /* A bound that needs no prices. -ENOMEM. */
 MUST_USE int dual_init(struct dual *x, struct layout *l, struct knapsack *k);
 void dual_done(struct dual *x);
-/* Starts from prices per grain of what the sites are set to ask; settings may be NO_SETTING. */
-MUST_USE int dual_start(struct dual *x, const uint32_t *setting, const int64_t *grain);
+/* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
+ * all settings of the problem, that is a bound as well. -ENOMEM. */
+MUST_USE int dual_start(struct dual *x, const uint32_t *setting);
 /* Makes the rows fit the prices. */
 void dual_refresh(struct dual *x);
-/* Evaluates the prices, and moves them towards a value of `target`, the best sum of gains that is known.
- * -ENOMEM; -ECANCELED when the search must end. */
-MUST_USE int dual_iterate(struct dual *x, int64_t target);
+/* Evaluates the prices: picks, value and bound. -ENOMEM; -ECANCELED when the search must end. */
+MUST_USE int dual_evaluate(struct dual *x);
+/* Moves the prices towards a value of `target`, the best sum of gains that is known. */
+void dual_step(struct dual *x, int64_t target);
 
 #endif

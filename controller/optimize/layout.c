@@ -47,12 +47,12 @@ static void fill_amounts(struct layout *l)
     const struct problem *p = l->p;
 
     for (size_t w = 0; w < p->n_workloads; w++) {
-        int64_t grains = problem_request(p, w)[l->main] / l->grain;
+        int64_t grains = layout_request(l, w);
 
         l->grains[w] = (uint32_t)(grains > KNAPSACK_CELLS ? KNAPSACK_CELLS + 1 : grains);
     }
     for (size_t k = 0; k < p->n_settings; k++) {
-        int64_t grains = problem_supply(p, k)[l->main] / l->grain;
+        int64_t grains = layout_supply(l, k);
 
         l->is_scaled[k] = grains > KNAPSACK_CELLS;
         l->cells[k] = (uint32_t)(l->is_scaled[k] ? KNAPSACK_CELLS : grains);

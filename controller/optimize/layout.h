@@ -42,6 +42,17 @@ bool layout_stopped(struct layout *l);
  * also fits there. More than the cells if it does not fit at all. */
 uint32_t layout_amount(const struct layout *l, uint32_t setting, uint32_t workload);
 
+/* What is supplied and requested of the main resource, in grains. */
+static inline int64_t layout_supply(const struct layout *l, size_t setting)
+{
+    return problem_supply(l->p, setting)[l->main] / l->grain;
+}
+
+static inline int64_t layout_request(const struct layout *l, size_t workload)
+{
+    return problem_request(l->p, workload)[l->main] / l->grain;
+}
+
 static inline bool limit_has_site(const struct problem_limit *limit, uint32_t site)
 {
     size_t low = 0, n = limit->n_sites;

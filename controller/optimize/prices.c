@@ -137,14 +137,14 @@ int64_t prices_of_cell(const struct layout *l, uint32_t setting, int64_t grain)
 {
     if (!l->is_scaled[setting])
         return grain;
-    return (int64_t)((__int128)grain * (problem_supply(l->p, setting)[l->main] / l->grain) / KNAPSACK_CELLS);
+    return (int64_t)((__int128)grain * layout_supply(l, setting) / KNAPSACK_CELLS);
 }
 
 int64_t prices_of_grain(const struct layout *l, uint32_t setting, int64_t cell)
 {
     if (!l->is_scaled[setting])
         return cell;
-    return (int64_t)((__int128)cell * KNAPSACK_CELLS / (problem_supply(l->p, setting)[l->main] / l->grain));
+    return (int64_t)((__int128)cell * KNAPSACK_CELLS / layout_supply(l, setting));
 }
 
 static void offer_copied(const struct prices *x, const struct rows *rows, uint32_t setting,

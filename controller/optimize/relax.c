@@ -10,11 +10,15 @@
 #include "controller/optimize/tune.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { ITERATIONS_MIN = 10, ITERATIONS_MAX = 4000, REPAIR_EVERY = 8 };
+enum { ITERATIONS_MAX = 4000, REPAIR_EVERY = 8, STALE_PART = 10000, CONSTRUCTED_CELLS = 1 << 20 };
 
 /* Scores that all iterations together may look at. */
 static const size_t WORK = (size_t)200 << 20;
+/* And without a bound that is lower by one part in STALE_PART. */
+static const size_t STALE_WORK = (size_t)24 << 20;
 
 struct relax {
     struct layout layout;
@@ -58,22 +62,57 @@ static void relax_repair(struct relax *x)
     primal_keep(&x->primal);
 }
 
+/* What the prices are tuned for: the answer's settings, and the first where it has none. */
+static void choose_settings(const struct relax *x, uint32_t *setting)
+{
+    const struct problem *p = x->layout.p;
+
+    memcpy(setting, x->primal.best.setting, p->n_sites * sizeof(*setting));
+    for (size_t s = 0; s < p->n_sites; s++) {
+        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
+            setting[s] = p->first_setting[s];
+    }
+}
+
+/* How many iterations come to so much work. */
+static size_t iterations_of(const struct relax *x, size_t work)
+{
+    size_t n = work / (x->layout.p->n_workloads * x->layout.p->n_settings + 1);
+
+    return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, 1);
+}
+
+static int relax_iterate(struct relax *x)
+{
+    size_t n = iterations_of(x, WORK), patience = iterations_of(x, STALE_WORK), stale = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < n && stale < patience && !relax_is_optimal(x); i++) {
+        int64_t bound = x->dual.bound;
+
+        r = dual_evaluate(&x->dual);
+        if (r < 0)
+            break;
+        if (i % REPAIR_EVERY == 0 || i == n - 1)
+            relax_repair(x);
+        dual_step(&x->dual, x->primal.best.sum);
+        stale = bound - x->dual.bound > x->dual.bound / STALE_PART ? 0 : stale + 1;
+    }
+    return r == -ECANCELED ? 0 : r;
+}
+
 static int relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
-    size_t n = WORK / (p->n_workloads * p->n_settings + 1);
+    CLEANUP(cleanup_free) uint32_t *setting = malloc((p->n_sites + 1) * sizeof(*setting));
     int r;
 
-    n = n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
-    r = dual_start(&x->dual, x->primal.best.setting, x->primal.grain);
-    if (r == 0)
-        r = tune_prices(&x->dual, x->primal.best.setting);
-    for (size_t i = 0; i < n && r == 0 && !relax_is_optimal(x); i++) {
-        r = dual_iterate(&x->dual, x->primal.best.sum);
-        if (r == 0 && (i % REPAIR_EVERY == 0 || i == n - 1))
-            relax_repair(x);
-    }
-    return r == -ECANCELED ? 0 : r;
+    if (!setting)
+        return -ENOMEM;
+    choose_settings(x, setting);
+    memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
+    r = tune_prices(&x->dual, setting);
+    return r < 0 ? r : relax_iterate(x);
 }
 
 static int relax_export(struct relax *x, struct solution *ret)
@@ -103,6 +142,16 @@ static int relax_export(struct relax *x, struct solution *ret)
     return 0;
 }
 
+/* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
+ * give a bound and a better answer. */
+static bool relax_needs_settings(const struct relax *x)
+{
+    const struct problem *p = x->layout.p;
+
+    return p->n_settings > p->n_sites || x->layout.stays_needed > 0 ||
+           p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
+}
+
 int relax_solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
     struct relax x;
@@ -111,8 +160,10 @@ int relax_solve(struct solution *ret, const struct problem *p, const struct solv
     if (problem_check(p))
         return -EINVAL;
     r = relax_init(&x, p, o);
-    if (r == 0)
+    if (r == 0 && relax_needs_settings(&x))
         primal_construct(&x.primal);
+    else if (r == 0)
+        primal_keep(&x.primal);
     if (r == 0 && x.primal.has_best && !relax_is_optimal(&x))
         r = relax_search(&x);
     if (r == 0)

@@ -26,7 +26,7 @@ int rows_init(struct rows *x, struct layout *l)
         return -ENOMEM;
     }
     for (size_t w = 0; w < p->n_workloads; w++)
-        x->grains[w] = (float)(problem_request(p, w)[l->main] / l->grain);
+        x->grains[w] = (float)layout_request(l, w);
     return 0;
 }
 

@@ -27,6 +27,12 @@ struct rows {
     bool is_filled;
 };
 
+/* Of a setting's row; none if it was not copied. */
+static inline size_t rows_length(const struct rows *x, uint32_t setting)
+{
+    return x->first[setting] == SIZE_MAX ? 0 : x->n[setting];
+}
+
 /* -ENOMEM. */
 MUST_USE int rows_init(struct rows *x, struct layout *l);
 void rows_done(struct rows *x);
