@@ -220,7 +220,7 @@ spec:
 {{- if .Values.policyWatcher.enabled }}
 - {apiGroups: [cluster.open-cluster-management.io], resources: [clusterclaims], verbs: [get, list, watch, create, update, patch, delete]}
 {{- end }}
-{{- if .Values.agent.podMonitor.enabled }}
+{{- if or .Values.agent.podMonitor.enabled (and .Values.policyWatcher.enabled .Values.policyWatcher.podMonitor.enabled) }}
 - {apiGroups: [monitoring.coreos.com], resources: [podmonitors], verbs: [get, list, watch, create, update, patch, delete]}
 {{- end }}
 {{- if include "ds.rulesOnClusters" . }}

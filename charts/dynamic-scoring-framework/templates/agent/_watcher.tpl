@@ -128,3 +128,19 @@ spec:
           resources:
             {{- toYaml .Values.policyWatcher.resources | nindent 12 }}
 {{- end -}}
+
+{{/* There is no Service. /metrics is neither encrypted nor secured, unless extraArgs say otherwise. */}}
+{{- define "ds.watcherMonitor" -}}
+{{- $monitor := .Values.policyWatcher.podMonitor -}}
+{{- $open := dict "tls" (dict "secretName" "" "servingCert" false) "kubernetesAuth" (dict "enabled" false) "config" dict "configSecret" "" -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: {{ include "ds.watcher" . }}
+  namespace: {{ include "ds.agentNamespace" . }}
+  labels:
+    {{- merge (deepCopy $monitor.additionalLabels) (include "ds.watcherLabels" . | fromYaml) | toYaml | nindent 4 }}
+spec:
+  {{- include "ds.monitorSpec" (dict "part" (dict "web" $open) "service" "" "monitor" $monitor "endpoints" "podMetricsEndpoints"
+      "namespace" (include "ds.agentNamespace" .) "selector" (include "ds.watcherSelector" .)) | nindent 2 }}
+{{- end -}}
