@@ -19,8 +19,6 @@ enum {
 };
 #define EXACT_MEMORY_MIB "512" /* of address space */
 
-extern char **environ;
-
 /* With one socket as its stdin and stdout. Signals that this program ignores or blocks are not so there. */
 static int exact_spawn(pid_t *ret, const char *program, int socket)
 {

@@ -39,7 +39,7 @@ int solve(struct solution *ret, const struct problem *p, const struct solve_opti
         return -EINVAL;
     use_cbc = o->cbc && exact_is_for(p);
     if (use_cbc)
-        left.deadline_ms /= 2;
+        left.deadline_ms /= 5;
     r = relax_solve(&s, p, &left);
     if (r < 0)
         return r;

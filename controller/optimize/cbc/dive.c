@@ -65,6 +65,7 @@ int dive(struct price *x, int64_t objective, uint32_t seed, mono_ms until)
     while (r == 0) {
         uint32_t next;
 
+        x->length = 1;
         r = price_lower(x, &objective, DIVE_STEPS, until, dive_look, NULL);
         next = dive_next(x);
         if (next == NO_SETTING)

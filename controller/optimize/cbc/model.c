@@ -76,21 +76,22 @@ static int model_capacity(struct model *m, size_t s, size_t resource)
 {
     const struct price_setting *setting = &m->x->settings[s];
     const struct problem *p = m->x->p;
-    int64_t unit = 0;
-    double supply;
+    int64_t unit = 0, supply;
     int r;
 
     for (size_t i = 0; i < setting->n_items; i++)
         unit = price_gcd(problem_request(p, setting->items[i].workload)[resource], unit);
     if (unit == 0)
         return 0;
-    supply = (double)(problem_supply(p, s)[resource] / unit);
-    r = mip_row(&m->mip, -INFINITY, m->y[s] < 0 ? supply : 0);
-    for (size_t i = 0; i < setting->n_items && r == 0; i++)
-        r = mip_put(&m->mip, m->mip.n_rows - 1, m->first_z[s] + (int)i,
-                    (double)(problem_request(p, setting->items[i].workload)[resource] / unit));
+    supply = problem_supply(p, s)[resource] / unit;
+    r = mip_row(&m->mip, -INFINITY, m->y[s] < 0 ? (double)supply : 0);
+    for (size_t i = 0; i < setting->n_items && r == 0; i++) {
+        int64_t request = problem_request(p, setting->items[i].workload)[resource] / unit;
+
+        r = mip_put(&m->mip, m->mip.n_rows - 1, m->first_z[s] + (int)i, (double)request);
+    }
     if (r == 0 && m->y[s] >= 0)
-        r = mip_put(&m->mip, m->mip.n_rows - 1, m->y[s], -supply);
+        r = mip_put(&m->mip, m->mip.n_rows - 1, m->y[s], -(double)supply);
     return r;
 }
 

@@ -30,6 +30,8 @@ struct price_setting {
     struct price_item *items; /* ascending by workload */
     size_t n_items;
     double value; /* of its best set */
+    double share; /* of late steps in which it was its site's best, later ones weighing more */
+    bool is_closed;
 };
 
 struct price {
@@ -54,6 +56,7 @@ struct price {
     uint32_t *replicas; /* [n_workloads]: that sites which are not fixed may take */
     bool *is_fixed;     /* [n_sites]: its best set stays what it is */
     double fixed;       /* what fixed sites gain */
+    double length;      /* of the steps, relative to the gap; price_lower() shortens it */
     bool is_whole;      /* what fits by weight fits: one resource, not rounded */
 };
 
@@ -61,12 +64,21 @@ struct price {
 MUST_USE int price_new(struct price **ret, const struct problem *p);
 struct price *price_free(struct price *x);
 DEFINE_CLEANUP(struct price, price_free)
+/* The bound and the best sets for the prices. */
+void price_evaluate(struct price *x);
 /* Looks at the best sets now and then; may raise the objective that the prices aim at. */
 typedef int price_look(void *arg, int64_t *objective);
 /* Lowers the bound by up to `steps` steps, until it shows that nothing is better than `objective`, or until
  * then. What it leaves are the best prices, and all values for them. -ENOMEM, or what `look` returned. */
 MUST_USE int price_lower(struct price *x, int64_t *objective, int steps, mono_ms until, price_look *look,
                          void *arg);
+/* All prices in one list: workloads, limits, moves. */
+static inline size_t price_count_prices(const struct price *x)
+{
+    return x->p->n_workloads + x->p->n_limits + 1;
+}
+void price_get(const struct price *x, double *prices);
+void price_set(struct price *x, const double *prices);
 /* Fixes a site at its best set; price_release() undoes that for all sites. */
 void price_fix(struct price *x, uint32_t site);
 void price_release(struct price *x);

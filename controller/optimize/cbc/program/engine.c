@@ -1,7 +1,6 @@
 #include "controller/optimize/cbc/program/engine.h"
 
 #include "controller/optimize/cbc/mip.h"
-#include "controller/optimize/cbc/program/engine.h"
 
 #include <coin/Cbc_C_Interface.h>
 #include <errno.h>

@@ -1,10 +1,6 @@
 #include "controller/optimize/cbc/program/search.h"
 
-#include "controller/optimize/cbc/program/engine.h"
-#include "controller/optimize/cbc/program/search.h"
-#include "controller/optimize/problem.h"
-#include "controller/optimize/wire.h"
-
+#include "controller/optimize/cbc/branch.h"
 #include "controller/optimize/cbc/dive.h"
 #include "controller/optimize/cbc/mip.h"
 #include "controller/optimize/cbc/model.h"
@@ -12,6 +8,8 @@
 #include "controller/optimize/cbc/price.h"
 #include "controller/optimize/cbc/program/engine.h"
 #include "controller/optimize/cbc/repair.h"
+#include "controller/optimize/problem.h"
+#include "controller/optimize/wire.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 
@@ -22,9 +20,8 @@
 enum {
     SEARCH_WHOLE_DIVES = 5,
     SEARCH_DIVES = 3000,
-    SEARCH_STEPS = 600,         /* of prices, before each look at what can be dropped */
-    SEARCH_PATTERNS_MIN = 3000, /* of the first program of patterns; each next one has four times as many */
-    SEARCH_PATTERNS_MAX = 50000,
+    SEARCH_STEPS = 600,     /* of prices, before each look at what can be dropped */
+    SEARCH_PATTERNS = 3000, /* of a program of patterns */
 };
 
 struct search {
@@ -135,7 +132,7 @@ static void search_free_some(struct search *s, uint64_t *random)
  * prices and best sets are those that were before. */
 static int search_dive(struct search *s)
 {
-    mono_ms until = mono_add(search_now(), s->w->limit_ms / 3);
+    mono_ms until = mono_add(search_now(), s->w->limit_ms / 10);
     int64_t objective = s->objective;
     uint64_t random = 1;
     int r = 0;
@@ -161,6 +158,7 @@ static int search_price(struct search *s)
     for (int i = 0; i < 2 && r == 0 && !search_is_done(s); i++) {
         mono_ms until = mono_add(search_now(), s->w->limit_ms / 8);
 
+        s->x->length = 1;
         r = price_lower(s->x, &objective, SEARCH_STEPS, until, search_look, s);
         if (r == 0)
             r = search_lower_bound(s, price_bound(s->x));
@@ -202,11 +200,11 @@ static int64_t search_bound_of(const struct search *s, double cost)
 
 /* The patterns of the lowest objective that has at most `max`, above the best known. *ret is NULL if even
  * those of the bound are more. */
-static int search_list(struct search *s, struct patterns **ret, int64_t *ret_least, size_t max)
+static int search_list(struct search *s, struct patterns **ret, int64_t *ret_least, int64_t bound, size_t max)
 {
-    int64_t high = s->bound + 1; /* too high, or known to work */
+    int64_t high = bound + 1; /* too high, or known to work */
     int64_t low =
-        s->objective > INT64_MIN ? s->objective + 1 : s->bound - (int64_t)fabs((double)s->bound) / 4 - 100;
+        s->objective > INT64_MIN ? s->objective + 1 : bound - (int64_t)fabs((double)bound) / 4 - 100;
     int64_t least = low; /* try all first */
 
     *ret = NULL;
@@ -242,24 +240,37 @@ static uint32_t search_pattern_choices(const struct patterns *x, const double *s
     return n;
 }
 
-/* One program of patterns, which hold all solutions of at least `least`. The first program is asked for any
- * solution that is better than the best known. */
-static int search_patterns(struct search *s, const struct patterns *x, int64_t least, bool is_first)
+/* Lowers a bound of what is open by what CBC found, not below `least`. */
+static void search_lower_open(const struct search *s, int64_t *bound, const struct engine_answer *a,
+                              int64_t least)
 {
-    CLEANUP(cleanup_free) struct wire_choice *choices = calloc(x->n_workloads + 1, sizeof *choices);
+    int64_t open = a->is_complete ? s->objective : search_bound_of(s, a->bound);
+
+    open = open > least ? open : least;
+    *bound = open < *bound ? open : *bound;
+}
+
+/* Lowers a bound of what is open by the patterns that are near it, if these are few. CBC looks for any
+ * solution that is better than the best known. */
+static int search_patterns(struct search *s, int64_t *bound, double share)
+{
+    CLEANUP(cleanup_patterns_free) struct patterns *x = NULL;
+    CLEANUP(cleanup_free) struct wire_choice *choices = NULL;
     struct engine_answer a = {0};
     struct mip mip = {0};
-    int r = choices ? patterns_mip(&mip, x) : -ENOMEM;
+    int64_t least = *bound;
+    int r = search_list(s, &x, &least, *bound, SEARCH_PATTERNS);
 
+    if (r < 0 || !x || !mono_before(search_now(), s->end))
+        return r;
+    choices = calloc(x->n_workloads + 1, sizeof *choices);
+    r = choices ? patterns_mip(&mip, x) : -ENOMEM;
     if (r == 0)
-        r = search_engine(s, &a, &mip, is_first ? s->objective + 1 : least, is_first ? 0.25 : 1, true);
+        r = search_engine(s, &a, &mip, s->objective > INT64_MIN ? s->objective + 1 : least, share, true);
     if (r == 0 && a.solution)
         r = search_send_solution(s, choices, search_pattern_choices(x, a.solution, choices));
-    if (r == 0 && a.is_complete)
-        r = search_lower_bound(s, least - 1);
-    else if (r == 0)
-        r = search_lower_bound(s, search_bound_of(s, a.bound) > least - 1 ? search_bound_of(s, a.bound)
-                                                                          : least - 1);
+    if (r == 0)
+        search_lower_open(s, bound, &a, least - 1);
     free(a.solution);
     mip_done(&mip);
     return r;
@@ -267,46 +278,88 @@ static int search_patterns(struct search *s, const struct patterns *x, int64_t l
 
 /* ---- Combinations ---- */
 
-static int search_combinations(struct search *s)
+static int search_model(struct search *s, int64_t *bound, double share)
 {
     CLEANUP(cleanup_model_free) struct model *m = NULL;
     CLEANUP(cleanup_free) struct wire_choice *choices = NULL;
     struct engine_answer a = {0};
+    int64_t least = s->objective > INT64_MIN ? s->objective + 1 : INT64_MIN;
     int r = model_new(&m, s->x);
 
     if (r == 0) {
         choices = calloc((size_t)m->mip.n_cols + 1, sizeof *choices);
-        r = choices ? search_engine(s, &a, &m->mip, s->objective > INT64_MIN ? s->objective + 1 : INT64_MIN,
-                                    1, false)
-                    : -ENOMEM;
+        r = choices ? search_engine(s, &a, &m->mip, least, share, false) : -ENOMEM;
     }
     if (r == 0 && a.solution)
         r = search_send_solution(s, choices, model_choices(m, a.solution, choices));
     if (r == 0)
-        r = search_lower_bound(s, a.is_complete ? s->objective : search_bound_of(s, a.bound));
+        search_lower_open(s, bound, &a, INT64_MIN);
     free(a.solution);
     return r;
 }
 
+/* Lowers a bound of what is open by all its combinations that may be part of a better solution. */
+static int search_combinations(struct search *s, int64_t *bound, double share)
+{
+    const struct price_setting *last = &s->x->settings[s->w->p.n_settings - 1];
+    size_t n_items = (size_t)(last->items - s->x->all_items) + last->n_items;
+    CLEANUP(cleanup_free) struct price_item *items = malloc((n_items + 1) * sizeof *items);
+    CLEANUP(cleanup_free) size_t *counts = malloc((s->w->p.n_settings + 1) * sizeof *counts);
+    int r;
+
+    if (!items || !counts)
+        return -ENOMEM;
+    memcpy(items, s->x->all_items, n_items * sizeof *items);
+    for (size_t i = 0; i < s->w->p.n_settings; i++)
+        counts[i] = s->x->settings[i].n_items;
+    (void)price_drop(s->x, s->objective > INT64_MIN ? s->objective + 1 : INT64_MIN);
+    r = search_model(s, bound, share);
+    memcpy(s->x->all_items, items, n_items * sizeof *items);
+    for (size_t i = 0; i < s->w->p.n_settings; i++)
+        s->x->settings[i].n_items = counts[i];
+    return r;
+}
+
+/* ---- Branches ---- */
+
+static int search_leaf(void *arg, int64_t *objective, int64_t *bound, uint32_t n_tries)
+{
+    struct search *s = arg;
+    int r = n_tries == 0 ? search_patterns(s, bound, 0.1) : search_combinations(s, bound, 0.5);
+
+    *objective = s->objective;
+    return r;
+}
+
+static int search_take_bound(void *arg, int64_t bound)
+{
+    return search_lower_bound(arg, bound);
+}
+
+static int search_branch(struct search *s)
+{
+    const struct branch_hooks hooks = {search_look, search_leaf, search_take_bound, s};
+    int64_t objective = s->objective;
+
+    return branch(s->x, &objective, s->end, &hooks);
+}
+
 static int search_all(struct search *s)
 {
-    int64_t least = INT64_MAX, last;
     int r = search_price(s);
+    int64_t bound = s->bound;
 
-    for (size_t max = SEARCH_PATTERNS_MIN; max <= SEARCH_PATTERNS_MAX && r == 0 && !search_is_done(s);
-         max *= 4) {
-        CLEANUP(cleanup_patterns_free) struct patterns *x = NULL;
-
-        last = least;
-        r = search_list(s, &x, &least, max);
-        if (r < 0 || mono_before(s->end, search_now()))
-            return r;
-        if (x && least < last)
-            r = search_patterns(s, x, least, max == SEARCH_PATTERNS_MIN);
-    }
-    if (r == 0 && !search_is_done(s) && mono_before(search_now(), s->end))
-        r = search_combinations(s);
-    return r;
+    if (r == 0 && !search_is_done(s))
+        r = search_patterns(s, &bound, 0.1);
+    if (r == 0)
+        r = search_lower_bound(s, bound);
+    if (r == 0 && !search_is_done(s) && s->objective > INT64_MIN && repair_is_for(s->x))
+        r = search_branch(s);
+    if (r < 0 || search_is_done(s) || !mono_before(search_now(), s->end))
+        return r;
+    bound = s->bound;
+    r = search_combinations(s, &bound, 1);
+    return r < 0 ? r : search_lower_bound(s, bound);
 }
 
 int search_run(const struct wire_problem *w, search_send *send, void *arg)

@@ -1,9 +1,10 @@
-/* Small problems with every option, against trying all solutions: prices, patterns, repair and combinations,
- * and the program dynamic-scoring-cbc that puts them together. */
+/* Small problems with every option, against trying all solutions: prices, branches, patterns, repair and
+ * combinations, and the program dynamic-scoring-cbc that puts them together. */
 #include "controller/optimize/cbc/mip.h"
 #include "controller/optimize/cbc/price.h"
 #include "controller/optimize/problem.h"
 
+#include "controller/optimize/cbc/branch.h"
 #include "controller/optimize/cbc/dive.h"
 #include "controller/optimize/cbc/model.h"
 #include "controller/optimize/cbc/pattern.h"
@@ -301,6 +302,67 @@ static void repairs_to_solutions_that_count(void **state)
     assert_in_range(n, 5, PROBLEMS);
 }
 
+struct branching {
+    const struct sample *s;
+    const struct price *x;
+    int64_t bound; /* of all branches, the last one told */
+    unsigned n_leaves;
+};
+
+/* Finds the best solution in the branch that has it, at the second try. */
+static int solve_leaf(void *arg, int64_t *objective, int64_t *bound, uint32_t n_tries)
+{
+    struct branching *b = arg;
+    bool is_open = true;
+
+    b->n_leaves++;
+    if (n_tries == 0)
+        return 0;
+    for (size_t i = 0; i < b->s->n_choices; i++)
+        is_open = is_open && !b->x->settings[b->s->choices[i].setting].is_closed;
+    if (is_open)
+        *objective = b->s->best;
+    *bound = *objective;
+    return 0;
+}
+
+static int take_bound(void *arg, int64_t bound)
+{
+    struct branching *b = arg;
+
+    assert_true(bound <= b->bound);
+    assert_true(bound >= b->s->best);
+    b->bound = bound;
+    return 0;
+}
+
+static void has_the_best_solution_in_a_branch(void **state)
+{
+    unsigned n_leaves = 0;
+
+    (void)state;
+    for (struct sample *s = samples(), *end = s + PROBLEMS; s < end; s++) {
+        CLEANUP(cleanup_price_free) struct price *x = NULL;
+        struct branching b = {.s = s, .bound = INT64_MAX};
+        const struct branch_hooks hooks = {do_not_look, solve_leaf, take_bound, &b};
+        int64_t objective = s->best - 2;
+        double before;
+
+        if (!s->is_feasible)
+            continue;
+        assert_int_equal(price_new(&x, &s->p), 0);
+        assert_int_equal(price_lower(x, &objective, 3, in_a_minute(), do_not_look, NULL), 0);
+        b.x = x;
+        before = x->bound;
+        assert_int_equal(branch(x, &objective, in_a_minute(), &hooks), 0);
+        assert_int_equal(objective, s->best);
+        assert_int_equal(b.bound, s->best);
+        assert_true(x->bound == before);
+        n_leaves += b.n_leaves;
+    }
+    assert_true(n_leaves > PROBLEMS);
+}
+
 /* Each column that is 1 in the best solution, against the rows. */
 static void writes_rows_that_the_best_solution_keeps(void **state)
 {
@@ -392,13 +454,19 @@ static void survives_each_failed_allocation(void **state)
         CLEANUP(cleanup_patterns_free) struct patterns *all = NULL;
         CLEANUP(cleanup_model_free) struct model *m = NULL;
         struct wire_choice choices[SITES * WORKLOADS];
-        int64_t objective = s->best - 1;
+        struct branching b = {.s = s, .bound = INT64_MAX};
+        const struct branch_hooks hooks = {do_not_look, solve_leaf, take_bound, &b};
+        int64_t objective = s->best - 1, below = s->best - 2;
         struct mip mip = {0};
         uint32_t n_choices;
         int r = price_new(&x, &s->p);
 
+        b.x = x;
+
         if (r == 0)
             r = price_lower(x, &objective, 10, in_a_minute(), do_not_look, NULL);
+        if (r == 0)
+            r = branch(x, &below, in_a_minute(), &hooks);
         if (r == 0)
             r = dive(x, INT32_MIN, 1, in_a_minute());
         if (r == 0)
@@ -419,6 +487,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bounds_every_solution_and_drops_none_that_is_wanted),
         cmocka_unit_test(lists_the_patterns_of_the_best_solution),
+        cmocka_unit_test(has_the_best_solution_in_a_branch),
         cmocka_unit_test(repairs_to_solutions_that_count),
         cmocka_unit_test(writes_rows_that_the_best_solution_keeps),
         cmocka_unit_test(solves_as_trying_all_does),
