@@ -25,7 +25,6 @@ enum {
     STOP_GRACE_MS = 5000,
     MAX_LISTEN = 16,
     MAX_NAMESPACES = 256,
-    MAX_NAMESPACE = 63,
     MIN_DEADLINE_MS = 100,
     MAX_DEADLINE_MS = 600 * 1000,
 };
@@ -59,13 +58,8 @@ static bool optimizer_parse_listen(void *field, const char *v, const struct flag
 static bool optimizer_parse_namespace(void *field, const char *v, const struct flag *f)
 {
     struct optimizer_flags *o = field;
-    size_t n = strspn(v, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-    (void)f;
-    if (o->n_namespaces == MAX_NAMESPACES || n == 0 || n > MAX_NAMESPACE || v[n])
-        return false;
-    o->namespaces[o->n_namespaces++] = v;
-    return true;
+    return o->n_namespaces < MAX_NAMESPACES && flag_namespace(&o->namespaces[o->n_namespaces++], v, f);
 }
 
 #define FIELD(name) .field = offsetof(struct optimizer_flags, name)
