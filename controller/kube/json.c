@@ -131,6 +131,19 @@ const char *kube_annotation(const json_t *o, const char *key)
     return kube_str(o, "metadata", "annotations", key, NULL);
 }
 
+bool kube_list_has(const json_t *list, const char *text)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        if (strcmp(cstr(json_string_value(one)), text) == 0)
+            return true;
+    }
+    return false;
+}
+
 int kube_json_parse(json_t **ret, struct str text, char why[256])
 {
     json_error_t e;

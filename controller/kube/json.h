@@ -27,6 +27,9 @@ json_t *kube_list(const json_t *o, ...) KUBE_PATH;
 /* An object; NULL when there is none. For json_object_foreach(). */
 json_t *kube_map(const json_t *o, ...) KUBE_PATH;
 
+/* Whether the string is an element of the array. */
+bool kube_list_has(const json_t *list, const char *text);
+
 /* metadata.name, .namespace ("" without one) and so on; "" when absent. */
 const char *kube_name(const json_t *o);
 const char *kube_namespace(const json_t *o);

@@ -5,6 +5,17 @@
 
 #include "controller/assist/api/operation.h"
 
+/* Of schemas: the last properties of an input and of an output, with the braces that end both. */
+/* clang-format off */
+#define LISTING_INPUT(what) SCHEMA( \
+    "offset": {"type": "integer", "minimum": 0, "description": ) "\"" what \
+    " to skip: next of an answer that was cut.\"" SCHEMA( \
+    }, "limit": {"type": "integer", "minimum": 0}}})
+#define LISTING_OUTPUT SCHEMA( \
+    "total": {"type": "integer"}, "shown": {"type": "integer"}, "next": {"type": "integer"}, \
+    "note": {"type": "string"}, "notes": {"type": "array", "items": {"type": "string"}}}})
+/* clang-format on */
+
 struct listing {
     json_t *items; /* NULL once out of memory */
     size_t max_bytes, bytes;

@@ -146,15 +146,10 @@ static int tool_print_members(const struct api_request *r, struct buf *into)
     int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text)
                    : kube_json_print(r->call.answer, &text);
 
-    if (e == 0)
-        e = buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
-    if (e == 0)
-        e = buf_put_json(into, buf_str(&text));
-    if (e == 0)
-        e = buf_printf(into, "}],\"isError\":%s", failed ? "true" : "false");
-    if (e == 0 && !failed)
-        e = buf_puts(into, ",\"structuredContent\":");
-    return e == 0 && !failed ? buf_put_str(into, buf_str(&text)) : e;
+    e = e ?: buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
+    e = e ?: buf_put_json(into, buf_str(&text));
+    e = e ?: buf_printf(into, "}],\"isError\":%s", failed ? "true" : "false,\"structuredContent\":");
+    return e ?: failed ? 0 : buf_put_str(into, buf_str(&text));
 }
 
 static int tool_print(struct api_request *r, struct buf *into)
@@ -165,20 +160,13 @@ static int tool_print(struct api_request *r, struct buf *into)
 
     if (e == 0 && r->forced_dry_run && r->call.status == 200)
         e = tool_add_note(r);
-    if (e == 0)
-        e = more ? kube_json_print(more, &tail) : -ENOMEM;
-    if (e == 0)
-        e = buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
-    if (e == 0)
-        e = kube_json_print(r->id, into);
-    if (e == 0)
-        e = buf_puts(into, ",\"result\":{");
-    if (e == 0)
-        e = tool_print_members(r, into);
+    e = e ?: more ? kube_json_print(more, &tail) : -ENOMEM;
+    e = e ?: buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
+    e = e ?: kube_json_print(r->id, into);
+    e = e ?: buf_puts(into, ",\"result\":{");
+    e = e ?: tool_print_members(r, into);
     /* `more` without its first brace. */
-    if (e == 0 && r->is_stateless)
-        e = buf_putc(into, ',');
-    return e == 0 ? buf_printf(into, "%.*s}", (int)tail.n - 1, tail.p + 1) : e;
+    return e ?: buf_printf(into, "%s%.*s}", r->is_stateless ? "," : "", (int)tail.n - 1, tail.p + 1);
 }
 
 /* Takes maxBytes out of the arguments; false if it is none. */

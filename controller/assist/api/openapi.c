@@ -37,16 +37,6 @@ static json_t *openapi_responses(const struct api_operation *op)
                      openapi_error("Another error."));
 }
 
-static bool openapi_is_required(const json_t *schema, const char *name)
-{
-    const json_t *required = json_object_get(schema, "required");
-
-    for (size_t i = 0; i < json_array_size(required); i++)
-        if (strcmp(json_string_value(json_array_get(required, i)), name) == 0)
-            return true;
-    return false;
-}
-
 /* NULL when out of memory, as all functions here. */
 static json_t *openapi_parameters(const json_t *input)
 {
@@ -56,9 +46,9 @@ static json_t *openapi_parameters(const json_t *input)
     json_object_foreach(json_object_get(input, "properties"), name, schema)
     {
         const char *description = json_string_value(json_object_get(schema, "description"));
-        json_t *p =
-            json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query", "required",
-                      openapi_is_required(input, name), "description", cstr(description), "schema", schema);
+        json_t *p = json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query", "required",
+                              kube_list_has(json_object_get(input, "required"), name), "description",
+                              cstr(description), "schema", schema);
 
         if (json_array_append_new(all, p) < 0) {
             json_decref(all);

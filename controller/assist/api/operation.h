@@ -16,6 +16,11 @@ enum operation_effect {
     OPERATION_DESTROYS, /* replaces or deletes objects on the cluster */
 };
 
+/* A schema as it is: the text of the JSON between the parentheses. */
+#define SCHEMA(...) #__VA_ARGS__
+/* Between two of them: one string of JSON from several literals. */
+#define SCHEMA_TEXT(...) "\"" __VA_ARGS__ "\""
+
 struct operation {
     const char *name;   /* operationId, and name of the tool */
     const char *method; /* "GET": arguments are query parameters; "POST": a JSON body. NULL: a tool only */

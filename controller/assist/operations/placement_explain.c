@@ -33,19 +33,6 @@ static bool placed_matches(const struct answer *a, const struct placed *p, const
            placement_tolerates(p->placement, cluster, is_selected, world_now(a->world), why);
 }
 
-static bool placed_is_selected(const struct placed *p, const char *cluster)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(p->decisions, i, one)
-    {
-        if (strcmp(cstr(json_string_value(one)), cluster) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int placed_match(struct placed *p, const struct answer *a)
 {
     size_t max = answer_is_short(a) ? FEW_LEFT_OUT : SIZE_MAX, n = 0, at = 0;
@@ -61,7 +48,7 @@ static int placed_match(struct placed *p, const struct answer *a)
     while ((cluster = world_next(a->world, WORLD_CLUSTERS, NULL, &at))) {
         bool unknown = false;
 
-        if (placed_matches(a, p, cluster, placed_is_selected(p, kube_name(cluster)), &unknown, why)) {
+        if (placed_matches(a, p, cluster, kube_list_has(p->decisions, kube_name(cluster)), &unknown, why)) {
             p->matched[p->n_matched++] = cluster;
             p->n_unknown += unknown;
         } else if (p->n_left_out++ < max &&
@@ -232,47 +219,37 @@ const struct operation placement_explain = {
     .path = "/placements/explain",
     .title = "Explain a Placement",
     .description =
-        "Says why a Placement selected its clusters: the order in which it prefers the clusters that match, "
-        "by the "
-        "weighted sum of its prioritizers, with the value of each (values are in the order of prioritizers) "
-        "and why a "
-        "score counts as 0; and the clusters that do not match, with the reason. The sums are those of now.",
-    .input =
-        "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"namespace\",\"name\"],"
-        "\"properties\":{"
-        "\"namespace\":{\"type\":\"string\",\"minLength\":1},\"name\":{\"type\":\"string\",\"minLength\":1},"
-        "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"Clusters to skip: next of an "
-        "answer that "
-        "was cut.\"},"
-        "\"limit\":{\"type\":\"integer\",\"minimum\":0}}}",
-    .output =
-        "{\"type\":\"object\",\"required\":[\"namespace\",\"name\",\"agrees\",\"prioritizers\",\"leftOut\","
-        "\"items\",\"total\",\"shown\"],\"properties\":{\"namespace\":{\"type\":\"string\"},\"name\":{"
-        "\"type\":"
-        "\"string\"},\"numberOfClusters\":{\"type\":\"integer\"},"
-        "\"agrees\":{\"type\":\"boolean\",\"description\":\"Whether the decisions are the first of the "
-        "order.\"},"
-        "\"prioritizers\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"name\":{"
-        "\"type\":"
-        "\"string\"},\"weight\":{\"type\":\"integer\"}}}},"
-        "\"decisions\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"The clusters "
-        "selected.\"},"
-        "\"leftOut\":{\"type\":\"array\",\"description\":\"The first clusters that do not "
-        "match.\",\"items\":{"
-        "\"type\":\"object\",\"properties\":{\"cluster\":{\"type\":\"string\"},\"why\":{\"type\":\"string\"}}"
-        "}},"
-        "\"leftOutTotal\":{\"type\":\"integer\"},"
-        "\"items\":{\"type\":\"array\",\"description\":\"Clusters that match, the preferred "
-        "first.\",\"items\":{"
-        "\"type\":\"object\",\"required\":[\"cluster\",\"selected\",\"total\",\"values\"],\"properties\":{"
-        "\"cluster\":{\"type\":\"string\"},\"selected\":{\"type\":\"boolean\"},\"total\":{\"type\":"
-        "\"integer\"},"
-        "\"values\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"value\"],"
-        "\"properties\":{"
-        "\"value\":{\"type\":\"integer\"},\"countsAsZero\":{\"enum\":[\"missing\",\"expired\"]},"
-        "\"validUntil\":{\"type\":\"string\"}}}}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
-        "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
+        "Says why a Placement selected its clusters: the order in which it prefers the clusters that "
+        "match, by the weighted sum of its prioritizers, with the value of each (values are in the order "
+        "of prioritizers) and why a score counts as 0; and the clusters that do not match, with the "
+        "reason. The sums are those of now.",
+    /* clang-format off */
+    .input = SCHEMA({"type": "object", "additionalProperties": false, "required": ["namespace", "name"],
+        "properties": {
+        "namespace": {"type": "string", "minLength": 1},
+        "name": {"type": "string", "minLength": 1},)
+        LISTING_INPUT("Clusters"),
+    .output = SCHEMA({"type": "object", "required": ["namespace", "name", "agrees", "prioritizers",
+        "leftOut", "items", "total", "shown"], "properties": {
+        "namespace": {"type": "string"},
+        "name": {"type": "string"},
+        "numberOfClusters": {"type": "integer"},
+        "agrees": {"type": "boolean", "description": "Whether the decisions are the first of the order."},
+        "prioritizers": {"type": "array", "items": {"type": "object", "properties": {"name": {"type":
+            "string"}, "weight": {"type": "integer"}}}},
+        "decisions": {"type": "array", "items": {"type": "string"}, "description":
+            "The clusters selected."},
+        "leftOut": {"type": "array", "description": "The first clusters that do not match.", "items":
+            {"type": "object", "properties": {"cluster": {"type": "string"}, "why": {"type": "string"}}}},
+        "leftOutTotal": {"type": "integer"},
+        "items": {"type": "array", "description": "Clusters that match, the preferred first.", "items":
+            {"type": "object", "required": ["cluster", "selected", "total", "values"], "properties":
+            {"cluster": {"type": "string"}, "selected": {"type": "boolean"}, "total": {"type": "integer"},
+            "values": {"type": "array", "items": {"type": "object", "required": ["value"], "properties":
+            {"value": {"type": "integer"}, "countsAsZero": {"enum": ["missing", "expired"]}, "validUntil":
+            {"type": "string"}}}}}}},)
+        LISTING_OUTPUT,
+    /* clang-format on */
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = placed_run,

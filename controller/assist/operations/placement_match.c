@@ -9,19 +9,6 @@
 
 #define SET_LABEL "cluster.open-cluster-management.io/clusterset"
 
-static bool match_has(const json_t *values, const char *value)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(values, i, one)
-    {
-        if (strcmp(cstr(json_string_value(one)), value) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* One of matchExpressions. */
 static bool match_expression(const json_t *e, const json_t *labels, const char *what,
                              char why[PLACEMENT_WHY_BYTES])
@@ -29,7 +16,7 @@ static bool match_expression(const json_t *e, const json_t *labels, const char *
     const char *key = cstr(kube_str(e, "key", NULL)), *op = cstr(kube_str(e, "operator", NULL));
     const char *value = kube_str(labels, key, NULL);
     const json_t *values = kube_list(e, "values", NULL);
-    bool has = value && match_has(values, value), ok = false;
+    bool has = value && kube_list_has(values, value), ok = false;
 
     if (strcmp(op, "In") == 0)
         ok = has;
@@ -94,7 +81,7 @@ bool placement_reaches(const struct world *w, const json_t *placement, const jso
     while ((binding = world_next(w, WORLD_SET_BINDINGS, namespace, &at))) {
         const json_t *set = world_get(w, WORLD_SETS, "", kube_name(binding));
 
-        if (!set || (json_array_size(wanted) && !match_has(wanted, kube_name(set))))
+        if (!set || (json_array_size(wanted) && !kube_list_has(wanted, kube_name(set))))
             continue;
         eligible++;
         if (match_is_in_set(set, cluster))

@@ -75,23 +75,13 @@ static struct rank_value rank_score(const struct world *w, const char *cluster,
                                     const struct rank_prioritizer *p)
 {
     const struct world_score *s = world_score(w, cluster, p->resource);
-    struct str name = str_of(p->item);
-    size_t low = 0, high = s ? s->n_items : 0;
+    const struct world_item wanted = {.name = str_of(p->item)}, *found = NULL;
 
     if (s && world_score_is_expired(s, world_now(w)))
         return (struct rank_value){0, "expired"};
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = str_cmp(s->items[middle].name, name);
-
-        if (order == 0)
-            return (struct rank_value){s->items[middle].value, NULL};
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (struct rank_value){0, "missing"};
+    if (s && s->n_items)
+        found = bsearch(&wanted, s->items, s->n_items, sizeof(wanted), world_item_compare);
+    return found ? (struct rank_value){found->value, NULL} : (struct rank_value){0, "missing"};
 }
 
 static size_t rank_count_of(const json_t *counts, const char *cluster)
@@ -227,19 +217,6 @@ static int rank_compare(const void *a, const void *b)
     return strcmp(kube_name(x->cluster), kube_name(y->cluster));
 }
 
-static bool rank_is_decided(const json_t *decisions, const char *cluster)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(decisions, i, one)
-    {
-        if (strcmp(cstr(json_string_value(one)), cluster) == 0)
-            return true;
-    }
-    return false;
-}
-
 int rank_clusters(struct rank *r, const struct world *w, const json_t *placement,
                   const json_t *const *clusters, size_t n, const json_t *decisions)
 {
@@ -253,7 +230,7 @@ int rank_clusters(struct rank *r, const struct world *w, const json_t *placement
     for (size_t i = 0; i < n; i++)
         r->clusters[i] =
             (struct rank_cluster){.cluster = clusters[i],
-                                  .is_selected = rank_is_decided(decisions, kube_name(clusters[i])),
+                                  .is_selected = kube_list_has(decisions, kube_name(clusters[i])),
                                   .values = r->values + i * width};
     for (size_t p = 0; p < r->n_prioritizers; p++)
         if (rank_fill(r, p, w, placement) < 0)

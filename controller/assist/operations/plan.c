@@ -52,13 +52,11 @@ const struct operation optimize_post = {
     .title = "Optimize the placement of workloads",
     .description =
         "Chooses a policy for each cluster and a cluster for each workload so that the sum of scores is as "
-        "high as "
-        "possible and every capacity holds, and makes the Placements and PlacementBindings that bring it "
-        "about; those of "
-        "an earlier run are replaced. With dryRun it only answers. Choose the score by its description "
-        "(get_addonplacementscores_addonplacementscores_get), clusters and policies from policies_list, "
-        "workloads from "
-        "workloads_list. To look before anything is written, use plan, then apply.",
+        "high as possible and every capacity holds, and makes the Placements and PlacementBindings that "
+        "bring it about; those of an earlier run are replaced. With dryRun it only answers. Choose the "
+        "score by its description (get_addonplacementscores_addonplacementscores_get), clusters and "
+        "policies from policies_list, workloads from workloads_list. To look before anything is written, "
+        "use plan, then apply.",
     .input = PLAN_REQUEST_SCHEMA,
     .output = PLAN_ANSWER_SCHEMA,
     .effect = OPERATION_DESTROYS,
@@ -72,13 +70,12 @@ const struct operation plan_post = {
     .method = "POST",
     .path = "/plan",
     .title = "Plan placements, write nothing",
-    .description = "Does what optimize_optimize_post does, but writes nothing: says which workload would go "
-                   "to which cluster under "
-                   "which policy, what would be left out and why, and which running workloads would move. "
-                   "Its planHash is what "
-                   "apply takes. Choose the score by its description "
-                   "(get_addonplacementscores_addonplacementscores_get), clusters "
-                   "and policies from policies_list, workloads from workloads_list.",
+    .description =
+        "Does what optimize_optimize_post does, but writes nothing: says which workload would go to which "
+        "cluster under which policy, what would be left out and why, and which running workloads would "
+        "move. Its planHash is what apply takes. Choose the score by its description "
+        "(get_addonplacementscores_addonplacementscores_get), clusters and policies from policies_list, "
+        "workloads from workloads_list.",
     .input = PLAN_REQUEST_SCHEMA,
     .output = PLAN_ANSWER_SCHEMA,
     .effect = OPERATION_READS,
@@ -91,14 +88,15 @@ const struct operation apply_post = {
     .method = "POST",
     .path = "/apply",
     .title = "Apply a plan by its hash",
-    .description = "Makes the Placements and PlacementBindings of a plan; those of an earlier run are "
-                   "replaced. Refused with a list "
-                   "of what has changed if the labels, scores or placements that the plan was made from are "
-                   "no longer the same: plan "
-                   "anew then. Plans are kept for 15 minutes.",
-    .input =
-        "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"planHash\"],\"properties\":{"
-        "\"planHash\":{\"type\":\"string\",\"description\":\"Of an answer of plan.\"}}}",
+    .description =
+        "Makes the Placements and PlacementBindings of a plan; those of an earlier run are replaced. "
+        "Refused with a list of what has changed if the labels, scores or placements that the plan was "
+        "made from are no longer the same: plan anew then. Plans are kept for 15 minutes.",
+    /* clang-format off */
+    .input = SCHEMA({"type": "object", "additionalProperties": false, "required": ["planHash"],
+        "properties": {
+        "planHash": {"type": "string", "description": "Of an answer of plan."}}}),
+    /* clang-format on */
     .output = PLAN_ANSWER_SCHEMA,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
@@ -110,17 +108,16 @@ const struct operation reset_post = {
     .method = "POST",
     .path = "/reset",
     .title = "Delete what plans made",
-    .description = "Deletes the PlacementBindings and Placements that plans made in a namespace. Policies "
-                   "are unbound, and "
-                   "workloads are removed from their clusters.",
-    .input = "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\"namespace\":{\"type\":"
-             "\"string\","
-             "\"default\":\"default\",\"minLength\":1,\"maxLength\":63}}}",
-    .output =
-        "{\"type\":\"object\",\"required\":[\"deleted\",\"failed\"],\"properties\":{"
-        "\"deleted\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Kind/name\"},"
-        "\"failed\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Kind/name: "
-        "why\"}}}",
+    .description =
+        "Deletes the PlacementBindings and Placements that plans made in a namespace. Policies are "
+        "unbound, and workloads are removed from their clusters.",
+    /* clang-format off */
+    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
+        "namespace": {"type": "string", "default": "default", "minLength": 1, "maxLength": 63}}}),
+    .output = SCHEMA({"type": "object", "required": ["deleted", "failed"], "properties": {
+        "deleted": {"type": "array", "items": {"type": "string"}, "description": "Kind/name"},
+        "failed": {"type": "array", "items": {"type": "string"}, "description": "Kind/name: why"}}}),
+    /* clang-format on */
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .run = run_reset,

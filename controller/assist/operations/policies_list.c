@@ -26,19 +26,6 @@ static const char *policies_device(const json_t *policy)
     return cstr(kube_label(policy, SUPPLIED "-device"));
 }
 
-static bool policies_has_name(const json_t *names, const char *name)
-{
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(names, i, one)
-    {
-        if (strcmp(json_string_value(one), name) == 0)
-            return true;
-    }
-    return json_array_size(names) == 0;
-}
-
 /* clusters: as policy_clusters() returns them. */
 static bool policies_match(const struct answer *a, const json_t *policy, const json_t *clusters)
 {
@@ -47,7 +34,7 @@ static bool policies_match(const struct answer *a, const json_t *policy, const j
 
     return (!kind || strcmp(kind, cstr(resources_kind(policy, SUPPLIED))) == 0) &&
            (!device || strcmp(device, policies_device(policy)) == 0) &&
-           (!cluster || policies_has_name(clusters, cluster));
+           (!cluster || json_array_size(clusters) == 0 || kube_list_has(clusters, cluster));
 }
 
 /* [{"cluster", "compliant"}] from the status that the governance controllers keep. */
@@ -197,45 +184,32 @@ const struct operation policies_list = {
     .description =
         "Lists the Policies among which an optimization chooses for each cluster: those with the label "
         "resource-supply-kind, with the amounts of resources that a cluster supplies under the policy, the "
-        "device, and "
-        "whether clusters comply. `clusters` of the answer is ready to be passed to optimize_optimize_post: "
-        "the "
-        "clusters with their available policies, disabled ones left out. A policy is for the cluster that "
-        "its label "
-        "cluster-name or the end of its name says, or for those that a PlacementBinding selects, or for any "
-        "(clustersBy). An optimization is for one namespace.",
-    .input =
-        "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
-        "\"namespace\":{\"type\":\"string\",\"description\":\"All without.\"},"
-        "\"cluster\":{\"type\":\"string\",\"description\":\"Policies that this cluster may be given.\"},"
-        "\"kind\":{\"type\":\"string\",\"description\":\"Kind of resource supplied, such as gpu.\"},"
-        "\"device\":{\"type\":\"string\",\"description\":\"Value of the label resource-supply-device.\"},"
-        "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"Policies to skip: next of an "
-        "answer "
-        "that was cut.\"},"
-        "\"limit\":{\"type\":\"integer\",\"minimum\":0}}}",
-    .output =
-        "{\"type\":\"object\",\"required\":[\"items\",\"total\",\"shown\"],\"properties\":{"
-        "\"clusters\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\","
-        "\"availablePolicies\"],\"properties\":{\"name\":{\"type\":\"string\"},\"availablePolicies\":{"
-        "\"type\":"
-        "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":"
-        "\"string\"}}}}}}},"
-        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"namespace\",\"name\","
-        "\"clusters\",\"clustersBy\",\"kind\",\"amounts\",\"device\",\"disabled\",\"compliance\"],"
-        "\"properties\":{\"namespace\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},"
-        "\"clusters\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Empty: any "
-        "cluster.\"},"
-        "\"clustersBy\":{\"enum\":[\"label\",\"name\",\"binding\",\"any\"]},"
-        "\"kind\":{\"type\":\"string\"},\"amounts\":{\"type\":\"object\",\"additionalProperties\":{\"type\":"
-        "\"string\"}},\"device\":{\"type\":\"string\"},"
-        "\"disabled\":{\"type\":\"boolean\"},"
-        "\"compliance\":{\"type\":\"array\",\"description\":\"Where it is in force now, the first "
-        "clusters.\","
-        "\"items\":{\"type\":\"object\",\"properties\":{\"cluster\":{\"type\":\"string\"},\"compliant\":"
-        "{\"type\":\"string\"}}}}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
-        "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
+        "device, and whether clusters comply. `clusters` of the answer is ready to be passed to "
+        "optimize_optimize_post: the clusters with their available policies, disabled ones left out. A "
+        "policy is for the cluster that its label cluster-name or the end of its name says, or for those "
+        "that a PlacementBinding selects, or for any (clustersBy). An optimization is for one namespace.",
+    /* clang-format off */
+    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
+        "namespace": {"type": "string", "description": "All without."},
+        "cluster": {"type": "string", "description": "Policies that this cluster may be given."},
+        "kind": {"type": "string", "description": "Kind of resource supplied, such as gpu."},
+        "device": {"type": "string", "description": "Value of the label resource-supply-device."},)
+        LISTING_INPUT("Policies"),
+    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
+        "clusters": {"type": "array", "items": {"type": "object", "required": ["name", "availablePolicies"],
+            "properties": {"name": {"type": "string"}, "availablePolicies": {"type": "array", "items":
+            {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}},
+        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "clusters",
+            "clustersBy", "kind", "amounts", "device", "disabled", "compliance"], "properties":
+            {"namespace": {"type": "string"}, "name": {"type": "string"}, "clusters": {"type": "array",
+            "items": {"type": "string"}, "description": "Empty: any cluster."}, "clustersBy": {"enum":
+            ["label", "name", "binding", "any"]}, "kind": {"type": "string"}, "amounts": {"type": "object",
+            "additionalProperties": {"type": "string"}}, "device": {"type": "string"}, "disabled": {"type":
+            "boolean"}, "compliance": {"type": "array", "description":
+            "Where it is in force now, the first clusters.", "items": {"type": "object", "properties":
+            {"cluster": {"type": "string"}, "compliant": {"type": "string"}}}}}}},)
+        LISTING_OUTPUT,
+    /* clang-format on */
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = policies_run,

@@ -15,67 +15,34 @@ struct summary_row {
     size_t counts[VALUES];
 };
 
-struct score_summary {
-    struct map by_name;
-    struct summary_row **rows;
-    size_t n, cap;
-};
-
-int score_summary_new(struct score_summary **ret)
-{
-    struct score_summary *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return -ENOMEM;
-    *ret = s;
-    return 0;
-}
-
-struct score_summary *score_summary_free(struct score_summary *s)
-{
-    if (!s)
-        return NULL;
-    map_done(&s->by_name);
-    for (size_t i = 0; i < s->n; i++)
-        free(s->rows[i]);
-    free(s->rows);
-    free(s);
-    return NULL;
-}
-
-static int summary_add_row(struct score_summary *s, const struct world_score *score)
+void score_summary_done(struct score_summary *s)
 {
     struct summary_row *row;
 
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 32;
-        struct summary_row **rows = reallocarray(s->rows, cap, sizeof(struct summary_row *));
-
-        if (!rows)
-            return -ENOMEM;
-        s->rows = rows;
-        s->cap = cap;
-    }
-    row = calloc(1, sizeof(*row));
-    if (!row)
-        return -ENOMEM;
-    row->first = score;
-    if (map_set(&s->by_name, score->name, row) < 0) {
+    for (size_t at = 0; (row = map_next(&s->by_name, &at));)
         free(row);
-        return -ENOMEM;
-    }
-    s->rows[s->n++] = row;
-    return 0;
+    map_done(&s->by_name);
+}
+
+static struct summary_row *summary_row_of(struct score_summary *s, const struct world_score *score)
+{
+    struct summary_row *row = map_get(&s->by_name, score->name);
+
+    if (row || !(row = calloc(1, sizeof(*row))))
+        return row;
+    row->first = score;
+    if (map_set(&s->by_name, score->name, row) == 0)
+        return row;
+    free(row);
+    return NULL;
 }
 
 int score_summary_add(struct score_summary *s, const struct world_score *score, bool is_expired)
 {
-    struct summary_row *row = map_get(&s->by_name, score->name);
-    int r = row ? 0 : summary_add_row(s, score);
+    struct summary_row *row = summary_row_of(s, score);
 
-    if (r < 0)
-        return r;
-    row = map_get(&s->by_name, score->name);
+    if (!row)
+        return -ENOMEM;
     row->clusters++;
     row->expired += is_expired;
     if (is_expired)
@@ -136,14 +103,23 @@ static int summary_compare_rows(const void *a, const void *b)
     return strcmp((*x)->first->name, (*y)->first->name);
 }
 
-static json_t *summary_rows(const struct score_summary *s, const struct world *w,
-                            const struct summary_texts *texts)
+/* The first rows, as many as fit. */
+static json_t *summary_rows(struct summary_row *const *rows, size_t n, const struct world *w,
+                            const struct summary_texts *texts, size_t max_bytes)
 {
     json_auto_t *list = json_array();
 
-    for (size_t i = 0; i < s->n; i++)
-        if (json_array_append_new(list, summary_row_value(w, s->rows[i], texts)) < 0)
+    for (size_t i = 0, bytes = 2; i < n; i++) {
+        json_t *row = summary_row_value(w, rows[i], texts);
+
+        bytes += max_bytes == SIZE_MAX ? 0 : json_dumpb(row, NULL, 0, JSON_COMPACT) + 1;
+        if (row && bytes > max_bytes) {
+            json_decref(row);
+            break;
+        }
+        if (json_array_append_new(list, row) < 0)
             return NULL;
+    }
     return TAKE_PTR(list);
 }
 
@@ -151,21 +127,21 @@ json_t *score_summary_value(const struct score_summary *s, const struct world *w
                             size_t *ret_left_out)
 {
     static const struct summary_texts steps[] = {{SIZE_MAX, SIZE_MAX}, {120, 120}, {40, 40}, {0, 24}, {0, 0}};
+    size_t n = s->by_name.n, at = 0;
+    CLEANUP(cleanup_free) struct summary_row **rows = calloc(n + 1, sizeof(struct summary_row *));
     json_t *list = NULL;
 
-    if (s->n)
-        qsort(s->rows, s->n, sizeof(struct summary_row *), summary_compare_rows);
+    if (!rows)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        rows[i] = map_next(&s->by_name, &at);
+    qsort(rows, n, sizeof(struct summary_row *), summary_compare_rows);
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
         json_decref(list);
-        list = summary_rows(s, w, &steps[i]);
-        if (!list || max_bytes == SIZE_MAX || json_dumpb(list, NULL, 0, JSON_COMPACT) <= max_bytes)
+        list = summary_rows(rows, n, w, &steps[i], max_bytes);
+        *ret_left_out = list ? n - json_array_size(list) : 0;
+        if (*ret_left_out == 0)
             break;
-    }
-    *ret_left_out = 0;
-    while (list && json_array_size(list) && max_bytes != SIZE_MAX &&
-           json_dumpb(list, NULL, 0, JSON_COMPACT) > max_bytes) {
-        (void)json_array_remove(list, json_array_size(list) - 1);
-        ++*ret_left_out;
     }
     return list;
 }

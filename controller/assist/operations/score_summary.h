@@ -3,13 +3,14 @@
 #define DS_ASSIST_OPERATIONS_SCORE_SUMMARY_H
 
 #include "controller/assist/state/world.h"
+#include "exporter/base/map.h"
 
-struct score_summary;
+/* Zeroed at first. */
+struct score_summary {
+    struct map by_name; /* of struct summary_row */
+};
 
-MUST_USE int score_summary_new(struct score_summary **ret);
-struct score_summary *score_summary_free(struct score_summary *s);
-DEFINE_CLEANUP(struct score_summary, score_summary_free)
-
+void score_summary_done(struct score_summary *s);
 /* Counts one more. Its values count unless it has expired, as Placement has it. -ENOMEM. */
 MUST_USE int score_summary_add(struct score_summary *s, const struct world_score *score, bool is_expired);
 /* An array with one object for each name, in ascending order, of at most so many bytes: descriptions are cut

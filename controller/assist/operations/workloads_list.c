@@ -122,36 +122,29 @@ const struct operation workloads_list = {
     .method = "GET",
     .path = "/workloads",
     .title = "List workloads",
-    .description = "Lists the workloads that can be placed: ManifestWorkReplicaSets with the labels app and "
-                   "resource-request-kind. Each has the amounts of resources that it asks for, and the "
-                   "clusters where it runs "
-                   "now. targetWorkloads is ready to be passed to optimize_optimize_post, and may be "
-                   "shortened to the workloads "
-                   "that the user means. An optimization is for one namespace.",
-    .input = "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
-             "\"namespace\":{\"type\":\"string\",\"description\":\"All without.\"},"
-             "\"app\":{\"type\":\"string\",\"description\":\"Value of the label app.\"},"
-             "\"kind\":{\"type\":\"string\",\"description\":\"Kind of resource asked for, such as gpu.\"},"
-             "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"Workloads to skip: next of an "
-             "answer "
-             "that was cut.\"},"
-             "\"limit\":{\"type\":\"integer\",\"minimum\":0}}}",
-    .output =
-        "{\"type\":\"object\",\"required\":[\"items\",\"total\",\"shown\"],\"properties\":{"
-        "\"targetWorkloads\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"],"
-        "\"properties\":{\"name\":{\"type\":\"string\"}}}},"
-        "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"namespace\",\"name\","
-        "\"app\",\"kind\",\"amounts\",\"runsOn\",\"runsOnTotal\"],\"properties\":{"
-        "\"namespace\":{\"type\":\"string\"},\"name\":{\"type\":\"string\"},\"app\":{\"type\":\"string\"},"
-        "\"kind\":{\"type\":\"string\"},\"amounts\":{\"type\":\"object\",\"additionalProperties\":{\"type\":"
-        "\"string\"}},"
-        "\"placement\":{\"type\":\"string\",\"description\":\"The Placement that decides where it runs.\"},"
-        "\"runsOn\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"Clusters, the "
-        "first "
-        "ones.\"},"
-        "\"runsOnTotal\":{\"type\":\"integer\"}}}},"
-        "\"total\":{\"type\":\"integer\"},\"shown\":{\"type\":\"integer\"},\"next\":{\"type\":\"integer\"},"
-        "\"note\":{\"type\":\"string\"},\"notes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}",
+    .description =
+        "Lists the workloads that can be placed: ManifestWorkReplicaSets with the labels app and "
+        "resource-request-kind. Each has the amounts of resources that it asks for, and the clusters where "
+        "it runs now. targetWorkloads is ready to be passed to optimize_optimize_post, and may be "
+        "shortened to the workloads that the user means. An optimization is for one namespace.",
+    /* clang-format off */
+    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
+        "namespace": {"type": "string", "description": "All without."},
+        "app": {"type": "string", "description": "Value of the label app."},
+        "kind": {"type": "string", "description": "Kind of resource asked for, such as gpu."},)
+        LISTING_INPUT("Workloads"),
+    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
+        "targetWorkloads": {"type": "array", "items": {"type": "object", "required": ["name"], "properties":
+            {"name": {"type": "string"}}}},
+        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "app",
+            "kind", "amounts", "runsOn", "runsOnTotal"], "properties": {"namespace": {"type": "string"},
+            "name": {"type": "string"}, "app": {"type": "string"}, "kind": {"type": "string"}, "amounts":
+            {"type": "object", "additionalProperties": {"type": "string"}}, "placement": {"type": "string",
+            "description": "The Placement that decides where it runs."}, "runsOn": {"type": "array",
+            "items": {"type": "string"}, "description": "Clusters, the first ones."}, "runsOnTotal":
+            {"type": "integer"}}}},)
+        LISTING_OUTPUT,
+    /* clang-format on */
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = workloads_run,

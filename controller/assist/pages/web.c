@@ -15,12 +15,10 @@
 
 static const char web_instructions[] =
     "Places workloads on the clusters of an Open Cluster Management hub by AddOnPlacementScores. To "
-    "optimize: "
-    "get_addonplacementscores_addonplacementscores_get lists scores with descriptions, of which one is the "
-    "preference (performance, power consumption, ...); workloads_list lists what can be placed; "
-    "policies_list "
-    "lists the settings of each cluster. Then call plan with all of them, show the plan, and if it is wanted "
-    "call apply with its planHash.";
+    "optimize: get_addonplacementscores_addonplacementscores_get lists scores with descriptions, of which "
+    "one is the preference (performance, power consumption, ...); workloads_list lists what can be placed; "
+    "policies_list lists the settings of each cluster. Then call plan with all of them, show the plan, and "
+    "if it is wanted call apply with its planHash.";
 
 enum { STATUS_MAX_BYTES = 256 << 20, WHY_MAX_BYTES = 1 << 20 };
 

@@ -70,29 +70,9 @@ static int answer_clusters(json_t *list, const struct model *m, const struct sol
     return r;
 }
 
-static int pair_order(struct problem_pair a, struct problem_pair b)
-{
-    if (a.workload != b.workload)
-        return a.workload < b.workload ? -1 : 1;
-    return (a.site > b.site) - (a.site < b.site);
-}
-
 static bool has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair)
 {
-    size_t low = 0;
-
-    while (low < n) {
-        size_t mid = low + (n - low) / 2;
-        int r = pair_order(list[mid], pair);
-
-        if (r == 0)
-            return true;
-        if (r < 0)
-            low = mid + 1;
-        else
-            n = mid;
-    }
-    return false;
+    return n && bsearch(&pair, list, n, sizeof(pair), model_pair_compare);
 }
 
 /* Both lists ascend: what a workload left is matched with what it gained, in order. */

@@ -29,19 +29,7 @@ struct finding {
 
 static bool has_u32(const uint32_t *list, size_t n, uint32_t v)
 {
-    size_t low = 0;
-
-    while (low < n) {
-        size_t mid = low + (n - low) / 2;
-
-        if (list[mid] == v)
-            return true;
-        if (list[mid] < v)
-            low = mid + 1;
-        else
-            n = mid;
-    }
-    return false;
+    return n && bsearch(&v, list, n, sizeof(v), model_u32_compare);
 }
 
 static size_t limit_used(const struct finding *f, const struct problem_limit *l)

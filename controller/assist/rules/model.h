@@ -60,6 +60,10 @@ MUST_USE int model_new(struct model **ret, const struct inputs *in, struct objec
 struct model *model_free(struct model *m);
 DEFINE_CLEANUP(struct model, model_free)
 
+/* For qsort() and bsearch(): pairs by workload, then site; and numbers. */
+int model_pair_compare(const void *a, const void *b);
+int model_u32_compare(const void *a, const void *b);
+
 static inline double model_points(const struct model *m, int64_t units)
 {
     return (double)units / m->per_point;

@@ -96,7 +96,7 @@ static int value_site_compare(const void *pa, const void *pb)
     return r ?: (a->site > b->site) - (a->site < b->site);
 }
 
-static int u32_compare(const void *pa, const void *pb)
+int model_u32_compare(const void *pa, const void *pb)
 {
     uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 
@@ -162,7 +162,7 @@ static int spread_workloads(struct model *m, const struct request_spread *s, siz
                                  s->workloads.names[i]);
         list[i] = (uint32_t)(w - 1);
     }
-    qsort(list, n, sizeof(*list), u32_compare);
+    qsort(list, n, sizeof(*list), model_u32_compare);
     *ret = list;
     return 0;
 }

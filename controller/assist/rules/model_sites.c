@@ -208,7 +208,7 @@ static int run_compare(const void *pa, const void *pb)
     return r ?: (a->kind_id > b->kind_id) - (a->kind_id < b->kind_id);
 }
 
-static int pair_compare(const void *pa, const void *pb)
+int model_pair_compare(const void *pa, const void *pb)
 {
     const struct problem_pair *a = pa, *b = pb;
 
@@ -242,9 +242,9 @@ static int model_add_running(struct model *m, const struct run *runs, size_t n)
         }
         pairs[i] = (struct problem_pair){runs[i].workload, (uint32_t)site};
     }
-    qsort(pairs, n, sizeof(*pairs), pair_compare);
+    qsort(pairs, n, sizeof(*pairs), model_pair_compare);
     for (size_t i = 0; i < n; i++)
-        if (p->n_running == 0 || pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
+        if (p->n_running == 0 || model_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
             pairs[p->n_running++] = pairs[i];
     first[n_sites] = (uint32_t)p->n_settings;
     m->sites = sites;

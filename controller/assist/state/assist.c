@@ -4,6 +4,7 @@
 #include "controller/assist/state/assist_internal.h"
 #include "controller/kube/client.h"
 #include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@
 #include <stdio.h>
 
 #define PLACEMENT_SCHEMA "/openapi/v3/apis/cluster.open-cluster-management.io/v1beta1"
+#define CEL_MEMBER       "\"celSelector\""
 
-static const struct str cel_word = {"celSelector", sizeof("celSelector") - 1};
+enum { SCHEMA_MAX_BYTES = 16 << 20 };
 
 const struct world *assist_world(const struct assist *a)
 {
@@ -178,37 +180,25 @@ void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, 
 static void schema_on_piece(void *arg, struct str piece)
 {
     struct assist *a = arg;
-    size_t tail = strlen(a->schema_tail), keep = cel_word.n - 1, more = size_min(keep, piece.n);
-    char border[64];
 
-    if (piece.n == 0)
-        return;
-    /* The end of the piece before, and the beginning of this one. */
-    memcpy(border, a->schema_tail, tail);
-    memcpy(border + tail, piece.p, more);
-    if (memmem(border, tail + more, cel_word.p, cel_word.n) ||
-        memmem(piece.p, piece.n, cel_word.p, cel_word.n))
-        a->cel = CEL_PRESENT;
-    if (piece.n >= keep) {
-        memcpy(a->schema_tail, piece.p + piece.n - keep, keep);
-        a->schema_tail[keep] = '\0';
-    } else {
-        size_t from = tail + piece.n > keep ? tail + piece.n - keep : 0;
-
-        memmove(a->schema_tail, border + from, tail + piece.n - from);
-        a->schema_tail[tail + piece.n - from] = '\0';
+    if (buf_put_str(&a->schema_text, piece) < 0) {
+        a->schema = kube_cancel(a->schema);
+        a->cel = CEL_UNKNOWN;
+        buf_done(&a->schema_text);
     }
 }
 
 static void schema_on_end(void *arg, struct kube_answer *answer)
 {
     struct assist *a = arg;
+    struct str text = buf_str(&a->schema_text);
 
     a->schema = NULL;
-    if (a->cel != CEL_PRESENT && answer->verdict == KUBE_OK)
-        a->cel = CEL_ABSENT;
+    if (answer->verdict == KUBE_OK)
+        a->cel = text.n && memmem(text.p, text.n, CEL_MEMBER, strlen(CEL_MEMBER)) ? CEL_PRESENT : CEL_ABSENT;
     else if (a->cel == CEL_IS_ASKED)
         a->cel = CEL_UNKNOWN;
+    buf_done(&a->schema_text);
 }
 
 void assist_ask_schema(struct assist *a)
@@ -217,7 +207,7 @@ void assist_ask_schema(struct assist *a)
 
     if (a->cel == CEL_PRESENT || a->schema)
         return;
-    a->schema_tail[0] = '\0';
+    a->schema_text.max = SCHEMA_MAX_BYTES;
     if (kube_start(&a->schema, a->o.kube, &rq, schema_on_end, a) == 0 && a->cel == CEL_UNKNOWN)
         a->cel = CEL_IS_ASKED;
 }
@@ -259,6 +249,7 @@ struct assist *assist_free(struct assist *a)
     }
     (void)kept_plan_free(a->writing);
     (void)kube_cancel(a->schema);
+    buf_done(&a->schema_text);
     while (!TAILQ_EMPTY(&a->plans))
         assist_drop(a, TAILQ_FIRST(&a->plans));
     a->world = world_free(a->world);

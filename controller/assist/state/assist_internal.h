@@ -53,7 +53,7 @@ struct assist {
     bool has_last;
     enum cel_support cel;
     struct kube_call *schema;
-    char schema_tail[16]; /* of the piece before */
+    struct buf schema_text; /* so far */
     bool is_ending;
 };
 

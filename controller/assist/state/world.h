@@ -81,6 +81,8 @@ struct world_score {
     unsigned refs; /* beside the world's own */
 };
 
+/* Items by name, for qsort() and bsearch(). */
+int world_item_compare(const void *a, const void *b);
 /* NULL without. Borrowed until the loop's next turn. */
 const struct world_score *world_score(const struct world *w, const char *namespace, const char *name);
 /* Keeps a score, which nobody changes, longer: until world_score_release(). Loop's thread. */

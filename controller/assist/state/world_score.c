@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static int score_compare_items(const void *a, const void *b)
+int world_item_compare(const void *a, const void *b)
 {
     const struct world_item *x = a, *y = b;
 
@@ -134,7 +134,7 @@ int world_score_new(struct world_score **ret, json_t *object, struct world_share
     };
     if (score_read_conditions(object, &s->conditions) < 0)
         return -ENOMEM;
-    qsort(items, s->n_items, sizeof(*items), score_compare_items);
+    qsort(items, s->n_items, sizeof(*items), world_item_compare);
     score_own_names(s, items, text);
     *ret = TAKE_PTR(s);
     return 0;

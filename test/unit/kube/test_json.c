@@ -75,7 +75,7 @@ static void reads_integers(void **state)
 
 static void reads_lists_maps_and_bools(void **state)
 {
-    json_auto_t *o = sample();
+    json_auto_t *o = sample(), *names = json_pack("[s, i, s]", "a", 1, "b");
     bool b = false;
 
     (void)state;
@@ -84,6 +84,8 @@ static void reads_lists_maps_and_bools(void **state)
     assert_false(kube_bool(o, &b, "i", NULL));
     assert_int_equal(json_array_size(kube_list(o, "list", NULL)), 1);
     assert_null(kube_list(o, "map", NULL));
+    assert_true(kube_list_has(names, "b") && !kube_list_has(names, "c"));
+    assert_false(kube_list_has(NULL, "a"));
     assert_non_null(kube_map(o, "map", NULL));
     assert_null(kube_map(o, "list", NULL));
     assert_null(kube_get(o, "null", NULL));
