@@ -223,7 +223,7 @@ int assist_new(struct assist **ret, const struct assist_options *o)
         return -ENOMEM;
     a->o = *o;
     TAILQ_INIT(&a->plans);
-    r = worker_new(&a->worker, o->loop);
+    r = worker_new(&a->solving.worker, o->loop) ?: worker_new(&a->comparing.worker, o->loop);
     r = r ?: world_new(&a->world, &(struct world_options){.loop = o->loop, .kube = o->kube});
     if (r < 0)
         return r;
@@ -240,7 +240,8 @@ struct assist *assist_free(struct assist *a)
         return NULL;
     a->is_ending = true;
     atomic_store(&a->cancel, true);
-    a->worker = worker_free(a->worker);
+    a->solving.worker = worker_free(a->solving.worker);
+    a->comparing.worker = worker_free(a->comparing.worker);
     if (a->writer) {
         a->writer = apply_free(a->writer);
         assist_refuse(

@@ -34,14 +34,20 @@ struct kept_plan {
 
 TAILQ_HEAD(plan_list, kept_plan);
 
+/* A thread, and how many jobs it has. What is to be applied is compared on a thread of its own, so that it does
+ * not wait for solvers. */
+struct plan_lane {
+    struct worker *worker;
+    unsigned queued;
+};
+
 enum cel_support { CEL_UNKNOWN, CEL_IS_ASKED, CEL_ABSENT, CEL_PRESENT };
 
 struct assist {
     struct assist_options o;
     struct world *world;
-    struct worker *worker;
-    atomic_bool cancel;     /* read by the worker */
-    unsigned queued;        /* plans that are made, or wait to be */
+    struct plan_lane solving, comparing;
+    atomic_bool cancel;     /* read by the workers */
     struct plan_list plans; /* the latest first */
     size_t n_plans;
     struct apply *writer; /* NULL: none */

@@ -32,6 +32,7 @@ enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
 struct plan_job {
     struct job job;
     struct assist *a;
+    struct plan_lane *lane;
     enum plan_mode mode;
     struct plan_request *request;
     struct gathered gathered;
@@ -234,7 +235,7 @@ static void plan_on_run(struct job *job)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
 
-    j->a->queued--;
+    j->lane->queued--;
     if (!j->has_run || j->a->is_ending)
         assist_refuse(j->done, j->arg, 503, NULL, "the optimizer is shutting down");
     else if (j->error == -ENOMEM || (j->error < 0 && !j->objection.status))
@@ -248,10 +249,16 @@ static void plan_on_run(struct job *job)
         plan_finish(j);
 }
 
+static struct plan_lane *plan_lane(struct assist *a, enum plan_mode mode)
+{
+    return mode == PLAN_COMPARE ? &a->comparing : &a->solving;
+}
+
 static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
                       void *arg, struct objection *ob)
 {
     CLEANUP(cleanup_plan_job_free) struct plan_job *j = calloc(1, sizeof(*j));
+    struct plan_lane *lane = plan_lane(a, mode);
     int r = j ? request_read(&j->request, json, ob) : -ENOMEM;
 
     if (r < 0)
@@ -272,14 +279,16 @@ static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const
     j->done = done;
     j->arg = arg;
     (void)snprintf(j->hash, sizeof(j->hash), "%s", cstr(hash));
-    a->queued++;
-    worker_start(a->worker, &TAKE_PTR(j)->job);
+    j->lane = lane;
+    lane->queued++;
+    worker_start(lane->worker, &TAKE_PTR(j)->job);
     return 0;
 }
 
 static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
                        void *arg)
 {
+    const struct plan_lane *lane = plan_lane(a, mode);
     struct objection ob = {0};
     int r;
 
@@ -289,8 +298,8 @@ static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, cons
         r = objection_set(&ob, 503, "", "the optimizer is shutting down");
     else if (!world_synced(a->world) || a->cel == CEL_IS_ASKED)
         r = objection_set(&ob, 503, "", "the hub's objects are still being read; try again");
-    else if (a->queued >= PLAN_MAX_QUEUED)
-        r = objection_set(&ob, 503, "", "%u plans are being made or wait; try again", a->queued);
+    else if (lane->queued >= PLAN_MAX_QUEUED)
+        r = objection_set(&ob, 503, "", "%u plans are being made or wait; try again", lane->queued);
     else
         r = plan_start(a, json, mode, hash, done, arg, &ob);
     if (r < 0)

@@ -67,10 +67,8 @@ static inline void known_init(struct known *k)
         k->items[i] = "";
 }
 
-static inline void known_begin(struct known *k)
+static inline void known_push_all(struct known *k)
 {
-    const struct world_options o = {k->f->loop, k->f->kube, known_on_synced, k};
-
     for (size_t i = 0; i < WORLD_KINDS; i++) {
         enum world_kind kind = (enum world_kind)i;
 
@@ -83,6 +81,13 @@ static inline void known_begin(struct known *k)
                                                          .body = "404 page not found\n"});
         }
     }
+}
+
+static inline void known_begin(struct known *k)
+{
+    const struct world_options o = {k->f->loop, k->f->kube, known_on_synced, k};
+
+    known_push_all(k);
     assert_int_equal(world_new(&k->w, &o), 0);
     fake_kube_turn(k->f, &k->synced, 1);
 }
