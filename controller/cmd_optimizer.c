@@ -59,7 +59,9 @@ static bool optimizer_parse_namespace(void *field, const char *v, const struct f
 {
     struct optimizer_flags *o = field;
 
-    return o->n_namespaces < MAX_NAMESPACES && flag_namespace(&o->namespaces[o->n_namespaces++], v, f);
+    if (o->n_namespaces == MAX_NAMESPACES)
+        return false;
+    return flag_namespace(&o->namespaces[o->n_namespaces++], v, f);
 }
 
 #define FIELD(name) .field = offsetof(struct optimizer_flags, name)

@@ -34,8 +34,8 @@ struct kept_plan {
 
 TAILQ_HEAD(plan_list, kept_plan);
 
-/* A thread, and how many jobs it has. What is to be applied is compared on a thread of its own, so that it does
- * not wait for solvers. */
+/* A thread, and how many jobs it has. Plans to be applied are compared on a thread of their own, so that they
+ * do not wait for solvers. */
 struct plan_lane {
     struct worker *worker;
     unsigned queued;
