@@ -2,7 +2,7 @@
  *
  *     placement-solve KIND SITES WORKLOADS SETTINGS SEED ENGINE DEADLINE-MS [problem]
  *
- * KIND: loose, tight, devices (test/bench/placement_instances.h), or small, which has all options and
+ * KIND: loose, tight, devices, full (test/bench/placement_instances.h), or small, which has all options and
  * sizes of its own. ENGINE: relaxation, both, none, or cbc, which gets neither start nor bound. */
 #include "controller/optimize/exact.h"
 #include "controller/optimize/problem.h"
@@ -152,7 +152,7 @@ static void print_answer(const char *engine, const struct problem *p, int64_t de
 
 int main(int argc, char **argv)
 {
-    static const char *const kinds[] = {"loose", "tight", "devices"};
+    static const char *const kinds[] = {"loose", "tight", "devices", "full"};
     struct instance instance = {0};
     struct small_problem small;
     const struct problem *p = &small.problem;

@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    CELLS_OF_WORKLOAD = 80, /* in rows, for each setting of a site */
-    MARGIN_PART = 25,       /* of the highest score: the margin of rows at first */
-    CELLS_WANTED = 4 << 20, /* in all rows */
-    PATIENCE = 30,          /* evaluations without a lower value, after which steps become shorter */
+    CELLS_OF_WORKLOAD = 120, /* in rows, for each setting of a site */
+    MARGIN_PART = 25,        /* of the highest score: the margin of rows at first */
+    CELLS_WANTED = 12 << 20, /* in all rows */
+    PATIENCE = 30,           /* evaluations without a lower value, after which steps become shorter */
 };
 
 /* Of the highest score: a product and a difference that are not above it, in single precision. */

@@ -13,18 +13,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITERATIONS_MAX = 4000, REPAIR_EVERY = 8, STALE_PART = 10000, CONSTRUCTED_CELLS = 1 << 20 };
+enum {
+    ITERATIONS_MIN = 30,
+    ITERATIONS_MAX = 4000,
+    TUNED_PART = 10,
+    REPAIR_EVERY = 8,
+    CONSTRUCTED_CELLS = 1 << 20,
+};
 
 /* Scores that all iterations together may look at. */
 static const size_t WORK = (size_t)200 << 20;
-/* And without a bound that is lower by one part in STALE_PART. */
-static const size_t STALE_WORK = (size_t)24 << 20;
+/* Longer steps than these find more, but take long to settle. */
+static const double FACTOR_OF_FEW = 0.05;
 
 struct relax {
     struct layout layout;
     struct knapsack knapsack;
     struct dual dual;
     struct primal primal;
+    bool is_constructed; /* the answer, before the prices */
 };
 
 static void relax_done(struct relax *x)
@@ -74,29 +81,30 @@ static void choose_settings(const struct relax *x, uint32_t *setting)
     }
 }
 
-/* How many iterations come to so much work. */
-static size_t iterations_of(const struct relax *x, size_t work)
+/* Prices that are tuned for the only settings there are need few more steps. */
+static size_t iterations_of(const struct relax *x)
 {
-    size_t n = work / (x->layout.p->n_workloads * x->layout.p->n_settings + 1);
+    size_t cells = x->layout.p->n_workloads * x->layout.p->n_settings + 1, n = WORK / cells;
 
-    return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, 1);
+    if (!x->is_constructed)
+        return size_max(n / TUNED_PART, 1);
+    return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
 }
 
 static int relax_iterate(struct relax *x)
 {
-    size_t n = iterations_of(x, WORK), patience = iterations_of(x, STALE_WORK), stale = 0;
+    size_t n = iterations_of(x);
     int r = 0;
 
-    for (size_t i = 0; i < n && stale < patience && !relax_is_optimal(x); i++) {
-        int64_t bound = x->dual.bound;
-
+    if (n < ITERATIONS_MAX)
+        x->dual.factor = FACTOR_OF_FEW;
+    for (size_t i = 0; i < n && !relax_is_optimal(x); i++) {
         r = dual_evaluate(&x->dual);
         if (r < 0)
             break;
         if (i % REPAIR_EVERY == 0 || i == n - 1)
             relax_repair(x);
         dual_step(&x->dual, x->primal.best.sum);
-        stale = bound - x->dual.bound > x->dual.bound / STALE_PART ? 0 : stale + 1;
     }
     return r == -ECANCELED ? 0 : r;
 }
@@ -111,7 +119,11 @@ static int relax_search(struct relax *x)
         return -ENOMEM;
     choose_settings(x, setting);
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
-    r = tune_prices(&x->dual, setting);
+    r = tune_prices(&x->dual, setting, true);
+    if (r == 0 && !x->is_constructed)
+        primal_construct(&x->primal);
+    if (r == 0)
+        r = tune_prices(&x->dual, setting, false);
     return r < 0 ? r : relax_iterate(x);
 }
 
@@ -160,7 +172,9 @@ int relax_solve(struct solution *ret, const struct problem *p, const struct solv
     if (problem_check(p))
         return -EINVAL;
     r = relax_init(&x, p, o);
-    if (r == 0 && relax_needs_settings(&x))
+    if (r == 0)
+        x.is_constructed = relax_needs_settings(&x);
+    if (r == 0 && x.is_constructed)
         primal_construct(&x.primal);
     else if (r == 0)
         primal_keep(&x.primal);

@@ -240,31 +240,41 @@ static void tune_rounds(struct tune *t, int rounds, float from, float to)
     }
 }
 
-int tune_prices(struct dual *x, const uint32_t *setting)
+static int tune_by_sample(struct tune *t, float margin)
 {
-    struct tune t;
-    float margin = (float)x->widest / PRICE_ONE, heat = margin * HEAT;
-    int r = tune_init(&t, x, setting);
+    int r = take_sample(t);
 
-    if (r < 0 || t.mean <= 0)
-        goto done;
-    r = take_sample(&t);
     if (r < 0)
-        goto done;
-    tune_rounds(&t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, heat);
-    r = dual_start(x, setting);
-    for (int stage = 0; stage < STAGES && r == 0 && !layout_stopped(x->l); stage++) {
-        float then = stage == STAGES - 1 ? margin * LAST_HEAT : sqrtf(margin * LAST_HEAT * heat);
+        return r;
+    tune_rounds(t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
+    return dual_start(t->dual, t->setting);
+}
 
-        dual_refresh(x);
-        r = take_rows(&t);
+static int tune_by_rows(struct tune *t, float margin)
+{
+    float heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
+    int r = 0;
+
+    for (int stage = 0; stage < STAGES && r == 0 && !layout_stopped(t->dual->l); stage++) {
+        dual_refresh(t->dual);
+        r = take_rows(t);
         if (r < 0)
             break;
-        tune_rounds(&t, ROUNDS, heat, then);
-        heat = then;
-        r = dual_start(x, setting);
+        tune_rounds(t, ROUNDS, heat, heat * cooling);
+        heat *= cooling;
+        r = dual_start(t->dual, t->setting);
     }
-done:
+    return r;
+}
+
+int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
+{
+    float margin = (float)x->widest / PRICE_ONE;
+    struct tune t;
+    int r = tune_init(&t, x, setting);
+
+    if (r == 0 && t.mean > 0)
+        r = by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
     tune_done(&t);
     return r;
 }

@@ -6,7 +6,8 @@ import sys
 
 TIGHT = [("tight", 20, 150, 3, seed) for seed in (1, 2, 3)]
 SMALL = [("devices", 20, 150, 3, 1), ("loose", 20, 150, 3, 1)]
-LARGE = [("loose", 1000, 10000, 1, 1), ("devices", 1000, 10000, 3, 1), ("loose", 5000, 100000, 1, 1)]
+LARGE = [(kind, 1000, 10000, 1, seed) for kind in ("loose", "full") for seed in (1, 2, 3, 7)]
+LARGEST = [("devices", 1000, 10000, 3, 1), ("loose", 5000, 100000, 1, 1), ("full", 5000, 100000, 1, 1)]
 DEADLINE_S, LARGE_DEADLINE_S = 5, 60
 PEER_S = 20
 
@@ -45,6 +46,6 @@ def run(root, build, table):
         peers = [("relaxation alone", solved(build, case, "relaxation", DEADLINE_S)),
                  ("CBC alone", solved(build, case, "cbc", PEER_S)), ("HiGHS alone", highs_of(root, build, case))]
         rows(table, what, solved(build, case, "both", DEADLINE_S), peers, 0.1)
-    for case in LARGE:
-        what = f"{case[0]} {case[1]} x {case[2]} x {case[3]}"
+    for case in LARGE + LARGEST:
+        what = f"{case[0]} {case[1]} x {case[2]} x {case[3]}, seed {case[4]}"
         rows(table, what, solved(build, case, "both", LARGE_DEADLINE_S), [], 0.5)

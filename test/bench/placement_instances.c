@@ -45,8 +45,9 @@ struct instance instance_make(enum instance_kind kind, size_t sites, size_t work
                                      .n_resources = 1,
                                      .unit = 1,
                                      .max_moves = SIZE_MAX}};
-    int64_t most = kind == INSTANCE_LOOSE ? 8 : 3;
-    int64_t mean = (int64_t)(workloads * (size_t)(most + 1) / sites / 2);
+    int64_t most = kind == INSTANCE_LOOSE || kind == INSTANCE_FULL ? 8 : 3;
+    int64_t mean =
+        (int64_t)(workloads * (size_t)(most + 1) / sites / 2) * (kind == INSTANCE_LOOSE ? 6 : 5) / 5;
 
     i.problem.requests = i.requests = malloc(workloads * sizeof(*i.requests));
     i.problem.replicas = i.replicas = malloc(workloads * sizeof(*i.replicas));

@@ -1,11 +1,12 @@
 /* Placement problems of a given size, from a seed: always the same for the same arguments.
  *
  * Requests are whole units. What all sites supply together is about what all workloads request, so that
- * good sites are contended. Kinds:
+ * good sites are contended, but for LOOSE. Kinds:
  *
- * - LOOSE: requests of 1 to 8 units, one or more settings a site; with ten workloads a site there is room
- *   for about ten on each. Sites differ in quality: a score is the setting's quality (0 to 60) and a random
- *   part (0 to 40).
+ * - LOOSE: requests of 1 to 8 units, one or more settings a site; all sites supply 1.2 times what all
+ *   workloads request: with ten workloads a site there is room for nine to fifteen on each, twelve in the
+ *   mean. Sites differ in quality: a score is the setting's quality (0 to 60) and a random part (0 to 40).
+ * - FULL: as LOOSE, but the sites supply no more than is requested.
  * - TIGHT: requests of 1 to 3 units, scores 0 to 100 at random: a few workloads fill a site, and which of
  *   them fit together decides. The hard kind for a relaxation.
  * - DEVICES: requests of 1 to 3 units and scores as LOOSE: what a site is set to decides. */
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum instance_kind { INSTANCE_LOOSE, INSTANCE_TIGHT, INSTANCE_DEVICES };
+enum instance_kind { INSTANCE_LOOSE, INSTANCE_TIGHT, INSTANCE_DEVICES, INSTANCE_FULL };
 
 struct instance {
     struct problem problem; /* borrows from the rest */
