@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-TIGHT = [("tight", 20, 150, 3, seed) for seed in (1, 2, 3)]
+TIGHT = [("tight", 20, 150, 3, seed) for seed in range(1, 6)]
 SMALL = [("devices", 20, 150, 3, 1), ("loose", 20, 150, 3, 1)]
 LARGE = [(kind, 1000, 10000, 1, seed) for kind in ("loose", "full") for seed in (1, 2, 3, 7)]
 LARGEST = [("devices", 1000, 10000, 3, 1), ("loose", 5000, 100000, 1, 1), ("full", 5000, 100000, 1, 1)]

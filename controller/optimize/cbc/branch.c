@@ -31,16 +31,18 @@ struct branch_search {
     int64_t *objective;
     mono_ms until;
     const struct branch_hooks *hooks;
-    struct branch_node **heap; /* the highest bound first */
+    struct branch_node **heap; /* what is next comes first */
     size_t n, cap;
     uint32_t n_made;
-    double unsolved; /* the highest bound of what was given up */
 };
 
 /* ---- Nodes ---- */
 
+/* What was hard waits until all else is done: with a better solution it may be easier. */
 static bool branch_is_before(const struct branch_node *a, const struct branch_node *b)
 {
+    if (a->n_tries != b->n_tries && (a->n_tries > 1 || b->n_tries > 1))
+        return a->n_tries < b->n_tries;
     return a->bound > b->bound || (a->bound == b->bound && a->number < b->number);
 }
 
@@ -188,7 +190,7 @@ static int64_t branch_whole(double bound)
     return (int64_t)floor(bound + 1e-6);
 }
 
-/* All settings are decided. What is not solved yet is tried again when it is the highest bound. */
+/* All settings are decided. What is not solved yet is tried again later. */
 static int branch_solve(struct branch_search *b, struct branch_node **node)
 {
     struct branch_node *n = *node;
@@ -208,11 +210,7 @@ static int branch_solve(struct branch_search *b, struct branch_node **node)
     if (r < 0 || bound <= *b->objective)
         return r;
     n->bound = (double)bound;
-    if (n->n_tries == BRANCH_TRIES)
-        b->unsolved = fmax(b->unsolved, n->bound);
-    else
-        r = branch_push(b, TAKE_PTR(*node));
-    return r;
+    return branch_push(b, TAKE_PTR(*node));
 }
 
 static int branch_split(struct branch_search *b, struct branch_node **node)
@@ -234,11 +232,14 @@ static int branch_split(struct branch_search *b, struct branch_node **node)
     return r;
 }
 
-/* `open` bounds what is not given up or done. */
+/* The bound of all branches; `open` is that of one that is not in the heap. */
 static int branch_tell(const struct branch_search *b, double open)
 {
-    int64_t bound = branch_whole(fmax(open, b->unsolved));
+    int64_t bound;
 
+    for (size_t i = 0; i < b->n; i++)
+        open = fmax(open, b->heap[i]->bound);
+    bound = branch_whole(open);
     return b->hooks->bound(b->hooks->arg, bound > *b->objective ? bound : *b->objective);
 }
 
@@ -262,15 +263,14 @@ static void branch_done(struct branch_search *b)
 
 int branch(struct price *x, int64_t *objective, mono_ms until, const struct branch_hooks *hooks)
 {
-    struct branch_search b = {
-        .x = x, .objective = objective, .until = until, .hooks = hooks, .unsolved = -INFINITY};
+    struct branch_search b = {.x = x, .objective = objective, .until = until, .hooks = hooks};
     CLEANUP(cleanup_free) struct branch_node *root = branch_node_new(&b);
     int r = root ? branch_add(&b) : -ENOMEM;
 
-    while (r == 0 && b.n > 0 && b.n_made < BRANCH_NODES_MAX &&
+    while (r == 0 && b.n > 0 && b.heap[0]->n_tries < BRANCH_TRIES && b.n_made < BRANCH_NODES_MAX &&
            mono_before(clock_system.mono(&clock_system), until))
         r = branch_next(&b);
-    if (r == 0 && b.n == 0)
+    if (r == 0)
         r = branch_tell(&b, (double)*objective);
     branch_done(&b);
     if (root) {

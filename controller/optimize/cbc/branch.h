@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { BRANCH_TRIES = 2 };
+enum { BRANCH_TRIES = 3 };
 
 struct branch_hooks {
     price_look *look; /* at the best sets of each branch */

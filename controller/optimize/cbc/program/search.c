@@ -19,7 +19,7 @@
 
 enum {
     SEARCH_WHOLE_DIVES = 5,
-    SEARCH_DIVES = 3000,
+    SEARCH_DIVES = 500,
     SEARCH_STEPS = 600,     /* of prices, before each look at what can be dropped */
     SEARCH_PATTERNS = 3000, /* of a program of patterns */
 };
@@ -324,8 +324,10 @@ static int search_combinations(struct search *s, int64_t *bound, double share)
 
 static int search_leaf(void *arg, int64_t *objective, int64_t *bound, uint32_t n_tries)
 {
+    static const double shares[BRANCH_TRIES] = {0.05, 0.1, 0.3};
     struct search *s = arg;
-    int r = n_tries == 0 ? search_patterns(s, bound, 0.1) : search_combinations(s, bound, 0.5);
+    int r =
+        n_tries == 0 ? search_patterns(s, bound, shares[0]) : search_combinations(s, bound, shares[n_tries]);
 
     *objective = s->objective;
     return r;
@@ -349,12 +351,14 @@ static int search_all(struct search *s)
     int r = search_price(s);
     int64_t bound = s->bound;
 
-    if (r == 0 && !search_is_done(s))
-        r = search_patterns(s, &bound, 0.1);
+    if (r == 0 && !search_is_done(s)) {
+        if (s->objective > INT64_MIN && repair_is_for(s->x))
+            r = search_branch(s);
+        else
+            r = search_patterns(s, &bound, 0.25);
+    }
     if (r == 0)
         r = search_lower_bound(s, bound);
-    if (r == 0 && !search_is_done(s) && s->objective > INT64_MIN && repair_is_for(s->x))
-        r = search_branch(s);
     if (r < 0 || search_is_done(s) || !mono_before(search_now(), s->end))
         return r;
     bound = s->bound;
