@@ -188,6 +188,7 @@ def refusing(guide, expression):
     finally:
         guide.kube.delete(f"{ADMISSION}/validatingadmissionpolicybindings/refusal")
         guide.kube.delete(f"{ADMISSION}/validatingadmissionpolicies/refusal")
+        wait_until(lambda: not is_in_force(), "the API server refuses no longer")
 
 
 def test_the_next_run_clears_what_a_killed_one_left(kube, guide, tmp_path):
