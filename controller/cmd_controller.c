@@ -3,19 +3,13 @@
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/hub.h"
-#include "controller/kube/client.h"
 #include "controller/kube/config.h"
 #include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
+#include "controller/kube_program.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/trimmer.h"
-#include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -93,7 +87,7 @@ static const struct flag controller_flags[] = {
 /* ---- Running ---- */
 
 struct program {
-    struct loop *loop;
+    struct kube_program *base;
     struct hub *hub;
     struct hub_web *web; /* while it serves */
 };
@@ -115,13 +109,12 @@ static int controller_serve(struct program *p, const struct controller_flags *f)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
-    struct hub_web_options o = {.loop = p->loop,
+    struct hub_web_options o = {.loop = p->base->loop,
                                 .hub = p->hub,
                                 .metrics = f->hub.metrics,
                                 .metrics_address = f->metrics_address,
                                 .health_address = f->health_address,
                                 .config_file = f->server.web_config_file};
-    struct trimmer trimmer;
     int r = server_flags_guard(&guard, &f->server, f->hub.kube, kube_rights_default);
 
     o.guard = kube_guard_httpd(guard);
@@ -132,71 +125,36 @@ static int controller_serve(struct program *p, const struct controller_flags *f)
         return 1;
     }
     log_info("serving", L_STR("metrics", f->metrics_address), L_STR("health", f->health_address));
-    r = trimmer_start(&trimmer, p->loop);
-    if (r == 0)
-        r = loop_run(p->loop);
-    trimmer_stop(&trimmer);
+    r = kube_program_run(p->base);
     p->web = hub_web_stop(p->web, STOP_GRACE_MS);
-    if (r < 0)
-        log_error("the event loop failed", L_ERR(r));
-    else
-        log_info("stopped");
-    return r < 0;
-}
-
-static void controller_on_turn(void *arg, double seconds)
-{
-    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+    return kube_program_status(r);
 }
 
 static int controller_run(struct controller_flags *f)
 {
-    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
-    CLEANUP(cleanup_http_free) struct http *http = NULL;
-    CLEANUP(cleanup_kube_free) struct kube *kube = NULL;
-    CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
+    CLEANUP(kube_program_done) struct kube_program base = {0};
     CLEANUP(cleanup_hub_free) struct hub *hub = NULL;
-    const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
-    struct program p = {0};
+    struct program p = {.base = &base};
     const struct signals_handlers handlers = {
         .stop = controller_on_stop, .reload = controller_on_reload, .arg = &p};
-    struct signals signals;
-    char agent[64], identity[KUBE_IDENTITY_BYTES];
-    int status = 1, r = loop_new(&loop, &clock_system);
+    char identity[KUBE_IDENTITY_BYTES];
+    int r;
 
-    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
-    kube_lease_make_identity(identity);
-    p.loop = loop;
-    if (r == 0)
-        r = signals_start(&signals, loop, &handlers);
-    if (r == 0)
-        r = http_new(&http, loop, agent);
-    if (r == 0)
-        r = kube_new(&kube, loop, http, &options);
-    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
-    if (r == 0 && kube_trouble(kube)) {
-        log_error("cannot start", L_STR("err", kube_trouble(kube)));
+    if (kube_program_start(&base, "hub", &f->kubeconfig, &handlers) < 0)
         return 1;
-    }
-    if (r == 0)
-        r = metrics_new(&metrics, METRIC_OWNER_LOOP);
-    if (r == 0)
-        loop_on_turn(loop, controller_on_turn, metrics);
-    f->hub.loop = loop;
-    f->hub.http = http;
-    f->hub.kube = kube;
-    f->hub.metrics = metrics;
+    kube_lease_make_identity(identity);
+    f->hub.loop = base.loop;
+    f->hub.http = base.http;
+    f->hub.kube = base.kube;
+    f->hub.metrics = base.metrics;
     f->hub.identity = identity;
-    if (r == 0)
-        r = hub_new(&hub, &f->hub);
+    r = hub_new(&hub, &f->hub);
     if (r < 0) {
         log_error("cannot start", L_ERR(r));
         return 1;
     }
     p.hub = hub;
-    status = controller_serve(&p, f);
-    signals_stop(&signals);
-    return status;
+    return controller_serve(&p, f);
 }
 
 static int controller_main(int argc, char **argv)

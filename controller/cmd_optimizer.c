@@ -3,19 +3,13 @@
 #include "controller/assist/state/assist.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/kube/client.h"
 #include "controller/kube/config.h"
 #include "controller/kube/guard.h"
+#include "controller/kube_program.h"
 #include "controller/optimize/exact.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/http.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
-#include "exporter/base/trimmer.h"
-#include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 #include "exporter/web/bearer.h"
 
 #include <stdio.h>
@@ -118,20 +112,12 @@ static bool optimizer_is_open(const struct httpd_request *rq)
 /* ---- Running ---- */
 
 struct optimizer {
-    struct loop *loop;
-    struct kube *kube;
-    struct metrics *metrics;
+    struct kube_program base;
     struct assist *assist;
     struct assist_web *web; /* while it serves */
     struct bearer bearer;
     char *cbc; /* path of dynamic-scoring-cbc; NULL: none */
 };
-
-static void optimizer_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
-{
-    (void)arg;
-    done(done_arg);
-}
 
 static void optimizer_on_reload(void *arg)
 {
@@ -141,25 +127,20 @@ static void optimizer_on_reload(void *arg)
         assist_web_reload(p->web);
 }
 
-static void optimizer_on_turn(void *arg, double seconds)
-{
-    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
-}
-
 static int optimizer_start_web(struct optimizer *p, const struct optimizer_flags *f,
                                struct kube_guard **guard)
 {
     CLEANUP(cleanup_free) char *why = NULL;
-    struct assist_web_options o = {.loop = p->loop,
+    struct assist_web_options o = {.loop = p->base.loop,
                                    .assist = p->assist,
-                                   .metrics = p->metrics,
+                                   .metrics = p->base.metrics,
                                    .listen = f->listen,
                                    .n_listen = f->n_listen,
                                    .health_address =
                                        strcmp(f->health_address, "0") ? f->health_address : NULL,
                                    .config_file = f->server.web_config_file,
                                    .allow_writes = f->allow_writes};
-    int r = server_flags_guard(guard, &f->server, p->kube,
+    int r = server_flags_guard(guard, &f->server, p->base.kube,
                                f->allow_writes ? optimizer_rights_of_writers : optimizer_rights_of_readers);
 
     bearer_init(&p->bearer, f->token_file, NULL, optimizer_is_open);
@@ -178,83 +159,45 @@ static int optimizer_start_web(struct optimizer *p, const struct optimizer_flags
 static int optimizer_serve(struct optimizer *p, const struct optimizer_flags *f)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
-    struct trimmer trimmer;
     int r = optimizer_start_web(p, f, &guard);
 
     if (r < 0)
         return 1;
-    r = trimmer_start(&trimmer, p->loop);
-    if (r == 0)
-        r = loop_run(p->loop);
-    trimmer_stop(&trimmer);
+    r = kube_program_run(&p->base);
     p->assist = assist_free(p->assist); /* ends the calls under way, whose answers the server then sends */
     p->web = assist_web_stop(p->web, STOP_GRACE_MS);
-    if (r < 0)
-        log_error("the event loop failed", L_ERR(r));
-    else
-        log_info("stopped");
-    return r < 0;
+    return kube_program_status(r);
 }
 
 static int optimizer_open(struct optimizer *p, const struct optimizer_flags *f)
 {
-    const struct assist_options o = {.loop = p->loop,
-                                     .kube = p->kube,
-                                     .metrics = p->metrics,
+    const struct assist_options o = {.loop = p->base.loop,
+                                     .kube = p->base.kube,
+                                     .metrics = p->base.metrics,
                                      .write_namespaces = f->namespaces,
                                      .n_write_namespaces = f->n_namespaces,
                                      .deadline_ms = f->deadline_ms,
                                      .cbc = p->cbc};
+    int r = assist_new(&p->assist, &o);
 
-    metric_set(p->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    loop_on_turn(p->loop, optimizer_on_turn, p->metrics);
-    return assist_new(&p->assist, &o);
+    if (r < 0)
+        log_error("cannot start", L_ERR(r));
+    return r;
 }
 
 static int optimizer_run(const struct optimizer_flags *f)
 {
-    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
-    CLEANUP(cleanup_http_free) struct http *http = NULL;
-    CLEANUP(cleanup_kube_free) struct kube *kube = NULL;
-    CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
-    CLEANUP(cleanup_free) char *cbc = NULL;
-    const struct kube_options options = {.label = "hub", .config = f->kubeconfig};
     struct optimizer p = {0};
-    const struct signals_handlers handlers = {
-        .stop = optimizer_on_stop, .reload = optimizer_on_reload, .arg = &p};
-    struct signals signals;
-    char agent[64];
-    int status, r = loop_new(&loop, &clock_system);
+    const struct signals_handlers handlers = {.reload = optimizer_on_reload, .arg = &p};
+    int status = 1, r = kube_program_start(&p.base, "hub", &f->kubeconfig, &handlers);
 
-    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
-    if (r == 0)
-        r = signals_start(&signals, loop, &handlers);
-    if (r == 0)
-        r = http_new(&http, loop, agent);
-    if (r == 0)
-        r = kube_new(&kube, loop, http, &options);
-    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
-    if (r == 0 && kube_trouble(kube)) {
-        log_error("cannot start", L_STR("err", kube_trouble(kube)));
-        return 1;
-    }
-    if (r == 0)
-        r = metrics_new(&metrics, METRIC_OWNER_LOOP);
-    if (r == 0 && exact_find(&cbc) < 0)
+    if (r == 0 && exact_find(&p.cbc) < 0)
         log_warn("dynamic-scoring-cbc not found: answers come from the relaxation alone");
-    p.loop = loop;
-    p.kube = kube;
-    p.metrics = metrics;
-    p.cbc = cbc;
-    if (r == 0)
-        r = optimizer_open(&p, f);
-    if (r < 0) {
-        log_error("cannot start", L_ERR(r));
-        return 1;
-    }
-    status = optimizer_serve(&p, f);
+    if (r == 0 && optimizer_open(&p, f) == 0)
+        status = optimizer_serve(&p, f);
     p.assist = assist_free(p.assist);
-    signals_stop(&signals);
+    kube_program_done(&p.base);
+    free(p.cbc);
     return status;
 }
 

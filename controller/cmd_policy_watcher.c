@@ -1,23 +1,17 @@
 /* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
 #include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/kube/client.h"
 #include "controller/kube/config.h"
 #include "controller/kube/guard.h"
+#include "controller/kube_program.h"
 #include "controller/policy/watcher.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
-#include "exporter/base/http.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
 #include "exporter/base/str.h"
-#include "exporter/base/trimmer.h"
-#include "exporter/metric/metrics.h"
-#include "exporter/metric/version.h"
 #include "exporter/ui/site.h"
 
 #include <stdio.h>
@@ -126,15 +120,10 @@ static void watcher_readyz(void *arg, const struct httpd_request *rq, struct htt
 }
 
 struct watcher_program {
+    struct kube_program base;
     struct policy_watcher *watcher;
     struct site *site; /* while it serves */
 };
-
-static void watcher_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
-{
-    (void)arg;
-    done(done_arg);
-}
 
 static void watcher_on_reload(void *arg)
 {
@@ -149,7 +138,7 @@ static const char *watcher_address(const char *flag)
     return strcmp(flag, "0") == 0 ? NULL : flag;
 }
 
-static int watcher_serve(struct watcher_program *p, const struct watcher_flags *f, struct loop *loop)
+static int watcher_serve(struct watcher_program *p, const struct watcher_flags *f)
 {
     CLEANUP(cleanup_kube_guard_free) struct kube_guard *guard = NULL;
     CLEANUP(cleanup_free) char *why = NULL;
@@ -158,7 +147,7 @@ static int watcher_serve(struct watcher_program *p, const struct watcher_flags *
         {.method = "GET", .path = "/healthz", .fn = watcher_healthz},
         {.method = "GET", .path = "/readyz", .fn = watcher_readyz, .arg = p->watcher},
     };
-    struct site_options o = {.loop = loop,
+    struct site_options o = {.loop = p->base.loop,
                              .metrics = f->watcher.metrics,
                              .listen = &address,
                              .n_listen = address ? 1 : 0,
@@ -167,7 +156,6 @@ static int watcher_serve(struct watcher_program *p, const struct watcher_flags *
                              .probes = probes,
                              .n_probes = ARRAY_SIZE(probes),
                              .probes_everywhere = true};
-    struct trimmer trimmer;
     int r = server_flags_guard(&guard, &f->server, f->watcher.kube, kube_rights_default);
 
     o.guard = kube_guard_httpd(guard);
@@ -179,67 +167,25 @@ static int watcher_serve(struct watcher_program *p, const struct watcher_flags *
     }
     log_info("watching Policies", L_STR("namespace", f->watcher.namespace), L_STR("claim", f->watcher.claim),
              L_INT("stable_seconds", f->watcher.stable_ms / 1000), L_STR("address", f->address));
-    r = trimmer_start(&trimmer, loop);
-    if (r == 0)
-        r = loop_run(loop);
-    trimmer_stop(&trimmer);
+    r = kube_program_run(&p->base);
     p->site = site_stop(p->site, STOP_GRACE_MS);
-    if (r < 0)
-        log_error("the event loop failed", L_ERR(r));
-    else
-        log_info("stopped");
-    return r < 0;
-}
-
-static void watcher_on_turn(void *arg, double seconds)
-{
-    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+    return kube_program_status(r);
 }
 
 static int watcher_run(struct watcher_flags *f)
 {
-    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
-    CLEANUP(cleanup_http_free) struct http *http = NULL;
-    CLEANUP(cleanup_kube_free) struct kube *kube = NULL;
-    CLEANUP(cleanup_metrics_free) struct metrics *metrics = NULL;
-    CLEANUP(cleanup_policy_watcher_free) struct policy_watcher *watcher = NULL;
-    const struct kube_options options = {.label = "cluster", .config = f->kubeconfig};
     struct watcher_program p = {0};
-    const struct signals_handlers handlers = {
-        .stop = watcher_on_stop, .reload = watcher_on_reload, .arg = &p};
-    struct signals signals;
-    char agent[64];
-    int status, r = loop_new(&loop, &clock_system);
+    const struct signals_handlers handlers = {.reload = watcher_on_reload, .arg = &p};
+    int status = 1, r = kube_program_start(&p.base, "cluster", &f->kubeconfig, &handlers);
 
-    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
-    if (r == 0)
-        r = signals_start(&signals, loop, &handlers);
-    if (r == 0)
-        r = http_new(&http, loop, agent);
-    if (r == 0)
-        r = kube_new(&kube, loop, http, &options);
-    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
-    if (r == 0 && kube_trouble(kube)) {
-        log_error("cannot start", L_STR("err", kube_trouble(kube)));
-        return 1;
-    }
-    if (r == 0)
-        r = metrics_new(&metrics, METRIC_OWNER_LOOP);
-    if (r == 0) {
-        loop_on_turn(loop, watcher_on_turn, metrics);
-        metric_set(metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-    }
-    f->watcher.kube = kube;
-    f->watcher.metrics = metrics;
-    if (r == 0)
-        r = policy_watcher_new(&watcher, &f->watcher);
-    if (r < 0) {
+    f->watcher.kube = p.base.kube;
+    f->watcher.metrics = p.base.metrics;
+    if (r == 0 && (r = policy_watcher_new(&p.watcher, &f->watcher)) < 0)
         log_error("cannot start", L_ERR(r));
-        return 1;
-    }
-    p.watcher = watcher;
-    status = watcher_serve(&p, f, loop);
-    signals_stop(&signals);
+    if (r == 0)
+        status = watcher_serve(&p, f);
+    p.watcher = policy_watcher_free(p.watcher);
+    kube_program_done(&p.base);
     return status;
 }
 

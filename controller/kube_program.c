@@ -1,0 +1,92 @@
+#include "controller/kube_program.h"
+
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/base/trimmer.h"
+#include "exporter/metric/version.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static void program_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
+{
+    (void)arg;
+    done(done_arg);
+}
+
+static void program_on_turn(void *arg, double seconds)
+{
+    metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
+}
+
+static int program_open(struct kube_program *p, const struct kube_options *options,
+                        const struct signals_handlers *handlers)
+{
+    struct signals_handlers own = *handlers;
+    char agent[64];
+    int r = loop_new(&p->loop, &clock_system);
+
+    if (r < 0)
+        return r;
+    own.stop = own.stop ? own.stop : program_on_stop;
+    r = signals_start(&p->signals, p->loop, &own);
+    p->has_signals = r == 0;
+    (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
+    r = r ?: http_new(&p->http, p->loop, agent);
+    r = r ?: kube_new(&p->kube, p->loop, p->http, options);
+    r = r ?: metrics_new(&p->metrics, METRIC_OWNER_LOOP);
+    if (r < 0)
+        return r;
+    metric_set(p->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
+    loop_on_turn(p->loop, program_on_turn, p->metrics);
+    return 0;
+}
+
+int kube_program_start(struct kube_program *p, const char *label,
+                       const struct kube_config_options *kubeconfig, const struct signals_handlers *handlers)
+{
+    const struct kube_options options = {.label = label, .config = *kubeconfig};
+    int r;
+
+    *p = (struct kube_program){0};
+    r = program_open(p, &options, handlers);
+    if (r < 0) {
+        log_error("cannot start", L_ERR(r));
+        return r;
+    }
+    /* Later the last good credentials stay in use; at the start a bad kubeconfig is a mistake. */
+    if (kube_trouble(p->kube)) {
+        log_error("cannot start", L_STR("err", kube_trouble(p->kube)));
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int kube_program_run(struct kube_program *p)
+{
+    struct trimmer trimmer;
+    int r = trimmer_start(&trimmer, p->loop);
+
+    r = r ?: loop_run(p->loop);
+    trimmer_stop(&trimmer);
+    return r;
+}
+
+int kube_program_status(int r)
+{
+    if (r < 0)
+        log_error("the event loop failed", L_ERR(r));
+    else
+        log_info("stopped");
+    return r < 0;
+}
+
+void kube_program_done(struct kube_program *p)
+{
+    if (p->has_signals)
+        signals_stop(&p->signals);
+    p->metrics = metrics_free(p->metrics);
+    p->kube = kube_free(p->kube);
+    p->http = http_free(p->http);
+    p->loop = loop_free(p->loop);
+}
