@@ -1,25 +1,31 @@
 #include "controller/assist/operations/decisions.h"
 
+#include "controller/assist/rules/inputs.h"
 #include "controller/assist/state/world.h"
 #include "controller/kube/json.h"
-#include "exporter/base/buf.h"
+
+#include <stdio.h>
 
 enum { KEY_BYTES = 1024 };
 
+static const char *decisions_key(char key[KEY_BYTES], const char *namespace, const char *placement)
+{
+    (void)snprintf(key, KEY_BYTES, "%s/%s", namespace, placement);
+    return key;
+}
+
 static int decisions_add(json_t *index, const json_t *decision)
 {
-    const char *placement = kube_label(decision, "cluster.open-cluster-management.io/placement");
-    BUF_AUTO(key, KEY_BYTES);
+    const char *placement = kube_label(decision, PLACEMENT_LABEL);
+    char key[KEY_BYTES];
     const json_t *one;
     json_t *list;
     size_t i;
 
     if (!placement)
         return 0;
-    if (buf_printf(&key, "%s/%s", kube_namespace(decision), placement) < 0 || buf_putc(&key, '\0') < 0)
-        return -1;
-    list = json_object_get(index, key.p);
-    if (!list && json_object_set_new(index, key.p, list = json_array()) < 0)
+    list = json_object_get(index, decisions_key(key, kube_namespace(decision), placement));
+    if (!list && json_object_set_new(index, key, list = json_array()) < 0)
         return -1;
     json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
     {
@@ -43,9 +49,7 @@ json_t *decisions_index(const struct world *w, const char *namespace)
 
 json_t *decisions_of(const json_t *index, const char *namespace, const char *placement)
 {
-    BUF_AUTO(key, KEY_BYTES);
+    char key[KEY_BYTES];
 
-    if (buf_printf(&key, "%s/%s", namespace, placement) < 0 || buf_putc(&key, '\0') < 0)
-        return NULL;
-    return json_object_get(index, key.p);
+    return json_object_get(index, decisions_key(key, namespace, placement));
 }

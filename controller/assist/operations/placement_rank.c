@@ -1,5 +1,6 @@
 #include "controller/assist/operations/placement_rank.h"
 
+#include "controller/assist/rules/inputs.h"
 #include "controller/assist/state/world.h"
 #include "controller/kube/json.h"
 
@@ -98,7 +99,7 @@ static json_t *rank_count_decisions(const struct world *w, const json_t *placeme
 
     *ret_most = 0;
     while ((decision = world_next(w, WORLD_DECISIONS, NULL, &at))) {
-        const char *of = cstr(kube_label(decision, "cluster.open-cluster-management.io/placement"));
+        const char *of = cstr(kube_label(decision, PLACEMENT_LABEL));
 
         if (strcmp(of, kube_name(placement)) == 0 &&
             strcmp(kube_namespace(decision), kube_namespace(placement)) == 0)

@@ -1,10 +1,9 @@
 #include "controller/assist/operations/policy_clusters.h"
 
 #include "controller/assist/operations/decisions.h"
+#include "controller/assist/rules/inputs.h"
 #include "controller/assist/state/world.h"
 #include "controller/kube/json.h"
-
-#define GENERATED "dynamic-scoring-framework-mcp/generated"
 
 static const char *policy_cluster_by_name(const struct world *w, const char *policy)
 {
@@ -40,8 +39,8 @@ static json_t *policy_clusters_by_bindings(const struct world *w, const json_t *
         const char *placement = kube_str(binding, "placementRef", "name", NULL);
         json_t *selected = placement ? decisions_of(decisions, kube_namespace(policy), placement) : NULL;
 
-        if (selected && !kube_label(binding, GENERATED) && policy_is_subject(binding, kube_name(policy)) &&
-            json_array_extend(clusters, selected) < 0)
+        if (selected && !kube_label(binding, GENERATED_LABEL) &&
+            policy_is_subject(binding, kube_name(policy)) && json_array_extend(clusters, selected) < 0)
             return NULL;
     }
     return TAKE_PTR(clusters);

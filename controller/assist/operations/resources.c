@@ -1,15 +1,15 @@
 #include "controller/assist/operations/resources.h"
 
 #include "controller/kube/json.h"
-#include "exporter/base/buf.h"
+
+#include <stdio.h>
 
 static const char *resources_label(const json_t *object, const char *prefix, const char *suffix)
 {
-    BUF_AUTO(key, 256);
+    char key[256];
 
-    return buf_printf(&key, "%s%s", prefix, suffix) < 0 || buf_putc(&key, '\0') < 0
-               ? NULL
-               : kube_label(object, key.p);
+    (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
+    return kube_label(object, key);
 }
 
 const char *resources_kind(const json_t *object, const char *prefix)

@@ -5,6 +5,7 @@
 #include "controller/assist/operations/decisions.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/operations/resources.h"
+#include "controller/assist/rules/inputs.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/world.h"
 #include "controller/kube/json.h"
@@ -21,11 +22,6 @@ static bool workloads_match(const struct answer *a, const json_t *o)
            (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
 }
 
-static const char *workloads_placement(const json_t *o)
-{
-    return kube_str(json_array_get(kube_list(o, "spec", "placementRefs", NULL), 0), "name", NULL);
-}
-
 /* The first clusters of the list. */
 static json_t *workloads_clusters(const struct answer *a, const json_t *list)
 {
@@ -40,7 +36,7 @@ static json_t *workloads_clusters(const struct answer *a, const json_t *list)
 
 static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
 {
-    const char *placement = workloads_placement(o);
+    const char *placement = input_placement_name(o);
     const json_t *runs = placement ? decisions_of(decisions, kube_namespace(o), placement) : NULL;
 
     return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s*,s:o,s:I}", "namespace", kube_namespace(o), "name",
@@ -51,7 +47,7 @@ static json_t *workloads_item(const struct answer *a, const json_t *o, const jso
 
 static bool workloads_are_usable(const json_t *o)
 {
-    return kube_label(o, "app") && resources_kind(o, ASKED) && workloads_placement(o);
+    return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
 }
 
 /* The request's member with all workloads of one namespace. NULL when out of memory. */

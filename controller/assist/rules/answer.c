@@ -239,25 +239,24 @@ int answer_make(json_t **ret, const struct model *m, const struct solution *s)
 
 /* ---- For those who want few bytes ---- */
 
+/* The length is found by printing, which texts and lists that are longer by themselves save. */
 static bool answer_fits(const json_t *answer, size_t max_bytes)
 {
-    return json_dumpb(answer, NULL, 0, JSON_COMPACT) <= max_bytes;
+    size_t least = json_string_length(json_object_get(answer, "output_yaml"));
+
+    for (size_t i = 0; i < ARRAY_SIZE(answer_lists); i++)
+        least += json_array_size(json_object_get(answer, answer_lists[i].key));
+    return least <= max_bytes && json_dumpb(answer, NULL, 0, JSON_COMPACT) <= max_bytes;
 }
 
-/* A list with at most n of its items; notes stay whole. */
-static json_t *list_head(json_t *list, size_t n)
+static json_t *list_head(const json_t *list, size_t n)
 {
-    json_t *out = json_array(), *v;
-    size_t i;
+    json_auto_t *out = json_array();
 
-    json_array_foreach(list, i, v)
-    {
-        if (i < n && json_array_append(out, v) < 0) {
-            json_decref(out);
+    for (size_t i = 0; i < size_min(n, json_array_size(list)); i++)
+        if (json_array_append(out, json_array_get(list, i)) < 0)
             return NULL;
-        }
-    }
-    return out;
+    return TAKE_PTR(out);
 }
 
 static json_t *answer_shorten(const json_t *answer, size_t n)
