@@ -101,7 +101,7 @@ void policy_claim_on_delete(void *arg, const char *namespace, const char *name)
 static void write_on_answer(void *arg, struct kube_answer *a)
 {
     struct policy_watcher *w = arg;
-    const char *operation = w->claim.exists ? "patch" : "create";
+    const char *operation = w->is_creating ? "create" : "patch";
     int64_t wait_ms = a->retry_after_ms;
     bool is_ok = a->verdict == KUBE_OK;
 
@@ -137,6 +137,7 @@ static void write_start(struct policy_watcher *w)
                                     .body = body};
 
     w->writing = w->wanted;
+    w->is_creating = !w->claim.exists;
     if (!body || kube_start(&w->write, w->o.kube, &rq, write_on_answer, w) < 0)
         kube_queue_done(w->queue, claim_key, false, -1);
 }

@@ -170,6 +170,28 @@ static void makes_the_claim(void **state)
     assert_true(metric_get(w->metrics, METRIC_POLICY_CLAIM, LV("empty")) == 1);
 }
 
+/* The watch may show the new claim before the API server's answer is read. */
+static void counts_what_it_sent(void **state)
+{
+    struct world *w = *state;
+    const char *event = fake_kube_event(w->f, "ADDED", claim(w, "empty", true, "12"));
+
+    push_list(w, POLICIES "?limit", "");
+    push_list(w, ONE "limit", "");
+    push_watch(w, POLICIES "?watch", FAKE_HANG_LATE, fake_kube_bookmark(w->f, "11"));
+    fake_push(w->f->server, (struct fake_answer){.body = event, .delay_ms = 100, .only_path = ONE "watch"});
+    fake_push(w->f->server, (struct fake_answer){.status = 201,
+                                                 .body = claim(w, "empty", true, "12"),
+                                                 .delay_ms = 600,
+                                                 .only_path = CLAIMS "?fieldManager"});
+    start(w, STABLE_MS);
+    assert_writes(w, 0, "POST empty");
+    for (int i = 0; i < 100 && metric_get(w->metrics, METRIC_POLICY_CLAIM_WRITES, LV("create", "ok")) < 1;
+         i++)
+        fake_kube_idle(w->f);
+    assert_true(metric_get(w->metrics, METRIC_POLICY_CLAIM_WRITES, LV("create", "ok")) == 1);
+}
+
 static void writes_only_a_change(void **state)
 {
     struct world *w = *state;
@@ -358,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(makes_the_claim),
+        TEST(counts_what_it_sent),
         TEST(writes_only_a_change),
         TEST(counts_the_stable_time_from_the_objects),
         TEST(does_not_trust_a_clock_that_jumped),
