@@ -321,6 +321,8 @@ int dual_evaluate(struct dual *x)
 {
     const struct problem *p = x->l->p;
 
+    if (layout_stopped(x->l))
+        return -ECANCELED;
     round_prices(x);
     refresh_rows(x);
     x->n_cut = 0;
