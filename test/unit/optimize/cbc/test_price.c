@@ -240,8 +240,10 @@ static bool has_pattern(const struct patterns *x, uint32_t setting, const struct
         bool same = x->setting[i] == setting;
 
         for (size_t k = 0; k < s->n_choices && same; k++) {
-            if (s->choices[k].setting == setting)
-                same = at < x->end[i] && x->workloads[at++] == s->choices[k].workload;
+            if (s->choices[k].setting != setting)
+                continue;
+            same = at < x->end[i] && x->workloads[at] == s->choices[k].workload;
+            at++;
         }
         if (same && at == x->end[i])
             return true;
