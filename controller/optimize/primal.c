@@ -209,6 +209,25 @@ static bool improve(struct primal *x, const struct rows *rows, bool is_free)
     return changed;
 }
 
+void primal_start(struct primal *x)
+{
+    const struct problem *p = x->l->p;
+
+    placing_clear(&x->now);
+    for (size_t i = 0; i < p->n_running; i++) {
+        uint32_t workload = p->running[i].workload, site = p->running[i].site;
+        uint32_t setting = p->first_setting[site];
+
+        if (setting == p->first_setting[site + 1] || problem_score(p, setting, workload) < 0)
+            continue;
+        if (x->now.setting[site] == NO_SETTING)
+            placing_set(&x->now, site, setting);
+        if (placing_least(&x->now, workload) == NO_SLOT && placing_fits(&x->now, workload, site))
+            placing_add(&x->now, workload, site);
+    }
+    primal_keep(x);
+}
+
 void primal_construct(struct primal *x)
 {
     placing_clear(&x->now);

@@ -31,6 +31,9 @@ struct primal {
 /* -ENOMEM. */
 MUST_USE int primal_init(struct primal *x, struct layout *l, struct knapsack *k);
 void primal_done(struct primal *x);
+/* Begins with what runs, as far as there is room for it in each site's first setting: a search that is cut
+ * early moves nothing for nothing. */
+void primal_start(struct primal *x);
 /* Builds an answer from nothing. If max_moves asks for stays, has_best tells whether it found enough. */
 void primal_construct(struct primal *x);
 /* Builds an answer from picks, and improves it. */

@@ -177,7 +177,7 @@ int relax_solve(struct solution *ret, const struct problem *p, const struct solv
     if (r == 0 && x.is_constructed)
         primal_construct(&x.primal);
     else if (r == 0)
-        primal_keep(&x.primal);
+        primal_start(&x.primal);
     if (r == 0 && x.primal.has_best && !relax_is_optimal(&x))
         r = relax_search(&x);
     if (r == 0)

@@ -93,6 +93,48 @@ static void keeps_the_rules_without_time(void **state)
     }
 }
 
+/* Large enough to begin with prices instead of an answer. */
+static void leaves_what_runs_without_time(void **state)
+{
+    enum { N = 1024 };
+    static const struct solve_options none = {.deadline_ms = 0};
+    static uint32_t replicas[N], first_setting[N + 1];
+    static int64_t amounts[N];
+    static int16_t scores[N * N];
+    static struct problem_pair running[N];
+    const struct problem p = {.n_workloads = N,
+                              .n_sites = N,
+                              .n_settings = N,
+                              .n_resources = 1,
+                              .requests = amounts,
+                              .replicas = replicas,
+                              .first_setting = first_setting,
+                              .supplies = amounts,
+                              .scores = scores,
+                              .unit = 1,
+                              .running = running,
+                              .n_running = N,
+                              .max_moves = SIZE_MAX};
+    struct solution s;
+
+    (void)state;
+    for (uint32_t i = 0; i < N; i++) {
+        replicas[i] = 1;
+        first_setting[i + 1] = i + 1;
+        amounts[i] = 1000;
+        running[i] = (struct problem_pair){i, i};
+        for (uint32_t w = 0; w < N; w++)
+            scores[i * N + w] = (int16_t)((i + w) % 100);
+    }
+    scores[0] = SCORE_IMPOSSIBLE; /* where it may not stay */
+    assert_int_equal(relax_solve(&s, &p, &none), 0);
+    assert_keeps_the_rules(&p, &s, 0);
+    assert_true(s.deadline_reached);
+    assert_int_equal(s.n_placed, N - 1);
+    assert_int_equal(s.n_moves, 1);
+    solution_done(&s);
+}
+
 /* The guide's example: two clusters with three devices, of which 3g.48gb can hold one of each. */
 static void breaks_ties_by_index(void **state)
 {
@@ -154,6 +196,7 @@ int main(void)
         cmocka_unit_test(keeps_the_rules_and_bounds_the_best_of_all_answers),
         cmocka_unit_test(gives_the_same_answer_to_the_same_problem),
         cmocka_unit_test(keeps_the_rules_without_time),
+        cmocka_unit_test(leaves_what_runs_without_time),
         cmocka_unit_test(breaks_ties_by_index),
         cmocka_unit_test(refuses_a_problem_that_is_not_well_formed),
         cmocka_unit_test(survives_each_failed_allocation),
