@@ -36,7 +36,7 @@ struct policy_watcher {
     struct map policies;             /* of struct known_policy */
     struct known_claim claim;
     enum claim_value writing, written; /* by this watcher: now, and last */
-    bool is_creating; /* the write under way makes the claim */
+    bool is_creating;                  /* the write under way makes the claim */
     struct last_write last_write;
 
     /* A run: all enabled policies are compliant without a break. */
