@@ -183,7 +183,7 @@ static void schema_on_piece(void *arg, struct str piece)
 
     if (buf_put_str(&a->schema_text, piece) < 0) {
         a->schema = kube_cancel(a->schema);
-        a->cel = CEL_UNKNOWN;
+        a->cel = CEL_ABSENT;
         buf_done(&a->schema_text);
     }
 }
@@ -194,10 +194,11 @@ static void schema_on_end(void *arg, struct kube_answer *answer)
     struct str text = buf_str(&a->schema_text);
 
     a->schema = NULL;
+    /* A hub that does not tell has no celSelector until it does: each plan asks again. */
     if (answer->verdict == KUBE_OK)
         a->cel = text.n && memmem(text.p, text.n, CEL_MEMBER, strlen(CEL_MEMBER)) ? CEL_PRESENT : CEL_ABSENT;
     else if (a->cel == CEL_IS_ASKED)
-        a->cel = CEL_UNKNOWN;
+        a->cel = kube_is_away(a->o.kube) ? CEL_UNKNOWN : CEL_ABSENT;
     buf_done(&a->schema_text);
 }
 

@@ -40,7 +40,7 @@ static void on_end(void *arg, const struct outcome *o)
     "{\"metadata\":{\"namespace\":\"" namespace "\",\"name\":\"" name "\",\"resourceVersion\":\"1\"," \
                                                 "\"labels\":{" labels "}}" more "}"
 
-static int setup(void **state)
+static int begin(void **state, int schema_status)
 {
     static const char *const namespaces[] = {"default", "other"};
     struct test *t = calloc(1, sizeof(*t));
@@ -48,6 +48,8 @@ static int setup(void **state)
 
     known_init(&t->k);
     fake_default(t->k.f->server, (struct fake_answer){.body = "{}"});
+    fake_aside(t->k.f->server,
+               (struct fake_answer){.status = schema_status, .body = "{}", .only_path = "/openapi/"});
     t->k.items[WORLD_CLUSTERS] = OBJECT("", "c", "\"cluster-name\":\"c\"", "");
     t->k.items[WORLD_POLICIES] = OBJECT("default", "p",
                                         "\"resource-supply-kind\":\"gpu\",\"resource-supply-amount\":\"2\","
@@ -67,6 +69,16 @@ static int setup(void **state)
     assert_true(world_synced(assist_world(t->a)));
     *state = t;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return begin(state, 200);
+}
+
+static int setup_without_schema(void **state)
+{
+    return begin(state, 404);
 }
 
 static int teardown(void **state)
@@ -181,6 +193,15 @@ static void applies_a_plan_while_others_wait(void **state)
     json_decref(waiting.body);
 }
 
+/* A hub that answers requests for its schemas with an error. */
+static void plans_without_the_schema(void **state)
+{
+    struct test *t = *state;
+
+    applies(t, plan(t, 1));
+    applies(t, plan(t, 2));
+}
+
 static void ends_what_is_under_way(void **state)
 {
     struct test *t = *state;
@@ -202,6 +223,7 @@ int main(void)
         CASE(knows_whether_the_last_plan_is_in_force),
         CASE(writes_one_plan_at_a_time),
         CASE(applies_a_plan_while_others_wait),
+        cmocka_unit_test_setup_teardown(plans_without_the_schema, setup_without_schema, teardown),
         CASE(ends_what_is_under_way),
     };
 
