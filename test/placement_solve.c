@@ -161,7 +161,7 @@ static void print_answer(const char *engine, const struct problem *p, int64_t de
 
 int main(int argc, char **argv)
 {
-    static const char *const kinds[] = {"loose", "tight", "devices", "full"};
+    static const char *const kinds[] = {"loose", "tight", "devices", "full", "apps"};
     struct instance instance = {0};
     struct small_problem small;
     const struct problem *p = &small.problem;

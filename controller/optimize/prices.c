@@ -173,7 +173,7 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
     if (rows && rows->is_filled && rows->first[setting] != SIZE_MAX) {
         offer_copied(x, rows, setting, k);
     } else {
-        for (size_t w = site % x->stride; x->stride > 1 && w < n; w += x->stride) {
+        for (size_t i = 0, w; x->stride > 1 && (w = layout_sample(i, site, x->stride)) < n; i++) {
             if (scores[w] > x->threshold[w] && !x->is_running[w])
                 offer(x, setting, (uint32_t)w, (int64_t)scores[w] * PRICE_ONE, k);
         }

@@ -85,7 +85,7 @@ static int tune_reserve(struct tune *t, size_t n)
     return t->cells ? 0 : -ENOMEM;
 }
 
-/* All sites, of every so many-th workload. */
+/* All sites, of one in so many workloads. */
 static int take_sample(struct tune *t)
 {
     const struct problem *p = t->dual->l->p;
@@ -98,7 +98,7 @@ static int take_sample(struct tune *t)
     for (size_t w = 0; w < n; w++) {
         t->first[w] = used;
         all += t->dual->rows.grains[w];
-        if (w % stride > 0)
+        if (w != layout_sample(w / stride, 0, stride))
             continue;
         sampled += t->dual->rows.grains[w];
         for (uint32_t s = 0; s < p->n_sites; s++) {

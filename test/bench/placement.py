@@ -6,7 +6,7 @@ import sys
 
 TIGHT = [("tight", 20, 150, 3, seed) for seed in range(1, 6)]
 SMALL = [("devices", 20, 150, 3, 1), ("loose", 20, 150, 3, 1)]
-LARGE = [(kind, 1000, 10000, 1, seed) for kind in ("loose", "full") for seed in (1, 2, 3, 7)]
+LARGE = [(kind, 1000, 10000, 1, seed) for kind in ("loose", "full", "apps") for seed in (1, 2, 3, 7)]
 LARGEST = [("devices", 1000, 10000, 3, 1), ("loose", 5000, 100000, 1, 1), ("full", 5000, 100000, 1, 1)]
 DEADLINE_S, LARGE_DEADLINE_S = 5, 60
 PEER_S = 20

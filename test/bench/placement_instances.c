@@ -2,7 +2,10 @@
 
 #include "test/bench/gen.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+
+enum { APPLICATIONS = 200 };
 
 static uint64_t instance_random(uint64_t *state)
 {
@@ -19,6 +22,13 @@ static int64_t instance_below(uint64_t *state, int64_t below)
     return (int64_t)(instance_random(state) >> 11) % below;
 }
 
+/* Scores of one setting, which the first workloads have. */
+static void repeat_scores(int16_t *scores, size_t n)
+{
+    for (size_t w = APPLICATIONS; w < n; w++)
+        scores[w] = scores[w - APPLICATIONS];
+}
+
 static void fill_scores(struct instance *i, enum instance_kind kind, uint64_t *state)
 {
     const struct problem *p = &i->problem;
@@ -33,6 +43,8 @@ static void fill_scores(struct instance *i, enum instance_kind kind, uint64_t *s
                 bits = instance_random(state);
             i->scores[k * p->n_workloads + w] = (int16_t)(quality + (int)((bits & 0xffff) * part >> 16));
         }
+        if (kind == INSTANCE_APPS)
+            repeat_scores(&i->scores[k * p->n_workloads], p->n_workloads);
     }
 }
 
@@ -45,9 +57,9 @@ struct instance instance_make(enum instance_kind kind, size_t sites, size_t work
                                      .n_resources = 1,
                                      .unit = 1,
                                      .max_moves = SIZE_MAX}};
-    int64_t most = kind == INSTANCE_LOOSE || kind == INSTANCE_FULL ? 8 : 3;
-    int64_t mean =
-        (int64_t)(workloads * (size_t)(most + 1) / sites / 2) * (kind == INSTANCE_LOOSE ? 6 : 5) / 5;
+    bool is_roomy = kind == INSTANCE_LOOSE || kind == INSTANCE_APPS;
+    int64_t most = is_roomy || kind == INSTANCE_FULL ? 8 : 3;
+    int64_t mean = (int64_t)(workloads * (size_t)(most + 1) / sites / 2) * (is_roomy ? 6 : 5) / 5;
 
     i.problem.requests = i.requests = malloc(workloads * sizeof(*i.requests));
     i.problem.replicas = i.replicas = malloc(workloads * sizeof(*i.replicas));

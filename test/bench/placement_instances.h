@@ -7,6 +7,7 @@
  *   workloads request: with ten workloads a site there is room for nine to fifteen on each, twelve in the
  *   mean. Sites differ in quality: a score is the setting's quality (0 to 60) and a random part (0 to 40).
  * - FULL: as LOOSE, but the sites supply no more than is requested.
+ * - APPS: as LOOSE, but each workload is one of 200 applications, and has its scores.
  * - TIGHT: requests of 1 to 3 units, scores 0 to 100 at random: a few workloads fill a site, and which of
  *   them fit together decides. The hard kind for a relaxation.
  * - DEVICES: requests of 1 to 3 units and scores as LOOSE: what a site is set to decides. */
@@ -18,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum instance_kind { INSTANCE_LOOSE, INSTANCE_TIGHT, INSTANCE_DEVICES, INSTANCE_FULL };
+enum instance_kind { INSTANCE_LOOSE, INSTANCE_TIGHT, INSTANCE_DEVICES, INSTANCE_FULL, INSTANCE_APPS };
 
 struct instance {
     struct problem problem; /* borrows from the rest */

@@ -135,6 +135,44 @@ static void leaves_what_runs_without_time(void **state)
     solution_done(&s);
 }
 
+/* Every third workload is of the same application: a sample of every third would know no other. */
+static void knows_all_of_workloads_that_repeat(void **state)
+{
+    enum { SITES = 512, WORKLOADS = 4096, APPS = 3 };
+    static uint32_t replicas[WORKLOADS], first_setting[SITES + 1];
+    static int64_t requests[WORKLOADS], supplies[SITES];
+    static int16_t scores[SITES * WORKLOADS];
+    const struct problem p = {.n_workloads = WORKLOADS,
+                              .n_sites = SITES,
+                              .n_settings = SITES,
+                              .n_resources = 1,
+                              .requests = requests,
+                              .replicas = replicas,
+                              .first_setting = first_setting,
+                              .supplies = supplies,
+                              .scores = scores,
+                              .unit = 1,
+                              .max_moves = SIZE_MAX};
+    struct solution s;
+
+    (void)state;
+    for (size_t w = 0; w < WORKLOADS; w++) {
+        replicas[w] = 1;
+        requests[w] = 1000 * (int64_t)(1 + w * 7 % 8);
+    }
+    for (size_t i = 0; i < SITES; i++) {
+        first_setting[i + 1] = (uint32_t)i + 1;
+        supplies[i] = 45000;
+        for (size_t w = 0; w < WORKLOADS; w++)
+            scores[i * WORKLOADS + w] = (int16_t)(i * 31 % 61 + (i * 17 + w % APPS * 29) * 13 % 41);
+    }
+    assert_int_equal(relax_solve(&s, &p, &no_hurry), 0);
+    assert_keeps_the_rules(&p, &s, 0);
+    print_message("objective %d, bound %d\n", (int)s.objective, (int)s.bound);
+    assert_true(s.objective >= s.bound - s.bound / 100);
+    solution_done(&s);
+}
+
 /* The guide's example: two clusters with three devices, of which 3g.48gb can hold one of each. */
 static void breaks_ties_by_index(void **state)
 {
@@ -197,6 +235,7 @@ int main(void)
         cmocka_unit_test(gives_the_same_answer_to_the_same_problem),
         cmocka_unit_test(keeps_the_rules_without_time),
         cmocka_unit_test(leaves_what_runs_without_time),
+        cmocka_unit_test(knows_all_of_workloads_that_repeat),
         cmocka_unit_test(breaks_ties_by_index),
         cmocka_unit_test(refuses_a_problem_that_is_not_well_formed),
         cmocka_unit_test(survives_each_failed_allocation),
