@@ -25,7 +25,6 @@ from lib.work import FakeWorkAgent
 
 SCRAPED, PUSHED, BOTH, ENDED = "c1", "c2", "c3", "c4"
 NODES = {f"n{i}": {"node": f"n{i}", "namespace": "shop", "app": "web", "device": "gpu0"} for i in (1, 2, 3)}
-WINDOW = 60  # seconds that a graph shows
 NOT_INSIDE = ("dynamic_scoring_hub_", "cluster_cpu_free", "cluster_memory_free", "source_query", "last_over_time")
 
 # ---- What runs ----
@@ -108,6 +107,7 @@ def plan_twice(optimizer, request, prometheus):
 class World:
     stores: dict  # name: URL
     both: object  # the agent c3
+    since: int  # when its Prometheus started: graphs show what has happened since, however slow the tests are
 
 
 @pytest.fixture(scope="module", name="world")
@@ -131,6 +131,7 @@ def stores_of_a_fleet(api_server, tmp_path_factory):
         victoria = Tsdb("victoria-metrics", tmp_path_factory.mktemp("victoria"))
         victoria.command.append("-search.latencyOffset=0s")
         run(victoria)
+        since = math.floor(time.time())
         prometheus = run(
             running_prometheus(
                 job("agent", (scraped.url, SCRAPED), (both.url, BOTH), (ended.url, ENDED)),
@@ -152,7 +153,7 @@ def stores_of_a_fleet(api_server, tmp_path_factory):
         hub.apply_scorer("late", static_scorer(fake.url, "late"))
         prometheus.wait_query(f'dynamic_score{{cluster="{ENDED}"}}', "c4 had scores")
         ended.process.end()
-        yield World({"prometheus": prometheus.url, "victoria": victoria.url(""), "inside": inside.url}, both)
+        yield World({"prometheus": prometheus.url, "victoria": victoria.url(""), "inside": inside.url}, both, since)
 
 
 def damaged_spool(tmp_path_factory):
@@ -177,13 +178,12 @@ def ask(url, expr):
     return get(url, "query", query=expr)["result"]
 
 
-def numbers(url, target, expr):
+def numbers(url, target, expr, since):
     """[(labels, [number])], as the panel gets them."""
     if target.get("instant"):
         found = [(s["metric"], [s["value"]]) for s in ask(url, expr)]
     else:
-        now = math.floor(time.time())
-        span = {"start": now - WINDOW, "end": now, "step": 2}
+        span = {"start": since, "end": math.floor(time.time()), "step": 2}
         found = [(s["metric"], s["values"]) for s in get(url, "query_range", query=expr, **span)["result"]]
     # Of a histogram without observations, quantiles are NaN.
     return [(labels, [float(v) for _, v in values if not math.isnan(float(v))]) for labels, values in found]
@@ -201,9 +201,9 @@ def chosen(shown, url, **given):
     return values | given
 
 
-def problem_of(title, target, values, url, absent):
+def problem_of(title, target, values, url, since, absent):
     expr = dashboard.replace(target["expr"], values)
-    found = [labels for labels, n in numbers(url, target, expr) if n]
+    found = [labels for labels, n in numbers(url, target, expr, since) if n]
     if not found:
         return f"{title}: no series: {expr}"
     named = set(dashboard.labels_of_legend(dashboard.replace(target.get("legendFormat", ""), values))) - set(absent)
@@ -211,14 +211,14 @@ def problem_of(title, target, values, url, absent):
     return f"{title}: no series has {lacking}: {expr}" if lacking else None
 
 
-def check(shown, url, left_out=(), absent=(), **given):
+def check(shown, url, since, left_out=(), absent=(), **given):
     """Each query finds series, of some score if one is to be chosen, that have the labels of its legend."""
     first = chosen(shown, url, **given)
     scores = [first | {"score_name": score} for score in ("cpu", "odd", "fails")] if "score_name" in first else [first]
     targets = [(panel["title"], target) for panel in dashboard.panels(shown) for target in panel["targets"]]
     targets += [(one["name"], one) for one in shown["annotations"]["list"]]
     asked = [(title, target) for title, target in targets if not any(word in target["expr"] for word in left_out)]
-    found = [[problem_of(title, target, values, url, absent) for values in scores] for title, target in asked]
+    found = [[problem_of(title, target, values, url, since, absent) for values in scores] for title, target in asked]
     problems = [p[0] for p in found if None not in p]
     assert not problems, "\n".join(problems)
 
@@ -226,7 +226,7 @@ def check(shown, url, left_out=(), absent=(), **given):
 @pytest.mark.parametrize("store", ["prometheus", "victoria"])
 @pytest.mark.parametrize("name", dashboard.NAMES)
 def test_each_query_finds_series(world, name, store):
-    eventually(lambda: check(dashboard.load(name), world.stores[store]), LONG)
+    eventually(lambda: check(dashboard.load(name), world.stores[store], world.since), LONG)
 
 
 @pytest.mark.parametrize("name", ["fleet", "scorer", "agent"])
@@ -234,7 +234,7 @@ def test_a_prometheus_inside_the_cluster(world, name):
     """Its series other than scores have no label of the cluster, and no remote write leads to c1's."""
     left_out = (*NOT_INSIDE, "remote_write", "remote_storage")
     shown = dashboard.load(name)
-    eventually(lambda: check(shown, world.stores["inside"], left_out, ["cluster"], cluster=SCRAPED), LONG)
+    eventually(lambda: check(shown, world.stores["inside"], world.since, left_out, ["cluster"], cluster=SCRAPED), LONG)
 
 
 # ---- Nothing counts twice ----
