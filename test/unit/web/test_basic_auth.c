@@ -111,6 +111,19 @@ static void takes_new_users_at_once(void **state)
     stop(e, auth);
 }
 
+/* Whether one of the connections is refused: which one depends on when the first comparison begins, and the
+ * others have no answer yet. */
+static bool hears_a_refusal(const int *fds, size_t n)
+{
+    char in[13] = "";
+
+    for (int64_t end = now() + PATIENCE_MS; now() < end;)
+        for (size_t i = 0; i < n; i++)
+            if (recv(fds[i], in, 12, MSG_DONTWAIT) == 12)
+                return atoi(in + 9) == 429;
+    return false;
+}
+
 /* Who is known is let in while a comparison takes a quarter of a minute, and further wrong passwords of the
  * same client are refused. */
 static void lets_known_clients_in_during_a_long_comparison(void **state)
@@ -119,7 +132,7 @@ static void lets_known_clients_in_during_a_long_comparison(void **state)
     struct env *e = *state;
     struct httpd_guard g;
     struct basic_auth *auth = serve(e, &g, both, 2);
-    int refused = 0, fds[2 + AUTH_QUEUE_SHARE];
+    int fds[2 + AUTH_QUEUE_SHARE];
     BUF_AUTO(b, 1 << 20);
 
     assert_int_equal(ask_as(e, ALICE, &b), 200);
@@ -132,9 +145,7 @@ static void lets_known_clients_in_during_a_long_comparison(void **state)
         say(fds[i], request, strlen(request));
         assert_int_equal(ask_as(e, ALICE, &b), 200);
     }
-    for (int64_t end = now() + PATIENCE_MS; !refused && now() < end;)
-        refused += recv(fds[ARRAY_SIZE(fds) - 1], b.p, 12, MSG_DONTWAIT) == 12 && atoi(b.p + 9) == 429;
-    assert_int_equal(refused, 1);
+    assert_true(hears_a_refusal(fds, ARRAY_SIZE(fds)));
     stop(e, auth);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         (void)close(fds[i]);
