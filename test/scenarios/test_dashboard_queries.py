@@ -96,11 +96,11 @@ GPUS = {  # two workloads and room for one of them
 
 
 def plan_twice(optimizer, request, prometheus):
-    """So that what is counted has increased between two scrapes."""
-    for _ in range(2):
+    """So that what is counted has increased between two scrapes. Requests are counted last, once all is written."""
+    for n in (1, 2):
         planned = optimizer.post("/optimize", request)
         assert planned.status == 200 and planned.json["applied"], planned.text
-        prometheus.wait_query("dynamic_scoring_optimizer_left_out_total > 0", "the plan is counted")
+        prometheus.wait_query(f'dynamic_scoring_optimizer_requests_total{{code="200"}} >= {n}', "the request is counted")
 
 
 @dataclasses.dataclass
