@@ -42,8 +42,8 @@ bool layout_stopped(struct layout *l);
  * also fits there. More than the cells if it does not fit at all. */
 uint32_t layout_amount(const struct layout *l, uint32_t setting, uint32_t workload);
 
-/* A sample of one in `stride`: which of the workloads from block * stride on. As if by chance, since those at
- * regular distances may be alike. */
+/* Samples one in `stride` workloads: the index of the one taken from a block of so many. Pseudo-random, since
+ * workloads at regular distances may be alike. Of the last block it may be beyond the last workload. */
 static inline size_t layout_sample(size_t block, size_t salt, size_t stride)
 {
     uint64_t mixed = (block + salt * 0x9e3779b9u + 1) * 0x9e3779b97f4a7c15u;

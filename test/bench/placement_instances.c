@@ -22,7 +22,7 @@ static int64_t instance_below(uint64_t *state, int64_t below)
     return (int64_t)(instance_random(state) >> 11) % below;
 }
 
-/* Scores of one setting, which the first workloads have. */
+/* Gives each further workload the scores, for one setting, of one of the first APPLICATIONS. */
 static void repeat_scores(int16_t *scores, size_t n)
 {
     for (size_t w = APPLICATIONS; w < n; w++)
