@@ -1,15 +1,21 @@
+/* Owns the Lease, and while this agent leads the AddOnPlacementScores and the report. */
 #include "controller/agent_kube.h"
 
-#include "controller/agent_leader.h"
+#include "controller/agent_report.h"
 #include "controller/agent_secrets.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/lease.h"
 #include "controller/kube/watch.h"
+#include "controller/placement/items.h"
+#include "controller/placement/placement.h"
+#include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/sink.h"
 #include "exporter/score/summary.h"
 #include "remotewrite/config.h"
 
@@ -21,12 +27,16 @@
 #define DEFAULT_CONFIGMAP "dynamic-scoring-config"
 
 struct agent_kube {
+    struct sink sink; /* AddOnPlacementScores */
     struct agent *agent;
     struct agent_kube_options o;
     struct kube *hub, *cluster;
     struct agent_secrets *secrets;
-    struct agent_leader *leader;
     struct kube_watch *configmap;
+    struct placement *placement; /* NULL without a hub, as on a standby */
+    struct agent_report *report; /* NULL without a cluster, as on a standby */
+    struct kube_lease *lease;    /* NULL without an election */
+    char identity[KUBE_IDENTITY_BYTES], lease_name[OBJECT_NAME_MAX + 1];
     char *namespace, *configmap_namespace, *configmap_name;
     char *owner;
     char *what;         /* "configmap namespace/name" */
@@ -34,6 +44,100 @@ struct agent_kube {
     bool scorers_known; /* the ConfigMap was read, or does not exist */
     json_t *first;      /* with `once`: the ConfigMap, while its Secrets are read */
 };
+
+/* ---- What only the leader does ---- */
+
+static const char *leader_addon(const struct agent_kube *k)
+{
+    return k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON;
+}
+
+static int leader_begin(struct agent_kube *k)
+{
+    const struct agent_state *a = agent_state(k->agent);
+    const struct placement_options placement = {.hub = k->hub,
+                                                .agent = k->agent,
+                                                .metrics = a->metrics,
+                                                .cluster_name = k->o.cluster_name,
+                                                .owner = k->owner,
+                                                .adopt_unowned = k->o.adopt_unowned};
+    struct agent_report_options report = {
+        .agent = a, .cluster = k->cluster, .hub = k->hub, .namespace = k->namespace};
+    int r = k->hub ? placement_new(&k->placement, &placement) : 0;
+
+    report.placement = k->placement;
+    return r == 0 && k->cluster && !k->o.once ? agent_report_new(&k->report, &report) : r;
+}
+
+static void leader_end(struct agent_kube *k)
+{
+    k->report = agent_report_free(k->report);
+    k->placement = placement_free(k->placement);
+}
+
+static void leader_on_change(void *arg, bool leading)
+{
+    struct agent_kube *k = arg;
+
+    leader_end(k);
+    if (leading && leader_begin(k) < 0)
+        log_error("scores and report not written: out of memory");
+    agent_set_leading(k->agent, leading);
+}
+
+/* Without an election this agent leads. */
+static int leader_start(struct agent_kube *k)
+{
+    CLEANUP(cleanup_free) char *name = NULL;
+    const struct kube_lease_options o = {.namespace = k->namespace,
+                                         .name = k->lease_name,
+                                         .identity = k->identity,
+                                         .on_change = leader_on_change,
+                                         .arg = k};
+
+    if (!k->o.leader_elect || k->o.once)
+        return leader_begin(k);
+    if (asprintf(&name, "%s-agent", leader_addon(k)) < 0)
+        return name = NULL, -ENOMEM;
+    (void)object_name(str_of(name), k->lease_name);
+    kube_lease_make_identity(k->identity);
+    agent_set_leading(k->agent, false);
+    return kube_lease_new(&k->lease, k->cluster, &o);
+}
+
+/* Something that the report shows may have changed. */
+static void leader_touch(struct agent_kube *k)
+{
+    if (k->report)
+        agent_report_touch(k->report);
+}
+
+void agent_kube_render(const struct agent_kube *k)
+{
+    if (k->lease)
+        metric_set(agent_state(k->agent)->metrics, METRIC_KUBE_UP, LV("leases", "cluster"),
+                   !kube_lease_trouble(k->lease));
+}
+
+bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret)
+{
+    if (k->lease)
+        *ret = (struct agent_election){.leading = kube_lease_leading(k->lease),
+                                       .identity = k->identity,
+                                       .holder = kube_lease_holder(k->lease),
+                                       .error = kube_lease_trouble(k->lease)};
+    return k->lease;
+}
+
+void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg)
+{
+    if (k->lease)
+        kube_lease_release(k->lease, done, arg);
+    else
+        done(arg);
+}
+
+/* ---- The cluster's ConfigMap and Secrets ---- */
 
 static const char *kube_env(const char *flag, const char *variable)
 {
@@ -72,7 +176,7 @@ static void configmap_apply(struct agent_kube *k, struct str text)
     k->scorers_known = true; /* applying passes the scorers on to the placement */
     if (agent_apply_text(k->agent, k->what, text, NULL) < 0)
         k->scorers_known = known;
-    agent_leader_touch(k->leader);
+    leader_touch(k);
 }
 
 static struct str configmap_text(const struct agent_kube *k, const json_t *object)
@@ -176,18 +280,29 @@ static void configmap_on_trouble(void *arg, const char *text)
     agent_touch(k->agent);
 }
 
-void agent_kube_round(struct agent_kube *k, const struct scorer *s)
+/* ---- The sink ---- */
+
+static void sink_round(struct sink *s, const struct scorer *scorer)
 {
-    agent_leader_round(k->leader, s);
+    struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
+
+    if (k->placement)
+        placement_round(k->placement, scorer);
+    leader_touch(k);
 }
 
-void agent_kube_applied(struct agent_kube *k)
+static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n)
 {
+    struct agent_kube *k = CONTAINER_OF(s, struct agent_kube, sink);
+
     if (k->secrets)
         agent_secrets_sync(k->secrets);
-    if (k->scorers_known || !k->cluster)
-        agent_leader_sync(k->leader);
+    if (k->placement && (k->scorers_known || !k->cluster) && placement_sync(k->placement, scorers, n) < 0)
+        log_error("not all AddOnPlacementScores written: out of memory");
 }
+
+static const struct sink_ops sink_ops = {
+    .name = "AddOnPlacementScore", .round = sink_round, .applied = sink_applied};
 
 static int join_name(char **ret, const char *before, const char *namespace, const char *name)
 {
@@ -207,7 +322,7 @@ static int set_names(struct agent_kube *k)
     k->configmap_namespace = slash ? strndup(configmap, (size_t)(slash - configmap)) : strdup(k->namespace);
     k->configmap_name = strdup(slash ? slash + 1 : configmap);
     if (!k->configmap_namespace || !k->configmap_name ||
-        join_name(&k->owner, "", k->namespace, o->addon_name ? o->addon_name : DEFAULT_ADDON) < 0 ||
+        join_name(&k->owner, "", k->namespace, leader_addon(k)) < 0 ||
         join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name) < 0)
         return -ENOMEM;
     k->shown = strchr(k->what, ' ') + 1;
@@ -231,23 +346,6 @@ static int start_cluster(struct agent_kube *k, bool secrets)
     return r == 0 ? kube_watch_new(&k->configmap, k->cluster, &watch) : r;
 }
 
-static int start_leader(struct agent_kube *k)
-{
-    const struct agent_leader_options o = {
-        .agent = k->agent,
-        .hub = k->hub,
-        .cluster = k->o.once ? NULL : k->cluster,
-        .cluster_name = k->o.cluster_name,
-        .namespace = k->namespace,
-        .addon_name = k->o.addon_name ? k->o.addon_name : DEFAULT_ADDON,
-        .owner = k->owner,
-        .adopt_unowned = k->o.adopt_unowned,
-        .elect = k->o.leader_elect && !k->o.once,
-    };
-
-    return agent_leader_new(&k->leader, &o);
-}
-
 int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = calloc(1, sizeof(*k));
@@ -257,6 +355,7 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
 
     if (!k)
         return -ENOMEM;
+    k->sink.ops = &sink_ops;
     k->agent = a;
     k->o = *o;
     if (agent_kube_has_cluster(o))
@@ -268,7 +367,9 @@ int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_
     if (r == 0 && k->cluster)
         r = start_cluster(k, secrets);
     if (r == 0)
-        r = start_leader(k);
+        r = leader_start(k);
+    if (r == 0)
+        r = agent_add_sink(a, &k->sink);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(k);
@@ -279,7 +380,8 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
 {
     if (!k)
         return NULL;
-    k->leader = agent_leader_free(k->leader);
+    k->lease = kube_lease_free(k->lease);
+    leader_end(k);
     k->configmap = kube_watch_free(k->configmap);
     json_decref(k->first);
     k->secrets = agent_secrets_free(k->secrets);
@@ -292,11 +394,6 @@ struct agent_kube *agent_kube_free(struct agent_kube *k)
     free(k->what);
     free(k);
     return NULL;
-}
-
-struct agent_leader *agent_kube_leader(struct agent_kube *k)
-{
-    return k->leader;
 }
 
 struct kube *agent_kube_cluster(struct agent_kube *k)

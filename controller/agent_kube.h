@@ -1,13 +1,16 @@
 /* The agent's Kubernetes side: summaries from a ConfigMap and tokens from Secrets of its own cluster,
  * AddOnPlacementScores on the hub, and a ConfigMap with its report. Each API server fails on its own, and
- * scoring goes on without either. */
+ * scoring goes on without either.
+ *
+ * Only one of an agent's replicas scores, writes AddOnPlacementScores, and reports. With an election that is
+ * the holder of the Lease `<add-on>-agent` in the agent's namespace on its own cluster, and the others stand
+ * by. A new leader continues the objects as an agent does after a restart. */
 #ifndef DS_CONTROLLER_AGENT_KUBE_H
 #define DS_CONTROLLER_AGENT_KUBE_H
 
 #include "exporter/agent/agent.h"
 
 struct agent_kube;
-struct agent_leader;
 struct kube;
 
 /* NULL where neither a flag nor the environment sets a value. Not copied. */
@@ -33,18 +36,20 @@ bool agent_kube_options_complete(struct agent_kube_options *o);
 /* Whether the summaries come from a cluster; otherwise they come from the file. */
 bool agent_kube_has_cluster(const struct agent_kube_options *o);
 
-/* Before the first configuration is applied. secrets: whether tokens come from Secrets, not from files.
- * -ENOMEM. */
+/* Before the first configuration is applied; adds a sink to the agent. secrets: whether tokens come from
+ * Secrets, not from files. -ENOMEM. */
 MUST_USE int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o,
                             bool secrets);
 /* Before the agent is freed. Takes NULL, returns NULL. */
 struct agent_kube *agent_kube_free(struct agent_kube *k);
 DEFINE_CLEANUP(struct agent_kube, agent_kube_free)
-/* For the agent's hooks. agent_kube_secrets(): NULL when tokens come from files. */
-void agent_kube_applied(struct agent_kube *k);
-void agent_kube_round(struct agent_kube *k, const struct scorer *s);
+/* For the agent's hooks; NULL when tokens come from files. */
 struct secrets *agent_kube_secrets(struct agent_kube *k);
-struct agent_leader *agent_kube_leader(struct agent_kube *k);
+/* For the agent's hooks: the metric of the Lease, and how the leader is elected. */
+void agent_kube_render(const struct agent_kube *k);
+bool agent_kube_election(const struct agent_kube *k, struct agent_election *ret);
+/* Stops leading and releases the Lease, then calls `done`: at once without an election, else within 5 s. */
+void agent_kube_stop(struct agent_kube *k, void (*done)(void *arg), void *arg);
 /* The client of the agent's own cluster; NULL without one. Takes NULL. */
 struct kube *agent_kube_cluster(struct agent_kube *k);
 /* Applies the first configuration: no scorers until the ConfigMap has been read, or the file. */

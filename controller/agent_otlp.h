@@ -4,18 +4,20 @@
 
 #include "controller/flags.h"
 #include "exporter/agent/agent.h"
-#include "exporter/otlp/otlp.h"
-#include "exporter/tsdb/tsdb.h"
+#include "exporter/otlp/receiver.h"
 
 struct agent_otlp_flags {
-    const char *listen;   /* NULL: no receiver */
-    bool without_k8s;     /* resource attributes of Kubernetes do not become labels */
-    const char *promoted; /* further resource attributes, separated by commas; NULL: none */
+    const char *listen;    /* NULL: no receiver */
+    bool without_k8s;      /* resource attributes of Kubernetes do not become labels */
+    const char *promoted;  /* further resource attributes, separated by commas; NULL: none */
+    const char *query_url; /* what sources of type OpenTelemetry without an endpoint query; NULL: the agent */
 };
 
 /* For struct flag: --otlp.k8s-labels and --otlp.promote-resource-attributes. */
 bool agent_otlp_parse_k8s(void *field, const char *value, const struct flag *f);
 bool agent_otlp_parse_promoted(void *field, const char *value, const struct flag *f);
+/* --otlp.query-url. */
+bool agent_otlp_parse_url(void *field, const char *value, const struct flag *f);
 
 struct agent_otlp;
 
@@ -26,7 +28,7 @@ struct agent_otlp *agent_otlp_free(struct agent_otlp *x);
 DEFINE_CLEANUP(struct agent_otlp, agent_otlp_free)
 
 /* NULL for NULL. */
-struct tsdb *agent_otlp_tsdb(struct agent_otlp *x);
+struct store *agent_otlp_store(struct agent_otlp *x);
 /* Starts and stops to receive; do nothing for NULL. On failure *ret_why (from malloc) says why. */
 MUST_USE int agent_otlp_start(struct agent_otlp *x, struct agent *agent, const char *web_config_file,
                               char **ret_why);

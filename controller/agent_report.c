@@ -3,6 +3,7 @@
 #include "controller/kube/client.h"
 #include "controller/kube/queue.h"
 #include "controller/kube/verdict.h"
+#include "controller/kube/writer.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
@@ -30,12 +31,11 @@ static const char key[] = "status";
 
 struct agent_report {
     struct agent_report_options o;
-    struct kube_queue *queue;
+    struct kube_writer writer;
+    struct kube_object object;
     struct timer timer;
-    struct kube_call *call;
-    uint64_t written_states, sent_states; /* a hash of all but the times */
+    uint64_t written_states, sent_states; /* a hash of all but the times; 0: none */
     mono_ms written_at;
-    bool written, missing;
     int64_t recheck_ms; /* until an error that was withheld is reported; INT64_MAX: none was */
 };
 
@@ -168,9 +168,9 @@ static void report_on_timer(struct timer *t)
     struct agent_report *r = CONTAINER_OF(t, struct agent_report, timer);
     int64_t age = mono_diff(r->written_at, loop_now(kube_loop(r->o.cluster)));
 
-    if (r->written && r->written_states == report_hash(r) && age < TIMES_MS)
+    if (r->written_states == report_hash(r) && age < TIMES_MS)
         report_set_timer(r, r->recheck_ms < TIMES_MS - age ? r->recheck_ms : TIMES_MS - age);
-    else if (kube_queue_add(r->queue, key) < 0)
+    else if (kube_queue_add(r->writer.queue, key) < 0)
         report_set_timer(r, GATHER_MS);
 }
 
@@ -182,57 +182,51 @@ void agent_report_touch(struct agent_report *r)
         report_set_timer(r, GATHER_MS);
 }
 
-static void report_start_write(struct agent_report *r);
+static void report_write(struct agent_report *r, enum kube_method method);
 
-static void report_on_written(void *arg, struct kube_answer *a)
+static void report_on_written(struct kube_object *o, struct kube_answer *a)
 {
-    struct agent_report *r = arg;
+    struct agent_report *r = CONTAINER_OF(o, struct agent_report, object);
 
-    r->call = NULL;
-    if (a->verdict == KUBE_NOT_FOUND && !r->missing) {
-        r->missing = true;
-        report_start_write(r);
-        return;
-    }
-    if (a->verdict == KUBE_OK) {
-        r->written = true;
+    if (a->verdict == KUBE_NOT_FOUND && strcmp(o->operation, "patch") == 0) {
+        report_write(r, KUBE_CREATE);
+    } else if (a->verdict != KUBE_OK) {
+        kube_object_fail(o, a);
+    } else {
         r->written_states = r->sent_states;
         r->written_at = loop_now(kube_loop(r->o.cluster));
         if (r->recheck_ms < INT64_MAX && r->timer.place == 0)
             report_set_timer(r, r->recheck_ms);
-    } else if (kube_queue_failures(r->queue, key) == 0) {
-        log_warn("report not written", L_STR("configmap", REPORT_CONFIGMAP), L_STR("err", a->why));
+        kube_object_set_trouble(o, "");
+        kube_object_end(o, true, -1);
     }
-    r->missing = false;
-    kube_queue_done(r->queue, key, a->verdict == KUBE_OK, a->retry_after_ms);
 }
 
-static void report_start_write(struct agent_report *r)
+static void report_write(struct agent_report *r, enum kube_method method)
 {
     CLEANUP(cleanup_free) char *text = report_text(r, true);
-    json_t *body =
+    bool creates = method == KUBE_CREATE;
+    json_auto_t *body =
         text ? json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind",
                          "ConfigMap", "metadata", "name", REPORT_CONFIGMAP, "namespace", r->o.namespace,
                          "labels", "app.kubernetes.io/managed-by", "dynamic-scoring", "data", key, text)
              : NULL;
-    struct kube_request rq = {
-        .method = r->missing ? KUBE_CREATE : KUBE_MERGE_PATCH,
+    const struct kube_request rq = {
+        .method = method,
         .resource = &kube_configmaps,
         .namespace = r->o.namespace,
-        .name = r->missing ? NULL : REPORT_CONFIGMAP,
+        .name = creates ? NULL : REPORT_CONFIGMAP,
         .body = body,
     };
 
     r->sent_states = report_hash(r);
-    if (!body || kube_start(&r->call, r->o.cluster, &rq, report_on_written, r) < 0)
-        kube_queue_done(r->queue, key, false, -1);
-    json_decref(body);
+    kube_object_call(&r->object, creates ? "create" : "patch", &rq, 0, report_on_written);
 }
 
 static void report_work(void *arg, const char *what)
 {
     (void)what;
-    report_start_write(arg);
+    report_write(arg, KUBE_MERGE_PATCH);
 }
 
 int agent_report_new(struct agent_report **ret, const struct agent_report_options *o)
@@ -245,7 +239,9 @@ int agent_report_new(struct agent_report **ret, const struct agent_report_option
         return -ENOMEM;
     r->o = *o;
     r->timer.fn = report_on_timer;
-    if (kube_queue_new(&r->queue, kube_loop(o->cluster), &q) < 0) {
+    r->writer = (struct kube_writer){.kube = o->cluster, .kind = "report", .detail = "key"};
+    kube_object_init(&r->object, &r->writer, key);
+    if (kube_queue_new(&r->writer.queue, kube_loop(o->cluster), &q) < 0) {
         free(r);
         return -ENOMEM;
     }
@@ -258,8 +254,8 @@ struct agent_report *agent_report_free(struct agent_report *r)
     if (!r)
         return NULL;
     loop_timer_clear(kube_loop(r->o.cluster), &r->timer);
-    r->call = kube_cancel(r->call);
-    r->queue = kube_queue_free(r->queue);
+    kube_object_done(&r->object);
+    r->writer.queue = kube_queue_free(r->writer.queue);
     free(r);
     return NULL;
 }

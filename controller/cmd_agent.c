@@ -1,25 +1,68 @@
-/* `dynamic-scoring agent`: the exporter. */
 #include "controller/agent_kube.h"
-#include "controller/agent_leader.h"
-#include "controller/agent_once.h"
 #include "controller/agent_otlp.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/kube/guard.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
+#include "controller/terminal.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/config.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/agent/status.h"
 #include "exporter/agent/web.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/trimmer.h"
+#include "exporter/metric/page.h"
+#include "exporter/score/error.h"
+#include "exporter/ui/list.h"
 #include "remotewrite/config.h"
 #include "remotewrite/sink.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+
+enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_PROM };
+
+/* ---- One round of each scorer, and its results on stdout: --once ---- */
+
+enum { OUTPUT_MAX_BYTES = 1 << 30 };
+
+static int agent_print(const struct agent_state *a, enum output output)
+{
+    const struct list_query all = list_query_all();
+    BUF_AUTO(text, OUTPUT_MAX_BYTES);
+    int r = output == OUTPUT_JSON   ? status_json(a, &all, &text)
+            : output == OUTPUT_PROM ? page_print(a->page, &text)
+                                    : status_table(a, terminal_width(), &text);
+
+    if (r < 0) {
+        (void)fprintf(stderr, "cannot print: %s\n", strerror(-r));
+        return 1;
+    }
+    if (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0) {
+        (void)fprintf(stderr, "cannot print: %s\n", strerror(errno));
+        return 1;
+    }
+    for (size_t i = 0; i < a->n_scorers; i++)
+        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->error != ROUND_OK)
+            return 1;
+    return 0;
+}
+
+/* Without a configuration the loop waits for that of a cluster; it ends without one after an error. */
+static int agent_run_once(const struct agent_state *a, enum output output)
+{
+    if ((a->n_scorers || !a->config) && loop_run(a->loop) < 0)
+        return 1;
+    return a->config ? agent_print(a, output) : 1;
+}
+
+/* `dynamic-scoring agent`: the exporter. */
 
 enum { STOP_GRACE_MS = 5000, FLUSH_MS = 10000 };
 
@@ -123,6 +166,10 @@ static const struct flag agent_flags[] = {
     {"otlp.promote-resource-attributes", "NAMES",
      "Further resource attributes that become labels of received series, separated by commas. Default none.",
      agent_otlp_parse_promoted, FIELD(otlp.promoted), .expected = "at most 60 names, separated by commas"},
+    {"otlp.query-url", "URL",
+     "Query API of a Prometheus that receives OpenTelemetry metrics instead of the agent, for scorers with "
+     "the source OpenTelemetry and no host, such as http://prometheus:9090/api/v1/query_range. Default none.",
+     agent_otlp_parse_url, FIELD(otlp.query_url), .expected = "an absolute http or https URL"},
     {"secrets.dir", "DIR", "Directory of Secrets, as files DIR/NAME/KEY; read for each round.", flag_text,
      FIELD(options.secrets_dir), .expected = "a path"},
     {"storage.path", "DIR", "Directory for files that outlive a restart, such as the remote-write spool.",
@@ -147,6 +194,7 @@ struct running {
     struct rw_sink *remote_write;
     struct agent_kube *kube;
     struct agent_otlp *otlp;
+    const char *otlp_url;
 };
 
 static void agent_on_reload(void *arg)
@@ -164,7 +212,7 @@ static void agent_on_stop(void *arg, void (*done)(void *arg), void *done_arg)
     const struct running *running = arg;
 
     if (running->kube)
-        agent_leader_stop(agent_kube_leader(running->kube), done, done_arg);
+        agent_kube_stop(running->kube, done, done_arg);
     else
         done(done_arg);
 }
@@ -214,22 +262,6 @@ static void hook_config(void *arg, const struct config *c)
     agent_otlp_apply(running->otlp, c);
 }
 
-static void hook_applied(void *arg)
-{
-    const struct running *running = arg;
-
-    if (running->kube)
-        agent_kube_applied(running->kube);
-}
-
-static void hook_round(void *arg, const struct scorer *s)
-{
-    const struct running *running = arg;
-
-    if (running->kube)
-        agent_kube_round(running->kube, s);
-}
-
 static void hook_render(void *arg)
 {
     const struct running *running = arg;
@@ -237,7 +269,7 @@ static void hook_render(void *arg)
     if (running->remote_write)
         rw_sink_refresh(running->remote_write);
     if (running->kube)
-        agent_leader_render(agent_kube_leader(running->kube));
+        agent_kube_render(running->kube);
     agent_otlp_render(running->otlp);
 }
 
@@ -252,7 +284,7 @@ static bool hook_election(void *arg, struct agent_election *ret)
 {
     const struct running *running = arg;
 
-    return running->kube && agent_leader_election(agent_kube_leader(running->kube), ret);
+    return running->kube && agent_kube_election(running->kube, ret);
 }
 
 static bool hook_otlp(void *arg, struct otlp_status *ret)
@@ -266,15 +298,14 @@ static void agent_install_hooks(struct agent *a, struct running *running)
 {
     const struct agent_hooks hooks = {
         .config = hook_config,
-        .applied = hook_applied,
-        .round = hook_round,
         .render = hook_render,
         .endpoints = hook_endpoints,
         .election = hook_election,
         .otlp = hook_otlp,
         .arg = running,
         .secrets = running->kube ? agent_kube_secrets(running->kube) : NULL,
-        .tsdb = agent_otlp_tsdb(running->otlp),
+        .store = agent_otlp_store(running->otlp),
+        .otlp_url = running->otlp_url,
     };
 
     agent_set_hooks(a, &hooks);
@@ -307,6 +338,7 @@ static int agent_run(struct agent_flags *f)
         r = agent_new(&a, loop, &f->options);
     running.agent = a;
     running.otlp = otlp;
+    running.otlp_url = f->otlp.query_url;
     if (r == 0)
         r = signals_start(&signals, loop, &handlers);
     /* --once sends nothing: the series of its one round would end with stale markers at once. */

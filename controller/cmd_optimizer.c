@@ -1,16 +1,15 @@
 /* `dynamic-scoring optimizer`: chooses clusters for workloads. */
-#include "controller/assist/pages/web.h"
+#include "controller/assist/operations/web.h"
 #include "controller/assist/state/assist.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
 #include "controller/kube/config.h"
 #include "controller/kube/guard.h"
 #include "controller/kube_program.h"
-#include "controller/optimize/exact.h"
 #include "controller/server_flags.h"
 #include "controller/signals.h"
 #include "exporter/base/log.h"
-#include "exporter/web/bearer.h"
+#include "exporter/web/access.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,7 +115,6 @@ struct optimizer {
     struct assist *assist;
     struct assist_web *web; /* while it serves */
     struct bearer bearer;
-    char *cbc; /* path of dynamic-scoring-cbc; NULL: none */
 };
 
 static void optimizer_on_reload(void *arg)
@@ -176,8 +174,7 @@ static int optimizer_open(struct optimizer *p, const struct optimizer_flags *f)
                                      .metrics = p->base.metrics,
                                      .write_namespaces = f->namespaces,
                                      .n_write_namespaces = f->n_namespaces,
-                                     .deadline_ms = f->deadline_ms,
-                                     .cbc = p->cbc};
+                                     .deadline_ms = f->deadline_ms};
     int r = assist_new(&p->assist, &o);
 
     if (r < 0)
@@ -191,13 +188,10 @@ static int optimizer_run(const struct optimizer_flags *f)
     const struct signals_handlers handlers = {.reload = optimizer_on_reload, .arg = &p};
     int status = 1, r = kube_program_start(&p.base, "hub", &f->kubeconfig, &handlers);
 
-    if (r == 0 && exact_find(&p.cbc) < 0)
-        log_warn("dynamic-scoring-cbc not found: answers come from the relaxation alone");
     if (r == 0 && optimizer_open(&p, f) == 0)
         status = optimizer_serve(&p, f);
     p.assist = assist_free(p.assist);
     kube_program_done(&p.base);
-    free(p.cbc);
     return status;
 }
 

@@ -6,7 +6,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
 #include "remotewrite/body.h"
-#include "remotewrite/segment.h"
+#include "remotewrite/format.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -72,7 +72,7 @@ static void spool_scan_bytes(struct spool_scan *l, const char *path, struct str 
     struct segment_item item;
     enum segment_found what;
 
-    segment_reader_init(&reader, bytes);
+    reader = (struct segment_reader){.bytes = bytes};
     while ((what = segment_next(&reader, &item)) != SEGMENT_END) {
         if (what == SEGMENT_RECORD) {
             l->on_record(l, &item);

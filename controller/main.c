@@ -5,11 +5,22 @@
 #include "exporter/base/descriptors.h"
 #include "exporter/metric/version.h"
 
+#include <crypt.h>
 #include <curl/curl.h>
+#include <gnu/libc-version.h>
+#include <gnutls/gnutls.h>
+#include <jansson.h>
 #include <malloc.h>
+#include <microhttpd.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <protobuf-c/protobuf-c.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <yaml.h>
+#include <zlib.h>
+#include <zstd.h>
 
 static const struct command *const commands[] = {
     &command_agent,        &command_controller,     &command_optimizer, &command_check_config,
@@ -30,6 +41,23 @@ static bool main_is_called(const char *argv0, const char *name)
     const char *slash = strrchr(argv0, '/');
 
     return strcmp(slash ? slash + 1 : argv0, name) == 0;
+}
+
+/* The libraries at hand, which may be newer than those of the build. Three do not tell: of these, what it was
+ * built with. */
+static void main_print_version(void)
+{
+    char pcre2[64] = "";
+
+    (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    pcre2[strcspn(pcre2, " ")] = '\0'; /* its date */
+    (void)printf("dynamic-scoring %s (revision %s)\n%s\n", ds_version, ds_revision, curl_version());
+    (void)printf(
+        "libmicrohttpd/%s GnuTLS/%s jansson/%s libyaml/%s PCRE2/%s protobuf-c/%s zlib/%s zstd/%s glibc/%s\n",
+        MHD_get_version(), gnutls_check_version(NULL), jansson_version_str(), yaml_get_version_string(),
+        pcre2, protobuf_c_version(), zlibVersion(), ZSTD_versionString(), gnu_get_libc_version());
+    (void)printf("built with: ISA-L/%s libxcrypt/%s snappy/%s\n", DS_ISAL_VERSION, XCRYPT_VERSION_STR,
+                 DS_SNAPPY_VERSION);
 }
 
 /* "manager FLAGS" and "dynamic-scoring-addon agent FLAGS" are the reference implementation's programs: with
@@ -72,7 +100,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-version") == 0)) {
-        (void)printf("dynamic-scoring %s (revision %s)\n%s\n", ds_version, ds_revision, curl_version());
+        main_print_version();
         return 0;
     }
     if (!manager &&

@@ -1,12 +1,48 @@
-/* Request bodies, made from a record's payload: a snappy block of remote write 1.0. */
+/* Request bodies.
+ *
+ * A frame is a body of remote write 1.0, a snappy block of a WriteRequest, for a fixed list of series in
+ * which every value and timestamp is a literal at a known offset. It is built once; a round copies it and
+ * writes its numbers into the copy, without packing or compression. This works because the compressor here
+ * never emits a copy that reads from or writes to a number. Such a copy is the payload of a record.
+ *
+ * All other bodies are made from a payload on demand. */
 #ifndef DS_REMOTEWRITE_BODY_H
 #define DS_REMOTEWRITE_BODY_H
 
 #include "exporter/base/buf.h"
 #include "remotewrite/config.h"
-#include "remotewrite/families.h"
+#include "remotewrite/labels.h"
+
+struct families;
 
 enum { BODY_MAX = 256 << 20 };
+
+/* Prometheus' stale marker, and the ordinary NaN. */
+#define RW_STALE_BITS 0x7ff0000000000002ull
+#define RW_NAN_BITS   0x7ff8000000000001ull
+
+struct frame {
+    char *block;
+    size_t block_n;
+    size_t n; /* series */
+    uint32_t
+        *value_at;    /* offset of each series' value in the block; the timestamp follows one byte after it */
+    uint32_t *series; /* index of each series in its set, and so of its value in a batch */
+    unsigned time_n;  /* bytes of a timestamp */
+    size_t raw_n;     /* bytes of the message before compression */
+};
+
+/* A frame of the series pick[0..n) of l, or of n series from `first` on if pick is NULL. It serves for
+ * timestamps that take as many bytes as `at`. -ENOMEM, -EFBIG. */
+MUST_USE int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *pick, size_t first,
+                       size_t n, int64_t at);
+struct frame *frame_free(struct frame *f);
+DEFINE_CLEANUP(struct frame, frame_free)
+/* The bytes that a timestamp takes. */
+unsigned frame_time_bytes(int64_t at);
+/* Copies the block to out (block_n bytes) with this timestamp and these values, by index in the set, or
+ * stale markers if values is NULL. Every NaN becomes the ordinary one. */
+void frame_fill(const struct frame *f, char *out, const double *values, int64_t at);
 
 /* Appends the decompressed message. -EBADMSG if the block is not snappy, -EFBIG past BODY_MAX, -ENOMEM. */
 MUST_USE int body_unpack(struct str block, struct buf *into);
@@ -21,10 +57,10 @@ struct body_part {
 };
 /* Appends a body in this form with a part of a payload. -EBADMSG, -ENOMEM, -EFBIG. */
 MUST_USE int body_make(enum rw_form form, struct str block, const struct body_part *part, struct buf *into);
+/* Appends a body in this form with a 1.0 message; `own` as above. -EBADMSG, -ENOMEM, -EFBIG. */
+MUST_USE int body_put(enum rw_form form, struct str message, const struct families *own, struct buf *into);
 /* A hash of the series' labels. */
 uint64_t body_series_hash(struct str series);
-/* Appends a request of 1.0 or vm that carries only metadata; nothing if there is none. -ENOMEM, -EFBIG. */
-MUST_USE int body_metadata(enum rw_form form, const struct families *families, struct buf *into);
 /* Appends the name of an encoded series, `name{label="value",...}`. -EBADMSG, -ENOMEM, -EFBIG. */
 MUST_USE int body_series_name(struct str series, struct buf *into);
 /* Appends a line for each sample of a payload, `name{...} value timestamp`. -EBADMSG, -ENOMEM, -EFBIG. */

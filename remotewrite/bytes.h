@@ -1,10 +1,12 @@
-/* Little-endian numbers at any address. */
+/* Little-endian numbers at any address, and the checksum of files: CRC-32C (Castagnoli; RFC 3720, appendix
+ * B.4). */
 #ifndef DS_REMOTEWRITE_BYTES_H
 #define DS_REMOTEWRITE_BYTES_H
 
+#include "exporter/base/str.h"
+
 #include <endian.h>
-#include <stdint.h>
-#include <string.h>
+#include <isa-l/crc.h>
 
 static inline void put_u16(char *p, uint16_t v)
 {
@@ -46,6 +48,12 @@ static inline uint64_t get_u64(const char *p)
 
     memcpy(&v, p, sizeof(v));
     return le64toh(v);
+}
+
+/* Continues the checksum `before`; 0 to start. At most 2 GiB. */
+static inline uint32_t crc32c(uint32_t before, struct str bytes)
+{
+    return ~crc32_iscsi((unsigned char *)(uintptr_t)bytes.p, (int)bytes.n, ~before);
 }
 
 #endif

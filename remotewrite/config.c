@@ -4,35 +4,277 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/header.h"
 #include "exporter/base/http.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
-#include "remotewrite/config_read.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
-
-const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
+#include <strings.h>
 
 enum { NAME_MAX_BYTES = 64, SHOWN_URL_MAX = 4096, CHUNK_BYTES = 1024 };
 
-static const char *const endpoint_keys[] = {
-    "url",
-    "name",
-    "remote_timeout",
-    "headers",
-    "basic_auth",
-    "authorization",
-    "tls_config",
-    "proxy_url",
-    "protocol",
-    "compression",
-    "queue_config",
-    "external_labels",
-    "send_health_metrics",
-    "metadata_config",
-    "write_relabel_configs",
-    NULL,
-};
+const char *const rw_form_words[RW_FORMS] = {[RW_FORM_V1] = "1.0", [RW_FORM_VM] = "vm", [RW_FORM_V2] = "2.0"};
+
+static void *config_alloc(struct rw_endpoint_config *c, size_t n)
+{
+    void *p = arena_alloc(&c->memory, n);
+
+    if (!p)
+        memory_exhausted(n);
+    return p;
+}
+
+static char *config_keep(struct rw_endpoint_config *c, struct str text)
+{
+    char *copy = config_alloc(c, text.n + 1);
+
+    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
+    return copy;
+}
+
+/* A copy of a string; NULL if it is absent, empty or not a string (a problem). */
+static char *read_text(struct rw_endpoint_config *c, const struct node *map, const char *key,
+                       struct problems *p)
+{
+    struct str s = {0};
+
+    return node_str(map, key, p, &s) && s.n ? config_keep(c, s) : NULL;
+}
+
+static bool is_url(const char *url, bool proxy)
+{
+    static const char *const schemes[] = {"http://",    "https://",  "socks4://",
+                                          "socks4a://", "socks5://", "socks5h://"};
+    size_t begin = 0;
+    CURLUcode c;
+    CURLU *u;
+
+    for (size_t i = 0; i < (proxy ? ARRAY_SIZE(schemes) : 2) && !begin; i++)
+        if (strncasecmp(url, schemes[i], strlen(schemes[i])) == 0)
+            begin = strlen(schemes[i]);
+    if (!begin || !url[begin] || url[begin] == '/')
+        return false;
+    u = curl_url();
+    c = u ? curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OUT_OF_MEMORY;
+    curl_url_cleanup(u);
+    return c == CURLUE_OK;
+}
+
+/* A member that is an object; NULL if it is absent or of another type (a problem). */
+static const struct node *read_object(const struct node *map, const char *key, const char *const *known,
+                                      struct problems *p)
+{
+    const struct node *n = node_given(map, key);
+
+    if (n && n->kind != NODE_MAP) {
+        node_expected(n, p, "an object");
+        return NULL;
+    }
+    if (n && known)
+        node_only_keys(n, known, PROBLEM_ERROR, p);
+    return n;
+}
+
+static void pairs_add(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *n)
+{
+    pairs->list[pairs->n++] = (struct rw_pair){config_keep(c, n->key), config_keep(c, n->text)};
+}
+
+static bool pairs_reserve(struct rw_endpoint_config *c, struct rw_pairs *pairs, const struct node *map,
+                          size_t most, struct problems *p)
+{
+    if (map->n > most) {
+        node_problem(map, p, PROBLEM_ERROR, "expected at most %zu entries, got %zu", most, map->n);
+        return false;
+    }
+    pairs->list = config_alloc(c, map->n * sizeof(*pairs->list));
+    return true;
+}
+
+static void read_headers(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    const struct node *headers = read_object(map, "headers", NULL, p);
+
+    if (!headers || !pairs_reserve(c, &c->headers, headers, RW_MAX_HEADERS, p))
+        return;
+    for (size_t i = 0; i < headers->n; i++) {
+        const struct node *n = headers->items[i];
+
+        if (header_is_reserved(n->key))
+            node_key_problem(n, p, PROBLEM_ERROR, "this header cannot be set here%s",
+                             str_eq_nocase(n->key, STR("Authorization")) ? ": use authorization or basic_auth"
+                                                                         : "");
+        else if (!header_is_name(n->key))
+            node_key_problem(n, p, PROBLEM_ERROR, "expected a header name");
+        else if (n->kind != NODE_STRING || !header_is_value(n->text))
+            node_problem(n, p, PROBLEM_ERROR, "expected a header value: one line of at most 4096 bytes");
+        else
+            pairs_add(c, &c->headers, n);
+    }
+}
+
+/* Secrets are never quoted in a message. */
+static void check_secret(const char *secret, const struct node *map, const char *key, struct problems *p)
+{
+    for (const char *s = cstr(secret); *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+            node_problem(node_get(map, key), p, PROBLEM_ERROR, "contains control characters");
+            return;
+        }
+}
+
+static void check_exclusive(const struct node *map, const char *a, const char *b, struct problems *p)
+{
+    if (node_given(map, a) && node_given(map, b))
+        node_key_problem(node_get(map, b), p, PROBLEM_ERROR, "only one of %s and %s may be set", a, b);
+}
+
+static void read_basic(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {"username", "password", "password_file", NULL};
+    const struct node *n = read_object(map, "basic_auth", known, p);
+
+    if (!n)
+        return;
+    check_exclusive(n, "password", "password_file", p);
+    c->user = read_text(c, n, "username", p);
+    c->password = read_text(c, n, "password", p);
+    c->password_file = read_text(c, n, "password_file", p);
+    if (!node_given(n, "username"))
+        node_missing(n, "username", p, "a user name");
+    check_secret(c->user, n, "username", p);
+    check_secret(c->password, n, "password", p);
+}
+
+static void read_authorization(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {"type", "credentials", "credentials_file", NULL};
+    const struct node *n = read_object(map, "authorization", known, p);
+
+    if (!n)
+        return;
+    check_exclusive(n, "credentials", "credentials_file", p);
+    c->auth_type = read_text(c, n, "type", p);
+    if (!c->auth_type)
+        c->auth_type = config_keep(c, STR("Bearer"));
+    if (!header_is_name(str_of(c->auth_type)))
+        node_expected(node_get(n, "type"), p, "a word like Bearer");
+    else if (str_eq_nocase(str_of(c->auth_type), STR("Basic")))
+        node_problem(node_get(n, "type"), p, PROBLEM_ERROR, "expected basic_auth instead");
+    c->credentials = read_text(c, n, "credentials", p);
+    c->credentials_file = read_text(c, n, "credentials_file", p);
+    if (!node_given(n, "credentials") && !node_given(n, "credentials_file"))
+        node_missing(n, "credentials_file", p, "a path");
+    check_secret(c->credentials, n, "credentials", p);
+    if (node_given(map, "basic_auth"))
+        node_key_problem(node_get(map, "authorization"), p, PROBLEM_ERROR,
+                         "only one of basic_auth and authorization may be set");
+}
+
+static void read_tls(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {
+        "ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify", NULL};
+    const struct node *n = read_object(map, "tls_config", known, p);
+
+    if (!n)
+        return;
+    c->ca_file = read_text(c, n, "ca_file", p);
+    c->cert_file = read_text(c, n, "cert_file", p);
+    c->key_file = read_text(c, n, "key_file", p);
+    c->server_name = read_text(c, n, "server_name", p);
+    (void)node_bool(n, "insecure_skip_verify", p, &c->insecure_skip_verify);
+    if (!c->cert_file != !c->key_file)
+        node_problem(n, p, PROBLEM_ERROR, "cert_file and key_file must be set together");
+    if (c->server_name && c->server_name[strcspn(c->server_name, ":/@?# ")])
+        node_expected(node_get(n, "server_name"), p, "a host name");
+}
+
+static void read_policy(struct rw_endpoint_config *c, const struct node *n, struct problems *p)
+{
+    struct str word = STR("drop_oldest");
+
+    if (!node_str(n, "full_policy", p, &word))
+        return;
+    if (str_eq(word, STR("drop_newest")))
+        c->full_policy = RW_DROP_NEWEST;
+    else if (!str_eq(word, STR("drop_oldest")))
+        node_expected(node_get(n, "full_policy"), p, "drop_oldest or drop_newest");
+}
+
+static void read_queue(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    static const char *const known[] = {
+        "max_samples_per_send", "batch_send_deadline", "min_backoff", "max_backoff",
+        "sample_age_limit",     "max_spool_bytes",     "full_policy", NULL};
+    static const char *const known_metadata[] = {"send", "send_interval", NULL};
+    const struct node *n = read_object(map, "queue_config", known, p),
+                      *metadata = read_object(map, "metadata_config", known_metadata, p);
+
+    if (n) {
+        (void)node_int(n, "max_samples_per_send", p, 1, 1000000, &c->max_samples_per_send);
+        (void)node_duration(n, "batch_send_deadline", p, 0, 3600 * 1000, &c->batch_send_deadline_ms);
+        (void)node_duration(n, "min_backoff", p, 1, 60 * 1000, &c->min_backoff_ms);
+        (void)node_duration(n, "max_backoff", p, 1, 60 * 1000, &c->max_backoff_ms);
+        (void)node_duration(n, "sample_age_limit", p, 0, 10ll * 365 * 86400 * 1000, &c->sample_age_limit_ms);
+        (void)node_bytes(n, "max_spool_bytes", p, 64 << 10, 1ull << 44, &c->max_spool_bytes);
+        c->max_spool_given = node_given(n, "max_spool_bytes") != NULL;
+        read_policy(c, n, p);
+        if (c->min_backoff_ms > c->max_backoff_ms)
+            node_problem(node_get(n, node_given(n, "max_backoff") ? "max_backoff" : "min_backoff"), p,
+                         PROBLEM_ERROR, "min_backoff is longer than max_backoff");
+    }
+    if (metadata) {
+        (void)node_bool(metadata, "send", p, &c->metadata_send);
+        (void)node_duration(metadata, "send_interval", p, 1000, 86400 * 1000, &c->metadata_interval_ms);
+    }
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    return strcmp(((const struct rw_pair *)a)->name, ((const struct rw_pair *)b)->name);
+}
+
+static void read_external_labels(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
+{
+    const struct node *labels = read_object(map, "external_labels", NULL, p);
+
+    if (!labels || !pairs_reserve(c, &c->external_labels, labels, RW_MAX_EXTERNAL_LABELS, p))
+        return;
+    for (size_t i = 0; i < labels->n; i++) {
+        const struct node *n = labels->items[i];
+
+        if (n->key.n > 256 || !label_is_name(n->key, false) || str_eq(n->key, STR("__name__")))
+            node_key_problem(n, p, PROBLEM_ERROR, "expected a label name: letters, digits and '_'");
+        else if (n->kind != NODE_STRING || memchr(n->text.p, '\0', n->text.n) || n->text.n > 65536)
+            node_expected(n, p, "a label value: a string (use quotes)");
+        else
+            pairs_add(c, &c->external_labels, n);
+    }
+    if (c->external_labels.n)
+        qsort(c->external_labels.list, c->external_labels.n, sizeof(c->external_labels.list[0]),
+              compare_pairs);
+}
+
+static const char *const endpoint_keys[] = {"url",
+                                            "name",
+                                            "remote_timeout",
+                                            "headers",
+                                            "basic_auth",
+                                            "authorization",
+                                            "tls_config",
+                                            "proxy_url",
+                                            "protocol",
+                                            "compression",
+                                            "queue_config",
+                                            "external_labels",
+                                            "send_health_metrics",
+                                            "metadata_config",
+                                            "write_relabel_configs",
+                                            NULL};
 
 struct rw_endpoint_config *rw_endpoint_config_ref(struct rw_endpoint_config *c)
 {
@@ -66,72 +308,52 @@ static void endpoint_defaults(struct rw_endpoint_config *c)
     c->metadata_interval_ms = 60 * 1000;
 }
 
-static const char *cut_query(char *url)
-{
-    url[strcspn(url, "?#")] = '\0';
-    return url;
-}
-
-static void endpoint_read_url(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_url(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char what[] = "an absolute http or https URL with a host";
+    const struct node *n = node_given(map, "url");
     BUF_AUTO(shown, SHOWN_URL_MAX);
 
-    if (!node_given(map, "url")) {
-        node_missing(map, "url", r->p, what);
+    if (!n) {
+        node_missing(map, "url", p, what);
         return;
     }
-    c->url = rw_read_text(r, map, "url");
-    if (!c->url) {
-        if (!r->no_memory && node_get(map, "url")->kind == NODE_STRING)
-            node_expected(node_get(map, "url"), r->p, what);
+    c->url = read_text(c, map, "url", p);
+    if (!c->url && n->kind != NODE_STRING)
         return;
-    }
-    if (!rw_is_url(c->url, false)) {
-        node_expected(node_get(map, "url"), r->p, what);
+    if (!c->url || !is_url(c->url, false)) {
+        node_expected(n, p, what);
         return;
     }
     if (http_url_for_people(str_of(c->url), &shown) < 0 || buf_putc(&shown, '\0') < 0) {
-        node_problem(node_get(map, "url"), r->p, PROBLEM_ERROR, "longer than 4 KiB");
+        node_problem(n, p, PROBLEM_ERROR, "longer than 4 KiB");
         return;
     }
-    c->url_shown = rw_keep(r, str_of(cut_query(shown.p)));
-}
-
-static bool is_endpoint_name(struct str s)
-{
-    return s.n > 0 && s.n <= NAME_MAX_BYTES && s.p[0] != '.' && str_has_only(s, "-_.");
+    c->url_shown = config_keep(c, (struct str){shown.p, strcspn(shown.p, "?#")});
 }
 
 /* The default name is derived from the URL, so that the spool keeps its folder as long as the URL is the
  * same. */
-static char *name_from_url(struct rw_reader *r, const char *url)
+static void endpoint_read_name(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
-    uint64_t h = hash_lasting(str_of(url));
+    uint64_t h = hash_lasting(str_of(c->url));
     char name[16];
-
-    (void)snprintf(name, sizeof(name), "%06x", (unsigned)(h ^ h >> 32) & 0xffffff);
-    return rw_keep(r, str_of(name));
-}
-
-static void endpoint_read_name(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
-{
     struct str s = {0};
 
-    if (!node_str(map, "name", r->p, &s))
+    if (!node_str(map, "name", p, &s))
         return;
     if (s.n == 0) {
-        c->name = c->url ? name_from_url(r, c->url) : NULL;
-        return;
+        (void)snprintf(name, sizeof(name), "%06x", (unsigned)(h ^ h >> 32) & 0xffffff);
+        s = str_of(name);
     }
-    if (is_endpoint_name(s))
-        c->name = rw_keep(r, s);
+    if (s.n <= NAME_MAX_BYTES && s.p[0] != '.' && str_has_only(s, "-_."))
+        c->name = config_keep(c, s);
     else
-        node_expected(node_get(map, "name"), r->p,
+        node_expected(node_get(map, "name"), p,
                       "at most 64 letters, digits, '-', '_' and '.', not starting with '.'");
 }
 
-static void endpoint_read_protocol(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_protocol(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     static const char *const words[] = {[RW_PROTOCOL_V1] = "1.0",
                                         [RW_PROTOCOL_VM] = "vm",
@@ -146,34 +368,34 @@ static void endpoint_read_protocol(struct rw_reader *r, struct rw_endpoint_confi
             return;
         }
     if (n)
-        node_expected(n, r->p, "auto, 1.0, 2.0 or vm");
+        node_expected(n, p, "auto, 1.0, 2.0 or vm");
 }
 
 /* The wire format determines the compression: snappy for 1.0 and 2.0, zstd for vm. */
-static void endpoint_read_compression(struct rw_reader *r, struct rw_endpoint_config *c,
-                                      const struct node *map)
+static void endpoint_read_compression(struct rw_endpoint_config *c, const struct node *map,
+                                      struct problems *p)
 {
     const struct node *n = node_given(map, "compression");
     struct str word = STR("");
 
-    if (!n || !node_str(map, "compression", r->p, &word))
+    if (!n || !node_str(map, "compression", p, &word))
         return;
     if (str_eq(word, STR("snappy")) && c->protocol != RW_PROTOCOL_VM)
         c->protocol = c->protocol == RW_PROTOCOL_AUTO ? RW_PROTOCOL_V2 : c->protocol;
     else if (str_eq(word, STR("zstd")) && (c->protocol == RW_PROTOCOL_VM || c->protocol == RW_PROTOCOL_AUTO))
         c->protocol = RW_PROTOCOL_VM;
     else
-        node_expected(n, r->p, "snappy (for protocol 1.0, 2.0 or auto) or zstd (for vm or auto)");
+        node_expected(n, p, "snappy (for protocol 1.0, 2.0 or auto) or zstd (for vm or auto)");
 }
 
-static void endpoint_read_rest(struct rw_reader *r, struct rw_endpoint_config *c, const struct node *map)
+static void endpoint_read_rest(struct rw_endpoint_config *c, const struct node *map, struct problems *p)
 {
     const struct node *rules = node_given(map, "write_relabel_configs");
 
-    (void)node_duration(map, "remote_timeout", r->p, 10, 3600 * 1000, &c->timeout_ms);
-    (void)node_bool(map, "send_health_metrics", r->p, &c->send_health_metrics);
-    if (rules && relabel_read(&c->relabel, rules, r->p) < 0)
-        r->no_memory = true;
+    (void)node_duration(map, "remote_timeout", p, 10, 3600 * 1000, &c->timeout_ms);
+    (void)node_bool(map, "send_health_metrics", p, &c->send_health_metrics);
+    if (rules)
+        relabel_read(&c->relabel, rules, p);
 }
 
 /* The next node of the subtree in preorder; NULL at its end. */
@@ -197,25 +419,26 @@ static uint64_t endpoint_fingerprint(const struct node *top)
     return h;
 }
 
-static struct rw_endpoint_config *endpoint_read(struct rw_reader *r, const struct node *map)
+static struct rw_endpoint_config *endpoint_read(const struct node *map, struct problems *p)
 {
-    struct rw_endpoint_config *c = calloc(1, sizeof(*c));
+    struct rw_endpoint_config *c = xcalloc(1, sizeof(*c));
 
-    if (!c) {
-        r->no_memory = true;
-        return NULL;
-    }
-    r->memory = &c->memory;
     endpoint_defaults(c);
-    node_only_keys(map, endpoint_keys, PROBLEM_ERROR, r->p);
-    endpoint_read_url(r, c, map);
-    endpoint_read_name(r, c, map);
-    endpoint_read_protocol(r, c, map);
-    endpoint_read_compression(r, c, map);
-    endpoint_read_rest(r, c, map);
-    rw_read_credentials(r, c, map);
-    rw_read_queue(r, c, map);
-    rw_read_labels(r, c, map);
+    node_only_keys(map, endpoint_keys, PROBLEM_ERROR, p);
+    endpoint_read_url(c, map, p);
+    endpoint_read_name(c, map, p);
+    endpoint_read_protocol(c, map, p);
+    endpoint_read_compression(c, map, p);
+    endpoint_read_rest(c, map, p);
+    read_headers(c, map, p);
+    read_basic(c, map, p);
+    read_authorization(c, map, p);
+    read_tls(c, map, p);
+    c->proxy_url = read_text(c, map, "proxy_url", p);
+    if (c->proxy_url && !is_url(c->proxy_url, true))
+        node_expected(node_get(map, "proxy_url"), p, "a URL: http://host:port, https://... or socks5://...");
+    read_queue(c, map, p);
+    read_external_labels(c, map, p);
     c->fingerprint = endpoint_fingerprint(map);
     return c;
 }
@@ -237,34 +460,23 @@ static void rw_config_done(void *config)
 
     for (size_t i = 0; i < c->n; i++)
         (void)rw_endpoint_config_unref(c->list[i]);
-    free(c->list);
     free(c);
 }
 
 static int rw_config_parse(const struct node *list, struct problems *p, void **ret)
 {
-    struct rw_reader r = {.p = p};
     struct rw_config *c;
 
     if (list->kind != NODE_LIST || list->n > RW_MAX_ENDPOINTS) {
         node_expected(list, p, "a list of at most %d endpoints", RW_MAX_ENDPOINTS);
         return 0;
     }
-    c = calloc(1, sizeof(*c));
-    if (!c)
-        return -ENOMEM;
-    *ret = c;
-    c->list = calloc(list->n + 1, sizeof(*c->list));
-    for (size_t i = 0; c->list && i < list->n; i++) {
-        const struct node *n = list->items[i];
-
-        if (n->kind != NODE_MAP)
-            node_expected(n, p, "an endpoint: an object with url, name, ...");
-        else if ((c->list[c->n] = endpoint_read(&r, n)))
-            c->n++;
-    }
-    if (r.no_memory || !c->list)
-        return -ENOMEM;
+    *ret = c = xcalloc(1, sizeof(*c));
+    for (size_t i = 0; i < list->n; i++)
+        if (list->items[i]->kind != NODE_MAP)
+            node_expected(list->items[i], p, "an endpoint: an object with url, name, ...");
+        else
+            c->list[c->n++] = endpoint_read(list->items[i], p);
     if (p->errors == 0)
         check_endpoint_names(c, list, p);
     return 0;

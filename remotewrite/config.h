@@ -5,7 +5,7 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/base/arena.h"
-#include "remotewrite/relabel.h"
+#include "remotewrite/labels.h"
 
 /* Wire formats. */
 enum rw_form { RW_FORM_V1, RW_FORM_VM, RW_FORM_V2, RW_FORMS };
@@ -54,12 +54,12 @@ struct rw_endpoint_config {
     struct relabel_rules relabel;
 };
 
+enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
+
 struct rw_config {
-    struct rw_endpoint_config **list;
+    struct rw_endpoint_config *list[RW_MAX_ENDPOINTS];
     size_t n;
 };
-
-enum { RW_MAX_ENDPOINTS = 32, RW_MAX_HEADERS = 64, RW_MAX_EXTERNAL_LABELS = 64 };
 
 /* A section for agent_options and config_load(); its result is a struct rw_config. */
 extern const struct config_section rw_config_section;

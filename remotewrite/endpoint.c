@@ -1,14 +1,17 @@
-/* Owns the thread. What the agent's loop calls is here, what the thread runs in endpoint_thread.c. */
+/* Owns the thread, and all that it uses: queue, spool, intake, sender. */
 #include "remotewrite/endpoint.h"
 
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/http.h"
 #include "exporter/base/log.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
 #include "remotewrite/config.h"
-#include "remotewrite/endpoint_internal.h"
 #include "remotewrite/transport.h"
 
 #include <errno.h>
@@ -19,46 +22,457 @@ enum {
     INBOX_MAX_ITEMS = 4096,
     METRICS_BYTES = 1 << 20, /* what a copy of the own metrics counts as */
     FLUSH_DEFAULT_MS = 1000,
+    TICK_MS = 1000,
+    DROP_LOG_MS = 60 * 1000,
+    MEMORY_BYTES = 8 << 20,
+    MEMORY_ONLY_BYTES = 64 << 20,
+    SEGMENT_MAX = 16 << 20,
+    SEGMENT_MIN = 64 << 10,
 };
 
-void endpoint_item_free(struct endpoint_item *i)
+static const struct backoff spool_backoff = {1000, 60 * 1000, 60 * 1000};
+
+/* What the agent's loop hands over: a batch, the name of a scorer to withdraw, or the program's own
+ * metrics. */
+struct endpoint_item {
+    struct endpoint_item *next;
+    struct batch *batch;
+    char *withdraw;
+    struct metrics *metrics;
+    unix_ms at;
+    size_t bytes;
+};
+
+struct endpoint {
+    struct rw_endpoint_config *config;
+    char *dir; /* of the spool; NULL: memory only */
+    void (*changed)(void *arg);
+    void *arg;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    /* Guarded by the lock. */
+    struct endpoint_item *inbox, **inbox_end;
+    size_t inbox_bytes, inbox_items;
+    uint64_t busy; /* samples dropped because the inbox was full, not yet counted by the thread */
+    bool woken, stop, drain;
+    bool ended; /* the thread takes no more items */
+    int64_t flush_ms;
+    struct endpoint_state state;
+    /* The thread's own, except that loop_post() is for any thread. */
+    struct loop *loop;
+    struct http *http;
+    struct transport *transport, *metadata_transport;
+    struct spool *spool;
+    struct queue *queue;
+    struct intake *intake;
+    struct sender *sender;
+    struct metadata metadata;
+    int spool_error; /* of the last try to open it */
+    unsigned spool_failures;
+    mono_ms spool_retry_at;
+    struct post wake;
+    struct timer tick, flush;
+    bool stopping;
+    bool draining; /* `drain`, as the thread last saw it */
+    uint64_t drops_logged;
+    mono_ms drops_logged_at;
+    bool disk_failing;
+};
+
+static void endpoint_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
 {
-    (void)batch_unref(i->batch);
-    free(i->withdraw);
-    (void)metrics_free(i->metrics);
-    free(i);
+    if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms)) < 0)
+        memory_exhausted(sizeof(*t));
 }
 
-static int endpoint_make_parts(struct endpoint *e, const struct endpoint_options *o)
+/* ---- The spool: opened at start or as soon as that is possible, and watched while it is open ---- */
+
+static void spool_retry_later(struct endpoint *e)
 {
+    e->spool_retry_at = mono_add(loop_now(e->loop), backoff_ms(&spool_backoff, ++e->spool_failures, -1));
+}
+
+static size_t segment_bytes(uint64_t max_bytes)
+{
+    uint64_t n = max_bytes / 8;
+
+    return n > SEGMENT_MAX ? SEGMENT_MAX : n < SEGMENT_MIN ? SEGMENT_MIN : (size_t)n;
+}
+
+/* Notes why the spool is not open; logs it once until it is. */
+static void spool_note_failure(struct endpoint *e, int error)
+{
+    if (e->draining) /* the leader has it; there is nothing to send here */
+        return;
+    if (error == -EBUSY)
+        spool_ask_for(e->dir);
+    if (e->spool_error == 0)
+        log_error(error == -EBUSY ? "spool is in use by another process, keeping samples in memory"
+                                  : "cannot open the spool, keeping samples in memory",
+                  L_STR("remote_name", e->config->name), L_STR("dir", e->dir), L_ERR(error));
+    e->spool_error = error;
+    spool_retry_later(e);
+}
+
+static void spool_log_recovery(const struct endpoint *e, uint64_t lost)
+{
+    struct spool_stats found = spool_stats(e->spool);
+    struct queue_stats s = queue_stats(e->queue);
+
+    if (s.records || found.damaged_places || found.torn_bytes || found.unread.n)
+        LOG_AT(found.damaged_places || lost || found.unread.n ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "spool read",
+               L_STR("remote_name", e->config->name), L_INT("samples", s.samples),
+               L_INT("records", s.records), L_INT("samples_lost", lost),
+               L_INT("damaged_bytes", found.damaged_bytes), L_INT("torn_bytes", found.torn_bytes),
+               L_INT("unread_segments", found.unread.n), L_INT("unread_bytes", found.unread.bytes));
+}
+
+static void spool_open(struct endpoint *e)
+{
+    CLEANUP(cleanup_spool_free) struct spool *spool = NULL;
+    uint64_t lost = queue_stats(e->queue).dropped[DROP_DAMAGED];
+    int r =
+        spool_new(&spool, e->dir, segment_bytes(e->config->max_spool_bytes)) ?: queue_attach(e->queue, spool);
+
+    if (r < 0) {
+        spool_note_failure(e, r);
+        return;
+    }
+    e->spool = TAKE_PTR(spool);
+    if (e->spool_error < 0)
+        log_info("spool opened", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+    e->spool_error = 0;
+    e->spool_failures = 0;
+    spool_log_recovery(e, queue_stats(e->queue).dropped[DROP_DAMAGED] - lost);
+    intake_attach(e->intake, e->spool);
+}
+
+static void spool_on_removed(struct endpoint *e)
+{
+    uint64_t lost = queue_detach(e->queue);
+
+    intake_attach(e->intake, NULL);
+    e->spool = spool_free(e->spool);
+    e->spool_error = -ENOENT;
+    log_error("spool folder was removed, making it anew", L_STR("remote_name", e->config->name),
+              L_STR("dir", e->dir), L_INT("samples_lost", lost));
+    spool_open(e);
+}
+
+/* What failed is tried again with back-off, or `now`. */
+static void spool_mend(struct endpoint *e, bool now)
+{
+    bool due = now || !mono_before(loop_now(e->loop), e->spool_retry_at);
+
+    if (!e->spool) {
+        if (due)
+            spool_open(e);
+        return;
+    }
+    if (due)
+        queue_retry_unread(e->queue);
+    if (due || queue_stats(e->queue).disk_error == 0)
+        queue_store_waiting(e->queue);
+    if (queue_stats(e->queue).disk_error == 0 && spool_stats(e->spool).unread.n == 0)
+        e->spool_failures = 0;
+    else if (due)
+        spool_retry_later(e);
+}
+
+static void spool_watch(struct endpoint *e, bool now)
+{
+    if (!e->dir)
+        return;
+    if (e->spool && !spool_is_there(e->spool))
+        spool_on_removed(e);
+    else if (e->spool)
+        spool_trim(e->spool);
+    spool_mend(e, now);
+}
+
+static void spool_log_writes(struct endpoint *e)
+{
+    int error = queue_stats(e->queue).disk_error;
+
+    if (error < 0 && !e->disk_failing)
+        log_error("cannot write the spool, keeping samples in memory", L_STR("remote_name", e->config->name),
+                  L_STR("dir", e->dir), L_ERR(error));
+    else if (error == 0 && e->disk_failing)
+        log_info("spool is writable again", L_STR("remote_name", e->config->name), L_STR("dir", e->dir));
+    e->disk_failing = error < 0;
+}
+
+/* What fdatasync() has confirmed waits for the next start; the rest is lost. */
+static void spool_last_words(struct endpoint *e)
+{
+    struct spool_stats found = spool_stats(e->spool);
+    struct queue_stats s = queue_stats(e->queue);
+    int error = e->spool_error < 0 ? e->spool_error : s.disk_error;
+
+    if (s.samples > s.unsaved || found.unread.n)
+        log_info(e->draining ? "samples remain in the spool for the leader"
+                             : "samples remain in the spool for the next start",
+                 L_STR("remote_name", e->config->name), L_INT("samples", s.samples - s.unsaved),
+                 L_INT("unread_bytes", found.unread.bytes));
+    if (s.unsaved == 0)
+        return;
+    queue_count_drop(e->queue, DROP_UNSAVED, s.unsaved);
+    log_warn(e->dir ? "samples lost: not stored in the spool" : "samples lost: no spool",
+             L_STR("remote_name", e->config->name), L_INT("samples", s.unsaved),
+             L_STR("err", error < 0 ? strerror(-error) : ""));
+}
+
+/* ---- The thread ---- */
+
+static void thread_publish_state(struct endpoint *e)
+{
+    struct endpoint_state now, *to = &e->state;
+    bool news;
+
+    memset(&now, 0, sizeof(now));
+    now.sender = *sender_stats(e->sender);
+    now.metadata = e->metadata.stats;
+    now.spool = spool_stats(e->spool);
+    now.spool_error = e->spool_error;
+    now.series = intake_series(e->intake);
+    now.has_spool = e->spool != NULL;
+    now.ready = true;
+    (void)pthread_mutex_lock(&e->lock);
+    queue_count_drop(e->queue, DROP_BUSY, e->busy);
+    e->busy = 0;
+    now.queue = queue_stats(e->queue);
+    /* Should padding differ, others look in vain. */
+    news = memcmp(to, &now, offsetof(struct endpoint_state, newest_in_ms)) != 0;
+    if (to->sender.requests != now.sender.requests && to->n_durations < ENDPOINT_DURATIONS)
+        to->durations[to->n_durations++] = (float)now.sender.seconds;
+    memcpy(to, &now, offsetof(struct endpoint_state, newest_in_ms));
+    (void)pthread_mutex_unlock(&e->lock);
+    if (news && e->changed)
+        e->changed(e->arg);
+}
+
+/* One line for a burst of drops, and one a minute while they continue. */
+static void log_drops(struct endpoint *e)
+{
+    struct queue_stats s = queue_stats(e->queue);
+    uint64_t total = 0;
+    mono_ms now = loop_now(e->loop);
+    const char *why = "";
+
+    for (unsigned i = 0; i < DROPS; i++) {
+        /* Logged where they happen. */
+        if (i == DROP_REJECTED || i == DROP_INVALID || i == DROP_DAMAGED || i == DROP_UNSAVED)
+            continue;
+        total += s.dropped[i];
+        why = s.dropped[i] ? queue_drop_words[i] : why;
+    }
+    if (total == e->drops_logged ||
+        (e->drops_logged && mono_before(now, mono_add(e->drops_logged_at, DROP_LOG_MS))))
+        return;
+    log_error("samples dropped", L_STR("remote_name", e->config->name), L_STR("reason", why),
+              L_INT("samples", total - e->drops_logged));
+    e->drops_logged = total;
+    e->drops_logged_at = now;
+}
+
+/* All is sent, or the leader wants the spool. Asked under the lock that endpoint_drain() takes. */
+static bool thread_has_drained(struct endpoint *e)
+{
+    bool wanted = e->draining && e->spool && spool_is_asked_for(e->spool), ended;
+
+    if (!e->draining || !(wanted || (sender_done(e->sender) && queue_stats(e->queue).samples == 0)))
+        return false;
+    (void)pthread_mutex_lock(&e->lock);
+    ended = e->ended = e->drain && !e->inbox;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (ended && e->changed)
+        e->changed(e->arg);
+    return ended;
+}
+
+static void thread_on_turn(void *arg, double seconds)
+{
+    struct endpoint *e = arg;
+
+    (void)seconds;
+    thread_publish_state(e);
+    if (thread_has_drained(e) || (e->stopping && sender_done(e->sender)))
+        loop_stop(e->loop);
+}
+
+static void thread_take_item(struct endpoint *e, struct endpoint_item *i)
+{
+    int64_t now = loop_wall(e->loop).ms;
     int r;
 
-    if (o->storage_path && asprintf(&e->dir, "%s/remote-write/%s", o->storage_path, o->config->name) < 0) {
-        e->dir = NULL;
-        return -ENOMEM;
-    }
-    r = loop_new(&e->loop, &clock_system)
-            ?: http_new(&e->http, e->loop, ds_user_agent)
-            ?: transport_http_new(&e->transport, e->http, e->config);
-    return r < 0 ? r : transport_http_new(&e->metadata_transport, e->http, e->config);
+    if (i->batch)
+        r = intake_publish(e->intake, i->batch, now);
+    else if (i->withdraw)
+        r = intake_withdraw(e->intake, str_of(i->withdraw), i->at.ms, now);
+    else
+        r = intake_metrics(e->intake, i->metrics, i->at.ms, now);
+    if (r < 0)
+        log_error("samples not queued", L_STR("remote_name", e->config->name), L_ERR(r));
 }
+
+static void thread_on_flush_end(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct endpoint, flush)->loop);
+}
+
+static void thread_begin_stop(struct endpoint *e, int64_t flush_ms)
+{
+    e->stopping = true;
+    if (!e->draining)
+        intake_stop(e->intake, loop_wall(e->loop).ms);
+    endpoint_set_timer(e, &e->flush, flush_ms);
+    sender_hurry(e->sender, flush_ms);
+}
+
+static void items_free(struct endpoint_item *i)
+{
+    for (struct endpoint_item *next; i; i = next) {
+        next = i->next;
+        (void)batch_unref(i->batch);
+        free(i->withdraw);
+        (void)metrics_free(i->metrics);
+        free(i);
+    }
+}
+
+static void thread_on_wake(struct post *p)
+{
+    struct endpoint *e = CONTAINER_OF(p, struct endpoint, wake);
+    struct endpoint_item *list;
+    bool stop;
+    int64_t flush_ms;
+
+    (void)pthread_mutex_lock(&e->lock);
+    list = TAKE_PTR(e->inbox);
+    e->inbox_end = &e->inbox;
+    e->inbox_bytes = e->inbox_items = 0;
+    e->woken = false;
+    e->draining = e->drain;
+    stop = e->stop;
+    flush_ms = e->flush_ms;
+    (void)pthread_mutex_unlock(&e->lock);
+    for (struct endpoint_item *i = list; i; i = i->next)
+        thread_take_item(e, i);
+    items_free(list);
+    if (stop && !e->stopping)
+        thread_begin_stop(e, flush_ms);
+    spool_log_writes(e);
+    log_drops(e);
+    sender_kick(e->sender);
+}
+
+/* Not before samples were accepted, because the form is known only then. */
+static void thread_send_metadata(struct endpoint *e)
+{
+    const struct sender_stats *s = sender_stats(e->sender);
+
+    if (s->samples && s->failures == 0 && !e->stopping)
+        metadata_tick(&e->metadata, s->form);
+}
+
+static void thread_on_tick(struct timer *t)
+{
+    struct endpoint *e = CONTAINER_OF(t, struct endpoint, tick);
+    int64_t now = loop_wall(e->loop).ms;
+
+    if (!e->draining)
+        intake_grace(e->intake, now);
+    queue_expire(e->queue, now);
+    spool_watch(e, false);
+    spool_log_writes(e);
+    queue_save_position(e->queue, true);
+    log_drops(e);
+    thread_send_metadata(e);
+    sender_kick(e->sender);
+    endpoint_set_timer(e, t, TICK_MS);
+}
+
+static void thread_open(struct endpoint *e)
+{
+    const struct rw_endpoint_config *c = e->config;
+    struct queue_options qo = {
+        .max_bytes = !e->dir && !c->max_spool_given ? MEMORY_ONLY_BYTES : c->max_spool_bytes,
+        .policy = c->full_policy,
+        .age_limit_ms = c->sample_age_limit_ms,
+        .memory_bytes = MEMORY_BYTES,
+    };
+    struct sender_options so = {.config = c, .loop = e->loop, .transport = e->transport};
+
+    qo.max_memory = e->dir && qo.max_bytes > MEMORY_ONLY_BYTES ? MEMORY_ONLY_BYTES : qo.max_bytes;
+    so.queue = e->queue = queue_new(&qo);
+    e->intake = intake_new(c, e->queue);
+    if (e->dir)
+        spool_open(e);
+    else
+        log_warn("no storage path: pending samples are kept in memory and lost at a restart",
+                 L_STR("remote_name", c->name));
+    so.families = intake_families(e->intake);
+    e->metadata = (struct metadata){
+        .config = c, .loop = e->loop, .transport = e->metadata_transport, .families = so.families};
+    e->sender = sender_new(&so);
+}
+
+/* Stores what waits and tells what is lost. */
+static void thread_close(struct endpoint *e)
+{
+    e->sender = sender_free(e->sender);
+    metadata_done(&e->metadata);
+    spool_watch(e, true);
+    queue_save_position(e->queue, true);
+    spool_last_words(e);
+    (void)pthread_mutex_lock(&e->lock);
+    e->state.queue = queue_stats(e->queue);
+    (void)pthread_mutex_unlock(&e->lock);
+    e->intake = intake_free(e->intake);
+    e->queue = queue_free(e->queue);
+    e->spool = spool_free(e->spool);
+}
+
+static void *thread_run(void *arg)
+{
+    struct endpoint *e = arg;
+    int r;
+
+    thread_open(e);
+    loop_on_turn(e->loop, thread_on_turn, e);
+    endpoint_set_timer(e, &e->tick, 0);
+    r = loop_run(e->loop);
+    if (r < 0)
+        log_error("endpoint failed", L_STR("remote_name", e->config->name), L_ERR(r));
+    thread_close(e);
+    return NULL;
+}
+
+/* ---- What the agent's loop calls ---- */
 
 int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
 {
-    CLEANUP(cleanup_endpoint_free) struct endpoint *e = calloc(1, sizeof(*e));
+    CLEANUP(cleanup_endpoint_free) struct endpoint *e = xcalloc(1, sizeof(*e));
     int r;
 
-    if (!e)
-        return -ENOMEM;
     (void)pthread_mutex_init(&e->lock, NULL);
     e->config = rw_endpoint_config_ref(o->config);
     e->changed = o->changed;
     e->arg = o->arg;
     e->inbox_end = &e->inbox;
-    e->flush_ms = FLUSH_DEFAULT_MS;
     e->drain = e->draining = o->drain;
-    endpoint_thread_init(e);
-    r = endpoint_make_parts(e, o) ?: thread_start(&e->thread, endpoint_thread_run, e);
+    e->wake.fn = thread_on_wake;
+    e->tick.fn = thread_on_tick;
+    e->flush.fn = thread_on_flush_end;
+    if (o->storage_path && asprintf(&e->dir, "%s/remote-write/%s", o->storage_path, o->config->name) < 0)
+        memory_exhausted(strlen(o->storage_path));
+    r = loop_new(&e->loop, &clock_system) ?: http_new(&e->http, e->loop, ds_user_agent);
+    if (r < 0)
+        return r;
+    e->transport = transport_http_new(e->http, e->config);
+    e->metadata_transport = transport_http_new(e->http, e->config);
+    r = thread_start(&e->thread, thread_run, e);
     if (r < 0)
         return r;
     e->started = true;
@@ -66,50 +480,35 @@ int endpoint_new(struct endpoint **ret, const struct endpoint_options *o)
     return 0;
 }
 
-/* Lock held. True if the caller must post the wake-up. */
-static bool inbox_must_wake(struct endpoint *e)
+/* Releases the lock. The thread looks at what was changed under it. */
+static void endpoint_unlock_and_wake(struct endpoint *e)
 {
     bool wake = !e->woken;
 
     e->woken = true;
-    return wake;
+    (void)pthread_mutex_unlock(&e->lock);
+    if (wake)
+        loop_post(e->loop, &e->wake);
 }
 
 void endpoint_stop(struct endpoint *e, int64_t flush_ms)
 {
-    bool wake;
-
     (void)pthread_mutex_lock(&e->lock);
-    wake = !e->stop && inbox_must_wake(e);
+    if (!e->stop)
+        e->flush_ms = flush_ms;
     e->stop = true;
-    e->flush_ms = flush_ms;
-    (void)pthread_mutex_unlock(&e->lock);
-    if (wake)
-        loop_post(e->loop, &e->wake);
+    endpoint_unlock_and_wake(e);
 }
 
-static bool endpoint_set_drain(struct endpoint *e, bool drain)
+bool endpoint_drain(struct endpoint *e, bool drain)
 {
-    bool ended, wake;
+    bool ended;
 
     (void)pthread_mutex_lock(&e->lock);
     e->drain = drain;
     ended = e->ended;
-    wake = inbox_must_wake(e);
-    (void)pthread_mutex_unlock(&e->lock);
-    if (wake)
-        loop_post(e->loop, &e->wake);
+    endpoint_unlock_and_wake(e);
     return !ended;
-}
-
-void endpoint_drain(struct endpoint *e)
-{
-    (void)endpoint_set_drain(e, true);
-}
-
-bool endpoint_resume(struct endpoint *e)
-{
-    return endpoint_set_drain(e, false);
 }
 
 bool endpoint_ended(struct endpoint *e)
@@ -124,23 +523,15 @@ bool endpoint_ended(struct endpoint *e)
 
 void endpoint_join(struct endpoint *e)
 {
-    bool stopped;
-
     if (!e->started)
         return;
-    (void)pthread_mutex_lock(&e->lock);
-    stopped = e->stop;
-    (void)pthread_mutex_unlock(&e->lock);
-    if (!stopped)
-        endpoint_stop(e, FLUSH_DEFAULT_MS);
+    endpoint_stop(e, FLUSH_DEFAULT_MS);
     (void)pthread_join(e->thread, NULL);
     e->started = false;
 }
 
 struct endpoint *endpoint_free(struct endpoint *e)
 {
-    struct endpoint_item *next;
-
     if (!e)
         return NULL;
     endpoint_join(e);
@@ -148,10 +539,7 @@ struct endpoint *endpoint_free(struct endpoint *e)
     (void)transport_http_free(e->metadata_transport);
     (void)http_free(e->http);
     (void)loop_free(e->loop);
-    for (struct endpoint_item *i = e->inbox; i; i = next) {
-        next = i->next;
-        endpoint_item_free(i);
-    }
+    items_free(e->inbox);
     (void)pthread_mutex_destroy(&e->lock);
     (void)rw_endpoint_config_unref(e->config);
     free(e->dir);
@@ -159,83 +547,50 @@ struct endpoint *endpoint_free(struct endpoint *e)
     return NULL;
 }
 
-/* Agent's loop. Takes ownership of the item. */
-static void inbox_put(struct endpoint *e, struct endpoint_item *i)
+/* Takes ownership of what the item holds. */
+static void inbox_put(struct endpoint *e, struct endpoint_item item)
 {
-    size_t samples = i->batch ? series_count(i->batch->set) : 0;
-    bool full, wake = false;
+    struct endpoint_item *i = xmalloc(sizeof(*i));
+    size_t samples = item.batch ? series_count(item.batch->set) : 0;
 
+    *i = item;
     (void)pthread_mutex_lock(&e->lock);
     /* A withdrawal is always accepted: it is small, and without it the series would stay active. */
-    full = !i->withdraw &&
-           (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES) &&
-           e->inbox_items;
-    if (full) {
+    if (!i->withdraw && e->inbox_items &&
+        (e->inbox_items >= INBOX_MAX_ITEMS || e->inbox_bytes + i->bytes > INBOX_MAX_BYTES)) {
         e->busy += samples;
-    } else {
-        *e->inbox_end = i;
-        e->inbox_end = &i->next;
-        e->inbox_items++;
-        e->inbox_bytes += i->bytes;
-        e->samples_in += samples;
-        if (i->batch && i->at.ms > e->newest_in_ms)
-            e->newest_in_ms = i->at.ms;
-        wake = inbox_must_wake(e);
+        (void)pthread_mutex_unlock(&e->lock);
+        items_free(i);
+        return;
     }
-    (void)pthread_mutex_unlock(&e->lock);
-    if (full)
-        endpoint_item_free(i);
-    if (wake)
-        loop_post(e->loop, &e->wake);
-}
-
-static void count_busy(struct endpoint *e, uint64_t samples)
-{
-    (void)pthread_mutex_lock(&e->lock);
-    e->busy += samples;
-    (void)pthread_mutex_unlock(&e->lock);
+    *e->inbox_end = i;
+    e->inbox_end = &i->next;
+    e->inbox_items++;
+    e->inbox_bytes += i->bytes;
+    if (i->batch && i->at.ms > e->state.newest_in_ms)
+        e->state.newest_in_ms = i->at.ms;
+    endpoint_unlock_and_wake(e);
 }
 
 void endpoint_publish(struct endpoint *e, struct batch *b)
 {
-    struct endpoint_item *i = calloc(1, sizeof(*i));
-
-    if (!i) {
-        count_busy(e, series_count(b->set));
-        return;
-    }
-    i->batch = batch_ref(b);
-    i->at = b->at;
-    i->bytes = sizeof(*i) + series_count(b->set) * sizeof(double);
-    inbox_put(e, i);
+    inbox_put(e, (struct endpoint_item){.batch = batch_ref(b),
+                                        .at = b->at,
+                                        .bytes = sizeof(struct endpoint_item) +
+                                                 series_count(b->set) * sizeof(double)});
 }
 
 void endpoint_withdraw(struct endpoint *e, const char *score_name, unix_ms at)
 {
-    struct endpoint_item *i = calloc(1, sizeof(*i));
-
-    if (i)
-        i->withdraw = strdup(score_name);
-    if (!i || !i->withdraw) {
-        free(i);
-        log_error("stale markers not queued: out of memory", L_STR("score_name", score_name));
-        return;
-    }
-    i->at = at;
-    inbox_put(e, i);
+    inbox_put(e, (struct endpoint_item){.withdraw = xstrdup(score_name), .at = at});
 }
 
 void endpoint_metrics(struct endpoint *e, const struct metrics *m, unix_ms at)
 {
-    struct endpoint_item *i = calloc(1, sizeof(*i));
+    struct endpoint_item i = {.at = at, .bytes = METRICS_BYTES};
 
-    if (!i || metrics_copy(&i->metrics, m) < 0) {
-        free(i);
-        log_warn("own metrics not queued: out of memory", L_STR("remote_name", e->config->name));
-        return;
-    }
-    i->at = at;
-    i->bytes = METRICS_BYTES;
+    if (metrics_copy(&i.metrics, m) < 0)
+        memory_exhausted(METRICS_BYTES);
     inbox_put(e, i);
 }
 
@@ -243,9 +598,7 @@ void endpoint_state(struct endpoint *e, struct endpoint_state *ret)
 {
     (void)pthread_mutex_lock(&e->lock);
     *ret = e->state;
-    ret->samples_in = e->samples_in;
-    ret->newest_in_ms = e->newest_in_ms;
-    e->state.sender.n_durations = 0;
+    e->state.n_durations = 0;
     (void)pthread_mutex_unlock(&e->lock);
 }
 

@@ -12,6 +12,8 @@
 
 struct endpoint;
 
+enum { ENDPOINT_DURATIONS = 64 };
+
 struct endpoint_options {
     struct rw_endpoint_config *config; /* a reference is taken */
     const char *storage_path;          /* NULL: memory only */
@@ -26,23 +28,24 @@ struct endpoint_state {
     struct sender_stats sender;
     struct metadata_stats metadata;
     struct spool_stats spool;
-    int spool_error;     /* negative errno: why the spool is not open */
-    uint64_t samples_in; /* total accepted from the agent's loop */
-    int64_t newest_in_ms;
+    int spool_error; /* negative errno: why the spool is not open */
     size_t series;
     bool has_spool, ready;
+    /* The last members, which are no part of what is compared: */
+    int64_t newest_in_ms;                /* the newest timestamp accepted from the agent's loop */
+    float durations[ENDPOINT_DURATIONS]; /* seconds of requests since the last look */
+    size_t n_durations;
 };
 
-/* Starts the thread. -ENOMEM, -EAGAIN. */
+/* Starts the thread. -EAGAIN, -EMFILE, -ENOMEM. */
 MUST_USE int endpoint_new(struct endpoint **ret, const struct endpoint_options *o);
 /* Asks the thread to stop: it queues stale markers, sends what it can within flush_ms, and ends. Does not
- * wait. */
+ * wait. Only the first call counts. */
 void endpoint_stop(struct endpoint *e, int64_t flush_ms);
 /* Another agent continues the series: sends what is queued, without stale markers, and ends the thread.
- * Gives the spool up if that agent wants it. Nothing may be published until endpoint_resume(). */
-void endpoint_drain(struct endpoint *e);
-/* Goes on as before. False if the thread has ended. */
-bool endpoint_resume(struct endpoint *e);
+ * Gives the spool up if that agent wants it. Nothing may be published until `drain` is false again, which
+ * goes on as before. False if the thread has ended. */
+bool endpoint_drain(struct endpoint *e, bool drain);
 /* Whether the thread has ended, or is about to. */
 bool endpoint_ended(struct endpoint *e);
 /* Waits for the thread; endpoint_state() then tells what it has left. */

@@ -1,16 +1,149 @@
 /* Owns each scorer's set of series and the frames built from it. */
 #include "remotewrite/intake.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/series.h"
-#include "remotewrite/active.h"
-#include "remotewrite/intake_internal.h"
-#include "remotewrite/segment.h"
+#include "exporter/base/memory.h"
+#include "exporter/metric/series_set.h"
+#include "remotewrite/body.h"
+#include "remotewrite/bytes.h"
+#include "remotewrite/format.h"
+#include "remotewrite/metadata.h"
+#include "remotewrite/spool.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
-enum { CLOCK_BACK_MS = 3600 * 1000 };
+enum { INTAKE_WARNED = 64, CLOCK_BACK_MS = 3600 * 1000 };
+
+/* The series of one scorer; without a name, the program's own metrics. */
+struct intake_lane {
+    struct intake_lane *next;
+    struct series_set *set; /* of the last batch; NULL: none yet in this run */
+    struct frame **frames;  /* of that set */
+    size_t n_frames;
+    struct label_bytes *labels; /* active series without a set: of the previous run, or the own metrics */
+    int64_t grace_until_ms;
+    size_t n;       /* active series */
+    size_t invalid; /* series of the set that are dropped */
+    size_t name_n;
+    char name[];
+};
+
+struct intake {
+    const struct rw_endpoint_config *config;
+    struct queue *queue;
+    struct spool *spool;
+    struct intake_lane *lanes;
+    struct families families;
+    uint64_t warned[INTAKE_WARNED]; /* hashes of invalid names */
+    size_t n_warned;
+};
+
+/* ---- Active series on disk ---- */
+
+/* "DSRWACT1", crc32c, count, length of the lane's name, 0; the name; then the labels of each series,
+ * preceded by their length. */
+enum { ACTIVE_HEAD = 24, ACTIVE_CRC = 8, ACTIVE_COUNT = 12, ACTIVE_LANE = 16, ACTIVE_MAX = 1 << 30 };
+
+static const char active_magic[] = "DSRWACT1";
+
+static uint32_t active_crc(struct str bytes)
+{
+    return crc32c(0, (struct str){bytes.p + ACTIVE_COUNT, bytes.n - ACTIVE_COUNT});
+}
+
+int active_put(struct buf *into, struct str lane, const struct label_bytes *l)
+{
+    char head[ACTIVE_HEAD] = {0}, *p;
+    int r = buf_room(into, ACTIVE_HEAD + lane.n + l->bytes_n + 4 * l->n, &p);
+
+    if (r < 0)
+        return r;
+    memcpy(head, active_magic, 8);
+    put_u32(head + ACTIVE_COUNT, (uint32_t)l->n);
+    put_u32(head + ACTIVE_LANE, (uint32_t)lane.n);
+    r = buf_put(into, head, ACTIVE_HEAD) ?: buf_put_str(into, lane);
+    for (size_t i = 0; i < l->n && r == 0; i++) {
+        char length[4];
+
+        put_u32(length, (uint32_t)label_bytes_at(l, i).n);
+        r = buf_put(into, length, 4) ?: buf_put_str(into, label_bytes_at(l, i));
+    }
+    put_u32(into->p + ACTIVE_CRC, active_crc(buf_str(into)));
+    return r;
+}
+
+static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l)
+{
+    const char *p = rest.p, *end = rest.p + rest.n;
+    char *to;
+
+    l->bytes = to = malloc(rest.n + 1);
+    l->at = calloc((size_t)n + 1, sizeof(l->at[0]));
+    if (!l->bytes || !l->at)
+        return -ENOMEM;
+    for (; l->n < n; l->n++) {
+        uint32_t length;
+
+        if (end - p < 4 || (length = get_u32(p)) > (size_t)(end - p) - 4)
+            return -EBADMSG;
+        to = mempcpy(to, p + 4, length);
+        p += 4 + length;
+        l->at[l->n + 1] = (size_t)(to - l->bytes);
+    }
+    l->bytes_n = (size_t)(to - l->bytes);
+    return p == end ? 0 : -EBADMSG;
+}
+
+int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret)
+{
+    CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = NULL;
+    uint32_t n, lane_n;
+    int r;
+
+    if (bytes.n < ACTIVE_HEAD || memcmp(bytes.p, active_magic, 8) != 0)
+        return -EBADMSG;
+    n = get_u32(bytes.p + ACTIVE_COUNT);
+    lane_n = get_u32(bytes.p + ACTIVE_LANE);
+    if (lane_n > bytes.n - ACTIVE_HEAD || n > (bytes.n - ACTIVE_HEAD - lane_n) / 4 ||
+        active_crc(bytes) != get_u32(bytes.p + ACTIVE_CRC))
+        return -EBADMSG;
+    l = xcalloc(1, sizeof(*l));
+    r = active_read_series((struct str){bytes.p + ACTIVE_HEAD + lane_n, bytes.n - ACTIVE_HEAD - lane_n}, n,
+                           l);
+    if (r < 0)
+        return r;
+    *ret_lane = (struct str){bytes.p + ACTIVE_HEAD, lane_n};
+    *ret = TAKE_PTR(l);
+    return 0;
+}
+
+/* Stores the active series of a lane; without any (l may be NULL) the file is removed. */
+static int active_save(struct spool *s, struct str lane, const struct label_bytes *l)
+{
+    BUF_AUTO(bytes, ACTIVE_MAX);
+    char name[32];
+    int r;
+
+    /* A score name may contain any character, so the file is named by its hash; the content has the name. */
+    (void)snprintf(name, sizeof(name), "active.%016" PRIx64, hash_lasting(lane));
+    if (!l || l->n == 0) {
+        spool_remove_file(s, name);
+        return 0;
+    }
+    r = active_put(&bytes, lane, l);
+    return r < 0 ? r : spool_write_file(s, name, buf_str(&bytes), true);
+}
+
+/* ---- Lanes ---- */
+
+static struct str lane_score(const struct intake_lane *l)
+{
+    return (struct str){l->name, l->name_n};
+}
 
 static void lane_drop_frames(struct intake_lane *l)
 {
@@ -21,28 +154,15 @@ static void lane_drop_frames(struct intake_lane *l)
     l->n_frames = 0;
 }
 
-static struct intake_lane *lane_free(struct intake_lane *l)
-{
-    if (!l)
-        return NULL;
-    lane_drop_frames(l);
-    (void)series_set_unref(l->set);
-    (void)label_bytes_free(l->labels);
-    free(l);
-    return NULL;
-}
-
 static struct intake_lane *lane_get(struct intake *in, struct str name, bool make)
 {
     struct intake_lane **at = &in->lanes, *l;
 
-    while ((l = *at) && !str_eq(name, (struct str){l->name, l->name_n}))
+    while ((l = *at) && !str_eq(name, lane_score(l)))
         at = &l->next;
     if (l || !make)
         return l;
-    l = calloc(1, sizeof(*l) + name.n + 1);
-    if (!l)
-        return NULL;
+    l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->name_n = name.n;
     if (name.n)
         memcpy(l->name, name.p, name.n);
@@ -50,68 +170,82 @@ static struct intake_lane *lane_get(struct intake *in, struct str name, bool mak
     return l;
 }
 
-static int lane_restore(void *arg, struct str name, struct label_bytes *labels)
+struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q)
 {
-    struct intake_lane *l = lane_get(arg, name, true);
+    struct intake *in = xcalloc(1, sizeof(*in));
 
-    if (!l || l->labels || l->set) {
-        (void)label_bytes_free(labels);
-        return l ? 0 : -ENOMEM;
-    }
-    l->labels = labels;
-    l->n = labels->n;
-    return 0;
-}
-
-int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q, struct spool *spool)
-{
-    CLEANUP(cleanup_intake_free) struct intake *in = calloc(1, sizeof(*in));
-    int r;
-
-    if (!in)
-        return -ENOMEM;
     in->config = c;
     in->queue = q;
-    in->spool = spool;
     in->families.started_ms = metrics_process_start_ms();
-    r = spool ? active_load(spool, lane_restore, in) : 0;
-    if (r == -ENOMEM)
-        return r;
-    *ret = TAKE_PTR(in);
-    return 0;
+    return in;
 }
 
-static int lane_store(struct intake *in, struct intake_lane *l)
+/* Logs a failure to store the active series, which costs no more than markers after a crash. */
+static void intake_save(const struct intake *in, const struct intake_lane *l,
+                        const struct label_bytes *labels)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    int r = l->set ? label_bytes_new(&labels, l->set, in->config) : 0;
+    int r = in->spool ? active_save(in->spool, lane_score(l), labels) : 0;
 
-    return r < 0 ? r : active_save(in->spool, (struct str){l->name, l->name_n}, labels ? labels : l->labels);
-}
-
-void intake_attach(struct intake *in, struct spool *spool)
-{
-    int r;
-
-    in->spool = spool;
-    r = spool ? active_load(spool, lane_restore, in) : 0;
-    for (struct intake_lane *l = spool ? in->lanes : NULL; l && r == 0; l = l->next)
-        r = lane_store(in, l);
     if (r < 0)
         log_warn("cannot store the active series: after a crash they get no stale markers",
                  L_STR("remote_name", in->config->name), L_ERR(r));
 }
 
+/* Ignores a damaged file: its series get no markers and end after the receiver's lookback of five minutes. */
+static void intake_load_file(struct intake *in, const char *name)
+{
+    BUF_AUTO(bytes, ACTIVE_MAX);
+    struct label_bytes *labels;
+    struct intake_lane *l;
+    struct str lane;
+
+    if (spool_read_file(in->spool, name, &bytes) < 0 || active_read(buf_str(&bytes), &lane, &labels) < 0)
+        return;
+    l = lane_get(in, lane, true);
+    if (l->labels || l->set) {
+        (void)label_bytes_free(labels);
+        return;
+    }
+    l->labels = labels;
+    l->n = labels->n;
+}
+
+void intake_attach(struct intake *in, struct spool *spool)
+{
+    const struct dirent *entry;
+    DIR *d;
+
+    in->spool = spool;
+    if (!spool)
+        return;
+    for (struct intake_lane *l = in->lanes; l; l = l->next) {
+        CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
+
+        if (l->set && label_bytes_new(&labels, l->set, in->config, NULL) < 0)
+            continue;
+        if (l->set || l->labels)
+            intake_save(in, l, labels ? labels : l->labels);
+    }
+    d = spool_list(spool);
+    while (d && (entry = readdir(d)))
+        if (strncmp(entry->d_name, "active.", 7) == 0)
+            intake_load_file(in, entry->d_name);
+    if (d)
+        (void)closedir(d);
+}
+
 struct intake *intake_free(struct intake *in)
 {
-    while (in && in->lanes) {
-        struct intake_lane *next = in->lanes->next;
-
-        (void)lane_free(in->lanes);
-        in->lanes = next;
+    if (!in)
+        return NULL;
+    for (struct intake_lane *l = in->lanes, *next; l; l = next) {
+        next = l->next;
+        lane_drop_frames(l);
+        (void)series_set_unref(l->set);
+        (void)label_bytes_free(l->labels);
+        free(l);
     }
-    if (in)
-        families_done(&in->families);
+    families_done(&in->families);
     free(in);
     return NULL;
 }
@@ -120,7 +254,7 @@ struct intake *intake_free(struct intake *in)
  * lane plus 1 ms. After a step back of more than an hour the earlier time must have been wrong. */
 static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l, int64_t at_ms)
 {
-    int64_t last = queue_last_ms(in->queue, (struct str){l->name, l->name_n});
+    int64_t last = queue_last_ms(in->queue, lane_score(l));
 
     return last >= at_ms && last - at_ms < CLOCK_BACK_MS ? last + 1 : at_ms;
 }
@@ -134,7 +268,7 @@ static int lane_append(struct intake *in, const struct intake_lane *l, const str
                             .samples = (uint32_t)f->n,
                             .first_ms = at_ms,
                             .last_ms = at_ms,
-                            .lane = {l->name, l->name_n}};
+                            .lane = lane_score(l)};
 
     if (!payload) {
         queue_count_drop(in->queue, DROP_MEMORY, f->n);
@@ -171,13 +305,13 @@ static int lane_end_missing(struct intake *in, struct intake_lane *l, const stru
     int r = 0;
 
     if (!before && l->set) {
-        r = label_bytes_new(&was, l->set, in->config);
+        r = label_bytes_new(&was, l->set, in->config, NULL);
         before = was;
     }
     if (r < 0 || !before)
         return r;
-    r = label_bytes_missing(before, now, &gone, &n);
-    return r < 0 ? r : lane_append_markers(in, l, before, gone, n, at_ms, now_ms);
+    n = label_bytes_missing(before, now, &gone);
+    return lane_append_markers(in, l, before, gone, n, at_ms, now_ms);
 }
 
 static int lane_make_frames(struct intake *in, struct intake_lane *l, const struct label_bytes *labels,
@@ -187,9 +321,7 @@ static int lane_make_frames(struct intake *in, struct intake_lane *l, const stru
     int r = 0;
 
     lane_drop_frames(l);
-    l->frames = calloc(labels->n / most + 1, sizeof(struct frame *));
-    if (!l->frames)
-        return -ENOMEM;
+    l->frames = xcalloc(labels->n / most + 1, sizeof(struct frame *));
     for (size_t i = 0; i < labels->n && r == 0; i += most) {
         r = frame_new(&l->frames[l->n_frames], labels, NULL, i, size_min(most, labels->n - i), at_ms);
         l->n_frames += r == 0;
@@ -201,18 +333,10 @@ static int lane_make_frames(struct intake *in, struct intake_lane *l, const stru
 
 /* Stores the active series on disk. A crash may come in between, hence the order: stale markers first,
  * then the active series, then their samples. At worst a marker is sent twice. */
-static int lane_remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
+static void lane_remember(struct intake *in, const struct intake_lane *l, const struct label_bytes *labels)
 {
-    int r;
-
     queue_sync(in->queue);
-    r = in->spool ? active_save(in->spool, (struct str){l->name, l->name_n}, labels) : 0;
-    if (r < 0 && r != -ENOMEM) {
-        log_warn("cannot store the active series: after a crash they get no stale markers",
-                 L_STR("remote_name", in->config->name), L_ERR(r));
-        r = 0;
-    }
-    return r;
+    intake_save(in, l, labels);
 }
 
 /* Logs each invalid name once. */
@@ -244,34 +368,21 @@ static void lane_log_dropped(struct intake *in, const struct intake_lane *l, con
                  L_INT("series", labels->over_limit));
 }
 
-/* Only relabelling changes the name. */
-static void intake_note_names(struct intake *in, const struct label_bytes *labels)
-{
-    struct str last = STR("");
-
-    for (size_t i = 0; i < (in->config->relabel.n ? labels->n : size_min(labels->n, 1)); i++) {
-        struct str name = label_bytes_name(labels, i);
-
-        if (!str_eq(name, last))
-            families_note(&in->families, name, "", FAMILY_GAUGE, SCORE_HELP);
-        last = name;
-    }
-}
-
 /* The scorer's first batch, or one with other series than the last. */
 static int lane_set_series(struct intake *in, struct intake_lane *l, struct series_set *set, int64_t at_ms,
                            int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    int r = label_bytes_new(&labels, set, in->config)
-                ?: lane_end_missing(in, l, labels, at_ms, now_ms)
-                ?: lane_remember(in, l, labels)
-                ?: lane_make_frames(in, l, labels, at_ms);
+    int r = label_bytes_new(&labels, set, in->config, &in->families)
+                ?: lane_end_missing(in, l, labels, at_ms, now_ms);
 
     if (r < 0)
         return r;
+    lane_remember(in, l, labels);
+    r = lane_make_frames(in, l, labels, at_ms);
+    if (r < 0)
+        return r;
     lane_log_dropped(in, l, labels);
-    intake_note_names(in, labels);
     l->invalid = labels->invalid + labels->over_limit;
     l->labels = label_bytes_free(l->labels);
     (void)series_set_unref(l->set);
@@ -289,11 +400,9 @@ static bool lane_frames_fit(const struct intake_lane *l, const struct series_set
 int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
 {
     struct intake_lane *l = lane_get(in, str_of(b->score_name), true);
-    int64_t at_ms = l ? lane_next_ms(in, l, b->at.ms) : 0;
-    int r = l ? 0 : -ENOMEM;
+    int64_t at_ms = lane_next_ms(in, l, b->at.ms);
+    int r = lane_frames_fit(l, b->set, at_ms) ? 0 : lane_set_series(in, l, b->set, at_ms, now_ms);
 
-    if (r == 0 && !lane_frames_fit(l, b->set, at_ms))
-        r = lane_set_series(in, l, b->set, at_ms, now_ms);
     if (r < 0) {
         queue_count_drop(in->queue, DROP_MEMORY, series_count(b->set));
         return r;
@@ -308,10 +417,11 @@ int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms)
 /* Ends every series of the lane. */
 static int lane_end(struct intake *in, struct intake_lane *l, int64_t at_ms, int64_t now_ms)
 {
-    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms) ?: lane_remember(in, l, NULL);
+    int r = lane_end_missing(in, l, NULL, lane_next_ms(in, l, at_ms), now_ms);
 
     if (r < 0)
         return r;
+    lane_remember(in, l, NULL);
     lane_drop_frames(l);
     l->labels = label_bytes_free(l->labels);
     l->set = series_set_unref(l->set);
@@ -364,14 +474,52 @@ size_t intake_series(const struct intake *in)
     return n;
 }
 
+/* ---- The program's own metrics ---- */
+
+static const enum family_type family_types[] = {[METRIC_TYPE_COUNTER] = FAMILY_COUNTER,
+                                                [METRIC_TYPE_GAUGE] = FAMILY_GAUGE,
+                                                [METRIC_TYPE_HISTOGRAM] = FAMILY_HISTOGRAM};
+
+/* Collects the labels and values of every sample, and notes their metadata. */
+struct collector {
+    struct families *families;
+    struct label_maker *maker;
+    double *values;
+    size_t n, cap;
+};
+
+static int collect_sample(void *arg, const struct metric_sample *s)
+{
+    struct collector *c = arg;
+    struct label labels[1 + METRIC_MAX_LABELS];
+    char name[FAMILY_NAME_MAX + 1];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%s%s", s->info->name, s->suffix);
+    labels[0] = (struct label){STR("__name__"), str_of(name)};
+    for (size_t i = 0; i < s->n_labels; i++)
+        labels[1 + i] = (struct label){s->labels[i].name, s->labels[i].value};
+    r = label_maker_add(c->maker, labels, 1 + s->n_labels, (uint32_t)c->n);
+    if (r <= 0)
+        return r;
+    if (c->n == c->cap)
+        c->values = xrealloc(c->values, (c->cap = size_max(256, c->cap * 2)) * sizeof(c->values[0]));
+    c->values[c->n++] = s->value;
+    families_note(c->families, label_maker_name(c->maker), s->suffix, family_types[s->info->type],
+                  s->info->help);
+    return 0;
+}
+
 /* The own metrics are few and their series change often: only the labels are kept, not the frames. */
 static int publish_metrics(struct intake *in, struct intake_lane *l, struct label_bytes *labels,
                            const double *values, int64_t at_ms, int64_t now_ms)
 {
     bool same = l->labels && l->labels->n == labels->n && l->labels->bytes_n == labels->bytes_n &&
                 memcmp(l->labels->bytes, labels->bytes, labels->bytes_n) == 0;
-    int r = same ? 0 : lane_end_missing(in, l, labels, at_ms, now_ms) ?: lane_remember(in, l, labels);
+    int r = same ? 0 : lane_end_missing(in, l, labels, at_ms, now_ms);
 
+    if (r == 0 && !same)
+        lane_remember(in, l, labels);
     r = r ?: lane_make_frames(in, l, labels, at_ms);
     for (size_t i = 0; r == 0 && i < l->n_frames; i++)
         r = lane_append(in, l, l->frames[i], values, at_ms, now_ms);
@@ -383,11 +531,14 @@ static int publish_metrics(struct intake *in, struct intake_lane *l, struct labe
 int intake_metrics(struct intake *in, const struct metrics *m, int64_t at_ms, int64_t now_ms)
 {
     CLEANUP(cleanup_label_bytes_free) struct label_bytes *labels = NULL;
-    CLEANUP(cleanup_free) double *values = NULL;
+    CLEANUP(cleanup_label_maker_free) struct label_maker *maker = label_maker_new(in->config);
+    struct collector c = {.families = &in->families, .maker = maker};
     struct intake_lane *l = lane_get(in, STR(""), true);
-    int r = l ? intake_collect_metrics(in, m, &labels, &values) : -ENOMEM;
+    int r = metrics_each(m, collect_sample, &c);
 
-    r = r ?: publish_metrics(in, l, labels, values, lane_next_ms(in, l, at_ms), now_ms);
+    labels = label_maker_end(maker);
+    r = r ?: publish_metrics(in, l, labels, c.values, lane_next_ms(in, l, at_ms), now_ms);
+    free(c.values);
     if (r < 0)
         return r;
     intake_warn_names(in, labels);

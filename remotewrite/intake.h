@@ -1,28 +1,30 @@
 /* Turns batches into records: remembers each scorer's active series, reuses their frames, and writes stale
- * markers. Sender thread. */
+ * markers. Sender thread.
+ *
+ * The active series of each scorer are stored on disk so that they can get stale markers after a crash: one
+ * file per scorer, written before the first sample of a new set is queued. */
 #ifndef DS_REMOTEWRITE_INTAKE_H
 #define DS_REMOTEWRITE_INTAKE_H
 
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "remotewrite/families.h"
 #include "remotewrite/labels.h"
 #include "remotewrite/queue.h"
 
+struct families;
 struct intake;
 
 enum { INTAKE_GRACE_MS = 5 * 60 * 1000 };
 
-/* Loads the series that were active when the agent last ran. spool may be NULL. Nothing is owned. -ENOMEM. */
-MUST_USE int intake_new(struct intake **ret, const struct rw_endpoint_config *c, struct queue *q,
-                        struct spool *spool);
-/* The queue has another spool now, or none (NULL): loads what is active in it, and stores what is active. */
+/* Nothing is owned. */
+struct intake *intake_new(const struct rw_endpoint_config *c, struct queue *q);
+/* The queue has this spool now, or none (NULL): stores what is active in it, and loads the series that were
+ * active when the agent last ran. */
 void intake_attach(struct intake *in, struct spool *spool);
 struct intake *intake_free(struct intake *in);
-DEFINE_CLEANUP(struct intake, intake_free)
 
 /* Queues stale markers for series that disappeared, then the samples of the batch. On return, all of it is
- * on disk, or in memory if the disk fails. -ENOMEM: the samples are counted as dropped. */
+ * on disk, or in memory if the disk fails. -ENOMEM, -EFBIG: the samples are counted as dropped. */
 MUST_USE int intake_publish(struct intake *in, const struct batch *b, int64_t now_ms);
 /* Queues stale markers for all series of a scorer. */
 MUST_USE int intake_withdraw(struct intake *in, struct str score_name, int64_t at_ms, int64_t now_ms);
@@ -36,5 +38,9 @@ void intake_stop(struct intake *in, int64_t now_ms);
 const struct families *intake_families(const struct intake *in);
 /* The number of active series. */
 size_t intake_series(const struct intake *in);
+
+/* A file of active series, written to an empty buffer. -ENOMEM, -EFBIG; -EBADMSG. */
+MUST_USE int active_put(struct buf *into, struct str lane, const struct label_bytes *l);
+MUST_USE int active_read(struct str bytes, struct str *ret_lane, struct label_bytes **ret);
 
 #endif

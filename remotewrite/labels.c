@@ -2,38 +2,171 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/memory.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/varint.h"
-#include "remotewrite/relabel.h"
+#include "remotewrite/config.h"
+#include "remotewrite/metadata.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { BYTES_MAX = 1 << 30 };
+enum { BYTES_MAX = 1 << 30, LABEL_ROOM = 1 << 20, RELABEL_MAX_RULES = 64, RELABEL_MAX_SOURCES = 32 };
 /* Fields of prometheus.TimeSeries and prometheus.Label. */
 enum { TIMESERIES_LABELS = 1, LABEL_NAME = 1, LABEL_VALUE = 2 };
 
-int label_list_init(struct label_list *l)
+enum relabel_action {
+    RELABEL_REPLACE,
+    RELABEL_KEEP,
+    RELABEL_DROP,
+    RELABEL_LABELDROP, /* this one and those below are about label names */
+    RELABEL_LABELKEEP,
+    RELABEL_LABELMAP,
+    RELABEL_ACTIONS
+};
+
+struct relabel_rule {
+    enum relabel_action action;
+    struct regex *regex;
+    char *sources[RELABEL_MAX_SOURCES];
+    size_t n_sources;
+    char *separator, *target, *replacement;
+};
+
+/* ---- Reading `write_relabel_configs` ---- */
+
+static const char *const action_words[RELABEL_ACTIONS] = {
+    [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",           [RELABEL_DROP] = "drop",
+    [RELABEL_LABELDROP] = "labeldrop", [RELABEL_LABELKEEP] = "labelkeep", [RELABEL_LABELMAP] = "labelmap",
+};
+
+static const char *const rule_keys[] = {"source_labels", "separator", "target_label", "regex", "replacement",
+                                        "action",        NULL};
+
+static char *rule_keep(struct str text)
 {
-    l->n = l->used = 0;
-    l->matcher = NULL;
-    l->room = malloc(LABEL_ROOM);
-    return l->room ? regex_matcher_new(&l->matcher) : -ENOMEM;
+    char *copy = xmalloc(text.n + 1);
+
+    *(char *)mempcpy(copy, cstr(text.p), text.n) = '\0';
+    return copy;
 }
 
-void label_list_done(struct label_list *l)
+static char *rule_read_text(const struct node *n, const char *key, const char *fallback, struct problems *p)
 {
-    free(l->room);
-    l->room = NULL;
-    l->matcher = regex_matcher_free(l->matcher);
+    struct str s = str_of(fallback);
+
+    (void)node_str(n, key, p, &s);
+    return rule_keep(s);
 }
 
-void label_list_reset(struct label_list *l)
+static void rule_read_sources(struct relabel_rule *rule, const struct node *n, struct problems *p)
 {
-    l->n = l->used = 0;
+    const struct node *list = node_given(n, "source_labels");
+
+    if (list && (list->kind != NODE_LIST || list->n > RELABEL_MAX_SOURCES)) {
+        node_expected(list, p, "a list of at most %d label names", RELABEL_MAX_SOURCES);
+        return;
+    }
+    for (size_t i = 0; list && i < list->n; i++)
+        if (list->items[i]->kind != NODE_STRING || list->items[i]->text.n == 0)
+            node_expected(list->items[i], p, "a label name");
+        else
+            rule->sources[rule->n_sources++] = rule_keep(list->items[i]->text);
 }
 
-int label_list_add(struct label_list *l, struct str name, struct str value)
+static void rule_read_action(struct relabel_rule *rule, const struct node *n, struct problems *p)
+{
+    struct str word = STR("replace");
+
+    if (!node_str(n, "action", p, &word))
+        return;
+    for (unsigned i = 0; i < RELABEL_ACTIONS; i++)
+        if (str_eq_nocase(word, str_of(action_words[i]))) {
+            rule->action = (enum relabel_action)i;
+            return;
+        }
+    node_expected(node_get(n, "action"), p, "replace, keep, drop, labeldrop, labelkeep or labelmap");
+}
+
+static void rule_read_regex(struct relabel_rule *rule, const struct node *n, struct problems *p)
+{
+    struct str s = STR("(.*)");
+    char why[REGEX_WHY_BYTES];
+    int r = node_str(n, "regex", p, &s) ? regex_new(&rule->regex, s, why) : 0;
+
+    if (r == -ENOMEM)
+        memory_exhausted(s.n);
+    if (r < 0)
+        node_problem(node_get(n, "regex"), p, PROBLEM_ERROR, "expected a regular expression: %s", why);
+}
+
+static void rule_read(struct relabel_rule *rule, const struct node *n, struct problems *p)
+{
+    if (n->kind != NODE_MAP) {
+        node_expected(n, p, "a rule: an object with source_labels, regex, ...");
+        return;
+    }
+    node_only_keys(n, rule_keys, PROBLEM_ERROR, p);
+    rule_read_action(rule, n, p);
+    rule_read_sources(rule, n, p);
+    rule_read_regex(rule, n, p);
+    rule->separator = rule_read_text(n, "separator", ";", p);
+    rule->target = rule_read_text(n, "target_label", "", p);
+    rule->replacement = rule_read_text(n, "replacement", "$1", p);
+    if (rule->action == RELABEL_REPLACE && !*rule->target)
+        node_missing(n, "target_label", p, "the label to set");
+    if ((rule->action == RELABEL_KEEP || rule->action == RELABEL_DROP) && rule->n_sources == 0)
+        node_missing(n, "source_labels", p, "the labels to match");
+}
+
+void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p)
+{
+    if (list->kind != NODE_LIST || list->n > RELABEL_MAX_RULES) {
+        node_expected(list, p, "a list of at most %d rules", RELABEL_MAX_RULES);
+        return;
+    }
+    ret->list = xcalloc(list->n, sizeof(*ret->list));
+    for (size_t i = 0; i < list->n; i++)
+        rule_read(&ret->list[ret->n++], list->items[i], p);
+}
+
+void relabel_done(struct relabel_rules *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct relabel_rule *rule = &r->list[i];
+
+        rule->regex = regex_free(rule->regex);
+        for (size_t k = 0; k < rule->n_sources; k++)
+            free(rule->sources[k]);
+        free(rule->separator);
+        free(rule->target);
+        free(rule->replacement);
+    }
+    free(r->list);
+    *r = (struct relabel_rules){0};
+}
+
+/* ---- The labels of one series ---- */
+
+/* Unique names in any order. Text made on the way is stored in `room`, LABEL_ROOM bytes that do not move. */
+struct label_list {
+    struct label list[LABELS_MAX];
+    size_t n;
+    struct buf room;
+    struct regex_matcher *matcher;
+    struct str bad_name; /* the invalid name, if -EINVAL is about one */
+};
+
+static struct label *label_list_find(struct label_list *l, struct str name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(l->list[i].name, name))
+            return &l->list[i];
+    return NULL;
+}
+
+static int label_list_add(struct label_list *l, struct str name, struct str value)
 {
     if (l->n == LABELS_MAX)
         return -EFBIG;
@@ -41,27 +174,141 @@ int label_list_add(struct label_list *l, struct str name, struct str value)
     return 0;
 }
 
-struct str label_list_join(struct label_list *l, struct str a, struct str b)
+static int label_list_set(struct label_list *l, struct str name, struct str value)
 {
-    char *to = l->room + l->used;
+    struct label *label = label_list_find(l, name);
 
-    if (LABEL_ROOM - l->used < a.n + b.n)
-        return STR("");
-    (void)mempcpy(mempcpy(to, a.p, a.n), b.p, b.n);
-    l->used += a.n + b.n;
-    return (struct str){to, a.n + b.n};
+    if (!label)
+        return label_list_add(l, name, value);
+    *label = (struct label){name, value};
+    return 0;
 }
 
-/* A label of the series overrides an external one of the same name. */
-static int labels_add_external(struct label_list *l, const struct rw_pairs *external)
+/* ---- Relabelling ---- */
+
+/* The text since `begin`. */
+static struct str room_text(const struct label_list *l, size_t begin)
+{
+    return (struct str){l->room.p + begin, l->room.n - begin};
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (unsigned char)c >= 0x80;
+}
+
+/* Reads `$name` or `${name}` at p. Returns its end, or NULL if p is just a dollar sign. */
+static const char *read_variable(const char *p, struct str *ret_name)
+{
+    bool brace = p[1] == '{';
+    const char *end;
+
+    ret_name->p = end = p + 1 + brace;
+    while (is_name_char(*end))
+        end++;
+    ret_name->n = (size_t)(end - ret_name->p);
+    if (ret_name->n == 0 || (brace && *end != '}'))
+        return NULL;
+    return end + brace;
+}
+
+/* Puts the template with the groups of the last match filled in, by the rules of Go's regexp.Expand: `$$`
+ * is a dollar sign, `$name` takes as many letters, digits and underscores as it can, and an unknown group
+ * is empty. */
+static int labels_expand(struct label_list *l, const char *template)
 {
     int r = 0;
 
-    for (size_t i = 0; i < external->n && r == 0; i++)
-        if (!label_list_find(l, str_of(external->list[i].name)))
-            r = label_list_add(l, str_of(external->list[i].name), str_of(external->list[i].value));
+    while (*template && r == 0) {
+        size_t plain = strcspn(template, "$");
+        const char *end;
+        struct str name;
+
+        r = buf_put(&l->room, template, plain);
+        template += plain;
+        if (!*template)
+            break;
+        end = read_variable(template, &name);
+        r = r ?: buf_put_str(&l->room, end ? regex_group(l->matcher, name) : STR("$"));
+        template = end ? end : template + 1 + (template[1] == '$');
+    }
     return r;
 }
+
+static int apply_replace(const struct relabel_rule *rule, struct label_list *l)
+{
+    size_t begin = l->room.n;
+    int r = labels_expand(l, rule->target);
+    struct str name = room_text(l, begin);
+
+    if (r < 0 || name.n == 0) /* Prometheus skips a rule whose target expands to no label name */
+        return r < 0 ? r : 1;
+    begin = l->room.n;
+    r = labels_expand(l, rule->replacement);
+    r = r ?: label_list_set(l, name, room_text(l, begin));
+    return r < 0 ? r : 1;
+}
+
+/* labeldrop, labelkeep, labelmap. Labels that labelmap adds are not matched again. */
+static int apply_to_names(const struct relabel_rule *rule, struct label_list *l)
+{
+    size_t n = l->n, kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct label label = l->list[i];
+        size_t begin = l->room.n;
+        int match = regex_match(l->matcher, rule->regex, label.name), r;
+
+        if (match < 0)
+            return match;
+        if (rule->action != RELABEL_LABELMAP && match == (rule->action == RELABEL_LABELKEEP))
+            l->list[kept++] = label;
+        if (rule->action != RELABEL_LABELMAP || !match)
+            continue;
+        r = labels_expand(l, rule->replacement);
+        r = r ?: label_list_set(l, room_text(l, begin), label.value);
+        if (r < 0)
+            return r;
+    }
+    if (rule->action != RELABEL_LABELMAP)
+        l->n = kept;
+    return 1;
+}
+
+static int apply_rule(const struct relabel_rule *rule, struct label_list *l)
+{
+    size_t begin = l->room.n;
+    int match = 0;
+
+    if (rule->action >= RELABEL_LABELDROP)
+        return apply_to_names(rule, l);
+    for (size_t i = 0; i < rule->n_sources && match == 0; i++) {
+        const struct label *source = label_list_find(l, str_of(rule->sources[i]));
+
+        match = buf_puts(&l->room, i ? rule->separator : "");
+        match = match ?: buf_put_str(&l->room, source ? source->value : STR(""));
+    }
+    match = match ?: regex_match(l->matcher, rule->regex, room_text(l, begin));
+    if (match < 0)
+        return match;
+    if (rule->action == RELABEL_REPLACE)
+        return match ? apply_replace(rule, l) : 1;
+    return match == (rule->action == RELABEL_KEEP);
+}
+
+/* 1 if the series is kept, 0 if a rule drops it. -EFBIG for too many or too long labels, -ELOOP if an
+ * expression exceeds its limits, -EINVAL for labels that are not UTF-8, -ENOMEM. */
+static int relabel_apply(const struct relabel_rules *r, struct label_list *l)
+{
+    int kept = 1;
+
+    for (size_t i = 0; i < r->n && kept == 1; i++)
+        kept = apply_rule(&r->list[i], l);
+    return kept;
+}
+
+/* ---- Encoding ---- */
 
 static int compare_label_names(const void *a, const void *b)
 {
@@ -87,7 +334,7 @@ static int labels_normalize(struct label_list *l)
     return named ? 0 : -EINVAL;
 }
 
-static bool is_name(struct str s, bool metric)
+bool label_is_name(struct str s, bool metric)
 {
     return s.n && str_has_only(s, metric ? "_:" : "_") && !(s.p[0] >= '0' && s.p[0] <= '9');
 }
@@ -99,7 +346,7 @@ static int labels_check_names(struct label_list *l)
         bool metric = str_eq(l->list[i].name, STR("__name__"));
 
         l->bad_name = metric ? l->list[i].value : l->list[i].name;
-        if (!is_name(l->bad_name, metric))
+        if (!label_is_name(l->bad_name, metric))
             return -EINVAL;
     }
     l->bad_name = STR("");
@@ -142,11 +389,19 @@ static int labels_encode(const struct label_list *l, struct buf *into)
     return 1;
 }
 
-int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into)
+/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops
+ * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
+static int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into)
 {
-    int r = labels_add_external(l, &c->external_labels);
+    int r = 0;
 
-    l->bad_name = STR("");
+    /* A label of the series overrides an external one of the same name. */
+    for (size_t i = 0; i < c->external_labels.n && r == 0; i++) {
+        struct str name = str_of(c->external_labels.list[i].name);
+
+        if (!label_list_find(l, name))
+            r = label_list_add(l, name, str_of(c->external_labels.list[i].value));
+    }
     if (r == 0 && c->relabel.n) {
         r = relabel_apply(&c->relabel, l);
         if (r <= 0)
@@ -170,7 +425,8 @@ struct label_bytes *label_bytes_free(struct label_bytes *l)
     return NULL;
 }
 
-void label_bytes_reject(struct label_bytes *l, const struct label_list *list)
+/* Counts a series with invalid labels, and notes its invalid name. */
+static void label_bytes_reject(struct label_bytes *l, const struct label_list *list)
 {
     char name[LABEL_BAD_NAME_BYTES];
 
@@ -184,47 +440,19 @@ void label_bytes_reject(struct label_bytes *l, const struct label_list *list)
     memcpy(l->bad_names[l->n_bad_names++], name, sizeof(name));
 }
 
-/* A string field; NULL past the end. */
-static const char *get_string(const char *p, const char *end, struct str *ret)
-{
-    uint64_t n;
-
-    p = p < end ? get_varint(p + 1, end, &n) : NULL;
-    if (!p || n > (uint64_t)(end - p))
-        return NULL;
-    *ret = (struct str){p, n};
-    return p + n;
-}
-
-struct str label_bytes_name(const struct label_bytes *l, size_t i)
-{
-    struct str packed = label_bytes_at(l, i), label, name, value;
-    const char *p = packed.p, *end = packed.p + packed.n;
-
-    while ((p = get_string(p, end, &label))) {
-        const char *in = get_string(label.p, label.p + label.n, &name);
-
-        if (in && str_eq(name, STR("__name__")) && get_string(in, label.p + label.n, &value))
-            return value;
-    }
-    return STR("");
-}
-
 /* Open hash table of packed labels: index of the series + 1. */
 struct label_index {
     uint32_t *slots;
     size_t mask;
 };
 
-static int label_index_init(struct label_index *x, size_t n)
+static struct label_index label_index_new(size_t n)
 {
     size_t size = 16;
 
     while (size < n * 2)
         size *= 2;
-    x->slots = calloc(size, sizeof(x->slots[0]));
-    x->mask = size - 1;
-    return x->slots ? 0 : -ENOMEM;
+    return (struct label_index){xcalloc(size, sizeof(uint32_t)), size - 1};
 }
 
 /* The slot of these labels, or the free slot for them. */
@@ -239,13 +467,11 @@ static uint32_t *label_index_find(const struct label_index *x, const struct labe
 
 /* Relabelling may merge series. The first is kept: two samples with one timestamp would contradict each
  * other. */
-static int label_bytes_deduplicate(struct label_bytes *l)
+static void label_bytes_deduplicate(struct label_bytes *l)
 {
-    struct label_index x = {0};
+    struct label_index x = label_index_new(l->n);
     size_t n = 0;
 
-    if (label_index_init(&x, l->n) < 0)
-        return -ENOMEM;
     for (size_t i = 0; i < l->n; i++) {
         struct str labels = label_bytes_at(l, i);
         uint32_t *slot = label_index_find(&x, l, labels);
@@ -262,76 +488,128 @@ static int label_bytes_deduplicate(struct label_bytes *l)
     l->invalid += l->n - n;
     l->n = n;
     l->bytes_n = l->at[n];
-    return 0;
 }
 
-/* Fills the list with the labels of series i. */
-static int labels_of_series(struct label_list *l, const struct series_set *set, size_t i)
-{
-    struct str values[DS_LABELS];
-    int r;
+/* ---- Making label bytes ---- */
 
-    series_labels(set, i, values);
-    label_list_reset(l);
-    r = label_list_add(l, STR("__name__"), STR(SCORE_METRIC));
-    for (size_t k = 0; k < DS_LABELS && r == 0; k++)
-        r = label_list_add(l, ds_label_names[k], values[k]);
-    return r;
+struct label_maker {
+    const struct rw_endpoint_config *config;
+    struct label_list list;
+    struct buf bytes;
+    struct label_bytes *out;
+    size_t cap; /* series for which there is room */
+};
+
+static void label_maker_grow(struct label_maker *m, size_t cap)
+{
+    m->out->at = xrealloc(m->out->at, (cap + 1) * sizeof(m->out->at[0]));
+    m->out->at[0] = 0;
+    m->out->series = xrealloc(m->out->series, (cap + 1) * sizeof(m->out->series[0]));
+    m->cap = cap;
+}
+
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
+{
+    struct label_maker *m = xmalloc(sizeof(*m));
+    char *room;
+
+    m->config = c;
+    buf_init(&m->list.room, LABEL_ROOM);
+    buf_init(&m->bytes, BYTES_MAX);
+    m->out = xcalloc(1, sizeof(*m->out));
+    label_maker_grow(m, 0);
+    if (regex_matcher_new(&m->list.matcher) < 0 || buf_room(&m->list.room, LABEL_ROOM, &room) < 0)
+        memory_exhausted(LABEL_ROOM);
+    return m;
+}
+
+struct label_maker *label_maker_free(struct label_maker *m)
+{
+    if (!m)
+        return NULL;
+    buf_done(&m->list.room);
+    (void)regex_matcher_free(m->list.matcher);
+    buf_done(&m->bytes);
+    (void)label_bytes_free(m->out);
+    free(m);
+    return NULL;
+}
+
+int label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series)
+{
+    struct label_bytes *out = m->out;
+    int r = 0;
+
+    m->list.n = m->list.room.n = 0;
+    m->list.bad_name = STR("");
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = label_list_add(&m->list, labels[i].name, labels[i].value);
+    r = r ?: labels_pack(&m->list, m->config, &m->bytes);
+    if (r == -ENOMEM)
+        return r;
+    out->over_limit += r == -ELOOP;
+    if (r < 0 && r != -ELOOP)
+        label_bytes_reject(out, &m->list);
+    if (r != 1)
+        return 0;
+    if (out->n == m->cap)
+        label_maker_grow(m, size_max(256, m->cap * 2));
+    out->series[out->n++] = series;
+    out->at[out->n] = m->bytes.n;
+    return 1;
+}
+
+struct str label_maker_name(struct label_maker *m)
+{
+    return label_list_find(&m->list, STR("__name__"))->value;
+}
+
+struct label_bytes *label_maker_end(struct label_maker *m)
+{
+    buf_shrink(&m->bytes);
+    m->out->bytes_n = m->bytes.n;
+    m->out->bytes = buf_take(&m->bytes).p;
+    if (m->config->relabel.n)
+        label_bytes_deduplicate(m->out);
+    return TAKE_PTR(m->out);
 }
 
 int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
-                    const struct rw_endpoint_config *c)
+                    const struct rw_endpoint_config *c, struct families *families)
 {
-    CLEANUP(cleanup_label_bytes_free) struct label_bytes *l = calloc(1, sizeof(*l));
-    CLEANUP(label_list_done) struct label_list list = {.room = NULL};
-    BUF_AUTO(bytes, BYTES_MAX);
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
+    struct label labels[1 + DS_LABELS] = {{STR("__name__"), STR(SCORE_METRIC)}};
+    struct str values[DS_LABELS];
     size_t n = series_count(set);
+    int r = 0;
 
-    if (!l || label_list_init(&list) < 0)
-        return -ENOMEM;
-    l->at = calloc(n + 1, sizeof(l->at[0]));
-    l->series = calloc(n + 1, sizeof(l->series[0]));
-    if (!l->at || !l->series)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        int r = labels_of_series(&list, set, i) ?: labels_pack(&list, c, &bytes);
-
-        if (r == -ENOMEM)
-            return r;
-        l->left_out += r == 0;
-        if (r < 0 && r != -ELOOP)
-            label_bytes_reject(l, &list);
-        l->over_limit += r == -ELOOP;
-        if (r <= 0)
-            continue;
-        l->series[l->n++] = (uint32_t)i;
-        l->at[l->n] = bytes.n;
+    label_maker_grow(m, n);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        series_labels(set, i, values);
+        for (size_t k = 0; k < DS_LABELS; k++)
+            labels[1 + k] = (struct label){ds_label_names[k], values[k]};
+        r = label_maker_add(m, labels, ARRAY_SIZE(labels), (uint32_t)i);
+        /* Only relabelling changes the name. */
+        if (r == 1 && families && (c->relabel.n || m->out->n == 1))
+            families_note(families, label_maker_name(m), "", FAMILY_GAUGE, SCORE_HELP);
     }
-    buf_shrink(&bytes);
-    l->bytes_n = bytes.n;
-    l->bytes = buf_take(&bytes).p;
-    if (c->relabel.n && label_bytes_deduplicate(l) < 0)
-        return -ENOMEM;
-    *ret = TAKE_PTR(l);
+    if (r < 0)
+        return r;
+    *ret = label_maker_end(m);
     return 0;
 }
 
-int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret,
-                        size_t *ret_n)
+size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret)
 {
-    CLEANUP(cleanup_free) uint32_t *missing = malloc((in->n + 1) * sizeof(*missing));
-    struct label_index x = {0};
+    uint32_t *missing = *ret = xmalloc(in->n * sizeof(*missing));
+    struct label_index x = label_index_new(not_in ? not_in->n : 0);
     size_t n = 0;
 
-    if (!missing || label_index_init(&x, not_in ? not_in->n : 0) < 0)
-        return -ENOMEM;
     for (size_t i = 0; not_in && i < not_in->n; i++)
         *label_index_find(&x, not_in, label_bytes_at(not_in, i)) = (uint32_t)i + 1;
     for (size_t i = 0; i < in->n; i++)
         if (!not_in || !*label_index_find(&x, not_in, label_bytes_at(in, i)))
             missing[n++] = (uint32_t)i;
     free(x.slots);
-    *ret = TAKE_PTR(missing);
-    *ret_n = n;
-    return 0;
+    return n;
 }

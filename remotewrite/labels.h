@@ -1,16 +1,30 @@
 /* Label sets as remote write 1.0 encodes them.
  *
  * When a set of series is new, each series' labels get the endpoint's external labels, are relabelled,
- * sorted, rid of empty values and encoded, once. */
+ * sorted, rid of empty values and encoded, once.
+ *
+ * write_relabel_configs select the series of an endpoint and change their labels: the actions and semantics
+ * of Prometheus, with expressions of PCRE2. */
 #ifndef DS_REMOTEWRITE_LABELS_H
 #define DS_REMOTEWRITE_LABELS_H
 
-#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
 #include "exporter/metric/series.h"
-#include "remotewrite/config.h"
-#include "remotewrite/relabel.h"
 
-enum { LABEL_BAD_NAMES = 4, LABEL_BAD_NAME_BYTES = 64 };
+struct families;
+struct relabel_rule;
+struct rw_endpoint_config;
+
+struct relabel_rules {
+    struct relabel_rule *list;
+    size_t n;
+};
+
+struct label {
+    struct str name, value;
+};
+
+enum { LABELS_MAX = 128, LABEL_BAD_NAMES = 4, LABEL_BAD_NAME_BYTES = 64 };
 
 /* The encoded labels of many series, back to back: the `labels` fields of a TimeSeries. */
 struct label_bytes {
@@ -19,7 +33,6 @@ struct label_bytes {
     size_t bytes_n;
     size_t *at;        /* n + 1 offsets into bytes */
     uint32_t *series;  /* index of each in the set it comes from; NULL: the same index */
-    size_t left_out;   /* series dropped by relabelling */
     size_t invalid;    /* series with invalid names, or with repeated, missing or too many labels */
     size_t over_limit; /* series for which an expression exceeded its limits */
     /* The first few invalid names, maybe truncated. */
@@ -34,27 +47,32 @@ static inline struct str label_bytes_at(const struct label_bytes *l, size_t i)
 
 struct label_bytes *label_bytes_free(struct label_bytes *l);
 DEFINE_CLEANUP(struct label_bytes, label_bytes_free)
-/* The labels of a whole set. -ENOMEM. */
+/* The labels of a whole set; notes what the metrics are called in `families`, unless that is NULL.
+ * -ENOMEM. */
 MUST_USE int label_bytes_new(struct label_bytes **ret, const struct series_set *set,
-                             const struct rw_endpoint_config *c);
-/* The metric name of series i. */
-struct str label_bytes_name(const struct label_bytes *l, size_t i);
-/* Counts a series with invalid labels, and notes the invalid name of the list that labels_pack() rejected. */
-void label_bytes_reject(struct label_bytes *l, const struct label_list *list);
-/* -ENOMEM; label_list_done() in any case. The list serves one series after another, each after
- * label_list_reset(). */
-MUST_USE int label_list_init(struct label_list *l);
-void label_list_done(struct label_list *l);
-void label_list_reset(struct label_list *l);
-/* Name and value must outlive the list's use. -EFBIG. */
-MUST_USE int label_list_add(struct label_list *l, struct str name, struct str value);
-/* Both strings as one, stored in the list; empty if there is no room. */
-struct str label_list_join(struct label_list *l, struct str a, struct str b);
-/* Relabels, checks and sorts the list and appends the encoded labels to `into`: 1, or 0 if a rule drops
- * the series. -EINVAL for invalid labels, -ELOOP if an expression exceeds its limits, -ENOMEM, -EFBIG. */
-MUST_USE int labels_pack(struct label_list *l, const struct rw_endpoint_config *c, struct buf *into);
-/* Indices of the series of `in` that `not_in` lacks; `not_in` may be NULL. *ret from malloc. -ENOMEM. */
-MUST_USE int label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in,
-                                 uint32_t **ret, size_t *ret_n);
+                             const struct rw_endpoint_config *c, struct families *families);
+/* Indices of the series of `in` that `not_in` lacks, and their number; `not_in` may be NULL. *ret from
+ * malloc. */
+size_t label_bytes_missing(const struct label_bytes *in, const struct label_bytes *not_in, uint32_t **ret);
+
+/* Whether Prometheus takes it as the name of a label, or of a metric. */
+bool label_is_name(struct str s, bool metric);
+
+/* Makes label bytes, one series after the other. */
+struct label_maker;
+struct label_maker *label_maker_new(const struct rw_endpoint_config *c);
+struct label_maker *label_maker_free(struct label_maker *m);
+DEFINE_CLEANUP(struct label_maker, label_maker_free)
+/* Adds a series with this index: 1. 0 if a rule drops it, or if it is counted as invalid or over_limit.
+ * -ENOMEM. */
+MUST_USE int label_maker_add(struct label_maker *m, const struct label *labels, size_t n, uint32_t series);
+/* The metric name of the series added last. */
+struct str label_maker_name(struct label_maker *m);
+/* Takes what was made out of the maker, which is then only to be freed. */
+struct label_bytes *label_maker_end(struct label_maker *m);
+
+/* Reads a list of rules; problems go to p. Call relabel_done() in any case. */
+void relabel_read(struct relabel_rules *ret, const struct node *list, struct problems *p);
+void relabel_done(struct relabel_rules *r);
 
 #endif

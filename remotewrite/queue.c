@@ -1,12 +1,24 @@
 /* Owns the lanes and the records in them. */
-#include "remotewrite/queue_internal.h"
+#include "remotewrite/queue.h"
 
 #include "exporter/base/buf.h"
-#include "remotewrite/segment.h"
+#include "exporter/base/memory.h"
+#include "remotewrite/format.h"
 
 #include <errno.h>
 
-enum { FRESH_PICKS = 3 };
+enum {
+    FRESH_PICKS = 3,
+    QUEUE_MAX_RECORDS = 500000, /* limits the memory of the records themselves, about 100 bytes each */
+    POSITION_MAX = 64 << 20,
+    LANES_KEPT = 10000,
+    SEGMENT_FILE_MAX = 256 << 20,
+};
+
+/* The numbers in an unread segment are unknown: new records skip this many, so as not to get them again. */
+static const uint64_t UNREAD_NUMBERS = 1ull << 32;
+/* Added to the numbers of records in memory while those of a spool are read, which go before them. */
+static const uint64_t IN_MEMORY = 1ull << 63;
 
 const char *const queue_drop_words[DROPS] = {
     [DROP_FULL_OLDEST] = "full_oldest", [DROP_FULL_NEWEST] = "full_newest",
@@ -16,31 +28,46 @@ const char *const queue_drop_words[DROPS] = {
     [DROP_UNSAVED] = "unsaved",
 };
 
-int queue_new(struct queue **ret, const struct queue_options *o)
-{
-    CLEANUP(cleanup_queue_free) struct queue *q = calloc(1, sizeof(*q));
-    int r = 0;
+struct lane {
+    struct lane *next;
+    struct record *head, *tail;
+    uint64_t done;   /* this record of the lane and all before it were sent or dropped */
+    int64_t last_ms; /* newest timestamp ever appended */
+    /* While segments are read: the record inserted last, and `done` of the segment. */
+    struct record *inserted;
+    uint64_t segment_done;
+    size_t name_n;
+    char name[];
+};
 
-    if (!q)
-        return -ENOMEM;
-    q->spool = o->spool;
-    q->max_bytes = o->max_bytes;
-    q->max_memory = o->max_memory ? o->max_memory : o->max_bytes;
-    q->policy = o->policy;
-    q->age_limit_ms = o->age_limit_ms;
-    q->memory_bytes = o->memory_bytes;
+struct queue {
+    struct spool *spool;
+    struct queue_options o;
+    struct lane *lanes, **lanes_end;
+    struct lane *served; /* the lane picked last */
+    unsigned picks;
+    struct record *picked;
+    LIST_HEAD(, record) unsynced;
+    uint64_t next_seq, memory_only; /* bytes of payloads in memory only */
+    uint64_t generation;            /* of the position files */
+    bool position_changed, position_unsynced;
+    int append_error; /* of a record since the last sync */
+    struct queue_stats stats;
+};
+
+struct queue *queue_new(const struct queue_options *o)
+{
+    struct queue *q = xcalloc(1, sizeof(*q));
+
+    q->o = *o;
+    if (!q->o.max_memory)
+        q->o.max_memory = o->max_bytes;
     q->lanes_end = &q->lanes;
-    q->unsynced_end = &q->unsynced;
     q->next_seq = 1;
-    if (q->spool)
-        r = queue_recover(q);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(q);
-    return 0;
+    return q;
 }
 
-void queue_free_record(struct record *r)
+static void record_free(struct record *r)
 {
     free(r->payload);
     free(r);
@@ -56,7 +83,7 @@ struct queue *queue_free(struct queue *q)
             struct record *r = l->head;
 
             l->head = r->next;
-            queue_free_record(r);
+            record_free(r);
         }
         free(l);
     }
@@ -64,24 +91,35 @@ struct queue *queue_free(struct queue *q)
     return NULL;
 }
 
-struct lane *queue_find_lane(const struct queue *q, struct str name)
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- Lanes ---- */
+
+static struct str lane_name(const struct lane *l)
+{
+    return (struct str){l->name, l->name_n};
+}
+
+static struct lane *queue_find_lane(const struct queue *q, struct str name)
 {
     struct lane *l = q->lanes;
 
-    while (l && !str_eq(name, (struct str){l->name, l->name_n}))
+    while (l && !str_eq(name, lane_name(l)))
         l = l->next;
     return l;
 }
 
-struct lane *queue_lane(struct queue *q, struct str name)
+/* Finds or creates the lane. */
+static struct lane *queue_lane(struct queue *q, struct str name)
 {
     struct lane *l = queue_find_lane(q, name);
 
     if (l)
         return l;
-    l = calloc(1, sizeof(*l) + name.n + 1);
-    if (!l)
-        return NULL;
+    l = xcalloc(1, sizeof(*l) + name.n + 1);
     l->last_ms = INT64_MIN;
     l->name_n = name.n;
     if (name.n)
@@ -91,7 +129,7 @@ struct lane *queue_lane(struct queue *q, struct str name)
     return l;
 }
 
-/* Where a record with this number goes in the lane. */
+/* Where a record with this number goes in the lane: by number, but not before the picked one. */
 static struct record **lane_place(const struct queue *q, struct lane *l, uint64_t seq)
 {
     struct record *from = l->tail && l->tail->seq < seq ? l->tail : l->inserted;
@@ -103,7 +141,15 @@ static struct record **lane_place(const struct queue *q, struct lane *l, uint64_
     return from ? &from->next : &l->head;
 }
 
-bool queue_link(struct queue *q, struct lane *l, struct record *r)
+/* Counts a record that is in memory only, or that no longer is. */
+static void queue_count_unsaved(struct queue *q, const struct record *r, int sign)
+{
+    q->memory_only += (uint64_t)sign * r->payload_n;
+    q->stats.unsaved += (uint64_t)sign * r->samples;
+}
+
+/* Adds a record whose payload and place are set to the lane. False if the lane has its number. */
+static bool queue_link(struct queue *q, struct lane *l, struct record *r)
 {
     struct record **at = lane_place(q, l, r->seq);
 
@@ -114,35 +160,26 @@ bool queue_link(struct queue *q, struct lane *l, struct record *r)
     *at = l->inserted = r;
     if (!r->next)
         l->tail = r;
-    l->n++;
-    if (r->last_ms > l->last_ms)
-        l->last_ms = r->last_ms;
-    if (r->last_ms > q->stats.newest_ever_ms)
-        q->stats.newest_ever_ms = r->last_ms;
+    l->last_ms = later(l->last_ms, r->last_ms);
+    q->stats.newest_ever_ms = later(q->stats.newest_ever_ms, r->last_ms);
     q->stats.records++;
     q->stats.samples += r->samples;
-    q->stats.bytes += r->payload_n;
     if (r->payload)
         q->stats.memory += r->payload_n;
-    if (!r->place.segment) {
-        q->memory_only += r->payload_n;
-        q->stats.unsaved += r->samples;
-    }
+    if (!r->place.segment)
+        queue_count_unsaved(q, r, 1);
     return true;
 }
 
-static void queue_forget_unsynced(struct queue *q, struct record *r)
+static void record_forget_unsynced(struct record *r)
 {
-    for (struct record **at = &q->unsynced; *at; at = &(*at)->next_unsynced)
-        if (*at == r) {
-            *at = r->next_unsynced;
-            if (q->unsynced_end == &r->next_unsynced)
-                q->unsynced_end = at;
-            return;
-        }
+    if (r->unsynced.le_prev)
+        LIST_REMOVE(r, unsynced);
+    r->unsynced.le_prev = NULL;
 }
 
-struct record *queue_unlink(struct queue *q, struct record **at)
+/* Removes the record *at from its lane only. */
+static struct record *queue_unlink(struct queue *q, struct record **at)
 {
     struct record *r = *at, *before = NULL;
     struct lane *l = r->lane;
@@ -154,27 +191,23 @@ struct record *queue_unlink(struct queue *q, struct record **at)
     if (l->inserted == r)
         l->inserted = NULL;
     *at = r->next;
-    l->n--;
     q->stats.records--;
     q->stats.samples -= r->samples;
-    q->stats.bytes -= r->payload_n;
     if (r->payload)
         q->stats.memory -= r->payload_n;
-    if (!r->place.segment) {
-        q->memory_only -= r->payload_n;
-        q->stats.unsaved -= r->samples;
-    }
-    queue_forget_unsynced(q, r);
+    if (!r->place.segment)
+        queue_count_unsaved(q, r, -1);
+    record_forget_unsynced(r);
     return r;
 }
 
-void queue_remove(struct queue *q, struct record **at)
+/* Removes the record *at from its lane and its segment, and frees it. */
+static void queue_remove(struct queue *q, struct record **at)
 {
     struct record *r = *at;
     struct lane *l = r->lane;
-    bool late = r->place.segment && spool_is_late(r->place.segment);
 
-    if (late) {
+    if (r->place.segment && r->place.segment->late) {
         q->position_changed = true;
     } else if (r == l->head && r->seq > l->done) {
         l->done = r->seq;
@@ -183,7 +216,7 @@ void queue_remove(struct queue *q, struct record **at)
     (void)queue_unlink(q, at);
     if (r->place.segment)
         spool_forget(q->spool, r->place);
-    queue_free_record(r);
+    record_free(r);
 }
 
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
@@ -191,94 +224,203 @@ void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples)
     q->stats.dropped[why] += samples;
 }
 
-void queue_store(struct queue *q, struct record *r, const struct record_head *h)
+static void queue_drop(struct queue *q, struct record **at, enum queue_drop why)
 {
-    int error = q->spool ? spool_append(q->spool, h, (struct str){r->payload, r->payload_n}, &r->place) : 0;
+    queue_count_drop(q, why, (*at)->samples);
+    queue_remove(q, at);
+}
 
-    if (error < 0) {
-        r->place = (struct spool_place){0};
-        q->append_error = error;
-    } else if (q->spool) {
-        *q->unsynced_end = r;
-        q->unsynced_end = &r->next_unsynced;
+/* Gives up the record's place on disk, in a segment that may hold it (forget) or is gone. */
+static void queue_leave_disk(struct queue *q, struct record *r, bool forget)
+{
+    if (forget)
+        spool_forget(q->spool, r->place);
+    r->place = (struct spool_place){0};
+    record_forget_unsynced(r);
+    queue_count_unsaved(q, r, 1);
+}
+
+/* Drops the records of a segment to make room, or for NULL those that were on disk only when all files are
+ * gone: then the samples dropped are returned. The picked record stays, in memory only. */
+static uint64_t queue_empty_segment(struct queue *q, const struct spool_segment *segment)
+{
+    enum queue_drop why = segment ? DROP_FULL_OLDEST : DROP_DAMAGED;
+    uint64_t before = q->stats.dropped[why];
+
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record **at = &l->head, *r; (r = *at);) {
+            bool in_it = segment ? r->place.segment == segment : r->place.segment != NULL;
+            bool keep = r == q->picked || (!segment && r->payload);
+
+            if (in_it && (keep || !segment))
+                queue_leave_disk(q, r, segment != NULL);
+            if (in_it && !keep)
+                queue_drop(q, at, why);
+            else
+                at = &r->next;
+        }
+    return q->stats.dropped[why] - before;
+}
+
+/* ---- Limits ---- */
+
+static bool queue_disk_fails(const struct queue *q)
+{
+    return q->stats.disk_error < 0 || q->append_error < 0;
+}
+
+static bool queue_fits(const struct queue *q, uint64_t need)
+{
+    uint64_t idle = q->spool ? spool_idle_bytes(q->spool) : 0, half = q->o.max_bytes / 2;
+
+    if (q->stats.records >= QUEUE_MAX_RECORDS)
+        return false;
+    /* Without a spool, or while writes to it fail, new records stay in memory. */
+    if ((!q->spool || queue_disk_fails(q)) && q->memory_only + need > q->o.max_memory)
+        return false;
+    /* Segments that are unread or set aside count up to half of the limit, so that new samples always have
+     * room. */
+    return !q->spool || q->spool->bytes + (idle < half ? idle : half) + need <= q->o.max_bytes;
+}
+
+/* Drops the oldest record that is in memory only. */
+static bool queue_drop_in_memory(struct queue *q)
+{
+    struct record **oldest = NULL;
+
+    for (struct lane *l = q->lanes; l; l = l->next) {
+        struct record **at = &l->head;
+
+        while (*at && ((*at)->place.segment || *at == q->picked))
+            at = &(*at)->next;
+        if (*at && (!oldest || (*at)->seq < (*oldest)->seq))
+            oldest = at;
+    }
+    if (oldest)
+        queue_drop(q, oldest, DROP_FULL_OLDEST);
+    return oldest != NULL;
+}
+
+/* Drops the oldest segment, or a record while the disk takes none. */
+static bool queue_drop_oldest(struct queue *q)
+{
+    struct spool_segment *segment = q->spool ? TAILQ_FIRST(&q->spool->segments) : NULL;
+    bool memory_full = q->memory_only && (!q->spool || queue_disk_fails(q));
+
+    if (memory_full && queue_drop_in_memory(q))
+        return true;
+    if (!segment)
+        return false;
+    (void)queue_empty_segment(q, segment);
+    return TAILQ_FIRST(&q->spool->segments) != segment || spool_shrink(q->spool);
+}
+
+/* Drops records until `need` more bytes fit; false if the new record has to be dropped instead. */
+static bool queue_make_room(struct queue *q, uint64_t need)
+{
+    while (!queue_fits(q, need))
+        if (q->o.policy == RW_DROP_NEWEST || !queue_drop_oldest(q))
+            return false;
+    return true;
+}
+
+/* The picked record is the first of its lane and is kept, even if records behind it expire. */
+void queue_expire(struct queue *q, int64_t now_ms)
+{
+    for (struct lane *l = q->o.age_limit_ms ? q->lanes : NULL; l; l = l->next) {
+        struct record **at = l->head && l->head == q->picked ? &l->head->next : &l->head;
+
+        while (*at && (*at)->last_ms < now_ms - q->o.age_limit_ms)
+            queue_drop(q, at, DROP_TOO_OLD);
     }
 }
 
-struct record *queue_new_record(const struct record_head *h)
-{
-    struct record *r = calloc(1, sizeof(*r));
+/* ---- Records in ---- */
 
-    if (r)
-        *r = (struct record){.seq = h->seq,
-                             .kind = h->kind,
-                             .samples = h->samples,
-                             .first_ms = h->first_ms,
-                             .last_ms = h->last_ms};
+/* Writes the record, which is in memory only, to disk; it stays so if that fails. */
+static void queue_store(struct queue *q, struct record *r)
+{
+    const struct record_head h = {.seq = r->seq,
+                                  .kind = r->kind,
+                                  .samples = r->samples,
+                                  .first_ms = r->first_ms,
+                                  .last_ms = r->last_ms,
+                                  .lane = lane_name(r->lane)};
+    int error = spool_append(q->spool, &h, (struct str){r->payload, r->payload_n}, &r->place);
+
+    if (error < 0) {
+        q->append_error = error;
+        return;
+    }
+    queue_count_unsaved(q, r, -1);
+    LIST_INSERT_HEAD(&q->unsynced, r, unsynced);
+}
+
+static struct record *record_new(const struct record_head *h)
+{
+    struct record *r = xmalloc(sizeof(*r));
+
+    *r = (struct record){.seq = h->seq,
+                         .kind = h->kind,
+                         .samples = h->samples,
+                         .first_ms = h->first_ms,
+                         .last_ms = h->last_ms};
     return r;
 }
 
 int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n, int64_t now_ms)
 {
-    struct lane *l = h->lane.n <= LANE_NAME_MAX && payload_n <= RECORD_MAX ? queue_lane(q, h->lane) : NULL;
-    struct record *r = l ? queue_new_record(h) : NULL;
-    enum queue_drop why = DROP_MEMORY;
+    enum queue_drop full = q->o.policy == RW_DROP_NEWEST ? DROP_FULL_NEWEST : DROP_FULL_OLDEST;
+    bool too_large = h->lane.n > LANE_NAME_MAX || payload_n > RECORD_MAX;
+    struct record *r;
 
     queue_expire(q, now_ms);
-    if (!r || !queue_make_room(q, RECORD_HEAD + h->lane.n + payload_n, &why)) {
-        queue_count_drop(q, why, h->samples);
+    if (too_large || !queue_make_room(q, RECORD_HEAD + h->lane.n + payload_n)) {
+        queue_count_drop(q, too_large ? DROP_MEMORY : full, h->samples);
         free(payload);
-        free(r);
-        return why == DROP_MEMORY ? -ENOMEM : 0;
+        return too_large ? -EFBIG : 0;
     }
-    r->seq = h->seq = q->next_seq++;
+    h->seq = q->next_seq++;
+    r = record_new(h);
     r->payload = payload;
     r->payload_n = payload_n;
-    queue_store(q, r, h);
-    (void)queue_link(q, l, r);
+    (void)queue_link(q, queue_lane(q, h->lane), r);
+    if (q->spool)
+        queue_store(q, r);
     return 0;
-}
-
-/* A payload on disk leaves memory if the cache is over its limit. */
-static void record_release_memory(struct queue *q, struct record *r)
-{
-    if (q->stats.memory <= q->memory_bytes || r == q->picked || !r->payload || !r->place.segment)
-        return;
-    q->stats.memory -= r->payload_n;
-    free(r->payload);
-    r->payload = NULL;
-}
-
-void queue_leave_disk(struct queue *q, struct record *r, bool forget)
-{
-    if (!r->place.segment)
-        return;
-    if (forget)
-        spool_forget(q->spool, r->place);
-    r->place = (struct spool_place){0};
-    q->memory_only += r->payload_n;
-    q->stats.unsaved += r->samples;
 }
 
 void queue_sync(struct queue *q)
 {
-    struct record *r = q->unsynced, *next;
-    int error = r ? spool_sync(q->spool) : 0;
+    bool none = LIST_EMPTY(&q->unsynced);
+    int error = none ? 0 : spool_sync(q->spool);
+    struct record *r;
 
-    if (!r && q->append_error == 0)
+    if (none && q->append_error == 0)
         return;
-    q->unsynced = NULL;
-    q->unsynced_end = &q->unsynced;
-    for (; r; r = next) {
-        next = r->next_unsynced;
-        r->next_unsynced = NULL;
+    while ((r = LIST_FIRST(&q->unsynced))) {
+        record_forget_unsynced(r);
         /* After a failed sync the file cannot be trusted to hold the record. */
         if (error < 0)
             queue_leave_disk(q, r, true);
-        else
-            record_release_memory(q, r);
+        else if (q->stats.memory > q->o.memory_bytes && r != q->picked) {
+            q->stats.memory -= r->payload_n;
+            free(TAKE_PTR(r->payload));
+        }
     }
     q->stats.disk_error = error < 0 ? error : q->append_error;
     q->append_error = 0;
+}
+
+void queue_store_waiting(struct queue *q)
+{
+    if (!q->spool || q->memory_only == 0)
+        return;
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record *r = l->head; r && q->append_error == 0; r = r->next)
+            if (!r->place.segment && r->seq && q->spool->bytes + r->payload_n < q->o.max_bytes)
+                queue_store(q, r);
+    queue_sync(q);
 }
 
 int64_t queue_last_ms(const struct queue *q, struct str lane)
@@ -288,43 +430,19 @@ int64_t queue_last_ms(const struct queue *q, struct str lane)
     return l ? l->last_ms : INT64_MIN;
 }
 
-static bool record_is_too_old(const struct queue *q, const struct record *r, int64_t now_ms)
-{
-    return r->last_ms < now_ms - q->age_limit_ms;
-}
+/* ---- Records out ---- */
 
-/* The picked record is the first of its lane and is kept, even if records behind it expire. */
-void queue_expire(struct queue *q, int64_t now_ms)
-{
-    for (struct lane *l = q->age_limit_ms ? q->lanes : NULL; l; l = l->next) {
-        struct record **at = l->head && l->head == q->picked ? &l->head->next : &l->head;
-
-        while (*at && record_is_too_old(q, *at, now_ms)) {
-            queue_count_drop(q, DROP_TOO_OLD, (*at)->samples);
-            queue_remove(q, at);
-        }
-    }
-}
-
-/* True if the lane has no backlog: its first record is of the newest round. */
-static bool lane_is_fresh(const struct lane *l)
-{
-    return l->head->last_ms >= l->last_ms;
-}
-
-/* The next non-empty lane in turn, fresh ones first; every fourth pick takes any lane, so that a backlog
- * drains under a constant load of fresh rounds. */
+/* The next non-empty lane in turn, fresh ones first: those without a backlog, whose first record is of the
+ * newest round. Every fourth pick takes any lane, so that a backlog drains under a constant load of fresh
+ * rounds. */
 static struct lane *queue_next_lane(struct queue *q)
 {
     struct lane *any = NULL, *l = q->served;
     bool want_fresh = q->picks++ % (FRESH_PICKS + 1) != FRESH_PICKS;
-    size_t lanes = 0;
 
-    for (struct lane *p = q->lanes; p; p = p->next)
-        lanes++;
-    for (; lanes; lanes--) {
+    for (const struct lane *turns = q->lanes; turns; turns = turns->next) {
         l = l && l->next ? l->next : q->lanes;
-        if (l->head && want_fresh && lane_is_fresh(l))
+        if (l->head && want_fresh && l->head->last_ms >= l->last_ms)
             return l;
         if (l->head && !any)
             any = l;
@@ -345,15 +463,293 @@ struct record *queue_pick(struct queue *q, int64_t now_ms)
     return l->head;
 }
 
+struct str queue_record_lane(const struct record *r)
+{
+    return lane_name(r->lane);
+}
+
+void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
+{
+    queue_count_drop(q, why, dropped);
+    q->picked = NULL;
+    queue_remove(q, &r->lane->head);
+}
+
+void queue_put_back(struct queue *q)
+{
+    struct record *r = TAKE_PTR(q->picked);
+
+    if (r->seq)
+        return;
+    /* It lost its number to older ones, see queue_attach(): now it is the last of its lane. */
+    (void)queue_unlink(q, &r->lane->head);
+    r->seq = q->next_seq++;
+    (void)queue_link(q, r->lane, r);
+}
+
+struct queue_stats queue_stats(const struct queue *q)
+{
+    struct queue_stats now = q->stats;
+
+    for (const struct lane *l = q->lanes; l; l = l->next) {
+        if (!l->head)
+            continue;
+        if (!now.oldest_ms || l->head->first_ms < now.oldest_ms)
+            now.oldest_ms = l->head->first_ms;
+        now.newest_ms = later(now.newest_ms, l->tail->last_ms);
+    }
+    return now;
+}
+
+/* ---- Read positions ---- */
+
+/* The positions of the spool (NULL), or in a late segment: all before the first record that waits. */
+static int queue_encode_positions(const struct queue *q, const struct spool_segment *segment,
+                                  struct buf *into)
+{
+    int r = position_begin(into, segment ? 1 : q->generation);
+    size_t n = 0;
+
+    for (const struct lane *l = q->lanes; l && n++ < LANES_KEPT && r == 0; l = l->next) {
+        const struct record *first = segment ? l->head : NULL;
+        uint64_t done = segment ? UINT64_MAX : l->done;
+
+        while (first && first->place.segment != segment)
+            first = first->next;
+        if (first)
+            done = first->seq - 1;
+        r = position_add(into, &(struct position_lane){lane_name(l), done, l->last_ms});
+    }
+    if (r == 0)
+        position_end(into);
+    return r;
+}
+
+/* Stores the positions of late segments. If that fails, those of the spool must not be stored either. */
+static int queue_save_late(struct queue *q)
+{
+    struct spool_segment *segment;
+    int r = 0;
+
+    TAILQ_FOREACH (segment, &q->spool->unread, entry)
+        if (r == 0 && !segment->positions_stored && segment->positions.n)
+            r = spool_store_late(q->spool, segment);
+    TAILQ_FOREACH (segment, &q->spool->segments, entry) {
+        BUF_AUTO(now, POSITION_MAX);
+
+        if (!segment->late || r < 0)
+            continue;
+        r = queue_encode_positions(q, segment, &now);
+        if (r < 0 || (segment->positions_stored && str_eq(buf_str(&now), buf_str(&segment->positions))))
+            continue;
+        buf_done(&segment->positions);
+        segment->positions = buf_take(&now);
+        r = spool_store_late(q->spool, segment);
+    }
+    return r;
+}
+
+void queue_save_position(struct queue *q, bool wait_for_disk)
+{
+    BUF_AUTO(bytes, POSITION_MAX);
+    int r;
+
+    if (!q->spool || (!q->position_changed && !(wait_for_disk && q->position_unsynced)))
+        return;
+    q->generation++;
+    r = queue_save_late(q)
+            ?: queue_encode_positions(q, NULL, &bytes)
+            ?: spool_put_position(q->spool, q->generation & 1, buf_str(&bytes), wait_for_disk);
+    if (r < 0) {
+        q->stats.disk_error = r;
+        return;
+    }
+    q->position_changed = false;
+    q->position_unsynced = !wait_for_disk;
+}
+
+/* Without a file that can be read, what was sent is unknown. */
+static int queue_read_positions(struct queue *q, struct spool *spool)
+{
+    BUF_AUTO(bytes, POSITION_MAX);
+    struct position_reader positions;
+    struct position_lane from;
+    int r = spool_read_positions(spool, &bytes, &positions);
+
+    if (r < 0)
+        return r;
+    q->generation = positions.generation;
+    while (position_next(&positions, &from)) {
+        struct lane *l = queue_lane(q, from.name);
+
+        l->done = from.seq;
+        l->last_ms = later(l->last_ms, from.last_ms);
+        if (from.seq >= q->next_seq)
+            q->next_seq = from.seq + 1;
+    }
+    return 0;
+}
+
+/* ---- Reading segments ---- */
+
+/* If the positions of a late segment are damaged, all its records are sent, some perhaps again. */
+static void queue_read_late(struct queue *q, const struct spool_segment *segment)
+{
+    struct position_reader positions;
+    struct position_lane from;
+
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->segment_done = segment->late ? 0 : l->done;
+    if (segment->late && position_open(&positions, buf_str(&segment->positions)))
+        while (position_next(&positions, &from))
+            queue_lane(q, from.name)->segment_done = from.seq;
+}
+
+static void queue_read_record(struct queue *q, struct spool_segment *segment, const struct segment_item *item,
+                              struct str bytes)
+{
+    const struct record_head *h = &item->head;
+    struct lane *l = queue_lane(q, h->lane);
+    struct record *r;
+
+    if (h->seq >= q->next_seq)
+        q->next_seq = h->seq + 1;
+    if (h->seq <= l->segment_done)
+        return;
+    if (q->stats.records >= QUEUE_MAX_RECORDS) {
+        queue_count_drop(q, DROP_FULL_OLDEST, h->samples);
+        return;
+    }
+    r = record_new(h);
+    r->payload_n = item->payload.n;
+    r->place = (struct spool_place){segment, (uint32_t)item->at, (uint32_t)(item->payload.p - bytes.p),
+                                    (uint32_t)item->payload.n};
+    if (queue_link(q, l, r))
+        segment->live++;
+    else
+        free(r);
+}
+
+/* True if the lost record was delivered, or waits because it was written a second time after the disk failed.
+ * Without the name of its lane, those with numbers above all delivered ones were not delivered. */
+static bool queue_needs_no(const struct queue *q, const struct record_head *h)
+{
+    for (const struct lane *l = q->lanes; l; l = l->next) {
+        const struct record *r = l->head;
+
+        if ((!h->lane.p || str_eq(h->lane, lane_name(l))) && h->seq <= l->segment_done)
+            return true;
+        while (r && r->seq < h->seq)
+            r = r->next;
+        if (r && r->seq == h->seq)
+            return true;
+    }
+    return false;
+}
+
+/* A torn record was not finished, so the rest of the file is whole. */
+static void queue_read_damage(struct queue *q, struct spool_segment *segment, const struct segment_item *item,
+                              bool torn, struct str bytes)
+{
+    struct spool_stats *found = &q->spool->found;
+    struct record_head h;
+
+    for (size_t at = item->at; segment_next_lost(bytes, &at, item->at + item->n, &h);)
+        if (!queue_needs_no(q, &h))
+            queue_count_drop(q, DROP_DAMAGED, h.samples);
+    if (torn) {
+        found->torn_bytes += item->n;
+        return;
+    }
+    found->damaged_places++;
+    found->damaged_bytes += item->n;
+    segment->damaged = true;
+}
+
+static void queue_make_late(struct queue *q, struct spool_segment *segment)
+{
+    if (segment->late)
+        return;
+    segment->late = true;
+    /* From now on the spool's read positions may pass records that the segment holds. */
+    if (queue_encode_positions(q, NULL, &segment->positions) == 0)
+        (void)!spool_store_late(q->spool, segment); /* else before the positions of the spool are stored */
+}
+
+/* Reads the records first, because damage may have cost one that is also elsewhere. */
+static void queue_read_segment(struct queue *q, struct spool_segment *segment)
+{
+    BUF_AUTO(bytes, SEGMENT_FILE_MAX);
+    struct segment_reader from;
+    struct segment_item item;
+    enum segment_found what;
+    bool damage = false;
+    int r = spool_load(q->spool, segment, &bytes);
+
+    if (r < 0) {
+        if (r != -ENOENT)
+            queue_make_late(q, segment);
+        return;
+    }
+    queue_read_late(q, segment);
+    from = (struct segment_reader){.bytes = buf_str(&bytes)};
+    while ((what = segment_next(&from, &item)) != SEGMENT_END)
+        if (what == SEGMENT_RECORD)
+            queue_read_record(q, segment, &item, buf_str(&bytes));
+        else
+            damage = !segment->scanned;
+    from = (struct segment_reader){.bytes = buf_str(&bytes)};
+    while (damage && (what = segment_next(&from, &item)) != SEGMENT_END)
+        if (what != SEGMENT_RECORD)
+            queue_read_damage(q, segment, &item, what == SEGMENT_TORN, buf_str(&bytes));
+    segment->scanned = segment->scanned || damage;
+}
+
+/* The newest first: if a record was written twice, damage to the older copy costs nothing. */
+static void queue_read_unread(struct queue *q)
+{
+    struct spool_segment *before;
+
+    for (struct spool_segment *segment = TAILQ_LAST(&q->spool->unread, spool_segments); segment;
+         segment = before) {
+        before = TAILQ_PREV(segment, spool_segments, entry);
+        queue_read_segment(q, segment);
+    }
+    for (struct lane *l = q->lanes; l; l = l->next)
+        l->inserted = NULL;
+    spool_trim(q->spool);
+}
+
+void queue_retry_unread(struct queue *q)
+{
+    if (!q->spool || TAILQ_EMPTY(&q->spool->unread))
+        return;
+    queue_read_unread(q);
+    q->position_changed = true;
+}
+
+/* A record could not be read: those of its segment wait for queue_retry_unread(). */
+static void queue_unload_segment(struct queue *q, struct spool_segment *segment, int error)
+{
+    queue_make_late(q, segment);
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record **at = &l->head; *at;)
+            if ((*at)->place.segment == segment)
+                record_free(queue_unlink(q, at));
+            else
+                at = &(*at)->next;
+    q->picked = NULL;
+    spool_unload(q->spool, segment, error);
+}
+
 int queue_payload(struct queue *q, struct record *r, struct str *ret)
 {
     BUF_AUTO(bytes, RECORD_MAX + RECORD_HEAD + LANE_NAME_MAX);
     int error = r->payload ? 0 : spool_read(q->spool, r->place, &bytes);
 
     if (error < 0 && error != -EBADMSG && error != -ENOMEM) {
-        struct spool_reader reader = queue_reader(q);
-
-        error = spool_set_unread(q->spool, r->place.segment, &reader, error) ?: -ESTALE;
+        queue_unload_segment(q, r->place.segment, error);
+        return -ESTALE;
     }
     if (error < 0)
         return error;
@@ -365,32 +761,42 @@ int queue_payload(struct queue *q, struct record *r, struct str *ret)
     return 0;
 }
 
-void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32_t dropped)
+/* ---- The spool comes and goes ---- */
+
+static void queue_renumber(struct queue *q, uint64_t add)
 {
-    queue_count_drop(q, why, dropped);
-    q->picked = NULL;
-    queue_remove(q, &r->lane->head);
+    for (struct lane *l = q->lanes; l; l = l->next)
+        for (struct record *r = l->head; r; r = r->next)
+            if (!r->place.segment)
+                r->seq += add;
 }
 
-struct str queue_record_lane(const struct record *r)
+int queue_attach(struct queue *q, struct spool *spool)
 {
-    return (struct str){r->lane->name, r->lane->name_n};
+    uint64_t used = q->next_seq;
+    int r = queue_read_positions(q, spool);
+
+    if (r < 0)
+        return r;
+    q->spool = spool;
+    queue_renumber(q, IN_MEMORY);
+    queue_read_unread(q);
+    if (!TAILQ_EMPTY(&spool->unread))
+        q->next_seq += UNREAD_NUMBERS;
+    queue_renumber(q, q->next_seq - IN_MEMORY);
+    q->next_seq += used;
+    /* If older records follow the picked one, its delivery says nothing about them: it gets no number. */
+    if (q->picked && q->picked->next && q->picked->next->seq < q->picked->seq)
+        q->picked->seq = 0;
+    q->position_changed = true;
+    queue_store_waiting(q);
+    return 0;
 }
 
-void queue_put_back(struct queue *q)
+uint64_t queue_detach(struct queue *q)
 {
-    q->picked = NULL;
-}
+    uint64_t lost = queue_empty_segment(q, NULL);
 
-void queue_stats(const struct queue *q, struct queue_stats *ret)
-{
-    *ret = q->stats;
-    for (const struct lane *l = q->lanes; l; l = l->next) {
-        if (!l->head)
-            continue;
-        if (!ret->oldest_ms || l->head->first_ms < ret->oldest_ms)
-            ret->oldest_ms = l->head->first_ms;
-        if (l->tail->last_ms > ret->newest_ms)
-            ret->newest_ms = l->tail->last_ms;
-    }
+    q->spool = NULL;
+    return lost;
 }

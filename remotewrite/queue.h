@@ -2,12 +2,15 @@
  *
  * A lane holds the records of one scorer in order; a series is in exactly one lane. Lanes without a
  * backlog are served first, so that fresh samples do not wait for a backlog to drain. Within a lane, order
- * is kept. */
+ * is kept.
+ *
+ * The queue works with a spool or without, and gets or loses one while it runs. What cannot be written stays
+ * in memory. */
 #ifndef DS_REMOTEWRITE_QUEUE_H
 #define DS_REMOTEWRITE_QUEUE_H
 
 #include "remotewrite/config.h"
-#include "remotewrite/segment.h"
+#include "remotewrite/format.h"
 #include "remotewrite/spool.h"
 
 struct queue;
@@ -18,7 +21,7 @@ enum queue_drop {
     DROP_FULL_NEWEST,
     DROP_TOO_OLD,
     DROP_DAMAGED, /* in a spool file that was damaged or removed */
-    DROP_MEMORY,  /* out of memory */
+    DROP_MEMORY,  /* out of memory, or over a limit of the format */
     DROP_REJECTED,
     DROP_INVALID, /* invalid labels */
     DROP_BUSY,    /* the inbox was full: disk or CPU cannot keep up */
@@ -28,7 +31,6 @@ enum queue_drop {
 extern const char *const queue_drop_words[DROPS];
 
 struct queue_options {
-    struct spool *spool; /* NULL: memory only; not owned */
     uint64_t max_bytes;  /* on disk, or in memory without a spool */
     uint64_t max_memory; /* of payloads that are in memory only; 0: max_bytes */
     enum rw_full_policy policy;
@@ -46,12 +48,11 @@ struct record {
     struct spool_place place;
     char *payload; /* NULL: on disk only */
     size_t payload_n;
-    struct record *next_unsynced;
+    LIST_ENTRY(record) unsynced; /* le_prev is NULL if it is not in the list */
 };
 
 struct queue_stats {
     uint64_t samples, records;    /* waiting */
-    uint64_t bytes;               /* of payloads waiting */
     uint64_t memory;              /* of payloads in memory */
     uint64_t unsaved;             /* samples waiting that are in memory only */
     uint64_t dropped[DROPS];      /* samples, since the start */
@@ -60,13 +61,18 @@ struct queue_stats {
     int disk_error;               /* negative errno of the last write, 0 if it succeeded */
 };
 
-/* Recovers the records of the spool. -ENOMEM, or an error of the spool. */
-MUST_USE int queue_new(struct queue **ret, const struct queue_options *o);
+struct queue *queue_new(const struct queue_options *o);
 struct queue *queue_free(struct queue *q);
 DEFINE_CLEANUP(struct queue, queue_free)
 
+/* The queue has no spool: takes the records of this one, which is not owned and go before those in memory,
+ * and stores the latter in it. A negative errno: nothing has changed. */
+MUST_USE int queue_attach(struct queue *q, struct spool *spool);
+/* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
+uint64_t queue_detach(struct queue *q);
+
 /* Takes ownership of the payload, also on failure, and assigns the sequence number. Samples dropped by a
- * limit are counted. -ENOMEM: counted as dropped too. */
+ * limit are counted. -EFBIG for a lane's name or a payload over its limit: counted as dropped too. */
 MUST_USE int queue_append(struct queue *q, struct record_head *h, char *payload, size_t payload_n,
                           int64_t now_ms);
 /* Syncs everything appended to disk; what cannot be synced stays in memory. */
@@ -89,18 +95,10 @@ void queue_finish(struct queue *q, struct record *r, enum queue_drop why, uint32
 void queue_put_back(struct queue *q);
 void queue_count_drop(struct queue *q, enum queue_drop why, uint64_t samples);
 
-void queue_stats(const struct queue *q, struct queue_stats *ret);
+struct queue_stats queue_stats(const struct queue *q);
 /* Stores the read positions if they have changed. */
 void queue_save_position(struct queue *q, bool wait_for_disk);
 
-/* The queue has no spool: recovers the records of this one, which go before those in memory, and stores the
- * latter in it. A negative errno: nothing has changed. */
-MUST_USE int queue_attach(struct queue *q, struct spool *spool);
-/* The spool is gone: keeps what is in memory and drops the rest. The number of samples dropped. */
-uint64_t queue_detach(struct queue *q);
-/* Drops the records of segments whose files were removed, unless they are in memory. The number of samples
- * dropped. */
-uint64_t queue_check_files(struct queue *q);
 /* Tries to store the records that are in memory only. */
 void queue_store_waiting(struct queue *q);
 /* Tries to read the unread segments of the spool again. Their records go before newer ones that still

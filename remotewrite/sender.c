@@ -1,35 +1,332 @@
 /* Owns the current record and the timer of the next attempt. */
-#include "remotewrite/sender_internal.h"
+#include "remotewrite/sender.h"
 
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/loop.h"
+#include "exporter/base/memory.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
-#include "remotewrite/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { NO_MEMORY_MS = 1000, RETRY_AFTER_MAX_MS = 3600 * 1000 };
+/* Halving keeps one piece per level, and a record has fewer than 2^32 series. */
+enum { MAX_PIECES = 64, NAMED_SERIES = 5, FOUND_SERIES = 400 };
+enum {
+    NO_MEMORY_MS = 1000,
+    RETRY_AFTER_MAX_MS = 3600 * 1000,
+    LOG_MS = 60 * 1000,
+    SEARCHES_MAX = FOUND_SERIES, /* rejected requests in SEARCHES_MS that are halved */
+    SEARCHES_MS = 600 * 1000,
+    HOPELESS_MS = 600 * 1000,
+    MAX_SERIES_MS = 3600 * 1000,
+    VM_PROBE_MS = 24 * 3600 * 1000,
+    REJECTS = 1024,
+    REJECT_WAYS = 8, /* places that an entry may have */
+    REJECT_MAX_MS = 3600 * 1000,
+};
 
-static void sender_step(struct sender *s);
+/* Series [from, to) of the current record, without those to be skipped. */
+struct piece {
+    uint32_t from, to;
+};
+
+/* A series that the endpoint rejected, by hash. It is left out of later requests for a while, so that it is
+ * not searched for again: five minutes at first, because a cause such as a sample out of order passes, then
+ * twice as long each time, up to an hour. */
+struct reject {
+    uint64_t hash;
+    mono_ms until;
+    int64_t ms; /* how long it was left out the last time */
+};
+
+struct sender {
+    struct sender_options o;
+    struct sender_stats stats;
+    struct timer timer; /* the next attempt */
+    bool waiting, in_flight, hurried, gave_up;
+    mono_ms not_before; /* the receiver's Retry-After */
+    /* The current record or NULL. Its remaining pieces are a stack with the first piece on top. */
+    struct record *record;
+    struct str payload;
+    struct piece pieces[MAX_PIECES];
+    size_t n_pieces;
+    bool *skip;                  /* by series: rejected before; NULL: none */
+    uint32_t accepted, rejected; /* samples of the record */
+    unsigned refusals, named;
+    uint64_t found[FOUND_SERIES]; /* hashes of the rejected series of the record */
+    size_t n_found;
+    struct buf body;   /* of the request, unless it is the payload itself */
+    enum rw_form form; /* of the request in flight */
+    bool plain;        /* send the rest of this record in the simplest form */
+    /* A 400 may have been about the form `doubted`: the same samples are tried in the simplest form. */
+    bool doubting;
+    enum rw_form doubted;
+    mono_ms refused_until[RW_FORMS];
+    bool victoria; /* the receiver has shown that it is VictoriaMetrics */
+    /* What rejections have taught. */
+    struct reject rejects[REJECTS];
+    mono_ms rejects_until;    /* no series is left out after it */
+    uint32_t max_series;      /* in a request, after a 413; 0: no limit */
+    mono_ms max_series_until; /* when to try more */
+    mono_ms hopeless_until;   /* everything is rejected: do not search until then */
+    unsigned searches;        /* rejected requests since searches_from */
+    mono_ms searches_from;
+    /* When lines were logged last, 0 for never: a receiver that fails every other second costs one a
+     * minute. */
+    mono_ms failure_logged_at, drop_logged_at;
+    bool failing_logged;
+    uint64_t dropped_unlogged; /* samples */
+};
+
+/* ---- Log lines ---- */
+
+static bool within(mono_ms now, mono_ms since, int64_t ms)
+{
+    return since.ms && mono_before(now, mono_add(since, ms));
+}
+
+/* A request failed and is retried: logs the first failure, then one a minute. */
+static void sender_log_failure(struct sender *s, const char *text)
+{
+    mono_ms now = loop_now(s->o.loop);
+
+    if (within(now, s->failure_logged_at, LOG_MS))
+        return;
+    s->failing_logged = true;
+    s->failure_logged_at = now;
+    log_warn("sending samples failed, retrying", L_STR("remote_name", s->o.config->name),
+             L_STR("url", s->o.config->url_shown), L_INT("failures", s->stats.failures), L_STR("err", text));
+}
+
+/* Logs the end of a failure that was logged. */
+static void sender_log_success(struct sender *s)
+{
+    if (!s->failing_logged)
+        return;
+    s->failing_logged = false;
+    log_info("sending samples works again", L_STR("remote_name", s->o.config->name),
+             L_INT("failures", s->stats.failures));
+}
+
+/* Counts samples that the endpoint rejected, and logs them. */
+static void sender_reject(struct sender *s, uint32_t samples, const char *why)
+{
+    mono_ms now = loop_now(s->o.loop);
+
+    s->rejected += samples;
+    s->stats.failed += samples;
+    s->dropped_unlogged += samples;
+    if (s->dropped_unlogged == 0 || within(now, s->drop_logged_at, LOG_MS))
+        return;
+    log_error("samples rejected by the endpoint, dropped", L_STR("remote_name", s->o.config->name),
+              L_INT("samples", s->dropped_unlogged), L_INT("timestamp_ms", s->record->last_ms),
+              L_STR("err", why));
+    s->drop_logged_at = now;
+    s->dropped_unlogged = 0;
+}
+
+/* ---- Series that were rejected ---- */
+
+/* The entry of the hash, or the one that it replaces: of its places, the one that ends first. */
+static struct reject *reject_find(struct sender *s, uint64_t hash)
+{
+    struct reject *place = NULL;
+
+    for (size_t i = 0; i < REJECT_WAYS; i++) {
+        struct reject *e = &s->rejects[(hash + i) % REJECTS];
+
+        if (e->hash == hash)
+            return e;
+        if (!place || mono_before(e->until, place->until))
+            place = e;
+    }
+    return place;
+}
+
+static void reject_add(struct sender *s, uint64_t hash)
+{
+    struct reject *e = reject_find(s, hash);
+    mono_ms now = loop_now(s->o.loop);
+
+    if (e->hash != hash)
+        *e = (struct reject){.hash = hash};
+    /* One that was well for as long as it was left out begins anew. */
+    if (e->ms == 0 || !mono_before(now, mono_add(e->until, e->ms)))
+        e->ms = SENDER_REJECT_MS;
+    else
+        e->ms = e->ms * 2 < REJECT_MAX_MS ? e->ms * 2 : REJECT_MAX_MS;
+    e->until = mono_add(now, e->ms);
+    if (mono_before(s->rejects_until, e->until))
+        s->rejects_until = e->until;
+}
+
+static bool reject_has(struct sender *s, uint64_t hash)
+{
+    const struct reject *e = reject_find(s, hash);
+
+    return e->hash == hash && mono_before(loop_now(s->o.loop), e->until);
+}
+
+/* ---- Forms ---- */
+
+/* From the preferred form down to the one that every receiver supports. */
+static const enum rw_form ladders[][RW_FORMS] = {
+    [RW_PROTOCOL_V1] = {RW_FORM_V1},
+    [RW_PROTOCOL_VM] = {RW_FORM_VM, RW_FORM_V1},
+    [RW_PROTOCOL_V2] = {RW_FORM_V2, RW_FORM_V1},
+    [RW_PROTOCOL_AUTO] = {RW_FORM_V2, RW_FORM_VM, RW_FORM_V1},
+};
+
+/* `auto` uses VictoriaMetrics' own protocol only where the receiver is known to be VictoriaMetrics: others
+ * reject it with an error in their log. */
+static enum rw_form sender_form(const struct sender *s)
+{
+    const enum rw_form *form = ladders[s->o.config->protocol];
+    bool vm = s->victoria || s->o.config->protocol != RW_PROTOCOL_AUTO;
+    mono_ms now = loop_now(s->o.loop);
+
+    while (*form != RW_FORM_V1 && (mono_before(now, s->refused_until[*form]) || (*form == RW_FORM_VM && !vm)))
+        form++;
+    return *form;
+}
+
+/* The receiver does not support this form: avoid it for an hour. */
+static void sender_refuse_form(struct sender *s, enum rw_form form, const char *why)
+{
+    int64_t ms = form == RW_FORM_VM ? VM_PROBE_MS : SENDER_PROBE_MS;
+
+    s->refused_until[form] = mono_add(loop_now(s->o.loop), ms);
+    log_info("protocol not supported by the endpoint, falling back", L_STR("remote_name", s->o.config->name),
+             L_STR("protocol", rw_form_words[form]), L_STR("to", rw_form_words[sender_form(s)]),
+             L_STR("err", why));
+}
+
+/* ---- Pieces of the current record ---- */
+
+/* Samples of a piece that are sent. */
+static uint32_t sender_piece_samples(const struct sender *s, struct piece p)
+{
+    uint32_t n = p.to - p.from;
+
+    for (uint32_t i = p.from; s->skip && i < p.to; i++)
+        n -= s->skip[i];
+    return n;
+}
+
+/* The current record's series; `message` holds them. -EBADMSG, -ENOMEM. */
+static int record_series(struct sender *s, struct buf *message, struct str **ret)
+{
+    size_t n;
+    int r = body_unpack(s->payload, message) ?: body_series(buf_str(message), ret, &n);
+
+    return r == 0 && n < s->record->samples ? -EBADMSG : r;
+}
+
+/* Marks the series of the current record that were rejected before. */
+static void sender_skip_rejected(struct sender *s)
+{
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    BUF_AUTO(message, BODY_MAX);
+
+    if (!mono_before(loop_now(s->o.loop), s->rejects_until) || record_series(s, &message, &series) < 0)
+        return;
+    s->skip = xcalloc(s->record->samples, sizeof(*s->skip));
+    for (uint32_t i = 0; i < s->record->samples; i++)
+        s->skip[i] = reject_has(s, body_series_hash(series[i]));
+    sender_reject(s, s->record->samples - sender_piece_samples(s, s->pieces[0]),
+                  "series rejected before are left out");
+}
+
+/* Notes the only series of a piece; the first few of a record are logged by name. */
+static void note_rejected_series(struct sender *s, struct piece p, const char *text)
+{
+    CLEANUP(cleanup_free) struct str *series = NULL;
+    BUF_AUTO(message, BODY_MAX);
+    BUF_AUTO(shown, 16 << 10);
+
+    while (s->skip && p.from + 1 < p.to && s->skip[p.from])
+        p.from++;
+    if (record_series(s, &message, &series) < 0)
+        return;
+    if (s->n_found < FOUND_SERIES)
+        s->found[s->n_found++] = body_series_hash(series[p.from]);
+    if (s->named++ < NAMED_SERIES && body_series_name(series[p.from], &shown) == 0)
+        log_warn("series rejected by the endpoint", L_STR("remote_name", s->o.config->name),
+                 L_SL("series", buf_str(&shown)), L_INT("timestamp_ms", s->record->last_ms),
+                 L_STR("err", text));
+}
+
+/* Whether halving still pays: a receiver that rejects everything is not asked about each series. */
+static bool search_pays(struct sender *s)
+{
+    mono_ms now = loop_now(s->o.loop);
+    unsigned levels = 32 - (unsigned)__builtin_clz(s->record->samples | 1);
+
+    if (!mono_before(now, mono_add(s->searches_from, SEARCHES_MS))) {
+        s->searches_from = now;
+        s->searches = 0;
+    }
+    if (s->accepted == 0 && mono_before(now, s->hopeless_until))
+        return false;
+    if (s->accepted == 0 && s->refusals > 2 * levels + 2) {
+        s->hopeless_until = mono_add(now, HOPELESS_MS);
+        return false;
+    }
+    return s->searches++ < SEARCHES_MAX;
+}
+
+/* Some samples were accepted. */
+static void sender_note_accepted(struct sender *s)
+{
+    mono_ms now = loop_now(s->o.loop);
+
+    s->hopeless_until = (mono_ms){0};
+    if (s->max_series == 0 || mono_before(now, s->max_series_until))
+        return;
+    s->max_series *= 2;
+    s->max_series_until = mono_add(now, MAX_SERIES_MS);
+    if (s->max_series >= s->o.config->max_samples_per_send)
+        s->max_series = 0;
+}
+
+/* Splits the top piece into [from, middle) and the rest. */
+static void split_piece(struct sender *s, uint32_t middle)
+{
+    struct piece p = s->pieces[s->n_pieces - 1];
+
+    s->pieces[s->n_pieces - 1] = (struct piece){middle, p.to};
+    s->pieces[s->n_pieces++] = (struct piece){p.from, middle};
+}
+
+/* The top piece is too large for the receiver: sends at most half as much for an hour. */
+static void sender_note_too_large(struct sender *s, const struct transport_answer *a)
+{
+    struct piece p = s->pieces[s->n_pieces - 1];
+
+    if (p.to - p.from < 2)
+        return;
+    s->max_series = (p.to - p.from) / 2;
+    s->max_series_until = mono_add(loop_now(s->o.loop), MAX_SERIES_MS);
+    log_warn("request too large for the endpoint, sending smaller ones",
+             L_STR("remote_name", s->o.config->name), L_INT("samples", s->max_series), L_STR("err", a->text));
+}
+
+/* ---- Delivery ---- */
+
 static void sender_on_timer(struct timer *t);
 
-int sender_new(struct sender **ret, const struct sender_options *o)
+struct sender *sender_new(const struct sender_options *o)
 {
-    struct sender *s = calloc(1, sizeof(*s));
+    struct sender *s = xcalloc(1, sizeof(*s));
 
-    if (!s)
-        return -ENOMEM;
     s->o = *o;
     s->timer.fn = sender_on_timer;
     buf_init(&s->body, BODY_MAX);
     s->stats.form = sender_form(s);
-    *ret = s;
-    return 0;
+    return s;
 }
 
 struct sender *sender_free(struct sender *s)
@@ -46,15 +343,9 @@ struct sender *sender_free(struct sender *s)
     return NULL;
 }
 
-struct sender_stats *sender_stats(struct sender *s)
+const struct sender_stats *sender_stats(const struct sender *s)
 {
     return &s->stats;
-}
-
-static void sender_changed(struct sender *s)
-{
-    if (s->o.changed)
-        s->o.changed(s->o.arg);
 }
 
 static void sender_note_error(struct sender *s, const char *text)
@@ -69,12 +360,20 @@ static void sender_wait(struct sender *s, int64_t ms)
     s->stats.state = SENDER_BACKING_OFF;
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
     if (loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms)) < 0)
-        s->waiting = false; /* the next sender_kick() tries again */
+        memory_exhausted(sizeof(s->timer));
+}
+
+static void sender_wait_for_memory(struct sender *s)
+{
+    sender_note_error(s, "out of memory");
+    sender_wait(s, NO_MEMORY_MS);
 }
 
 static void sender_finish_record(struct sender *s, enum queue_drop why)
 {
-    sender_remember_rejected(s);
+    /* Series that were rejected while others were accepted. */
+    for (size_t i = 0; s->accepted && i < s->n_found; i++)
+        reject_add(s, s->found[i]);
     queue_finish(s->o.queue, s->record, why, s->rejected);
     queue_save_position(s->o.queue, false);
     s->record = NULL;
@@ -91,7 +390,6 @@ static void sender_drop_old(struct sender *s)
 
         queue_count_drop(s->o.queue, DROP_TOO_OLD, sender_piece_samples(s, p));
     }
-    sender_finish_record(s, DROP_REJECTED);
 }
 
 static void sender_on_timer(struct timer *t)
@@ -102,7 +400,7 @@ static void sender_on_timer(struct timer *t)
     s->waiting = false;
     if (s->record && limit && s->record->last_ms < loop_wall(s->o.loop).ms - limit)
         sender_drop_old(s);
-    sender_step(s);
+    sender_kick(s);
 }
 
 static void sender_back_off(struct sender *s, const char *text, int64_t retry_after_ms)
@@ -123,21 +421,6 @@ static void sender_back_off(struct sender *s, const char *text, int64_t retry_af
     sender_wait(s, backoff_ms(&backoff, s->stats.failures, retry_after_ms));
 }
 
-static void sender_end_piece(struct sender *s)
-{
-    if (s->n_pieces == 0)
-        sender_finish_record(s, DROP_REJECTED);
-}
-
-static void sender_note_recovery(struct sender *s)
-{
-    sender_log_success(s);
-    s->stats.failures = 0;
-    /* A rejection of this record stays visible. */
-    if (s->refusals == 0 && !s->skip)
-        s->stats.error[0] = '\0';
-}
-
 /* The receiver has the samples of the top piece, `written` of them by its own count. */
 static void sender_on_accepted(struct sender *s, const struct transport_answer *a)
 {
@@ -155,7 +438,11 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
             st->highest_sent_ms = s->record->last_ms;
         sender_note_accepted(s);
     }
-    sender_note_recovery(s);
+    sender_log_success(s);
+    st->failures = 0;
+    /* A rejection of this record stays visible. */
+    if (s->refusals == 0 && !s->skip)
+        st->error[0] = '\0';
     if (written == n)
         return;
     (void)snprintf(st->error, sizeof(st->error), "%u of %u samples written%s%.400s", written, n,
@@ -164,19 +451,9 @@ static void sender_on_accepted(struct sender *s, const struct transport_answer *
     sender_reject(s, n - written, st->error);
 }
 
-/* A 400 to a higher form may be about the form rather than the samples. */
-static bool sender_doubt_form(struct sender *s, const struct transport_answer *a)
-{
-    if (a->status != 400 || s->doubting || s->form == RW_FORM_V1)
-        return false;
-    s->doubting = true;
-    s->doubted = s->form;
-    return true;
-}
-
 static enum rw_verdict sender_verdict(const struct sender *s, const struct transport_answer *a)
 {
-    enum rw_verdict v = verdict_of(a->error, a->status);
+    enum rw_verdict v = transport_verdict(a);
 
     if (s->form == RW_FORM_V2 && v != VERDICT_RETRY) {
         /* A 1.0 receiver decodes a 2.0 request as empty and answers 2xx. */
@@ -191,21 +468,36 @@ static enum rw_verdict sender_verdict(const struct sender *s, const struct trans
     return v;
 }
 
-/* A 4xx that is about the samples. */
+/* The top piece was rejected because of its size, or of what is in it: splits it, or removes and logs it. */
 static void sender_on_rejected(struct sender *s, const struct transport_answer *a, enum rw_verdict v)
 {
-    if (v == VERDICT_HALVE && sender_doubt_form(s, a))
+    struct piece p = s->pieces[s->n_pieces - 1];
+    uint32_t n = sender_piece_samples(s, p);
+
+    /* A 400 to a higher form may be about the form rather than the samples. */
+    if (a->status == 400 && !s->doubting && s->form != RW_FORM_V1) {
+        s->doubting = true;
+        s->doubted = s->form;
         return;
+    }
     s->plain = s->plain || s->doubting;
     s->doubting = false;
+    s->refusals++;
     sender_note_error(s, a->text);
-    if (v == VERDICT_HALVE)
-        sender_halve(s, a);
-    else if (v == VERDICT_SHRINK)
-        sender_shrink(s, a);
-    else
-        sender_give_up_piece(s, a);
-    sender_end_piece(s);
+    if (v == VERDICT_SHRINK && n > 1) {
+        sender_note_too_large(s, a);
+        return;
+    }
+    if (v == VERDICT_SHRINK) /* not the size of the request: something in this series */
+        s->max_series = 0;
+    if (v != VERDICT_DROP && n == 1)
+        note_rejected_series(s, p, a->text);
+    if (v != VERDICT_DROP && n > 1 && s->n_pieces < MAX_PIECES && search_pays(s)) {
+        split_piece(s, p.from + (p.to - p.from) / 2);
+        return;
+    }
+    s->n_pieces--;
+    sender_reject(s, n, a->text);
 }
 
 static void sender_act(struct sender *s, const struct transport_answer *a)
@@ -219,14 +511,12 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
             sender_refuse_form(s, s->doubted, "rejected in this protocol, accepted in a simpler one");
         s->doubting = false;
         sender_on_accepted(s, a);
-        sender_end_piece(s);
         return;
     case VERDICT_PARTIAL:
         s->refusals++;
         if (a->status == 413)
             sender_note_too_large(s, a);
         sender_on_accepted(s, a);
-        sender_end_piece(s);
         return;
     case VERDICT_STEP_DOWN:
         sender_refuse_form(s, s->form, *a->text ? a->text : "response lacks the Written headers of 2.0");
@@ -240,12 +530,6 @@ static void sender_act(struct sender *s, const struct transport_answer *a)
     }
 }
 
-static void sender_note_duration(struct sender *s, double seconds)
-{
-    if (s->stats.n_durations < SENDER_DURATIONS)
-        s->stats.durations[s->stats.n_durations++] = (float)seconds;
-}
-
 static void sender_on_answer(void *arg, const struct transport_answer *a)
 {
     struct sender *s = arg;
@@ -253,11 +537,10 @@ static void sender_on_answer(void *arg, const struct transport_answer *a)
     s->in_flight = false;
     s->stats.state = SENDER_IDLE;
     s->stats.requests++;
-    sender_note_duration(s, a->seconds);
+    s->stats.seconds = a->seconds;
     buf_done(&s->body);
     sender_act(s, a);
-    sender_step(s);
-    sender_changed(s);
+    sender_kick(s);
 }
 
 static void sender_start(struct sender *s, struct str body)
@@ -303,8 +586,7 @@ static bool sender_take_record(struct sender *s)
     } else {
         queue_put_back(s->o.queue);
         s->record = NULL;
-        sender_note_error(s, strerror(-error));
-        sender_wait(s, NO_MEMORY_MS);
+        sender_wait_for_memory(s);
     }
     return true;
 }
@@ -317,11 +599,13 @@ static void sender_start_piece(struct sender *s)
     struct piece p;
     int r = 0;
 
-    sender_limit_piece(s);
     p = s->pieces[s->n_pieces - 1];
+    if (s->max_series && p.to - p.from > s->max_series && s->n_pieces < MAX_PIECES) {
+        split_piece(s, p.from + s->max_series);
+        p.to = p.from + s->max_series;
+    }
     if (sender_piece_samples(s, p) == 0) {
         s->n_pieces--;
-        sender_end_piece(s);
         return;
     }
     part.from = p.from;
@@ -337,8 +621,7 @@ static void sender_start_piece(struct sender *s)
     }
     buf_done(&s->body);
     if (r == -ENOMEM) {
-        sender_note_error(s, "out of memory");
-        sender_wait(s, NO_MEMORY_MS);
+        sender_wait_for_memory(s);
         return;
     }
     s->rejected += sender_piece_samples(s, p);
@@ -346,20 +629,15 @@ static void sender_start_piece(struct sender *s)
     sender_finish_record(s, DROP_DAMAGED);
 }
 
-static void sender_step(struct sender *s)
-{
-    while (!s->in_flight && !s->waiting && !s->gave_up) {
-        if (!s->record && !sender_take_record(s))
-            return;
-        if (s->record)
-            sender_start_piece(s);
-    }
-}
-
 void sender_kick(struct sender *s)
 {
-    sender_step(s);
-    sender_changed(s);
+    while (!s->in_flight && !s->waiting && !s->gave_up)
+        if (s->record && s->n_pieces == 0)
+            sender_finish_record(s, DROP_REJECTED);
+        else if (s->record)
+            sender_start_piece(s);
+        else if (!sender_take_record(s))
+            return;
 }
 
 void sender_hurry(struct sender *s, int64_t ms)

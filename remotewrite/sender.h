@@ -5,13 +5,13 @@
 #define DS_REMOTEWRITE_SENDER_H
 
 #include "exporter/base/loop.h"
-#include "remotewrite/families.h"
 #include "remotewrite/queue.h"
 #include "remotewrite/transport.h"
 
+struct families;
 struct sender;
 
-enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_DURATIONS = 64 };
+enum { SENDER_PROBE_MS = 3600 * 1000, SENDER_REJECT_MS = 5 * 60 * 1000 };
 
 struct sender_options {
     const struct rw_endpoint_config *config;
@@ -19,9 +19,6 @@ struct sender_options {
     struct transport *transport;
     struct queue *queue;
     const struct families *families; /* of the program's own metrics */
-    /* Called when the stats have changed. */
-    void (*changed)(void *arg);
-    void *arg;
 };
 
 enum sender_state { SENDER_IDLE, SENDER_SENDING, SENDER_BACKING_OFF };
@@ -37,15 +34,11 @@ struct sender_stats {
     unsigned failures;                 /* consecutive */
     char error[512];                   /* the last failure, in the receiver's words; empty after recovery */
     int64_t error_at_ms;
-    /* The last members, which are no part of the state: */
-    float durations[SENDER_DURATIONS]; /* seconds of requests, until the owner resets n_durations */
-    size_t n_durations;
+    double seconds; /* that the last request took */
 };
 
-/* -ENOMEM. */
-MUST_USE int sender_new(struct sender **ret, const struct sender_options *o);
+struct sender *sender_new(const struct sender_options *o);
 struct sender *sender_free(struct sender *s);
-DEFINE_CLEANUP(struct sender, sender_free)
 /* To be called when something was queued. */
 void sender_kick(struct sender *s);
 /* For the flush of a stop, which lasts ms: ends a wait, but not before the receiver's Retry-After has passed,
@@ -53,6 +46,6 @@ void sender_kick(struct sender *s);
 void sender_hurry(struct sender *s, int64_t ms);
 /* True if nothing is in flight or waiting, or if a hurried sender has given up. */
 bool sender_done(const struct sender *s);
-struct sender_stats *sender_stats(struct sender *s);
+const struct sender_stats *sender_stats(const struct sender *s);
 
 #endif

@@ -4,6 +4,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/memory.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/sink.h"
 #include "remotewrite/endpoint.h"
@@ -149,8 +150,8 @@ static void rw_set_counters(struct metrics *m, const char *const *labels, const 
         else
             metric_set(m, METRIC_RW_DROPPED, with_reason, (double)st->queue.dropped[i]);
     }
-    for (size_t i = 0; i < st->sender.n_durations; i++)
-        metric_observe(m, METRIC_RW_DURATION, labels, (double)st->sender.durations[i]);
+    for (size_t i = 0; i < st->n_durations; i++)
+        metric_observe(m, METRIC_RW_DURATION, labels, (double)st->durations[i]);
 }
 
 static void rw_set_spool_status(struct endpoint_status *to, const struct endpoint_state *st)
@@ -232,17 +233,15 @@ static void rw_send_metrics(struct timer *t)
         if (endpoint_config(s->endpoints[i])->send_health_metrics)
             endpoint_metrics(s->endpoints[i], agent_state(s->agent)->metrics, loop_wall(loop));
     if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
-        log_error("own metrics no longer sent: out of memory");
+        memory_exhausted(sizeof(*t));
 }
 
 int rw_sink_new(struct rw_sink **ret, struct agent *a)
 {
-    struct rw_sink *s = calloc(1, sizeof(*s));
+    struct rw_sink *s = xcalloc(1, sizeof(*s));
     struct loop *loop = agent_state(a)->loop;
     int r;
 
-    if (!s)
-        return -ENOMEM;
     s->sink.ops = &ops;
     s->agent = a;
     s->post.fn = rw_on_post;
@@ -311,9 +310,7 @@ static int rw_start(struct rw_sink *s, struct rw_endpoint_config *c, const char 
         .config = c, .storage_path = storage_path, .drain = !leading, .changed = rw_on_changed, .arg = s};
     struct endpoint **running = rw_find(s, c->name);
 
-    if (running && !leading)
-        endpoint_drain(*running);
-    if (running && (!leading || endpoint_resume(*running))) {
+    if (running && (endpoint_drain(*running, !leading) || !leading)) {
         *ret = TAKE_PTR(*running);
         return 0;
     }

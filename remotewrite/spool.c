@@ -1,11 +1,10 @@
-/* Owns the files of the folder and their descriptors. */
 #include "remotewrite/spool.h"
 
-#include "remotewrite/spool_internal.h"
-
 #include "exporter/base/buf.h"
+#include "exporter/base/file.h"
+#include "exporter/base/log.h"
+#include "exporter/base/memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,23 +13,48 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-static const char wanted[] = "wanted";
+enum {
+    PATH_BYTES = 4352,
+    POSITIONS_MAX = 64 << 20,
+    NUMBER_DIGITS = 12,
+    ASIDE_SEGMENTS = 4, /* files set aside may be as large as this number of segments */
+};
 
-struct spool_name spool_name(uint64_t number, const char *suffix)
+static const char wanted[] = "wanted", unknown_suffix[] = ".seg.unknown", damaged_suffix[] = ".seg.damaged";
+static const char *const position_names[2] = {"position.a", "position.b"};
+
+/* The name of a file by its number: ".seg" of a segment, ".done" of its read positions. */
+struct spool_name {
+    char text[40];
+};
+
+static struct spool_name spool_name(const struct spool_segment *segment, const char *suffix)
 {
     struct spool_name name;
 
-    (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", number, suffix);
+    (void)snprintf(name.text, sizeof(name.text), "%012" PRIu64 "%s", segment->number, suffix);
     return name;
+}
+
+/* The path of a file of the folder, for messages too; false if it is cut. */
+static bool spool_path(const struct spool *s, const char *name, char out[PATH_BYTES])
+{
+    int n = snprintf(out, PATH_BYTES, "%s/%s", s->dir, name);
+
+    return n > 0 && n < PATH_BYTES;
+}
+
+/* What a write() says, of which no part may be missing. */
+static int write_result(ssize_t n, size_t want)
+{
+    return n == (ssize_t)want ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
 /* Creates the missing folders of the path. */
 static int spool_make_folders(const char *dir)
 {
-    CLEANUP(cleanup_free) char *path = strdup(dir);
+    CLEANUP(cleanup_free) char *path = xstrdup(dir);
 
-    if (!path)
-        return -ENOMEM;
     for (char *p = path + 1;; p++) {
         char c = *p;
 
@@ -47,13 +71,11 @@ static int spool_make_folders(const char *dir)
 
 void spool_ask_for(const char *dir)
 {
-    int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+    CLEANUP(cleanup_close) int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP(cleanup_close)
+    int fd = dir_fd < 0 ? -1 : openat(dir_fd, wanted, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-    if (dir_fd < 0)
-        return;
-    fd = openat(dir_fd, wanted, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    cleanup_close(&fd);
-    cleanup_close(&dir_fd);
+    (void)fd;
 }
 
 bool spool_is_asked_for(const struct spool *s)
@@ -61,19 +83,103 @@ bool spool_is_asked_for(const struct spool *s)
     return faccessat(s->dir_fd, wanted, F_OK, 0) == 0;
 }
 
-int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
+static struct spool_segment *segment_new(uint64_t number)
 {
-    CLEANUP(cleanup_spool_free) struct spool *s = calloc(1, sizeof(*s));
+    struct spool_segment *segment = xcalloc(1, sizeof(*segment));
+
+    segment->number = number;
+    buf_init(&segment->positions, POSITIONS_MAX);
+    return segment;
+}
+
+static void segment_free(struct spool_segment *segment)
+{
+    buf_done(&segment->positions);
+    free(segment);
+}
+
+/* Adds the segment to a list, by number. */
+static void spool_link(struct spool_segments *list, struct spool_segment *segment)
+{
+    struct spool_segment *before = TAILQ_LAST(list, spool_segments);
+
+    while (before && before->number > segment->number)
+        before = TAILQ_PREV(before, spool_segments, entry);
+    if (before)
+        TAILQ_INSERT_AFTER(list, before, segment, entry);
+    else
+        TAILQ_INSERT_HEAD(list, segment, entry);
+}
+
+DIR *spool_list(const struct spool *s)
+{
+    int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!d)
+        cleanup_close(&fd);
+    return d;
+}
+
+static uint32_t segment_file_size(const struct spool *s, const struct spool_segment *segment)
+{
+    struct stat st;
+
+    if (fstatat(s->dir_fd, spool_name(segment, ".seg").text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(st.st_mode))
+        return 0;
+    return st.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_size;
+}
+
+static void spool_add_unread(struct spool *s, struct spool_segment *segment)
+{
+    segment->live = 0;
+    segment->size = segment_file_size(s, segment);
+    s->unread_bytes += segment->size;
+    spool_link(&s->unread, segment);
+}
+
+/* Lists the segments, and notes the numbers in use. */
+static int spool_find_segments(struct spool *s)
+{
+    DIR *d = spool_list(s);
+    const struct dirent *entry;
+    struct spool_segment *segment;
     int r;
 
-    if (!s)
-        return -ENOMEM;
+    if (!d)
+        return -errno;
+    while ((void)(errno = 0), (entry = readdir(d))) {
+        uint64_t number;
+        int end = 0;
+
+        if (sscanf(entry->d_name, "%12" SCNu64 "%n", &number, &end) != 1 || end != NUMBER_DIGITS)
+            continue;
+        if (number >= s->next_number)
+            s->next_number = number + 1;
+        if (strcmp(entry->d_name + end, ".seg") == 0) {
+            segment = segment_new(number);
+            segment->late =
+                faccessat(s->dir_fd, spool_name(segment, ".done").text, F_OK, 0) == 0 || errno != ENOENT;
+            spool_add_unread(s, segment);
+        }
+    }
+    r = -errno;
+    (void)closedir(d);
+    return r;
+}
+
+int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
+{
+    CLEANUP(cleanup_spool_free) struct spool *s = xcalloc(1, sizeof(*s));
+    int r;
+
     s->dir_fd = s->lock_fd = s->fd = s->position_fd[0] = s->position_fd[1] = -1;
     s->segment_bytes = segment_bytes;
     s->next_number = 1;
-    s->dir = strdup(dir);
-    if (!s->dir)
-        return -ENOMEM;
+    s->dir = xstrdup(dir);
+    TAILQ_INIT(&s->segments);
+    TAILQ_INIT(&s->unread);
     r = spool_make_folders(dir);
     if (r < 0)
         return r;
@@ -86,22 +192,29 @@ int spool_new(struct spool **ret, const char *dir, size_t segment_bytes)
     if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     (void)unlinkat(s->dir_fd, wanted, 0);
+    r = spool_find_segments(s);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(s);
     return 0;
+}
+
+static void segments_free(struct spool_segments *list)
+{
+    struct spool_segment *segment;
+
+    while ((segment = TAILQ_FIRST(list))) {
+        TAILQ_REMOVE(list, segment, entry);
+        segment_free(segment);
+    }
 }
 
 struct spool *spool_free(struct spool *s)
 {
     if (!s)
         return NULL;
-    for (struct spool_segment *next; s->oldest; s->oldest = next) {
-        next = s->oldest->next;
-        (void)spool_segment_free(s->oldest);
-    }
-    for (struct spool_segment *next; s->unread; s->unread = next) {
-        next = s->unread->next;
-        (void)spool_segment_free(s->unread);
-    }
+    segments_free(&s->segments);
+    segments_free(&s->unread);
     cleanup_close(&s->fd);
     cleanup_close(&s->position_fd[0]);
     cleanup_close(&s->position_fd[1]);
@@ -112,17 +225,91 @@ struct spool *spool_free(struct spool *s)
     return NULL;
 }
 
-uint64_t spool_bytes(const struct spool *s)
+/* ---- Segments that cannot be read, and files that were set aside ---- */
+
+/* Renames the file of the segment. A negative errno: it is still there. */
+static int spool_set_aside(struct spool *s, const struct spool_segment *segment, const char *suffix)
 {
-    return s->bytes;
+    const struct spool_name name = spool_name(segment, ".seg"), aside = spool_name(segment, suffix);
+    char path[PATH_BYTES];
+
+    if (renameat(s->dir_fd, name.text, s->dir_fd, aside.text) < 0)
+        return -errno;
+    (void)spool_path(s, aside.text, path);
+    log_error(suffix == unknown_suffix ? "spool segment of another version set aside"
+                                       : "damaged spool segment set aside",
+              L_STR("path", path), L_INT("bytes", segment->size));
+    s->folder_dirty = true;
+    return 0;
 }
 
-struct spool_segment *spool_oldest(const struct spool *s)
+/* The segment is unread because of this error: one line in the log for all that fail alike. */
+static void spool_note_unread(struct spool *s, struct spool_segment *segment, int error)
 {
-    return s->oldest;
+    bool news = segment->error == 0;
+    const struct spool_segment *other;
+    char path[PATH_BYTES];
+
+    TAILQ_FOREACH (other, &s->unread, entry)
+        news = news && other->error != error;
+    segment->error = error;
+    (void)spool_path(s, spool_name(segment, ".seg").text, path);
+    if (news)
+        log_error("cannot read a spool segment, it stays and is tried again", L_STR("path", path),
+                  L_INT("bytes", segment->size), L_ERR(error));
 }
 
-void spool_close_current(struct spool *s)
+int spool_store_late(struct spool *s, struct spool_segment *segment)
+{
+    bool first = !segment->positions_stored;
+    int r = spool_write_file(s, spool_name(segment, ".done").text, buf_str(&segment->positions), first);
+
+    if (r == 0 && first && fsync(s->dir_fd) < 0)
+        r = -errno;
+    segment->positions_stored = !first || r == 0;
+    return r;
+}
+
+static int segment_load_positions(struct spool *s, struct spool_segment *segment)
+{
+    int r;
+
+    if (!segment->late || segment->positions.n)
+        return 0;
+    r = spool_read_file(s, spool_name(segment, ".done").text, &segment->positions);
+    segment->positions_stored = r == 0;
+    return r == -ENOENT ? 0 : r;
+}
+
+int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes)
+{
+    int r = segment_load_positions(s, segment) ?: spool_read_file(s, spool_name(segment, ".seg").text, bytes);
+
+    if (r == -ENOENT)
+        log_error("spool segment was removed before it was read", L_STR("dir", s->dir),
+                  L_INT("segment", segment->number), L_INT("bytes", segment->size));
+    if (r == 0 && segment_has_other_version(buf_str(bytes)))
+        r = spool_set_aside(s, segment, unknown_suffix) ?: -ENOENT;
+    if (r < 0 && r != -ENOENT) {
+        spool_note_unread(s, segment, r);
+        return r;
+    }
+    TAILQ_REMOVE(&s->unread, segment, entry);
+    s->unread_bytes -= segment->size;
+    if (r < 0) {
+        segment_free(segment);
+        return r;
+    }
+    if (segment->error < 0)
+        log_info("spool segment can be read again", L_STR("dir", s->dir), L_INT("segment", segment->number));
+    segment->error = 0;
+    segment->size = (uint32_t)bytes->n;
+    s->bytes += bytes->n;
+    spool_link(&s->segments, segment);
+    return 0;
+}
+
+static void spool_close_current(struct spool *s)
 {
     if (s->dirty && s->fd >= 0 && fdatasync(s->fd) < 0)
         s->sync_failed = true;
@@ -132,88 +319,138 @@ void spool_close_current(struct spool *s)
     s->current = NULL;
 }
 
-struct spool_segment *spool_segment_new(uint64_t number)
+void spool_unload(struct spool *s, struct spool_segment *segment, int error)
 {
-    struct spool_segment *segment = calloc(1, sizeof(*segment));
-
-    if (!segment)
-        return NULL;
-    segment->number = number;
-    buf_init(&segment->positions, POSITIONS_MAX);
-    return segment;
-}
-
-struct spool_segment *spool_segment_free(struct spool_segment *segment)
-{
-    if (segment)
-        buf_done(&segment->positions);
-    free(segment);
-    return NULL;
-}
-
-void spool_link(struct spool_segment **list, struct spool_segment *segment)
-{
-    while (*list && (*list)->number < segment->number)
-        list = &(*list)->next;
-    segment->next = *list;
-    *list = segment;
-}
-
-void spool_unlink(struct spool_segment **list, struct spool_segment *segment)
-{
-    while (*list != segment)
-        list = &(*list)->next;
-    *list = segment->next;
-}
-
-void spool_use_number(struct spool *s, uint64_t number)
-{
-    if (number >= s->next_number)
-        s->next_number = number + 1;
+    if (segment == s->current)
+        spool_close_current(s);
+    TAILQ_REMOVE(&s->segments, segment, entry);
+    s->bytes -= segment->size;
+    spool_note_unread(s, segment, error);
+    spool_add_unread(s, segment);
 }
 
 /* If the file of a damaged segment cannot be renamed, the next start finds it again. */
 static void spool_remove_segment(struct spool *s, struct spool_segment *segment)
 {
-    spool_unlink(&s->oldest, segment);
+    TAILQ_REMOVE(&s->segments, segment, entry);
     if (s->current == segment) {
         s->dirty = false;
         spool_close_current(s);
     }
     s->bytes -= segment->size;
     if (segment->damaged)
-        (void)spool_set_aside(s, segment, ASIDE_DAMAGED);
+        (void)spool_set_aside(s, segment, damaged_suffix);
     else
-        (void)unlinkat(s->dir_fd, spool_name(segment->number, ".seg").text, 0);
+        spool_remove_file(s, spool_name(segment, ".seg").text);
     if (segment->late)
-        (void)unlinkat(s->dir_fd, spool_name(segment->number, ".done").text, 0);
-    (void)spool_segment_free(segment);
+        spool_remove_file(s, spool_name(segment, ".done").text);
+    segment_free(segment);
 }
+
+/* Removes segments without live records. */
+static void spool_drop_empty(struct spool *s)
+{
+    struct spool_segment *next;
+
+    for (struct spool_segment *segment = TAILQ_FIRST(&s->segments); segment; segment = next) {
+        next = TAILQ_NEXT(segment, entry);
+        if (segment->live == 0 && segment != s->current)
+            spool_remove_segment(s, segment);
+    }
+}
+
+/* Counts the files that were set aside; the name of the oldest. */
+static struct spool_name spool_count_aside(struct spool *s)
+{
+    DIR *d = spool_list(s);
+    struct spool_name oldest = {""};
+    const struct dirent *entry;
+    struct stat st;
+
+    s->found.damaged = s->found.unknown = (struct spool_files){0};
+    while (d && (entry = readdir(d))) {
+        const char *name = entry->d_name, *suffix = strlen(name) > NUMBER_DIGITS ? name + NUMBER_DIGITS : "";
+        struct spool_files *files = strcmp(suffix, damaged_suffix) == 0   ? &s->found.damaged
+                                    : strcmp(suffix, unknown_suffix) == 0 ? &s->found.unknown
+                                                                          : NULL;
+
+        if (!files || fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        files->n++;
+        files->bytes += (uint64_t)st.st_size;
+        if (!*oldest.text || strcmp(name, oldest.text) < 0)
+            (void)snprintf(oldest.text, sizeof(oldest.text), "%.39s", name);
+    }
+    if (d)
+        (void)closedir(d);
+    return oldest;
+}
+
+static uint64_t spool_aside_bytes(const struct spool *s)
+{
+    return s->found.damaged.bytes + s->found.unknown.bytes;
+}
+
+void spool_trim(struct spool *s)
+{
+    spool_drop_empty(s);
+    for (;;) {
+        struct spool_name oldest = spool_count_aside(s);
+        size_t n = s->found.damaged.n + s->found.unknown.n;
+
+        /* The newest stays, whatever its size. */
+        if (n <= 1 ||
+            (n <= SPOOL_ASIDE_FILES && spool_aside_bytes(s) <= (uint64_t)ASIDE_SEGMENTS * s->segment_bytes))
+            return;
+        log_warn("old spool segment removed that was set aside", L_STR("dir", s->dir),
+                 L_STR("file", oldest.text));
+        if (unlinkat(s->dir_fd, oldest.text, 0) < 0)
+            return;
+    }
+}
+
+uint64_t spool_idle_bytes(const struct spool *s)
+{
+    return s->unread_bytes + spool_aside_bytes(s);
+}
+
+struct spool_stats spool_stats(const struct spool *s)
+{
+    const struct spool_segment *segment, *oldest = s ? TAILQ_FIRST(&s->unread) : NULL;
+    struct spool_stats now = {0};
+
+    if (!s)
+        return now;
+    now = s->found;
+    now.bytes = s->bytes + spool_idle_bytes(s);
+    now.unread.bytes = s->unread_bytes;
+    TAILQ_FOREACH (segment, &s->unread, entry)
+        now.unread.n++;
+    if (oldest)
+        (void)snprintf(now.error, sizeof(now.error), "cannot read spool segment %s/%s: %s", s->dir,
+                       spool_name(oldest, ".seg").text, strerror(-oldest->error));
+    return now;
+}
+
+/* ---- Records ---- */
 
 static int spool_begin_segment(struct spool *s)
 {
-    const struct spool_name name = spool_name(s->next_number, ".seg");
-    struct spool_segment *segment;
-    int fd, r;
+    struct spool_segment *segment = segment_new(s->next_number);
+    const struct spool_name name = spool_name(segment, ".seg");
+    int fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int r = write_result(fd < 0 ? -1 : write(fd, segment_magic, SEGMENT_HEAD), SEGMENT_HEAD);
 
-    fd = openat(s->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    r = fd < 0 ? -errno : 0;
-    if (fd >= 0) {
-        ssize_t n = write(fd, segment_magic, SEGMENT_HEAD);
-
-        r = n == SEGMENT_HEAD ? 0 : n < 0 ? -errno : -ENOSPC;
-    }
-    segment = r == 0 ? spool_segment_new(s->next_number) : NULL;
-    if (!segment) {
-        if (fd >= 0) {
+    if (r < 0) {
+        if (fd >= 0)
             (void)unlinkat(s->dir_fd, name.text, 0);
-            (void)close(fd);
-        }
-        return r < 0 ? r : -ENOMEM;
+        cleanup_close(&fd);
+        segment_free(segment);
+        return r;
     }
-    spool_link(&s->oldest, segment);
-    spool_use_number(s, segment->number);
     segment->size = SEGMENT_HEAD;
+    spool_link(&s->segments, segment);
+    s->next_number++;
     s->bytes += SEGMENT_HEAD;
     s->current = segment;
     s->fd = fd;
@@ -240,7 +477,6 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
         {(void *)(uintptr_t)h->lane.p, h->lane.n},
         {(void *)(uintptr_t)payload.p, payload.n},
     };
-    ssize_t written;
     int r = spool_rotate(s, total);
 
     if (r < 0)
@@ -248,9 +484,8 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
     if (payload.n > RECORD_MAX || s->current->size + total > UINT32_MAX)
         return -EFBIG;
     record_head_put(head, h, payload);
-    written = pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size);
-    if (written != (ssize_t)total) {
-        r = written < 0 ? -errno : -ENOSPC;
+    r = write_result(pwritev(s->fd, parts, ARRAY_SIZE(parts), s->current->size), total);
+    if (r < 0) {
         /* Half a record is harmless, but costs a search at the next start. At the file size limit, a new file
          * has room again. */
         if (ftruncate(s->fd, s->current->size) < 0 || (r == -EFBIG && s->current->size > SEGMENT_HEAD))
@@ -271,9 +506,12 @@ int spool_append(struct spool *s, const struct record_head *h, struct str payloa
 int spool_sync(struct spool *s)
 {
     int r = s->sync_failed ? -EIO : 0;
+    struct stat st;
 
     if (s->dirty && s->fd >= 0 && fdatasync(s->fd) < 0)
         r = -errno;
+    if (s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0) /* someone has removed the file */
+        r = -ENOENT;
     if (s->folder_dirty && fsync(s->dir_fd) < 0)
         r = -errno;
     s->dirty = s->folder_dirty = s->sync_failed = false;
@@ -294,7 +532,7 @@ int spool_read(struct spool *s, struct spool_place at, struct buf *into)
 
     if (r < 0)
         return r;
-    fd = openat(s->dir_fd, spool_name(at.segment->number, ".seg").text, O_RDONLY | O_CLOEXEC);
+    fd = openat(s->dir_fd, spool_name(at.segment, ".seg").text, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? -EBADMSG : -errno;
     got = pread(fd, room, total, at.record);
@@ -302,8 +540,8 @@ int spool_read(struct spool *s, struct spool_place at, struct buf *into)
         return -errno;
     if ((size_t)got != total || !record_read((struct str){room, total}, 0, &item) || item.payload.n != at.n) {
         at.segment->damaged = true;
-        s->damaged_places++;
-        s->damaged_bytes += total;
+        s->found.damaged_places++;
+        s->found.damaged_bytes += total;
         return -EBADMSG;
     }
     memmove(room, item.payload.p, at.n);
@@ -319,17 +557,6 @@ void spool_forget(struct spool *s, struct spool_place at)
         return;
     if (segment != s->current || segment->size > s->segment_bytes / 4)
         spool_remove_segment(s, segment);
-}
-
-void spool_drop_empty(struct spool *s)
-{
-    struct spool_segment *next;
-
-    for (struct spool_segment *segment = s->oldest; segment; segment = next) {
-        next = segment->next;
-        if (segment->live == 0 && segment != s->current)
-            spool_remove_segment(s, segment);
-    }
 }
 
 bool spool_shrink(struct spool *s)
@@ -350,16 +577,70 @@ bool spool_is_there(struct spool *s)
     return fstat(s->dir_fd, &was) < 0 || (now.st_dev == was.st_dev && now.st_ino == was.st_ino);
 }
 
-struct spool_segment *spool_missing(struct spool *s)
-{
-    struct spool_segment *segment = s->oldest;
-    struct stat st;
+/* ---- Small files ---- */
 
-    while (segment &&
-           (fstatat(s->dir_fd, spool_name(segment->number, ".seg").text, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-            errno != ENOENT))
-        segment = segment->next;
-    if (segment && segment == s->current)
-        spool_close_current(s);
-    return segment;
+int spool_write_file(struct spool *s, const char *name, struct str bytes, bool wait_for_disk)
+{
+    CLEANUP(cleanup_close) int fd = -1;
+    char temporary[64];
+    int r;
+
+    (void)snprintf(temporary, sizeof(temporary), "new.%.48s", name);
+    fd = openat(s->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    r = write_result(write(fd, bytes.p, bytes.n), bytes.n);
+    if (r == 0 &&
+        ((wait_for_disk && fdatasync(fd) < 0) || renameat(s->dir_fd, temporary, s->dir_fd, name) < 0))
+        r = -errno;
+    if (r == 0)
+        s->folder_dirty = true;
+    else
+        spool_remove_file(s, temporary);
+    return r;
+}
+
+int spool_read_file(struct spool *s, const char *name, struct buf *into)
+{
+    char path[PATH_BYTES];
+
+    return spool_path(s, name, path) ? file_read(path, into) : -ENAMETOOLONG;
+}
+
+void spool_remove_file(struct spool *s, const char *name)
+{
+    (void)unlinkat(s->dir_fd, name, 0);
+}
+
+int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret)
+{
+    int error = 0;
+
+    *ret = (struct position_reader){0};
+    for (unsigned i = 0; i < 2; i++) {
+        BUF_AUTO(bytes, POSITIONS_MAX);
+        struct position_reader one;
+        int r = spool_read_file(s, position_names[i], &bytes);
+
+        if (r < 0 && r != -ENOENT)
+            error = r;
+        if (r < 0 || !position_open(&one, buf_str(&bytes)) || (ret->next && one.generation < ret->generation))
+            continue;
+        buf_done(into);
+        *into = buf_take(&bytes);
+        *ret = one;
+    }
+    return ret->next ? 0 : error;
+}
+
+int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk)
+{
+    int *fd = &s->position_fd[which], r;
+
+    if (*fd < 0)
+        *fd = openat(s->dir_fd, position_names[which], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return -errno;
+    r = write_result(pwrite(*fd, bytes.p, bytes.n, 0), bytes.n);
+    return r == 0 && wait_for_disk && fdatasync(*fd) < 0 ? -errno : r;
 }

@@ -13,13 +13,59 @@
 #ifndef DS_REMOTEWRITE_SPOOL_H
 #define DS_REMOTEWRITE_SPOOL_H
 
-#include "exporter/base/buf.h"
-#include "remotewrite/segment.h"
+#include "remotewrite/format.h"
 
-struct spool;
-struct spool_segment;
+#include <dirent.h>
+#include <sys/queue.h>
 
-/* Creates the folder if needed and locks it. -EBUSY if another process holds the lock, or another errno. */
+enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
+
+/* The members are for the spool's owner to read; `live`, `scanned`, `damaged` and `positions` are its own. */
+struct spool_segment {
+    TAILQ_ENTRY(spool_segment) entry; /* by number */
+    uint64_t number;
+    uint32_t size;
+    int error;    /* why it is unread; negative errno, 0 before the first try */
+    size_t live;  /* records still needed */
+    bool scanned; /* its damage has been counted */
+    bool damaged; /* set aside when it is no longer needed */
+    /* Its own read positions, from the first time that it could not be read. */
+    bool late, positions_stored;
+    struct buf positions;
+};
+TAILQ_HEAD(spool_segments, spool_segment);
+
+struct spool_files {
+    size_t n;
+    uint64_t bytes;
+};
+
+struct spool_stats {
+    uint64_t bytes;                         /* of all segments, those below included */
+    struct spool_files unread;              /* cannot be read at the moment */
+    struct spool_files damaged, unknown;    /* set aside */
+    uint64_t damaged_bytes, damaged_places; /* found since the spool was opened */
+    uint64_t torn_bytes;
+    char error[SPOOL_ERROR_BYTES]; /* why a segment is unread; empty if none is */
+};
+
+struct spool {
+    char *dir;
+    int dir_fd, lock_fd;
+    size_t segment_bytes;
+    struct spool_segments segments; /* those that were read or written */
+    struct spool_segments unread;   /* at first all that are in the folder */
+    struct spool_segment *current;  /* the segment being written; NULL: none yet */
+    int fd;                         /* of current */
+    int position_fd[2];
+    uint64_t bytes, unread_bytes; /* of both lists */
+    uint64_t next_number;
+    struct spool_stats found; /* damage, and what was set aside */
+    bool dirty, folder_dirty, sync_failed;
+};
+
+/* Creates the folder if needed, locks it and lists its segments. -EBUSY if another process holds the lock, or
+ * another errno. */
 MUST_USE int spool_new(struct spool **ret, const char *dir, size_t segment_bytes);
 struct spool *spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool, spool_free)
@@ -36,45 +82,17 @@ struct spool_place {
     uint32_t at, n;                /* offset and length of its payload */
 };
 
-enum { SPOOL_ASIDE_FILES = 64, SPOOL_ERROR_BYTES = 512 };
+/* Appends the content of an unread segment to `bytes`, and its own positions if it has any: 0, and the
+ * segment is among those that were read. Another errno: it stays unread, which is logged once. -ENOENT: it is
+ * gone, or of another version and was set aside; the segment is freed. */
+MUST_USE int spool_load(struct spool *s, struct spool_segment *segment, struct buf *bytes);
+/* A segment that was read cannot be read any more; none of its records is needed. */
+void spool_unload(struct spool *s, struct spool_segment *segment, int error);
+/* Stores the segment's own positions; on disk, the first time. */
+MUST_USE int spool_store_late(struct spool *s, struct spool_segment *segment);
 
-struct spool_files {
-    size_t n;
-    uint64_t bytes;
-};
-
-struct spool_stats {
-    uint64_t bytes;                         /* of all segments, those below included */
-    struct spool_files unread;              /* cannot be read at the moment */
-    struct spool_files damaged, unknown;    /* set aside */
-    uint64_t damaged_bytes, damaged_places; /* found since the spool was opened */
-    uint64_t torn_bytes;
-    char error[SPOOL_ERROR_BYTES]; /* why a segment is unread; empty if none is */
-};
-
-/* Who takes the records of the segments that are read. */
-struct spool_reader {
-    /* A segment with read positions of its own follows, instead of those of the spool; 0 or -ENOMEM. */
-    int (*on_positions)(void *arg, struct str positions);
-    /* An intact record: 1 to keep it, 0 to discard it, or -ENOMEM. */
-    int (*on_record)(void *arg, const struct record_head *h, struct spool_place at);
-    /* A record that is lost to damage: its head, see segment_next_lost(). */
-    void (*on_lost)(void *arg, const struct spool_segment *segment, const struct record_head *h);
-    /* The segment became unread: forgets its records without spool_forget(). */
-    void (*on_unread)(void *arg, const struct spool_segment *segment);
-    /* The current read positions of the spool (NULL), or in a segment with its own. -ENOMEM. */
-    int (*positions)(void *arg, const struct spool_segment *segment, struct buf *into);
-    void *arg;
-};
-
-/* Reads all segments, oldest first. Call it once, before anything else. On error nothing was removed. */
-MUST_USE int spool_recover(struct spool *s, const struct spool_reader *reader);
-/* Tries to read the unread segments again. The number of those that were read. */
-size_t spool_retry(struct spool *s, const struct spool_reader *reader);
-/* A record of the segment could not be read: the segment becomes unread. -ENOMEM: nothing has changed. */
-MUST_USE int spool_set_unread(struct spool *s, struct spool_segment *segment,
-                              const struct spool_reader *reader, int error);
-void spool_stats(const struct spool *s, struct spool_stats *ret);
+/* All zero for NULL. */
+struct spool_stats spool_stats(const struct spool *s);
 /* Appends a record and counts it as live. On error, a negative errno, nothing is stored. */
 MUST_USE int spool_append(struct spool *s, const struct record_head *h, struct str payload,
                           struct spool_place *ret);
@@ -84,33 +102,27 @@ MUST_USE int spool_sync(struct spool *s);
 MUST_USE int spool_read(struct spool *s, struct spool_place at, struct buf *into);
 /* The record is no longer needed; segments without live records are removed. */
 void spool_forget(struct spool *s, struct spool_place at);
-/* Bytes of the segments with records in use; of those unread or set aside; the oldest segment or NULL. */
-uint64_t spool_bytes(const struct spool *s);
+/* Bytes of the segments that are unread or set aside. */
 uint64_t spool_idle_bytes(const struct spool *s);
-struct spool_segment *spool_oldest(const struct spool *s);
 /* Removes the current segment if it has no live records, to make room; else false. */
 bool spool_shrink(struct spool *s);
-/* Removes segments without records in use, keeps the limits of files set aside, and notes those that someone
- * has removed. */
+/* Removes segments without records in use, and keeps the limits of files set aside. */
 void spool_trim(struct spool *s);
 /* False if the folder was removed, or replaced by another one. */
 bool spool_is_there(struct spool *s);
-/* A segment whose file was removed, or NULL; it is no longer written to. */
-struct spool_segment *spool_missing(struct spool *s);
-/* True for a segment with read positions of its own. */
-bool spool_is_late(const struct spool_segment *segment);
-/* Stores those positions. On error the positions of the spool must not be stored either. */
-MUST_USE int spool_save_late(struct spool *s, const struct spool_reader *reader);
 
 /* Small files beside the segments; `name` has no slash. A write goes to a temporary file, which is synced
  * if wait_for_disk, and renamed. */
 MUST_USE int spool_write_file(struct spool *s, const char *name, struct str bytes, bool wait_for_disk);
 MUST_USE int spool_read_file(struct spool *s, const char *name, struct buf *into);
 void spool_remove_file(struct spool *s, const char *name);
-/* Calls fn for each file whose name has this prefix, in no order, until it returns other than 0. */
-MUST_USE int spool_each_file(struct spool *s, const char *prefix, int (*fn)(void *arg, const char *name),
-                             void *arg);
-/* Writes one of the two position files, 0 or 1, in place. */
+/* The entries of the folder, for readdir() and closedir(); NULL with errno. */
+DIR *spool_list(const struct spool *s);
+
+/* Reads the newer of the two position files that is intact, which may be a record behind if the other cannot
+ * be read. ret->next is NULL if there is none. An errno if none can be read. */
+MUST_USE int spool_read_positions(struct spool *s, struct buf *into, struct position_reader *ret);
+/* Writes one of the two in place. */
 MUST_USE int spool_put_position(struct spool *s, unsigned which, struct str bytes, bool wait_for_disk);
 
 #endif

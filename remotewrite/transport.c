@@ -3,11 +3,38 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
+#include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+/* The first matching line applies. */
+static const struct {
+    long from, to;
+    enum rw_verdict verdict;
+} verdicts[] = {
+    {200, 299, VERDICT_SENT},
+    /* A redirect is a mistake in the configured URL: keep the samples until it is fixed. */
+    {300, 399, VERDICT_RETRY},
+    {415, 415, VERDICT_STEP_DOWN},
+    {429, 429, VERDICT_RETRY},
+    {400, 400, VERDICT_HALVE},
+    {413, 413, VERDICT_SHRINK},
+    {422, 422, VERDICT_HALVE},
+    {500, 599, VERDICT_RETRY},
+};
+
+enum rw_verdict transport_verdict(const struct transport_answer *a)
+{
+    if (a->error != HTTP_OK)
+        return VERDICT_RETRY;
+    for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+        if (a->status >= verdicts[i].from && a->status <= verdicts[i].to)
+            return verdicts[i].verdict;
+    return VERDICT_DROP;
+}
 
 enum { SECRET_MAX = 64 << 10, HEADER_MAX = 80 << 10, OWN_HEADERS = 4 };
 
@@ -104,26 +131,18 @@ static int make_headers(const struct http_transport *t, enum rw_form form, struc
     return 0;
 }
 
-static void note_written_header(struct transport_answer *a, struct str name, struct str value)
-{
-    const struct str prefix = STR("X-Prometheus-Remote-Write-"), suffix = STR("-Written");
-    struct str what = {name.p + prefix.n, name.n - prefix.n - suffix.n};
-
-    if (name.n <= prefix.n + suffix.n || !str_eq_nocase((struct str){name.p, prefix.n}, prefix) ||
-        !str_eq_nocase((struct str){what.p + what.n, suffix.n}, suffix))
-        return;
-    if (str_eq_nocase(what, STR("Samples"))) {
-        a->written = true;
-        if (!str_to_u64(value, &a->samples_written))
-            a->samples_written = 0;
-    } else if (str_eq_nocase(what, STR("Histograms")) || str_eq_nocase(what, STR("Exemplars"))) {
-        a->written = true;
-    }
-}
-
 void transport_note_header(struct transport_answer *a, struct str name, struct str value)
 {
-    note_written_header(a, name, value);
+    static const char *const written[] = {"X-Prometheus-Remote-Write-Samples-Written",
+                                          "X-Prometheus-Remote-Write-Histograms-Written",
+                                          "X-Prometheus-Remote-Write-Exemplars-Written"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(written); i++)
+        if (str_eq_nocase(name, str_of(written[i]))) {
+            a->written = true;
+            if (i == 0 && !str_to_u64(value, &a->samples_written))
+                a->samples_written = 0;
+        }
     /* VictoriaMetrics sends it with every response; nothing else is known to. */
     a->victoria = a->victoria || str_eq_nocase(name, STR("X-Server-Hostname"));
     if (str_eq_nocase(name, STR("Content-Encoding")))
@@ -209,12 +228,10 @@ static void transport_cancel(struct transport *transport)
     t->call = http_cancel(t->call);
 }
 
-int transport_http_new(struct transport **ret, struct http *http, const struct rw_endpoint_config *c)
+struct transport *transport_http_new(struct http *http, const struct rw_endpoint_config *c)
 {
-    struct http_transport *t = calloc(1, sizeof(*t));
+    struct http_transport *t = xcalloc(1, sizeof(*t));
 
-    if (!t)
-        return -ENOMEM;
     t->transport = (struct transport){.start = transport_start, .cancel = transport_cancel};
     t->http = http;
     t->config = c;
@@ -223,8 +240,7 @@ int transport_http_new(struct transport **ret, struct http *http, const struct r
                                .key_file = c->key_file,
                                .server_name = c->server_name,
                                .insecure = c->insecure_skip_verify};
-    *ret = &t->transport;
-    return 0;
+    return &t->transport;
 }
 
 struct transport *transport_http_free(struct transport *transport)

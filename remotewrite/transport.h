@@ -1,4 +1,4 @@
-/* How requests reach an endpoint: over HTTP, or a fake in tests. */
+/* How requests reach an endpoint: over HTTP, or a fake in tests; and what to do about the response. */
 #ifndef DS_REMOTEWRITE_TRANSPORT_H
 #define DS_REMOTEWRITE_TRANSPORT_H
 
@@ -29,16 +29,26 @@ struct transport {
     void (*cancel)(struct transport *t);
 };
 
+enum rw_verdict {
+    VERDICT_SENT,
+    VERDICT_RETRY,     /* send the same bytes again later */
+    VERDICT_HALVE,     /* some of the samples are rejected: find out which */
+    VERDICT_SHRINK,    /* the request is too large */
+    VERDICT_DROP,      /* never send again */
+    VERDICT_STEP_DOWN, /* the format is not supported: send the samples in a simpler one */
+    VERDICT_PARTIAL,   /* final: a 2.0 receiver rejected some samples and said how many it has written */
+};
+
+/* What to do with a request, by its response. */
+enum rw_verdict transport_verdict(const struct transport_answer *a);
 /* Notes what a response header says: the Written headers of 2.0, X-Server-Hostname, Content-Encoding. */
 void transport_note_header(struct transport_answer *a, struct str name, struct str value);
 /* Writes "status 400: <body>" to a->text, unless the status is 2xx: one line of at most 511 bytes of UTF-8
  * without control characters. */
 void transport_note_body(struct transport_answer *a, struct str body);
 
-/* A transport over HTTP, which owns neither argument. -ENOMEM. */
-MUST_USE int transport_http_new(struct transport **ret, struct http *http,
-                                const struct rw_endpoint_config *c);
+/* A transport over HTTP, which owns neither argument. */
+struct transport *transport_http_new(struct http *http, const struct rw_endpoint_config *c);
 struct transport *transport_http_free(struct transport *t);
-DEFINE_CLEANUP(struct transport, transport_http_free)
 
 #endif

@@ -1,10 +1,9 @@
 /* Solves a generated placement problem and prints the answer, and on wish the problem, as JSON.
  *
- *     placement-solve KIND SITES WORKLOADS SETTINGS SEED ENGINE DEADLINE-MS [problem]
+ *     placement-solve KIND SITES WORKLOADS SETTINGS SEED DEADLINE-MS [problem]
  *
- * KIND: loose, tight, devices, full (test/bench/placement_instances.h), or small, which has all options and
- * sizes of its own. ENGINE: relaxation, both, none, or cbc, which gets neither start nor bound. */
-#include "controller/optimize/exact.h"
+ * KIND: loose, tight, devices, full, apps (test/bench/placement_instances.h), or small, which has all options
+ * and sizes of its own. */
 #include "controller/optimize/problem.h"
 #include "controller/optimize/solve.h"
 #include "exporter/base/clock.h"
@@ -18,25 +17,18 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#ifdef WITH_CBC
-#include "controller/optimize/cbc/model.h"
-#include "controller/optimize/cbc/price.h"
-#include "controller/optimize/cbc/program/engine.h"
-#endif
-
-static double cpu_seconds(int who)
+static double cpu_seconds(void)
 {
     struct rusage u;
 
-    (void)getrusage(who, &u);
+    (void)getrusage(RUSAGE_SELF, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-/* Of this program or of CBC's. getrusage() would count what the caller had when it started this program. */
+/* getrusage() would count what the caller had when it started this program. */
 static long peak_kb(void)
 {
-    struct rusage child;
     char line[256];
     long own = 0;
     FILE *f = fopen("/proc/self/status", "re");
@@ -47,8 +39,7 @@ static long peak_kb(void)
     }
     if (f)
         (void)fclose(f);
-    (void)getrusage(RUSAGE_CHILDREN, &child);
-    return own > child.ru_maxrss ? own : child.ru_maxrss;
+    return own;
 }
 
 static void print_numbers(const char *name, const int64_t *numbers, size_t n)
@@ -92,70 +83,21 @@ static void print_problem(const struct problem *p)
     printf("]}");
 }
 
-#ifdef WITH_CBC
-/* CBC by itself, with the reduced program. */
-static int solve_by_cbc(struct solution *ret, const struct problem *p, int64_t deadline_ms)
+static void print_answer(const struct problem *p, int64_t deadline_ms)
 {
-    CLEANUP(cleanup_price_free) struct price *x = NULL;
-    CLEANUP(cleanup_model_free) struct model *m = NULL;
-    struct engine_task task = {.cutoff = 1e30, .seconds = (double)deadline_ms / 1000};
-    struct engine_answer a = {0};
-    int r = price_new(&x, p);
-
-    if (r == 0)
-        r = model_new(&m, x);
-    if (r < 0)
-        return r;
-    task.mip = &m->mip;
-    r = engine_run(&a, &task);
-    ret->is_infeasible = !a.solution;
-    ret->bound = (int64_t)((double)x->constant - a.bound + 0.01);
-    for (int c = 0; c < m->mip.n_cols && a.solution; c++)
-        ret->objective -= (int64_t)(a.solution[c] > 0.5 ? m->mip.cost[c] : 0);
-    ret->objective += x->constant;
-    ret->engine = "CBC";
-    free(a.solution);
-    return r;
-}
-#else
-static int solve_by_cbc(struct solution *ret, const struct problem *p, int64_t deadline_ms)
-{
-    (void)ret;
-    (void)p;
-    (void)deadline_ms;
-    return -1;
-}
-#endif
-
-static int solve_by(const char *engine, struct solution *ret, const struct problem *p, int64_t deadline_ms)
-{
-    CLEANUP(cleanup_free) char *cbc = NULL;
-    struct solve_options o = {.deadline_ms = deadline_ms};
-
-    if (strcmp(engine, "cbc") == 0)
-        return solve_by_cbc(ret, p, deadline_ms);
-    if (strcmp(engine, "both") == 0 && exact_find(&cbc) < 0)
-        return -1;
-    o.cbc = cbc;
-    return solve(ret, p, &o);
-}
-
-static void print_answer(const char *engine, const struct problem *p, int64_t deadline_ms)
-{
-    double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
+    double cpu = cpu_seconds();
     mono_ms start = clock_system.mono(&clock_system);
-    struct solution s = {.engine = "none"};
-    int r = strcmp(engine, "none") == 0 ? 0 : solve_by(engine, &s, p, deadline_ms);
+    const struct solve_options o = {.deadline_ms = deadline_ms};
+    struct solution s;
 
-    if (r < 0) {
-        printf(", \"error\": \"no solver\"");
+    if (solve(&s, p, &o) < 0) {
+        printf(", \"error\": \"out of memory, or not well-formed\"");
         return;
     }
     printf(", \"objective\": %" PRId64 ", \"bound\": %" PRId64 ", \"infeasible\": %s, \"engine\": \"%s\"",
            s.objective, s.bound, s.is_infeasible ? "true" : "false", s.engine);
     printf(", \"seconds\": %.3f, \"cpu\": %.3f, \"peakKb\": %ld",
-           (double)mono_diff(start, clock_system.mono(&clock_system)) / 1000,
-           cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN) - cpu, peak_kb());
+           (double)mono_diff(start, clock_system.mono(&clock_system)) / 1000, cpu_seconds() - cpu, peak_kb());
     solution_done(&s);
 }
 
@@ -167,7 +109,7 @@ int main(int argc, char **argv)
     const struct problem *p = &small.problem;
     uint64_t seed;
 
-    if (argc < 8)
+    if (argc < 7)
         return 2;
     seed = strtoull(argv[5], NULL, 10);
     if (strcmp(argv[1], "small") == 0)
@@ -180,8 +122,8 @@ int main(int argc, char **argv)
         }
     }
     printf("{\"seed\": %" PRIu64, seed);
-    print_answer(argv[6], p, strtoll(argv[7], NULL, 10));
-    if (argc > 8)
+    print_answer(p, strtoll(argv[6], NULL, 10));
+    if (argc > 7)
         print_problem(p);
     printf("}\n");
     instance_done(&instance);

@@ -1,8 +1,8 @@
 /* Answers queries over samples that it reads, and sends the same samples to a Prometheus: for comparisons of
- * exporter/promql with it. Reads JSON, a line each, and answers each query with a line:
+ * exporter/otlp's queries with it. Reads JSON, a line each, and answers each query with a line:
  *
  *     {"labels": {"__name__": "m"}, "samples": [[1700000000000, "1.5"], [1700000015000, "stale"]]}
- *     {"generate": 100, "from": ms, "to": ms, "step": ms}       counters, in a few namespaces
+ *     {"generate": 100, "from": ms, "to": ms, "step": ms}       counters; says how many samples
  *     {"now": ms}              the clock
  *     {"push": "http://127.0.0.1:9090/api/v1/write"}            sends all series by remote write
  *     {"query": "rate(m[5m])", "start": ms, "end": ms, "step": ms}
@@ -11,8 +11,8 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/varint.h"
-#include "exporter/promql/promql.h"
-#include "exporter/tsdb/tsdb.h"
+#include "exporter/otlp/query.h"
+#include "exporter/otlp/series.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -29,15 +29,14 @@ struct sample {
 };
 
 struct series {
-    struct tsdb_label labels[MAX_LABELS]; /* sorted */
+    struct series_label labels[MAX_LABELS]; /* sorted */
     size_t n_labels;
-    uint64_t ref;
     struct sample *samples;
     size_t n, pushed;
 };
 
 struct all {
-    struct tsdb *tsdb;
+    struct store *store;
     struct series *series;
     size_t n;
     CURL *curl;
@@ -77,39 +76,31 @@ static struct series *add_series(struct all *all)
 
 static int label_order(const void *a, const void *b)
 {
-    return str_cmp(((const struct tsdb_label *)a)->name, ((const struct tsdb_label *)b)->name);
+    return str_cmp(((const struct series_label *)a)->name, ((const struct series_label *)b)->name);
 }
 
 static void add_label(struct series *s, const char *name, const char *value)
 {
     check(s->n_labels < MAX_LABELS, "too many labels");
-    s->labels[s->n_labels++] = (struct tsdb_label){str_of(strdup(name)), str_of(strdup(value))};
+    s->labels[s->n_labels++] = (struct series_label){str_of(strdup(name)), str_of(strdup(value))};
 }
 
 /* Stores the samples of a series whose labels are complete. */
 static void store(struct all *all, struct series *s)
 {
-    struct tsdb_sample *samples = calloc(s->n + 1, sizeof(*samples));
-    enum tsdb_result *results = calloc(s->n + 1, sizeof(*results));
+    struct series *x;
 
-    check(samples && results, "out of memory");
     qsort(s->labels, s->n_labels, sizeof(*s->labels), label_order);
-    check(tsdb_ref(all->tsdb, s->labels, s->n_labels, &s->ref) == TSDB_OK, "series refused");
+    store_lock(all->store);
+    check(store_enter(all->store, s->labels, s->n_labels, all->n, &x) == STORE_OK, "series refused");
     for (size_t i = 0; i < s->n; i++)
-        samples[i] = (struct tsdb_sample){s->ref, s->samples[i].t, s->samples[i].v};
-    check(tsdb_append(all->tsdb, samples, s->n, results) == 0, "samples refused");
-    free(samples);
-    free(results);
+        check(store_append(all->store, x, s->samples[i].t, s->samples[i].v) == STORE_OK, "samples refused");
+    store_unlock(all->store);
 }
 
 static double read_value(const char *text)
 {
-    uint64_t stale = TSDB_STALE_BITS;
-    double v = strtod(text, NULL);
-
-    if (strcmp(text, "stale") == 0)
-        memcpy(&v, &stale, sizeof(v));
-    return v;
+    return strcmp(text, "stale") == 0 ? value_absent() : strtod(text, NULL);
 }
 
 static void all_done(struct all *all)
@@ -122,7 +113,7 @@ static void all_done(struct all *all)
         free(all->series[i].samples);
     }
     free(all->series);
-    (void)tsdb_free(all->tsdb);
+    (void)store_free(all->store);
 }
 
 static void read_series(struct all *all, const json_t *labels, const json_t *samples)
@@ -141,7 +132,8 @@ static void read_series(struct all *all, const json_t *labels, const json_t *sam
     store(all, s);
 }
 
-/* Counters that grow by up to a thousand thousandths, and are reset once in a while. */
+/* Answers with the number of samples, and the bytes of the copies that push() sends. Counters that grow by
+ * up to a thousand thousandths, and are reset once in a while. */
 static void generate(struct all *all, const json_t *order)
 {
     int64_t n = json_integer_value(json_object_get(order, "generate"));
@@ -173,6 +165,9 @@ static void generate(struct all *all, const json_t *order)
         }
         store(all, s);
     }
+    (void)printf("{\"samples\":%lld,\"generated_bytes\":%lld}\n", (long long)(n * ((to - from) / step + 1)),
+                 (long long)n * (long long)(sizeof(struct series) +
+                                            (size_t)((to - from) / step + 1) * sizeof(struct sample)));
 }
 
 /* ---- Remote write, version 1.0 ---- */
@@ -287,24 +282,25 @@ static double cpu_seconds(void)
 }
 
 /* {"seconds": 0.1, "result": [...]} or {"error": "..."} */
-static void answer(struct all *all, const char *query, const struct promql_range *range)
+static void answer(struct all *all, const char *text, const struct query_range *range)
 {
-    struct promql_plan *plan = NULL;
-    char why[PROMQL_WHY_BYTES] = "out of memory";
+    struct query *query = NULL;
+    char why[QUERY_WHY_BYTES] = "out of memory";
     double before = cpu_seconds();
+    atomic_bool cancelled = false;
     size_t series;
     BUF_AUTO(out, (size_t)2 << 30);
-    int r = promql_parse(&plan, str_of(query), str_of(query), why);
+    int r = query_parse(&query, str_of(text), str_of(text), why);
 
     if (r == 0)
-        r = promql_range(plan, all->tsdb, range, &out, &series, why);
-    (void)promql_free(plan);
+        r = query_run(query, all->store, range, &cancelled, &out, &series, why);
+    (void)query_free(query);
     if (r < 0) {
         json_t *error = json_string(why);
-        char *text = json_dumps(error, JSON_ENCODE_ANY);
+        char *quoted = json_dumps(error, JSON_ENCODE_ANY);
 
-        (void)printf("{\"error\":%s}\n", text);
-        free(text);
+        (void)printf("{\"error\":%s}\n", quoted);
+        free(quoted);
         json_decref(error);
         return;
     }
@@ -334,21 +330,20 @@ static void obey(struct all *all, const json_t *order)
     else if (url)
         push(all, url);
     else
-        answer(
-            all, query,
-            &(struct promql_range){read_ms(order, "start"), read_ms(order, "end"), read_ms(order, "step")});
+        answer(all, query,
+               &(struct query_range){read_ms(order, "start"), read_ms(order, "end"), read_ms(order, "step")});
     (void)fflush(stdout);
 }
 
 int main(void)
 {
-    const struct tsdb_options options = {&fixed_clock, UINT64_C(4) << 30, 1000000};
     struct all all = {0};
     char *line = NULL;
     size_t size = 0;
 
-    check(tsdb_new(&all.tsdb, &options) == 0, "out of memory");
-    tsdb_set_age(all.tsdb, INT64_C(1000) * 86400 * 1000);
+    check(store_new(&all.store, &fixed_clock) == 0, "out of memory");
+    store_set_limits(all.store, UINT64_C(4) << 30, 1000000);
+    store_set_age(all.store, INT64_C(1000) * 86400 * 1000);
     while (getline(&line, &size, stdin) > 0) {
         json_t *order = json_loads(line, 0, NULL);
 

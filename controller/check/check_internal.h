@@ -36,16 +36,10 @@ struct check_request {
 /* One call, blocking. *ret is to be freed with buf_done(&ret->body). -ENOMEM; -EINVAL
  * for a URL that cannot be used. */
 MUST_USE int check_call(struct check *c, const struct check_request *rq, struct http_answer *ret);
-/* "HTTP 500 Internal Server Error: ...", or why there was no answer. */
-void check_describe(const struct http_answer *a, char out[FINDINGS_TEXT_BYTES]);
 /* Fills in the row from the answer, whose text describes an error; also checks its Content-Type. */
 void check_take_answer(struct check *c, struct call_row *row, const struct http_answer *a);
 
 /* ---- check_config.c ---- */
-
-/* Asks for /healthz and /config, and sets c->summary and c->scoring_url, from defaults if /config cannot be
- * read. findings->unreachable is set if nothing answers. -ENOMEM. */
-MUST_USE int check_config(struct check *c);
 
 /* ---- check_series.c ---- */
 
@@ -94,8 +88,6 @@ MUST_USE int answer_read(struct reading_of_answer *ret, const struct check *c, s
 void answer_done(struct reading_of_answer *a);
 /* The first series of a that is not in b, by all labels or by all but meta. SIZE_MAX: none. */
 size_t answer_new_series(const struct batch *a, const struct batch *b, bool with_meta);
-/* The labels of a series that are set: pod="a", meta="b". Cut in the middle if they are long. */
-void answer_describe_series(const struct batch *b, size_t series, char out[FINDINGS_TEXT_BYTES]);
 
 /* ---- check_scoring.c ---- */
 

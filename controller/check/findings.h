@@ -5,7 +5,6 @@
 
 #include "controller/check/rules.h"
 #include "controller/placement/items.h"
-#include "controller/placement/name.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 

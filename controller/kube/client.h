@@ -8,7 +8,7 @@
 #define DS_KUBE_CLIENT_H
 
 #include "controller/kube/config.h"
-#include "controller/kube/cut.h"
+#include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
@@ -19,6 +19,8 @@
 struct kube;
 struct kube_call;
 
+enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
+
 /* A kind, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
  * "AddOnPlacementScore"}. String literals: not copied. */
 struct kube_resource {
@@ -27,7 +29,7 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_configmaps, kube_secrets, kube_leases, kube_events,
-    kube_addonplacementscores, kube_managedclusters, kube_managedclustersets, kube_managedclustersetbindings,
+    kube_addonplacementscores, kube_managedclusters, kube_managedclustersetbindings,
     kube_managedclusteraddons, kube_manifestworks, kube_dynamicscorers, kube_dynamicscoringconfigs,
     kube_policies, kube_placementbindings, kube_placements, kube_placementdecisions,
     kube_manifestworkreplicasets, kube_clusterclaims, kube_tokenreviews, kube_subjectaccessreviews;
@@ -71,6 +73,7 @@ struct kube_answer {
     char reason[64];        /* the Status object's: "AlreadyExists"; empty without */
     char why[768];          /* the error for people, one line without credentials; empty on KUBE_OK */
     int64_t retry_after_ms; /* from the header or the Status object; -1 without */
+    size_t bytes;           /* of the body */
     json_t *object;         /* the body on KUBE_OK; borrowed, json_incref() to keep. NULL with on_data */
     unix_ms date;           /* the server's clock, in whole seconds; 0: not told */
     double seconds;
@@ -97,8 +100,6 @@ const char *kube_trouble(const struct kube *k);
 const char *kube_default_namespace(const struct kube *k);
 const char *kube_label_of(const struct kube *k);
 struct loop *kube_loop(const struct kube *k);
-/* Reads the credentials now. */
-void kube_reload(struct kube *k);
 
 /* Starts a call. On failure `done` is never called: -ENOMEM; -EINVAL for a name that is no path segment,
  * or a request that lacks what its method needs. */
@@ -106,6 +107,15 @@ MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kub
                         kube_done_fn done, void *arg);
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
+
+/* Moves a timer that is set or has just run, which cannot fail. A timer whose next step must not be lost
+ * is set from the start, and KUBE_FAR_MS ahead while there is nothing to do. */
+static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
+{
+    int r = loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
+
+    (void)r;
+}
 
 /* ---- Whether the API server answers ----
  *

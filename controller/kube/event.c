@@ -1,9 +1,8 @@
 /* Owns a ring of events, the first of which is being sent, and a token bucket for each object. */
 #include "controller/kube/event.h"
 
-#include "controller/kube/client_internal.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/time.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"

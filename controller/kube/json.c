@@ -1,10 +1,14 @@
 #include "controller/kube/json.h"
 
-#include "controller/kube/cut.h"
+#include "exporter/base/json.h"
+#include "exporter/base/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 static json_t *json_walk(const json_t *o, va_list names)
 {
@@ -204,4 +208,139 @@ void kube_wipe_strings(json_t *object)
 
     json_object_foreach(object, key, value) if (json_is_string(value))
         explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+}
+
+/* ---- Cutting long strings ---- */
+
+enum { NAME_BYTES = 64 };
+
+/* The opening quote of the next such member's value, or NULL. The pattern matches member names only, since
+ * a quote inside a string is escaped. */
+static const char *cut_find_value(struct str pattern, const char *from, const char *end)
+{
+    const char *at = memmem(from, (size_t)(end - from), pattern.p, pattern.n);
+
+    return at ? at + pattern.n - 1 : NULL;
+}
+
+static int cut_put_hash(const struct kube_cut *cut, struct str raw, struct buf *scratch, struct buf *into)
+{
+    char *plain;
+    int r;
+
+    scratch->n = 0;
+    r = buf_room(scratch, raw.n * 3, &plain);
+    if (r < 0)
+        return r;
+    return buf_printf(into, "cut:%016" PRIx64, cut->hash((struct str){plain, jr_unescape(raw, plain)}));
+}
+
+int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into)
+{
+    const char *from = text.p, *end = text.p + text.n, *at;
+    BUF_AUTO(pattern, NAME_BYTES);
+    BUF_AUTO(scratch, SIZE_MAX);
+    size_t mark = into->n;
+    int r = buf_printf(&pattern, "\"%s\":\"", cut->name);
+
+    while (r == 0 && text.n && (at = cut_find_value(buf_str(&pattern), from, end))) {
+        struct str raw;
+        struct jr j;
+
+        jr_init(&j, (struct str){at, (size_t)(end - at)}, JR_STRICT);
+        if (!jr_string(&j, &raw))
+            break; /* the JSON parser reports the error */
+        r = buf_put(into, from, (size_t)(raw.p - from));
+        if (r == 0)
+            r = raw.n > KUBE_CUT_MIN_BYTES ? cut_put_hash(cut, raw, &scratch, into) : buf_put_str(into, raw);
+        from = raw.p + raw.n;
+    }
+    if (r == 0 && from < end)
+        r = buf_put(into, from, (size_t)(end - from));
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+bool kube_cut_read(struct str text, uint64_t *ret)
+{
+    char digits[KUBE_CUT_WORD_BYTES - 4 + 1] = "";
+
+    if (text.n != KUBE_CUT_WORD_BYTES || memcmp(text.p, "cut:", 4) != 0)
+        return false;
+    memcpy(digits, text.p + 4, sizeof(digits) - 1);
+    if (strspn(digits, "0123456789abcdef") != sizeof(digits) - 1)
+        return false;
+    *ret = strtoull(digits, NULL, 16);
+    return true;
+}
+
+/* ---- Times ---- */
+
+void kube_time_format(unix_ms t, char out[KUBE_TIME_BYTES])
+{
+    unix_ms_format(t, out);
+    out[strcspn(out, ".")] = '\0';
+    (void)memcpy(out + strlen(out), "Z", sizeof("Z"));
+}
+
+void kube_micro_time_format(unix_ms t, char out[KUBE_TIME_BYTES])
+{
+    unix_ms_format(t, out);
+    (void)memcpy(out + strlen(out) - 1, "000Z", sizeof("000Z"));
+}
+
+unix_ms kube_time_parse(const char *text)
+{
+    struct tm tm = {0};
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+
+    return (unix_ms){end ? (int64_t)timegm(&tm) * 1000 : 0};
+}
+
+/* ---- Conditions ---- */
+
+const json_t *kube_condition(const json_t *status, const char *type)
+{
+    const json_t *condition;
+    size_t i;
+
+    json_array_foreach(kube_list(status, "conditions", NULL), i, condition)
+    {
+        if (strcmp(cstr(kube_str(condition, "type", NULL)), type) == 0)
+            return condition;
+    }
+    return NULL;
+}
+
+bool kube_condition_is(const json_t *condition, const char *status)
+{
+    return strcmp(cstr(kube_str(condition, "status", NULL)), status) == 0;
+}
+
+void kube_condition_why(const json_t *condition, char *ret, size_t size)
+{
+    text_line(ret, size, kube_text(condition, "message", NULL));
+    if (!*ret)
+        text_line(ret, size, kube_text(condition, "reason", NULL));
+}
+
+const char *kube_condition_since(const json_t *status, const struct kube_condition *c)
+{
+    const json_t *condition = kube_condition(status, c->type);
+
+    return kube_condition_is(condition, c->status) ? kube_str(condition, "lastTransitionTime", NULL) : NULL;
+}
+
+json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now)
+{
+    char time[KUBE_TIME_BYTES];
+    json_auto_t *value = NULL;
+
+    kube_time_format(now, time);
+    value = json_pack("{s:s, s:s, s:s, s:s, s:s}", "type", c->type, "status", c->status, "reason", c->reason,
+                      "message", c->message, "lastTransitionTime", since ? since : time);
+    if (c->generation && json_object_set_new(value, "observedGeneration", json_integer(c->generation)) < 0)
+        return NULL;
+    return TAKE_PTR(value);
 }

@@ -8,6 +8,7 @@
 #define DS_KUBE_JSON_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 
 #include <jansson.h>
 
@@ -39,15 +40,66 @@ const char *kube_version(const json_t *o); /* metadata.resourceVersion */
 const char *kube_label(const json_t *o, const char *key);
 const char *kube_annotation(const json_t *o, const char *key);
 
+/* ---- Documents ---- */
+
+/* What to replace in a document before it is parsed: long strings of which only a hash is needed. jansson
+ * reads strings byte by byte and keeps them. */
+struct kube_cut {
+    const char *name; /* the member's, of letters only */
+    uint64_t (*hash)(struct str text);
+};
+
+enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
+
+/* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
+ * that name replaced by "cut:" and 16 hexadecimal digits: the hash of the unescaped string. Only compact
+ * text, as API servers write it, is cut; invalid JSON stays invalid. -ENOMEM, -EFBIG. */
+MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
+/* Reads the hash from such a replacement. Nobody can forge one without knowing the hash function. False
+ * for other text. */
+bool kube_cut_read(struct str text, uint64_t *ret);
+
 /* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL); -ENOMEM, which
  * jansson sometimes reports as -EINVAL. */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
-struct kube_cut;
 /* Like kube_json_parse(), after kube_cut(); cut may be NULL. */
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
 /* Appends o as compact JSON. -ENOMEM, -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);
+
+/* ---- Times, in UTC: metav1.Time in whole seconds, metav1.MicroTime with microseconds ---- */
+
+enum { KUBE_TIME_BYTES = 32 };
+
+/* "2026-11-21T06:23:01Z" */
+void kube_time_format(unix_ms t, char out[KUBE_TIME_BYTES]);
+/* "2026-11-21T06:23:01.042000Z" */
+void kube_micro_time_format(unix_ms t, char out[KUBE_TIME_BYTES]);
+/* Reads either form to whole seconds; 0 for NULL and for anything else. */
+unix_ms kube_time_parse(const char *text);
+
+/* ---- Conditions: metav1.Condition ---- */
+
+struct kube_condition {
+    const char *type;
+    const char *status; /* "True", "False" or "Unknown" */
+    const char *reason, *message;
+    int64_t generation; /* observedGeneration; 0 leaves it out */
+};
+
+/* The condition of that type in a status, or in any object with a list `conditions`; NULL when there is
+ * none. */
+const json_t *kube_condition(const json_t *status, const char *type);
+/* Whether the condition has that status ("True", ...). NULL has none. */
+bool kube_condition_is(const json_t *condition, const char *status);
+/* The message, or else the reason, as one line; empty without either. */
+void kube_condition_why(const json_t *condition, char *ret, size_t size);
+/* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the
+ * same. Otherwise NULL. */
+const char *kube_condition_since(const json_t *status, const struct kube_condition *c);
+/* The condition as JSON; since NULL: now. A new reference, NULL when out of memory. */
+json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now);
 
 #endif

@@ -2,9 +2,8 @@
  * leaderelection. */
 #include "controller/kube/lease.h"
 
-#include "controller/kube/client_internal.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/time.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"

@@ -3,16 +3,14 @@
 #include "controller/kube/queue.h"
 
 #include "controller/kube/client.h"
-#include "controller/kube/client_internal.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/hash.h"
+#include "exporter/base/map.h"
 
 #include <errno.h>
 #include <sys/queue.h>
 
 enum {
-    BUCKETS = 256,
     DEFAULT_ACTIVE = 8,
     DEFAULT_MIN_RETRY_MS = 1000,
     DEFAULT_MAX_RETRY_MS = 5 * 60 * 1000,
@@ -28,7 +26,6 @@ TAILQ_HEAD(ready_list, item);
 
 struct item {
     struct kube_queue *queue;
-    struct item *next_in_bucket;
     TAILQ_ENTRY(item) entry; /* READY: in the order of the starts */
     struct timer timer;      /* WAITING: until when */
     enum state state;
@@ -44,9 +41,9 @@ struct item {
 struct kube_queue {
     struct loop *loop;
     struct kube_queue_options o;
-    struct item *buckets[BUCKETS];
+    struct map items; /* by key */
     struct ready_list ready[KUBE_PRIORITIES];
-    size_t n, active[KUBE_PRIORITIES];
+    size_t active[KUBE_PRIORITIES];
     unsigned high_streak;
     int64_t tokens;
     mono_ms filled_at;
@@ -54,15 +51,6 @@ struct kube_queue {
     struct kube_waiter waiter;
     bool *gone; /* while `work` runs: set when it freed the queue */
 };
-
-static struct item **queue_slot(const struct kube_queue *q, const char *key)
-{
-    struct item *const *at = &q->buckets[hash_bytes(str_of(key)) % BUCKETS];
-
-    while (*at && strcmp((*at)->key, key) != 0)
-        at = &(*at)->next_in_bucket;
-    return (struct item **)(uintptr_t)at;
-}
 
 static void queue_pump_soon(struct kube_queue *q)
 {
@@ -110,9 +98,8 @@ static void item_remove(struct item *it)
 
     if (it->state == READY)
         item_unlink(it);
-    *queue_slot(q, it->key) = it->next_in_bucket;
+    (void)map_take(&q->items, it->key);
     loop_timer_clear(q->loop, &it->timer);
-    q->n--;
     free(it);
 }
 
@@ -199,10 +186,11 @@ static void item_on_return(struct item *it)
 static void queue_on_return(struct kube_waiter *w)
 {
     struct kube_queue *q = CONTAINER_OF(w, struct kube_queue, waiter);
+    struct item *it;
+    size_t at = 0;
 
-    for (size_t i = 0; i < BUCKETS; i++)
-        for (struct item *it = q->buckets[i]; it; it = it->next_in_bucket)
-            item_on_return(it);
+    while ((it = map_next(&q->items, &at)))
+        item_on_return(it);
 }
 
 int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube_queue_options *o)
@@ -236,22 +224,26 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
 
 struct kube_queue *kube_queue_free(struct kube_queue *q)
 {
+    struct item *it;
+    size_t at = 0;
+
     if (!q)
         return NULL;
     if (q->gone)
         *q->gone = true;
     if (q->o.kube)
         kube_waiter_remove(&q->waiter);
-    for (size_t i = 0; i < BUCKETS; i++)
-        while (q->buckets[i])
-            item_remove(q->buckets[i]);
+    while ((it = map_next(&q->items, &at))) {
+        loop_timer_clear(q->loop, &it->timer);
+        free(it);
+    }
+    map_done(&q->items);
     loop_timer_clear(q->loop, &q->pump);
     free(q);
     return NULL;
 }
 
-static int item_new(struct kube_queue *q, struct item **slot, const char *key, enum kube_priority priority,
-                    int64_t ms)
+static int item_new(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
 {
     size_t n = strlen(key);
     struct item *it = calloc(1, sizeof(*it) + n + 1);
@@ -262,12 +254,12 @@ static int item_new(struct kube_queue *q, struct item **slot, const char *key, e
     it->queue = q;
     it->priority = priority;
     it->timer.fn = item_on_timer;
-    if (loop_timer_set(q->loop, &it->timer, mono_add(loop_now(q->loop), ms)) < 0) {
+    if (map_set(&q->items, it->key, it) < 0 ||
+        loop_timer_set(q->loop, &it->timer, mono_add(loop_now(q->loop), ms)) < 0) {
+        (void)map_take(&q->items, key);
         free(it);
         return -ENOMEM;
     }
-    *slot = it;
-    q->n++;
     if (ms <= 0)
         item_make_ready(it);
     return 0;
@@ -285,10 +277,10 @@ static void item_want_again(struct item *it, int64_t ms)
 
 static int queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
 {
-    struct item **slot = queue_slot(q, key), *it = *slot;
+    struct item *it = map_get(&q->items, key);
 
     if (!it)
-        return item_new(q, slot, key, priority ? *priority : KUBE_NORMAL, ms);
+        return item_new(q, key, priority ? *priority : KUBE_NORMAL, ms);
     if (priority)
         item_set_priority(it, *priority);
     if (it->state == ACTIVE)
@@ -317,7 +309,7 @@ int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority 
 
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)
 {
-    struct item *it = *queue_slot(q, key);
+    struct item *it = map_get(&q->items, key);
 
     if (!it || it->state != ACTIVE)
         return;
@@ -337,7 +329,7 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
 
 void kube_queue_forget(struct kube_queue *q, const char *key)
 {
-    struct item *it = *queue_slot(q, key);
+    struct item *it = map_get(&q->items, key);
 
     if (!it)
         return;
@@ -351,12 +343,5 @@ void kube_queue_forget(struct kube_queue *q, const char *key)
 
 size_t kube_queue_length(const struct kube_queue *q)
 {
-    return q->n;
-}
-
-unsigned kube_queue_failures(const struct kube_queue *q, const char *key)
-{
-    const struct item *it = *queue_slot(q, key);
-
-    return it ? it->failures : 0;
+    return q->items.n;
 }

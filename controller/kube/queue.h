@@ -53,7 +53,5 @@ void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t ret
 void kube_queue_forget(struct kube_queue *q, const char *key);
 /* Keys that wait or are active. */
 size_t kube_queue_length(const struct kube_queue *q);
-/* The key's consecutive failures. */
-unsigned kube_queue_failures(const struct kube_queue *q, const char *key);
 
 #endif

@@ -3,7 +3,6 @@
 #include "controller/kube/review.h"
 
 #include "controller/kube/json.h"
-#include "controller/kube/review_internal.h"
 #include "controller/kube/verdict.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -13,10 +12,82 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/str.h"
 #include "exporter/base/text.h"
 
 #include <errno.h>
+#include <gnutls/x509.h>
+#include <jansson.h>
 #include <stdio.h>
+
+/* ---- Client certificates; see "X.509 client certificates" of the documentation on authentication ---- */
+
+enum { MAX_NAME = 1024, MAX_NAMES = 256 };
+
+/* Reverts RFC 4514's escapes, in place; returns the length. */
+static size_t certificate_unescape(char *s, size_t n)
+{
+    size_t to = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n)
+            i++;
+        s[to++] = s[i];
+    }
+    return to;
+}
+
+/* All values of an attribute, in their order. NULL when out of memory, or if one is no text. */
+static json_t *certificate_names(gnutls_x509_crt_t crt, const char *oid)
+{
+    json_t *names = json_array();
+    int r = names ? 0 : GNUTLS_E_MEMORY_ERROR;
+
+    for (unsigned i = 0; r == 0 && i < MAX_NAMES; i++) {
+        char name[MAX_NAME];
+        size_t n = sizeof(name);
+
+        r = gnutls_x509_crt_get_dn_by_oid(crt, oid, i, 0, name, &n);
+        if (r == 0 && json_array_append_new(names, json_stringn(name, certificate_unescape(name, n))) < 0)
+            r = GNUTLS_E_MEMORY_ERROR;
+    }
+    if (r != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
+        json_decref(names);
+        return NULL;
+    }
+    return names;
+}
+
+/* Of several common names the last one counts, as in Go. */
+static json_t *certificate_user(gnutls_x509_crt_t crt)
+{
+    json_auto_t *names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
+    json_auto_t *groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
+    json_t *name = json_array_get(names, json_array_size(names) - 1);
+
+    if (!name || json_string_length(name) == 0 || !groups ||
+        json_array_append_new(groups, json_string("system:authenticated")) < 0)
+        return NULL;
+    return json_pack("{s:O, s:O}", "username", name, "groups", groups);
+}
+
+/* The user that a client certificate (DER) names, as the API server reads one: the common name, and the
+ * organizations as groups. NULL if it has no common name, or when out of memory. */
+static json_t *certificate_read_user(struct str der)
+{
+    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
+    json_t *user = NULL;
+    gnutls_x509_crt_t crt;
+
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return NULL;
+    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0)
+        user = certificate_user(crt);
+    gnutls_x509_crt_deinit(crt);
+    return user;
+}
+
+/* ---- Reviews ---- */
 
 enum {
     REFUSED_TTL_MS = 10 * 1000,
@@ -277,7 +348,7 @@ static int token_ask(struct answer *a, struct str token)
 /* -EINVAL for a certificate without a name, -ENOMEM. */
 static int answer_ask(struct answer *a, const struct kube_credential *c)
 {
-    json_auto_t *user = c->token.n ? NULL : review_certificate_user(c->certificate);
+    json_auto_t *user = c->token.n ? NULL : certificate_read_user(c->certificate);
     const char *name = kube_str(user, "username", NULL);
 
     a->deadline = mono_add(loop_now(kube_loop(a->all->o.kube)), a->all->o.timeout_ms);

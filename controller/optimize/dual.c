@@ -1,10 +1,10 @@
 #include "controller/optimize/dual.h"
 
 #include "controller/optimize/problem.h"
-#include "controller/optimize/rows.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,14 +17,12 @@ enum {
 /* Of the highest score: a product and a difference that are not above it, in single precision. */
 static const double ROUNDING = 0x1p-22;
 
+/* Of slopes that are no more than what sums of fractions lose. */
+static const double NORM_MIN = 1e-18;
+/* More than any score or move, and little enough that sums of prices are exact. */
+static const double PRICE_MAX = 0x1p41;
+
 static const double FIRST_FACTOR = 0.4, LAST_FACTOR = 0.002;
-
-static double *dual_doubles(struct dual *x, size_t n)
-{
-    double *p = arena_alloc(&x->arena, n * sizeof(*p));
-
-    return p ? memset(p, 0, n * sizeof(*p)) : NULL;
-}
 
 __attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int16_t *scores, size_t n)
 {
@@ -44,7 +42,7 @@ static int bound_trivially(struct dual *x)
         raise_best(best, &p->scores[k * p->n_workloads], p->n_workloads);
     x->bound = p->move_cost * (int64_t)p->n_running;
     for (size_t w = 0; w < p->n_workloads; w++) {
-        x->bound += (int64_t)(x->l->slots_first[w + 1] - x->l->slots_first[w]) * best[w];
+        x->bound += (int64_t)x->l->replicas[w] * best[w];
         if (best[w] * PRICE_ONE / MARGIN_PART > x->margin)
             x->margin = x->widest = best[w] * PRICE_ONE / MARGIN_PART;
     }
@@ -54,41 +52,31 @@ static int bound_trivially(struct dual *x)
 int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 {
     const struct problem *p = l->p;
+    size_t n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
+    size_t max_picks = l->slots_first[p->n_workloads] + 1024;
     int r;
 
-    *x = (struct dual){.l = l,
-                       .knapsack = k,
-                       .arena.chunk_bytes = 64 << 10,
-                       .factor = FIRST_FACTOR,
-                       .margin = PRICE_ONE,
-                       .widest = PRICE_ONE};
-    x->n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
-    x->max_picks = l->slots_first[p->n_workloads] + 1024;
-    x->lowest_value = INFINITY;
-    x->price = dual_doubles(x, x->n);
-    x->slope = dual_doubles(x, x->n);
-    x->step = dual_doubles(x, x->n);
-    x->lowest = dual_doubles(x, x->n);
-    x->picks = malloc(x->max_picks * sizeof(*x->picks));
-    x->grain = arena_alloc(&x->arena, (p->n_settings + 1) * sizeof(*x->grain));
-    r = x->grain && x->price && x->slope && x->step && x->lowest && x->picks ? prices_init(&x->prices, l)
-                                                                             : -ENOMEM;
+    *x = (struct dual){
+        .l = l,
+        .knapsack = k,
+        .n = n,
+        .max_picks = max_picks,
+        .lowest_value = INFINITY,
+        .factor = FIRST_FACTOR,
+        .margin = PRICE_ONE,
+        .widest = PRICE_ONE,
+        .price = layout_zeroed(l, n, sizeof(*x->price)),
+        .slope = layout_zeroed(l, n, sizeof(*x->slope)),
+        .step = layout_zeroed(l, n, sizeof(*x->step)),
+        .lowest = layout_zeroed(l, n, sizeof(*x->lowest)),
+        .picks = layout_alloc(l, max_picks, sizeof(*x->picks)),
+        .worth = layout_alloc(l, p->n_settings + 1, sizeof(*x->worth)),
+        .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
+    };
+    r = prices_init(&x->prices, l);
     if (r == 0)
         r = rows_init(&x->rows, l);
-    if (r == 0)
-        r = bound_trivially(x);
-    if (r < 0)
-        dual_done(x);
-    return r;
-}
-
-void dual_done(struct dual *x)
-{
-    arena_done(&x->arena);
-    prices_done(&x->prices);
-    rows_done(&x->rows);
-    free(x->picks);
-    x->picks = NULL;
+    return r < 0 ? r : bound_trivially(x);
 }
 
 __attribute__((optimize("O3"))) static void raise_prices(float *best, const int16_t *scores,
@@ -110,7 +98,7 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
     double bound = grains + (double)(p->move_cost * (int64_t)p->n_running);
 
     for (size_t w = 0; w < p->n_workloads; w++)
-        bound += (double)(x->l->slots_first[w + 1] - x->l->slots_first[w]) * ((double)best[w] + rounding);
+        bound += (double)x->l->replicas[w] * ((double)best[w] + rounding);
     bound = floor(bound + 1e-9 * fabs(bound));
     if (bound < (double)x->bound)
         x->bound = (int64_t)bound;
@@ -172,10 +160,8 @@ static void begin_value(struct dual *x)
     x->n_picks = 0;
     x->value = -x->prices.stay * l->stays_needed;
     for (size_t w = 0; w < p->n_workloads; w++) {
-        size_t slots = l->slots_first[w + 1] - l->slots_first[w];
-
-        x->value += x->prices.workload[w] * (int64_t)slots;
-        *slope++ = (double)slots;
+        x->value += x->prices.workload[w] * l->replicas[w];
+        *slope++ = l->replicas[w];
     }
     memset(slope, 0, p->n_settings * p->n_resources * sizeof(*slope));
     slope += p->n_settings * p->n_resources;
@@ -225,9 +211,10 @@ static int dual_reserve(struct dual *x, size_t n)
         want *= 2;
     if (want == x->max_picks)
         return 0;
-    more = realloc(x->picks, want * sizeof(*more));
+    more = layout_alloc(x->l, want, sizeof(*more));
     if (!more)
         return -ENOMEM;
+    memcpy(more, x->picks, x->n_picks * sizeof(*more));
     x->picks = more;
     x->max_picks = want;
     return 0;
@@ -247,7 +234,9 @@ static int evaluate_site(struct dual *x, uint32_t site)
 
         k->price = prices_of_cell(l, i, x->grain[i]);
         prices_items(&x->prices, &x->rows, i, k);
+        x->worth[i].most = value;
         value += knapsack_solve(k, l->cells[i]);
+        x->worth[i] = (struct dual_worth){value, x->worth[i].most + k->most, k->price};
         x->grain[i] = prices_of_grain(l, i, k->price);
         x->n_cut += k->is_cut;
         if (value > most) {
@@ -278,6 +267,8 @@ static size_t cells_wanted(const struct problem *p)
 /* What is not in the copied rows is worth less than the present prices of grains allow, or will be copied. */
 static void refresh_rows(struct dual *x)
 {
+    if (x->is_dense)
+        return;
     if (rows_reach(&x->rows, &x->prices, x->margin) && x->n_cut <= x->l->p->n_sites / 8)
         return;
     for (size_t i = 0; i < x->l->p->n_settings; i++)
@@ -342,6 +333,15 @@ int dual_evaluate(struct dual *x)
     return 0;
 }
 
+int64_t dual_most_with(const struct dual *x, uint32_t setting, uint32_t workload)
+{
+    const struct dual_worth *k = &x->worth[setting];
+    int64_t value = prices_value(&x->prices, setting, workload);
+    int64_t below = k->price * layout_amount(x->l, setting, workload) - value;
+
+    return below > 0 ? k->most - below : k->most;
+}
+
 /* Deflected (Camerini, Fratta, Maffioli), with Polyak's length. */
 void dual_step(struct dual *x, int64_t target)
 {
@@ -358,12 +358,275 @@ void dual_step(struct dual *x, int64_t target)
         x->step[i] = x->slope[i] + turn * x->step[i];
         norm += x->step[i] * x->step[i];
     }
-    if (norm <= 0)
+    if (norm < NORM_MIN)
         return;
     length = x->factor * ((double)x->value - (double)target * PRICE_ONE) / norm;
     for (size_t i = 0; i < x->n; i++) {
         double price = x->price[i] - length * x->step[i];
 
-        x->price[i] = price > 0 ? price : 0;
+        x->price[i] = price <= 0 ? 0 : price < PRICE_MAX ? price : PRICE_MAX;
     }
+}
+
+/* ---- Prices to begin with ---- */
+
+/* Each workload spreads over the sites, the more to a site the more it gains there after paying for its
+ * grains. A site's price rises by the logarithm of what is requested from it to what it supplies: Sinkhorn's
+ * iteration, with Nesterov's momentum, without which the level that all prices share takes hundreds of
+ * rounds. Spreading is narrowed while the prices settle: at first with a sample of the workloads, then with
+ * all of them, but only the sites that each may choose. Knows neither knapsacks nor settings. */
+enum { STAGES = 2, SAMPLE_ROUNDS = 20, ROUNDS = 15, SAMPLE_CELLS = 1 << 20 };
+
+static const float MOMENTUM = 0.9F;
+static const float CHANGE_MAX = 0.5F;
+/* Of the rows' margin: how far workloads spread, at the beginning and at the end. */
+static const float HEAT_OF_SAMPLE = 8, HEAT = 0.25F, LAST_HEAT = 0.015F;
+
+struct tune_cell {
+    uint32_t site;
+    float score;
+};
+
+struct tune {
+    struct dual *dual;
+    const uint32_t *setting;
+    struct tune_cell *cells; /* by workload */
+    size_t *first;           /* [workload + 1] into cells */
+    float *weight;           /* [site]: of a workload's cells */
+    /* [site]: the price of a grain; the same ahead, where it is evaluated, and that with the lowest value;
+     * what is requested; and that by the size of requests */
+    float *price, *ahead, *lowest, *requested, *squares;
+    float mean;  /* of the grains of a workload */
+    float share; /* of all requests, by the workloads that have cells */
+};
+
+static float tune_supply(const struct tune *t, uint32_t setting)
+{
+    return (float)layout_supply(t->dual->l, setting);
+}
+
+static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
+{
+    const struct problem *p = x->l->p;
+    size_t n = p->n_sites + 1;
+
+    *t = (struct tune){
+        .dual = x,
+        .setting = setting,
+        .first = layout_zeroed(x->l, p->n_workloads + 2, sizeof(*t->first)),
+        .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
+        .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
+    };
+    if (x->l->out_of_memory)
+        return -ENOMEM;
+    t->ahead = t->price + n;
+    t->lowest = t->ahead + n;
+    t->requested = t->lowest + n;
+    t->squares = t->requested + n;
+    for (size_t w = 0; w < p->n_workloads; w++)
+        t->mean += x->rows.grains[w] / (float)p->n_workloads;
+    for (size_t s = 0; s < p->n_sites; s++)
+        t->lowest[s] = setting[s] == NO_SETTING ? 0 : (float)x->grain[setting[s]] / PRICE_ONE;
+    return 0;
+}
+
+static int tune_reserve(struct tune *t, size_t n)
+{
+    free(t->cells);
+    t->cells = malloc((n + 1) * sizeof(*t->cells));
+    return t->cells ? 0 : -ENOMEM;
+}
+
+/* All sites, of one in so many workloads. */
+static int take_sample(struct tune *t)
+{
+    const struct problem *p = t->dual->l->p;
+    size_t n = p->n_workloads, used = 0;
+    size_t wanted = size_max(SAMPLE_CELLS / (p->n_sites + 1), p->n_sites) + 1, stride = n / wanted + 1;
+    float all = 0, sampled = 0;
+
+    if (tune_reserve(t, (n / stride + 1) * p->n_sites) < 0)
+        return -ENOMEM;
+    for (size_t w = 0; w < n; w++) {
+        t->first[w] = used;
+        all += t->dual->rows.grains[w];
+        if (w != layout_sample(w / stride, 0, stride))
+            continue;
+        sampled += t->dual->rows.grains[w];
+        for (uint32_t s = 0; s < p->n_sites; s++) {
+            if (t->setting[s] != NO_SETTING && problem_score(p, t->setting[s], w) > 0)
+                t->cells[used++] = (struct tune_cell){s, problem_score(p, t->setting[s], w)};
+        }
+    }
+    t->first[n] = used;
+    t->share = sampled / all;
+    return 0;
+}
+
+/* The cells of the rows. */
+static int take_rows(struct tune *t)
+{
+    const struct problem *p = t->dual->l->p;
+    const struct rows *rows = &t->dual->rows;
+    size_t *first = t->first + 1; /* one further while they are counted and filled in */
+
+    memset(t->first, 0, (p->n_workloads + 2) * sizeof(*t->first));
+    for (size_t s = 0; s < p->n_sites; s++) {
+        uint32_t k = t->setting[s];
+
+        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++)
+            first[rows->cells[rows->first[k] + i].workload + 1]++;
+    }
+    for (size_t w = 0; w < p->n_workloads; w++)
+        first[w + 1] += first[w];
+    if (tune_reserve(t, first[p->n_workloads]) < 0)
+        return -ENOMEM;
+    for (uint32_t s = 0; s < p->n_sites; s++) {
+        uint32_t k = t->setting[s];
+
+        for (size_t i = 0; k != NO_SETTING && i < rows_length(rows, k); i++) {
+            const struct row_cell *c = &rows->cells[rows->first[k] + i];
+
+            t->cells[first[c->workload]++] = (struct tune_cell){s, c->score};
+        }
+    }
+    t->share = 1;
+    return 0;
+}
+
+/* exp(x) for x <= 0, about: all that matters is that it falls fast. The same on every machine. */
+static inline float weight_of(float x)
+{
+    float y = 1 + x / 16;
+
+    y = y > 0 ? y : 0;
+    y *= y;
+    y *= y;
+    y *= y;
+    return y * y;
+}
+
+/* What a workload requests of each site. Returns its best gain. */
+__attribute__((optimize("O3"))) static float request_sites(struct tune *t, size_t workload, float cold)
+{
+    const struct tune_cell *c = &t->cells[t->first[workload]];
+    size_t n = t->first[workload + 1] - t->first[workload];
+    float grains = t->dual->rows.grains[workload], best = 0, total;
+
+    for (size_t i = 0; i < n; i++) {
+        t->weight[i] = c[i].score - t->ahead[c[i].site] * grains;
+        best = t->weight[i] > best ? t->weight[i] : best;
+    }
+    total = weight_of(-best * cold); /* of being left out */
+    for (size_t i = 0; i < n; i++) {
+        t->weight[i] = weight_of((t->weight[i] - best) * cold);
+        total += t->weight[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        float requested = t->weight[i] * grains / total;
+
+        t->requested[c[i].site] += requested;
+        t->squares[c[i].site] += requested * grains;
+    }
+    return best;
+}
+
+static void change_prices(struct tune *t, float heat)
+{
+    for (size_t s = 0; s < t->dual->l->p->n_sites; s++) {
+        float supply = t->setting[s] == NO_SETTING ? 0 : t->share * tune_supply(t, t->setting[s]);
+        float was = t->price[s], size = t->mean / 2, change;
+
+        if (supply <= 0)
+            continue;
+        if (t->squares[s] > size * t->requested[s])
+            size = t->squares[s] / t->requested[s];
+        change = logf(t->requested[s] / supply + 1e-6F);
+        change = change < -CHANGE_MAX ? -CHANGE_MAX : change > CHANGE_MAX ? CHANGE_MAX : change;
+        t->price[s] = t->ahead[s] + heat / size * change;
+        t->price[s] = t->price[s] > 0 ? t->price[s] : 0;
+        t->ahead[s] = t->price[s] + MOMENTUM * (t->price[s] - was);
+        t->ahead[s] = t->ahead[s] > 0 ? t->ahead[s] : 0;
+    }
+}
+
+/* The value of the prices ahead: as the dual's, with fractions of workloads. */
+static double tune_round(struct tune *t, float heat)
+{
+    const struct problem *p = t->dual->l->p;
+    double value = 0;
+
+    memset(t->requested, 0, p->n_sites * sizeof(*t->requested));
+    memset(t->squares, 0, p->n_sites * sizeof(*t->squares));
+    for (size_t s = 0; s < p->n_sites; s++)
+        value +=
+            t->setting[s] == NO_SETTING ? 0 : (double)t->ahead[s] * t->share * tune_supply(t, t->setting[s]);
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        if (t->first[w + 1] > t->first[w])
+            value += (double)request_sites(t, w, 1 / heat);
+    }
+    return value;
+}
+
+static void tune_rounds(struct tune *t, int rounds, float from, float to)
+{
+    size_t n = t->dual->l->p->n_sites;
+    double lowest = INFINITY;
+    float cooling = powf(to / from, 1.0F / (float)rounds), heat = from;
+
+    memcpy(t->price, t->lowest, n * sizeof(*t->price));
+    memcpy(t->ahead, t->lowest, n * sizeof(*t->price));
+    for (int i = 0; i < rounds && !layout_stopped(t->dual->l); i++) {
+        double value = tune_round(t, heat);
+
+        if (value < lowest) {
+            lowest = value;
+            memcpy(t->lowest, t->ahead, n * sizeof(*t->lowest));
+        }
+        change_prices(t, heat);
+        heat *= cooling;
+    }
+    for (size_t s = 0; s < n; s++) {
+        if (t->setting[s] != NO_SETTING)
+            t->dual->grain[t->setting[s]] = (int64_t)(t->lowest[s] * PRICE_ONE);
+    }
+}
+
+static int tune_by_sample(struct tune *t, float margin)
+{
+    int r = take_sample(t);
+
+    if (r < 0)
+        return r;
+    tune_rounds(t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
+    return dual_start(t->dual, t->setting);
+}
+
+static int tune_by_rows(struct tune *t, float margin)
+{
+    float heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
+    int r = 0;
+
+    for (int stage = 0; stage < STAGES && r == 0 && !layout_stopped(t->dual->l); stage++) {
+        dual_refresh(t->dual);
+        r = take_rows(t);
+        if (r < 0)
+            break;
+        tune_rounds(t, ROUNDS, heat, heat * cooling);
+        heat *= cooling;
+        r = dual_start(t->dual, t->setting);
+    }
+    return r;
+}
+
+int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
+{
+    float margin = (float)x->widest / PRICE_ONE;
+    struct tune t;
+    int r = tune_init(&t, x, setting);
+
+    if (r == 0 && t.mean > 0)
+        r = by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
+    free(t.cells);
+    return r;
 }

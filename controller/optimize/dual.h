@@ -7,8 +7,6 @@
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
 #include "controller/optimize/prices.h"
-#include "controller/optimize/rows.h"
-#include "exporter/base/arena.h"
 #include "exporter/base/def.h"
 
 #include <stddef.h>
@@ -16,6 +14,12 @@
 
 struct dual_pick {
     uint32_t workload, setting;
+};
+
+/* A setting, in the last evaluation. */
+struct dual_worth {
+    int64_t value, most; /* of what it would take: the best, and what is surely not less */
+    int64_t price;       /* of a cell of its knapsack */
 };
 
 struct dual {
@@ -33,16 +37,16 @@ struct dual {
     double *step;   /* the direction of the last step */
     double *lowest; /* the prices of the lowest value */
     double lowest_value, factor;
-    int idle;               /* evaluations since the value was lowered */
-    int64_t margin, widest; /* of rows, and the most it may be */
-    int64_t *grain;         /* [setting]: what a grain was worth in the last evaluation */
-    size_t n_cut;           /* knapsacks of the last evaluation to which rows may have denied an item */
-    struct arena arena;
+    int idle;                 /* evaluations since the value was lowered */
+    int64_t margin, widest;   /* of rows, and the most it may be */
+    struct dual_worth *worth; /* [setting] */
+    bool is_dense;            /* reads all scores, so that the problem may change */
+    int64_t *grain;           /* [setting]: what a grain was worth in the last evaluation */
+    size_t n_cut;             /* knapsacks of the last evaluation to which rows may have denied an item */
 };
 
 /* A bound that needs no prices. -ENOMEM. */
 MUST_USE int dual_init(struct dual *x, struct layout *l, struct knapsack *k);
-void dual_done(struct dual *x);
 /* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
  * all settings of the problem, that is a bound as well. -ENOMEM. */
 MUST_USE int dual_start(struct dual *x, const uint32_t *setting);
@@ -50,7 +54,14 @@ MUST_USE int dual_start(struct dual *x, const uint32_t *setting);
 void dual_refresh(struct dual *x);
 /* Evaluates the prices: picks, value and bound. -ENOMEM; -ECANCELED when the search must end. */
 MUST_USE int dual_evaluate(struct dual *x);
+/* A sum that the setting's value would not exceed if it had to take the workload, in the last evaluation.
+ * After prices_at_site(). */
+int64_t dual_most_with(const struct dual *x, uint32_t setting, uint32_t workload);
 /* Moves the prices towards a value of `target`, the best sum of gains that is known. */
 void dual_step(struct dual *x, int64_t target);
+
+/* Sets the dual's prices of workloads and grains, for sites that are set so; settings may be NO_SETTING.
+ * Begins with dual->grain: first by a sample of the workloads, then by the rows. -ENOMEM. */
+MUST_USE int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample);
 
 #endif

@@ -262,7 +262,7 @@ int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
 {
     uint64_t amount;
     size_t zeros = sort_out(k, cells, &amount), n_core;
-    int64_t sure = 0, most, value, tolerance = k->tolerance + 1;
+    int64_t sure = 0, most = 0, value, tolerance = k->tolerance + 1;
 
     for (size_t i = 0; i < zeros; i++)
         sure += k->items[i].value;
@@ -276,6 +276,7 @@ int64_t knapsack_solve(struct knapsack *k, uint32_t cells)
         if (most - tolerance <= value || tolerance == k->outside)
             break;
     }
+    k->most = sure + most;
     k->tolerance = (3 * k->tolerance + (most - value) * 5 / 4) / 4;
     k->is_cut = most - tolerance > value;
     k->n = zeros + n_core;

@@ -24,6 +24,7 @@ struct knapsack {
      * KNAPSACK_ALL: all are given. */
     int64_t outside_price, outside;
     int64_t price;              /* a guess of what a cell is worth, to save time; then that */
+    int64_t most;               /* set by knapsack_solve(): price * cells + what items are worth above it */
     bool is_cut;                /* by knapsack_solve(): items that were not given may be worth taking */
     struct knapsack_item *held; /* by knapsack_hold() */
     size_t n_held;

@@ -6,6 +6,21 @@
 #include <errno.h>
 #include <string.h>
 
+void *layout_alloc(struct layout *l, size_t n, size_t size)
+{
+    void *p = arena_alloc(&l->arena, n * size);
+
+    l->out_of_memory |= !p;
+    return p;
+}
+
+void *layout_zeroed(struct layout *l, size_t n, size_t size)
+{
+    void *p = layout_alloc(l, n, size);
+
+    return p ? memset(p, 0, n * size) : NULL;
+}
+
 static int64_t layout_gcd(int64_t a, int64_t b)
 {
     while (b > 0) {
@@ -42,6 +57,14 @@ static void choose_main(struct layout *l)
         l->grain = 1;
 }
 
+void layout_resize(struct layout *l, size_t setting)
+{
+    int64_t grains = layout_supply(l, setting);
+
+    l->is_scaled[setting] = grains > KNAPSACK_CELLS;
+    l->cells[setting] = (uint32_t)(l->is_scaled[setting] ? KNAPSACK_CELLS : grains);
+}
+
 static void fill_amounts(struct layout *l)
 {
     const struct problem *p = l->p;
@@ -51,12 +74,8 @@ static void fill_amounts(struct layout *l)
 
         l->grains[w] = (uint32_t)(grains > KNAPSACK_CELLS ? KNAPSACK_CELLS + 1 : grains);
     }
-    for (size_t k = 0; k < p->n_settings; k++) {
-        int64_t grains = layout_supply(l, k);
-
-        l->is_scaled[k] = grains > KNAPSACK_CELLS;
-        l->cells[k] = (uint32_t)(l->is_scaled[k] ? KNAPSACK_CELLS : grains);
-    }
+    for (size_t k = 0; k < p->n_settings; k++)
+        layout_resize(l, k);
     for (size_t s = 0; s < p->n_sites; s++) {
         for (uint32_t k = p->first_setting[s]; k < p->first_setting[s + 1]; k++)
             l->site_of[k] = (uint32_t)s;
@@ -101,21 +120,16 @@ static int allocate_lists(struct layout *l)
         for (size_t k = 0; k < p->limits[i].n_workloads; k++)
             l->limits_first[p->limits[i].workloads[k] + 1]++;
     }
-    for (size_t w = 0; w < p->n_workloads; w++)
-        l->slots_first[w + 1] = size_min(p->replicas[w], p->n_sites);
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        l->replicas[w] = (uint32_t)size_min(p->replicas[w], p->n_sites);
+        l->slots_first[w + 1] = l->replicas[w];
+    }
     sum_up(l->running_first, p->n_sites);
     sum_up(l->limits_first, p->n_workloads);
     sum_up(l->slots_first, p->n_workloads);
-    l->running = arena_alloc(&l->arena, (p->n_running + 1) * sizeof(*l->running));
-    l->limits_of = arena_alloc(&l->arena, (l->limits_first[p->n_workloads] + 1) * sizeof(*l->limits_of));
-    return l->running && l->limits_of ? 0 : -ENOMEM;
-}
-
-static void *layout_zeroed(struct layout *l, size_t n, size_t size)
-{
-    void *p = arena_alloc(&l->arena, n * size);
-
-    return p ? memset(p, 0, n * size) : NULL;
+    l->running = layout_alloc(l, p->n_running + 1, sizeof(*l->running));
+    l->limits_of = layout_alloc(l, l->limits_first[p->n_workloads] + 1, sizeof(*l->limits_of));
+    return l->out_of_memory ? -ENOMEM : 0;
 }
 
 int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
@@ -126,14 +140,14 @@ int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, 
     *l = (struct layout){
         .p = p, .cancel = cancel, .end_ms = now.ms + deadline_ms, .arena.chunk_bytes = 64 << 10};
     l->grains = layout_zeroed(l, w, sizeof(*l->grains));
+    l->replicas = layout_zeroed(l, w, sizeof(*l->replicas));
     l->cells = layout_zeroed(l, k, sizeof(*l->cells));
     l->is_scaled = layout_zeroed(l, k, sizeof(*l->is_scaled));
     l->site_of = layout_zeroed(l, k, sizeof(*l->site_of));
     l->running_first = layout_zeroed(l, s, sizeof(*l->running_first));
     l->limits_first = layout_zeroed(l, w, sizeof(*l->limits_first));
     l->slots_first = layout_zeroed(l, w, sizeof(*l->slots_first));
-    if (!l->grains || !l->cells || !l->is_scaled || !l->site_of || !l->running_first || !l->limits_first ||
-        !l->slots_first || allocate_lists(l) < 0) {
+    if (l->out_of_memory || allocate_lists(l) < 0) {
         layout_done(l);
         return -ENOMEM;
     }

@@ -15,6 +15,7 @@ struct layout {
     const struct problem *p;
     size_t main;               /* the scarcest resource: the knapsacks' */
     int64_t grain;             /* divides all requests of it */
+    uint32_t *replicas;        /* [workload]: that may be placed, on different sites */
     uint32_t *grains;          /* [workload]: its request in grains, at most KNAPSACK_CELLS + 1 */
     uint32_t *cells;           /* [setting]: the knapsack's capacity */
     bool *is_scaled;           /* [setting]: the capacity is more than KNAPSACK_CELLS grains */
@@ -27,14 +28,19 @@ struct layout {
     int64_t stays_needed;      /* by max_moves */
     const atomic_bool *cancel; /* or NULL */
     int64_t end_ms;
-    bool stopped;
-    struct arena arena; /* of all this */
+    bool stopped, out_of_memory;
+    struct arena arena; /* of all that solving takes, but the knapsack's */
 };
 
 /* -ENOMEM. The deadline counts from now. */
 MUST_USE int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
                          const atomic_bool *cancel);
 void layout_done(struct layout *l);
+/* Memory that layout_done() frees: n of a size, zeroed or not. NULL sets l->out_of_memory. */
+void *layout_alloc(struct layout *l, size_t n, size_t size);
+void *layout_zeroed(struct layout *l, size_t n, size_t size);
+/* Follows a change of the setting's supply. */
+void layout_resize(struct layout *l, size_t setting);
 /* Whether the search must end: canceled or past the deadline. Stays so. */
 bool layout_stopped(struct layout *l);
 

@@ -26,12 +26,10 @@ struct placing {
     uint32_t *used; /* [limit] */
     int64_t sum;    /* of gains */
     int64_t n_stays;
-    struct arena arena;
 };
 
 /* -ENOMEM. */
 MUST_USE int placing_init(struct placing *x, struct layout *l);
-void placing_done(struct placing *x);
 /* Nothing is placed. */
 void placing_clear(struct placing *x);
 void placing_copy(struct placing *to, const struct placing *from);
@@ -57,5 +55,10 @@ void placing_add(struct placing *x, uint32_t workload, uint32_t site);
 void placing_remove(struct placing *x, uint32_t slot);
 /* The answer: settings without a workload are dropped. -ENOMEM. */
 MUST_USE int placing_export(const struct placing *x, struct solution *ret);
+
+/* Small changes: shifts, swaps, other settings. Among answers of the same worth, lower indices. Ends where
+ * none of them helps, or the search must end; does nothing to problems so large that looking at all pairs
+ * takes seconds. */
+void polish(struct placing *x);
 
 #endif

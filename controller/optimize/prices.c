@@ -1,39 +1,26 @@
 #include "controller/optimize/prices.h"
 
 #include "controller/optimize/problem.h"
-#include "controller/optimize/rows.h"
 
 #include <errno.h>
-#include <string.h>
 
-enum { SCAN_BLOCK = 64 };
+enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
 
 int prices_init(struct prices *x, struct layout *l)
 {
     const struct problem *p = l->p;
     size_t n = p->n_workloads + SCAN_BLOCK;
 
-    *x = (struct prices){.l = l, .stride = 1, .arena.chunk_bytes = 64 << 10};
-    x->workload = arena_alloc(&x->arena, n * sizeof(*x->workload));
-    x->threshold = arena_alloc(&x->arena, n * sizeof(*x->threshold));
-    x->is_running = arena_alloc(&x->arena, n * sizeof(*x->is_running));
-    x->limit = arena_alloc(&x->arena, (p->n_limits + 1) * sizeof(*x->limit));
-    x->resource = arena_alloc(&x->arena, (p->n_settings + 1) * p->n_resources * sizeof(*x->resource));
-    if (!x->workload || !x->threshold || !x->is_running || !x->limit || !x->resource) {
-        prices_done(x);
-        return -ENOMEM;
-    }
-    memset(x->workload, 0, n * sizeof(*x->workload));
-    memset(x->threshold, 0, n * sizeof(*x->threshold));
-    memset(x->is_running, 0, n * sizeof(*x->is_running));
-    memset(x->limit, 0, p->n_limits * sizeof(*x->limit));
-    memset(x->resource, 0, p->n_settings * p->n_resources * sizeof(*x->resource));
-    return 0;
-}
-
-void prices_done(struct prices *x)
-{
-    arena_done(&x->arena);
+    *x = (struct prices){
+        .l = l,
+        .stride = 1,
+        .workload = layout_zeroed(l, n, sizeof(*x->workload)),
+        .threshold = layout_zeroed(l, n, sizeof(*x->threshold)),
+        .is_running = layout_zeroed(l, n, sizeof(*x->is_running)),
+        .limit = layout_zeroed(l, p->n_limits + 1, sizeof(*x->limit)),
+        .resource = layout_zeroed(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
+    };
+    return l->out_of_memory ? -ENOMEM : 0;
 }
 
 void prices_set(struct prices *x, uint32_t workload, int64_t price)
@@ -104,6 +91,18 @@ static void offer(const struct prices *x, uint32_t setting, uint32_t workload, i
         k->items[k->n++] = (struct knapsack_item){
             .value = value, .amount = layout_amount(l, setting, workload), .what = workload};
     }
+}
+
+int64_t prices_value(const struct prices *x, uint32_t setting, uint32_t workload)
+{
+    const struct problem *p = x->l->p;
+    int64_t value = problem_score(p, setting, workload) * PRICE_ONE - x->workload[workload];
+
+    if (x->is_running[workload])
+        value += p->move_cost * PRICE_ONE + x->stay;
+    if (p->n_resources > 1)
+        value -= resources_cost(x, setting, workload);
+    return value - (x->has_limits ? limits_cost(x, x->l->site_of[setting], workload) : 0);
 }
 
 /* Whether one of a block's scores is above its threshold. */
@@ -188,4 +187,122 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
         if (scores[w] != SCORE_IMPOSSIBLE)
             offer(x, setting, w, (scores[w] + p->move_cost) * PRICE_ONE + x->stay, k);
     }
+}
+
+/* ---- Rows ---- */
+
+int rows_init(struct rows *x, struct layout *l)
+{
+    const struct problem *p = l->p;
+    size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    *x = (struct rows){
+        .cells = layout_alloc(l, n + 1, sizeof(*x->cells)), /* pages that are not written cost nothing */
+        .first = layout_alloc(l, p->n_settings + 1, sizeof(*x->first)),
+        .n = layout_alloc(l, p->n_settings + 1, sizeof(*x->n)),
+        .grain = layout_zeroed(l, p->n_settings + 1, sizeof(*x->grain)),
+        .workload = layout_alloc(l, p->n_workloads + 1, sizeof(*x->workload)),
+        .base = layout_alloc(l, p->n_workloads + 1, sizeof(*x->base)),
+        .grains = layout_alloc(l, p->n_workloads + 1, sizeof(*x->grains)),
+    };
+    if (l->out_of_memory)
+        return -ENOMEM;
+    for (size_t w = 0; w < p->n_workloads; w++)
+        x->grains[w] = (float)layout_request(l, w);
+    return 0;
+}
+
+/* As block_is_above(), with grains that cost something. */
+__attribute__((optimize("O3"))) static bool block_is_worth(const int16_t *scores, const float *base,
+                                                           const float *grains, float grain)
+{
+    int any = 0;
+
+    for (int i = 0; i < SCAN_BLOCK; i++) {
+        float above = (float)scores[i] - base[i] - grain * grains[i];
+
+        any |= (scores[i] > 0) & (above > 0);
+    }
+    return any;
+}
+
+static bool rows_fill_one(struct rows *x, const struct problem *p, size_t k, size_t *used, size_t size)
+{
+    const int16_t *scores = &p->scores[k * p->n_workloads];
+    float grain = (float)x->grain[k] / PRICE_ONE;
+
+    for (size_t w = 0; w < p->n_workloads; w++) {
+        if (w % SCAN_BLOCK == 0) {
+            while (w + SCAN_BLOCK <= p->n_workloads &&
+                   !block_is_worth(&scores[w], &x->base[w], &x->grains[w], grain))
+                w += SCAN_BLOCK;
+            if (w >= p->n_workloads)
+                break;
+        }
+        if (scores[w] > 0 && (float)scores[w] - x->base[w] - grain * x->grains[w] > 0) {
+            if (*used == size)
+                return false;
+            x->cells[(*used)++] = (struct row_cell){(uint32_t)w, scores[w]};
+        }
+    }
+    return true;
+}
+
+static void set_base(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
+        x->workload[w] = prices->workload[w];
+        x->base[w] = (float)(prices->workload[w] - margin) / PRICE_ONE - 0.125F; /* for rounding */
+    }
+    x->margin = margin;
+}
+
+void rows_fill(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t used = 0, size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
+    for (size_t k = 0; k < p->n_settings; k++) {
+        x->first[k] = used;
+        x->n[k] = 0;
+        if (rows_fill_one(x, p, k, &used, size)) {
+            x->n[k] = used - x->first[k];
+        } else {
+            used = x->first[k];
+            x->first[k] = SIZE_MAX;
+        }
+    }
+    x->is_filled = true;
+}
+
+size_t rows_estimate(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    const struct problem *p = prices->l->p;
+    size_t step = p->n_settings / SAMPLED_ROWS + 1, cells = 0;
+    size_t size = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
+
+    set_base(x, prices, margin);
+    x->is_filled = false;
+    for (size_t k = 0; k < p->n_settings; k += step) {
+        size_t used = 0;
+
+        (void)rows_fill_one(x, p, k, &used, size);
+        cells += used;
+    }
+    return cells * step;
+}
+
+bool rows_reach(struct rows *x, const struct prices *prices, int64_t margin)
+{
+    int64_t lower = 0;
+
+    if (!x->is_filled)
+        return false;
+    for (size_t w = 0; w < prices->l->p->n_workloads; w++) {
+        if (x->workload[w] - prices->workload[w] > lower)
+            lower = x->workload[w] - prices->workload[w];
+    }
+    x->margin = margin - lower;
+    return lower <= margin / 2;
 }

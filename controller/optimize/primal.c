@@ -2,8 +2,6 @@
 
 #include "controller/optimize/problem.h"
 
-#include <errno.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,31 +12,19 @@ static const int64_t STAY_FIRST = (int64_t)1 << 46;
 
 int primal_init(struct primal *x, struct layout *l, struct knapsack *k)
 {
-    const struct problem *p = l->p;
-    size_t slots = l->slots_first[p->n_workloads];
+    size_t slots = l->slots_first[l->p->n_workloads];
     int r;
 
-    *x = (struct primal){.l = l, .knapsack = k};
-    x->grain = calloc(p->n_settings + 1, sizeof(*x->grain));
-    x->undone = malloc((slots + 1) * 2 * sizeof(*x->undone));
-    r = x->grain && x->undone ? placing_init(&x->now, l) : -ENOMEM;
+    *x = (struct primal){
+        .l = l,
+        .knapsack = k,
+        .grain = layout_zeroed(l, l->p->n_settings + 1, sizeof(*x->grain)),
+        .undone = layout_alloc(l, (slots + 1) * 2, sizeof(*x->undone)),
+    };
+    r = placing_init(&x->now, l);
     if (r == 0)
         r = placing_init(&x->best, l);
-    if (r == 0)
-        r = prices_init(&x->prices, l);
-    if (r < 0)
-        primal_done(x);
-    return r;
-}
-
-void primal_done(struct primal *x)
-{
-    free(x->grain);
-    free(x->undone);
-    placing_done(&x->now);
-    placing_done(&x->best);
-    prices_done(&x->prices);
-    *x = (struct primal){0};
+    return r < 0 ? r : prices_init(&x->prices, l);
 }
 
 void primal_keep(struct primal *x)
@@ -244,11 +230,10 @@ void primal_construct(struct primal *x)
     x->prices.stride = 1;
 }
 
-static void place_picks(struct primal *x, const struct dual *d)
+void primal_place(struct primal *x, const struct dual_pick *picks, size_t n)
 {
-    placing_clear(&x->now);
-    for (size_t i = 0; i < d->n_picks; i++) {
-        uint32_t workload = d->picks[i].workload, setting = d->picks[i].setting;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t workload = picks[i].workload, setting = picks[i].setting;
         uint32_t site = x->l->site_of[setting], least = placing_least(&x->now, workload);
 
         if (x->now.setting[site] == NO_SETTING)
@@ -269,7 +254,8 @@ static void place_picks(struct primal *x, const struct dual *d)
 
 void primal_repair(struct primal *x, const struct dual *d)
 {
-    place_picks(x, d);
+    placing_clear(&x->now);
+    primal_place(x, d->picks, d->n_picks);
     if (x->now.n_stays < x->l->stays_needed)
         placing_copy(&x->now, &x->best);
     x->prices.stay = d->prices.stay;

@@ -30,7 +30,6 @@ struct primal {
 
 /* -ENOMEM. */
 MUST_USE int primal_init(struct primal *x, struct layout *l, struct knapsack *k);
-void primal_done(struct primal *x);
 /* Begins with what runs, as far as there is room for it in each site's first setting: a search that is cut
  * early moves nothing for nothing. */
 void primal_start(struct primal *x);
@@ -38,6 +37,9 @@ void primal_start(struct primal *x);
 void primal_construct(struct primal *x);
 /* Builds an answer from picks, and improves it. */
 void primal_repair(struct primal *x, const struct dual *d);
+/* Adds picks to the present answer, as far as all rules allow; a replica that gains more takes another's
+ * place. */
+void primal_place(struct primal *x, const struct dual_pick *picks, size_t n);
 /* Keeps the present answer if it is the best. */
 void primal_keep(struct primal *x);
 /* A number of stays that no answer exceeds. */

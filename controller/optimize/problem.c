@@ -1,5 +1,7 @@
 #include "controller/optimize/problem.h"
 
+#include <stdlib.h>
+
 static bool list_ascends(const uint32_t *list, size_t n, size_t below)
 {
     for (size_t i = 0; i < n; i++) {
@@ -73,4 +75,20 @@ const char *problem_check(const struct problem *p)
             wrong = "a limit whose lists do not ascend";
     }
     return wrong;
+}
+
+void solution_done(struct solution *s)
+{
+    free(s->setting);
+    free(s->placed);
+    *s = (struct solution){0};
+}
+
+double solution_gap(const struct solution *s)
+{
+    double size = s->objective < 0 ? -(double)s->objective : (double)s->objective;
+
+    if (s->bound == INT64_MIN)
+        return 0;
+    return ((double)s->bound - (double)s->objective) / (size > 1 ? size : 1);
 }

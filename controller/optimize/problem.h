@@ -82,16 +82,12 @@ struct solution {
     int64_t bound;      /* proven: no answer is better. INT64_MIN: proven that max_moves cannot be kept */
     bool is_infeasible; /* no answer that keeps max_moves was found: nothing placed, objective and moves 0 */
     bool deadline_reached; /* given more time, the answer or the bound might be better */
-    const char *engine;    /* which found it: "relaxation", "CBC"; a literal */
+    const char *engine;    /* which found it: "relaxation", "branch and bound"; a literal */
 };
 
 void solution_done(struct solution *s);
 /* How far the objective is from the bound, relative to the larger of the objective's size and 1: 0 is proven
  * optimal, or proven infeasible. */
 double solution_gap(const struct solution *s);
-/* Checks a solution of a well-formed problem: NULL if it keeps every rule, objective and n_moves are right,
- * and the bound is not below the objective; otherwise what is wrong with it ("out of memory" too), a literal.
- * Shares nothing with the engines; linear in what is placed, and in the sizes of limits. */
-const char *solution_check(const struct problem *p, const struct solution *s);
 
 #endif

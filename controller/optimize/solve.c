@@ -1,57 +1,199 @@
 #include "controller/optimize/solve.h"
 
-#include "controller/optimize/exact.h"
-#include "controller/optimize/polish.h"
+#include "controller/optimize/branch.h"
+#include "controller/optimize/dual.h"
+#include "controller/optimize/knapsack.h"
+#include "controller/optimize/layout.h"
+#include "controller/optimize/placing.h"
+#include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
-#include "controller/optimize/relax.h"
-#include "exporter/base/clock.h"
-#include "exporter/base/log.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool solve_is_proven(const struct solution *s)
+enum {
+    ITERATIONS_MIN = 30,
+    ITERATIONS_MAX = 4000,
+    TUNED_PART = 10,
+    REPAIR_EVERY = 8,
+    CONSTRUCTED_CELLS = 1 << 20,
+};
+
+/* Scores that all iterations together may look at. */
+static const size_t WORK = (size_t)200 << 20;
+/* Longer steps than these find more, but take long to settle. */
+static const double FACTOR_OF_FEW = 0.05;
+
+struct relax {
+    struct layout layout;
+    struct knapsack knapsack;
+    struct dual dual;
+    struct primal primal;
+    bool is_constructed; /* the answer, before the prices */
+    bool has_branched;   /* and found or proved something by that */
+};
+
+static void relax_done(struct relax *x)
 {
-    return s->is_infeasible ? s->bound == INT64_MIN : s->bound <= s->objective;
+    knapsack_done(&x->knapsack);
+    layout_done(&x->layout);
 }
 
-static int solve_exactly(struct solution *s, const struct problem *p, const struct solve_options *o)
+static int relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
 {
-    int r = exact_solve(s, p, o);
+    int r;
 
-    if (r == -EIO) {
-        log_debug("dynamic-scoring-cbc gave no answer", L_STR("program", o->cbc));
-        return 0;
+    *x = (struct relax){0};
+    r = layout_init(&x->layout, p, o->deadline_ms, o->cancel);
+    if (r == 0)
+        r = knapsack_init(&x->knapsack, p->n_workloads + 1);
+    if (r == 0)
+        r = dual_init(&x->dual, &x->layout, &x->knapsack);
+    if (r == 0)
+        r = primal_init(&x->primal, &x->layout, &x->knapsack);
+    return r;
+}
+
+static bool relax_is_optimal(const struct relax *x)
+{
+    return x->primal.has_best && x->primal.best.sum >= x->dual.bound;
+}
+
+static void relax_repair(struct relax *x)
+{
+    primal_repair(&x->primal, &x->dual);
+    polish(&x->primal.now);
+    primal_keep(&x->primal);
+}
+
+/* What the prices are tuned for: the answer's settings, and the first where it has none. */
+static void choose_settings(const struct relax *x, uint32_t *setting)
+{
+    const struct problem *p = x->layout.p;
+
+    memcpy(setting, x->primal.best.setting, p->n_sites * sizeof(*setting));
+    for (size_t s = 0; s < p->n_sites; s++) {
+        if (setting[s] == NO_SETTING && p->first_setting[s] < p->first_setting[s + 1])
+            setting[s] = p->first_setting[s];
     }
-    return r == 0 && !s->is_infeasible ? polish_solution(s, p) : r;
+}
+
+/* Prices that are tuned for the only settings there are need few more steps. */
+static size_t iterations_of(const struct relax *x)
+{
+    size_t cells = x->layout.p->n_workloads * x->layout.p->n_settings + 1, n = WORK / cells;
+
+    if (!x->is_constructed)
+        return size_max(n / TUNED_PART, 1);
+    return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
+}
+
+static int relax_iterate(struct relax *x)
+{
+    size_t n = iterations_of(x);
+    int r = 0;
+
+    if (n < ITERATIONS_MAX)
+        x->dual.factor = FACTOR_OF_FEW;
+    for (size_t i = 0; i < n && !relax_is_optimal(x); i++) {
+        r = dual_evaluate(&x->dual);
+        if (r < 0)
+            break;
+        if (i % REPAIR_EVERY == 0 || i == n - 1)
+            relax_repair(x);
+        dual_step(&x->dual, x->primal.best.sum);
+    }
+    return r == -ECANCELED ? 0 : r;
+}
+
+static int relax_search(struct relax *x)
+{
+    const struct problem *p = x->layout.p;
+    CLEANUP(cleanup_free) uint32_t *setting = malloc((p->n_sites + 1) * sizeof(*setting));
+    int r;
+
+    if (!setting)
+        return -ENOMEM;
+    choose_settings(x, setting);
+    memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
+    r = tune_prices(&x->dual, setting, true);
+    if (r == 0 && !x->is_constructed)
+        primal_construct(&x->primal);
+    if (r == 0)
+        r = tune_prices(&x->dual, setting, false);
+    return r < 0 ? r : relax_iterate(x);
+}
+
+static int relax_branch(struct relax *x)
+{
+    int64_t sum = x->primal.has_best ? x->primal.best.sum : INT64_MIN, bound = x->dual.bound;
+    int r = branch(&x->primal, x->dual.lowest, &x->dual.bound);
+
+    x->has_branched = x->dual.bound < bound || (x->primal.has_best && x->primal.best.sum > sum);
+    return r;
+}
+
+static int relax_export(struct relax *x, struct solution *ret)
+{
+    const struct problem *p = x->layout.p;
+    int r;
+
+    if (x->primal.has_best) {
+        polish(&x->primal.best);
+    } else {
+        placing_clear(&x->primal.now);
+        placing_copy(&x->primal.best, &x->primal.now);
+    }
+    r = placing_export(&x->primal.best, ret);
+    if (r < 0)
+        return r;
+    ret->engine = x->has_branched ? "branch and bound" : "relaxation";
+    ret->deadline_reached = x->layout.stopped;
+    ret->bound =
+        x->dual.bound == INT64_MIN ? INT64_MIN : x->dual.bound - p->move_cost * (int64_t)p->n_running;
+    if (!x->primal.has_best) {
+        ret->is_infeasible = true;
+        ret->n_moves = 0;
+        ret->objective = 0;
+        if (x->dual.bound == INT64_MIN || primal_most_stays(&x->primal) < x->layout.stays_needed)
+            ret->bound = INT64_MIN;
+    }
+    return 0;
+}
+
+/* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
+ * give a bound and a better answer. */
+static bool relax_needs_settings(const struct relax *x)
+{
+    const struct problem *p = x->layout.p;
+
+    return p->n_settings > p->n_sites || x->layout.stays_needed > 0 ||
+           p->n_workloads * p->n_settings < CONSTRUCTED_CELLS;
 }
 
 int solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
-    mono_ms start = clock_system.mono(&clock_system);
-    struct solve_options left = *o;
-    struct solution s = {0};
-    bool use_cbc;
+    struct relax x;
     int r;
 
     if (problem_check(p))
         return -EINVAL;
-    use_cbc = o->cbc && exact_is_for(p);
-    if (use_cbc)
-        left.deadline_ms /= 5;
-    r = relax_solve(&s, p, &left);
-    if (r < 0)
-        return r;
-    left.deadline_ms = o->deadline_ms - mono_diff(start, clock_system.mono(&clock_system));
-    if (use_cbc && !solve_is_proven(&s) && left.deadline_ms > 0)
-        r = solve_exactly(&s, p, &left);
-    if (solve_is_proven(&s))
-        s.deadline_reached = false;
-    if (r < 0) {
-        solution_done(&s);
-        return r;
-    }
-    *ret = s;
-    return 0;
+    r = relax_init(&x, p, o);
+    if (r == 0)
+        x.is_constructed = relax_needs_settings(&x);
+    if (r == 0 && x.is_constructed)
+        primal_construct(&x.primal);
+    else if (r == 0)
+        primal_start(&x.primal);
+    if (r == 0 && x.primal.has_best && !relax_is_optimal(&x))
+        r = relax_search(&x);
+    if (r == 0 && !relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
+        r = relax_branch(&x);
+    if (r == 0)
+        r = relax_export(&x, ret);
+    relax_done(&x);
+    if (r == 0 && (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective))
+        ret->deadline_reached = false;
+    return r;
 }

@@ -7,6 +7,39 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/summary.h"
 
+/* ---- The name of a scorer's AddOnPlacementScore ---- */
+
+enum { OBJECT_NAME_MAX = 253 };
+
+/* An RFC 1123 subdomain of at most 253 bytes: lower case, any byte but a-z 0-9 . - becomes '-', runs of
+ * '-' fold, a run with a dot becomes one dot, both are trimmed at the ends; "score" if nothing is left.
+ * Returns the length; out is terminated. */
+size_t object_name(struct str score_name, char out[OBJECT_NAME_MAX + 1]);
+
+/* ---- Names of items: a text in which a series' labels replace ${node}, ${namespace} and so on ---- */
+
+/* A format split into literal texts and placeholders. */
+struct dimension_format {
+    struct dimension_part {
+        struct str text; /* a slice of the format; empty: a placeholder for */
+        enum ds_label label;
+    } * parts;
+    size_t n;
+    bool per_series; /* a placeholder differs from series to series */
+    unsigned labels; /* bit 1 << i: there is a placeholder for label i */
+};
+
+/* Knows ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta} ${scoreName}; any
+ * other placeholder stays as it is, as does an unterminated one. `format` must outlive *ret. -ENOMEM. */
+MUST_USE int dimension_format_parse(struct dimension_format *ret, struct str format);
+void dimension_format_done(struct dimension_format *f);
+/* Appends the item name of a series with these label values, which are not expanded again. -ENOMEM,
+ * -EFBIG. */
+MUST_USE int dimension_format_render(const struct dimension_format *f, const struct str labels[DS_LABELS],
+                                     struct buf *into);
+
+/* ---- Items ---- */
+
 enum {
     ITEM_MIN = -100,
     ITEM_MAX = 100,

@@ -1,10 +1,13 @@
 #include "controller/placement/placement.h"
 
-#include "controller/placement/placement_internal.h"
-
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/placement/name.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
+#include "controller/placement/items.h"
+#include "controller/placement/slot.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
@@ -16,7 +19,20 @@
 #include <errno.h>
 #include <stdio.h>
 
-struct slot *placement_find(const struct placement *p, const char *object)
+struct placement {
+    struct placement_options o;
+    struct kube_writer writer; /* its keys: object names */
+    struct kube_watch *watch;
+    struct slot **slots;
+    size_t n, cap;
+    bool may_write;  /* the first list is complete, or its failure is known */
+    bool complete;   /* the first list is complete: an unknown object does not exist */
+    bool configured; /* the scorers are known */
+};
+
+/* ---- Slots ---- */
+
+static struct slot *placement_find(const struct placement *p, const char *object)
 {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->slots[i]->object, object) == 0)
@@ -57,29 +73,24 @@ static int placement_add_slot(struct placement *p, const char *object, struct sl
         return r;
     *ret = p->slots[p->n++];
     (*ret)->late.fn = placement_on_late_timer;
+    kube_object_init(&(*ret)->write, &p->writer, (*ret)->object);
     return 0;
 }
 
-void placement_remove(struct placement *p, struct slot *s)
+static void placement_remove(struct placement *p, struct slot *s)
 {
     size_t i = 0;
 
     while (p->slots[i] != s)
         i++;
     p->slots[i] = p->slots[--p->n];
-    kube_queue_forget(p->queue, s->object);
+    kube_queue_forget(p->writer.queue, s->object);
     loop_timer_clear(kube_loop(p->o.hub), &s->late);
     (void)slot_free(s);
 }
 
-void placement_enqueue(struct placement *p, const struct slot *s)
-{
-    if (p->may_write && kube_queue_add(p->queue, s->object) < 0)
-        log_error("AddOnPlacementScore not written: out of memory", L_STR("object", s->object));
-    placement_update_metrics(p);
-}
-
-void placement_update_metrics(struct placement *p)
+/* Updates the metrics about all objects. */
+static void placement_update_metrics(struct placement *p)
 {
     bool up = kube_watch_synced(p->watch) && !kube_watch_trouble(p->watch);
 
@@ -87,6 +98,290 @@ void placement_update_metrics(struct placement *p)
     metric_set(p->o.metrics, METRIC_KUBE_UP, LV("addonplacementscores", "hub"), up);
     if (p->o.agent)
         agent_touch(p->o.agent);
+}
+
+/* Derives the slot's wanted state from its scorer. */
+static void placement_refresh(struct placement *p, struct slot *s)
+{
+    struct loop *l = kube_loop(p->o.hub);
+    int64_t left_ms = 0;
+    int r = slot_update(s, &p->o, loop_wall(l));
+
+    if (r == 0 && slot_falls_back(s)) {
+        left_ms = s->valid_until_ms - loop_wall(l).ms;
+        r = loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
+    }
+    if (r < 0)
+        log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
+}
+
+/* ---- The calls for one object: create, get its owner, claim it, patch its status, delete ---- */
+
+enum { FOREIGN_RETRY_MS = 300000 }; /* between checks whether a foreign object is gone */
+
+static void write_next(struct slot *s);
+
+static void write_done(struct slot *s, bool ok)
+{
+    placement_update_metrics(s->placement);
+    kube_object_end(&s->write, ok, -1);
+}
+
+static void write_failed(struct slot *s, const struct kube_answer *a)
+{
+    placement_update_metrics(s->placement);
+    kube_object_fail(&s->write, a);
+}
+
+static struct slot *write_slot(struct kube_object *o)
+{
+    return CONTAINER_OF(o, struct slot, write);
+}
+
+/* state: see kube_object_call(). */
+static void write_call(struct slot *s, const char *operation, struct kube_request rq, uint64_t state,
+                       void (*done)(struct kube_object *o, struct kube_answer *a))
+{
+    rq.resource = &kube_addonplacementscores;
+    rq.namespace = s->placement->o.cluster_name;
+    kube_object_call(&s->write, operation, &rq, state, done);
+}
+
+static void write_leave_alone(struct slot *s, const char *owner)
+{
+    struct placement *p = s->placement;
+    char why[768];
+
+    (void)snprintf(why, sizeof(why),
+                   "%s/%s was created by %s and is left alone; delete it%s, or choose another scoreName",
+                   p->o.cluster_name, s->object, *owner ? owner : "another program",
+                   *owner ? "" : ", adopt it with --adopt-unowned-scores");
+    s->foreign = true;
+    s->exists = false;
+    kube_object_set_trouble(&s->write, why);
+    if (kube_queue_add_after(p->writer.queue, s->object, FOREIGN_RETRY_MS) < 0)
+        log_debug("AddOnPlacementScore not checked again: out of memory", L_STR("object", s->object));
+    write_done(s, true);
+}
+
+static void write_on_adopted(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+        return;
+    }
+    log_info("AddOnPlacementScore adopted", L_STR("object", s->object));
+    s->exists = true;
+    s->foreign = false;
+    if (s->scorer) /* its last scores are known now */
+        placement_refresh(s->placement, s);
+    write_next(s);
+}
+
+/* version: of an object to adopt; NULL: of ours, which has lost its label. */
+static void write_claim(struct slot *s, const char *version,
+                        void (*done)(struct kube_object *o, struct kube_answer *a))
+{
+    json_auto_t *body = slot_claim_body(s, &s->placement->o, version);
+
+    write_call(s, version ? "adopt" : "label",
+               (struct kube_request){
+                   .method = KUBE_MERGE_PATCH, .name = s->object, .body = body, .metadata_only = true},
+               0, done);
+}
+
+/* Its scores count until the first round has succeeded. Those without an end get one. */
+static void write_adopt(struct slot *s, const json_t *object)
+{
+    slot_learn(s, object);
+    if (!s->found_until_ms)
+        s->found_until_ms = loop_wall(kube_loop(s->placement->o.hub)).ms + s->life_ms;
+    write_claim(s, kube_version(object), write_on_adopted);
+}
+
+static void write_not_ours(struct slot *s, const json_t *object)
+{
+    char owner[OWNER_BYTES];
+    bool owned = object_owner(object, owner);
+
+    if (!owned && s->placement->o.adopt_unowned && s->scorer)
+        write_adopt(s, object);
+    else
+        write_leave_alone(s, owner);
+}
+
+/* Without the right to do so, its scores are written all the same. */
+static void write_on_labelled(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict == KUBE_NOT_FOUND) {
+        s->exists = false;
+        write_done(s, false);
+    } else if (a->verdict == KUBE_FORBIDDEN) {
+        log_warn("label not restored, changes by other writers go unnoticed", L_STR("object", s->object),
+                 L_STR("err", a->why));
+        write_next(s);
+    } else if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+    } else {
+        log_info("label restored", L_STR("object", s->object));
+        write_next(s);
+    }
+}
+
+/* Without this check a new scorer would take over, and later delete, another program's object. */
+static void write_on_owner(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict == KUBE_NOT_FOUND) { /* gone meanwhile */
+        s->exists = false;
+        write_done(s, false);
+    } else if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+    } else if (!object_is_ours(a->object, s->placement->o.owner)) {
+        write_not_ours(s, a->object);
+    } else {
+        slot_learn(s, a->object);
+        s->exists = true;
+        s->foreign = false;
+        if (object_is_labelled(a->object))
+            write_next(s);
+        else
+            write_claim(s, NULL, write_on_labelled);
+    }
+}
+
+static void write_on_created(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict == KUBE_EXISTS) {
+        write_call(s, NULL, (struct kube_request){.method = KUBE_GET, .name = s->object}, 0, write_on_owner);
+    } else if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+    } else {
+        s->exists = true;
+        s->foreign = s->written = false;
+        write_next(s);
+    }
+}
+
+static void write_create(struct slot *s)
+{
+    json_auto_t *body = slot_create_body(s, &s->placement->o);
+
+    write_call(s, "create", (struct kube_request){.method = KUBE_CREATE, .body = body}, 0, write_on_created);
+}
+
+static void write_status_succeeded(struct slot *s)
+{
+    struct placement *p = s->placement;
+
+    s->written_hash = s->sent_hash;
+    s->written_until_ms = s->sent_until_ms;
+    if (s->scorer)
+        metric_set(p->o.metrics, METRIC_PLACEMENT_LAST_WRITE, LV(s->score_name),
+                   (double)loop_wall(kube_loop(p->o.hub)).ms / 1000);
+    kube_object_set_trouble(&s->write, "");
+    s->overwritten = kube_object_is_overtaken(&s->write);
+    s->exists = !s->write.vanished;
+    s->written = !s->overwritten;
+}
+
+static void write_on_status(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict == KUBE_NOT_FOUND) {
+        s->exists = s->written = false;
+        write_done(s, false);
+        return;
+    }
+    if (a->verdict != KUBE_OK) {
+        write_failed(s, a);
+        return;
+    }
+    write_status_succeeded(s);
+    if (o->wait_ms >= 0)
+        write_done(s, true);
+    else
+        write_next(s); /* what has changed meanwhile */
+}
+
+/* Repairs alone are alike: others undo what is repaired twice in a row. */
+static void write_status(struct slot *s)
+{
+    json_auto_t *body = slot_status_body(s, &s->placement->o);
+
+    s->sent_hash = s->hash;
+    s->sent_until_ms = s->valid_until_ms;
+    write_call(s, "status",
+               (struct kube_request){.method = KUBE_MERGE_PATCH,
+                                     .name = s->object,
+                                     .subresource = "status",
+                                     .body = body,
+                                     .metadata_only = true},
+               s->overwritten ? 1 : s->write.written + 2, write_on_status);
+}
+
+static void write_on_deleted(struct kube_object *o, struct kube_answer *a)
+{
+    struct slot *s = write_slot(o);
+
+    if (a->verdict != KUBE_OK && a->verdict != KUBE_NOT_FOUND) {
+        write_failed(s, a);
+        return;
+    }
+    log_info("AddOnPlacementScore deleted", L_STR("object", s->object));
+    s->exists = s->written = false;
+    write_next(s); /* its scorer may be back */
+}
+
+static void write_next(struct slot *s)
+{
+    struct placement *p = s->placement;
+
+    if (!s->scorer && s->exists && !s->foreign) {
+        write_call(s, "delete", (struct kube_request){.method = KUBE_DELETE, .name = s->object}, 0,
+                   write_on_deleted);
+    } else if (!s->scorer) {
+        char object[OBJECT_NAME_MAX + 1];
+        memcpy(object, s->object, sizeof(object));
+        placement_remove(p, s);
+        kube_queue_done(p->writer.queue, object, true, -1);
+    } else if (!slot_is_due(s, loop_wall(kube_loop(p->o.hub)))) {
+        write_done(s, true);
+    } else if (!s->exists) {
+        write_create(s);
+    } else {
+        write_status(s);
+    }
+}
+
+/* The queue's work: takes the object's next step, call by call. */
+static void placement_work(void *arg, const char *object)
+{
+    struct placement *p = arg;
+    struct slot *s = placement_find(p, object);
+
+    if (!s || !p->may_write)
+        kube_queue_done(p->writer.queue, object, true, -1);
+    else
+        write_next(s);
+}
+
+/* ---- The queue ---- */
+
+/* Queues the object for a write or a delete. */
+static void placement_enqueue(struct placement *p, const struct slot *s)
+{
+    if (p->may_write && kube_queue_add(p->writer.queue, s->object) < 0)
+        log_error("AddOnPlacementScore not written: out of memory", L_STR("object", s->object));
+    placement_update_metrics(p);
 }
 
 static void placement_enqueue_all(struct placement *p)
@@ -115,18 +410,18 @@ static void placement_on_set(void *arg, json_t *object)
     struct placement *p = arg;
     struct slot *s = placement_find(p, kube_name(object));
 
-    if (!placement_is_ours(p, object))
+    if (!object_is_ours(object, p->o.owner))
         return;
     if (!s && (p->complete || placement_add_slot(p, kube_name(object), &s) < 0))
         return;
-    (void)snprintf(s->watched_version, sizeof(s->watched_version), "%s", kube_version(object));
-    if (s->call) /* its answer tells whether this came later */
+    kube_object_watched(&s->write, object);
+    if (s->write.call) /* its answer tells whether this came later */
         return;
     if (!s->written)
         slot_learn(s, object);
     s->exists = true;
     s->foreign = false;
-    if (s->scorer && s->written && slot_is_overtaken(s) && !slot_matches(s, &p->o, object))
+    if (s->scorer && s->written && kube_object_is_overtaken(&s->write) && !slot_matches(s, &p->o, object))
         placement_repair(p, s);
     else if (!s->scorer && p->configured)
         placement_enqueue(p, s);
@@ -141,26 +436,12 @@ static void placement_on_delete(void *arg, const char *namespace, const char *na
     (void)namespace;
     if (!s || !(s->exists || s->foreign))
         return;
-    s->vanished = s->call != NULL;
-    if (s->call)
+    kube_object_watched(&s->write, NULL);
+    if (s->write.call)
         return;
     s->overwritten |= s->written;
     s->exists = s->written = false;
     placement_enqueue(p, s);
-}
-
-void placement_refresh(struct placement *p, struct slot *s)
-{
-    struct loop *l = kube_loop(p->o.hub);
-    int64_t left_ms = 0;
-    int r = slot_update(s, &p->o, loop_wall(l));
-
-    if (r == 0 && slot_falls_back(s)) {
-        left_ms = s->valid_until_ms - loop_wall(l).ms;
-        r = loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
-    }
-    if (r < 0)
-        log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
 }
 
 static void placement_begin_writes(struct placement *p)
@@ -197,6 +478,14 @@ static void placement_on_trouble(void *arg, const char *text)
         placement_begin_writes(p);
 }
 
+static void placement_count(void *arg, const char *operation, const struct kube_answer *a)
+{
+    struct metrics *m = ((struct placement *)arg)->o.metrics;
+
+    metric_add(m, METRIC_PLACEMENT_WRITES, LV(operation, kube_verdict_word(a->verdict)), 1);
+    metric_observe(m, METRIC_PLACEMENT_DURATION, LV(operation), a->seconds);
+}
+
 int placement_new(struct placement **ret, const struct placement_options *o)
 {
     CLEANUP(cleanup_placement_free) struct placement *p = calloc(1, sizeof(*p));
@@ -217,7 +506,12 @@ int placement_new(struct placement **ret, const struct placement_options *o)
     if (!p)
         return -ENOMEM;
     p->o = *o;
-    r = kube_queue_new(&p->queue, kube_loop(o->hub), &q);
+    p->writer = (struct kube_writer){.kube = o->hub,
+                                     .kind = "AddOnPlacementScore",
+                                     .detail = "object",
+                                     .count = placement_count,
+                                     .arg = p};
+    r = kube_queue_new(&p->writer.queue, kube_loop(o->hub), &q);
     if (r == 0)
         r = kube_watch_new(&p->watch, o->hub, &w);
     if (r < 0)
@@ -237,7 +531,7 @@ struct placement *placement_free(struct placement *p)
         loop_timer_clear(kube_loop(p->o.hub), &p->slots[i]->late);
         (void)slot_free(p->slots[i]);
     }
-    p->queue = kube_queue_free(p->queue);
+    p->writer.queue = kube_queue_free(p->writer.queue);
     free(p->slots);
     free(p);
     return NULL;
@@ -303,7 +597,7 @@ const char *placement_trouble(const struct placement *p, const struct scorer *sc
     const struct slot *s = placement_find_scorer(p, scorer);
 
     if (s)
-        return s->trouble;
+        return s->write.trouble;
     return scorer_summary(scorer)->destination == DESTINATION_PLACEMENT_SCORE
                ? "no AddOnPlacementScore: an earlier scorer uses the same object name"
                : "";

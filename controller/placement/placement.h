@@ -1,8 +1,8 @@
 /* Scores for Open Cluster Management's Placement: one AddOnPlacementScore per scorer, in the cluster's
  * namespace on the hub.
  *
- * Not a struct sink: it follows scorers rather than batches, since one patch carries scores, their validity
- * and why a round failed. The state an object should have is compared with the last one written; nothing is
+ * A sink that follows rounds rather than batches, since one patch carries scores, their validity and why a
+ * round failed. The state an object should have is compared with the last one written; nothing is
  * sent while they are equal and less than half of validUntil has passed. Each object has at most one write
  * under way, and a newer state is written after it.
  *

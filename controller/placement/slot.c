@@ -1,8 +1,7 @@
 #include "controller/placement/slot.h"
 
-#include "controller/kube/client.h"
-#include "controller/kube/watch.h"
-#include "controller/placement/validity.h"
+#include "controller/kube/json.h"
+#include "controller/placement/items.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -15,6 +14,191 @@
 
 #include <errno.h>
 #include <stdio.h>
+
+/* ---- Whose an AddOnPlacementScore is ---- */
+
+bool object_is_labelled(const json_t *object)
+{
+    const char *label = kube_label(object, PLACEMENT_LABEL);
+
+    return label && strcmp(label, PLACEMENT_LABEL_VALUE) == 0;
+}
+
+bool object_is_ours(const json_t *object, const char *owner)
+{
+    const char *is = kube_annotation(object, PLACEMENT_OWNER);
+
+    return is ? strcmp(is, owner) == 0 : object_is_labelled(object);
+}
+
+bool object_owner(const json_t *object, char ret[OWNER_BYTES])
+{
+    static const char *const labels[] = {PLACEMENT_LABEL, "open-cluster-management.io/addon-name",
+                                         "app.kubernetes.io/managed-by"};
+    const json_t *reference = json_array_get(kube_list(object, "metadata", "ownerReferences", NULL), 0);
+    const char *owner = kube_annotation(object, PLACEMENT_OWNER);
+
+    for (size_t i = 0; !owner && i < ARRAY_SIZE(labels); i++)
+        owner = kube_label(object, labels[i]);
+    if (reference)
+        (void)snprintf(ret, OWNER_BYTES, "%s %s", cstr(kube_str(reference, "kind", NULL)),
+                       cstr(kube_str(reference, "name", NULL)));
+    else
+        (void)snprintf(ret, OWNER_BYTES, "%s", cstr(owner));
+    return reference || owner;
+}
+
+/* ---- Slots as Kubernetes objects, and back ---- */
+
+WORD_TABLE(
+    condition_word, enum condition_type, CONDITIONS,
+    {[CONDITION_SCORED] = "Scored", [CONDITION_CLAMPED] = "Clamped", [CONDITION_TRUNCATED] = "Truncated"});
+
+/* Under the names of the last items, or that of the only one there can be. */
+static int slot_fallback_items(const struct slot *s, const char *cluster_name, struct items *ret)
+{
+    const struct summary *sum = scorer_summary(s->scorer);
+    struct items was = {0};
+    int r;
+
+    if (s->last) {
+        r = items_make(&was, s->last, sum);
+        if (r == 0)
+            r = items_refill(ret, buf_str(&was.json), sum->fallback);
+        items_done(&was);
+        return r;
+    }
+    if (s->found.n > 2)
+        return items_refill(ret, buf_str(&s->found), sum->fallback);
+    return items_single(ret, sum, cluster_name, sum->fallback);
+}
+
+static int slot_make_items(const struct slot *s, const char *cluster_name, struct items *ret)
+{
+    switch (s->items) {
+    case ITEMS_OF_ROUND:
+        return items_make(ret, s->batch, scorer_summary(s->scorer));
+    case ITEMS_OF_LAST:
+        return items_make(ret, s->last, scorer_summary(s->scorer));
+    case ITEMS_OF_FALLBACK:
+        return slot_fallback_items(s, cluster_name, ret);
+    case ITEMS_FOUND:
+    case ITEMS_NONE:
+        break;
+    }
+    *ret = (struct items){.json.max = 8};
+    return buf_puts(&ret->json, "[]") < 0 ? -ENOMEM : 0;
+}
+
+json_t *slot_create_body(const struct slot *s, const struct placement_options *o)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s}}}", "apiVersion",
+                     "cluster.open-cluster-management.io/v1alpha1", "kind", "AddOnPlacementScore", "metadata",
+                     "name", s->object, "namespace", o->cluster_name, "labels", PLACEMENT_LABEL,
+                     PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER, o->owner, PLACEMENT_SCORE_NAME,
+                     s->score_name);
+}
+
+json_t *slot_claim_body(const struct slot *s, const struct placement_options *o, const char *version)
+{
+    return json_pack("{s:{s:s*, s:{s:s}, s:{s:s, s:s}}}", "metadata", "resourceVersion", version, "labels",
+                     PLACEMENT_LABEL, PLACEMENT_LABEL_VALUE, "annotations", PLACEMENT_OWNER, o->owner,
+                     PLACEMENT_SCORE_NAME, s->score_name);
+}
+
+static json_t *object_conditions(const struct slot *s)
+{
+    json_auto_t *list = json_array();
+
+    for (enum condition_type i = 0; list && i < CONDITIONS; i++) {
+        const struct condition *c = &s->conditions[i];
+        const struct kube_condition value = {.type = condition_word(i),
+                                             .status = c->on ? "True" : "False",
+                                             .reason = c->reason,
+                                             .message = c->message};
+
+        if (json_array_append_new(list, kube_condition_value(&value, NULL, (unix_ms){c->since_ms})) < 0)
+            return NULL;
+    }
+    return TAKE_PTR(list);
+}
+
+static json_t *object_valid_until(const struct slot *s)
+{
+    char text[KUBE_TIME_BYTES];
+
+    if (s->valid_until_ms % 1000)
+        unix_ms_format((unix_ms){s->valid_until_ms}, text);
+    else
+        kube_time_format((unix_ms){s->valid_until_ms}, text);
+    return s->valid_until_ms ? json_string(text) : json_null();
+}
+
+json_t *slot_status_body(const struct slot *s, const struct placement_options *o)
+{
+    struct items items = {0};
+    json_t *scores = NULL;
+
+    if (s->items == ITEMS_FOUND)
+        return json_pack("{s:{s:o}}", "status", "conditions", object_conditions(s));
+    if (slot_make_items(s, o->cluster_name, &items) < 0)
+        return NULL;
+    if (kube_json_parse(&scores, buf_str(&items.json), NULL) < 0)
+        scores = NULL;
+    items_done(&items);
+    return json_pack("{s:{s:o, s:o, s:o}}", "status", "scores", scores, "validUntil", object_valid_until(s),
+                     "conditions", object_conditions(s));
+}
+
+static void object_learn_condition(struct slot *s, enum condition_type type, const json_t *status)
+{
+    const json_t *value = kube_condition(status, condition_word(type));
+    struct condition *c = &s->conditions[type];
+    bool on = kube_condition_is(value, "True");
+
+    if (!value || (c->known && c->on != on))
+        return;
+    c->known = true;
+    c->on = on;
+    c->since_ms = kube_time_parse(kube_str(value, "lastTransitionTime", NULL)).ms;
+}
+
+void slot_learn(struct slot *s, const json_t *object)
+{
+    const json_t *status = kube_get(object, "status", NULL), *scores = kube_list(status, "scores", NULL);
+
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        object_learn_condition(s, i, status);
+    if (!scores || s->last)
+        return;
+    s->found.n = 0;
+    s->found_until_ms = kube_time_parse(kube_str(status, "validUntil", NULL)).ms;
+    if (kube_json_print(scores, &s->found) < 0)
+        s->found.n = 0; /* then a fallback has no names to use */
+}
+
+/* By the second: a program that writes an object back may drop the fraction. */
+static bool object_valid_until_is(const json_t *status, int64_t ms)
+{
+    return kube_time_parse(kube_str(status, "validUntil", NULL)).ms / 1000 == ms / 1000;
+}
+
+bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object)
+{
+    json_auto_t *body = s->hash == s->written_hash ? slot_status_body(s, o) : NULL;
+    const json_t *wanted = kube_get(body, "status", NULL), *scores = kube_list(wanted, "scores", NULL),
+                 *status = kube_get(object, "status", NULL);
+
+    if (!wanted)
+        return true;
+    for (enum condition_type i = 0; i < CONDITIONS; i++)
+        if (!json_equal(kube_condition(wanted, condition_word(i)), kube_condition(status, condition_word(i))))
+            return false;
+    return !scores || (json_equal(scores, kube_list(status, "scores", NULL)) &&
+                       object_valid_until_is(status, s->written_until_ms));
+}
+
+/* ---- The wanted state ---- */
 
 int slot_new(struct slot **ret, struct placement *p, const char *object)
 {
@@ -33,7 +217,7 @@ struct slot *slot_free(struct slot *s)
 {
     if (!s)
         return NULL;
-    s->call = kube_cancel(s->call);
+    kube_object_done(&s->write);
     s->batch = batch_unref(s->batch);
     s->last = batch_unref(s->last);
     buf_done(&s->found);
@@ -61,42 +245,6 @@ int slot_assign(struct slot *s, const struct scorer *scorer)
     }
     s->scorer = scorer;
     return 0;
-}
-
-/* Under the names of the last items, or that of the only one there can be. */
-static int slot_fallback_items(const struct slot *s, const char *cluster_name, struct items *ret)
-{
-    const struct summary *sum = scorer_summary(s->scorer);
-    struct items was = {0};
-    int r;
-
-    if (s->last) {
-        r = items_make(&was, s->last, sum);
-        if (r == 0)
-            r = items_refill(ret, buf_str(&was.json), sum->fallback);
-        items_done(&was);
-        return r;
-    }
-    if (s->found.n > 2)
-        return items_refill(ret, buf_str(&s->found), sum->fallback);
-    return items_single(ret, sum, cluster_name, sum->fallback);
-}
-
-int slot_items(const struct slot *s, const char *cluster_name, struct items *ret)
-{
-    switch (s->items) {
-    case ITEMS_OF_ROUND:
-        return items_make(ret, s->batch, scorer_summary(s->scorer));
-    case ITEMS_OF_LAST:
-        return items_make(ret, s->last, scorer_summary(s->scorer));
-    case ITEMS_OF_FALLBACK:
-        return slot_fallback_items(s, cluster_name, ret);
-    case ITEMS_FOUND:
-    case ITEMS_NONE:
-        break;
-    }
-    *ret = (struct items){.json.max = 8};
-    return buf_puts(&ret->json, "[]") < 0 ? -ENOMEM : 0;
 }
 
 bool slot_falls_back(const struct slot *s)
@@ -307,7 +455,7 @@ int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     if (s->items == ITEMS_OF_ROUND)
         shown = &made;
     else
-        r = slot_items(s, o->cluster_name, &other);
+        r = slot_make_items(s, o->cluster_name, &other);
     if (r < 0)
         return r;
     slot_set_times(s, now);
@@ -320,12 +468,6 @@ int slot_update(struct slot *s, const struct placement_options *o, unix_ms now)
     s->wanted = true;
     slot_count(s, o, shown, new_batch ? &made : NULL);
     return 0;
-}
-
-bool slot_is_overtaken(const struct slot *s)
-{
-    return *s->watched_version && *s->written_version &&
-           kube_version_newer(s->watched_version, s->written_version);
 }
 
 bool slot_is_due(const struct slot *s, unix_ms now)

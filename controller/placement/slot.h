@@ -2,9 +2,8 @@
 #ifndef DS_PLACEMENT_SLOT_H
 #define DS_PLACEMENT_SLOT_H
 
-#include "controller/kube/last_write.h"
+#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
-#include "controller/placement/name.h"
 #include "controller/placement/placement.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -56,17 +55,11 @@ struct slot {
     bool exists, foreign, written;
     uint64_t written_hash;
     int64_t written_until_ms;
-    char written_version[32]; /* resourceVersion */
-    /* What other writers did to it since, by the watch. */
-    bool overwritten;         /* changed or deleted: writing it again may be a quarrel */
-    bool vanished;            /* deleted, or its label removed, during a call */
-    char watched_version[32]; /* the newest */
-    struct last_write last_repair;
+    bool overwritten; /* since then, by others: to write it again may be a quarrel */
     /* The call under way. */
-    struct kube_call *call;
+    struct kube_object write;
     uint64_t sent_hash;
     int64_t sent_until_ms;
-    char trouble[768];
 };
 
 /* "Scored", ... */
@@ -83,15 +76,36 @@ bool slot_falls_back(const struct slot *s);
 MUST_USE int slot_update(struct slot *s, const struct placement_options *o, unix_ms now);
 /* Whether the object must be written: its state differs, or half of validUntil has passed. */
 bool slot_is_due(const struct slot *s, unix_ms now);
-/* The items that the object should have. -ENOMEM. */
-MUST_USE int slot_items(const struct slot *s, const char *cluster_name, struct items *ret);
 /* Takes over the conditions' transition times and the items of an existing object. */
 void slot_learn(struct slot *s, const json_t *object);
-/* Whether the watch has shown a version newer than the last write. */
-bool slot_is_overtaken(const struct slot *s);
+
+enum { OWNER_BYTES = 300 };
+
+/* Whether an object is this owner's: by its annotation, or without one by its label. */
+bool object_is_ours(const json_t *object, const char *owner);
+bool object_is_labelled(const json_t *object);
+/* Whom an object that is not ours names as its owner: another agent, an owner reference, another add-on or
+ * tool. False for nobody, as with objects of the reference implementation. */
+bool object_owner(const json_t *object, char ret[OWNER_BYTES]);
 /* Whether the object still has the state last written. True when out of memory, and while another state
  * waits to be written. */
 bool slot_matches(const struct slot *s, const struct placement_options *o, const json_t *object);
+
+/* How long an AddOnPlacementScore is valid: never longer than the scorer's series live, and at most half of
+ * the validity less, which saves writes. */
+
+/* validUntil for scores that end at end_ms (Unix time) and live for life_ms. In whole seconds, as Kubernetes
+ * writes times, unless that would take more than half of the validity. */
+static inline int64_t validity_until(int64_t end_ms, int64_t life_ms)
+{
+    return life_ms < 2000 ? end_ms : end_ms - end_ms % 1000;
+}
+
+/* Whether validUntil must be written: `written` is on the hub, `wanted` is what it could be. */
+static inline bool validity_is_due(int64_t written_ms, int64_t wanted_ms, int64_t life_ms, int64_t now_ms)
+{
+    return written_ms > wanted_ms || (written_ms < wanted_ms && written_ms - now_ms < life_ms / 2);
+}
 
 /* Request bodies. NULL when out of memory. */
 json_t *slot_create_body(const struct slot *s, const struct placement_options *o);

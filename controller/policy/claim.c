@@ -1,7 +1,6 @@
 #include "controller/policy/claim.h"
 
 #include "controller/kube/json.h"
-#include "controller/kube/time.h"
 #include "exporter/base/def.h"
 #include "exporter/base/hash.h"
 

@@ -160,7 +160,7 @@ optimizer = row(
                 / on () group_left ()
                 sum(increase(dynamic_scoring_optimizer_plans_total{{{OPTIMIZER}}}[$__rate_interval]))""", "{{reason}}"),
                width=8, stack=True, min=0, none=IDLE),
-    timeseries("Writes of plans", "Objects that plans wrote, deleted or put back within the rate interval, by kind and result.", "short",
+    timeseries("Writes of plans", "Objects that plans wrote or deleted within the rate interval, by kind and result.", "short",
                query(f"""sum by (kind, result)
                 (increase(dynamic_scoring_optimizer_writes_total{{{OPTIMIZER}}}[$__rate_interval])) > 0""",
                      "{{kind}}: {{result}}"),

@@ -1,20 +1,361 @@
 /* Owns the active configuration, the scorers, the page and the program's metrics. */
-#include "exporter/agent/agent_internal.h"
+#include "exporter/agent/agent.h"
 
 #include "exporter/agent/config.h"
+#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
+#include "exporter/otlp/series.h"
 #include "exporter/score/secrets.h"
+#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <time.h>
+
+enum { AGENT_MAX_SINKS = 8 };
+
+struct agent {
+    const struct agent_options *options;
+    struct agent_state state;
+    struct secret_files secrets;
+    struct worker *worker; /* reads large responses */
+    struct source_env source_env;
+    struct scorer_env scorer_env;
+    struct sink *sinks[AGENT_MAX_SINKS];
+    size_t n_sinks;
+    struct timer own_timer;
+    mono_ms own_at; /* last rendered */
+    bool own_rendered;
+    char *text_name;  /* origin of the summaries; NULL: the file */
+    struct buf piped; /* the text of a file that is a pipe, which can be read only once */
+};
+
+static void agent_withdraw(void *arg, struct scorer *s);
+static void agent_applied(struct agent *a);
+
+/* Reads and checks a configuration, and applies it as a whole or not at all. */
+
+enum { PROBLEMS_MAX_BYTES = 1 << 20 };
+
+static int override_string(char **field, const char *flag)
+{
+    char *copy;
+
+    if (!flag)
+        return 0;
+    copy = strdup(flag);
+    if (!copy)
+        return -ENOMEM;
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+static int apply_flags(struct config *c, const struct agent_options *o)
+{
+    int r = override_string(&c->cluster_name, o->cluster_name)
+                ?: override_string(&c->secrets_dir, o->secrets_dir)
+                ?: override_string(&c->storage_path, o->storage_path);
+
+    if (o->n_listen) {
+        for (size_t i = 0; i < CONFIG_MAX_LISTEN; i++) {
+            free(c->listen[i]);
+            c->listen[i] = NULL;
+        }
+        c->n_listen = 0;
+        for (size_t i = 0; r == 0 && i < o->n_listen; i++)
+            r = override_string(&c->listen[c->n_listen++], o->listen[i]);
+    }
+    if (o->log_level)
+        c->log_level = *o->log_level;
+    if (o->log_format)
+        c->log_format = *o->log_format;
+    return r;
+}
+
+/* Removes the running scorer of this score name from the old list; NULL if there is none. */
+static struct scorer *take_running(struct agent *a, const char *score_name)
+{
+    for (size_t i = 0; i < a->state.n_scorers; i++)
+        if (a->state.scorers[i] && strcmp(scorer_summary(a->state.scorers[i])->score_name, score_name) == 0)
+            return TAKE_PTR(a->state.scorers[i]);
+    return NULL;
+}
+
+static int start_or_keep(struct agent *a, const struct summary *want, struct scorer **ret)
+{
+    struct scorer *running = take_running(a, want->score_name);
+
+    if (!running)
+        return scorer_new(ret, &a->scorer_env, want);
+    *ret = running;
+    if (!summary_same(scorer_summary(running), want)) {
+        log_info("scorer changed", L_STR("score_name", want->score_name));
+        scorer_change(running, want);
+    }
+    return 0;
+}
+
+/* Stops the scorers that no start_or_keep() has claimed, and withdraws their scores. */
+static void stop_unclaimed(struct agent *a)
+{
+    for (size_t i = 0; i < a->state.n_scorers; i++) {
+        if (!a->state.scorers[i])
+            continue;
+        if (a->state.leading)
+            log_info("scorer removed", L_STR("score_name", scorer_summary(a->state.scorers[i])->score_name));
+        if (scorer_batch(a->state.scorers[i]))
+            agent_withdraw(a, a->state.scorers[i]);
+        a->state.scorers[i] = scorer_free(a->state.scorers[i]);
+    }
+}
+
+/* Fills list, which has room for all summaries and is the agent's from then on. A scorer that cannot be
+ * started for lack of memory is logged and left out. */
+static void apply_summaries(struct agent *a, const struct summaries *want, struct scorer **list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; a->state.leading && i < want->n; i++) {
+        int r = start_or_keep(a, &want->list[i], &list[n]);
+        if (r < 0)
+            log_error("scorer not started", L_STR("score_name", want->list[i].score_name), L_ERR(r));
+        if (list[n])
+            n++;
+    }
+    stop_unclaimed(a);
+    free(a->state.scorers);
+    a->state.scorers = list;
+    a->state.n_scorers = n;
+}
+
+/* Without allocations: a standby keeps the list, empty. */
+void agent_set_leading(struct agent *a, bool leading)
+{
+    const struct config *c = a->state.config;
+    struct agent_state *s = &a->state;
+
+    if (s->leading == leading)
+        return;
+    s->leading = leading;
+    if (c && s->hooks.config)
+        s->hooks.config(s->hooks.arg, c);
+    stop_unclaimed(a);
+    s->n_scorers = 0;
+    if (c)
+        apply_summaries(a, &c->summaries, TAKE_PTR(s->scorers));
+    if (c)
+        agent_applied(a);
+    agent_render_own(a);
+}
+
+static void warn_of_restart(const struct config *was, const struct config *now)
+{
+    bool same = was->n_listen == now->n_listen;
+
+    for (size_t i = 0; same && i < was->n_listen; i++)
+        same = strcmp(was->listen[i], now->listen[i]) == 0;
+    if (!same)
+        log_warn("listenAddresses changed: restart to apply");
+    if (strcmp(cstr(was->storage_path), cstr(now->storage_path)) != 0)
+        log_warn("storagePath changed: restart to apply");
+}
+
+/* Takes *config. On -ENOMEM nothing has changed. */
+static int apply_config(struct agent *a, struct config **config)
+{
+    struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
+    struct config *was = a->state.config, *c;
+
+    if (!list)
+        return -ENOMEM;
+    c = TAKE_PTR(*config);
+
+    /* Every series carries the cluster's name, so none of them continues. */
+    if (was && strcmp(cstr(was->cluster_name), cstr(c->cluster_name)) != 0) {
+        stop_unclaimed(a);
+        metrics_forget(a->state.metrics, "ds_cluster", was->cluster_name);
+    }
+    if (was)
+        warn_of_restart(was, c);
+    a->state.config = c;
+    a->secrets.dir = c->secrets_dir;
+    secrets_forget(a->source_env.secrets);
+    a->source_env.max_answer = c->limits.response_bytes;
+    http_set_budget(a->state.http, c->limits.memory_bytes);
+    a->source_env.cluster_name = c->cluster_name;
+    if (a->source_env.store)
+        store_set_age(a->source_env.store, summaries_otlp_age(&c->summaries));
+    a->scorer_env.cluster_name = c->cluster_name;
+    a->scorer_env.limits = &c->limits;
+    log_setup(c->log_level, c->log_format);
+    if (a->state.hooks.config)
+        a->state.hooks.config(a->state.hooks.arg, c);
+    apply_summaries(a, &c->summaries, list);
+    agent_applied(a);
+    (void)config_free(was);
+    return 0;
+}
+
+/* For the status page, the metrics and the caller. */
+static void record_reload(struct agent *a, bool ok, const struct problems *p, struct buf *why)
+{
+    BUF_AUTO(text, PROBLEMS_MAX_BYTES);
+    int r = problems_print(p, &text);
+
+    if (r == 0 && why)
+        r = buf_put_str(why, buf_str(&text));
+    if (r < 0) /* the log has them */
+        log_debug("problems not kept for the status page", L_ERR(r));
+    free(a->state.reload.problems);
+    a->state.reload = (struct reload_status){
+        .ok = ok, .at_ms = loop_wall(a->state.loop).ms, .problems = text.n ? str_dup(buf_str(&text)) : NULL};
+    metric_add(a->state.metrics, METRIC_CONFIG_RELOADS, LV(ok ? "success" : "failure"), 1);
+    metric_set(a->state.metrics, METRIC_CONFIG_OK, LV_NONE, ok);
+    if (ok)
+        metric_set(a->state.metrics, METRIC_CONFIG_TIME, LV_NONE, (double)a->state.reload.at_ms / 1000);
+    agent_render_own(a); /* now: metrics of removed scorers go with their scores */
+}
+
+/* The text that a pipe gave stays its configuration. */
+static int load_file(struct agent *a, struct config **ret, struct problems *p)
+{
+    const struct agent_options *o = a->options;
+    BUF_AUTO(text, CONFIG_MAX_BYTES);
+    bool is_pipe = a->piped.n > 0;
+    int r = is_pipe ? 0 : config_read(o->config_file, &text, &is_pipe, p);
+
+    if (r == 0)
+        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->sections, o->n_sections, p);
+    if (r == 0 && is_pipe && a->piped.n == 0)
+        a->piped = buf_take(&text);
+    return r;
+}
+
+/* The file, or the defaults without one, and the flags over it. */
+static int load_options(struct agent *a, struct config **ret, struct problems *p)
+{
+    const struct agent_options *o = a->options;
+    int r =
+        o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
+
+    if (r == 0)
+        r = apply_flags(*ret, o);
+    if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
+        problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
+                           STR("missing; set it or pass --cluster-name"));
+        r = -EINVAL;
+    }
+    return r;
+}
+
+static int copy_summaries(struct summaries *ret, const struct summaries *from)
+{
+    CLEANUP(summaries_done) struct summaries s = {.list = calloc(from->n + 1, sizeof(*s.list))};
+
+    if (!s.list)
+        return -ENOMEM;
+    for (; s.n < from->n; s.n++)
+        s.list[s.n] = summary_copy(&from->list[s.n]);
+    *ret = s;
+    s = (struct summaries){0};
+    return 0;
+}
+
+static void log_rejected(const struct agent *a, const struct problems *p, int r)
+{
+    const char *what = a->state.config ? "configuration rejected, the last valid one stays active"
+                                       : "configuration rejected";
+
+    if (r == -EINVAL)
+        log_error(what, problems_origin(p), L_INT("errors", p->errors));
+    else
+        log_error(what, problems_origin(p), L_ERR(r));
+}
+
+/* Applies *c if r is 0, and reports the outcome. */
+static int finish_reload(struct agent *a, int r, struct config **c, struct problems *p, struct buf *ret_why)
+{
+    problems_sort(p);
+    problems_log(p);
+    if (r == 0)
+        r = apply_config(a, c);
+    record_reload(a, r == 0, p, ret_why);
+    if (r == 0)
+        log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
+    else
+        log_rejected(a, p, r);
+    return r;
+}
+
+int agent_reload(struct agent *a, struct buf *ret_why)
+{
+    CLEANUP(cleanup_config_free) struct config *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    int r = problems_init(&p, a->options->config_file ? a->options->config_file : "flags");
+
+    if (r < 0)
+        return r;
+    if (a->piped.n)
+        log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
+    r = load_options(a, &c, &p);
+    if (r == 0 && a->text_name) {
+        summaries_done(&c->summaries);
+        r = copy_summaries(&c->summaries, &a->state.config->summaries);
+    }
+    return finish_reload(a, r, &c, &p, ret_why);
+}
+
+/* Completes the summaries of `text` with the file and the flags. The file was valid at the start; if it no
+ * longer is, nothing can change before it is corrected. */
+static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
+{
+    CLEANUP(problems_done) struct problems of_file = {0};
+    int r = problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
+
+    if (r < 0)
+        return r;
+    r = load_options(a, ret, &of_file);
+    problems_log(&of_file);
+    if (r == -EINVAL)
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s is invalid, see the log", of_file.file);
+    if (r < 0)
+        return r;
+    summaries_done(&(*ret)->summaries);
+    (*ret)->summaries = text->summaries;
+    text->summaries = (struct summaries){0};
+    return 0;
+}
+
+int agent_apply_text(struct agent *a, const char *what, struct str text, struct buf *ret_why)
+{
+    CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
+    CLEANUP(problems_done) struct problems p = {0};
+    CLEANUP(cleanup_free) char *copy = strdup(what);
+    int r = copy ? problems_init(&p, what) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
+        text = STR("[]");
+    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p)
+            ?: load_around(a, &c, of_text, &p);
+    r = finish_reload(a, r, &c, &p, ret_why);
+    if (r == 0) {
+        free(a->text_name);
+        a->state.config_origin = a->text_name = TAKE_PTR(copy);
+    }
+    return r;
+}
 
 /* New scores are shown on /metrics with the program's own metrics, which are rendered at once if that is
  * cheap: the pause between two renderings grows with their size, about 5 kB for each scorer, so that they
@@ -90,26 +431,38 @@ static void agent_publish(void *arg, struct scorer *s, struct batch *b)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &t0);
     for (size_t i = 0; i < a->n_sinks; i++)
-        a->sinks[i]->ops->publish(a->sinks[i], b);
+        if (a->sinks[i]->ops->publish)
+            a->sinks[i]->ops->publish(a->sinks[i], b);
     (void)clock_gettime(CLOCK_MONOTONIC, &t1);
     metric_add(a->state.metrics, METRIC_SEND_SECONDS, LV(scorer_summary(s)->score_name),
                (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
 }
 
-void agent_withdraw(void *arg, struct scorer *s)
+/* Removes the scores of s from every sink. arg: the agent, as for scorer_env. */
+static void agent_withdraw(void *arg, struct scorer *s)
 {
     struct agent *a = arg;
 
     for (size_t i = 0; i < a->n_sinks; i++)
-        a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
+        if (a->sinks[i]->ops->withdraw)
+            a->sinks[i]->ops->withdraw(a->sinks[i], scorer_summary(s)->score_name, loop_wall(a->state.loop));
+}
+
+/* Passes the scorers on to the sinks. */
+static void agent_applied(struct agent *a)
+{
+    for (size_t i = 0; i < a->n_sinks; i++)
+        if (a->sinks[i]->ops->applied)
+            a->sinks[i]->ops->applied(a->sinks[i], a->state.scorers, a->state.n_scorers);
 }
 
 static void agent_round_ended(void *arg, struct scorer *s)
 {
     struct agent *a = arg;
 
-    if (a->state.hooks.round)
-        a->state.hooks.round(a->state.hooks.arg, s);
+    for (size_t i = 0; i < a->n_sinks; i++)
+        if (a->sinks[i]->ops->round)
+            a->sinks[i]->ops->round(a->sinks[i], s);
     agent_touch(a);
     if (!a->options->once)
         return;
@@ -216,5 +569,6 @@ void agent_set_hooks(struct agent *a, const struct agent_hooks *hooks)
 {
     a->state.hooks = hooks ? *hooks : (struct agent_hooks){0};
     a->source_env.secrets = a->state.hooks.secrets ? a->state.hooks.secrets : &a->secrets.secrets;
-    a->source_env.tsdb = a->state.hooks.tsdb;
+    a->source_env.store = a->state.hooks.store;
+    a->source_env.otlp_url = a->state.hooks.otlp_url;
 }

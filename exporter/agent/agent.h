@@ -8,9 +8,8 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
-#include "exporter/otlp/otlp.h"
+#include "exporter/otlp/receiver.h"
 #include "exporter/score/secrets.h"
-#include "exporter/tsdb/tsdb.h"
 #include "exporter/web/access.h"
 
 struct agent;
@@ -44,8 +43,8 @@ MUST_USE int agent_apply_text(struct agent *a, const char *what, struct str text
 MUST_USE int agent_add_sink(struct agent *a, struct sink *s);
 
 /* One of several replicas leads and scores, as an agent does unless told otherwise. The others stand by:
- * with the configuration, but without scorers and scores. At a change the hooks `config` and `applied` are
- * called as for a new configuration. */
+ * with the configuration, but without scorers and scores. At a change the hook `config` and the sinks'
+ * `applied` are called as for a new configuration. */
 void agent_set_leading(struct agent *a, bool leading);
 /* Whether it leads at this very moment: after a pause of the process, its timers run before it is told that
  * it no longer leads. */
@@ -56,6 +55,9 @@ void agent_set_access(struct agent *a, const struct access *access);
 
 /* Something that the program's own metrics show has changed: renders them soon. */
 void agent_touch(struct agent *a);
+
+/* Renders the program's own metrics into the page now. */
+void agent_render_own(struct agent *a);
 
 /* A remote-write endpoint, for the status page. Strings live as long as the configuration. */
 struct endpoint_status {
@@ -87,10 +89,6 @@ struct agent_hooks {
     /* A configuration is being applied; its scorers start next, or stop if the agent does not lead. Must not
      * keep c. */
     void (*config)(void *arg, const struct config *c);
-    /* A configuration has been applied: the state has its scorers, and earlier ones are freed. */
-    void (*applied)(void *arg);
-    /* A round of the scorer has ended, or its scores have expired. */
-    void (*round)(void *arg, const struct scorer *s);
     /* The program's own metrics are about to be rendered. */
     void (*render)(void *arg);
     /* Where scores are sent to, for the status page. The list is valid until the next call. */
@@ -101,7 +99,9 @@ struct agent_hooks {
     bool (*otlp)(void *arg, struct otlp_status *ret);
     void *arg;
     struct secrets *secrets; /* where tokens are read, not owned; NULL: files under secretsDir */
-    struct tsdb *tsdb;       /* what the source OpenTelemetry queries, not owned; NULL: nothing is received */
+    /* What sources of type OpenTelemetry without an endpoint query, see struct source_env; not owned. */
+    struct store *store;
+    const char *otlp_url;
 };
 
 /* Copies the hooks. Once, before the first configuration is applied; NULL removes them. */

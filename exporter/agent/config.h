@@ -15,7 +15,7 @@ struct limits {
     int64_t series;            /* series: all scorers; 1,000,000 */
     int64_t label_value_bytes; /* labelValueBytes; 256 */
     int64_t round_ms;          /* roundTime: one round; 5m */
-    uint64_t otlp_bytes;       /* otlpMemory: series received by OTLP; 0: see tsdb_set_limits() */
+    uint64_t otlp_bytes;       /* otlpMemory: series received by OTLP; 0: see store_set_limits() */
     int64_t otlp_series;       /* otlpSeries: their number; 200,000 */
     int64_t stale_intervals;   /* staleAfterIntervals: the life of scores after the last good round; 3 */
 };

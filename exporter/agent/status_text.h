@@ -11,8 +11,6 @@ struct scorer;
 
 /* What to check after an error, without a full stop; never NULL. */
 const char *status_hint(enum round_error e, enum round_stage stage);
-/* The number of series that the scorer exposes. */
-size_t status_series(const struct scorer *s);
 
 struct totals {
     size_t by_state[SCORER_STATES];

@@ -6,7 +6,6 @@
 #include "exporter/agent/status.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
-#include "exporter/ui/api.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 

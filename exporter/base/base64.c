@@ -38,8 +38,11 @@ int base64_decode(struct str text, struct buf *into)
     size_t i = 0, digits = 0, mark = into->n;
     uint32_t bits = 0;
     char *to;
-    int r = buf_room(into, text.n / 4 * 3 + 3, &to);
+    int r;
 
+    if (!text.n) /* without a pointer, maybe */
+        return 0;
+    r = buf_room(into, text.n / 4 * 3 + 3, &to);
     /* The text may have line ends, or the ceiling may be exact. */
     if (r == -EFBIG)
         r = buf_room(into, into->max - into->n, &to);

@@ -2,11 +2,38 @@
 #include "exporter/base/doc.h"
 
 #include "exporter/base/arena.h"
-#include "exporter/base/doc_build.h"
 #include "exporter/base/json.h"
+#include "exporter/base/problems.h"
 #include "exporter/base/utf8.h"
 
 #include <errno.h>
+#include <yaml.h>
+
+struct place {
+    unsigned line, column;
+};
+
+struct doc_frame {
+    struct node *node;
+    size_t first; /* index of its first finished child in doc_builder.items */
+    bool has_key;
+    struct str key; /* of the next child */
+    struct place key_at;
+};
+
+struct doc_builder {
+    struct doc *doc;
+    struct problems *p;
+    struct node **items; /* finished children of all open containers, innermost last */
+    size_t n, cap;
+    size_t nodes;
+    struct doc_frame open[DOC_MAX_DEPTH];
+    unsigned depth;
+};
+
+/* The front ends. 0; -EINVAL after reporting the problem; -ENOMEM. */
+static int doc_read_json(struct doc_builder *b, struct str text);
+static int doc_read_yaml(struct doc_builder *b, struct str text);
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
@@ -28,7 +55,8 @@ const struct node *doc_root(const struct doc *d)
     return d->root;
 }
 
-int build_text(struct doc_builder *b, struct str text, struct str *ret)
+/* Copies text into the document. */
+static int build_text(struct doc_builder *b, struct str text, struct str *ret)
 {
     char *copy = arena_alloc(&b->doc->memory, text.n);
 
@@ -40,7 +68,8 @@ int build_text(struct doc_builder *b, struct str text, struct str *ret)
     return 0;
 }
 
-int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
+/* Like build_text(), for the raw bytes of a JSON string; replaces escapes. */
+static int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
 {
     CLEANUP(cleanup_free) char *room = NULL;
 
@@ -52,7 +81,8 @@ int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
     return build_text(b, (struct str){room, jr_unescape(raw, room)}, ret);
 }
 
-void build_key(struct doc_builder *b, struct str key, struct place at)
+/* Sets the next child's key, a text of the document. Only if build_wants_key(). */
+static void build_key(struct doc_builder *b, struct str key, struct place at)
 {
     struct doc_frame *f = &b->open[b->depth - 1];
 
@@ -61,7 +91,8 @@ void build_key(struct doc_builder *b, struct str key, struct place at)
     f->key_at = at;
 }
 
-bool build_wants_key(const struct doc_builder *b)
+/* Whether the innermost container is a map whose next child has no key yet. */
+static bool build_wants_key(const struct doc_builder *b)
 {
     return b->depth && b->open[b->depth - 1].node->kind == NODE_MAP && !b->open[b->depth - 1].has_key;
 }
@@ -118,7 +149,8 @@ static int build_node(struct doc_builder *b, enum node_kind kind, struct place a
     return build_attach(b, n);
 }
 
-int build_scalar(struct doc_builder *b, enum node_kind kind, struct str text, struct place at)
+/* Adds a scalar with a text of the document. */
+static int build_scalar(struct doc_builder *b, enum node_kind kind, struct str text, struct place at)
 {
     struct node *n;
     int r = build_node(b, kind, at, &n);
@@ -128,7 +160,8 @@ int build_scalar(struct doc_builder *b, enum node_kind kind, struct str text, st
     return r;
 }
 
-int build_open(struct doc_builder *b, enum node_kind kind, struct place at)
+/* Adds a list or a map; the next values are its children. */
+static int build_open(struct doc_builder *b, enum node_kind kind, struct place at)
 {
     struct node *n;
     int r;
@@ -166,7 +199,7 @@ static void find_duplicates(struct doc_builder *b, struct node **list, size_t n)
     }
 }
 
-int build_close(struct doc_builder *b)
+static int build_close(struct doc_builder *b)
 {
     struct doc_frame *f = &b->open[--b->depth];
     struct node *n = f->node;
@@ -225,4 +258,329 @@ int doc_parse(struct doc **ret, struct str text, struct problems *p)
         return r;
     *ret = TAKE_PTR(d);
     return 0;
+}
+
+/* The JSON front end: the pull parser's values with their line and column. */
+
+struct reader {
+    struct jr j;
+    struct doc_builder *b;
+    /* The last place computed. Places are computed in order, so lines are counted in one pass. */
+    const char *at, *line_start;
+    unsigned line;
+};
+
+static struct place json_place_of(struct reader *r, const char *p)
+{
+    const char *nl;
+
+    while (r->at < p && (nl = memchr(r->at, '\n', (size_t)(p - r->at)))) {
+        r->line++;
+        r->at = r->line_start = nl + 1;
+    }
+    r->at = p;
+    return (struct place){r->line, (unsigned)(p - r->line_start) + 1};
+}
+
+static int json_read_string(struct reader *r)
+{
+    struct str raw, text;
+    int rc;
+
+    if (!jr_string(&r->j, &raw))
+        return 0;
+    rc = build_json_text(r->b, raw, &text);
+    return rc ?: build_scalar(r->b, NODE_STRING, text, json_place_of(r, raw.p - 1));
+}
+
+static enum node_kind json_number_kind(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '.' || s.p[i] == 'e' || s.p[i] == 'E')
+            return NODE_DOUBLE;
+    return NODE_INT;
+}
+
+static int json_read_bare(struct reader *r, enum jr_type type)
+{
+    struct str raw, text;
+    enum node_kind kind;
+    int rc;
+
+    if (!jr_skip(&r->j, &raw))
+        return 0;
+    kind = type == JR_NULL ? NODE_NULL : type == JR_NUMBER ? json_number_kind(raw) : NODE_BOOL;
+    rc = build_text(r->b, raw, &text);
+    return rc ?: build_scalar(r->b, kind, text, json_place_of(r, raw.p));
+}
+
+static int json_read_value(struct reader *r)
+{
+    enum jr_type type = jr_peek(&r->j);
+
+    switch (type) {
+    case JR_OBJECT:
+        return jr_object(&r->j) ? build_open(r->b, NODE_MAP, json_place_of(r, r->j.p - 1)) : 0;
+    case JR_ARRAY:
+        return jr_array(&r->j) ? build_open(r->b, NODE_LIST, json_place_of(r, r->j.p - 1)) : 0;
+    case JR_STRING:
+        return json_read_string(r);
+    default:
+        return json_read_bare(r, type);
+    }
+}
+
+/* Moves to the next value, closing the containers that end. *more: whether there is one. */
+static int json_next_value(struct reader *r, bool *more)
+{
+    *more = false;
+    while (r->b->depth && !r->j.error) {
+        struct str raw, key;
+        int rc;
+
+        if (r->b->open[r->b->depth - 1].node->kind == NODE_LIST) {
+            *more = jr_item(&r->j);
+        } else if (jr_member(&r->j, &raw)) {
+            rc = build_json_text(r->b, raw, &key);
+            if (rc < 0)
+                return rc;
+            build_key(r->b, key, json_place_of(r, raw.p - 1));
+            *more = true;
+        }
+        if (*more || r->j.error)
+            return 0;
+        rc = build_close(r->b);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int doc_read_json(struct doc_builder *b, struct str text)
+{
+    struct reader r = {.b = b, .at = text.p, .line_start = text.p, .line = 1};
+    bool more = true;
+    unsigned line, column;
+
+    jr_init(&r.j, text, JR_STRICT);
+    while (more && !r.j.error) {
+        int rc = json_read_value(&r);
+
+        if (rc == 0 && !r.j.error)
+            rc = json_next_value(&r, &more);
+        if (rc < 0)
+            return rc;
+    }
+    if (jr_end(&r.j))
+        return 0;
+    jr_position(text, r.j.error_at, &line, &column);
+    problems_add(b->p, PROBLEM_ERROR, line, column, "invalid JSON (the document starts with %c): %s",
+                 str_trim(text).p[0], r.j.error);
+    return -EINVAL;
+}
+
+/* The YAML front end: libyaml's events, with scalars typed by the core schema. */
+
+#define CORE_TAG "tag:yaml.org,2002:"
+
+static struct place yaml_place_of(const yaml_mark_t *m)
+{
+    return (struct place){(unsigned)m->line + 1, (unsigned)m->column + 1};
+}
+
+static int yaml_refuse(struct doc_builder *b, const yaml_event_t *ev, const char *why)
+{
+    struct place at = yaml_place_of(&ev->start_mark);
+
+    problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "%s", why);
+    return -EINVAL;
+}
+
+static size_t digits(struct str s, size_t at)
+{
+    size_t from = at;
+
+    while (at < s.n && s.p[at] >= '0' && s.p[at] <= '9')
+        at++;
+    return at - from;
+}
+
+/* [-+]?[0-9]+ is an integer; [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? is a float. */
+static enum node_kind yaml_number_kind(struct str s)
+{
+    size_t at = s.n && (s.p[0] == '-' || s.p[0] == '+') ? 1 : 0;
+    size_t whole = digits(s, at), fraction = 0, exponent;
+
+    at += whole;
+    if (whole && at == s.n)
+        return NODE_INT;
+    if (at < s.n && s.p[at] == '.') {
+        fraction = digits(s, at + 1);
+        at += 1 + fraction;
+    }
+    if (whole + fraction == 0)
+        return NODE_STRING;
+    if (at < s.n && (s.p[at] == 'e' || s.p[at] == 'E')) {
+        at += at + 1 < s.n && (s.p[at + 1] == '-' || s.p[at + 1] == '+') ? 2 : 1;
+        exponent = digits(s, at);
+        if (exponent == 0)
+            return NODE_STRING;
+        at += exponent;
+    }
+    return at == s.n ? NODE_DOUBLE : NODE_STRING;
+}
+
+static enum node_kind plain_kind(struct str s)
+{
+    static const struct {
+        const char *word;
+        enum node_kind kind;
+    } words[] = {
+        {"", NODE_NULL},        {"~", NODE_NULL},      {"null", NODE_NULL},  {"Null", NODE_NULL},
+        {"NULL", NODE_NULL},    {"true", NODE_BOOL},   {"True", NODE_BOOL},  {"TRUE", NODE_BOOL},
+        {"false", NODE_BOOL},   {"False", NODE_BOOL},  {"FALSE", NODE_BOOL}, {".inf", NODE_DOUBLE},
+        {"-.inf", NODE_DOUBLE}, {".nan", NODE_DOUBLE},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (str_eq(s, str_of(words[i].word)))
+            return words[i].kind;
+    return yaml_number_kind(s);
+}
+
+static enum node_kind scalar_kind(struct doc_builder *b, const yaml_event_t *ev, struct str value)
+{
+    const char *tag = (const char *)ev->data.scalar.tag;
+
+    if (!tag)
+        return ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? plain_kind(value) : NODE_STRING;
+    if (strcmp(tag, "!") == 0 || strcmp(tag, CORE_TAG "str") == 0)
+        return NODE_STRING;
+    if (strcmp(tag, CORE_TAG "int") != 0)
+        (void)yaml_refuse(b, ev, "tags other than !!str and !!int are not supported");
+    else if (yaml_number_kind(value) == NODE_INT)
+        return NODE_INT;
+    else
+        (void)yaml_refuse(b, ev, "tagged !!int but not a decimal integer");
+    return NODE_BROKEN;
+}
+
+static int yaml_read_key(struct doc_builder *b, const yaml_event_t *ev, struct str value)
+{
+    struct str key;
+    int r;
+
+    if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(value, STR("<<")))
+        return yaml_refuse(b, ev, "merge keys (<<) are not supported; repeat the members");
+    r = build_text(b, value, &key);
+    if (r == 0)
+        build_key(b, key, yaml_place_of(&ev->start_mark));
+    return r;
+}
+
+static int yaml_read_scalar(struct doc_builder *b, const yaml_event_t *ev)
+{
+    struct str value = {(const char *)ev->data.scalar.value, ev->data.scalar.length}, text;
+    enum node_kind kind;
+    int r;
+
+    if (build_wants_key(b))
+        return yaml_read_key(b, ev, value);
+    kind = scalar_kind(b, ev, value);
+    r = build_text(b, value, &text);
+    return r ?: build_scalar(b, kind, text, yaml_place_of(&ev->start_mark));
+}
+
+static int yaml_read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_kind kind,
+                           const yaml_char_t *tag)
+{
+    if (build_wants_key(b))
+        return yaml_refuse(b, ev, "a list or an object cannot be a key");
+    if (tag)
+        (void)yaml_refuse(b, ev, "tags other than !!str and !!int are not supported");
+    return build_open(b, kind, yaml_place_of(&ev->start_mark));
+}
+
+static int yaml_read_alias(struct doc_builder *b, const yaml_event_t *ev)
+{
+    int r = yaml_refuse(b, ev, "aliases are not supported; repeat the value");
+
+    return build_wants_key(b) ? r : build_scalar(b, NODE_BROKEN, STR(""), yaml_place_of(&ev->start_mark));
+}
+
+/* *done: stop after this event. */
+static int yaml_read_event(struct doc_builder *b, const yaml_event_t *ev, bool *done)
+{
+    switch (ev->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        *done = b->nodes > 0;
+        if (*done)
+            (void)yaml_refuse(b, ev, "expected a single document, but another one starts here");
+        return 0;
+    case YAML_ALIAS_EVENT:
+        return yaml_read_alias(b, ev);
+    case YAML_SCALAR_EVENT:
+        return yaml_read_scalar(b, ev);
+    case YAML_SEQUENCE_START_EVENT:
+        return yaml_read_start(b, ev, NODE_LIST, ev->data.sequence_start.tag);
+    case YAML_MAPPING_START_EVENT:
+        return yaml_read_start(b, ev, NODE_MAP, ev->data.mapping_start.tag);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        return build_close(b);
+    case YAML_STREAM_END_EVENT:
+        *done = true;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Reports libyaml's error. */
+static int yaml_syntax_error(struct doc_builder *b, const yaml_parser_t *y, struct str text)
+{
+    struct place at = yaml_place_of(&y->problem_mark), from = yaml_place_of(&y->context_mark);
+    const char *problem = cstr(y->problem);
+
+    if (y->error == YAML_MEMORY_ERROR)
+        return -ENOMEM;
+    if (y->error == YAML_READER_ERROR)
+        jr_position(text, size_min(y->problem_offset, text.n), &at.line, &at.column);
+    if (y->context)
+        problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "YAML: %s, %s (from line %u, column %u)",
+                     problem, y->context, from.line, from.column);
+    else
+        problems_add(b->p, PROBLEM_ERROR, at.line, at.column, "YAML: %s", problem);
+    return -EINVAL;
+}
+
+static int yaml_read_stream(struct doc_builder *b, yaml_parser_t *y, struct str text)
+{
+    bool done = false;
+    yaml_event_t ev;
+    int r;
+
+    do {
+        if (!yaml_parser_parse(y, &ev))
+            return yaml_syntax_error(b, y, text);
+        r = yaml_read_event(b, &ev, &done);
+        yaml_event_delete(&ev);
+    } while (r == 0 && !done);
+    return r;
+}
+
+static int doc_read_yaml(struct doc_builder *b, struct str text)
+{
+    yaml_parser_t y;
+    int r;
+
+    if (!yaml_parser_initialize(&y))
+        return -ENOMEM;
+    yaml_parser_set_encoding(&y, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&y, (const unsigned char *)text.p, text.n);
+    r = yaml_read_stream(b, &y, text);
+    yaml_parser_delete(&y);
+    if (r == 0 && b->nodes == 0)
+        r = build_scalar(b, NODE_NULL, STR(""), (struct place){1, 1});
+    return r;
 }

@@ -57,8 +57,9 @@ struct http_call {
     mono_ms last_byte;
     bool *gone; /* set while on_data runs: where to note that it ended the call */
     char curl_error[CURL_ERROR_SIZE];
-    int socket_errno; /* of the last socket that could not be opened; 0 */
-    char refused[64]; /* public_only: the refused address, or empty */
+    int socket_errno;     /* of the last socket that could not be opened; 0 */
+    unsigned socket_port; /* where the last socket was to connect to; a proxy's may differ from the URL's */
+    char refused[64];     /* public_only: the refused address, or empty */
     size_t n_parts;
     struct str parts[];
 };

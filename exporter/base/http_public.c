@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-static void note_refused(struct http_call *c, const struct sockaddr *a)
+/* Notes the port, and the address for the case that it is refused. */
+static void note_address(struct http_call *c, const struct sockaddr *a)
 {
     struct sockaddr_in in4;
     struct sockaddr_in6 in6;
@@ -19,9 +20,11 @@ static void note_refused(struct http_call *c, const struct sockaddr *a)
     if (a->sa_family == AF_INET) {
         memcpy(&in4, a, sizeof(in4));
         (void)inet_ntop(AF_INET, &in4.sin_addr, c->refused, sizeof(c->refused));
+        c->socket_port = ntohs(in4.sin_port);
     } else if (a->sa_family == AF_INET6) {
         memcpy(&in6, a, sizeof(in6));
         (void)inet_ntop(AF_INET6, &in6.sin6_addr, c->refused, sizeof(c->refused));
+        c->socket_port = ntohs(in6.sin6_port);
     }
 }
 
@@ -32,10 +35,9 @@ curl_socket_t http_on_open_socket(void *arg, curlsocktype purpose, struct curl_s
     curl_socket_t fd;
 
     (void)purpose;
-    if (c->rq.public_only && !address_is_public(&a->addr)) {
-        note_refused(c, &a->addr);
+    note_address(c, &a->addr);
+    if (c->rq.public_only && !address_is_public(&a->addr))
         return CURL_SOCKET_BAD;
-    }
     c->refused[0] = '\0';
     fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
     c->socket_errno = fd < 0 ? errno : 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 /* All other codes are HTTP_BROKEN. */
@@ -21,6 +22,9 @@ static const struct {
     {CURLE_NO_CONNECTION_AVAILABLE, HTTP_CONNECT},
     {CURLE_OPERATION_TIMEDOUT, HTTP_TIMEOUT},
     {CURLE_OUT_OF_MEMORY, HTTP_MEMORY},
+#if LIBCURL_VERSION_NUM >= 0x080600
+    {CURLE_TOO_LARGE, HTTP_TOO_LARGE},
+#endif
     {CURLE_FAILED_INIT, HTTP_MEMORY},
     {CURLE_SSL_CONNECT_ERROR, HTTP_TLS},
     {CURLE_PEER_FAILED_VERIFICATION, HTTP_TLS},
@@ -51,6 +55,16 @@ static curl_off_t info_off(const struct http_call *c, CURLINFO what)
     return curl_easy_getinfo(c->easy, what, &v) == CURLE_OK ? v : 0;
 }
 
+/* The server ended a new TLS connection before it answered. With TLS 1.3 that is how it refuses a client for
+ * its certificate, or for the lack of one: whether its alert or only the end of the connection arrives is a
+ * race. */
+static bool ended_after_handshake(const struct http_call *c, CURLcode code)
+{
+    return (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR) &&
+           info_off(c, CURLINFO_APPCONNECT_TIME_T) != 0 && info_long(c, CURLINFO_NUM_CONNECTS) != 0 &&
+           info_long(c, CURLINFO_RESPONSE_CODE) == 0;
+}
+
 static enum http_error classify(const struct http_call *c, CURLcode code)
 {
     long connect_status = info_long(c, CURLINFO_HTTP_CONNECTCODE);
@@ -61,30 +75,37 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
     /* The URL of the call is valid, so this one is from a redirect. */
     if (code == CURLE_URL_MALFORMAT && info_long(c, CURLINFO_RESPONSE_CODE) != 0)
         return HTTP_BROKEN;
-    /* curl's error for a header line over its own limit of 100 KiB, which is likelier here than a failed
-     * allocation. */
+    /* libcurl before 8.6 for a header line over its own limit. A failed allocation is less likely here. */
     if (code == CURLE_OUT_OF_MEMORY && c->in_headers)
         return HTTP_TOO_LARGE;
+    if (ended_after_handshake(c, code))
+        return HTTP_TLS;
     for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
         if (classes[i].code == code)
             return classes[i].error;
     return HTTP_BROKEN;
 }
 
-/* "host:port" of the last URL requested; "the server" if unknown. */
-static void get_server(const struct http_call *c, char *out, size_t n, char *host, size_t host_n)
+/* Of the last URL requested. */
+struct server {
+    char text[300]; /* "host:port" */
+    char host[256];
+    unsigned long port; /* 0 if unknown */
+};
+
+static void server_read(const struct http_call *c, struct server *ret)
 {
     char *url = NULL, *name = NULL, *port = NULL;
     CURLU *u = curl_url();
 
-    (void)snprintf(out, n, "the server");
-    host[0] = '\0';
+    *ret = (struct server){.text = "the server", .host = "unknown"};
     if (u && curl_easy_getinfo(c->easy, CURLINFO_EFFECTIVE_URL, &url) == CURLE_OK && url &&
         curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
         curl_url_get(u, CURLUPART_HOST, &name, 0) == CURLUE_OK &&
         curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
-        (void)snprintf(out, n, "%s:%s", name, port);
-        (void)snprintf(host, host_n, "%s", name);
+        (void)snprintf(ret->text, sizeof(ret->text), "%s:%s", name, port);
+        (void)snprintf(ret->host, sizeof(ret->host), "%s", name);
+        ret->port = strtoul(port, NULL, 10);
     }
     curl_free(name);
     curl_free(port);
@@ -132,22 +153,31 @@ static void explain_timeout(struct http_call *c, const char *server)
                   (double)c->rq.timeout_ms / 1e3, (long long)info_off(c, CURLINFO_SIZE_DOWNLOAD_T));
 }
 
-/* curl's text may quote the server or the URL of a redirect, so it is shown without user information. */
-static void explain_by_curl(struct http_call *c, CURLcode code, enum http_error error)
+/* The library's own text, without user information: it may quote the server or the URL of a redirect. */
+static void explain_by_curl(struct http_call *c, CURLcode code, enum http_error error, const char *prefix)
 {
     const char *text = c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
     BUF_AUTO(clean, sizeof(c->answer.reason) - 1);
 
     if (http_url_for_people((struct str){text, strnlen(text, CURL_ERROR_SIZE)}, &clean) < 0)
         clean.n = 0;
-    http_fail(c, error, "%.*s", STR_ARG(buf_str(&clean)));
+    http_fail(c, error, "%s%.*s", prefix, STR_ARG(buf_str(&clean)));
 }
 
-static bool starts_tls_with_http(const struct http_call *c)
+static void explain_tls(struct http_call *c, CURLcode code, const char *server)
 {
-    /* OpenSSL's words for a first record that is no TLS. */
-    return strstr(c->curl_error, "wrong version number") || strstr(c->curl_error, "http request") ||
-           strstr(c->curl_error, "packet length too long");
+    const struct http_tls *tls = c->rq.tls;
+    bool has_certificate = tls && (tls->cert.n || tls->cert_file);
+    char prefix[400] = "";
+
+    if (code == CURLE_SSL_CONNECT_ERROR)
+        (void)snprintf(prefix, sizeof(prefix),
+                       "TLS handshake with %s failed; if it is an http port, use http://: ", server);
+    else if (ended_after_handshake(c, code))
+        (void)snprintf(prefix, sizeof(prefix),
+                       "%s closed the connection; it may %s client certificate: ", server,
+                       has_certificate ? "not accept the" : "require a");
+    explain_by_curl(c, code, HTTP_TLS, prefix);
 }
 
 /* A connection, a name server's answer and a file with certificates each need a descriptor. The error of the
@@ -180,88 +210,43 @@ static void explain_descriptors(struct http_call *c, int e, const char *server)
                   (unsigned long long)limit.rlim_cur);
 }
 
-/* The server's alert on the client's certificate, in OpenSSL's words. */
-static const char *refusal_by_alert(const struct http_call *c, enum http_error *error)
-{
-    static const struct {
-        const char *alert, *text;
-    } alerts[] = {
-        {"alert certificate required", "requires a client certificate"},
-        {"alert certificate expired", "refused the client certificate: it has expired"},
-        {"alert certificate revoked", "refused the client certificate: it was revoked"},
-        {"alert unknown ca", "refused the client certificate: it does not know its authority"},
-        {"alert bad certificate", "refused the client certificate"},
-        {"alert certificate unknown", "refused the client certificate"},
-        {"alert unsupported certificate",
-         "refused the client certificate: it is of a kind that is not supported"},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(alerts); i++)
-        if (strstr(c->curl_error, alerts[i].alert)) {
-            *error = HTTP_TLS;
-            return alerts[i].text;
-        }
-    return NULL;
-}
-
-/* With TLS 1.3, a server refuses a client without a certificate after the handshake. libcurl then reports the
- * server's alert, or only that it could not write, or ask for the peer's address: which one is a race. A
- * connection that has served a request before was not refused. */
-static const char *refused_certificate(const struct http_call *c, enum http_error *error)
-{
-    static const char *const closed[] = {"getpeername()", "bad write retry", "Broken pipe", "reset by peer"};
-    const struct http_tls *tls = c->rq.tls;
-    bool has_certificate = tls && (tls->cert.n || tls->cert_file);
-    const char *why = refusal_by_alert(c, error);
-
-    if (why)
-        return has_certificate ? why : "requires a client certificate";
-    if (!info_off(c, CURLINFO_APPCONNECT_TIME_T) || !info_long(c, CURLINFO_NUM_CONNECTS))
-        return NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(closed); i++)
-        if (strstr(c->curl_error, closed[i]))
-            return has_certificate ? "closed the connection; it may not accept the client certificate"
-                                   : "closed the connection; it may require a client certificate";
-    return NULL;
-}
-
 /* The first text counts. */
 static void reason_explain(struct http_call *c, CURLcode code, enum http_error error)
 {
-    char server[300], host[256];
-    const char *why = refused_certificate(c, &error);
+    struct server server;
+    const char *why;
     int e = descriptor_error(c, error);
 
-    get_server(c, server, sizeof(server), host, sizeof(host));
+    server_read(c, &server);
     if (e) {
-        explain_descriptors(c, e, server);
+        explain_descriptors(c, e, server.text);
         return;
     }
-    if (why)
-        http_fail(c, error, "%s %s", server, why);
     switch (error) {
     case HTTP_DNS:
-        http_fail(c, error, "could not resolve host: %s", host[0] ? host : "unknown");
+        http_fail(c, error, "could not resolve host: %s", server.host);
         break;
     case HTTP_CONNECT:
         why = connect_error_text(info_long(c, CURLINFO_OS_ERRNO));
-        /* If a proxy could not be reached, curl's text names the proxy. */
-        if (why && strstr(c->curl_error, host))
-            http_fail(c, error, "could not connect to %s: %s", server, why);
+        /* Of a proxy, libcurl's text says more. */
+        if (why && c->socket_port == server.port)
+            http_fail(c, error, "could not connect to %s: %s", server.text, why);
         break;
     case HTTP_TIMEOUT:
-        explain_timeout(c, server);
+        explain_timeout(c, server.text);
         break;
     case HTTP_TLS:
-        if (starts_tls_with_http(c))
-            http_fail(c, error, "%s does not speak TLS; if it is an http port, use http://", server);
+        explain_tls(c, code, server.text);
         break;
     case HTTP_BROKEN:
-        if (code == CURLE_UNSUPPORTED_PROTOCOL)
-            http_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server);
+        /* No status line: libcurl calls it HTTP/0.9, or cannot read it. */
+        if ((code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) &&
+            info_long(c, CURLINFO_RESPONSE_CODE) == 0)
+            http_fail(c, error, "%s does not speak HTTP; if it is an https port, use https://", server.text);
         break;
     case HTTP_TOO_LARGE:
-        http_fail(c, error, "response header exceeds the limit of 102400 bytes");
+        if (c->in_headers)
+            http_fail(c, error, "response header exceeds libcurl's limit");
         break;
     case HTTP_MEMORY:
         http_fail(c, error, "out of memory");
@@ -269,7 +254,7 @@ static void reason_explain(struct http_call *c, CURLcode code, enum http_error e
     default:
         break;
     }
-    explain_by_curl(c, code, error);
+    explain_by_curl(c, code, error, "");
 }
 
 void http_explain(struct http_call *c, CURLcode code)

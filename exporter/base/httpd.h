@@ -139,7 +139,7 @@ struct httpd_options {
 /* Whether the syntax is that of a listen address; the host is not resolved. */
 bool httpd_is_address(const char *address);
 /* Binds every address and starts serving. On failure *ret_why (from malloc) names the address and the cause;
- * -EADDRINUSE, -EINVAL for an invalid address, -EACCES, -ENOMEM, ... */
+ * -EADDRINUSE, -EINVAL for an invalid address, -EACCES, ... */
 MUST_USE int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why);
 /* Stops accepting connections, answers requests that wait for the loop or the guard with 503, waits up to
  * `grace_ms` for answers to be sent, and frees the server. On the loop's thread, not from a handler. Takes
@@ -166,7 +166,7 @@ const char *httpd_query(const struct httpd_request *rq, const char *name);
 /* A header field that struct httpd_request does not have, NULL if absent; the first of several. Valid as long
  * as the request; only for requests that came from a server. */
 const char *httpd_header(const struct httpd_request *rq, const char *name);
-/* Sets the body to a copy of the bytes; the reply becomes an empty 500 when out of memory. */
+/* Sets the body to a copy of the bytes. */
 void httpd_reply_copy(struct httpd_reply *reply, struct str body);
 /* Like httpd_reply_copy(), as plain text and with this status. */
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body);

@@ -34,7 +34,7 @@ enum {
     SWEEP_MS = 1000,
 };
 
-int httpd_conns_init(struct httpd *h)
+void httpd_conns_init(struct httpd *h)
 {
     struct rlimit files = {.rlim_cur = MAX_DESCRIPTORS};
     unsigned half;
@@ -44,8 +44,7 @@ int httpd_conns_init(struct httpd *h)
     half = (unsigned)h->n_conns / 2; /* the others are for rounds, watches and files */
     if (h->options.max_connections > half)
         h->options.max_connections = half;
-    h->conns = calloc((size_t)h->n_conns, sizeof(*h->conns)); /* only what is used becomes resident */
-    return h->conns ? 0 : -ENOMEM;
+    h->conns = xcalloc((size_t)h->n_conns, sizeof(*h->conns)); /* only what is used becomes resident */
 }
 
 /* The lock is held. */

@@ -7,6 +7,7 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/memory.h"
 
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
@@ -42,9 +43,9 @@ struct httpd {
     struct MHD_Daemon *daemon;
     pthread_t gate; /* accepts connections and closes those that are over a limit */
     bool has_gate;
-    int gate_wake;                  /* eventfd: the gate must look at `connections` or `stopping` */
-    char *known_paths;              /* the body of a 404 */
-    struct MHD_Response *no_memory; /* prepared in advance */
+    bool checks_heads; /* libmicrohttpd refuses malformed heads itself */
+    int gate_wake;     /* eventfd: the gate must look at `connections` or `stopping` */
+    char *known_paths; /* the body of a 404 */
     atomic_bool stopping;
     int wake; /* eventfd: `queue` is not empty */
     struct watch watch;
@@ -65,6 +66,17 @@ struct httpd {
     uint64_t own_bytes; /* of the bodies of ANSWERING connections that are not shared */
 };
 
+/* What is kept for a connection: its socket context. Server's thread. The target is that of the request being
+ * read: libmicrohttpd 0.9.75 may close a connection without a word about a request whose target it has
+ * announced. */
+struct client {
+    struct tls_session *tls;
+    size_t target_size;    /* bytes of the request target */
+    bool has_nul;          /* an encoded one, in the request target */
+    char *arguments;       /* of its query: name, value, name, value, each ended by a NUL; NULL: none */
+    size_t arguments_size; /* bytes */
+};
+
 enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
 
 /* One request and its answer. Belongs to the server's thread, but to the loop while WAITING, and to whoever
@@ -75,14 +87,13 @@ struct exchange {
     int fd;
     const struct httpd_route *route; /* NULL if none matches the path */
     enum exchange_state state;
-    bool counted, head, close, has_nul; /* has_nul: in the path or a query argument */
-    bool handling, deferred;            /* the handler runs; its reply comes later. Loop's thread */
-    uintptr_t uri_end;                  /* where libmicrohttpd's copy of the request target ends */
-    uint64_t body_bytes;                /* of the request's body that have come */
-    struct buf body;                    /* those that are kept; its bytes count in the server's body_held */
-    unsigned body_status;               /* of the refusal of the body; 0: none */
+    bool head, close;
+    bool handling, deferred; /* the handler runs; its reply comes later. Loop's thread */
+    uint64_t body_bytes;     /* of the request's body that have come */
+    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
+    unsigned body_status;    /* of the refusal of the body; 0: none */
     struct httpd_request request;
-    char *query;     /* the arguments: name, value, name, value, each ended by a NUL */
+    char *arguments; /* request.arguments */
     char *joined[6]; /* header values of several fields */
     bool routed;     /* the route's method matches, too */
     char allow[32];
@@ -102,18 +113,10 @@ enum MHD_Result httpd_respond(struct exchange *x);
 void httpd_reply_error(struct exchange *x, unsigned status, const char *text);
 /* Calls the reply's release, once. */
 void httpd_release(struct httpd_reply *reply);
-/* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
-bool httpd_body_put(struct exchange *x, const char *piece, size_t n);
-/* Whether Content-Length announces more than is read even to be discarded. */
-bool httpd_body_is_too_large(struct exchange *x);
-/* The body has been read: sets it for the handler, or the reply if it was refused. */
-bool httpd_body_end(struct exchange *x);
 void httpd_body_drop(struct exchange *x);
-/* The 500 to use when out of memory. NULL when out of memory. */
-struct MHD_Response *httpd_no_memory_response(void);
 
 /* libmicrohttpd's callbacks; cls is the server. */
-void *httpd_on_uri(void *cls, const char *uri, struct MHD_Connection *connection);
+void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection);
 enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **context);
@@ -121,7 +124,8 @@ void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **con
                         enum MHD_RequestTerminationCode how);
 void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode what);
-/* All values of a header, joined, "" if absent; only the first when out of memory. *joined is to be freed. */
+/* All values of a header, joined, "" if absent; only the first if they exceed 64 KiB. *joined is to be
+ * freed. */
 const char *httpd_get_header(struct exchange *x, const char *name, char **joined);
 
 /* Asks the guard about a request whose head has been read. HTTPD_LATER: the connection is suspended, and the
@@ -134,19 +138,12 @@ void httpd_guard_expire(struct httpd *h);
 void httpd_run_queue(struct httpd *h);
 void httpd_on_spacing(struct timer *t);
 
-/* Takes the query off the request target and decodes it, so that libmicrohttpd does not: it drops a
- * connection whose arguments do not fit into its memory. Server's thread, before the target is parsed. */
-void httpd_take_query(struct exchange *x, char *uri);
-/* Refuses what a proxy in front might read in another way, a Host that a page of another site may have
- * been given (DNS rebinding), and requests of other sites' pages that change something. The status and
- * *ret_text of the refusal, or 0. The head has been read. */
-unsigned httpd_check_head(const struct exchange *x, const char *method, const char *version,
-                          const char **ret_text);
+/* Takes the request target as it was sent, and decodes its query. Server's thread. */
+void httpd_take_target(struct client *c, const char *target);
 
 /* ---- Connections. Any thread ---- */
 
-/* -ENOMEM. */
-MUST_USE int httpd_conns_init(struct httpd *h);
+void httpd_conns_init(struct httpd *h);
 /* Before the descriptor is handed over. False if the table has no place for it. */
 bool httpd_conn_accepted(struct httpd *h, int fd, size_t listener);
 void httpd_conn_closed(struct httpd *h, int fd);
@@ -160,17 +157,8 @@ int httpd_conns_sweep(struct httpd *h, bool *ret_room, unsigned *ret_cut);
 /* Shuts down the connection that has waited longest, to get its descriptor. */
 void httpd_conns_make_room(struct httpd *h);
 
-/* Starts the thread that accepts. A negative errno. */
-MUST_USE int httpd_gate_start(struct httpd *h);
-/* Ends it. Only once, after `stopping` was set. */
-void httpd_gate_stop(struct httpd *h);
-
-/* Returns `error` and sets *ret_why, to NULL when out of memory. */
+/* Returns `error` and sets *ret_why, from malloc. */
 int httpd_explain(char **ret_why, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
-
-/* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why, from malloc (NULL
- * when out of memory). */
-int httpd_listen(const char *address, struct listener *ret, char **ret_why);
 
 /* ---- TLS ---- */
 
@@ -186,23 +174,8 @@ struct tls_context {
     gnutls_datum_t ticket_key; /* GnuTLS derives those in use from it and the time */
 };
 
-/* The context in force, with a reference for httpd_tls_drop(). Any thread. */
-struct tls_context *httpd_tls_take(struct httpd_tls *t);
-void httpd_tls_drop(struct tls_context *c);
-/* Whether client_allowed_sans has the name, or is empty. Any thread. */
-bool httpd_tls_allows_name(struct httpd_tls *t, const char *name);
-/* What a certificate with such a key and the settings allow. On failure a negative errno and *ret_why. */
-MUST_USE int httpd_tls_priorities(gnutls_priority_t *ret, const struct httpd_tls_settings *s,
-                                  gnutls_pk_algorithm_t key, char **ret_why);
-/* Reads the certificate, its chain and its key; *ret_key: the kind of the key. On failure a negative errno
- * and *ret_why. */
-MUST_USE int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
-                                gnutls_pk_algorithm_t *ret_key, char **ret_why);
-/* Reads the certificates that clients' must be issued by. */
-MUST_USE int httpd_tls_load_ca(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
-                               char **ret_why);
-/* A session begins, before its handshake. Returns what httpd_tls_end() takes after it was freed; NULL when
- * out of memory, the handshake then fails. Server's thread. */
+/* A session begins, before its handshake. Returns what httpd_tls_end() takes after it was freed.
+ * Server's thread. */
 struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t session, int fd);
 void httpd_tls_end(struct tls_session *s);
 /* The client's certificate, DER, which lives as long as the session; empty unless it was verified. */

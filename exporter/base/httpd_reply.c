@@ -60,17 +60,14 @@ static void stream_free(void *arg)
 
 static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t bytes)
 {
-    struct stream *s = calloc(1, sizeof(*s));
+    struct stream *s = xcalloc(1, sizeof(*s));
     struct MHD_Response *r;
 
-    if (!s)
-        return NULL;
     r = MHD_create_response_from_callback(bytes, size_min(bytes, BLOCK), stream_read, s, stream_free);
-    if (!r) {
+    if (r)
+        s->reply = *reply;
+    else
         free(s);
-        return NULL;
-    }
-    s->reply = *reply;
     return r;
 }
 
@@ -213,39 +210,19 @@ enum MHD_Result httpd_respond(struct exchange *x)
     x->state = ANSWERED;
     r = make_response(x);
     httpd_release(&x->reply);
-    if (r) {
-        queued = MHD_queue_response(x->connection, x->status, r);
-        MHD_destroy_response(r);
-        return queued;
-    }
-    x->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
-    x->answer_bytes = 0;
-    return MHD_queue_response(x->connection, x->status, x->server->no_memory);
-}
-
-struct MHD_Response *httpd_no_memory_response(void)
-{
-    struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-
-    if (r && !(add_header(r, "Content-Type", "text/plain; charset=utf-8") &&
-               add_header(r, "Cache-Control", "no-store"))) {
-        MHD_destroy_response(r);
-        return NULL;
-    }
-    return r;
+    if (!r)
+        return MHD_NO; /* out of memory: the connection is closed */
+    queued = MHD_queue_response(x->connection, x->status, r);
+    MHD_destroy_response(r);
+    return queued;
 }
 
 void httpd_reply_copy(struct httpd_reply *reply, struct str body)
 {
-    struct iovec *part = malloc(sizeof(*part) + body.n);
+    struct iovec *part = xmalloc(sizeof(*part) + body.n);
 
     httpd_release(reply);
     reply->parts = part;
-    if (!part) {
-        reply->n_parts = 0;
-        reply->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
-        return;
-    }
     if (body.n)
         memcpy(part + 1, body.p, body.n);
     *part = (struct iovec){.iov_base = part + 1, .iov_len = body.n};
@@ -265,7 +242,6 @@ void httpd_reply_error(struct exchange *x, unsigned status, const char *text)
 void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)
 {
     httpd_reply_copy(reply, body);
-    if (reply->status != MHD_HTTP_INTERNAL_SERVER_ERROR)
-        reply->status = status;
+    reply->status = status;
     reply->content_type = "text/plain; charset=utf-8";
 }

@@ -1,7 +1,472 @@
 /* The pull interface: each call reads one token or one whole value. */
 #include "exporter/base/json.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/json_scan.h"
+#include "exporter/base/utf8.h"
+
+static const char *jr_scan_word(struct jr *j, const char *p);
+
+/* The slow paths: escapes, non-ASCII characters, numbers, words, errors. */
+
+const char *jr_scan_fail(struct jr *j, const char *at, const char *why)
+{
+    if (!j->error) {
+        j->error = at == j->end ? "unexpected end" : why;
+        j->error_at = (size_t)(at - j->begin);
+    }
+    return NULL;
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
+/* p is at the backslash. */
+static const char *scan_escape(struct jr *j, const char *p)
+{
+    char c = scan_at(j, ++p);
+
+    if (c == '\0' || !strchr("\"\\/bfnrtu", c))
+        return jr_scan_fail(j, p, "invalid escape");
+    p++;
+    if (c == 'u')
+        for (int i = 0; i < 4; i++, p++)
+            if (!is_hex(scan_at(j, p)))
+                return jr_scan_fail(j, p, "expected four hexadecimal digits");
+    return p;
+}
+
+static const char *scan_not_ascii(struct jr *j, const char *p)
+{
+    size_t n;
+
+    do {
+        n = utf8_char((struct str){p, (size_t)(j->end - p)});
+        if (n == 0 && !(j->flags & JR_LENIENT_UTF8))
+            return jr_scan_fail(j, p, "ill-formed UTF-8");
+        p += size_max(n, 1);
+    } while (p < j->end && (unsigned char)*p >= 0x80);
+    return p;
+}
+
+/* The next byte that may end or interrupt a string, or the end. */
+static const char *scan_plain(const struct jr *j, const char *p)
+{
+    uint32_t stops;
+
+    for (; j->end - p >= SCAN_STOPS; p += SCAN_STOPS) {
+        stops = scan_stops(p);
+        if (stops)
+            return p + __builtin_ctz(stops);
+    }
+    while (p < j->end && (unsigned char)(*p - ' ') < 0x80 - ' ' && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+const char *jr_scan_string_rest(struct jr *j, const char *p)
+{
+    while (p) {
+        p = scan_plain(j, p);
+        if (p == j->end)
+            return jr_scan_fail(j, p, NULL);
+        if (*p == '"')
+            return p;
+        if (*p == '\\')
+            p = scan_escape(j, p);
+        else if ((unsigned char)*p >= 0x80)
+            p = scan_not_ascii(j, p);
+        else
+            return jr_scan_fail(j, p, "control character in a string");
+    }
+    return NULL;
+}
+
+/* One digit or more. */
+static inline const char *scan_digits(struct jr *j, const char *p)
+{
+    const char *from = p;
+    uint32_t others;
+
+    for (; j->end - p >= SCAN_DIGITS; p += SCAN_DIGITS) {
+        others = scan_not_digits(p);
+        if (others) {
+            p += __builtin_ctz(others);
+            return LIKELY(p > from) ? p : jr_scan_fail(j, p, "expected a digit");
+        }
+    }
+    while (p < j->end && (unsigned char)(*p - '0') < 10)
+        p++;
+    return p > from ? p : jr_scan_fail(j, p, "expected a digit");
+}
+
+/* Reads a number, a bare word (true, false, null, and those of JR_NAN_WORDS), or fails. */
+static const char *jr_scan_number(struct jr *j, const char *p)
+{
+    const char *from;
+
+    p += *p == '-';
+    if (UNLIKELY(scan_at(j, p) == 'I' && (j->flags & JR_NAN_WORDS)))
+        return jr_scan_word(j, p - 1);
+    from = p;
+    p = scan_digits(j, p);
+    if (p && *from == '0' && p - from > 1)
+        return jr_scan_fail(j, from, "number with a leading zero");
+    if (p && scan_at(j, p) == '.')
+        p = scan_digits(j, p + 1);
+    if (p && (scan_at(j, p) | 0x20) == 'e') {
+        p++;
+        p += scan_at(j, p) == '+' || scan_at(j, p) == '-';
+        p = scan_digits(j, p);
+    }
+    return p;
+}
+
+static const char *jr_scan_word(struct jr *j, const char *p)
+{
+    static const struct str words[] = {STR("true"), STR("false"),    STR("null"),
+                                       STR("NaN"),  STR("Infinity"), STR("-Infinity")};
+    size_t n = j->flags & JR_NAN_WORDS ? ARRAY_SIZE(words) : 3, left = (size_t)(j->end - p), i;
+
+    for (i = 0; i < n; i++)
+        if (left >= words[i].n && memcmp(p, words[i].p, words[i].n) == 0)
+            return p + words[i].n;
+    return jr_scan_fail(j, p, "expected a value");
+}
+
+/* Skips and checks a value that is forwarded unchanged.
+ *
+ * Nearly all bytes of a range query's response are samples, `[1718600060.123,"0.25"],`. They have a fast
+ * loop of 32-byte steps, which leaves all other shapes to the general code. */
+
+enum {
+    SECONDS_DIGITS = 10, /* a time in seconds has ten digits from 2001 to 2286 */
+    SAMPLE_ROOM = 64     /* longer than any sample that skip_samples() accepts */
+};
+
+/* Reads a time of ten digits and at most three decimals, followed by a comma. NULL, without an error, for
+ * other shapes. Each branch returns a constant length, so that the processor can predict the branch
+ * instead of waiting for a computed length. */
+static inline const char *skip_time(const char *p)
+{
+    uint32_t others = scan_not_digits(p);
+    const char *dot = p + SECONDS_DIGITS;
+
+    if ((others & 0x7ff) != 0x400 || *p == '0')
+        return NULL;
+    if (*dot == ',')
+        return dot;
+    if (*dot != '.')
+        return NULL;
+    if ((others & 0x7800) == 0x4000)
+        return dot + 4;
+    if ((others & 0x3800) == 0x2000)
+        return dot + 3;
+    if ((others & 0x1800) == 0x1000)
+        return dot + 2;
+    return NULL;
+}
+
+/* Skips samples `[time,"text"],`; a value follows them. */
+static const char *skip_samples(const char *p, const char *end)
+{
+    uint32_t stops;
+    const char *q;
+
+    while (end - p >= SAMPLE_ROOM && *p == '[') {
+        q = skip_time(p + 1);
+        if (!q || q[0] != ',' || q[1] != '"')
+            break;
+        q += 2;
+        stops = scan_stops(q);
+        if (!stops)
+            break;
+        q += __builtin_ctz(stops);
+        if (memcmp(q, "\"],", 3) != 0)
+            break;
+        p = q + 3;
+    }
+    return p;
+}
+
+/* Moves to the value of the next member or item. */
+static inline const char *skip_to_value(struct jr *j, const char *p)
+{
+    struct str name;
+
+    if (scan_in_object(j)) {
+        p = scan_name(j, p, &name);
+        return p ? scan_space(j, p) : NULL;
+    }
+    return j->depth < JR_MAX_DEPTH ? scan_space(j, skip_samples(p, j->end)) : p;
+}
+
+/* p is after a value: leaves the objects and arrays that end there, and moves to the next value unless depth
+ * `base` is reached. */
+static inline const char *skip_after(struct jr *j, const char *p, unsigned base)
+{
+    char c;
+
+    while (j->depth > base) {
+        p = scan_space(j, p);
+        c = scan_at(j, p);
+        if (c == ',')
+            return skip_to_value(j, scan_space(j, p + 1));
+        if (c != (scan_in_object(j) ? '}' : ']'))
+            return jr_scan_fail(j, p, scan_in_object(j) ? "expected ',' or '}'" : "expected ',' or ']'");
+        j->depth--;
+        p++;
+    }
+    return p;
+}
+
+/* p is at a value: reads it, or enters it if it is an object or array that is not empty. */
+static inline const char *skip_one(struct jr *j, const char *p, bool *ret_entered)
+{
+    char c = scan_at(j, p);
+
+    *ret_entered = false;
+    if (c == '"') {
+        p = scan_string(j, p + 1);
+        return p ? p + 1 : NULL;
+    }
+    if ((unsigned char)(c - '0') < 10 || c == '-')
+        return jr_scan_number(j, p);
+    if (c != '{' && c != '[')
+        return jr_scan_word(j, p);
+    p = scan_enter(j, p);
+    if (!p)
+        return NULL;
+    p = scan_space(j, p);
+    *ret_entered = scan_at(j, p) != (c == '{' ? '}' : ']');
+    return *ret_entered ? skip_to_value(j, p) : p;
+}
+
+static const char *skip_value(struct jr *j, const char *p)
+{
+    unsigned base = j->depth;
+    bool entered;
+
+    do {
+        p = skip_one(j, p, &entered);
+        if (p && !entered)
+            p = skip_after(j, p, base);
+    } while (p && (entered || j->depth > base));
+    return p;
+}
+
+bool jr_skip(struct jr *j, struct str *ret)
+{
+    const char *from, *p;
+
+    if (j->error)
+        return false;
+    from = scan_space(j, j->p);
+    p = skip_value(j, from);
+    if (!p)
+        return false;
+    if (ret)
+        *ret = (struct str){from, (size_t)(p - from)};
+    j->p = p;
+    return true;
+}
+
+/* Escapes and unescapes JSON strings; line and column of an offset. */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The value of the \uXXXX at s, or -1 if there is none. */
+static int32_t hex_escape(struct str s)
+{
+    int32_t v = 0;
+
+    if (s.n < 6 || s.p[0] != '\\' || s.p[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int h = hex_value(s.p[i]);
+        if (h < 0)
+            return -1;
+        v = v << 4 | h;
+    }
+    return v;
+}
+
+/* Reads one escape into *ret and returns its length. An invalid escape is one ill-formed byte. */
+static size_t read_escape(struct str s, uint32_t *ret)
+{
+    static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    const char *at = s.n > 1 && s.p[1] != '\0' ? strchr(letters, s.p[1]) : NULL;
+    int32_t high, low;
+
+    if (at) {
+        *ret = (unsigned char)means[at - letters];
+        return 2;
+    }
+    *ret = 0xfffd;
+    high = hex_escape(s);
+    if (high < 0)
+        return 1;
+    /* utf8_write() replaces a lone surrogate. */
+    *ret = (uint32_t)high;
+    if (high < 0xd800 || high > 0xdbff)
+        return 6;
+    low = hex_escape((struct str){s.p + 6, s.n - 6});
+    if (low < 0xdc00 || low > 0xdfff)
+        return 6;
+    *ret = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+    return 12;
+}
+
+/* Decodes one character of a raw string into out, *ret_n bytes; returns the number of raw bytes read. */
+static size_t read_char(struct str s, char out[4], size_t *ret_n)
+{
+    uint32_t c;
+    size_t n;
+
+    if (*s.p == '\\') {
+        n = read_escape(s, &c);
+        *ret_n = utf8_write(c, out);
+        return n;
+    }
+    n = utf8_char(s);
+    if (n > 0) {
+        memcpy(out, s.p, n);
+        *ret_n = n;
+        return n;
+    }
+    *ret_n = utf8_write(0xfffd, out);
+    return utf8_bad_part(s);
+}
+
+bool jr_key_spells(struct str raw, const char *word)
+{
+    size_t n, took;
+    char c[4];
+
+    for (; raw.n > 0; raw = (struct str){raw.p + took, raw.n - took}, word += n) {
+        took = n = 1;
+        if (*raw.p != '\\' && (unsigned char)*raw.p < 0x80) {
+            if (*raw.p != *word || *word == '\0')
+                return false;
+            continue;
+        }
+        took = read_char(raw, c, &n);
+        if (c[0] == '\0' || strncmp(word, c, n) != 0)
+            return false;
+    }
+    return *word == '\0';
+}
+
+size_t jr_unescape(struct str raw, char *out)
+{
+    const char *from = out;
+    uint32_t stops;
+    size_t n, took;
+
+    while (raw.n > 0) {
+        if (raw.n >= SCAN_STOPS) {
+            /* Copies all 32 bytes, as there is room for raw.n * 3, but counts only those before a stop. */
+            stops = scan_stops(raw.p);
+            took = stops ? (size_t)__builtin_ctz(stops) : SCAN_STOPS;
+            memcpy(out, raw.p, SCAN_STOPS);
+            out += took;
+            raw = (struct str){raw.p + took, raw.n - took};
+            if (!stops)
+                continue;
+        }
+        took = read_char(raw, out, &n);
+        out += n;
+        raw = (struct str){raw.p + took, raw.n - took};
+    }
+    return (size_t)(out - from);
+}
+
+/* The length of the prefix that needs no escape. */
+static size_t clean_prefix(struct str s)
+{
+    size_t at = 0, n;
+
+    while (at < s.n) {
+        uint32_t stops = s.n - at >= SCAN_STOPS ? scan_stops(s.p + at) : 1;
+        if (!stops) {
+            at += SCAN_STOPS;
+            continue;
+        }
+        at += (size_t)__builtin_ctz(stops);
+        n = utf8_char((struct str){s.p + at, s.n - at});
+        if (n == 0 || (unsigned char)s.p[at] < ' ' || s.p[at] == '"' || s.p[at] == '\\')
+            break;
+        at += n;
+    }
+    return at;
+}
+
+/* Appends the escape of the first byte, or U+FFFD for the ill-formed part, of s; *ret_n is its length. */
+static int json_put_escaped(struct buf *b, struct str s, size_t *ret_n)
+{
+    static const char letters[] = "btn\0fr";
+    unsigned char c = (unsigned char)s.p[0];
+
+    *ret_n = 1;
+    if (c == '"' || c == '\\')
+        return buf_put(b, (const char[]){'\\', (char)c}, 2);
+    if (c >= '\b' && c <= '\r' && c != '\v')
+        return buf_put(b, (const char[]){'\\', letters[c - '\b']}, 2);
+    if (c < ' ')
+        return buf_printf(b, "\\u%04x", c);
+    *ret_n = utf8_bad_part(s);
+    return buf_puts(b, "\xef\xbf\xbd");
+}
+
+static int json_put_content(struct buf *b, struct str s)
+{
+    size_t n;
+    int r;
+
+    while (s.n > 0) {
+        n = clean_prefix(s);
+        r = buf_put(b, s.p, n);
+        s = (struct str){s.p + n, s.n - n};
+        if (r == 0 && s.n > 0) {
+            r = json_put_escaped(b, s, &n);
+            s = (struct str){s.p + n, s.n - n};
+        }
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int buf_put_json(struct buf *b, struct str s)
+{
+    size_t mark = b->n;
+    int r = buf_putc(b, '"') ?: json_put_content(b, s) ?: buf_putc(b, '"');
+
+    if (r < 0)
+        buf_truncate(b, mark);
+    return r;
+}
+
+void jr_position(struct str text, size_t offset, unsigned *ret_line, unsigned *ret_column)
+{
+    size_t line = 1, begin = 0, n = size_min(offset, text.n);
+
+    for (size_t i = 0; i < n; i++)
+        if (text.p[i] == '\n') {
+            line++;
+            begin = i + 1;
+        }
+    *ret_line = (unsigned)line;
+    *ret_column = (unsigned)(n - begin + 1);
+}
 
 void jr_init(struct jr *j, struct str text, unsigned flags)
 {

@@ -97,9 +97,6 @@ enum { SCAN_STOPS = 32, SCAN_DIGITS = 16, SCAN_BLOCK = 64 };
 const char *jr_scan_fail(struct jr *j, const char *at, const char *why);
 /* Reads to the closing quote, byte by byte where necessary. */
 const char *jr_scan_string_rest(struct jr *j, const char *p);
-/* Reads a number, a bare word (true, false, null, and those of JR_NAN_WORDS), or fails. */
-const char *jr_scan_number(struct jr *j, const char *p);
-const char *jr_scan_word(struct jr *j, const char *p);
 
 /* The byte at p; at the end NUL, which no rule accepts. */
 static inline char scan_at(const struct jr *j, const char *p)

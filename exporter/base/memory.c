@@ -2,6 +2,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
+#include "exporter/base/log.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -79,4 +80,49 @@ uint64_t memory_limit(const char *root)
         rest = (struct str){rest.p + size_min(line.n + 1, rest.n), rest.n - size_min(line.n + 1, rest.n)};
     }
     return lowest;
+}
+
+void memory_exhausted(size_t bytes)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "out of memory: %zu bytes", bytes);
+    log_error(text);
+    abort();
+}
+
+void *xmalloc(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+
+    if (!p)
+        memory_exhausted(n);
+    return p;
+}
+
+void *xcalloc(size_t count, size_t n)
+{
+    void *p = calloc(count ? count : 1, n ? n : 1);
+
+    if (!p)
+        memory_exhausted(count * n);
+    return p;
+}
+
+void *xrealloc(void *p, size_t n)
+{
+    void *q = realloc(p, n ? n : 1);
+
+    if (!q)
+        memory_exhausted(n);
+    return q;
+}
+
+char *xstrdup(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        memory_exhausted(strlen(text) + 1);
+    return copy;
 }

@@ -9,6 +9,259 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Reports unknown keys. Most are spelling mistakes, so the nearest known name is suggested. */
+
+enum { NAME_MAX_BYTES = 40 };
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    return size_min(size_min(a, b), c);
+}
+
+/* The restricted Damerau-Levenshtein distance (insertions, deletions, replacements, swaps of neighbours),
+ * ignoring case. Both names have at most NAME_MAX_BYTES. */
+static size_t edit_distance(struct str a, struct str b)
+{
+    size_t rows[3][NAME_MAX_BYTES + 1];
+
+    for (size_t j = 0; j <= b.n; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        int ca = tolower((unsigned char)a.p[i - 1]),
+            before_a = i > 1 ? tolower((unsigned char)a.p[i - 2]) : -1;
+
+        row[0] = i;
+        for (size_t j = 1; j <= b.n; j++) {
+            int cb = tolower((unsigned char)b.p[j - 1]);
+
+            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (ca == cb ? 0 : 1));
+            if (j > 1 && before_a == cb && tolower((unsigned char)b.p[j - 2]) == ca)
+                row[j] = size_min(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[a.n % 3][b.n];
+}
+
+const char *name_nearest(struct str key, const char *const *known)
+{
+    const char *best = NULL;
+    size_t best_distance = size_min(1 + key.n / 4, 3) + 1;
+
+    if (key.n < 2 || key.n > NAME_MAX_BYTES)
+        return NULL;
+    for (; *known; known++) {
+        struct str name = str_of(*known);
+        size_t d = name.n <= NAME_MAX_BYTES ? edit_distance(key, name) : best_distance;
+
+        if (d < best_distance) {
+            best = *known;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static bool is_known(struct str key, const char *const *known)
+{
+    while (*known && !str_eq(key, str_of(*known)))
+        known++;
+    return *known != NULL;
+}
+
+static void report_unknown_key(const struct node *n, const char *const *known, enum problem_kind kind,
+                               struct problems *p)
+{
+    const char *name = name_nearest(n->key, known);
+    BUF_AUTO(list, 4096);
+    int r = 0;
+
+    if (name) {
+        node_key_problem(n, p, kind, "unknown key, did you mean %s?", name);
+        return;
+    }
+    for (size_t i = 0; known[i] && r == 0; i++)
+        r = buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
+    if (r < 0)
+        p->out_of_memory = true;
+    node_key_problem(n, p, kind, "unknown key, expected one of %.*s", STR_ARG(buf_str(&list)));
+}
+
+void node_only_keys(const struct node *map, const char *const *known, enum problem_kind kind,
+                    struct problems *p)
+{
+    if (!map || map->kind != NODE_MAP)
+        return;
+    for (size_t i = 0; i < map->n; i++)
+        if (!is_known(map->items[i]->key, known))
+            report_unknown_key(map->items[i], known, kind, p);
+}
+
+/* Sizes and durations with units. */
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit sizes[] = {
+    {"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10},
+    {"GB", 1000000000},  {"MB", 1000000},     {"KB", 1000},
+};
+
+/* In the order required within a duration. */
+static const struct unit times[] = {
+    {"y", 31536000000}, {"w", 604800000}, {"d", 86400000}, {"h", 3600000},
+    {"m", 60000},       {"s", 1000},      {"ms", 1},
+};
+
+enum { SHOWN = 32 };
+
+/* Formats v in the largest unit that divides it. */
+static void format_in_units(char out[SHOWN], uint64_t v, const struct unit *units, size_t n, const char *bare)
+{
+    for (size_t i = 0; i < n && v; i++)
+        if (v % units[i].factor == 0 && v / units[i].factor < 1000) {
+            (void)snprintf(out, SHOWN, "%llu%s", (unsigned long long)(v / units[i].factor), units[i].name);
+            return;
+        }
+    (void)snprintf(out, SHOWN, "%llu%s", (unsigned long long)v, bare);
+}
+
+/* Reads the digits at the start of *s and moves past them. False without a digit and on overflow. */
+static bool take_digits(struct str *s, uint64_t *ret)
+{
+    size_t i = 0;
+    uint64_t v = 0;
+
+    for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v))
+            return false;
+    *s = (struct str){s->p + i, s->n - i};
+    *ret = v;
+    return i > 0;
+}
+
+static bool parse_size(const struct node *n, uint64_t *ret)
+{
+    struct str s = n->text;
+    uint64_t v;
+
+    if ((n->kind != NODE_INT && n->kind != NODE_STRING) || !take_digits(&s, &v))
+        return false;
+    if (n->kind == NODE_INT) {
+        *ret = v;
+        return s.n == 0;
+    }
+    s = str_trim(s);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+        if (str_eq_nocase(s, str_of(sizes[i].name)))
+            return !__builtin_mul_overflow(v, sizes[i].factor, ret);
+    return false;
+}
+
+bool node_bytes(const struct node *map, const char *key, struct problems *p, uint64_t min, uint64_t max,
+                uint64_t *ret)
+{
+    const struct node *n = node_given(map, key);
+    char low[SHOWN], high[SHOWN];
+    uint64_t v;
+
+    if (!n)
+        return true;
+    if (parse_size(n, &v) && v >= min && v <= max) {
+        *ret = v;
+        return true;
+    }
+    format_in_units(low, min, sizes, 3, " bytes");
+    format_in_units(high, max, sizes, 3, " bytes");
+    node_expected(n, p, "a size from %s to %s (a number of bytes, or like 64MiB)", low, high);
+    return false;
+}
+
+/* "90", "1.5", "0.250": seconds, to the millisecond. */
+static bool parse_seconds(struct str s, uint64_t *ret)
+{
+    uint64_t whole = 0, ms = 0, scale = 1000;
+
+    if (s.n && s.p[0] == '+')
+        s = (struct str){s.p + 1, s.n - 1};
+    if (!take_digits(&s, &whole) && !(s.n && s.p[0] == '.'))
+        return false;
+    for (size_t i = 1; s.n && s.p[0] == '.' && i < s.n; i++) {
+        scale /= 10;
+        if (s.p[i] < '0' || s.p[i] > '9' || (scale == 0 && s.p[i] != '0'))
+            return false;
+        ms += scale * (uint64_t)(s.p[i] - '0');
+    }
+    if (s.n && s.p[0] != '.')
+        return false;
+    return !__builtin_mul_overflow(whole, 1000u, ret) && !__builtin_add_overflow(*ret, ms, ret);
+}
+
+/* Each unit at most once, from the largest to the smallest. */
+static bool parse_duration(struct str s, uint64_t *ret)
+{
+    uint64_t sum = 0, v;
+    size_t next = 0;
+
+    if (str_eq(s, STR("0"))) {
+        *ret = 0;
+        return true;
+    }
+    do {
+        size_t letters = 0, i = next;
+
+        if (!take_digits(&s, &v))
+            return false;
+        while (letters < s.n && s.p[letters] >= 'a' && s.p[letters] <= 'z')
+            letters++;
+        while (i < ARRAY_SIZE(times) && !str_eq((struct str){s.p, letters}, str_of(times[i].name)))
+            i++;
+        if (i == ARRAY_SIZE(times) || __builtin_mul_overflow(v, times[i].factor, &v) ||
+            __builtin_add_overflow(sum, v, &sum))
+            return false;
+        s = (struct str){s.p + letters, s.n - letters};
+        next = i + 1;
+    } while (s.n);
+    *ret = sum;
+    return true;
+}
+
+bool duration_parse(struct str text, int64_t *ret_ms)
+{
+    uint64_t v;
+
+    if ((!parse_seconds(text, &v) && !parse_duration(text, &v)) || v > INT64_MAX)
+        return false;
+    *ret_ms = (int64_t)v;
+    return true;
+}
+
+bool node_duration(const struct node *map, const char *key, struct problems *p, int64_t min_ms,
+                   int64_t max_ms, int64_t *ret_ms)
+{
+    const struct node *n = node_given(map, key);
+    char low[SHOWN], high[SHOWN];
+    uint64_t v;
+    bool good;
+
+    if (!n)
+        return true;
+    if (n->kind == NODE_INT || n->kind == NODE_DOUBLE)
+        good = parse_seconds(n->text, &v);
+    else
+        good = n->kind == NODE_STRING && parse_duration(n->text, &v);
+    if (good && v <= INT64_MAX && (int64_t)v >= min_ms && (int64_t)v <= max_ms) {
+        *ret_ms = (int64_t)v;
+        return true;
+    }
+    format_in_units(low, (uint64_t)min_ms, &times[2], 5, "s");
+    format_in_units(high, (uint64_t)max_ms, &times[2], 5, "s");
+    node_expected(n, p, "a duration from %s to %s (a number of seconds, or like 30s, 5m, 1h30m)", low, high);
+    return false;
+}
+
 enum { MESSAGE_MAX = 64 * 1024, SHOWN_MAX = 80, KEY_MAX = 48 };
 
 const struct node *node_get(const struct node *map, const char *key)

@@ -1,4 +1,292 @@
+/* Owns the table of secrets in use, behind `lock`. The table has only seeded hashes: of each form's first 8
+ * bytes, to find it, and of the whole form, to be sure. */
 #include "exporter/base/secret.h"
+
+#include "exporter/base/hash.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+enum {
+    MIN_BYTES = 8,
+    FIRST_SLOTS = 256,
+    MAX_SLOTS = 1 << 16, /* 1.5 MB */
+    KEEP_SECONDS = 24 * 3600,
+};
+
+struct form {
+    uint64_t head, whole;
+    uint32_t n;      /* 0: free */
+    uint32_t used_s; /* monotonic time of the last use */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct form *forms;
+static size_t n_forms, slots;
+static atomic_bool any; /* no lock is taken before the first secret */
+
+static uint32_t now_s(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint32_t)t.tv_sec;
+}
+
+static uint64_t head_of(const char *p)
+{
+    return hash_bytes((struct str){p, MIN_BYTES});
+}
+
+static void forms_put(struct form f)
+{
+    size_t at = f.head & (slots - 1);
+
+    while (forms[at].n && (forms[at].whole != f.whole || forms[at].n != f.n))
+        at = (at + 1) & (slots - 1);
+    n_forms += forms[at].n == 0;
+    forms[at] = f;
+}
+
+static size_t count_used_since(uint32_t now, uint32_t seconds)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < slots; i++)
+        n += forms[i].n && now - forms[i].used_s <= seconds;
+    return n;
+}
+
+/* Makes room for one more. Leaves out forms that were not used for a day, or for less if there are too
+ * many. Out of memory, the table fills up to its last free slot, and no further. */
+static bool forms_grow(void)
+{
+    size_t old_slots = slots, want = FIRST_SLOTS, n;
+    struct form *old = forms, *grown;
+    uint32_t now = now_s(), keep = KEEP_SECONDS;
+
+    if ((n_forms + 1) * 2 <= slots)
+        return true;
+    while ((n = count_used_since(now, keep)) * 4 >= MAX_SLOTS && keep)
+        keep /= 2;
+    while (n * 4 >= want && want < MAX_SLOTS)
+        want *= 2;
+    grown = n < want / 2 ? calloc(want, sizeof(*grown)) : NULL;
+    if (!grown)
+        return n_forms + 1 < slots;
+    forms = grown;
+    slots = want;
+    n_forms = 0;
+    for (size_t i = 0; i < old_slots; i++)
+        if (old[i].n && now - old[i].used_s <= keep)
+            forms_put(old[i]);
+    free(old);
+    return true;
+}
+
+static void form_used(struct str text)
+{
+    if (text.n < MIN_BYTES || text.n > UINT32_MAX || !forms_grow())
+        return;
+    forms_put((struct form){
+        .head = head_of(text.p), .whole = hash_bytes(text), .n = (uint32_t)text.n, .used_s = now_s()});
+    atomic_store(&any, true);
+}
+
+/* The base64 digits that any text has which contains the value at an offset of `skip` modulo 3: the ones that
+ * depend on the value alone. */
+static void base64_digits(struct str value, size_t skip, struct buf *digits)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *room;
+
+    digits->n = 0;
+    if (buf_room(digits, value.n * 4 / 3 + 1, &room) < 0)
+        return;
+    for (size_t bit = skip == 1 ? 4 : skip == 2 ? 2 : 0; bit + 6 <= value.n * 8; bit += 6) {
+        unsigned pair = (unsigned)(unsigned char)value.p[bit / 8] << 8;
+
+        if (bit / 8 + 1 < value.n)
+            pair |= (unsigned char)value.p[bit / 8 + 1];
+        room[digits->n++] = alphabet[pair >> (10 - bit % 8) & 63];
+    }
+}
+
+/* Lock held. */
+static void base64_used(struct str value, size_t skip, struct buf *digits)
+{
+    bool special = false;
+
+    base64_digits(value, skip, digits);
+    form_used(buf_str(digits));
+    for (size_t i = 0; i < digits->n; i++)
+        if (digits->p[i] == '+' || digits->p[i] == '/') {
+            digits->p[i] = digits->p[i] == '+' ? '-' : '_';
+            special = true;
+        }
+    if (special)
+        form_used(buf_str(digits));
+}
+
+void secret_used(struct str value)
+{
+    SECRET_AUTO(digits, SIZE_MAX / 4);
+
+    if (value.n < MIN_BYTES || value.n > UINT32_MAX / 2)
+        return;
+    (void)pthread_mutex_lock(&lock);
+    form_used(value);
+    for (size_t skip = 0; skip < 3; skip++)
+        base64_used(value, skip, &digits);
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void secret_used_basic(struct str user, struct str password)
+{
+    SECRET_AUTO(pair, SIZE_MAX / 4);
+    SECRET_AUTO(digits, SIZE_MAX / 4);
+    char *room;
+
+    secret_used(password);
+    if (buf_room(&pair, user.n + password.n + 1, &room) < 0)
+        return;
+    room = mempcpy(room, cstr(user.p), user.n);
+    *room++ = ':';
+    pair.n = (size_t)((char *)mempcpy(room, cstr(password.p), password.n) - pair.p);
+    secret_used(buf_str(&pair));
+    base64_digits(buf_str(&pair), 0, &digits);
+    secret_used(buf_str(&digits));
+}
+
+/* Length of the longest secret that text starts with, or 0. */
+static size_t secret_at(const char *text, size_t n)
+{
+    uint64_t head = head_of(text);
+    size_t longest = 0;
+
+    for (size_t at = head & (slots - 1); forms[at].n; at = (at + 1) & (slots - 1)) {
+        const struct form *f = &forms[at];
+
+        if (f->head == head && f->n <= n && f->n > longest &&
+            hash_bytes((struct str){text, f->n}) == f->whole)
+            longest = f->n;
+    }
+    return longest;
+}
+
+/* One byte that may be written as an escape; returns the escape's length, 1 for none. */
+static size_t unescape(const char *p, size_t n, char *ret)
+{
+    static const struct {
+        struct str text;
+        char c;
+    } words[] = {
+        {STR("&amp;"), '&'}, {STR("&lt;"), '<'},   {STR("&gt;"), '>'},  {STR("&quot;"), '"'},
+        {STR("&#34;"), '"'}, {STR("&#39;"), '\''}, {STR("&#43;"), '+'}, {STR("&#x27;"), '\''},
+        {STR("\\/"), '/'},   {STR("\\\""), '"'},   {STR("\\\\"), '\\'},
+    };
+    char digits[5] = {0}, *end;
+    size_t from = *p == '%' ? 1 : n > 2 && *p == '\\' && p[1] == 'u' ? 2 : 0, count = from == 2 ? 4 : 2;
+    unsigned long v;
+
+    *ret = *p;
+    if (from && n >= from + count) {
+        memcpy(digits, p + from, count);
+        v = strtoul(digits, &end, 16);
+        if (*end == '\0' && v <= 0xff && digits[0] != '-' && digits[0] != '+' && digits[0] != ' ') {
+            *ret = (char)v;
+            return from + count;
+        }
+    }
+    for (size_t i = 0; (*p == '&' || *p == '\\') && i < ARRAY_SIZE(words); i++)
+        if (str_starts((struct str){p, n}, words[i].text)) {
+            *ret = words[i].c;
+            return words[i].text.n;
+        }
+    return 1;
+}
+
+/* Text with its escapes resolved: byte i is written at from[i], and from[n] is the end. */
+struct plain {
+    char *p;
+    uint32_t *from;
+    size_t n;
+};
+
+static void plain_done(struct plain *x)
+{
+    if (x->p)
+        explicit_bzero(x->p, x->n);
+    free(x->p);
+    free(x->from);
+}
+
+static bool plain_make(struct plain *x, const char *text, size_t n, bool resolve)
+{
+    x->p = malloc(n + 1);
+    x->from = malloc((n + 1) * sizeof(*x->from));
+    if (!x->p || !x->from)
+        return false;
+    for (size_t i = 0; i < n;) {
+        size_t k = 1;
+
+        x->from[x->n] = (uint32_t)i;
+        if (resolve)
+            k = unescape(text + i, n - i, &x->p[x->n]);
+        else
+            x->p[x->n] = text[i];
+        x->n++;
+        i += k;
+    }
+    x->from[x->n] = (uint32_t)n;
+    return true;
+}
+
+/* Lock held. Out of memory, nothing of the text is kept. */
+static size_t hide_forms(char *text, size_t n, bool resolve)
+{
+    static const char mask[] = "***";
+    CLEANUP(plain_done) struct plain x = {0};
+    size_t out = 0, kept = 0;
+
+    if (!plain_make(&x, text, n, resolve)) {
+        memcpy(text, mask, size_min(n, sizeof(mask) - 1));
+        return size_min(n, sizeof(mask) - 1);
+    }
+    for (size_t i = 0; i + MIN_BYTES <= x.n;) {
+        size_t found = secret_at(x.p + i, x.n - i);
+
+        if (found) {
+            memmove(text + out, text + kept, x.from[i] - kept);
+            out += x.from[i] - kept;
+            memcpy(text + out, mask, sizeof(mask) - 1);
+            out += sizeof(mask) - 1;
+            kept = x.from[i + found];
+        }
+        i += found ? found : 1;
+    }
+    memmove(text + out, text + kept, n - kept);
+    return out + n - kept;
+}
+
+size_t secret_hide(char *text, size_t n)
+{
+    if (!atomic_load_explicit(&any, memory_order_relaxed) || n < MIN_BYTES || n > UINT32_MAX)
+        return n;
+    (void)pthread_mutex_lock(&lock);
+    n = hide_forms(text, n, false);
+    if (memchr(text, '%', n) || memchr(text, '\\', n) || memchr(text, '&', n))
+        n = hide_forms(text, n, true);
+    (void)pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void secret_hide_text(char *text)
+{
+    text[secret_hide(text, strlen(text))] = '\0';
+}
 
 void secret_done(struct buf *b)
 {

@@ -5,11 +5,365 @@
 #include "exporter/metric/batch_builder.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
+#include "exporter/base/huge.h"
+#include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
+#include "exporter/metric/series_set.h"
+#include "exporter/metric/spellings.h"
 
 #include <errno.h>
+
+/* Immutable sets of series and the batches that hold them. */
+
+const struct str ds_label_names[DS_LABELS] = {
+    [DS_APP] = {"ds_app", 6},
+    [DS_CLUSTER] = {"ds_cluster", 10},
+    [DS_CONTAINER] = {"ds_container", 12},
+    [DS_DEVICE] = {"ds_device", 9},
+    [DS_META] = {"ds_meta", 7},
+    [DS_NAMESPACE] = {"ds_namespace", 12},
+    [DS_NODE] = {"ds_node", 7},
+    [DS_POD] = {"ds_pod", 6},
+    [DS_SCORE_NAME] = {"ds_score_name", 13},
+};
+
+const struct str ds_label_sources[DS_LABELS] = {
+    [DS_APP] = {"app", 3},   [DS_CONTAINER] = {"container", 9}, [DS_DEVICE] = {"device", 6},
+    [DS_META] = {"meta", 4}, [DS_NODE] = {"node", 4},           [DS_NAMESPACE] = {"namespace", 9},
+    [DS_POD] = {"pod", 3},
+};
+
+struct series_set *series_set_ref(struct series_set *s)
+{
+    (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+struct series_set *series_set_unref(struct series_set *s)
+{
+    if (s && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        free(s->text);
+        free(s->place);
+        free(s->slots);
+        free(s);
+    }
+    return NULL;
+}
+
+/* An empty set with room for n records of text_bytes in total. -ENOMEM, also for a text of 4 GiB or more. */
+static int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
+{
+    CLEANUP(cleanup_series_set_unref) struct series_set *s = calloc(1, sizeof(*s));
+    size_t slots = 8;
+
+    if (!s || text_bytes > UINT32_MAX)
+        return -ENOMEM;
+    s->refs = 1;
+    while (slots < n + n / 2)
+        slots *= 2;
+    s->mask = slots - 1;
+    s->text = malloc(size_max(text_bytes, 1));
+    s->place = calloc(n + 1, sizeof(*s->place));
+    s->slots = calloc(slots, sizeof(*s->slots));
+    if (!s->text || !s->place || !s->slots)
+        return -ENOMEM;
+    huge_pages(s->text, text_bytes);
+    *ret = TAKE_PTR(s);
+    return 0;
+}
+
+/* Appends a record whose name is greater than all names before it, within the room reserved. */
+static void series_set_append(struct series_set *s, struct str record, size_t name_n, uint64_t hash)
+{
+    struct series_place *place = &s->place[s->n++];
+
+    memcpy(s->text + place->name, record.p, record.n);
+    place->labels = place->name + (uint32_t)name_n;
+    place[1].name = place->name + (uint32_t)record.n;
+    s->names_bytes += name_n;
+    for (size_t i = hash & s->mask;; i = (i + 1) & s->mask)
+        if (s->slots[i].series == 0) {
+            s->slots[i].series = (uint32_t)s->n;
+            s->slots[i].tag = (uint32_t)(hash >> 32);
+            return;
+        }
+}
+
+ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash)
+{
+    for (size_t i = hash & s->mask; s->slots[i].series; i = (i + 1) & s->mask)
+        if (s->slots[i].tag == (uint32_t)(hash >> 32) && str_eq(series_name(s, s->slots[i].series - 1), name))
+            return (ssize_t)s->slots[i].series - 1;
+    return -1;
+}
+
+size_t series_count(const struct series_set *s)
+{
+    return s->n;
+}
+
+/* The record of series i. */
+static struct str series_record(const struct series_set *s, size_t i)
+{
+    return (struct str){s->text + s->place[i].name, s->place[i + 1].name - s->place[i].name};
+}
+
+struct str series_name(const struct series_set *s, size_t i)
+{
+    return (struct str){s->text + s->place[i].name, s->place[i].labels - s->place[i].name};
+}
+
+size_t series_names_bytes(const struct series_set *s)
+{
+    return s->names_bytes;
+}
+
+/* An upper bound for the bytes of series_put_labels(). */
+static size_t series_labels_room(const struct str values[DS_LABELS])
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < DS_LABELS; i++)
+        room += 2 * VARINT_MAX + values[i].n;
+    return room;
+}
+
+/* Writes the labels part of a record; `escapes` as in struct batch_labels. Returns its end. */
+static char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes)
+{
+    for (size_t i = 0; i < DS_LABELS; i++) {
+        struct str v = values[i];
+        size_t added = 0;
+
+        for (size_t k = 0; escapes & 1u << i && k < v.n; k++)
+            added += v.p[k] == '\\' || v.p[k] == '"' || v.p[k] == '\n';
+        to = put_varint(to, (v.n + added) << 1 | (added > 0));
+        if (added)
+            to = mempcpy(put_varint(to, v.n), v.p, v.n);
+    }
+    return to;
+}
+
+void series_labels(const struct series_set *s, size_t i, struct str ret[DS_LABELS])
+{
+    const char *name = s->text + s->place[i].name + sizeof(SCORE_METRIC "{") - 1;
+    const char *p = s->text + s->place[i].labels, *end = s->text + s->place[i + 1].name;
+
+    for (size_t k = 0; k < DS_LABELS; k++) {
+        uint64_t length = 0;
+
+        p = get_varint(p, end, &length);
+        name += ds_label_names[k].n + 2; /* name="  */
+        ret[k] = (struct str){name, length >> 1};
+        name += (length >> 1) + 2; /* ", or "} */
+        if (length & 1) {
+            p = get_varint(p, end, &length);
+            ret[k] = (struct str){p, length};
+            p += length;
+        }
+    }
+}
+
+struct batch *batch_ref(struct batch *b)
+{
+    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    return b;
+}
+
+struct batch *batch_unref(struct batch *b)
+{
+    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        (void)series_set_unref(b->set);
+        free(b->score_name);
+        free(b->values);
+        free(b->order);
+        free(b->cuts);
+        rendering_free(b->rendering);
+        free(b);
+    }
+    return NULL;
+}
+
+/* Label values that were truncated: results that became one series by that, and what tells them apart. */
+
+static const uint32_t not_cut[DS_LABELS];
+
+/* Keeps the hashes of the result that gave the series its value. */
+static int cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
+{
+    if (b->n_cuts == b->cuts_cap) {
+        size_t cap = size_max(16, b->cuts_cap * 2);
+        struct cut_labels *cuts = realloc(b->cuts, cap * sizeof(*cuts));
+
+        if (!cuts)
+            return -ENOMEM;
+        b->cuts = cuts;
+        b->cuts_cap = cap;
+    }
+    b->cuts[b->n_cuts] = (struct cut_labels){.series = (uint32_t)place};
+    *slot = (uint32_t)++b->n_cuts;
+    return 0;
+}
+
+/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. -ENOMEM. */
+static int batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut)
+{
+    size_t known = batch_last_count(b);
+    uint32_t *slot;
+
+    if (!b->known_cut && !(b->known_cut = calloc(size_max(known, 1), sizeof(*b->known_cut))))
+        return -ENOMEM;
+    slot = place < known ? &b->known_cut[place] : &b->fresh[place - known].cut;
+    if (!uncut)
+        uncut = not_cut;
+    if (repeated && memcmp(*slot ? b->cuts[*slot - 1].uncut : not_cut, uncut, sizeof(not_cut)) != 0)
+        b->merged_by_cut++;
+    if (!*slot && uncut != not_cut && cut_append(b, place, slot) < 0)
+        return -ENOMEM;
+    if (*slot)
+        memcpy(b->cuts[*slot - 1].uncut, uncut, sizeof(not_cut));
+    return 0;
+}
+
+static int compare_series(const void *x, const void *y)
+{
+    const struct cut_labels *a = x, *b = y;
+
+    return a->series < b->series ? -1 : a->series > b->series;
+}
+
+/* Moves them into the batch. moved: as for merge_series(); NULL: each place is that of its series. */
+static void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, struct batch *batch)
+{
+    for (size_t i = 0; moved && i < b->n_cuts; i++)
+        b->cuts[i].series = moved[b->cuts[i].series];
+    if (b->n_cuts)
+        qsort(b->cuts, b->n_cuts, sizeof(*b->cuts), compare_series);
+    batch->cuts = TAKE_PTR(b->cuts);
+    batch->n_cuts = b->n_cuts;
+    batch->merged_by_cut = b->merged_by_cut;
+}
+
+/* Sealing a batch: with the last set if the series are the same, else with a new one. */
+
+static int compare_fresh_names(const void *x, const void *y, void *text)
+{
+    const struct fresh *a = x, *b = y;
+
+    return str_cmp((struct str){(const char *)text + a->at, a->name_n},
+                   (struct str){(const char *)text + b->at, b->name_n});
+}
+
+static size_t kept_bytes(const struct batch_builder *b)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < batch_last_count(b); i++)
+        if (b->seen[i])
+            bytes += series_record(b->last, i).n;
+    return bytes;
+}
+
+/* Merges the series of the last set that were seen again, which are in order, with the fresh ones, which
+ * it sorts, into a new set with its values and order. moved[] maps the place of each until now to its
+ * place in the new set. */
+static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *moved)
+{
+    size_t n = b->n_seen + b->n_fresh, old_n = batch_last_count(b);
+    CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
+    CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
+    CLEANUP(cleanup_free) uint32_t *order = calloc(size_max(n, 1), sizeof(*order));
+    size_t i = 0, k = 0;
+    int r;
+
+    if (!values || !order)
+        return -ENOMEM;
+    r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
+    if (r < 0)
+        return r;
+    if (b->n_fresh)
+        qsort_r(b->fresh, b->n_fresh, sizeof(*b->fresh), compare_fresh_names, b->fresh_text.p);
+    while (set->n < n) {
+        const struct fresh *f = k < b->n_fresh ? &b->fresh[k] : NULL;
+        struct str record = f ? (struct str){b->fresh_text.p + f->at, f->n} : (struct str){NULL, 0};
+
+        while (i < old_n && !b->seen[i])
+            i++;
+        if (!f || (i < old_n && str_cmp(series_name(b->last, i), (struct str){record.p, f->name_n}) < 0)) {
+            struct str name = series_name(b->last, i);
+
+            moved[i] = (uint32_t)set->n;
+            values[set->n] = b->values[i];
+            order[set->n] = b->results[i];
+            series_set_append(set, series_record(b->last, i++), name.n, hash_bytes(name));
+        } else {
+            moved[old_n + f->id] = (uint32_t)set->n;
+            values[set->n] = f->value;
+            order[set->n] = f->result;
+            series_set_append(set, record, f->name_n, f->hash);
+            k++;
+        }
+    }
+    batch->set = TAKE_PTR(set);
+    batch->values = TAKE_PTR(values);
+    batch->order = TAKE_PTR(order);
+    return 0;
+}
+
+static int batch_new(struct batch **ret, const struct batch_builder *b, unix_ms at)
+{
+    struct batch *batch = calloc(1, sizeof(*batch));
+
+    if (!batch)
+        return -ENOMEM;
+    batch->refs = 1;
+    batch->at = at;
+    batch->score_name = str_dup(str_of(b->score_name));
+    *ret = batch;
+    return batch->score_name ? 0 : -ENOMEM;
+}
+
+static int seal_new_set(struct batch_builder *b, struct batch *batch)
+{
+    CLEANUP(cleanup_free) uint32_t *moved = calloc(batch_last_count(b) + b->n_fresh + 1, sizeof(*moved));
+    int r = moved ? merge_series(b, batch, moved) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    (void)series_set_unref(b->last);
+    b->last = series_set_ref(batch->set);
+    spellings_keep(&b->spellings, moved);
+    batch_seal_cuts(b, moved, batch);
+    return 0;
+}
+
+int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
+{
+    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
+    int r = batch_new(&batch, b, at);
+
+    if (r < 0)
+        return r;
+    if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
+        batch->set = series_set_ref(b->last);
+        batch->values = TAKE_PTR(b->values);
+        batch->order = TAKE_PTR(b->results);
+        spellings_keep(&b->spellings, NULL);
+        batch_seal_cuts(b, NULL, batch);
+    } else {
+        r = seal_new_set(b, batch);
+        if (r < 0)
+            return r;
+    }
+    if (ret_duplicates)
+        *ret_duplicates = b->duplicates;
+    batch_abandon(b);
+    *ret = TAKE_PTR(batch);
+    return 0;
+}
 
 /* Renders the constant parts of a name once: rendering a name is then only copying. */
 static int make_pieces(struct batch_builder *b, const struct batch_options *o)

@@ -53,9 +53,4 @@ static inline size_t batch_last_count(const struct batch_builder *b)
     return b->last ? series_count(b->last) : 0;
 }
 
-/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. -ENOMEM. */
-MUST_USE int batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut);
-/* Moves them into the batch. moved: as for merge_series(); NULL: each place is that of its series. */
-void batch_seal_cuts(struct batch_builder *b, const uint32_t *moved, struct batch *batch);
-
 #endif

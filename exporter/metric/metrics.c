@@ -1,7 +1,17 @@
 /* The registry: for each metric of metrics.def, its series by label values. */
 #include "exporter/metric/metrics.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
+#include "exporter/base/file.h"
+#include "exporter/num/num.h"
+
+#include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
 
 /* Both text formats get the same `le`, so that a series keeps its name in either. */
 static const struct {
@@ -339,4 +349,159 @@ int metrics_each(const struct metrics *m, int (*fn)(void *arg, const struct metr
             r = c->in_bucket ? each_of_histogram(c, &s, fn, arg) : fn(arg, &s);
         }
     return r;
+}
+
+/* The program's own metrics as text for /metrics. */
+
+struct text {
+    struct buf *into;
+    bool openmetrics;
+    const struct metric_info *family; /* the last one whose TYPE and HELP were written */
+};
+
+static int put_head(struct text *t, const struct metric_info *info)
+{
+    static const char *const types[] = {"counter", "gauge", "histogram"};
+    int n = (int)strlen(info->name);
+
+    /* OpenMetrics names the family without the suffix of its samples. */
+    if (t->openmetrics && info->type == METRIC_TYPE_COUNTER)
+        n -= (int)sizeof("_total") - 1;
+    t->family = info;
+    return buf_printf(t->into, "# TYPE %.*s %s\n# HELP %.*s %s\n", n, info->name, types[info->type], n,
+                      info->name, info->help);
+}
+
+static char *put_str(char *to, struct str s)
+{
+    return mempcpy(to, s.p, s.n);
+}
+
+static int put_sample(void *arg, const struct metric_sample *s)
+{
+    struct text *t = arg;
+    struct str name = str_of(s->info->name), suffix = str_of(s->suffix);
+    size_t room = name.n + suffix.n + NUM_MAX + 4;
+    char *to, *p;
+    int r = t->family == s->info ? 0 : put_head(t, s->info);
+
+    for (size_t i = 0; i < s->n_labels; i++)
+        room += s->labels[i].name.n + 2 * s->labels[i].value.n + 4;
+    r = r ?: buf_room(t->into, room, &to);
+    if (r < 0)
+        return r;
+    p = put_str(put_str(to, name), suffix);
+    for (size_t i = 0; i < s->n_labels; i++) {
+        *p++ = i ? ',' : '{';
+        p = put_str(put_str(p, s->labels[i].name), STR("=\""));
+        p = escape_label_value(p, s->labels[i].value);
+        *p++ = '"';
+    }
+    if (s->n_labels)
+        *p++ = '}';
+    *p++ = ' ';
+    p += num_put_double(p, s->value);
+    *p++ = '\n';
+    t->into->n += (size_t)(p - to);
+    return 0;
+}
+
+int metrics_render(const struct metrics *m, bool openmetrics, struct buf *into)
+{
+    struct text t = {.into = into, .openmetrics = openmetrics};
+    size_t mark = into->n;
+    int r = metrics_each(m, put_sample, &t);
+
+    if (r < 0)
+        buf_truncate(into, mark);
+    return r;
+}
+
+/* The process_* metrics, as client libraries of Prometheus name them, from /proc/self. */
+
+enum { FIELD_THREADS = 20, FIELD_START = 22, FIELD_VIRTUAL = 23, FIELD_RESIDENT = 24, FIELDS = 25 };
+
+/* Numbers of /proc/self/stat by their number in proc(5). The second, the command in parentheses, may contain
+ * any character. */
+static bool read_stat(double fields[FIELDS])
+{
+    BUF_AUTO(text, 4096);
+    const char *p;
+
+    if (file_read("/proc/self/stat", &text) < 0 || buf_putc(&text, '\0') < 0)
+        return false;
+    p = strrchr(text.p, ')');
+    if (!p)
+        return false;
+    p += sizeof(") S") - 1;
+    for (size_t i = 4; i < FIELDS; i++) {
+        char *end;
+        fields[i] = strtod(p, &end);
+        p = end;
+    }
+    return true;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_SELF, &u) < 0)
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static double open_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    double n = -3; /* ".", ".." and the one of opendir() */
+
+    if (!d)
+        return 0;
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+/* Converts clock ticks since boot to Unix time, once, so that a later step of the wall clock does not move
+ * it. If several threads get here first, one of them sets it. */
+static double start_time(double ticks)
+{
+    static _Atomic double start;
+    struct timespec wall, boot;
+    double unset = 0;
+
+    if (atomic_load(&start) == unset && clock_gettime(CLOCK_REALTIME, &wall) == 0 &&
+        clock_gettime(CLOCK_BOOTTIME, &boot) == 0) {
+        double booted = (double)(wall.tv_sec - boot.tv_sec) + (double)(wall.tv_nsec - boot.tv_nsec) / 1e9;
+        double at = (booted + ticks / (double)sysconf(_SC_CLK_TCK)) * 100;
+        (void)atomic_compare_exchange_strong(&start, &unset, (double)(int64_t)at / 100);
+    }
+    return atomic_load(&start);
+}
+
+int64_t metrics_process_start_ms(void)
+{
+    double f[FIELDS] = {0};
+
+    return read_stat(f) ? (int64_t)(start_time(f[FIELD_START]) * 1000) : 0;
+}
+
+void metrics_set_process(struct metrics *m)
+{
+    struct rlimit files;
+    double f[FIELDS] = {0};
+
+    metric_set(m, METRIC_PROCESS_CPU, LV_NONE, cpu_seconds());
+    metric_set(m, METRIC_PROCESS_OPEN_FDS, LV_NONE, open_fds());
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        metric_set(m, METRIC_PROCESS_MAX_FDS, LV_NONE, (double)files.rlim_cur);
+    if (!read_stat(f))
+        return;
+    metric_set(m, METRIC_PROCESS_VIRTUAL, LV_NONE, f[FIELD_VIRTUAL]);
+    metric_set(m, METRIC_PROCESS_RESIDENT, LV_NONE, f[FIELD_RESIDENT] * (double)sysconf(_SC_PAGESIZE));
+    metric_set(m, METRIC_PROCESS_START, LV_NONE, start_time(f[FIELD_START]));
+    metric_set(m, METRIC_PROCESS_THREADS, LV_NONE, f[FIELD_THREADS]);
 }

@@ -1,11 +1,410 @@
 /* Owns the row of pieces and the server's own metrics, both behind `lock`. */
+#include "exporter/metric/page.h"
+
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
-#include "exporter/metric/page_internal.h"
+#include "exporter/base/str.h"
+#include "exporter/metric/deflate.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/negotiate.h"
 #include "exporter/metric/series.h"
+#include "exporter/metric/sink.h"
+#include "exporter/num/num.h"
 
 #include <errno.h>
+#include <pthread.h>
+
+/* Immutable bytes, shared by pieces and scrapes. */
+struct bytes {
+    unsigned refs;   /* atomic */
+    uint64_t *total; /* atomic: counts them while they are allocated */
+    struct buf buf;
+};
+
+/* Text, and the same compressed: a scrape needs one of them. Immutable, shared by rows. */
+struct piece {
+    unsigned refs;    /* atomic */
+    char *score_name; /* of a scorer's block; NULL for the others */
+    struct bytes *text, *deflated;
+    uint32_t crc, crc_shift;
+};
+
+/* What a scrape strings together, in order. Immutable. */
+struct row {
+    unsigned refs; /* atomic */
+    size_t n;
+    struct piece *own[2]; /* the program's metrics, after the blocks: as text, as OpenMetrics */
+    uint32_t crc;         /* of the blocks' text */
+    uint64_t text_bytes;  /* of the blocks */
+    uint64_t memory;      /* allocated for all pieces */
+    struct piece *pieces[];
+};
+
+struct page {
+    struct sink sink;
+    pthread_mutex_t lock;
+    struct row *row;        /* the loop writes it under the lock and reads it without */
+    struct row *next;       /* with what changed since; the loop's alone; NULL if nothing did */
+    uint64_t version;       /* counts rows. Under the lock */
+    uint64_t fresh;         /* bytes that `next` adds to the row. Under the lock */
+    uint64_t allocated;     /* atomic: bytes of these rows' pieces, and of earlier ones' that scrapes hold */
+    struct metrics *server; /* under the lock */
+};
+
+static const size_t PIECE_MAX_BYTES = (size_t)1 << 31; /* of text */
+
+/* What a piece is made of. */
+struct rendering {
+    struct buf text, deflated;
+    uint32_t crc, crc_shift;
+};
+
+static struct piece *piece_unref(struct piece *p);
+DEFINE_CLEANUP(struct piece, piece_unref)
+
+static struct row *row_unref(struct row *row);
+DEFINE_CLEANUP(struct row, row_unref)
+
+static void rendering_done(struct rendering *r);
+static int rendering_make(struct rendering *r, struct buf *text);
+
+/* The pieces of the page, and the rows that string them together. */
+
+static int bytes_new(struct bytes **ret, uint64_t *total, struct buf *from)
+{
+    struct bytes *b = malloc(sizeof(*b));
+
+    if (!b)
+        return -ENOMEM;
+    buf_shrink(from);
+    *b = (struct bytes){.refs = 1, .total = total, .buf = buf_take(from)};
+    (void)__atomic_add_fetch(total, b->buf.cap, __ATOMIC_RELAXED);
+    *ret = b;
+    return 0;
+}
+
+static struct bytes *bytes_ref(struct bytes *b)
+{
+    (void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    return b;
+}
+
+static struct bytes *bytes_unref(struct bytes *b)
+{
+    if (b && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        (void)__atomic_sub_fetch(b->total, b->buf.cap, __ATOMIC_RELAXED);
+        buf_done(&b->buf);
+        free(b);
+    }
+    return NULL;
+}
+
+static struct piece *piece_ref(struct piece *p)
+{
+    if (p)
+        (void)__atomic_add_fetch(&p->refs, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+static struct piece *piece_unref(struct piece *p)
+{
+    if (p && __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        free(p->score_name);
+        (void)bytes_unref(p->text);
+        (void)bytes_unref(p->deflated);
+        free(p);
+    }
+    return NULL;
+}
+
+/* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes.
+ * -ENOMEM. */
+static int piece_of(struct piece **ret, uint64_t *total, struct rendering *r, const char *score_name)
+{
+    CLEANUP(cleanup_piece_unref) struct piece *p = calloc(1, sizeof(*p));
+    int e;
+
+    if (!p)
+        return -ENOMEM;
+    p->refs = 1;
+    if (score_name) {
+        p->score_name = strdup(score_name);
+        if (!p->score_name)
+            return -ENOMEM;
+    }
+    e = bytes_new(&p->deflated, total, &r->deflated) ?: bytes_new(&p->text, total, &r->text);
+    if (e < 0)
+        return e;
+    p->crc = r->crc;
+    p->crc_shift = r->crc_shift;
+    *ret = TAKE_PTR(p);
+    return 0;
+}
+
+/* Compresses text, which the piece takes over. score_name is copied; NULL for none. `total` counts its
+ * bytes. -ENOMEM, -EFBIG. */
+static int piece_new(struct piece **ret, uint64_t *total, struct buf *text, const char *score_name)
+{
+    CLEANUP(rendering_done) struct rendering r = {0};
+    int e = rendering_make(&r, text);
+
+    return e < 0 ? e : piece_of(ret, total, &r, score_name);
+}
+
+static struct row *row_unref(struct row *row)
+{
+    if (row && __atomic_sub_fetch(&row->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+        for (size_t i = 0; i < row->n; i++)
+            (void)piece_unref(row->pieces[i]);
+        (void)piece_unref(row->own[0]);
+        (void)piece_unref(row->own[1]);
+        free(row);
+    }
+    return NULL;
+}
+
+/* A row with room for n pieces. NULL when out of memory. */
+static struct row *row_alloc(size_t n)
+{
+    struct row *row = calloc(1, sizeof(*row) + n * sizeof(row->pieces[0]));
+
+    if (row)
+        row->refs = 1;
+    return row;
+}
+
+/* Bytes allocated for it; 0 for NULL. */
+static uint64_t piece_memory(const struct piece *p)
+{
+    return p ? p->text->buf.cap + p->deflated->buf.cap : 0;
+}
+
+/* Takes over p, the program's own metrics in one of the two formats. */
+static void row_set_own(struct row *row, bool openmetrics, struct piece *p)
+{
+    row->own[openmetrics] = p;
+    row->memory += piece_memory(p);
+}
+
+static void row_append(struct row *row, struct piece *p)
+{
+    row->pieces[row->n++] = piece_ref(p);
+    row->crc = gzip_crc_join_shifted(row->crc, p->crc, p->crc_shift);
+    row->text_bytes += p->text->buf.n;
+    row->memory += piece_memory(p);
+}
+
+/* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by
+ * score name, after the head. -ENOMEM. */
+static int row_with(struct row **ret, const struct row *old, const char *score_name, struct piece *block)
+{
+    struct row *row = row_alloc(old->n + 1);
+    size_t i;
+
+    if (!row)
+        return -ENOMEM;
+    for (i = 0; i < old->n; i++) {
+        const char *name = old->pieces[i]->score_name;
+        if (name && strcmp(name, score_name) >= 0)
+            break;
+        row_append(row, old->pieces[i]);
+    }
+    if (block)
+        row_append(row, block);
+    for (; i < old->n; i++)
+        if (strcmp(old->pieces[i]->score_name, score_name) != 0)
+            row_append(row, old->pieces[i]);
+    row_set_own(row, false, piece_ref(old->own[0]));
+    row_set_own(row, true, piece_ref(old->own[1]));
+    *ret = row;
+    return 0;
+}
+
+/* Removes the part before the next separator from *rest and returns it. */
+static struct str next_part(struct str *rest, char separator)
+{
+    const char *end = memchr(rest->p, separator, rest->n);
+    struct str part = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
+
+    rest->p += part.n + (end != NULL);
+    rest->n -= part.n + (end != NULL);
+    return str_trim(part);
+}
+
+/* 0..1000; an invalid value counts as 0, so that it selects nothing. */
+static int q_value(struct str s)
+{
+    int q = 0, unit = 1000;
+
+    if (s.n == 0 || s.n > 5 || (s.p[0] != '0' && s.p[0] != '1') || (s.n > 1 && s.p[1] != '.'))
+        return 0;
+    q = (s.p[0] - '0') * 1000;
+    for (size_t i = 2; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return 0;
+        unit /= 10;
+        q += (s.p[i] - '0') * unit;
+    }
+    return q > 1000 ? 0 : q;
+}
+
+/* One element of an Accept or Accept-Encoding header with the parameters that matter. */
+struct wish {
+    struct str what, version;
+    int q;
+};
+
+static struct wish read_wish(struct str element)
+{
+    struct wish w = {.what = next_part(&element, ';'), .q = 1000};
+
+    while (element.n) {
+        struct str value = next_part(&element, ';');
+        struct str key = next_part(&value, '=');
+        value = str_trim(value);
+        if (value.n >= 2 && value.p[0] == '"' && value.p[value.n - 1] == '"')
+            value = (struct str){value.p + 1, value.n - 2};
+        if (str_eq_nocase(key, STR("q")))
+            w.q = q_value(value);
+        else if (str_eq_nocase(key, STR("version")))
+            w.version = value;
+    }
+    return w;
+}
+
+static bool matches(enum expo_format f, const struct wish *w)
+{
+    if (str_eq(w->what, STR("*/*")))
+        return f == EXPO_TEXT;
+    if (f == EXPO_TEXT)
+        return str_eq_nocase(w->what, STR("text/*")) ||
+               (str_eq_nocase(w->what, STR("text/plain")) &&
+                (w->version.n == 0 || str_eq(w->version, STR("0.0.4"))));
+    if (!str_eq_nocase(w->what, STR("application/openmetrics-text")))
+        return false;
+    if (f == EXPO_OPENMETRICS_001)
+        return str_eq(w->version, STR("0.0.1"));
+    return w->version.n == 0 || str_eq(w->version, STR("1.0.0"));
+}
+
+enum expo_format negotiate_format(const char *accept)
+{
+    struct str rest = str_of(accept);
+    enum expo_format best = EXPO_TEXT;
+    int best_q = 0;
+
+    while (rest.n) {
+        struct wish w = read_wish(next_part(&rest, ','));
+        for (enum expo_format f = EXPO_TEXT; f < EXPO_FORMATS; f++)
+            /* Of equal wishes the richer format wins. */
+            if (matches(f, &w) && (w.q > best_q || (w.q == best_q && w.q > 0 && f > best))) {
+                best = f;
+                best_q = w.q;
+            }
+    }
+    return best;
+}
+
+bool negotiate_gzip(const char *accept_encoding)
+{
+    struct str rest = str_of(accept_encoding);
+    int gzip = -1, any = -1, identity = -1;
+
+    while (rest.n) {
+        struct wish w = read_wish(next_part(&rest, ','));
+        if (str_eq_nocase(w.what, STR("gzip")) || str_eq_nocase(w.what, STR("x-gzip")))
+            gzip = w.q;
+        else if (str_eq(w.what, STR("*")))
+            any = w.q;
+        else if (str_eq_nocase(w.what, STR("identity")))
+            identity = w.q;
+    }
+    if (gzip < 0)
+        gzip = any;
+    if (identity < 0) /* "*" covers it too; without either it is always acceptable */
+        identity = any;
+    return gzip > 0 && gzip >= identity;
+}
+
+const char *expo_content_type(enum expo_format f)
+{
+    static const char *const types[EXPO_FORMATS] = {
+        [EXPO_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+        [EXPO_OPENMETRICS_001] = "application/openmetrics-text; version=0.0.1; charset=utf-8",
+        [EXPO_OPENMETRICS_1] = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    };
+
+    return types[f];
+}
+
+/* What a batch becomes on the page: its lines, and the same compressed. */
+
+int batch_render(const struct batch *b, struct buf *into)
+{
+    size_t n = series_count(b->set);
+    char *to, *o;
+    int r = buf_room(into, series_names_bytes(b->set) + n * (NUM_MAX + 2), &to);
+
+    if (r < 0)
+        return r;
+    o = to;
+    for (size_t i = 0; i < n; i++) {
+        struct str name = series_name(b->set, i);
+        memcpy(o, name.p, name.n);
+        o += name.n;
+        *o++ = ' ';
+        o += num_put_double(o, b->values[i]);
+        *o++ = '\n';
+    }
+    into->n += (size_t)(o - to);
+    return 0;
+}
+
+static void rendering_done(struct rendering *r)
+{
+    buf_done(&r->text);
+    buf_done(&r->deflated);
+}
+
+void rendering_free(struct rendering *r)
+{
+    if (r)
+        rendering_done(r);
+    free(r);
+}
+
+/* Compresses text, which the rendering takes over. -ENOMEM, -EFBIG. */
+static int rendering_make(struct rendering *r, struct buf *text)
+{
+    int e;
+
+    *r = (struct rendering){.deflated = {.max = PIECE_MAX_BYTES / 8 * 9 + 4096}};
+    e = deflate_piece(&r->deflated, buf_str(text));
+    if (e < 0) {
+        rendering_done(r);
+        return e;
+    }
+    r->text = buf_take(text);
+    r->crc = gzip_crc(buf_str(&r->text));
+    r->crc_shift = gzip_crc_shift(r->text.n);
+    return 0;
+}
+
+void batch_prepare(struct batch *b)
+{
+    struct rendering *r = calloc(1, sizeof(*r));
+    BUF_AUTO(text, PIECE_MAX_BYTES);
+
+    if (r && batch_render(b, &text) == 0 && rendering_make(r, &text) == 0) {
+        buf_shrink(&r->text);
+        buf_shrink(&r->deflated);
+        b->rendering = r;
+    } else {
+        free(r);
+    }
+}
 
 /* Loop thread. The old row is dropped after the lock: freeing megabytes takes time. */
 static void page_swap_row(struct page *p, struct row *row)
@@ -191,4 +590,182 @@ uint64_t page_held(void *page, uint64_t *ret_version, uint64_t *ret_bytes)
     needed = p->row->memory + p->fresh;
     (void)pthread_mutex_unlock(&p->lock);
     return allocated > needed ? allocated - needed : 0;
+}
+
+/* Server thread: one scrape, from the row to the response. */
+
+/* One response: the bytes of the row that it sends, and what is rendered for this scrape alone. */
+struct scrape {
+    uint64_t version;
+    struct buf tail; /* process and server metrics, `# EOF`: plain or compressed */
+    char end[GZIP_END_BYTES];
+    unsigned n_parts, n_shared;
+    struct bytes **shared; /* after the parts */
+    struct iovec parts[];
+};
+
+static void scrape_free(void *arg)
+{
+    struct scrape *s = arg;
+
+    for (unsigned i = 0; i < s->n_shared; i++)
+        (void)bytes_unref(s->shared[i]);
+    buf_done(&s->tail);
+    free(s);
+}
+
+/* Server thread. /proc is read before the lock is taken. */
+static int scrape_render_tail(struct page *p, bool openmetrics, struct buf *tail, struct row **ret_row,
+                              uint64_t *ret_version)
+{
+    CLEANUP(cleanup_metrics_free) struct metrics *process = NULL;
+    int r = metrics_new(&process, METRIC_OWNER_SERVER);
+
+    if (r < 0)
+        return r;
+    metrics_set_process(process);
+    r = metrics_render(process, openmetrics, tail);
+    (void)pthread_mutex_lock(&p->lock);
+    if (r == 0)
+        r = metrics_render(p->server, openmetrics, tail);
+    if (r == 0) {
+        (void)__atomic_add_fetch(&p->row->refs, 1, __ATOMIC_RELAXED);
+        *ret_row = p->row;
+        *ret_version = p->version;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    if (r == 0 && openmetrics)
+        r = buf_puts(tail, "# EOF\n");
+    return r;
+}
+
+static void scrape_put(struct scrape *s, const void *p, size_t n)
+{
+    if (n)
+        s->parts[s->n_parts++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+}
+
+static void scrape_put_piece(struct scrape *s, const struct piece *p, bool gzip)
+{
+    struct bytes *b = gzip ? p->deflated : p->text;
+
+    s->shared[s->n_shared++] = bytes_ref(b);
+    scrape_put(s, b->buf.p, b->buf.n);
+}
+
+/* Compresses the tail, and writes the end of the member for all parts. */
+static int scrape_compress_tail(struct scrape *s, const struct row *row, const struct piece *own)
+{
+    BUF_AUTO(text, 1u << 20);
+    uint32_t crc = row->crc;
+    uint64_t bytes = row->text_bytes;
+    int r;
+
+    text = buf_take(&s->tail);
+    r = deflate_piece(&s->tail, buf_str(&text));
+    if (r < 0)
+        return r;
+    if (own) {
+        crc = gzip_crc_join(crc, own->crc, own->text->buf.n);
+        bytes += own->text->buf.n;
+    }
+    crc = gzip_crc_join(crc, gzip_crc(buf_str(&text)), text.n);
+    gzip_end(s->end, crc, bytes + text.n);
+    return 0;
+}
+
+static void scrape_put_all(struct scrape *s, const struct row *row, const struct piece *own, bool gzip)
+{
+    if (gzip)
+        scrape_put(s, gzip_begin.p, gzip_begin.n);
+    for (size_t i = 0; i < row->n; i++)
+        scrape_put_piece(s, row->pieces[i], gzip);
+    if (own)
+        scrape_put_piece(s, own, gzip);
+    scrape_put(s, s->tail.p, s->tail.n);
+    if (gzip)
+        scrape_put(s, s->end, sizeof(s->end));
+}
+
+static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape **ret)
+{
+    BUF_AUTO(tail, 1u << 20);
+    CLEANUP(cleanup_row_unref) struct row *row = NULL;
+    uint64_t version = 0;
+    struct scrape *s;
+    int r = scrape_render_tail(p, openmetrics, &tail, &row, &version);
+
+    if (r < 0)
+        return r;
+    /* Besides the blocks: begin, own, tail, end. */
+    s = calloc(1, sizeof(*s) + (row->n + 4) * (sizeof(s->parts[0]) + sizeof(s->shared[0])));
+    if (!s)
+        return -ENOMEM;
+    s->shared = (void *)(s->parts + row->n + 4);
+    s->version = version;
+    s->tail = buf_take(&tail);
+    r = gzip ? scrape_compress_tail(s, row, row->own[openmetrics]) : 0;
+    if (r < 0) {
+        scrape_free(s);
+        return r;
+    }
+    scrape_put_all(s, row, row->own[openmetrics], gzip);
+    *ret = s;
+    return 0;
+}
+
+void page_serve(void *page, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    enum expo_format format = negotiate_format(rq->accept);
+    bool gzip = negotiate_gzip(rq->accept_encoding);
+    struct scrape *s;
+    int r = scrape_new(page, format != EXPO_TEXT, gzip, &s);
+
+    if (r < 0) {
+        log_error("cannot answer scrape", L_ERR(r));
+        reply->status = 500;
+        return;
+    }
+    reply->content_type = expo_content_type(format);
+    reply->content_encoding = gzip ? "gzip" : NULL;
+    reply->vary = "Accept, Accept-Encoding";
+    reply->version = s->version;
+    reply->parts = s->parts;
+    reply->n_parts = s->n_parts;
+    reply->release = scrape_free;
+    reply->arg = s;
+}
+
+void page_count_request(void *page, const char *route, unsigned status, uint64_t bytes)
+{
+    struct page *p = page;
+    char code[NUM_MAX];
+
+    code[num_put_u64(code, status)] = '\0';
+    (void)pthread_mutex_lock(&p->lock);
+    metric_add(p->server, METRIC_HTTP_REQUESTS, LV(code, route), 1);
+    metric_add(p->server, METRIC_HTTP_BYTES, LV(route), (double)bytes);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void page_count_cut(void *page, unsigned n)
+{
+    struct page *p = page;
+
+    (void)pthread_mutex_lock(&p->lock);
+    metric_add(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, n);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+int page_print(struct page *p, struct buf *into)
+{
+    struct scrape *s;
+    int r = scrape_new(p, false, false, &s);
+
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; r == 0 && i < s->n_parts; i++)
+        r = buf_put(into, s->parts[i].iov_base, s->parts[i].iov_len);
+    scrape_free(s);
+    return r;
 }

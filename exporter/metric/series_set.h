@@ -2,7 +2,9 @@
 #ifndef DS_METRIC_SERIES_SET_H
 #define DS_METRIC_SERIES_SET_H
 
-#include "exporter/metric/series.h"
+#include "exporter/base/str.h"
+
+#include <sys/types.h>
 
 struct series_slot {
     uint32_t series; /* index + 1; 0: free */
@@ -25,18 +27,7 @@ struct series_set {
     size_t mask;
 };
 
-/* An empty set with room for n records of text_bytes in total. -ENOMEM, also for a text of 4 GiB or more. */
-MUST_USE int series_set_new(struct series_set **ret, size_t n, size_t text_bytes);
-/* Appends a record whose name is greater than all names before it, within the room reserved. */
-void series_set_append(struct series_set *s, struct str record, size_t name_n, uint64_t hash);
-/* The record of series i. */
-struct str series_record(const struct series_set *s, size_t i);
 /* The index of the name, or -1. */
 ssize_t series_set_lookup(const struct series_set *s, struct str name, uint64_t hash);
-
-/* An upper bound for the bytes of series_put_labels(). */
-size_t series_labels_room(const struct str values[DS_LABELS]);
-/* Writes the labels part of a record; `escapes` as in struct batch_labels. Returns its end. */
-char *series_put_labels(char *to, const struct str values[DS_LABELS], unsigned escapes);
 
 #endif

@@ -1,18 +1,25 @@
-/* Forecasts each series, and scores by how far its largest predicted value is above a threshold. */
+/* Forecasts each series by autoregression, and scores how far its largest predicted value is above a
+ * threshold. */
+#include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
+#include "exporter/base/utf8.h"
 #include "exporter/models/autoregression.h"
 #include "exporter/models/model.h"
-#include "exporter/models/predict.h"
-#include "exporter/models/predictor_label.h"
-#include "exporter/models/request.h"
-#include "exporter/models/results.h"
-#include "exporter/models/spacing.h"
+#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 
-enum { HORIZON_MAX = 1000, MEMBERS_MAX = 256 };
+enum {
+    HORIZON_MAX = 1000,
+    MEMBERS_MAX = 256,
+    MAX_GAP = 10,        /* steps without a sample that are interpolated */
+    MAX_STEPS = 1000000, /* between two samples; a count beyond MAX_GAP need not be exact */
+    META_MAX = 256,      /* an agent cuts longer values of labels, after which they are no base64 any more */
+    META_JSON_MAX = META_MAX / 4 * 3,
+};
 
 struct forecast {
     double alpha, threshold, max_rmse;
@@ -28,35 +35,117 @@ static const struct model_endpoint forecast_endpoint = {
     .step = 30,
     .score_name = "simple_prediction_score",
     .interval = 30,
-    .has_reset = true,
+    .has_reset = true, /* there are no models to forget: each call fits anew */
 };
 
-#define FORECAST_FIELD(name) offsetof(struct forecast, name)
+#define FIELD(name) offsetof(struct forecast, name)
 
 static const struct setting forecast_settings[] = {
-    {"alpha", "X", "Steepness of the score around the threshold", SETTING_NUMBER, FORECAST_FIELD(alpha), "20",
-     NULL, -1e6, 1e6},
-    {"threshold", "X", "Predicted value that scores 50", SETTING_NUMBER, FORECAST_FIELD(threshold), "1", NULL,
-     -1e300, 1e300},
+    {"alpha", "X", "Steepness of the score around the threshold", SETTING_NUMBER, FIELD(alpha), "20", NULL,
+     -1e6, 1e6},
+    {"threshold", "X", "Predicted value that scores 50", SETTING_NUMBER, FIELD(threshold), "1", NULL, -1e300,
+     1e300},
     {"min-length", "N", "Values that a series needs; shorter ones have no result", SETTING_COUNT,
-     FORECAST_FIELD(min_length), "20", NULL, LAGS + 1, 1e6},
-    {"horizon-length", "N", "Steps to predict", SETTING_COUNT, FORECAST_FIELD(horizon), "10", NULL, 1,
-     HORIZON_MAX},
-    {"validation-length", "N", "Last values that the backtest of the methods predicts; 0: no backtest",
-     SETTING_COUNT, FORECAST_FIELD(validation), "10", NULL, 0, HORIZON_MAX},
+     FIELD(min_length), "20", NULL, LAGS + 1, 1e6},
+    {"horizon-length", "N", "Steps to predict", SETTING_COUNT, FIELD(horizon), "10", NULL, 1, HORIZON_MAX},
+    {"validation-length", "N", "Last values that the backtest predicts; 0: no backtest", SETTING_COUNT,
+     FIELD(validation), "10", NULL, 0, HORIZON_MAX},
     {"max-rmse-threshold", "X", "Backtest error above which a result is marked unreliable", SETTING_NUMBER,
-     FORECAST_FIELD(max_rmse), "20", NULL, 0, 1e300},
+     FIELD(max_rmse), "20", NULL, 0, 1e300},
     {0},
 };
+
+#undef FIELD
+
+/* ---- Values at even steps ---- */
+
+/* The shortest distance of two samples; 0 if timestamps do not increase. */
+static double spacing_step(const struct input_series *in)
+{
+    double step = DBL_MAX;
+
+    for (size_t i = 1; i < in->n; i++) {
+        double distance = in->times[i] - in->times[i - 1];
+
+        if (!(distance > 0))
+            return 0;
+        step = fmin(step, distance);
+    }
+    return step;
+}
+
+/* The last sample before index i whose value is finite; in->n if there is none. */
+static size_t spacing_finite_before(const struct input_series *in, size_t i)
+{
+    while (i-- > 0)
+        if (isfinite(in->values[i]))
+            return i;
+    return in->n;
+}
+
+static size_t spacing_steps(const struct input_series *in, size_t i, size_t k, double step)
+{
+    double steps = (in->times[k] - in->times[i]) / step;
+
+    return steps < MAX_STEPS ? (size_t)(steps + 0.5) : MAX_STEPS;
+}
+
+/* What can be used: from which sample on, how many samples, how many steps. */
+struct spacing {
+    size_t first, last, samples, length;
+};
+
+/* Ends at the last finite value, and begins after the last long gap. */
+static struct spacing spacing_find(const struct input_series *in, double step)
+{
+    size_t last = spacing_finite_before(in, in->n);
+    struct spacing s = {.first = last, .last = last, .samples = last < in->n, .length = 1};
+
+    for (size_t i = last; i < in->n;) {
+        size_t steps;
+
+        i = spacing_finite_before(in, i);
+        steps = i < in->n ? spacing_steps(in, i, s.first, step) : MAX_STEPS;
+        if (steps > MAX_GAP + 1)
+            break;
+        s.length += steps;
+        s.samples++;
+        s.first = i;
+    }
+    return s;
+}
+
+/* Fills gaps linearly. */
+static void spacing_fill(const struct input_series *in, const struct spacing *s, double step, double *out)
+{
+    size_t before = s->first;
+
+    *out++ = in->values[before];
+    for (size_t i = before + 1; i <= s->last; i++) {
+        double from = in->values[before];
+        size_t steps;
+
+        if (!isfinite(in->values[i]))
+            continue;
+        steps = spacing_steps(in, before, i, step);
+        for (size_t k = 1; k < steps; k++) {
+            double part = (double)k / (double)steps;
+
+            *out++ = from * (1 - part) + in->values[i] * part;
+        }
+        *out++ = in->values[i];
+        before = i;
+    }
+}
+
+/* ---- Forecasts ---- */
 
 /* The forecast of one series. Those that turn out to have ended, once the newest sample of all series is
  * known, have no result. */
 struct forecast_row {
     struct str metric;
-    double last, step; /* time of the last value, in seconds */
-    double largest, error;
-    enum predict_method method;
-    bool tested;
+    double last, step;     /* time of the last value, in seconds */
+    double largest, error; /* NAN: no backtest */
 };
 
 struct forecast_rows {
@@ -90,124 +179,177 @@ static int rows_reserve(struct forecast_rows *f, size_t samples)
     return 0;
 }
 
-static void cleanup_rows(struct forecast_rows *f)
+static void rows_done(struct forecast_rows *f)
 {
     free(f->rows);
     free(f->values);
 }
 
-static void forecast_series(const struct forecast *f, const struct input_series *series, double *values,
-                            const struct spacing *even, struct forecast_row *ret)
+/* Adds the forecast of one series; LEFT_OUTS, or why there is none. Room for 2 * series->n values is
+ * reserved: at least half of the steps have a value. */
+static enum left_out rows_add(struct forecast_rows *rows, const struct forecast *f,
+                              const struct input_series *series)
 {
-    double out[HORIZON_MAX], largest;
-    struct prediction p;
+    double step = spacing_step(series), out[HORIZON_MAX], largest, error;
+    struct spacing s;
 
-    predict(values, even->n, (size_t)f->horizon, (size_t)f->validation, out, &p);
+    if (series->n < (size_t)f->min_length)
+        return LEFT_OUT_SHORT;
+    if (step == 0)
+        return LEFT_OUT_DISORDERED;
+    s = spacing_find(series, step);
+    if (s.samples < (size_t)f->min_length || s.length > 2 * s.samples)
+        return s.samples == 0 ? LEFT_OUT_NOT_FINITE : LEFT_OUT_GAPPY;
+    spacing_fill(series, &s, step, rows->values);
+    error = autoregression_predict(rows->values, s.length, out, (size_t)f->horizon, (size_t)f->validation);
     largest = out[0];
     for (size_t i = 1; i < (size_t)f->horizon; i++)
         largest = fmax(largest, out[i]);
-    *ret = (struct forecast_row){.metric = series->metric,
-                                 .last = even->last,
-                                 .step = even->step,
-                                 .largest = largest,
-                                 .error = p.errors[p.method],
-                                 .method = p.method,
-                                 .tested = p.tested};
+    rows->rows[rows->n++] = (struct forecast_row){.metric = series->metric,
+                                                  .last = series->times[s.last],
+                                                  .step = step,
+                                                  .largest = largest,
+                                                  .error = error};
+    return LEFT_OUTS;
 }
 
-static int forecast_all(const struct forecast *f, struct scoring *s, struct forecast_rows *rows)
+/* ---- Results ---- */
+
+/* A number as Python writes it: 20.0 rather than 20. */
+static size_t put_decimal(char *out, const char *name, double v)
 {
-    struct input_series series;
-    struct spacing even;
-    enum left_out why;
-    int r;
+    size_t at = strlen(name), n;
 
-    while (request_next(&s->request, &series)) {
-        r = rows_reserve(rows, series.n);
-        if (r < 0)
-            return r;
-        if (series.n)
-            rows->newest = fmax(rows->newest, series.times[series.n - 1]);
-        if (space_evenly(&series, (size_t)f->min_length, rows->values, &even, &why))
-            forecast_series(f, &series, rows->values, &even, &rows->rows[rows->n++]);
-        else
-            s->left_out[why]++;
-    }
-    return 0;
+    memcpy(out, name, at);
+    n = num_put_double(out + at, v);
+    if (memchr(out + at, '.', n) || memchr(out + at, 'e', n))
+        return at + n;
+    memcpy(out + at + n, ".0", 2);
+    return at + n + 2;
 }
 
-/* More members of a result, for people; agents ignore them. */
+/* The longest part of a JSON string, raw between its quotes, that has at most `max` bytes and cuts no escape
+ * and no character. */
+static struct str cut_raw(struct str raw, size_t max)
+{
+    size_t n = 0;
+
+    while (n < raw.n) {
+        struct str rest = {raw.p + n, raw.n - n};
+        size_t next = rest.p[0] != '\\'                ? size_max(1, utf8_char(rest))
+                      : rest.n > 1 && rest.p[1] == 'u' ? 6
+                                                       : 2;
+
+        if (n + next > size_min(max, raw.n))
+            break;
+        n += next;
+    }
+    return (struct str){raw.p, n};
+}
+
+/* The label `meta`, as the documents print it: base64 of
+ * {"predictor_label":"<node>_<namespace>_<pod>","alpha":20.0,"threshold":1.0}. Long names are cut. */
+static size_t put_meta(char out[META_MAX], struct str metric, const struct forecast *f)
+{
+    static const char *const labels[] = {"node", "namespace", "pod"};
+    static const char head[] = "{\"predictor_label\":\"";
+    char json[META_JSON_MAX], tail[128];
+    size_t n = sizeof(head) - 1, n_tail, end;
+
+    n_tail = put_decimal(tail, "\",\"alpha\":", f->alpha);
+    n_tail += put_decimal(tail + n_tail, ",\"threshold\":", f->threshold);
+    tail[n_tail++] = '}';
+    end = sizeof(json) - n_tail;
+    memcpy(json, head, n);
+    for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
+        struct str name = STR("unknown");
+
+        (void)series_label(metric, labels[i], &name);
+        name = cut_raw(name, end - n);
+        memcpy(json + n, name.p, name.n);
+        n += name.n;
+        if (i + 1 < ARRAY_SIZE(labels) && n < end)
+            json[n++] = '_';
+    }
+    memcpy(json + n, tail, n_tail);
+    return base64_encode((struct str){json, n + n_tail}, out);
+}
+
+/* More members of a result, for people: ,"largest":1.5,"backtest":0.1. Agents ignore them. */
 static int put_members(struct buf *b, const struct forecast *f, const struct forecast_row *row)
 {
     char text[NUM_MAX];
-    int r = buf_printf(b, "\"method\":\"%s\"", predict_method_word(row->method));
+    int r = 0;
 
     if (isfinite(row->largest))
-        r = r ?: buf_puts(b, ",\"largest\":") ?: buf_put(b, text, num_put_double(text, row->largest));
-    if (row->tested && isfinite(row->error))
+        r = buf_puts(b, ",\"largest\":") ?: buf_put(b, text, num_put_double(text, row->largest));
+    if (isfinite(row->error))
         r = r ?: buf_puts(b, ",\"backtest\":") ?: buf_put(b, text, num_put_double(text, row->error));
-    if (row->tested && row->error > f->max_rmse)
+    if (row->error > f->max_rmse)
         r = r ?: buf_puts(b, ",\"unreliable\":true");
     return r;
 }
 
-static int put_row(const struct forecast *f, const struct forecast_row *row, struct buf *members,
-                   struct scoring *s)
+static int put_row(const struct forecast *f, const struct forecast_row *row, struct scoring *s)
 {
-    char meta[PREDICTOR_LABEL_MAX];
-    struct result_label label = {"meta", {meta, predictor_label(meta, row->metric, f->alpha, f->threshold)}};
+    char meta[META_MAX];
+    BUF_AUTO(members, MEMBERS_MAX);
+    struct result_label label = {"meta", {meta, put_meta(meta, row->metric, f)}};
     struct result result = {.metric = row->metric, .labels = &label, .n_labels = 1};
     int r;
 
     result.score = 100 / (1 + exp(-f->alpha * (row->largest - f->threshold)));
-    if (isnan(result.score)) { /* with ALPHA 0, or a threshold as infinite as the forecast */
+    if (isnan(result.score)) { /* with ALPHA 0, or a forecast that overflows in both directions */
         s->left_out[LEFT_OUT_NOT_FINITE]++;
         return 0;
     }
-    if (row->tested && isfinite(row->error)) {
+    if (isfinite(row->error)) {
         s->backtest_error += row->error;
         s->n_backtests++;
     }
-    buf_truncate(members, 0);
-    r = put_members(members, f, row);
+    r = put_members(&members, f, row);
     if (r < 0)
         return r;
-    result.members = buf_str(members);
+    result.members = buf_str(&members);
     results_add(&s->results, &result);
     return 0;
 }
 
 static int forecast_score(const void *state, struct scoring *s)
 {
-    CLEANUP(cleanup_rows) struct forecast_rows rows = {.newest = -INFINITY};
-    BUF_AUTO(members, MEMBERS_MAX);
-    int r = forecast_all(state, s, &rows);
+    CLEANUP(rows_done) struct forecast_rows rows = {.newest = -INFINITY};
+    struct input_series series;
+    int r = 0;
 
+    while (request_next(&s->request, &series)) {
+        enum left_out why;
+
+        r = rows_reserve(&rows, series.n);
+        if (r < 0)
+            return r;
+        if (series.n)
+            rows.newest = fmax(rows.newest, series.times[series.n - 1]);
+        why = rows_add(&rows, state, &series);
+        if (why != LEFT_OUTS)
+            s->left_out[why]++;
+    }
     for (size_t i = 0; r == 0 && i < rows.n; i++) {
         const struct forecast_row *row = &rows.rows[i];
 
         if (rows.newest - row->last > (MAX_GAP + 0.5) * row->step)
             s->left_out[LEFT_OUT_ENDED]++;
         else
-            r = put_row(state, row, &members, s);
+            r = put_row(state, row, s);
     }
     return r;
 }
 
-/* There are no models to forget: each call fits anew. */
-static void forecast_reset(void *state)
-{
-    (void)state;
-}
-
 const struct model model_forecast = {
     .name = "forecast",
-    .help = "How likely each series exceeds a threshold soon: a forecast by autoregression or exponential "
-            "smoothing.",
+    .help = "How likely each series exceeds a threshold soon: a forecast by autoregression.",
     .endpoints = &forecast_endpoint,
     .n_endpoints = 1,
     .settings = forecast_settings,
     .size = sizeof(struct forecast),
     .score = forecast_score,
-    .reset = forecast_reset,
 };

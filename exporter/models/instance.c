@@ -1,13 +1,333 @@
+/* Settings first: which there are, what their values may be, and where these come from. */
 #include "exporter/models/instance.h"
 
-#include "exporter/models/instance_internal.h"
-#include "exporter/ui/members.h"
+#include "exporter/base/arena.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/file.h"
+#include "exporter/base/http.h"
+#include "exporter/base/problems.h"
+#include "exporter/models/model.h"
+#include "exporter/num/num.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
-enum { ARENA_BYTES = 4 << 10 };
+enum { YEAR = 366 * 24 * 3600, ARENA_BYTES = 4 << 10, MAX_FILE_BYTES = 1 << 20 };
+
+const struct model *const models[] = {&model_mean, &model_forecast, &model_llm, &model_static, NULL};
+
+const struct model *model_find(const char *name)
+{
+    for (const struct model *const *m = models; *m; m++)
+        if (strcmp((*m)->name, name) == 0)
+            return *m;
+    return NULL;
+}
+
+#define FIELD(name) .field = offsetof(struct model_endpoint, name)
+
+/* Settings of an endpoint with a source, and of every endpoint. */
+static const struct setting source_settings[] = {
+    {"source-host", "URL", "Base URL of the source, for /config", SETTING_URL, FIELD(source_host)},
+    {"source-path", "PATH", "Path of the source's query API, for /config", SETTING_TEXT, FIELD(source_path)},
+    {"source-query", "PROMQL", "Query, for /config", SETTING_TEXT, FIELD(query)},
+    {"source-range", "DURATION", "Range of the query, for /config", SETTING_SECONDS, FIELD(range), .min = 1,
+     .max = YEAR},
+    {"source-step", "DURATION", "Step of the query, for /config", SETTING_SECONDS, FIELD(step), .min = 1,
+     .max = YEAR},
+    {.name = NULL},
+};
+static const struct setting score_settings[] = {
+    {"score-name", "NAME", "Name of the score, for /config", SETTING_TEXT, FIELD(score_name)},
+    {"scoring-interval", "DURATION", "Interval between two calls, for /config", SETTING_SECONDS,
+     FIELD(interval), .min = 1, .max = YEAR},
+    {.name = NULL},
+};
+
+#undef FIELD
+
+/* ---- Values ---- */
+
+/* *ret is set to a number; of durations, to seconds. libcurl takes "http:/host" and "localhost:8000", which
+ * are mistakes. */
+static bool setting_parse(const struct setting *s, struct str text, double *ret)
+{
+    bool whole = s->kind == SETTING_COUNT || s->kind == SETTING_SECONDS;
+    int64_t ms;
+
+    switch (s->kind) {
+    case SETTING_TEXT:
+    case SETTING_TABLE:
+        return text.n > 0 && !memchr(text.p, '\0', text.n);
+    case SETTING_URL:
+        return http_is_url(text) && !memchr(text.p, '\0', text.n);
+    case SETTING_NUMBER:
+    case SETTING_COUNT:
+        if (num_parse(text, ret) != NUM_OK)
+            return false;
+        break;
+    case SETTING_DURATION:
+    case SETTING_SECONDS:
+        if (!duration_parse(text, &ms))
+            return false;
+        *ret = (double)ms / 1000;
+        break;
+    }
+    if (whole && (*ret != floor(*ret) || fabs(*ret) > 1e15))
+        return false;
+    return (s->min == 0 && s->max == 0) || (*ret >= s->min && *ret <= s->max);
+}
+
+bool instance_accepts(const struct instance_setting *s, const char *text)
+{
+    return setting_parse(s->setting, str_of(text), &(double){0});
+}
+
+static int setting_set(struct instance *i, struct instance_setting *s, struct str text)
+{
+    enum setting_kind kind = s->setting->kind;
+    double v = 0;
+    char *copy;
+
+    if (!setting_parse(s->setting, text, &v))
+        return -EINVAL;
+    if (kind == SETTING_NUMBER) {
+        *(double *)s->field = v;
+    } else if (kind == SETTING_TEXT || kind == SETTING_TABLE || kind == SETTING_URL) {
+        copy = arena_alloc(&i->arena, text.n + 1);
+        if (!copy)
+            return -ENOMEM;
+        memcpy(copy, text.p, text.n);
+        copy[text.n] = '\0';
+        *(const char **)s->field = copy;
+    } else {
+        *(int64_t *)s->field = llround(kind == SETTING_DURATION ? v * 1000 : v);
+    }
+    return 0;
+}
+
+/* ---- The table ---- */
+
+static void setting_describe(struct instance_setting *to)
+{
+    static const char *const kinds[] = {
+        [SETTING_TEXT] = "a text",
+        [SETTING_TABLE] = "a text",
+        [SETTING_URL] = "a URL with http:// or https://",
+        [SETTING_NUMBER] = "a number",
+        [SETTING_COUNT] = "a whole number",
+        [SETTING_DURATION] = "a duration such as 30s or 1m30s",
+        [SETTING_SECONDS] = "a duration in whole seconds such as 30s or 5m",
+    };
+    const struct setting *s = to->setting;
+    bool time = s->kind == SETTING_DURATION || s->kind == SETTING_SECONDS;
+    const char *unit = time ? "s" : "";
+    int n = snprintf(to->expected, sizeof(to->expected), "%s", kinds[s->kind]);
+
+    if (s->min != 0 || s->max != 0)
+        (void)snprintf(to->expected + n, sizeof(to->expected) - (size_t)n, " from %.15g%s to %.15g%s", s->min,
+                       unit, s->max, unit);
+}
+
+/* Makes the variable and the key of the name. */
+static void setting_spell(struct instance_setting *to)
+{
+    size_t k = 0, i = 0;
+    bool upper = false;
+
+    for (; to->name[i]; i++) {
+        char c = to->name[i];
+        bool separates = c == '-' || c == '.';
+        char big = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+
+        to->variable[i] = separates ? '_' : big;
+        if (!separates)
+            to->key[k++] = upper ? big : c;
+        upper = separates;
+    }
+    to->variable[i] = to->key[k] = '\0';
+}
+
+/* Adds the settings of a table, whose fields are in `base`; returns how many. */
+static size_t settings_add(struct instance_setting *to, const struct setting *table, const char *prefix,
+                           void *base)
+{
+    size_t n = 0;
+
+    for (const struct setting *s = table; s && s->name; s++, n++) {
+        to[n].setting = s;
+        to[n].field = (char *)base + s->field;
+        (void)snprintf(to[n].name, sizeof(to[n].name), "%s%s%s", prefix, *prefix ? "." : "", s->name);
+        setting_describe(&to[n]);
+        setting_spell(&to[n]);
+    }
+    return n;
+}
+
+static size_t settings_count(const struct setting *table)
+{
+    size_t n = 0;
+
+    while (table && table[n].name)
+        n++;
+    return n;
+}
+
+static bool endpoint_has_source(const struct model_endpoint *e)
+{
+    return !str_eq_nocase(str_of(e->source_type), STR("none"));
+}
+
+static int settings_make(struct instance *i)
+{
+    const struct model *m = i->model;
+    size_t most = settings_count(m->settings) +
+                  m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
+
+    i->settings = calloc(most, sizeof(*i->settings));
+    if (!i->settings)
+        return -ENOMEM;
+    i->n_settings = settings_add(i->settings, m->settings, "", i->state);
+    for (size_t k = 0; k < m->n_endpoints; k++) {
+        struct model_endpoint *e = &i->endpoints[k];
+        const char *prefix = e->prefix + (*e->prefix == '/');
+
+        if (endpoint_has_source(e))
+            i->n_settings += settings_add(i->settings + i->n_settings, source_settings, prefix, e);
+        i->n_settings += settings_add(i->settings + i->n_settings, score_settings, prefix, e);
+    }
+    return 0;
+}
+
+/* ---- Where values come from ---- */
+
+static int settings_from_defaults(struct instance *i)
+{
+    int r = 0;
+
+    for (size_t k = 0; r == 0 && k < i->n_settings; k++)
+        if (i->settings[k].setting->otherwise)
+            r = setting_set(i, &i->settings[k], str_of(i->settings[k].setting->otherwise));
+    return r;
+}
+
+/* Quotes an invalid value for a problem; a URL without its credentials. */
+static int setting_quote(const struct instance_setting *s, struct str value, struct buf *into)
+{
+    BUF_AUTO(shown, MAX_FILE_BYTES);
+
+    if (s->setting->kind != SETTING_URL)
+        return problem_quote(value, into);
+    return http_url_for_people(value, &shown) ?: problem_quote(buf_str(&shown), into);
+}
+
+static int settings_from_node(struct instance *i, const struct node *root, struct problems *p)
+{
+    int r = 0;
+
+    for (size_t k = 0; r != -ENOMEM && k < i->n_settings; k++) {
+        struct instance_setting *s = &i->settings[k];
+        const struct node *n = node_given(root, s->key);
+        bool is_scalar = n && n->kind != NODE_LIST && n->kind != NODE_MAP;
+        BUF_AUTO(quoted, 1024);
+
+        if (!n || n->kind == NODE_BROKEN || (!is_scalar && s->setting->kind == SETTING_TABLE))
+            continue;
+        r = is_scalar ? setting_set(i, s, n->text) : -EINVAL;
+        if (r == -EINVAL && is_scalar && s->setting->kind == SETTING_URL &&
+            setting_quote(s, n->text, &quoted) == 0)
+            problems_add(p, PROBLEM_ERROR, n->line, n->column, "%s: expected %s, got the string %.*s", s->key,
+                         s->expected, STR_ARG(buf_str(&quoted)));
+        else if (r == -EINVAL)
+            node_expected(n, p, "%s", s->expected);
+    }
+    return r == -ENOMEM ? r : 0;
+}
+
+static int settings_check_keys(const struct instance *i, const struct node *root, struct problems *p)
+{
+    CLEANUP(cleanup_free) const char **known = calloc(i->n_settings + 1, sizeof(*known));
+
+    if (!known)
+        return -ENOMEM;
+    for (size_t k = 0; k < i->n_settings; k++)
+        known[k] = i->settings[k].key;
+    node_only_keys(root, known, PROBLEM_ERROR, p);
+    return 0;
+}
+
+static int settings_from_file(struct instance *i, const char *path, struct problems *p)
+{
+    BUF_AUTO(text, MAX_FILE_BYTES);
+    const struct node *root;
+    int r = file_read(path, &text);
+
+    if (r < 0 && r != -ENOMEM) {
+        problems_add(p, PROBLEM_ERROR, 0, 0, "%s", r == -EFBIG ? "larger than 1 MiB" : strerror(-r));
+        return -EINVAL;
+    }
+    if (r == 0)
+        r = doc_parse(&i->doc, buf_str(&text), p);
+    if (r < 0)
+        return r;
+    root = doc_root(i->doc);
+    if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
+        node_expected(root, p, "an object");
+        return -EINVAL;
+    }
+    r = settings_check_keys(i, root, p) ?: settings_from_node(i, root, p);
+    if (r == 0 && i->model->read_file && root->kind == NODE_MAP)
+        i->model->read_file(i->state, root, p);
+    return r ?: p->out_of_memory ? -ENOMEM : p->errors ? -EINVAL : 0;
+}
+
+static int settings_from_environment(struct instance *i, struct problems *p)
+{
+    int r = 0;
+
+    for (size_t k = 0; r != -ENOMEM && k < i->n_settings; k++) {
+        struct instance_setting *s = &i->settings[k];
+        const char *name = s->setting->variable, *value = name ? getenv(name) : NULL;
+        BUF_AUTO(quoted, 1024);
+
+        if (!value || !*value) {
+            name = s->variable;
+            value = getenv(name);
+        }
+        if (!value || !*value) /* as in a manifest that leaves a variable empty */
+            continue;
+        r = setting_set(i, s, str_of(value));
+        if (r == -EINVAL && setting_quote(s, str_of(value), &quoted) == 0)
+            problems_add(p, PROBLEM_ERROR, 0, 0, "%s: expected %s, got %.*s", name, s->expected,
+                         STR_ARG(buf_str(&quoted)));
+    }
+    return r == -ENOMEM || p->out_of_memory ? -ENOMEM : p->errors ? -EINVAL : 0;
+}
+
+static int settings_from_flags(struct instance *i)
+{
+    int r = 0;
+
+    for (size_t k = 0; r == 0 && k < i->n_settings; k++)
+        if (i->settings[k].flag)
+            r = setting_set(i, &i->settings[k], str_of(i->settings[k].flag));
+    return r;
+}
+
+int instance_configure(struct instance *i, const char *path, struct problems *file, struct problems *others)
+{
+    int r = path ? settings_from_file(i, path, file) : 0, more;
+
+    if (r == -ENOMEM)
+        return r;
+    more = settings_from_environment(i, others) ?: settings_from_flags(i);
+    return r ?: more;
+}
+
+/* ---- Life ---- */
 
 int instance_new(struct instance **ret, const struct model *m)
 {
@@ -23,7 +343,7 @@ int instance_new(struct instance **ret, const struct model *m)
     if (!i->state || !i->endpoints)
         return -ENOMEM;
     memcpy(i->endpoints, m->endpoints, m->n_endpoints * sizeof(*i->endpoints));
-    r = instance_make_settings(i) ?: settings_from_defaults(i);
+    r = settings_make(i) ?: settings_from_defaults(i);
     if (r == 0)
         *ret = TAKE_PTR(i);
     return r;

@@ -6,8 +6,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/models/model.h"
 
-enum { INSTANCE_MAX_FILE_BYTES = 1 << 20 };
-
 /* A setting of the model, or of what one of its endpoints says in /config. */
 struct instance_setting {
     const struct setting *setting;

@@ -1,7 +1,6 @@
 /* The mean of the values: the sample of the documents. */
 #include "exporter/models/model.h"
-#include "exporter/models/request.h"
-#include "exporter/models/results.h"
+#include "exporter/models/wire.h"
 
 #include <math.h>
 

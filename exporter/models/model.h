@@ -9,13 +9,13 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "exporter/models/request.h"
-#include "exporter/models/results.h"
+#include "exporter/models/wire.h"
 
 enum { MODEL_MAX_ENDPOINTS = 2 };
 
 enum setting_kind {
     SETTING_TEXT,     /* const char *: not empty; owned by the settings */
+    SETTING_TABLE,    /* the same; in the file it may be a list, which read_file() reads */
     SETTING_URL,      /* the same, with http:// or https:// and a host */
     SETTING_NUMBER,   /* double, from min to max */
     SETTING_COUNT,    /* int64_t, from min to max */
@@ -45,7 +45,7 @@ struct model_endpoint {
     int64_t range, step; /* seconds */
     const char *score_name;
     int64_t interval; /* seconds */
-    bool has_reset;   /* serves POST /reset, too */
+    bool has_reset;   /* serves POST /reset, which does nothing */
 };
 
 /* The source of the documents' samples: what each pod uses of the CPUs. */
@@ -63,7 +63,6 @@ enum left_out {
     LEFT_OUT_ENDED,      /* the last value is much older than that of other series */
     LEFT_OUT_DISORDERED, /* timestamps do not increase */
     LEFT_OUT_NOT_FINITE, /* no value, or no result, that is a number */
-    LEFT_OUT_LABEL,      /* a label that the model needs is missing */
     LEFT_OUT_NO_ANSWER,  /* the service that the model asks gave none, or not in time */
     LEFT_OUT_NO_NUMBER,  /* its answer has no number */
     LEFT_OUTS
@@ -80,7 +79,7 @@ struct scoring {
     /* Sum and number of a model's errors in predicting what is known already: for a metric. */
     double backtest_error;
     size_t n_backtests;
-    char why[REQUEST_WHY_BYTES]; /* set by the model with an error of its own */
+    char why[WHY_BYTES]; /* set by the model with an error of its own */
 };
 
 struct model_env {
@@ -93,10 +92,9 @@ struct model {
     const struct model_endpoint *endpoints;
     size_t n_endpoints;
     const struct setting *settings; /* ends with one without a name; NULL: none */
-    const char *const *file_keys;   /* fields of the configuration file that read_file() reads; NULL: none */
     size_t size;                    /* of the state */
     bool takes_any_body;            /* the request is not read: its body may be anything */
-    /* Reads those fields; the document stays as long as the state. May be NULL. */
+    /* Reads the lists of the configuration file; the document stays as long as the state. May be NULL. */
     void (*read_file)(void *state, const struct node *root, struct problems *p);
     /* Before any call. -EINVAL with *ret_why (from malloc), -ENOMEM. close() is called in any case. Both may
      * be NULL. */
@@ -109,8 +107,6 @@ struct model {
     /* Instead of score(), for a model that must wait: on the loop. Promises one scoring_done(), within a
      * deadline of its own, and at the latest in close(). */
     void (*begin)(void *state, struct scoring *s);
-    /* POST /reset, on the loop; may be NULL. */
-    void (*reset)(void *state);
 };
 
 /* On the loop; r as from score(). The call may be gone afterwards. */
@@ -121,6 +117,6 @@ extern const struct model *const models[];
 /* NULL if there is none of this name. */
 const struct model *model_find(const char *name);
 
-extern const struct model model_forecast, model_llm, model_mean, model_power, model_static;
+extern const struct model model_forecast, model_llm, model_mean, model_static;
 
 #endif

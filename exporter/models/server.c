@@ -1,34 +1,60 @@
-/* Small requests are scored at once, large ones on a worker, so that /healthz and the page answer
- * meanwhile. */
+/* A call of /scoring is one struct from its body to its reply. Small requests are scored at once, large ones
+ * on a worker, so that /healthz and the page answer meanwhile; a model that must wait answers with
+ * scoring_done(). */
 #include "exporter/models/server.h"
 
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/inflate.h"
+#include "exporter/base/json.h"
+#include "exporter/base/text.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
-#include "exporter/models/call.h"
-#include "exporter/models/last_call.h"
 #include "exporter/models/model.h"
-#include "exporter/ui/api.h"
-#include "exporter/ui/members.h"
+#include "exporter/models/wire.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
-#include "exporter/ui/web_config.h"
-#include "exporter/web/bearer.h"
+#include "exporter/web/access.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/uio.h>
+#include <time.h>
 
 enum {
     MAX_CALLS = 32,
-    MAX_BODY_BYTES = 256 << 20, /* of all requests at once */
-    STATUS_MAX_BYTES = 16 << 20,
-    CONFIG_MAX_BYTES = 1 << 20,
-    PATH_BYTES = 128,
+    MAX_BODY_BYTES = 64 << 20, /* of a call, also once decoded */
+    MAX_BODIES_BYTES = 256 << 20,
+    MAX_WAITING_BODY_BYTES = 8 << 20, /* of a decoded body that is kept while the model waits */
+    MAX_ANSWER_BYTES = 256 << 20,
+    MAX_STATUS_BYTES = 16 << 20,
+    MAX_CONFIG_BYTES = 1 << 20,
+    COMPRESSION = 16,      /* how much larger than its compressed form a body is, about */
+    PATIENCE_SECONDS = 30, /* a call that has waited longer is not scored: its caller is gone */
+    RETRY_SECONDS = 5,
     DRAIN_MS = 5000,
+    PATH_BYTES = 128,
     ROUTES_PER_ENDPOINT = 3,
+    SHOWN_SERIES = 50, /* on the page, of the last call */
+    SHOWN_SAMPLES = 240,
+    SHOWN_RESULTS = 200,
+    SHOWN_METRIC_BYTES = 4 << 10,
+    SHOWN_RESULT_BYTES = 16 << 10,
+    SHOWN_BYTES = 2 << 20,
+};
+
+/* What the page shows of an endpoint. */
+struct last_call {
+    uint64_t calls, failures;
+    unix_ms at; /* of the last call that succeeded; 0: none */
+    double seconds, backtest_error;
+    size_t bytes, series, results, backtests, left_out[LEFT_OUTS];
+    struct buf shown; /* members "shownSeries" and "shownResults" */
+    unix_ms failed_at;
+    unsigned failed_status;
+    char failure[WHY_BYTES];
 };
 
 struct served_endpoint {
@@ -53,43 +79,339 @@ struct model_server {
     bool draining;
 };
 
-/* ---- Calls ---- */
+struct call {
+    struct job job;
+    struct served_endpoint *endpoint;
+    struct scoring scoring;
+    struct buf body; /* decoded, if it came compressed */
+    struct buf answer, shown;
+    struct iovec part;
+    const struct httpd_request *rq;
+    struct httpd_reply *reply;
+    double began; /* seconds of CLOCK_MONOTONIC */
+    bool ran;
+    int result;      /* 0 or a negative errno */
+    unsigned status; /* of the reply, once it is known */
+};
 
-static void server_drain_end(struct model_server *s)
+WORD_TABLE(left_out_word, enum left_out, LEFT_OUTS,
+           {[LEFT_OUT_SHORT] = "short",
+            [LEFT_OUT_GAPPY] = "gappy",
+            [LEFT_OUT_ENDED] = "ended",
+            [LEFT_OUT_DISORDERED] = "disordered",
+            [LEFT_OUT_NOT_FINITE] = "not_finite",
+            [LEFT_OUT_NO_ANSWER] = "no_answer",
+            [LEFT_OUT_NO_NUMBER] = "no_number"});
+
+/* ---- The last call, for the page ---- */
+
+static void show_numbers(struct out *o, const char *key, const double *v, size_t n)
 {
-    void (*done)(void *arg) = s->drained;
-
-    s->drained = NULL;
-    loop_timer_clear(s->loop, &s->drain_timer);
-    if (done)
-        done(s->drained_arg);
+    member_list(o, key);
+    for (size_t i = 0; i < n; i++) {
+        member_item(o);
+        value_number(o, v[i]);
+    }
+    out_puts(o, "]");
 }
 
-static void server_count(struct model_server *s, const struct served_endpoint *e, const struct call *c)
+/* The last samples of the series. */
+static void show_series(struct out *o, const struct input_series *s)
 {
-    char code[16];
+    size_t n = size_min(s->n, SHOWN_SAMPLES), from = s->n - n;
+
+    member_item(o);
+    out_puts(o, "{");
+    member(o, "metric");
+    out_str(o, s->metric);
+    show_numbers(o, "unixSeconds", s->times + from, n);
+    show_numbers(o, "values", s->values + from, n);
+    out_puts(o, "}");
+}
+
+static void show_request(struct out *o, struct str body)
+{
+    struct input_series s;
+    struct request rq;
+    size_t n = 0;
+
+    member_list(o, "shownSeries");
+    request_begin(&rq, body);
+    while (n < SHOWN_SERIES && request_next(&rq, &s))
+        if (s.metric.n <= SHOWN_METRIC_BYTES) {
+            show_series(o, &s);
+            n++;
+        }
+    request_abandon(&rq);
+    out_puts(o, "]");
+}
+
+static void show_answer(struct out *o, struct str answer)
+{
+    struct str key, result;
+    struct jr j;
+    size_t n = 0;
+
+    member_list(o, "shownResults");
+    jr_init(&j, answer, JR_STRICT);
+    (void)jr_object(&j);
+    (void)jr_member(&j, &key);
+    (void)jr_array(&j);
+    while (n < SHOWN_RESULTS && jr_item(&j) && jr_skip(&j, &result))
+        if (result.n <= SHOWN_RESULT_BYTES) {
+            member_item(o);
+            out_str(o, result);
+            n++;
+        }
+    out_puts(o, "]");
+}
+
+/* Keeps the first series of a valid request and the first results of its answer. Any thread. */
+static void call_show(struct call *c, struct str body)
+{
+    struct out o = out_begin(&c->shown);
+
+    show_request(&o, body);
+    show_answer(&o, buf_str(&c->answer));
+    if (out_end(&o) < 0)
+        buf_done(&c->shown);
+}
+
+static void show_left_out(struct out *o, const struct last_call *c)
+{
+    member_object(o, "leftOut");
+    for (size_t i = 0; i < LEFT_OUTS; i++)
+        if (c->left_out[i])
+            member_count(o, left_out_word((enum left_out)i), c->left_out[i]);
+    out_puts(o, "}");
+}
+
+static void show_last_call(struct out *o, const struct last_call *c)
+{
+    member_count(o, "calls", c->calls);
+    member_count(o, "failures", c->failures);
+    if (member_object_if(o, "lastCall", c->at.ms != 0)) {
+        member_time(o, "at", c->at.ms);
+        member_number(o, "seconds", c->seconds);
+        member_count(o, "bodyBytes", c->bytes);
+        member_count(o, "series", c->series);
+        member_count(o, "results", c->results);
+        show_left_out(o, c);
+        if (c->backtests)
+            member_number(o, "backtestError", c->backtest_error);
+        if (c->shown.n) {
+            out_puts(o, ",");
+            out_str(o, buf_str(&c->shown));
+        }
+        out_puts(o, "}");
+    }
+    if (member_object_if(o, "lastFailure", c->failed_at.ms != 0)) {
+        member_time(o, "at", c->failed_at.ms);
+        member_count(o, "status", c->failed_status);
+        member_text(o, "error", c->failure);
+        out_puts(o, "}");
+    }
+}
+
+/* ---- Calls ---- */
+
+static double call_clock(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static struct call *server_new_call(struct served_endpoint *e, const struct httpd_request *rq,
+                                    struct httpd_reply *reply)
+{
+    bool waits = e->server->instance->model->begin;
+    struct call *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->endpoint = e;
+    c->rq = rq;
+    c->reply = reply;
+    c->scoring.endpoint = e->index;
+    c->scoring.authorization = str_of(rq->authorization);
+    c->began = call_clock();
+    buf_init(&c->body, waits ? MAX_WAITING_BODY_BYTES : MAX_BODY_BYTES);
+    buf_init(&c->answer, MAX_ANSWER_BYTES);
+    buf_init(&c->shown, SHOWN_BYTES);
+    return c;
+}
+
+/* The reply has been sent. */
+static void server_free_call(void *arg)
+{
+    struct call *c = arg;
+
+    request_abandon(&c->scoring.request);
+    buf_done(&c->body);
+    buf_done(&c->answer);
+    buf_done(&c->shown);
+    free(c);
+}
+
+static bool is_compressed(const struct call *c)
+{
+    return *c->rq->content_encoding && !str_eq_nocase(str_of(c->rq->content_encoding), STR("identity"));
+}
+
+/* Decodes the body. */
+static int call_read_body(struct call *c, struct str *ret)
+{
+    static const char *const known[] = {"gzip", "x-gzip", "deflate"};
+    struct str coding = str_of(c->rq->content_encoding);
+    CLEANUP(cleanup_free) char *why = NULL;
+    bool is_known = false;
+    int r;
+
+    *ret = c->rq->body;
+    if (!is_compressed(c))
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        is_known |= str_eq_nocase(coding, str_of(known[i]));
+    if (!is_known) {
+        (void)snprintf(c->scoring.why, sizeof(c->scoring.why),
+                       "unsupported Content-Encoding; supported are gzip and deflate");
+        return -EPROTONOSUPPORT;
+    }
+    r = inflate_body(c->rq->body, &c->body, &why);
+    *ret = buf_str(&c->body);
+    if (r == -EFBIG)
+        (void)snprintf(c->scoring.why, sizeof(c->scoring.why), "the decoded body is larger than %zu MiB",
+                       c->body.max >> 20);
+    else if (r < 0)
+        (void)snprintf(c->scoring.why, sizeof(c->scoring.why), "the body %s", why ? why : "is damaged");
+    return r == -EFBIG ? -E2BIG : r == -EBADMSG ? -EINVAL : r;
+}
+
+/* Ends reading and writing; the first error counts. */
+static void call_conclude(struct call *c, int r)
+{
+    struct scoring *s = &c->scoring;
+    struct str body = s->request.body;
+    int read = request_end(&s->request), written = results_end(&s->results);
+
+    if (read < 0)
+        (void)snprintf(s->why, sizeof(s->why), "%s", s->request.why);
+    c->result = read ?: r ?: written;
+    if (c->result == 0)
+        call_show(c, body);
+}
+
+static void call_run(struct job *j)
+{
+    struct call *c = CONTAINER_OF(j, struct call, job);
+    const struct instance *i = c->endpoint->server->instance;
+    struct str body = STR("{\"data\":[]}");
+
+    c->ran = true;
+    if (call_clock() - c->began > PATIENCE_SECONDS)
+        c->result = -ETIME;
+    else if (!i->model->takes_any_body)
+        c->result = call_read_body(c, &body);
+    if (c->result < 0)
+        return;
+    request_begin(&c->scoring.request, body);
+    results_begin(&c->scoring.results, &c->answer);
+    if (i->model->score)
+        call_conclude(c, i->model->score(i->state, &c->scoring));
+}
+
+static unsigned call_status(const struct call *c, const char **ret_why)
+{
+    const char *own = *c->scoring.why ? c->scoring.why : NULL;
+
+    switch (c->result) {
+    case 0:
+        return 200;
+    case -EINVAL:
+        *ret_why = own ? own : "invalid request";
+        return 400;
+    case -E2BIG:
+        *ret_why = own;
+        return 413;
+    case -EPROTONOSUPPORT:
+        *ret_why = own;
+        return 415;
+    case -EIO:
+        *ret_why = own ? own : "the model's service failed";
+        return 502;
+    case -ETIME:
+        *ret_why = "too many calls: this one waited too long";
+        return 503;
+    case -ECANCELED:
+        *ret_why = "shutting down";
+        return 503;
+    case -EFBIG:
+        *ret_why = "the answer would be larger than 256 MiB";
+        return 500;
+    default:
+        *ret_why = "out of memory";
+        return 503;
+    }
+}
+
+static void call_fill_reply(struct call *c)
+{
+    struct httpd_reply *reply = c->reply;
+    const char *why = "";
+
+    c->status = call_status(c, &why);
+    if (c->status != 200) {
+        struct out o;
+
+        if (why != c->scoring.why)
+            text_line(c->scoring.why, sizeof(c->scoring.why), str_of(why));
+        buf_truncate(&c->answer, 0);
+        o = out_begin(&c->answer);
+        out_puts(&o, "{");
+        member_text(&o, "error", c->scoring.why);
+        out_puts(&o, "}");
+        (void)!out_end(&o);
+    }
+    c->part = (struct iovec){c->answer.p, c->answer.n};
+    reply->status = c->status;
+    reply->content_type = "application/json";
+    reply->retry_after = c->status == 503 ? RETRY_SECONDS : 0;
+    reply->parts = &c->part;
+    reply->n_parts = c->answer.n ? 1 : 0;
+    reply->release = server_free_call;
+    reply->arg = c;
+}
+
+static void call_count(const struct call *c, double seconds)
+{
+    const struct served_endpoint *e = c->endpoint;
     const struct scoring *sc = &c->scoring;
+    struct metrics *m = e->server->metrics;
+    char code[16];
 
     (void)snprintf(code, sizeof(code), "%u", c->status);
-    metric_add(s->metrics, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
+    metric_add(m, METRIC_SCORER_REQUESTS, LV(code, e->scoring), 1);
+    metric_observe(m, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
     if (c->status != 200)
         return;
-    metric_add(s->metrics, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
-    metric_add(s->metrics, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
+    metric_add(m, METRIC_SCORER_SERIES, LV(e->scoring), (double)sc->request.n_series);
+    metric_add(m, METRIC_SCORER_RESULTS, LV(e->scoring), (double)sc->results.n);
     for (size_t i = 0; i < LEFT_OUTS; i++)
         if (sc->left_out[i])
-            metric_add(s->metrics, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
+            metric_add(m, METRIC_SCORER_LEFT_OUT, LV(e->scoring, left_out_word((enum left_out)i)),
                        (double)sc->left_out[i]);
     if (sc->n_backtests)
-        metric_set(s->metrics, METRIC_SCORER_BACKTEST, LV(e->scoring), e->last.backtest_error);
+        metric_set(m, METRIC_SCORER_BACKTEST, LV(e->scoring), e->last.backtest_error);
 }
 
 /* Keeps what the page shows. */
-static void server_remember(struct served_endpoint *e, struct call *c, double seconds)
+static void call_remember(struct call *c, double seconds)
 {
     const struct scoring *sc = &c->scoring;
-    struct last_call *last = &e->last;
-    unix_ms now = loop_wall(e->server->loop);
+    struct last_call *last = &c->endpoint->last;
+    unix_ms now = loop_wall(c->endpoint->server->loop);
 
     last->calls++;
     if (c->status != 200) {
@@ -111,21 +433,49 @@ static void server_remember(struct served_endpoint *e, struct call *c, double se
     last->shown = buf_take(&c->shown);
 }
 
-static void server_on_call_done(struct call *c)
+static void server_end_drain(struct model_server *s)
 {
-    struct served_endpoint *e = c->owner;
-    struct model_server *s = e->server;
-    struct httpd_reply *reply = c->reply;
-    double seconds = call_seconds(c);
+    void (*done)(void *arg) = s->drained;
 
-    call_reply(c);
-    server_remember(e, c, seconds);
-    server_count(s, e, c);
-    metric_observe(s->metrics, METRIC_SCORER_DURATION, LV(e->scoring), seconds);
+    s->drained = NULL;
+    loop_timer_clear(s->loop, &s->drain_timer);
+    if (done)
+        done(s->drained_arg);
+}
+
+static void server_finish_call(struct call *c)
+{
+    struct model_server *s = c->endpoint->server;
+    double seconds = call_clock() - c->began;
+
+    call_fill_reply(c);
+    call_remember(c, seconds);
+    call_count(c, seconds);
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, --s->n_calls);
-    httpd_finish(reply); /* c may be gone after this */
+    httpd_finish(c->reply); /* c may be gone after this */
     if (s->n_calls == 0)
-        server_drain_end(s);
+        server_end_drain(s);
+}
+
+void scoring_done(struct scoring *s, int r)
+{
+    struct call *c = CONTAINER_OF(s, struct call, scoring);
+
+    call_conclude(c, r);
+    server_finish_call(c);
+}
+
+static void call_ended(struct job *j)
+{
+    struct call *c = CONTAINER_OF(j, struct call, job);
+    const struct instance *i = c->endpoint->server->instance;
+
+    if (!c->ran)
+        c->result = -ECANCELED;
+    if (c->result == 0 && i->model->begin)
+        i->model->begin(i->state, &c->scoring);
+    else
+        server_finish_call(c);
 }
 
 static void server_refuse(const struct served_endpoint *e, struct httpd_reply *reply, const char *text)
@@ -140,24 +490,19 @@ static void server_scoring(void *arg, const struct httpd_request *rq, struct htt
 {
     struct served_endpoint *e = arg;
     struct model_server *s = e->server;
-    struct call *c;
+    struct call *c = s->draining || s->n_calls == MAX_CALLS ? NULL : server_new_call(e, rq, reply);
 
-    if (s->draining || s->n_calls == MAX_CALLS) {
-        server_refuse(e, reply,
-                      s->draining ? "{\"error\":\"shutting down\"}"
-                                  : "{\"error\":\"too many calls at a time\"}");
-        return;
-    }
-    c = call_new(s->instance->model, s->instance->state, e->index, rq, reply);
     if (!c) {
-        server_refuse(e, reply, "{\"error\":\"out of memory\"}");
+        server_refuse(e, reply,
+                      s->draining               ? "{\"error\":\"shutting down\"}"
+                      : s->n_calls == MAX_CALLS ? "{\"error\":\"too many calls at a time\"}"
+                                                : "{\"error\":\"out of memory\"}");
         return;
     }
-    c->owner = e;
-    c->done = server_on_call_done;
     metric_set(s->metrics, METRIC_SCORER_CALLS, LV_NONE, ++s->n_calls);
     httpd_defer(reply);
-    call_start(c, s->worker);
+    c->job = (struct job){.run = call_run, .done = call_ended};
+    worker_do(s->worker, &c->job, is_compressed(c) ? rq->body.n * COMPRESSION : rq->body.n);
 }
 
 /* ---- Other paths ---- */
@@ -170,20 +515,10 @@ static void server_healthz(void *arg, const struct httpd_request *rq, struct htt
     reply->content_type = "application/json";
 }
 
-static void server_reset(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
-{
-    const struct served_endpoint *e = arg;
-    struct instance *i = e->server->instance;
-
-    if (i->model->reset)
-        i->model->reset(i->state);
-    server_healthz(NULL, rq, reply);
-}
-
 static void server_config(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
 {
     const struct served_endpoint *e = arg;
-    BUF_AUTO(body, CONFIG_MAX_BYTES);
+    BUF_AUTO(body, MAX_CONFIG_BYTES);
 
     (void)rq;
     api_reply(reply, instance_put_config(e->server->instance, e->index, &body), "", &body);
@@ -197,7 +532,7 @@ static void member_endpoint(struct out *o, const struct served_endpoint *e)
     member(o, "config");
     if (o->error == 0)
         o->error = instance_put_config(e->server->instance, e->index, o->b);
-    member_last_call(o, &e->last);
+    show_last_call(o, &e->last);
     out_puts(o, "}");
 }
 
@@ -205,7 +540,7 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
 {
     const struct model_server *s = arg;
     const struct model *m = s->instance->model;
-    BUF_AUTO(body, STATUS_MAX_BYTES);
+    BUF_AUTO(body, MAX_STATUS_BYTES);
     struct out o = out_begin(&body);
 
     (void)rq;
@@ -242,18 +577,15 @@ static size_t server_set_routes(struct model_server *s, struct httpd_route *to)
         struct served_endpoint *e = &s->endpoints[i];
         const char *prefix = m->endpoints[i].prefix;
 
-        *e = (struct served_endpoint){.server = s, .index = i, .last.shown.max = LAST_CALL_MAX_BYTES};
+        *e = (struct served_endpoint){.server = s, .index = i, .last.shown.max = SHOWN_BYTES};
         (void)snprintf(e->config, PATH_BYTES, "%s/config", prefix);
         (void)snprintf(e->scoring, PATH_BYTES, "%s/scoring", prefix);
         (void)snprintf(e->reset, PATH_BYTES, "%s/reset", prefix);
         *to++ = (struct httpd_route){.method = "GET", .path = e->config, .fn = server_config, .arg = e};
-        *to++ = (struct httpd_route){.method = "POST",
-                                     .path = e->scoring,
-                                     .fn = server_scoring,
-                                     .arg = e,
-                                     .max_body = CALL_MAX_BODY_BYTES};
+        *to++ = (struct httpd_route){
+            .method = "POST", .path = e->scoring, .fn = server_scoring, .arg = e, .max_body = MAX_BODY_BYTES};
         if (m->endpoints[i].has_reset)
-            *to++ = (struct httpd_route){.method = "POST", .path = e->reset, .fn = server_reset, .arg = e};
+            *to++ = (struct httpd_route){.method = "POST", .path = e->reset, .fn = server_healthz};
     }
     return (size_t)(to - from);
 }
@@ -273,7 +605,7 @@ static int server_serve(struct model_server *s, const struct model_server_option
                                       .metrics = s->metrics,
                                       .listen = o->listen,
                                       .n_listen = o->n_listen,
-                                      .max_body_bytes = MAX_BODY_BYTES,
+                                      .max_body_bytes = MAX_BODIES_BYTES,
                                       .config_file = o->config_file,
                                       .guard = bearer_guard(&s->bearer),
                                       .probes = &probe,
@@ -324,7 +656,7 @@ int model_server_reload(struct model_server *s)
 
 static void server_on_drain_timer(struct timer *t)
 {
-    server_drain_end(CONTAINER_OF(t, struct model_server, drain_timer));
+    server_end_drain(CONTAINER_OF(t, struct model_server, drain_timer));
 }
 
 void model_server_drain(struct model_server *s, void (*done)(void *arg), void *arg)
@@ -335,7 +667,7 @@ void model_server_drain(struct model_server *s, void (*done)(void *arg), void *a
     s->drain_timer.fn = server_on_drain_timer;
     if (s->n_calls == 0 ||
         loop_timer_set(s->loop, &s->drain_timer, mono_add(loop_now(s->loop), DRAIN_MS)) < 0)
-        server_drain_end(s);
+        server_end_drain(s);
 }
 
 struct model_server *model_server_stop(struct model_server *s, int grace_ms)

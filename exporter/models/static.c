@@ -1,13 +1,170 @@
-/* Fixed scores: the same for every cluster, whatever the request says. */
+/* Fixed scores from a table: the same for every cluster, whatever the request says. */
+#include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/base/json.h"
+#include "exporter/base/problems.h"
 #include "exporter/models/model.h"
-#include "exporter/models/score_table.h"
+#include "exporter/models/wire.h"
+#include "exporter/num/num.h"
 
-enum { STATIC_TABLES = 2 };
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { STATIC_TABLES = 2, TABLE_MAX_BYTES = 16 << 20, FIRST_ROWS = 16 };
+
+/* ---- A table ---- */
+
+struct table_row {
+    size_t at, n; /* the metric, as JSON, in `text` */
+    double score;
+};
+
+/* Zeroed: empty. */
+struct table {
+    struct buf text;
+    struct table_row *rows;
+    size_t n, cap;
+};
+
+static void table_done(struct table *t)
+{
+    buf_done(&t->text);
+    free(t->rows);
+    *t = (struct table){0};
+}
+
+/* The metric has been written to t->text from `at`. */
+static int table_add(struct table *t, size_t at, double score)
+{
+    if (t->n == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : FIRST_ROWS;
+        struct table_row *rows = realloc(t->rows, cap * sizeof(*rows));
+
+        if (!rows)
+            return -ENOMEM;
+        t->rows = rows;
+        t->cap = cap;
+    }
+    t->rows[t->n++] = (struct table_row){at, t->text.n - at, score};
+    return 0;
+}
+
+static int table_put_label(struct table *t, bool first, struct str name, struct str value)
+{
+    struct buf *b = &t->text;
+
+    b->max = TABLE_MAX_BYTES;
+    return buf_putc(b, first ? '{' : ',')
+               ?: buf_put_json(b, name) ?: buf_putc(b, ':') ?: buf_put_json(b, value);
+}
+
+static bool is_score(struct str text, double *ret)
+{
+    return num_parse(text, ret) == NUM_OK && isfinite(*ret);
+}
+
+/* The text up to a character of `stops`; moves past it. */
+static struct str table_cut(struct str *rest, const char *stops)
+{
+    struct str cut = {rest->p, 0};
+
+    while (cut.n < rest->n && !strchr(stops, rest->p[cut.n]))
+        cut.n++;
+    *rest =
+        cut.n < rest->n ? (struct str){rest->p + cut.n + 1, rest->n - cut.n - 1} : (struct str){rest->p, 0};
+    return cut;
+}
+
+/* "app=app01,device=all 80" */
+static int table_parse_row(struct table *t, struct str row)
+{
+    size_t at = t->text.n, space = row.n;
+    struct str labels;
+    double score;
+    int r = 0;
+
+    while (space > 0 && row.p[space - 1] != ' ' && row.p[space - 1] != '\t')
+        space--;
+    if (!is_score((struct str){row.p + space, row.n - space}, &score))
+        return -EINVAL;
+    labels = str_trim((struct str){row.p, space});
+    if (labels.n == 0)
+        r = -EINVAL;
+    for (bool first = true; r == 0 && labels.n; first = false) {
+        struct str value = table_cut(&labels, ","), name = table_cut(&value, "=");
+
+        /* Without "=" the name takes all of it, and the rest still begins where the name does. */
+        r = name.n && value.p != name.p ? table_put_label(t, first, str_trim(name), str_trim(value))
+                                        : -EINVAL;
+    }
+    return r ?: buf_putc(&t->text, '}') ?: table_add(t, at, score);
+}
+
+static int table_parse(struct table *t, const char *text, char **ret_why)
+{
+    struct str rest = str_of(text);
+    int r = 0;
+
+    while (r == 0 && rest.n) {
+        struct str row = str_trim(table_cut(&rest, ";\n"));
+
+        if (row.n == 0)
+            continue;
+        r = table_parse_row(t, row);
+        if (r == -EINVAL && asprintf(ret_why,
+                                     "row \"%.*s\": expected labels and a score, like "
+                                     "app=app01,device=all 80",
+                                     (int)size_min(row.n, 80), row.p) < 0)
+            r = -ENOMEM;
+    }
+    return r;
+}
+
+static int table_read_row(struct table *t, const struct node *row, struct problems *p)
+{
+    const struct node *metric = node_get(row, "metric"), *score = node_get(row, "score");
+    static const char *const keys[] = {"metric", "score", NULL};
+    size_t at = t->text.n;
+    double v;
+    int r = 0;
+
+    node_only_keys(row, keys, PROBLEM_ERROR, p);
+    if (!metric || metric->kind != NODE_MAP || metric->n == 0)
+        node_expected(metric ? metric : row, p, "an object with labels as \"metric\"");
+    else if (!score || (score->kind != NODE_INT && score->kind != NODE_DOUBLE) || !is_score(score->text, &v))
+        node_expected(score ? score : row, p, "a number as \"score\"");
+    else {
+        for (size_t i = 0; r == 0 && i < metric->n; i++)
+            r = table_put_label(t, i == 0, metric->items[i]->key, metric->items[i]->text);
+        return r ?: buf_putc(&t->text, '}') ?: table_add(t, at, v);
+    }
+    return 0;
+}
+
+static void table_read(struct table *t, const struct node *list, struct problems *p)
+{
+    if (list->kind != NODE_LIST) {
+        node_expected(list, p, "a list of objects with \"metric\" and \"score\"");
+        return;
+    }
+    for (size_t i = 0; i < list->n; i++)
+        if (table_read_row(t, list->items[i], p) < 0)
+            p->out_of_memory = true;
+}
+
+static void table_write(const struct table *t, struct results *rs)
+{
+    for (size_t i = 0; i < t->n; i++)
+        results_add(rs, &(struct result){.metric = {t->text.p + t->rows[i].at, t->rows[i].n},
+                                         .score = t->rows[i].score});
+}
+
+/* ---- The model ---- */
 
 struct static_state {
     const char *texts[STATIC_TABLES]; /* set by a flag or the environment; NULL: not */
-    struct score_table tables[STATIC_TABLES];
+    struct table tables[STATIC_TABLES];
 };
 
 static const struct model_endpoint static_endpoints[STATIC_TABLES] = {
@@ -38,22 +195,21 @@ static const char *const static_examples[STATIC_TABLES] = {
     "{app: app01, device: all}, score: 80}]. Default: the example of the documents"
 
 static const struct setting static_settings[] = {
-    {"performance", "TABLE", TABLE_HELP, SETTING_TEXT, .field = offsetof(struct static_state, texts[0])},
-    {"powerconsumption", "TABLE", TABLE_HELP, SETTING_TEXT, .field = offsetof(struct static_state, texts[1])},
+    {"performance", "TABLE", TABLE_HELP, SETTING_TABLE, .field = offsetof(struct static_state, texts[0])},
+    {"powerconsumption", "TABLE", TABLE_HELP, SETTING_TABLE,
+     .field = offsetof(struct static_state, texts[1])},
     {.name = NULL},
 };
-
-static const char *const static_file_keys[] = {"performance", "powerconsumption", NULL};
 
 static void static_read_file(void *state, const struct node *root, struct problems *p)
 {
     struct static_state *s = state;
 
     for (size_t i = 0; i < STATIC_TABLES; i++) {
-        const struct node *n = node_given(root, static_file_keys[i]);
+        const struct node *n = node_given(root, static_settings[i].name);
 
         if (n && n->kind != NODE_STRING)
-            score_table_read(&s->tables[i], n, p);
+            table_read(&s->tables[i], n, p);
     }
 }
 
@@ -65,9 +221,9 @@ static int static_open(void *state, const struct model_env *env, char **ret_why)
     (void)env;
     for (size_t i = 0; r == 0 && i < STATIC_TABLES; i++) {
         if (s->texts[i])
-            score_table_done(&s->tables[i]);
+            table_done(&s->tables[i]);
         if (s->tables[i].n == 0)
-            r = score_table_parse(&s->tables[i], s->texts[i] ? s->texts[i] : static_examples[i], ret_why);
+            r = table_parse(&s->tables[i], s->texts[i] ? s->texts[i] : static_examples[i], ret_why);
     }
     return r;
 }
@@ -77,14 +233,14 @@ static void static_close(void *state)
     struct static_state *s = state;
 
     for (size_t i = 0; i < STATIC_TABLES; i++)
-        score_table_done(&s->tables[i]);
+        table_done(&s->tables[i]);
 }
 
 static int static_score(const void *state, struct scoring *s)
 {
     const struct static_state *own = state;
 
-    score_table_write(&own->tables[s->endpoint], &s->results);
+    table_write(&own->tables[s->endpoint], &s->results);
     return 0;
 }
 
@@ -94,7 +250,6 @@ const struct model model_static = {
     .endpoints = static_endpoints,
     .n_endpoints = STATIC_TABLES,
     .settings = static_settings,
-    .file_keys = static_file_keys,
     .size = sizeof(struct static_state),
     .takes_any_body = true,
     .read_file = static_read_file,

@@ -1,121 +1,432 @@
-/* Walks through a request: resources, metrics, points. Fields may come in any order, so each message is
- * read before the messages in it whose meaning depends on it. */
-#include "exporter/base/arena.h"
+/* Walks through a request: resources, metrics, points. Fields may come in any order, so each message is read
+ * before the messages in it whose meaning depends on it. * The first point of a series builds its labels;
+ * each later one finds the series by the hash of the bytes that name it, without an allocation. */
+#include "exporter/otlp/ingest.h"
+
+#include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/utf8.h"
-#include "exporter/otlp/ingest_internal.h"
-#include "exporter/otlp/wire.h"
+#include "exporter/otlp/decode.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
-enum { ARENA_CHUNK = 16 << 10, SPARE_SERIES = 1024 };
+enum { MAX_PARTS = 400, MAX_BUCKETS = MAX_PARTS - 4, NS_PER_MS = 1000000, WRITER_SILENT_MS = 5 * 60 * 1000 };
+
+/* A sample of a point. */
+enum part_kind { PART_VALUE, PART_COUNT, PART_SUM, PART_BUCKET, PART_QUANTILE };
+
+struct part {
+    enum part_kind kind;
+    double bound; /* of a bucket or quantile */
+    double value;
+};
+
+struct point {
+    struct str message;
+    uint64_t attributes_hash, start_ns, time_ns, flags;
+    struct part parts[MAX_PARTS];
+    size_t n_parts;
+};
+
+/* What a kind of metric has. */
+static const struct {
+    bool temporal;
+    unsigned attributes, flags; /* fields of its points */
+} kinds[] = {
+    [OTLP_GAUGE] = {false, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_COUNTER] = {true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_UP_DOWN_COUNTER] = {true, NUMBER_ATTRIBUTES, NUMBER_FLAGS},
+    [OTLP_HISTOGRAM] = {true, HISTOGRAM_ATTRIBUTES, HISTOGRAM_FLAGS},
+    [OTLP_EXPONENTIAL] = {false, 0, 0},
+    [OTLP_SUMMARY] = {false, SUMMARY_ATTRIBUTES, SUMMARY_FLAGS},
+};
+
+struct ingest {
+    struct store *store;
+    const struct clock *clock;
+    struct otlp_promotion promotion;
+    int64_t now_ms;
+    struct labels labels; /* of the series being created */
+    /* What is being read */
+    struct str resource;
+    uint64_t resource_hash, resource_time_ns;
+    struct {
+        struct str name, unit;
+        enum otlp_type type;
+        uint64_t temporality;
+        uint64_t hash; /* of resource, name, unit and type */
+    } metric;
+    struct point point;
+    struct ingest_outcome *outcome;
+};
 
 const char *otlp_result_word(unsigned result)
 {
-    switch (result) {
-    case OTLP_INVALID:
-        return "invalid";
-    case OTLP_TEMPORALITY:
-        return "temporality";
-    case OTLP_OVERLAP:
-        return "overlap";
-    default:
-        return tsdb_result_word((enum tsdb_result)result);
-    }
+    static const char *const words[OTLP_RESULTS] = {
+        [STORE_OK] = "ok",
+        [STORE_OUT_OF_ORDER] = "out_of_order",
+        [STORE_DUPLICATE] = "duplicate",
+        [STORE_TOO_OLD] = "too_old",
+        [STORE_TOO_NEW] = "too_new",
+        [STORE_SERIES_LIMIT] = "series_limit",
+        [STORE_BYTES_LIMIT] = "bytes_limit",
+        [STORE_BAD_LABELS] = "bad_labels",
+        [STORE_NO_MEMORY] = "no_memory",
+        [OTLP_INVALID] = "invalid",
+        [OTLP_TEMPORALITY] = "temporality",
+        [OTLP_OVERLAP] = "overlap",
+        [OTLP_UNSUPPORTED] = "unsupported",
+    };
+
+    return words[result];
 }
 
-int ingest_new(struct ingest **ret, const struct ingest_options *o)
+int ingest_new(struct ingest **ret, struct store *store, const struct clock *clock,
+               const struct otlp_promotion *promotion)
 {
     struct ingest *in = calloc(1, sizeof(*in));
 
     if (!in)
         return -ENOMEM;
-    in->o = *o;
-    in->resource_arena.chunk_bytes = in->point_arena.chunk_bytes = ARENA_CHUNK;
+    in->store = store;
+    in->clock = clock;
+    in->promotion = *promotion;
+    in->labels.arena.chunk_bytes = 16 << 10;
     *ret = in;
     return 0;
 }
 
 struct ingest *ingest_free(struct ingest *in)
 {
-    if (!in)
-        return NULL;
-    known_done(&in->known);
-    arena_done(&in->resource_arena);
-    arena_done(&in->point_arena);
+    if (in)
+        labels_done(&in->labels);
     free(in);
     return NULL;
 }
 
-/* The name goes into the response, where text is UTF-8. */
-static void ingest_set_first(struct ingest_outcome *o, struct str name)
-{
-    struct str valid = utf8_cut((struct str){name.p, utf8_valid_prefix(name)}, sizeof(o->first) - 1);
+/* ---- Reading a point ---- */
 
-    (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(valid));
+static void point_add(struct point *pt, enum part_kind kind, double bound, double value)
+{
+    if (pt->n_parts < MAX_PARTS)
+        pt->parts[pt->n_parts++] = (struct part){kind, bound, value};
 }
 
+/* Fields that points of each kind have. */
+static void point_read_common(struct point *pt, const struct wire_field *f, enum otlp_type type)
+{
+    if (f->number == kinds[type].attributes)
+        pt->attributes_hash = hash_chain(pt->attributes_hash, f->bytes);
+    else if (f->number == POINT_START)
+        pt->start_ns = f->value;
+    else if (f->number == POINT_TIME)
+        pt->time_ns = f->value;
+    else if (f->number == kinds[type].flags)
+        pt->flags = f->value;
+}
+
+static unsigned point_read_number(struct point *pt, enum otlp_type type)
+{
+    struct wire w = wire_of(pt->message);
+    bool has_value = false;
+    struct wire_field f = {0};
+    double value = 0;
+
+    while (wire_next(&w, &f))
+        if (f.number == NUMBER_DOUBLE || f.number == NUMBER_INT) {
+            value = f.number == NUMBER_INT ? (double)(int64_t)f.value : wire_double(f.value);
+            has_value = true;
+        } else {
+            point_read_common(pt, &f, type);
+        }
+    point_add(pt, PART_VALUE, 0, value);
+    return has_value || (pt->flags & FLAG_NO_RECORDED_VALUE) ? STORE_OK : OTLP_INVALID;
+}
+
+struct numbers {
+    uint64_t list[MAX_BUCKETS];
+    size_t n;
+};
+
+/* Appends fixed-size numbers of a field, packed or not. False if there are too many. */
+static bool numbers_add(struct numbers *to, const struct wire_field *f)
+{
+    size_t n = f->type == WIRE_BYTES ? f->bytes.n / 8 : 1;
+
+    if (n > MAX_BUCKETS - to->n)
+        return false;
+    if (n)
+        memcpy(to->list + to->n, f->type == WIRE_BYTES ? f->bytes.p : (const char *)&f->value, n * 8);
+    to->n += n;
+    return true;
+}
+
+/* Bounds must increase, with one more bucket than bounds, or none. Counts must add up to the count. */
+static unsigned point_add_buckets(struct point *pt, const struct numbers *counts,
+                                  const struct numbers *bounds, uint64_t count)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < bounds->n; i++)
+        if (isnan(wire_double(bounds->list[i])) ||
+            (i > 0 && wire_double(bounds->list[i]) <= wire_double(bounds->list[i - 1])))
+            return OTLP_INVALID;
+    for (size_t i = 0; i < counts->n; i++) {
+        if (__builtin_add_overflow(total, counts->list[i], &total))
+            return OTLP_INVALID;
+        if (i < bounds->n && wire_double(bounds->list[i]) != HUGE_VAL)
+            point_add(pt, PART_BUCKET, wire_double(bounds->list[i]), (double)total);
+    }
+    point_add(pt, PART_BUCKET, HUGE_VAL, (double)count);
+    return counts->n == 0 || (counts->n == bounds->n + 1 && total == count) ? STORE_OK : OTLP_INVALID;
+}
+
+static unsigned point_read_histogram(struct point *pt)
+{
+    struct numbers counts = {.n = 0}, bounds = {.n = 0};
+    struct wire w = wire_of(pt->message);
+    bool fits = true, has_sum = false;
+    struct wire_field f = {0};
+    uint64_t count = 0;
+    double sum = 0;
+
+    while (wire_next(&w, &f))
+        if (f.number == POINT_COUNT) {
+            count = f.value;
+        } else if (f.number == POINT_SUM) {
+            has_sum = true;
+            sum = wire_double(f.value);
+        } else if (f.number == HISTOGRAM_COUNTS) {
+            fits &= numbers_add(&counts, &f);
+        } else if (f.number == HISTOGRAM_BOUNDS) {
+            fits &= numbers_add(&bounds, &f);
+        } else {
+            point_read_common(pt, &f, OTLP_HISTOGRAM);
+        }
+    point_add(pt, PART_COUNT, 0, (double)count);
+    if (has_sum)
+        point_add(pt, PART_SUM, 0, sum);
+    return fits ? point_add_buckets(pt, &counts, &bounds, count) : OTLP_INVALID;
+}
+
+static unsigned point_add_quantile(struct point *pt, struct str message)
+{
+    double quantile = 0, value = 0;
+    struct wire w = wire_of(message);
+    struct wire_field f = {0};
+
+    while (wire_next(&w, &f))
+        if (f.number == QUANTILE_QUANTILE)
+            quantile = wire_double(f.value);
+        else if (f.number == QUANTILE_VALUE)
+            value = wire_double(f.value);
+    if (pt->n_parts == MAX_PARTS || isnan(quantile))
+        return OTLP_INVALID;
+    point_add(pt, PART_QUANTILE, quantile, value);
+    return STORE_OK;
+}
+
+static unsigned point_read_summary(struct point *pt)
+{
+    struct wire w = wire_of(pt->message);
+    unsigned result = STORE_OK;
+    struct wire_field f = {0};
+
+    point_add(pt, PART_COUNT, 0, 0);
+    point_add(pt, PART_SUM, 0, 0);
+    while (wire_next(&w, &f) && result == STORE_OK)
+        if (f.number == POINT_COUNT)
+            pt->parts[0].value = (double)f.value;
+        else if (f.number == POINT_SUM)
+            pt->parts[1].value = wire_double(f.value);
+        else if (f.number == SUMMARY_QUANTILES)
+            result = point_add_quantile(pt, f.bytes);
+        else
+            point_read_common(pt, &f, OTLP_SUMMARY);
+    return result;
+}
+
+static unsigned point_read(struct point *pt, enum otlp_type type, uint64_t temporality)
+{
+    unsigned result;
+
+    if (type == OTLP_EXPONENTIAL)
+        return OTLP_UNSUPPORTED;
+    result = type == OTLP_HISTOGRAM ? point_read_histogram(pt)
+             : type == OTLP_SUMMARY ? point_read_summary(pt)
+                                    : point_read_number(pt, type);
+    if (kinds[type].temporal && temporality != TEMPORALITY_CUMULATIVE && temporality != TEMPORALITY_DELTA)
+        return OTLP_TEMPORALITY;
+    return result;
+}
+
+/* ---- Storing a point. Lock of the store held ---- */
+
+/* -EFBIG and -EILSEQ if there is no such label set. */
+static int ingest_build_labels(struct ingest *in, const struct part *p)
+{
+    static const char *const suffixes[] = {[PART_VALUE] = "",
+                                           [PART_COUNT] = "_count",
+                                           [PART_SUM] = "_sum",
+                                           [PART_BUCKET] = "_bucket",
+                                           [PART_QUANTILE] = ""};
+    BUF_AUTO(name, SERIES_MAX_LABEL_BYTES);
+    struct labels_source source = {.resource = in->resource,
+                                   .promotion = &in->promotion,
+                                   .point = in->point.message,
+                                   .attributes = kinds[in->metric.type].attributes};
+    char bound[DECIMAL_MAX];
+    int r = translate_metric_name(in->metric.name, in->metric.unit, in->metric.type, &name);
+
+    if (r == 0 && name.n == 0)
+        return -EILSEQ;
+    r = r ?: buf_puts(&name, suffixes[p->kind]);
+    if (p->kind == PART_BUCKET || p->kind == PART_QUANTILE)
+        source.extra = (struct series_label){p->kind == PART_BUCKET ? STR("le") : STR("quantile"),
+                                             {bound, translate_decimal(p->bound, bound)}};
+    source.name = buf_str(&name);
+    return r ?: labels_build(&in->labels, &source);
+}
+
+static unsigned ingest_enter(struct ingest *in, int built, uint64_t hash, struct series **ret)
+{
+    if (built == -ENOMEM)
+        return STORE_NO_MEMORY;
+    return built < 0 ? STORE_BAD_LABELS : store_enter(in->store, in->labels.list, in->labels.n, hash, ret);
+}
+
+/* A series has one writer. Two cumulative ones look like a counter that is reset at each point, and their
+ * deltas like overlapping intervals. The writer that started last is heard, until it has been silent for a
+ * while. */
+static unsigned ingest_check_writer(const struct ingest *in, struct series_writer *s)
+{
+    const struct point *pt = &in->point;
+    bool overlaps;
+
+    if (in->metric.type == OTLP_GAUGE)
+        return STORE_OK;
+    if (in->metric.temporality == TEMPORALITY_DELTA) {
+        if (pt->time_ns < s->last_ns)
+            return STORE_OUT_OF_ORDER;
+        overlaps = pt->time_ns == s->last_ns || (pt->start_ns && pt->start_ns < s->last_ns);
+    } else {
+        overlaps = pt->start_ns && pt->start_ns < s->start_ns &&
+                   pt->time_ns < s->last_ns + (uint64_t)WRITER_SILENT_MS * NS_PER_MS;
+        s->start_ns = pt->start_ns && !overlaps ? pt->start_ns : s->start_ns;
+    }
+    if (!overlaps && pt->time_ns > s->last_ns)
+        s->last_ns = pt->time_ns;
+    return overlaps ? OTLP_OVERLAP : STORE_OK;
+}
+
+static unsigned ingest_store_part(struct ingest *in, size_t i)
+{
+    const struct part *p = &in->point.parts[i];
+    uint64_t hash = hash_chain_u64(in->metric.hash, in->point.attributes_hash), bound;
+    double value = p->value;
+    unsigned result = STORE_OK;
+    struct series *x;
+
+    memcpy(&bound, &p->bound, sizeof(bound));
+    if (p->kind != PART_VALUE)
+        hash = hash_chain_u64(hash, bound ^ (uint64_t)p->kind << 52);
+    x = store_find(in->store, hash | !hash);
+    if (!x)
+        result = ingest_enter(in, ingest_build_labels(in, p), hash | !hash, &x);
+    if (result == STORE_OK && i == 0)
+        result = ingest_check_writer(in, series_writer(x));
+    if (result != STORE_OK)
+        return result;
+    if (in->metric.temporality == TEMPORALITY_DELTA)
+        value = series_writer(x)->total += value;
+    if (in->point.flags & FLAG_NO_RECORDED_VALUE)
+        value = value_absent();
+    return store_append(in->store, x, (int64_t)(in->point.time_ns / NS_PER_MS), value);
+}
+
+/* The first thing that went wrong. A point whose first sample belongs to another writer is left out. */
+static unsigned ingest_store_point(struct ingest *in)
+{
+    unsigned result = STORE_OK;
+
+    if ((int64_t)(in->point.time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
+        return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
+    store_lock(in->store);
+    for (size_t i = 0; i < in->point.n_parts && result != STORE_NO_MEMORY; i++) {
+        unsigned one = ingest_store_part(in, i);
+
+        result = result == STORE_OK || one == STORE_NO_MEMORY ? one : result;
+        if (i == 0 && one != STORE_OK)
+            break;
+    }
+    store_unlock(in->store);
+    return result;
+}
+
+static int ingest_store_target_info(struct ingest *in)
+{
+    uint64_t hash = hash_chain(in->resource_hash, STR("target_info"));
+    unsigned result = STORE_OK;
+    struct series *x;
+
+    if (in->resource_time_ns == 0)
+        return 0;
+    store_lock(in->store);
+    x = store_find(in->store, hash | !hash);
+    if (!x) {
+        int built = labels_target_info(&in->labels, in->resource);
+        if (built < 0 || in->labels.n)
+            result = ingest_enter(in, built, hash | !hash, &x);
+    }
+    if (x && result == STORE_OK)
+        result = store_append(in->store, x, (int64_t)(in->resource_time_ns / NS_PER_MS), 1);
+    store_unlock(in->store);
+    return result == STORE_NO_MEMORY ? -ENOMEM : 0;
+}
+
+/* ---- Points, metrics, resources ---- */
+
+/* Each counts, also if several metrics of the request have the same name. The name of the first that is
+ * rejected goes into the response, where text is UTF-8. */
 static void ingest_count(struct ingest *in, unsigned result)
 {
     struct ingest_outcome *o = in->outcome;
+    struct str name = in->metric.name;
 
     o->results[result]++;
-    if (result != TSDB_OK && !o->first[0])
-        ingest_set_first(o, in->metric.name);
-}
-
-/* ---- Points ---- */
-
-typedef unsigned (*read_fn)(struct ingest *in, struct ingest_point *pt);
-
-static const struct {
-    unsigned field; /* of the metric */
-    bool temporal;
-    read_fn read;
-} kinds[] = {
-    [OTLP_GAUGE] = {METRIC_GAUGE, false, ingest_read_number},
-    [OTLP_COUNTER] = {METRIC_SUM, true, ingest_read_number},
-    [OTLP_UP_DOWN_COUNTER] = {METRIC_SUM, true, ingest_read_number},
-    [OTLP_HISTOGRAM] = {METRIC_HISTOGRAM, true, ingest_read_histogram},
-    [OTLP_EXPONENTIAL] = {METRIC_EXPONENTIAL, true, ingest_read_exponential},
-    [OTLP_SUMMARY] = {METRIC_SUMMARY, false, ingest_read_summary},
-};
-
-static int ingest_point(struct ingest *in, struct str message)
-{
-    const struct ingest_metric *m = &in->metric;
-    struct ingest_point pt = {.message = message, .attributes_hash = 1};
-    unsigned result;
-    int r = 0;
-
-    in->n_parts = 0;
-    result = kinds[m->type].read(in, &pt);
-    if (pt.time_ns > in->resource_time_ns)
-        in->resource_time_ns = pt.time_ns;
-    if (kinds[m->type].temporal && m->temporality != TEMPORALITY_CUMULATIVE &&
-        m->temporality != TEMPORALITY_DELTA)
-        result = OTLP_TEMPORALITY;
-    if (result == TSDB_OK)
-        r = ingest_store(in, &pt, &result);
-    if (r == 0)
-        ingest_count(in, result);
-    return r;
+    if (result == STORE_OK || o->first[0])
+        return;
+    name = utf8_cut((struct str){name.p, utf8_valid_prefix(name)}, sizeof(o->first) - 1);
+    (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(name));
 }
 
 static int ingest_points(struct ingest *in, struct str data)
 {
     struct wire w = wire_of(data);
-    struct wire_field f;
-    int r = 0;
+    struct wire_field f = {0};
 
-    while (r == 0 && wire_next(&w, &f))
-        if (f.number == DATA_POINTS)
-            r = ingest_point(in, f.bytes);
-    return r;
+    while (wire_next(&w, &f)) {
+        struct point *pt = &in->point;
+        unsigned result;
+
+        if (f.number != DATA_POINTS)
+            continue;
+        pt->message = f.bytes;
+        pt->attributes_hash = 1;
+        pt->start_ns = pt->time_ns = pt->flags = pt->n_parts = 0;
+        result = point_read(pt, in->metric.type, in->metric.temporality);
+        if (pt->time_ns > in->resource_time_ns)
+            in->resource_time_ns = pt->time_ns;
+        if (result == STORE_OK)
+            result = ingest_store_point(in);
+        if (result == STORE_NO_MEMORY)
+            return -ENOMEM;
+        ingest_count(in, result);
+    }
+    return 0;
 }
-
-/* ---- Metrics ---- */
 
 static enum otlp_type type_of(unsigned field, bool monotonic)
 {
@@ -135,22 +446,21 @@ static enum otlp_type type_of(unsigned field, bool monotonic)
 
 static void ingest_describe(struct ingest *in, unsigned field, struct str data)
 {
-    struct ingest_metric *m = &in->metric;
     struct wire w = wire_of(data);
     bool monotonic = false;
-    struct wire_field f;
+    struct wire_field f = {0};
 
-    m->temporality = 0;
+    in->metric.temporality = 0;
     while (wire_next(&w, &f))
         if (f.number == DATA_TEMPORALITY)
-            m->temporality = f.value;
+            in->metric.temporality = f.value;
         else if (f.number == DATA_MONOTONIC)
             monotonic = f.value;
-    m->type = type_of(field, monotonic);
-    if (!kinds[m->type].temporal)
-        m->temporality = 0; /* an unknown field, there */
-    m->hash = hash_chain(hash_chain(in->resource_hash, m->name), m->unit);
-    m->hash = hash_chain_u64(m->hash, m->type);
+    in->metric.type = type_of(field, monotonic);
+    if (!kinds[in->metric.type].temporal)
+        in->metric.temporality = 0; /* an unknown field, there */
+    in->metric.hash = hash_chain(hash_chain(in->resource_hash, in->metric.name), in->metric.unit);
+    in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
 }
 
 static int ingest_metric(struct ingest *in, struct str message)
@@ -158,27 +468,18 @@ static int ingest_metric(struct ingest *in, struct str message)
     struct wire w = wire_of(message);
     struct str data = {0};
     unsigned field = 0;
-    struct wire_field f;
+    struct wire_field f = {0};
 
     in->metric.name = in->metric.unit = STR("");
     while (wire_next(&w, &f))
-        switch (f.number) {
-        case METRIC_NAME:
+        if (f.number == METRIC_NAME) {
             in->metric.name = f.bytes;
-            break;
-        case METRIC_UNIT:
+        } else if (f.number == METRIC_UNIT) {
             in->metric.unit = f.bytes;
-            break;
-        case METRIC_GAUGE:
-        case METRIC_SUM:
-        case METRIC_HISTOGRAM:
-        case METRIC_EXPONENTIAL:
-        case METRIC_SUMMARY:
+        } else if (f.number == METRIC_GAUGE || f.number == METRIC_SUM || f.number == METRIC_HISTOGRAM ||
+                   f.number == METRIC_EXPONENTIAL || f.number == METRIC_SUMMARY) {
             field = f.number;
             data = f.bytes;
-            break;
-        default:
-            break;
         }
     if (!field)
         return 0;
@@ -189,7 +490,7 @@ static int ingest_metric(struct ingest *in, struct str message)
 static int ingest_scope(struct ingest *in, struct str message)
 {
     struct wire w = wire_of(message);
-    struct wire_field f;
+    struct wire_field f = {0};
     int r = 0;
 
     while (r == 0 && wire_next(&w, &f))
@@ -198,42 +499,34 @@ static int ingest_scope(struct ingest *in, struct str message)
     return r;
 }
 
-/* ---- Resources ---- */
-
 static int ingest_resource(struct ingest *in, struct str message)
 {
     struct wire w = wire_of(message);
-    struct wire_field f;
+    struct wire_field f = {0};
     int r = 0;
 
-    in->resource_message = STR("");
+    in->resource = STR("");
     while (wire_next(&w, &f))
         if (f.number == RESOURCE_METRICS_RESOURCE)
-            in->resource_message = f.bytes;
-    in->resource_hash = hash_bytes(in->resource_message);
+            in->resource = f.bytes;
+    in->resource_hash = hash_bytes(in->resource);
     in->resource_time_ns = 0;
-    in->resource_known = false;
     w = wire_of(message);
     while (r == 0 && wire_next(&w, &f))
         if (f.number == RESOURCE_METRICS_SCOPE_METRICS)
             r = ingest_scope(in, f.bytes);
-    r = r ?: ingest_store_target_info(in);
-    arena_done(&in->resource_arena);
-    return r;
+    return r ?: ingest_store_target_info(in);
 }
 
 int ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
 {
     struct wire w = wire_of(request);
-    struct tsdb_stats stats;
-    struct wire_field f;
+    struct wire_field f = {0};
     int r = 0;
 
-    tsdb_stats(in->o.tsdb, &stats);
-    in->known.max = (size_t)stats.max_series + SPARE_SERIES;
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
-    in->now_ms = in->o.clock->wall(in->o.clock).ms;
+    in->now_ms = in->clock->wall(in->clock).ms;
     while (r == 0 && wire_next(&w, &f))
         if (f.number == EXPORT_RESOURCE_METRICS)
             r = ingest_resource(in, f.bytes);

@@ -1,17 +1,17 @@
-/* Points of OTLP requests → samples of the tsdb. One thread. */
+/* Points of OTLP requests → samples of the store. One thread. */
 #ifndef DS_OTLP_INGEST_H
 #define DS_OTLP_INGEST_H
 
-#include "exporter/base/clock.h"
-#include "exporter/otlp/labels.h"
-#include "exporter/tsdb/tsdb.h"
+#include "exporter/otlp/series.h"
+#include "exporter/otlp/translate.h"
 
-/* What became of a point: a tsdb_result, or a reason of our own. */
+/* What became of a point: a store_result, or a reason of our own. */
 enum {
     OTLP_INVALID =
-        TSDB_RESULTS, /* a histogram whose buckets do not fit its bounds, a number without a value */
-    OTLP_TEMPORALITY, /* a sum or histogram that is neither cumulative nor delta */
-    OTLP_OVERLAP,     /* another writer of the series, or the same data again */
+        STORE_RESULTS, /* a histogram whose buckets do not fit its bounds, a number without a value */
+    OTLP_TEMPORALITY,  /* a sum or histogram that is neither cumulative nor delta */
+    OTLP_OVERLAP,      /* another writer of the series, or the same data again */
+    OTLP_UNSUPPORTED,  /* of an exponential histogram */
     OTLP_RESULTS
 };
 
@@ -20,25 +20,19 @@ const char *otlp_result_word(unsigned result);
 
 struct ingest;
 
-struct ingest_options {
-    struct tsdb *tsdb; /* must outlive the ingest */
-    const struct clock *clock;
-    struct otlp_promotion promotion;
-};
-
-/* -ENOMEM. */
-MUST_USE int ingest_new(struct ingest **ret, const struct ingest_options *o);
+/* The store and the clock must outlive it. -ENOMEM. */
+MUST_USE int ingest_new(struct ingest **ret, struct store *store, const struct clock *clock,
+                        const struct otlp_promotion *promotion);
 struct ingest *ingest_free(struct ingest *in);
 DEFINE_CLEANUP(struct ingest, ingest_free)
 
 /* Points of one request. */
 struct ingest_outcome {
-    uint64_t results[OTLP_RESULTS]; /* points by result; TSDB_OK: stored */
-    uint64_t samples;               /* stored: a histogram has several */
+    uint64_t results[OTLP_RESULTS]; /* points by result; STORE_OK: stored */
     char first[128];                /* the metric of the first point that was rejected, as it was sent */
 };
 
-/* Stores the points of a request, whose bytes schema_check() has accepted. -ENOMEM: a part was not stored,
+/* Stores the points of a request, whose bytes decode_check() has accepted. -ENOMEM: a part was not stored,
  * and the request can be sent again. */
 MUST_USE int ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
 

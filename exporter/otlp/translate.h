@@ -1,9 +1,9 @@
-/* Names and labels as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). */
+/* Names, labels and values as Prometheus 3 makes them of OTLP by default (UnderscoreEscapingWithSuffixes). */
 #ifndef DS_OTLP_TRANSLATE_H
 #define DS_OTLP_TRANSLATE_H
 
-#include "exporter/base/buf.h"
-#include "exporter/base/str.h"
+#include "exporter/base/arena.h"
+#include "exporter/otlp/series.h"
 
 enum otlp_type {
     OTLP_GAUGE,
@@ -21,13 +21,52 @@ MUST_USE int translate_metric_name(struct str name, struct str unit, enum otlp_t
 /* Appends the label's name: characters other than letters and digits become an underscore each, and a name
  * that starts with a digit or with one underscore gets the prefix `key`. -EFBIG, -ENOMEM. */
 MUST_USE int translate_label_name(struct str name, struct buf *into);
-/* Appends the text of an attribute's value: the bytes of an AnyValue, checked by schema_check(). Arrays
- * and maps become JSON, bytes base64. -EFBIG, -ENOMEM. */
-MUST_USE int translate_value(struct str any_value, struct buf *into);
-/* The parts of a KeyValue. */
-void translate_key_value(struct str key_value, struct str *ret_key, struct str *ret_value);
-/* Appends v in decimal notation without an exponent, as `le` and `quantile` have it: "0.005", "10",
- * "+Inf". */
-MUST_USE int translate_bound(double v, struct buf *into);
+
+/* Writes v in decimal notation without an exponent, as `le` and `quantile` have it ("0.005", "10", "+Inf"),
+ * and returns the length. */
+enum { DECIMAL_MAX = 360 };
+size_t translate_decimal(double v, char to[DECIMAL_MAX]);
+
+/* ---- Labels ---- */
+
+enum { OTLP_MAX_PROMOTED = 64 };
+
+/* Resource attributes that become labels of each series. */
+struct otlp_promotion {
+    struct {
+        struct str attribute;  /* "k8s.pod.name" */
+        struct str label;      /* "pod"; empty: the attribute's name, translated */
+    } list[OTLP_MAX_PROMOTED]; /* where two give the same label, the first wins */
+    size_t n;
+};
+
+/* Adds node, namespace, pod and container of the k8s attributes. */
+void otlp_promote_k8s(struct otlp_promotion *p);
+/* Adds attributes by name, separated by commas, which must live as long as p. False if there are too many. */
+bool otlp_promote(struct otlp_promotion *p, struct str names);
+
+/* A label set: sorted and without empty values, as store_enter() takes it. Before first use zeroed. */
+struct labels {
+    struct arena arena; /* of the strings */
+    struct series_label list[SERIES_MAX_LABELS + 8];
+    size_t n;
+    int error; /* sticky, of the set being built */
+};
+
+struct labels_source {
+    struct str resource; /* the bytes of the Resource */
+    const struct otlp_promotion *promotion;
+    struct str point;          /* its bytes */
+    unsigned attributes;       /* the number of its field */
+    struct str name;           /* of the series */
+    struct series_label extra; /* `le` or `quantile`, or an empty name */
+};
+
+/* -EFBIG if there are too many labels or too long ones, -EILSEQ if a value is not UTF-8, -ENOMEM. */
+MUST_USE int labels_build(struct labels *ret, const struct labels_source *s);
+/* Those of target_info: all attributes of a resource but those that make up job and instance. ret->n is 0 if
+ * the resource has no other ones, or neither job nor instance. */
+MUST_USE int labels_target_info(struct labels *ret, struct str resource);
+void labels_done(struct labels *l);
 
 #endif

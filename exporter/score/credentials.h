@@ -34,9 +34,6 @@ struct credentials {
     uint64_t stamp;
 };
 
-/* The key of a credential; NULL for the token. */
-const char *credential_key(enum credential c);
-
 /* Reads a Secret that exists. token_key: NULL for none. -ENOENT, -EINVAL, -ENOMEM, or what read() returns,
  * with `why` set; see secrets_get(). */
 MUST_USE int credentials_new(struct credentials **ret, struct secrets *s, const char *name,

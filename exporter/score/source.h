@@ -11,14 +11,14 @@
 
 struct source;
 struct summary;
-struct tsdb;
+struct store;
 
 /* A new type is an entry here, a row in source.c, its own file, and a word in the CRD. */
 enum source_type {
     SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
     SOURCE_PROMETHEUS,
     SOURCE_NONE,          /* the scoring API gets no series */
-    SOURCE_OPENTELEMETRY, /* what the agent itself receives */
+    SOURCE_OPENTELEMETRY, /* what the agent itself receives, unless it has an endpoint */
     SOURCE_TYPES
 };
 
@@ -45,7 +45,10 @@ struct source_env {
     uint64_t max_answer;      /* bytes */
     const char *cluster_name; /* for ${cluster} in queries */
     struct worker *worker;    /* reads large responses; NULL: the loop reads all */
-    struct tsdb *tsdb;        /* of the source OpenTelemetry; NULL: the agent receives none */
+    /* Of sources of type OpenTelemetry without an endpoint: the query API of an engine that receives their
+     * metrics, or NULL; and what the agent itself receives, NULL if nothing. */
+    const char *otlp_url;
+    struct store *store;
 };
 
 /* One fetch. Everything that it points to must outlive it. */
@@ -62,7 +65,8 @@ struct source_request {
 typedef void (*source_done_fn)(void *arg, const struct source_result *result);
 
 struct source_ops {
-    const char *path;  /* added to an endpoint without one; NULL: the type has no endpoint */
+    const char *path; /* added to an endpoint without one; NULL: the type has no endpoint */
+    bool endpoint_is_optional;
     const char *query; /* what a query is, for errors; NULL: the type has no query */
     /* Starts a fetch that ends by the deadline. -ENOMEM. */
     int (*start)(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg);

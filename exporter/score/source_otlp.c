@@ -1,41 +1,40 @@
 /* Source type OpenTelemetry: queries over the series that the agent itself receives. They run on the worker,
- * one after the other. */
-#include "exporter/score/source_otlp.h"
-
+ * one after the other. With an endpoint, its own or the agent's, it is a Prometheus. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/worker.h"
+#include "exporter/otlp/query.h"
+#include "exporter/otlp/series.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
-#include "exporter/tsdb/tsdb.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-enum { QUERY_MAX_BYTES = 1 << 20, MAX_QUERIES = 64, AGE_MARGIN_MS = 60 * 1000 };
-
-struct otlp;
+enum { TEXT_MAX_BYTES = 1 << 20 };
 
 /* A query on the worker: nothing here belongs to the fetch. */
 struct asking {
     struct job job;
-    struct otlp *fetch; /* NULL if it was cancelled */
-    struct promql_plan *plan;
-    struct tsdb *tsdb;
-    struct promql_range range;
+    struct otlp *fetch;    /* NULL if it was cancelled */
+    atomic_bool cancelled; /* the same for the worker */
+    struct query *query;
+    struct store *store;
+    struct query_range range;
     struct buf result;
     size_t series;
     int error;
-    char why[PROMQL_WHY_BYTES];
+    char why[QUERY_WHY_BYTES];
 };
 
 struct otlp {
     struct source source;
     const struct source_env *env;
     struct summary_source from; /* its strings are the summary's */
-    struct promql_range range;
+    struct query_range range;
     int64_t from_ms; /* the earliest time that a query reads */
     struct http_share *share;
     mono_ms deadline, asked_at;
@@ -44,8 +43,8 @@ struct otlp {
     struct timer timer; /* starts the first query; then ends the fetch at its deadline */
     struct asking *asking;
     size_t query_at;
-    struct buf results[MAX_QUERIES];
-    struct str parts[MAX_QUERIES];
+    struct buf results[SUMMARY_MAX_QUERIES];
+    struct str parts[SUMMARY_MAX_QUERIES];
     size_t n;
     struct source_result result;
 };
@@ -54,20 +53,31 @@ static struct asking *asking_free(struct asking *a)
 {
     if (!a)
         return NULL;
-    (void)promql_free(a->plan);
+    (void)query_free(a->query);
     buf_done(&a->result);
     free(a);
     return NULL;
 }
 DEFINE_CLEANUP(struct asking, asking_free)
 
+/* Returns whether a query was running. */
+static bool otlp_cancel(struct otlp *o)
+{
+    struct asking *a = TAKE_PTR(o->asking);
+
+    if (!a)
+        return false;
+    a->fetch = NULL;
+    atomic_store(&a->cancelled, true);
+    return true;
+}
+
 static struct source *otlp_free(struct source *s)
 {
     struct otlp *o = CONTAINER_OF(s, struct otlp, source);
 
     loop_timer_clear(o->env->loop, &o->timer);
-    if (o->asking)
-        o->asking->fetch = NULL;
+    (void)otlp_cancel(o);
     for (size_t i = 0; i < o->n; i++)
         worker_free_buf(o->env->worker, &o->results[i]);
     free(o);
@@ -88,9 +98,9 @@ static void otlp_finish(struct otlp *o)
 {
     loop_timer_clear(o->env->loop, &o->timer);
     if (o->n > 0 && o->result.error == ROUND_OK) {
-        struct tsdb_stats s;
+        struct store_stats s;
 
-        tsdb_stats(o->env->tsdb, &s);
+        store_stats(o->env->store, &s);
         otlp_add_warning(o, s.series_limit_ms, "limits.otlpSeries");
         otlp_add_warning(o, s.bytes_limit_ms, "limits.otlpMemory");
     }
@@ -115,7 +125,7 @@ static void asking_run(struct job *j)
 {
     struct asking *a = CONTAINER_OF(j, struct asking, job);
 
-    a->error = promql_range(a->plan, a->tsdb, &a->range, &a->result, &a->series, a->why);
+    a->error = query_run(a->query, a->store, &a->range, &a->cancelled, &a->result, &a->series, a->why);
     if (a->error < 0)
         buf_done(&a->result);
 }
@@ -147,7 +157,7 @@ static void asking_done(struct job *j)
 /* Parses the query with the cluster's name in it. */
 static int asking_parse(struct asking *a, const struct otlp *o, struct str query)
 {
-    BUF_AUTO(text, QUERY_MAX_BYTES);
+    BUF_AUTO(text, TEXT_MAX_BYTES);
     int r = summary_put_query(&text, query, str_of(o->env->cluster_name));
 
     if (r == -EINVAL)
@@ -157,7 +167,7 @@ static int asking_parse(struct asking *a, const struct otlp *o, struct str query
     else if (r == -EFBIG)
         (void)snprintf(a->why, sizeof(a->why), "query longer than 1 MiB");
     else if (r == 0)
-        r = promql_parse(&a->plan, buf_str(&text), buf_str(&text), a->why);
+        r = query_parse(&a->query, buf_str(&text), buf_str(&text), a->why);
     return r == -EFBIG ? -EINVAL : r;
 }
 
@@ -172,7 +182,7 @@ static void otlp_ask(struct otlp *o)
         otlp_finish(o);
         return;
     }
-    if (o->n == MAX_QUERIES) {
+    if (o->n == SUMMARY_MAX_QUERIES) {
         otlp_fail(o, ROUND_QUERY, "more than 64 queries");
         return;
     }
@@ -183,7 +193,7 @@ static void otlp_ask(struct otlp *o)
     }
     *a = (struct asking){.job = {.run = asking_run, .done = asking_done},
                          .fetch = o,
-                         .tsdb = o->env->tsdb,
+                         .store = o->env->store,
                          .range = o->range,
                          .why = "out of memory"};
     buf_init(&a->result, o->env->max_answer);
@@ -192,8 +202,8 @@ static void otlp_ask(struct otlp *o)
         otlp_fail(o, otlp_error(r), a->why);
         return;
     }
-    if (o->range.start_ms - promql_reach(a->plan) < o->from_ms)
-        o->from_ms = o->range.start_ms - promql_reach(a->plan);
+    if (o->range.start_ms - query_reach(a->query) < o->from_ms)
+        o->from_ms = o->range.start_ms - query_reach(a->query);
     o->asking = a;
     o->asked_at = loop_now(o->env->loop);
     worker_do(o->env->worker, &TAKE_PTR(a)->job, SIZE_MAX);
@@ -203,11 +213,9 @@ static void source_otlp_on_timer(struct timer *t)
 {
     struct otlp *o = CONTAINER_OF(t, struct otlp, timer);
 
-    if (o->asking) {
-        o->asking->fetch = NULL;
-        o->asking = NULL;
+    if (otlp_cancel(o)) {
         otlp_fail(o, ROUND_TIMEOUT, "timed out before all queries were answered");
-    } else if (!o->env->tsdb) {
+    } else if (!o->env->store) {
         otlp_fail(o, ROUND_QUERY,
                   "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
     } else if (loop_timer_set(o->env->loop, &o->timer, o->deadline) < 0) {
@@ -219,14 +227,18 @@ static void source_otlp_on_timer(struct timer *t)
 
 static int otlp_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
 {
-    struct otlp *o = calloc(1, sizeof(*o));
+    struct summary_source from = summary_source(rq->summary, rq->index);
+    struct otlp *o;
 
+    if (from.endpoint || rq->env->otlp_url)
+        return source_prometheus.start(ret, rq, done, arg);
+    o = calloc(1, sizeof(*o));
     if (!o)
         return -ENOMEM;
     *o = (struct otlp){
         .source = {&source_otlp},
         .env = rq->env,
-        .from = summary_source(rq->summary, rq->index),
+        .from = from,
         .share = rq->share,
         .deadline = rq->deadline,
         .done = done,
@@ -235,8 +247,8 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
         .result = {.retry_after_ms = -1},
     };
     o->range.end_ms = rq->now.ms;
-    o->range.step_ms = o->from.step_s * 1000;
-    o->range.start_ms = o->range.end_ms - o->from.range_s * 1000;
+    o->range.step_ms = from.step_s * 1000;
+    o->range.start_ms = o->range.end_ms - from.range_s * 1000;
     if (o->range.start_ms < 0) /* the clock was never set */
         o->range.start_ms = 0;
     o->from_ms = o->range.start_ms;
@@ -248,45 +260,9 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
     return 0;
 }
 
-int source_otlp_reach(const char *queries, int64_t *ret_ms, char why[PROMQL_WHY_BYTES])
-{
-    struct str text = str_of(queries), query;
-    int64_t longest = 0;
-    size_t at = 0;
-
-    while ((query = summary_next_query(text, &at)).n) {
-        CLEANUP(cleanup_promql_free) struct promql_plan *plan = NULL;
-        int r = promql_parse(&plan, text, query, why);
-
-        if (r < 0)
-            return r;
-        if (promql_reach(plan) > longest)
-            longest = promql_reach(plan);
-    }
-    *ret_ms = longest;
-    return 0;
-}
-
-int64_t source_otlp_age(const struct summaries *s)
-{
-    int64_t longest = 0;
-
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t k = 0; k < summary_sources(&s->list[i]); k++) {
-            struct summary_source from = summary_source(&s->list[i], k);
-            char why[PROMQL_WHY_BYTES];
-            int64_t reach = 0;
-
-            if (from.type != SOURCE_OPENTELEMETRY || source_otlp_reach(from.query, &reach, why) < 0)
-                continue;
-            reach += (from.range_s + from.step_s) * 1000 + AGE_MARGIN_MS;
-            if (reach > longest)
-                longest = reach;
-        }
-    return longest;
-}
-
 const struct source_ops source_otlp = {
+    .path = "/api/v1/query_range",
+    .endpoint_is_optional = true,
     .query = "a query in PromQL",
     .start = otlp_start,
     .free = otlp_free,

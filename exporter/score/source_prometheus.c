@@ -20,7 +20,6 @@ enum {
     URL_MAX_BYTES = 1 << 20,
     QUERY_MAX_BYTES = 1 << 20,
     FORM_MAX_BYTES = QUERY_MAX_BYTES * 3 + 256, /* each byte of a query may become three */
-    MAX_QUERIES = 64,
 };
 
 struct prometheus;
@@ -55,8 +54,8 @@ struct prometheus {
     struct str form_part;
     size_t query_at;
     int64_t start_ms, end_ms; /* Unix time, the same for all queries */
-    struct fetched fetched[MAX_QUERIES];
-    struct str parts[MAX_QUERIES];
+    struct fetched fetched[SUMMARY_MAX_QUERIES];
+    struct str parts[SUMMARY_MAX_QUERIES];
     size_t n;
     struct source_result result;
 };
@@ -151,7 +150,7 @@ static bool send_next_query(struct prometheus *p)
 
     if (query.n == 0)
         return false;
-    if (p->n == MAX_QUERIES) {
+    if (p->n == SUMMARY_MAX_QUERIES) {
         set_error(p, ROUND_QUERY, "more than 64 queries");
         return false;
     }
@@ -297,6 +296,8 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
         .end_ms = rq->now.ms,
         .result = {.retry_after_ms = -1},
     };
+    if (!p->from.endpoint)
+        p->from.endpoint = (char *)rq->env->otlp_url;
     p->start_ms = p->end_ms - p->from.range_s * 1000;
     if (p->start_ms < 0) /* the clock was never set */
         p->start_ms = 0;

@@ -155,7 +155,7 @@ static int parse_list(struct summaries *s, const struct node *list, enum problem
         size_t errors = p->errors;
         struct summary *entry = &s->list[s->n];
 
-        r = summary_read(entry, list->items[i], unknown, p);
+        r = summary_read(entry, list->items[i], unknown, unknown == PROBLEM_ERROR, p);
         if (r < 0 || later[i] || p->errors != errors)
             summary_done(entry);
         else
@@ -197,7 +197,7 @@ int summary_parse(struct summary *ret, struct str text, struct problems *ret_pro
     if (r == 0)
         r = doc_parse(&doc, text, p);
     if (r == 0)
-        r = summary_read(ret, doc_root(doc), PROBLEM_WARNING, p);
+        r = summary_read(ret, doc_root(doc), PROBLEM_WARNING, true, p);
     if (r == 0 && p->out_of_memory)
         r = -ENOMEM;
     if (r < 0 || p->errors)

@@ -5,6 +5,7 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
+#include "exporter/otlp/query.h"
 #include "exporter/score/source.h"
 
 enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
@@ -18,7 +19,7 @@ struct secret_ref {
     char *name, *key;
 };
 
-enum { SUMMARY_MAX_SOURCES = 16 };
+enum { SUMMARY_MAX_SOURCES = 16, SUMMARY_MAX_QUERIES = 64 };
 
 /* One query endpoint and its queries; NULL if the type has none. */
 struct summary_source {
@@ -88,5 +89,11 @@ bool summary_query_uses_cluster(struct str query, bool in_literal);
  * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
  * which knows no escapes. -ENOMEM, -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
+
+/* How far before its own time a point of these queries, joined by `;`, reads samples of the source
+ * OpenTelemetry. -EINVAL if one of them is not supported, with its place in `why`; -ENOMEM. */
+MUST_USE int summary_query_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WHY_BYTES]);
+/* How long samples must be kept for the rounds of these scorers, in milliseconds; 0 if none reads any. */
+int64_t summaries_otlp_age(const struct summaries *s);
 
 #endif

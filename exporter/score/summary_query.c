@@ -3,8 +3,12 @@
 #include "exporter/score/summary.h"
 
 #include "exporter/base/buf.h"
+#include "exporter/otlp/query.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+enum { AGE_MARGIN_MS = 60 * 1000 };
 
 static const struct str CLUSTER = STR("${cluster}");
 
@@ -36,16 +40,19 @@ static bool is_literal(struct str part)
     return is_quote(part.p[0]);
 }
 
+/* A separator ends a part, so that each byte is looked at once. */
 static size_t code_end(struct str s)
 {
     size_t at = 0;
 
     while (at < s.n && !is_quote(s.p[at]) && s.p[at] != '#')
-        at++;
+        if (s.p[at++] == ';')
+            break;
     return at;
 }
 
-/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them. */
+/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them or behind the next
+ * separator. */
 static bool query_next_part(struct str s, size_t *at, struct str *ret)
 {
     struct str rest = {s.p + *at, s.n - *at};
@@ -153,4 +160,47 @@ int summary_put_query(struct buf *into, struct str query, struct str cluster)
     while (r == 0 && query_next_part(query, &at, &part))
         r = is_literal(part) ? query_put_literal(into, part, cluster) : buf_put_str(into, part);
     return r;
+}
+
+int summary_query_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WHY_BYTES])
+{
+    struct str text = str_of(queries), query;
+    int64_t longest = 0;
+    size_t at = 0, n = 0;
+
+    while ((query = summary_next_query(text, &at)).n) {
+        CLEANUP(cleanup_query_free) struct query *q = NULL;
+        int r = query_parse(&q, text, query, why);
+
+        if (r < 0)
+            return r;
+        if (query_reach(q) > longest)
+            longest = query_reach(q);
+        if (++n > SUMMARY_MAX_QUERIES) {
+            (void)snprintf(why, QUERY_WHY_BYTES, "more than %d queries", SUMMARY_MAX_QUERIES);
+            return -EINVAL;
+        }
+    }
+    *ret_ms = longest;
+    return 0;
+}
+
+int64_t summaries_otlp_age(const struct summaries *s)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < summary_sources(&s->list[i]); k++) {
+            struct summary_source from = summary_source(&s->list[i], k);
+            char why[QUERY_WHY_BYTES];
+            int64_t reach = 0;
+
+            if (from.type != SOURCE_OPENTELEMETRY || from.endpoint ||
+                summary_query_reach(from.query, &reach, why) < 0)
+                continue;
+            reach += (from.range_s + from.step_s) * 1000 + AGE_MARGIN_MS;
+            if (reach > longest)
+                longest = reach;
+        }
+    return longest;
 }

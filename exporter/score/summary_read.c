@@ -125,9 +125,10 @@ static void read_destination_fields(struct summary_reader *r, struct summary *s)
     s->fallback = (int)fallback;
 }
 
-int summary_read(struct summary *s, const struct node *map, enum problem_kind unknown, struct problems *p)
+int summary_read(struct summary *s, const struct node *map, enum problem_kind unknown, bool check_queries,
+                 struct problems *p)
 {
-    struct summary_reader r = {.map = map, .unknown = unknown, .p = p};
+    struct summary_reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
 
     s->memory = calloc(1, sizeof(*s->memory));
     if (!s->memory)

@@ -5,10 +5,11 @@
 #include "exporter/base/arena.h"
 #include "exporter/score/summary.h"
 
-/* Fills *s, which is zeroed, and adds problems to p. 0 even if p has errors; -ENOMEM. The caller frees *s in
- * any case. */
+/* Fills *s, which is zeroed, and adds problems to p; `check_queries`: also those of queries that agents
+ * without an engine for the source OpenTelemetry do not support, of kind `unknown`. 0 even if p has errors;
+ * -ENOMEM. The caller frees *s in any case. */
 MUST_USE int summary_read(struct summary *s, const struct node *map, enum problem_kind unknown,
-                          struct problems *p);
+                          bool check_queries, struct problems *p);
 
 /* What the copies of a summary share. */
 struct summary_memory {
@@ -21,6 +22,7 @@ struct summary_reader {
     struct arena *arena; /* of the strings */
     const struct node *map;
     enum problem_kind unknown;
+    bool check_queries; /* of the source OpenTelemetry */
     struct problems *p;
     bool no_memory; /* sticky, so that fields need no error check each */
 };

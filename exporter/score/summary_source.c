@@ -4,8 +4,7 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
-#include "exporter/promql/promql.h"
-#include "exporter/score/source_otlp.h"
+#include "exporter/otlp/query.h"
 #include "exporter/score/summary_read.h"
 
 #include <errno.h>
@@ -67,20 +66,22 @@ static void check_points(struct summary_reader *r, int64_t range, int64_t step)
                  range, step, range / step + 1);
 }
 
-/* Queries that no other agent understands are problems of the same kind as unknown fields. */
 static void check_otlp(struct summary_reader *r, const char *queries)
 {
-    const struct node *endpoint = node_given(r->map, "sourceEndpoint");
-    char why[PROMQL_WHY_BYTES];
+    char why[QUERY_WHY_BYTES];
     int64_t reach;
-    int e = queries ? source_otlp_reach(queries, &reach, why) : 0;
+    int e = summary_query_reach(queries, &reach, why);
 
-    if (endpoint && !(endpoint->kind == NODE_STRING && endpoint->text.n == 0))
-        node_problem(endpoint, r->p, PROBLEM_WARNING,
-                     "ignored: the source OpenTelemetry is what the agent receives on --otlp.listen-address");
     if (e == -EINVAL)
         node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
     r->no_memory |= e == -ENOMEM;
+}
+
+static bool has_endpoint(struct summary_reader *r)
+{
+    const struct node *n = node_given(r->map, "sourceEndpoint");
+
+    return n && !(n->kind == NODE_STRING && str_trim(n->text).n == 0);
 }
 
 /* Reads the fields of the reader's map. */
@@ -93,7 +94,7 @@ static struct summary_source read_source(struct summary_reader *r)
     if (s.type == SOURCE_NONE)
         return s;
     ops = source_of_type(s.type);
-    if (ops->path) {
+    if (ops->path && (!ops->endpoint_is_optional || has_endpoint(r))) {
         s.endpoint = field_url(r, "sourceEndpoint", ops->path);
         field_secret(r, "sourceEndpointAuthName", "sourceEndpointAuthKey", &s.auth);
     }
@@ -104,7 +105,7 @@ static struct summary_source read_source(struct summary_reader *r)
     s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
     s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
     check_points(r, s.range_s, s.step_s);
-    if (s.type == SOURCE_OPENTELEMETRY)
+    if (s.type == SOURCE_OPENTELEMETRY && s.query && !has_endpoint(r) && r->check_queries)
         check_otlp(r, s.query);
     return s;
 }
@@ -112,9 +113,10 @@ static struct summary_source read_source(struct summary_reader *r)
 /* Entries of type None are skipped. */
 static void read_source_entry(struct summary_reader *all, const struct node *map, struct summary *s)
 {
-    struct summary_reader r = {.arena = all->arena, .map = map, .unknown = all->unknown, .p = all->p};
+    struct summary_reader r = *all;
     struct summary_source one;
 
+    r.map = map;
     if (map->kind != NODE_MAP) {
         node_expected(map, r.p, "a source: an object with sourceEndpoint, sourceQuery and so on");
         return;
@@ -125,7 +127,7 @@ static void read_source_entry(struct summary_reader *all, const struct node *map
         s->source = one;
     else if (one.type != SOURCE_NONE)
         s->more_sources[s->n_more_sources++] = one;
-    all->no_memory |= r.no_memory;
+    all->no_memory = r.no_memory;
 }
 
 static void read_source_list(struct summary_reader *r, const struct node *list, struct summary *s)

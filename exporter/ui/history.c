@@ -1,7 +1,7 @@
 #include "exporter/ui/history.h"
 
 #include "exporter/num/num.h"
-#include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "exporter/ui/list.h"
 
-#include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -43,10 +43,9 @@ const noPlan = () => card(el('p', {}, bold('No plan yet.'), ' Ask for one; it ma
 function statusNotes(s) {
   const troubles = Object.entries(s.troubles).filter(([, why]) => why);
   return [
-    troubles.length > 0 && note(true, [bold('Watches fail'), '; plans are made from the objects last read.'],
+    troubles.length > 0 && note(true, [bold('Lists fail'), '; requests that need these objects fail, too.'],
       troubles.map(([kind, why]) => `${kind}: ${why}`).join('\n')),
-    !s.synced && note(false, bold('Still listing objects; plans wait until all are listed.')),
-    !s.solver && note(false, [bold('dynamic-scoring-cbc was not found'), ': plans are made by the relaxation alone.']),
+    !s.synced && note(false, bold('Not all kinds of objects have been listed yet.')),
     webNote(s.webConfig),
   ];
 }
@@ -55,7 +54,7 @@ function settings(s) {
   return [el('h2', { id: 'settings' }, 'Settings'), card(facts(
     fact('Makes objects in', s.writeNamespaces.length > 0 ? s.writeNamespaces.map((n) => [code(n), ' ']) : 'no namespace',
       s.writeNamespaces.length === 0 && soft(code('--write-namespace'), ' names some')),
-    fact('Deadline', seconds(s.deadlineSeconds)), fact('Solver', s.solver ? code(s.solver) : 'none'), webFact(s.now, s.webConfig)))];
+    fact('Deadline', seconds(s.deadlineSeconds)), webFact(s.now, s.webConfig)))];
 }
 
 // ---- A plan ----

@@ -1,5 +1,10 @@
 #include "exporter/ui/ranking.h"
 
+#include "exporter/base/buf.h"
+#include "exporter/base/utf8.h"
+#include "exporter/num/num.h"
+
+#include <errno.h>
 #include <math.h>
 
 /* Puts series i into a list of the n best so far, of which it keeps `most`. */
@@ -51,4 +56,185 @@ size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret
         if (values[order[i]].n)
             ret[n++] = (struct shown_label){i, ds_label_sources[order[i]].p, values[order[i]]};
     return n;
+}
+
+/* ---- Columns for a terminal ---- */
+
+enum { GAP = 2, NARROWEST = 3, GRID_BYTES = 64 << 20 };
+
+struct cell {
+    size_t at, n; /* in the grid's text */
+};
+
+struct grid {
+    struct buf text;
+    struct cell cells[RANKED_MAX][SHOWN_LABELS];
+    const char *names[SHOWN_LABELS]; /* NULL: no row has this label */
+    size_t widths[SHOWN_LABELS];
+    char scores[RANKED_MAX][NUM_MAX];
+    size_t whole[RANKED_MAX]; /* characters of a score before its point */
+    size_t whole_max, score_width;
+};
+
+size_t grid_chars(struct str s)
+{
+    size_t chars = 0;
+
+    for (size_t at = 0; at < s.n; chars++)
+        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
+    return chars;
+}
+
+/* C0, DEL, C1; U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
+static bool is_unfit(const unsigned char *p, size_t n)
+{
+    if (n == 1)
+        return p[0] < 0x20 || p[0] == 0x7f;
+    if (n == 2)
+        return (p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xd8 && p[1] == 0x9c);
+    if (n == 3 && p[0] == 0xe2)
+        return (p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+               (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9);
+    return n == 0;
+}
+
+void grid_clean(struct out *o, struct str s)
+{
+    while (s.n) {
+        size_t n = utf8_char(s);
+        struct str c = {s.p, n};
+
+        if (*s.p == '\n' || *s.p == '\t')
+            c = STR(" ");
+        else if (is_unfit((const unsigned char *)s.p, n))
+            c = STR("\xef\xbf\xbd");
+        out_str(o, c);
+        s.p += size_max(n, 1);
+        s.n -= size_max(n, 1);
+    }
+}
+
+void grid_cut(struct out *o, struct str s, size_t chars)
+{
+    bool whole = grid_chars(s) <= chars;
+    size_t at = 0;
+
+    for (size_t i = whole ? 0 : 1; at < s.n && (whole || i < chars); i++)
+        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
+    out_str(o, (struct str){s.p, at});
+    if (!whole)
+        out_puts(o, "…");
+}
+
+static void grid_pad(struct out *o, size_t n)
+{
+    while (n-- > 0)
+        out_puts(o, " ");
+}
+
+static void grid_add_labels(struct out *o, struct grid *g, size_t row, const struct batch *b, size_t series)
+{
+    struct shown_label labels[SHOWN_LABELS];
+    size_t n = shown_labels(b, series, labels);
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned place = labels[i].place;
+        struct cell *c = &g->cells[row][place];
+        struct out text = {.b = &g->text, .error = o->error};
+
+        c->at = g->text.n;
+        grid_clean(&text, labels[i].value);
+        o->error = text.error;
+        c->n = g->text.n - c->at;
+        g->names[place] = labels[i].name;
+        g->widths[place] = size_max(g->widths[place], strlen(labels[i].name));
+        if (c->n)
+            g->widths[place] = size_max(g->widths[place], grid_chars((struct str){g->text.p + c->at, c->n}));
+    }
+}
+
+static void grid_add_score(struct grid *g, size_t row, double v)
+{
+    g->scores[row][num_put_double(g->scores[row], v)] = '\0';
+    g->whole[row] = strcspn(g->scores[row], ".");
+    g->whole_max = size_max(g->whole_max, g->whole[row]);
+}
+
+/* Takes characters from whichever column is the widest until the line fits. */
+static void grid_shrink(struct grid *g, size_t indent, size_t width)
+{
+    size_t total = indent + g->score_width;
+
+    for (size_t i = 0; i < SHOWN_LABELS; i++)
+        total += g->names[i] ? g->widths[i] + GAP : 0;
+    for (; width && total > width; total--) {
+        size_t widest = 0;
+        for (size_t i = 1; i < SHOWN_LABELS; i++)
+            if (g->widths[i] > g->widths[widest])
+                widest = i;
+        if (g->widths[widest] <= NARROWEST)
+            return;
+        g->widths[widest]--;
+    }
+}
+
+static void grid_put_cell(struct out *o, struct str s, size_t width)
+{
+    size_t chars = grid_chars(s);
+
+    grid_cut(o, s, width);
+    grid_pad(o, width - size_min(chars, width) + GAP);
+}
+
+static void grid_put_row(struct out *o, const struct grid *g, size_t row, size_t indent)
+{
+    grid_pad(o, indent);
+    for (size_t i = 0; i < SHOWN_LABELS; i++) {
+        const struct cell *c = &g->cells[row][i];
+        if (g->names[i])
+            grid_put_cell(o, (struct str){c->n ? g->text.p + c->at : "", c->n}, g->widths[i]);
+    }
+    grid_pad(o, g->whole_max - g->whole[row]);
+    out_puts(o, g->scores[row]);
+    out_puts(o, "\n");
+}
+
+static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
+{
+    char name[WORDS_BYTES];
+
+    grid_pad(o, indent);
+    for (size_t i = 0; i < SHOWN_LABELS; i++) {
+        if (!g->names[i])
+            continue;
+        for (size_t k = 0; k <= strlen(g->names[i]); k++)
+            name[k] =
+                (char)(g->names[i][k] >= 'a' && g->names[i][k] <= 'z' ? g->names[i][k] - 32 : g->names[i][k]);
+        grid_put_cell(o, str_of(name), g->widths[i]);
+    }
+    out_puts(o, "SCORE\n");
+}
+
+void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent,
+                 size_t width)
+{
+    CLEANUP(cleanup_free) struct grid *g = calloc(1, sizeof(*g));
+
+    if (!g) {
+        o->error = o->error ? o->error : -ENOMEM;
+        return;
+    }
+    buf_init(&g->text, GRID_BYTES);
+    for (size_t row = 0; row < n; row++) {
+        grid_add_labels(o, g, row, b, series[row]);
+        grid_add_score(g, row, b->values[series[row]]);
+    }
+    g->score_width = strlen("SCORE");
+    for (size_t row = 0; row < n; row++)
+        g->score_width = size_max(g->score_width, g->whole_max - g->whole[row] + strlen(g->scores[row]));
+    grid_shrink(g, indent, width);
+    grid_put_header(o, g, indent);
+    for (size_t row = 0; row < n; row++)
+        grid_put_row(o, g, row, indent);
+    buf_done(&g->text);
 }

@@ -7,7 +7,7 @@ import { plot } from './plot.js';
 
 const REASONS = {
   short: 'too few values', gappy: 'long gaps', ended: 'ended before the others', disordered: 'timestamps do not increase',
-  not_finite: 'no finite value', label: 'a label is missing', no_answer: 'no answer of the service', no_number: 'no number in the answer',
+  not_finite: 'no finite value', no_answer: 'no answer of the service', no_number: 'no number in the answer',
 };
 
 const labels = (metric) => Object.entries(metric).map(([name, value]) =>

@@ -1,9 +1,11 @@
 #include "exporter/ui/site.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/ui/assets.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { MAX_CONNECTIONS = 1024, PROBE_CONNECTIONS = 128, IDLE_SECONDS = 120 };
 
@@ -174,4 +176,21 @@ struct site *site_stop(struct site *s, int grace_ms)
     s->assets = assets_free(s->assets);
     free(s);
     return NULL;
+}
+
+/* ---- What the API of every role answers ---- */
+
+void api_reply(struct httpd_reply *reply, int r, const char *why, const struct buf *body)
+{
+    char text[512];
+
+    if (r == 0) {
+        httpd_reply_copy(reply, buf_str(body));
+        reply->content_type = "application/json";
+        return;
+    }
+    if (r != -EINVAL && r != -ENOENT)
+        why = r == -EFBIG ? "the answer is too large; set limit" : "out of memory";
+    (void)snprintf(text, sizeof(text), "%s\n", why);
+    httpd_reply_text(reply, r == -EINVAL ? 400 : r == -ENOENT ? 404 : 500, str_of(text));
 }

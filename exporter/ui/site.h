@@ -49,4 +49,8 @@ bool site_is_open(const struct site *s);
 /* Lets answers under way leave for at most grace_ms. Takes NULL, returns NULL. */
 struct site *site_stop(struct site *s, int grace_ms);
 
+/* The reply of a path of /api/v1. r is the result of writing the body. 0: the body, as JSON; -EINVAL: 400 and
+ * -ENOENT: 404, both with `why` as text; else 500. */
+void api_reply(struct httpd_reply *reply, int r, const char *why, const struct buf *body);
+
 #endif

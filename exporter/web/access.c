@@ -2,13 +2,15 @@
  * the lock protects. */
 #include "exporter/web/access.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/digest.h"
 #include "exporter/base/file.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
+#include "exporter/base/secret.h"
 #include "exporter/web/basic_auth.h"
-#include "exporter/web/rate_limit.h"
 #include "exporter/web/web_file.h"
 
 #include <errno.h>
@@ -34,6 +36,18 @@ struct access {
 };
 
 /* ---- The guard. Server's thread ---- */
+
+bool rate_limit_take(struct rate_limit *l, mono_ms now)
+{
+    mono_ms from = mono_before(l->full_at, now) ? now : l->full_at;
+
+    if (!l->interval_ms)
+        return true;
+    if (mono_diff(now, from) + l->interval_ms > l->burst * l->interval_ms)
+        return false;
+    l->full_at = mono_add(from, l->interval_ms);
+    return true;
+}
 
 static enum httpd_access access_check(void *arg, const struct httpd_request *rq,
                                       const struct httpd_ticket *ticket, struct httpd_refusal *ret)
@@ -75,23 +89,18 @@ static void access_check_file(const struct access *a, const struct web_file *f, 
 /* After the certificates nothing but memory can fail. */
 static int access_apply(struct access *a, const struct web_file *f)
 {
-    int r = basic_auth_set_users(a->auth, f->users, f->n_users);
-
-    if (r == 0 && a->server)
-        r = httpd_set_headers(a->server, f->headers, f->n_headers);
-    if (r < 0)
-        return r;
+    basic_auth_set_users(a->auth, f->users, f->n_users);
     (void)pthread_mutex_lock(&a->lock);
     a->has_users = f->n_users > 0;
     if (a->limit.interval_ms != f->interval_ms || a->limit.burst != f->burst)
         a->limit = (struct rate_limit){.interval_ms = f->interval_ms, .burst = f->burst};
     (void)pthread_mutex_unlock(&a->lock);
-    return 0;
+    return a->server ? httpd_set_headers(a->server, f->headers, f->n_headers) : 0;
 }
 
 static int access_load(struct access *a, struct problems *p)
 {
-    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL, *was = NULL;
     int r;
 
     a->stamp = file_stamp(a->o.file);
@@ -104,7 +113,7 @@ static int access_load(struct access *a, struct problems *p)
         r = web_file_set_tls(f, &a->tls, p);
     if (r < 0)
         return r;
-    (void)web_file_free(a->file);
+    was = a->file;
     a->file = TAKE_PTR(f);
     return access_apply(a, a->file);
 }
@@ -247,4 +256,85 @@ struct access *access_free(struct access *a)
     free(a->problems);
     free(a);
     return NULL;
+}
+
+/* ---- The bearer token ---- */
+
+enum { TOKEN_MAX_BYTES = 64 << 10, LOG_MS = 60 * 1000, RETRY_SECONDS = 10 };
+
+static const struct httpd_refusal bearer_missing = {
+    .status = 401, .text = "401: bearer token required\n", .challenge = "Bearer realm=\"dynamic-scoring\""};
+static const struct httpd_refusal bearer_wrong = {
+    .status = 401,
+    .text = "401: wrong bearer token\n",
+    .challenge = "Bearer realm=\"dynamic-scoring\", error=\"invalid_token\""};
+static const struct httpd_refusal bearer_unreadable = {
+    .status = 503, .text = "503: the token of this server cannot be read\n", .retry_after = RETRY_SECONDS};
+
+static void bearer_log(struct bearer *b, const char *problem)
+{
+    mono_ms now = clock_system.mono(&clock_system);
+
+    if (b->has_logged && mono_diff(b->logged_at, now) < LOG_MS)
+        return;
+    b->has_logged = true;
+    b->logged_at = now;
+    log_error("cannot read the bearer token; refusing calls", L_STR("file", b->file), L_STR("err", problem));
+}
+
+/* NULL, or what is wrong. *ret is a part of `value`. */
+static const char *bearer_read(const struct bearer *b, struct buf *value, struct str *ret)
+{
+    int r = b->file ? file_read(b->file, value) : buf_puts(value, b->token);
+
+    return r < 0 ? strerror(-r) : secret_token(buf_str(value), ret);
+}
+
+/* Compares digests under a random key, so that the time says nothing about the token. */
+static bool bearer_is_same(struct str given, struct str token)
+{
+    char a[DIGEST_TEXT_BYTES], b[DIGEST_TEXT_BYTES];
+
+    return digest_parts(a, &given, 1) == 0 && digest_parts(b, &token, 1) == 0 && strcmp(a, b) == 0;
+}
+
+static enum httpd_access bearer_check(void *arg, const struct httpd_request *rq,
+                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
+{
+    static const struct str scheme = STR("Bearer ");
+    struct str given = str_of(rq->authorization), token = {0};
+    SECRET_AUTO(value, TOKEN_MAX_BYTES);
+    const struct bearer *b = arg;
+    const char *problem;
+
+    (void)ticket;
+    if (b->is_open(rq))
+        return HTTPD_ALLOW;
+    if (given.n < scheme.n || !str_eq_nocase((struct str){given.p, scheme.n}, scheme)) {
+        *ret = bearer_missing;
+        return HTTPD_REFUSE;
+    }
+    problem = bearer_read(b, &value, &token);
+    if (problem) {
+        bearer_log(arg, problem);
+        *ret = bearer_unreadable;
+        return HTTPD_REFUSE;
+    }
+    secret_used(token);
+    if (bearer_is_same(str_trim((struct str){given.p + scheme.n, given.n - scheme.n}), token))
+        return HTTPD_ALLOW;
+    *ret = bearer_wrong;
+    return HTTPD_REFUSE;
+}
+
+void bearer_init(struct bearer *b, const char *file, const char *token,
+                 bool (*is_open)(const struct httpd_request *rq))
+{
+    *b = (struct bearer){
+        .file = file, .token = token, .is_open = is_open, .guard = {.check = bearer_check, .arg = b}};
+}
+
+const struct httpd_guard *bearer_guard(const struct bearer *b)
+{
+    return b->file || b->token ? &b->guard : NULL;
 }

@@ -4,6 +4,7 @@
 #define DS_WEB_ACCESS_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -47,5 +48,33 @@ void access_close(struct access *a);
 /* After httpd_stop(). Takes NULL, returns NULL. */
 struct access *access_free(struct access *a);
 DEFINE_CLEANUP(struct access, access_free)
+
+/* ---- A token bucket ---- */
+
+/* `burst` requests at once, and one more for each interval. Zeroed: no limit. */
+struct rate_limit {
+    int64_t interval_ms, burst;
+    mono_ms full_at; /* when the bucket will be full again */
+};
+
+/* False if the request is over the limit. */
+bool rate_limit_take(struct rate_limit *l, mono_ms now);
+
+/* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
+
+/* Embedded in its owner; must not move. */
+struct bearer {
+    const char *file, *token; /* not owned; one of them, or NULL both: every request is allowed */
+    bool (*is_open)(const struct httpd_request *rq); /* whether a request needs no token. Server's thread */
+    struct httpd_guard guard;
+    mono_ms logged_at; /* server's thread */
+    bool has_logged;
+};
+
+/* The file is read for each request, so that a new token takes effect at once. */
+void bearer_init(struct bearer *b, const char *file, const char *token,
+                 bool (*is_open)(const struct httpd_request *rq));
+/* NULL without a token. */
+const struct httpd_guard *bearer_guard(const struct bearer *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Comparisons of passwords that wait for their turn. Not locked.
+/* Comparisons of passwords that wait for their turn, and the results of those made. Not locked.
  *
  * They run in order of arrival, but known users first, so that made-up names cannot keep scrapers out. While
  * many wait, this tells known names from unknown ones: names are not secrets, and scrapes must go on. Each
@@ -9,7 +9,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/digest.h"
 #include "exporter/base/httpd.h"
-#include "exporter/web/bcrypt.h"
+#include "exporter/web/basic_auth.h"
 
 #include <sys/queue.h>
 
@@ -57,5 +57,24 @@ struct auth_job *auth_queue_find(struct auth_queue *q, const char *digest);
 MUST_USE int auth_queue_push(struct auth_queue *q, struct auth_job *j, struct auth_job **ret_displaced);
 /* NULL if there is none. */
 struct auth_job *auth_queue_pop(struct auth_queue *q);
+
+/* ---- Results of comparisons that need not be repeated, by digest ---- */
+
+enum { AUTH_CACHE_GOOD = 256, AUTH_CACHE_BAD = 64, AUTH_CACHE_BAD_MS = 10 * 1000 };
+
+struct auth_entry {
+    char digest[DIGEST_TEXT_BYTES]; /* empty: free */
+    mono_ms at;                     /* last use of a good one, time of a bad one */
+};
+
+/* Good results stay until AUTH_CACHE_GOOD newer ones have been used; bad ones AUTH_CACHE_BAD_MS or until as
+ * many as AUTH_CACHE_BAD have come. Bad ones never displace good ones. */
+struct auth_cache {
+    struct auth_entry good[AUTH_CACHE_GOOD], bad[AUTH_CACHE_BAD];
+};
+
+/* False if the result is not known. */
+bool auth_cache_get(struct auth_cache *c, const char *digest, mono_ms now, bool *ret_good);
+void auth_cache_put(struct auth_cache *c, const char *digest, mono_ms now, bool good);
 
 #endif

@@ -1,30 +1,33 @@
-/* Owns the users, the results and the thread that compares. Two hold it, the owner and the thread, which may
+/* Owns the results and the thread that compares. Two hold it, the owner and the thread, which may
  * be in the middle of a comparison when the program stops. */
 #include "exporter/web/basic_auth.h"
 
-#include "exporter/base/arena.h"
 #include "exporter/base/base64.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/digest.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/worker.h"
-#include "exporter/web/auth_cache.h"
 #include "exporter/web/auth_queue.h"
-#include "exporter/web/bcrypt.h"
 
+#include <crypt.h>
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
-enum { NICE = 5, MAX_CREDENTIALS = 4096 };
+enum {
+    NICE = 5,
+    MAX_CREDENTIALS = 4096,
+    SALT_AT = 7, /* in a hash, after "$2b$10$" */
+    DIGEST_AT = 29,
+};
 
 struct basic_auth {
     pthread_mutex_t lock; /* for all below; its holder never blocks */
     pthread_cond_t changed;
     unsigned holders;
     bool closed;
-    struct arena arena; /* of the users */
-    struct web_user *users;
+    const struct web_user *users; /* not owned */
     size_t n_users;
     struct auth_cache cache;
     struct auth_queue queue;
@@ -40,6 +43,47 @@ static const struct httpd_refusal too_many = {
 static const struct httpd_refusal busy = {
     .status = 503, .text = "503: too many requests wait for authentication\n", .retry_after = 5};
 
+/* ---- bcrypt, by libxcrypt ---- */
+
+unsigned bcrypt_cost(struct str hash)
+{
+    static const char digits[] = "0123456789";
+    unsigned cost;
+
+    if (hash.n != BCRYPT_BYTES || hash.p[0] != '$' || hash.p[1] != '2' || !memchr("aby", hash.p[2], 3) ||
+        hash.p[3] != '$' || !memchr(digits, hash.p[4], 10) || !memchr(digits, hash.p[5], 10) ||
+        hash.p[6] != '$' || !str_has_only((struct str){hash.p + SALT_AT, hash.n - SALT_AT}, "./"))
+        return 0;
+    cost = (unsigned)(hash.p[4] - '0') * 10 + (unsigned)(hash.p[5] - '0');
+    return cost >= 4 && cost <= 31 ? cost : 0;
+}
+
+/* libxcrypt treats some passwords of $2a$ in a way of its own; $2b$ is what all other programs mean by the
+ * three. */
+int bcrypt_matches(struct str password, struct str hash)
+{
+    struct crypt_data *data = calloc(1, sizeof(*data));
+    char key[PASSWORD_MAX_BYTES + 1] = "", setting[BCRYPT_BYTES + 1] = "";
+    const char *made = NULL;
+    bool same;
+
+    if (!data)
+        return -ENOMEM;
+    memcpy(setting, hash.p, BCRYPT_BYTES);
+    setting[2] = 'b';
+    if (password.n <= PASSWORD_MAX_BYTES) {
+        if (password.n)
+            memcpy(key, password.p, password.n);
+        made = crypt_r(key, setting, data);
+    }
+    same = made && strlen(made) == BCRYPT_BYTES &&
+           gnutls_memcmp(made + DIGEST_AT, hash.p + DIGEST_AT, BCRYPT_BYTES - DIGEST_AT) == 0;
+    explicit_bzero(key, sizeof(key));
+    explicit_bzero(data, sizeof(*data));
+    free(data);
+    return same;
+}
+
 /* ---- The thread ---- */
 
 static void auth_release(struct basic_auth *b)
@@ -52,7 +96,6 @@ static void auth_release(struct basic_auth *b)
     if (!last)
         return;
     auth_queue_done(&b->queue);
-    arena_done(&b->arena);
     (void)pthread_cond_destroy(&b->changed);
     (void)pthread_mutex_destroy(&b->lock);
     free(b);
@@ -142,42 +185,12 @@ struct basic_auth *basic_auth_free(struct basic_auth *b)
     return NULL;
 }
 
-/* ---- Users ---- */
-
-static int auth_copy(struct arena *a, struct str *s)
+void basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n)
 {
-    char *copy = arena_alloc(a, s->n + 1);
-
-    if (!copy)
-        return -ENOMEM;
-    if (s->n)
-        memcpy(copy, s->p, s->n);
-    s->p = copy;
-    return 0;
-}
-
-int basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n)
-{
-    struct arena arena = {.chunk_bytes = 4096}, was;
-    struct web_user *list = arena_alloc(&arena, (n ? n : 1) * sizeof(*list));
-    int r = list ? 0 : -ENOMEM;
-
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        list[i] = users[i];
-        r = auth_copy(&arena, &list[i].name) ?: auth_copy(&arena, &list[i].hash);
-    }
-    if (r < 0) {
-        arena_done(&arena);
-        return r;
-    }
     (void)pthread_mutex_lock(&b->lock);
-    was = b->arena;
-    b->arena = arena;
-    b->users = list;
+    b->users = users;
     b->n_users = n;
     (void)pthread_mutex_unlock(&b->lock);
-    arena_done(&was);
-    return 0;
 }
 
 /* ---- Requests. Server's thread ---- */

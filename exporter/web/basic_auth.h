@@ -8,13 +8,17 @@
 #define DS_WEB_BASIC_AUTH_H
 
 #include "exporter/base/httpd.h"
-#include "exporter/web/web_file.h"
+#include "exporter/base/str.h"
 
 /* What a refusal asks for. */
 #define BASIC_AUTH_CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
 
 /* A comparison that has not begun after this is not made any more: of the guard's deadline_ms. */
 enum { BASIC_AUTH_DEADLINE_MS = 10 * 1000 };
+
+struct web_user {
+    struct str name, hash;
+};
 
 struct basic_auth;
 
@@ -24,10 +28,25 @@ MUST_USE int basic_auth_new(struct basic_auth **ret);
 void basic_auth_close(struct basic_auth *b);
 /* After httpd_stop(). Takes NULL, returns NULL. */
 struct basic_auth *basic_auth_free(struct basic_auth *b);
-/* Replaces the users, which are copied. -ENOMEM. */
-MUST_USE int basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n);
+/* Replaces the users, which stay the caller's until the next ones are set. */
+void basic_auth_set_users(struct basic_auth *b, const struct web_user *users, size_t n);
 /* A guard's check(). There must be users. */
 enum httpd_access basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
                                    const struct httpd_ticket *ticket, struct httpd_refusal *ret);
+
+/* ---- Passwords hashed with bcrypt ---- */
+
+enum {
+    BCRYPT_BYTES = 60,        /* of a hash, without a NUL */
+    BCRYPT_MAX_COST = 18,     /* one comparison takes a quarter of a minute */
+    BCRYPT_SLOW_COST = 14,    /* a second */
+    PASSWORD_MAX_BYTES = 511, /* libxcrypt's limit; bcrypt itself uses the first 72 */
+};
+
+/* The cost of a hash; 0 if it is none with $2a$, $2b$ or $2y$ and a cost from 4 to 31. */
+unsigned bcrypt_cost(struct str hash);
+/* 1 if this is the password, which must not have a NUL, else 0. `hash` has a cost. Takes 60 ms at cost 10,
+ * twice as long for each one more. -ENOMEM. */
+MUST_USE int bcrypt_matches(struct str password, struct str hash);
 
 #endif

@@ -6,12 +6,9 @@
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
+#include "exporter/web/basic_auth.h"
 
 enum { WEB_FILE_MAX_BYTES = 1 << 20, WEB_FILE_MAX_USERS = 1000, WEB_FILE_HEADERS = 5 };
-
-struct web_user {
-    struct str name, hash;
-};
 
 enum { WEB_FILE_TLS_KEYS = 13 };
 

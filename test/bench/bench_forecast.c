@@ -7,7 +7,7 @@
 #include "exporter/base/json.h"
 #include "exporter/models/instance.h"
 #include "exporter/models/model.h"
-#include "exporter/models/request.h"
+#include "exporter/models/wire.h"
 #include "exporter/num/num.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"

@@ -7,9 +7,8 @@
 #include "exporter/score/error.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
+#include "remotewrite/bytes.h"
 #include "remotewrite/config.h"
-#include "remotewrite/crc32c.h"
-#include "remotewrite/frame.h"
 #include "remotewrite/labels.h"
 #include "test/bench/gen.h"
 #include "test/bench/measure.h"
@@ -45,7 +44,7 @@ static void make_labels(void *arg)
     struct work *w = arg;
 
     w->labels = label_bytes_free(w->labels);
-    must(label_bytes_new(&w->labels, w->batch->set, &w->config) == 0);
+    must(label_bytes_new(&w->labels, w->batch->set, &w->config, NULL) == 0);
 }
 
 static void make_frames(void *arg)

@@ -4,6 +4,7 @@
 
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/url.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"

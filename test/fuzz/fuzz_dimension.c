@@ -1,7 +1,6 @@
 /* A format that holds no placeholder renders to itself; each placeholder adds what its label holds, and no
  * more. */
-#include "controller/placement/format.h"
-#include "controller/placement/name.h"
+#include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 

@@ -2,7 +2,6 @@
  * back as they were sent. */
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
-#include "controller/hub/rules/work_text.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"

@@ -1,10 +1,7 @@
 /* Requests for plans, as the schema lets them through: one that is refused says which field is wrong, and all
  * names of one that is read can be part of a URL's path. */
 #include "controller/assist/api/schema.h"
-#include "controller/assist/operations/plan_schema.h"
-#include "controller/assist/rules/objection.h"
 #include "controller/assist/rules/request.h"
-#include "controller/assist/rules/score_format.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -48,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct objection ob = {0};
     struct plan_request *r = NULL;
 
-    schema = schema ? schema : json_loads(PLAN_REQUEST_SCHEMA, 0, NULL);
+    schema = schema ? schema : json_loads(plan_request_schema, 0, NULL);
     if (!json || !schema_accepts(schema, json, &problem))
         return 0;
     if (request_read(&r, json, &ob) < 0)

@@ -1,6 +1,6 @@
 /* REST requests: a byte says which operation, then the query (names and values, each ended by a NUL) or the
  * body. An operation only sees arguments that keep its schema; all others are answered with what is wrong. */
-#include "controller/assist/api/api_internal.h"
+#include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
@@ -18,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct httpd_request rq = {.content_type = is_get ? "" : "application/json", .content_encoding = ""};
     struct httpd_reply reply = {0};
     struct schema_problem problem;
+    struct httpd_route routes[ECHO_MAX + API_OWN_ROUTES], *route;
     json_auto_t *answer = NULL;
     BUF_AUTO(copy, SIZE_MAX);
 
@@ -33,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         rq.body = (struct str){copy.p, copy.n - 2};
     }
-    rest_serve((void *)(uintptr_t)op, &rq, &reply);
+    (void)api_routes(op->api, routes);
+    route = &routes[op - op->api->operations];
+    route->fn(route->arg, &rq, &reply);
     answer = echo_body(&reply);
     if (reply.status == 200) {
         assert(schema_accepts(op->input, json_object_get(answer, "input"), &problem));

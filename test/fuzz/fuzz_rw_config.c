@@ -1,6 +1,5 @@
 /* The remoteWrite section: what is accepted can be used, what is refused is explained. */
 #include "exporter/agent/config.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
@@ -12,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(const struct rw_endpoint_config *c)
 {
-    struct label_list l;
-    BUF_AUTO(bytes, 1 << 20);
+    static const struct label labels[] = {
+        {STR("__name__"), STR("dynamic_score")}, {STR("ds_app"), STR("a\"b")}, {STR("ds_node"), STR("n")}};
+    CLEANUP(cleanup_label_maker_free) struct label_maker *m = label_maker_new(c);
     const char *host = strstr(c->url_shown, "://");
 
     assert(*c->url && *c->name && !strchr(c->name, '/') && c->name[0] != '.');
@@ -22,14 +22,7 @@ static void use(const struct rw_endpoint_config *c)
     assert(c->max_samples_per_send >= 1 && c->max_spool_bytes >= 65536);
     for (size_t i = 0; i < c->headers.n; i++)
         assert(!strpbrk(c->headers.list[i].value, "\r\n") && !strpbrk(c->headers.list[i].name, ":\r\n "));
-    if (label_list_init(&l) < 0)
-        return;
-    label_list_reset(&l);
-    assert(label_list_add(&l, STR("__name__"), STR("dynamic_score")) == 0);
-    assert(label_list_add(&l, STR("ds_app"), STR("a\"b")) == 0);
-    assert(label_list_add(&l, STR("ds_node"), STR("n")) == 0);
-    assert(labels_pack(&l, c, &bytes) <= 1);
-    label_list_done(&l);
+    assert(label_maker_add(m, labels, ARRAY_SIZE(labels), 0) >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -22,7 +22,6 @@ PROMPTS = [
     ("What policies does cluster worker01 have?", "policies_list"),
     ("Which scorers are unhealthy?", "scorers_list"),
     ("Why is there no score on cluster worker01?", "scorer_explain"),
-    ("Why did placement app01-placement select worker02?", "placement_explain"),
     ("Apply the plan with hash 0123456789abcdef", "apply"),
     ("Delete what the plans made", "reset_reset_post"),
 ]

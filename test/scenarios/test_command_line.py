@@ -185,6 +185,17 @@ def test_help(arguments):
     assert "dynamic-scoring" in ended.stdout
 
 
+def test_the_version_names_all_linked_libraries():
+    """The program's own names of them, found in its shared objects; an image's static program has the same."""
+    ended = run(PROGRAM, "--version")
+    versions = dict(re.findall(r"(\S+?)/(\d\S*)", ended.stdout.partition("\n")[2]))
+    expected = ["libcurl", "OpenSSL", "libmicrohttpd", "GnuTLS", "jansson", "libyaml", "PCRE2", "protobuf-c", "zlib", "zstd", "glibc"]
+    assert ended.returncode == 0 and not {*expected, "ISA-L", "libxcrypt", "snappy"} - versions.keys(), ended.stdout
+    linked = set(re.findall(r"NEEDED.*\[lib(\S+?)(?:-\d)?\.so", run("readelf", "--dynamic", PROGRAM).stdout))
+    named = {"curl", "microhttpd", "gnutls", "jansson", "yaml", "pcre2-8", "pcre2", "protobuf-c", "z", "zstd", "isal", "crypt", "snappy"}
+    assert linked - named <= {"c", "m", "asan", "ubsan", "tsan", "gcc_s"}
+
+
 REFERENCE_FLAGS = ["--metrics-bind-address=:8443", "--leader-elect", "--health-probe-bind-address=:8081"]
 
 

@@ -10,22 +10,16 @@ import pytest
 
 from lib.agent import summary
 from lib.fake import results
-from lib.image import NATIVE, OPTIMIZER, USER, archive, files, sbom
+from lib.image import NATIVE, USER, archive, files, sbom
 from lib.process import ROOT, run
 
 MEGABYTE = 1000 * 1000
 ARCHITECTURES = ("amd64", "arm64")
-SOLVER = "dynamic-scoring-cbc"
 # Debian's sources of what is linked into the program.
 LINKED = {
     "curl", "gcc-12", "glibc", "gmp", "gnutls28", "jansson", "libisal", "libmicrohttpd", "libxcrypt", "libyaml", "libzstd",
     "nettle", "openssl", "pcre2", "protobuf-c", "snappy", "xxhash", "zlib",
 }  # fmt: skip
-# And into the optimizer's solver.
-SOLVER_LINKED = {
-    "bzip2", "clp", "coinor-cbc", "coinor-cgl", "coinor-osi", "coinutils", "lapack",
-}  # fmt: skip
-
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_manifest(arch):
@@ -64,29 +58,6 @@ def test_nothing_to_write_and_no_other_program(arch):
         if not stat.S_ISLNK(mode) and path != root / "tmp":
             assert not mode & 0o002, path
     assert programs == ["dynamic-scoring"]
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_optimizers_image_has_the_solver_beside_the_same_files(arch):
-    """A problem without workloads, to show that it runs; the solver itself is tested where it was compiled."""
-    agent, optimizer = files(arch), files(arch, OPTIMIZER)
-    assert sum(layer["size"] for layer in archive(name=OPTIMIZER).manifest(arch)["layers"]) < 10 * MEGABYTE
-    names = {str(p.relative_to(agent)) for p in agent.rglob("*")}
-    more = {str(p.relative_to(optimizer)) for p in optimizer.rglob("*")} - names
-    assert names <= {str(p.relative_to(optimizer)) for p in optimizer.rglob("*")}
-    assert {name for name in more if not name.startswith(("usr/share/doc/", "var/lib/dpkg/status.d/"))} == {SOLVER}
-    solver = optimizer / SOLVER
-    headers = run("readelf", "-ld", solver).stdout
-    assert "NEEDED" not in headers and "INTERP" not in headers and "DYN" in headers
-    emulator = [] if NATIVE == arch else [f"qemu-{'aarch64' if arch == 'arm64' else 'x86_64'}-static"]
-    ended = run(*emulator, solver, "4096")
-    assert ended.returncode == 1 and "Bad message" in ended.stderr, ended.stderr
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_optimizers_bill_of_materials_names_the_solvers_libraries(arch):
-    packages = {p["sourceInfo"].split()[-2].removesuffix("-cross") for p in sbom(arch, OPTIMIZER)["packages"][1:]}
-    assert packages - LINKED == SOLVER_LINKED | {"ca-certificates"}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

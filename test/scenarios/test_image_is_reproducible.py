@@ -12,7 +12,6 @@ def test_same_digest(tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(ROOT, copy, symlinks=True, ignore=lambda folder, _: ["build"] if folder == str(ROOT) else [])
     command = [copy / "charts/image/build", "--arch", image.NATIVE, "--output", tmp_path / "second"]
-    command += ["--image", "dynamic-scoring"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     second = image.archive(tmp_path / "second")

@@ -102,7 +102,7 @@ def test_an_api_server_that_is_away_or_another_server(kube, fake, tmp_path):
     text = config.read_text()
     for port, words in (
         ("1", "could not connect to 127.0.0.1:1: connection refused"),
-        (http_port, f"127.0.0.1:{http_port} does not speak TLS; if it is an http port, use http://"),
+        (http_port, f"TLS handshake with 127.0.0.1:{http_port} failed; if it is an http port, use http://"),
     ):
         config.write_text(text.replace(str(kube.port), port))
         ended = once(*kube.flags(managed=config))

@@ -66,7 +66,7 @@ def test_the_clusters_rights(kube, flags, assistants_write):
     allow(kube, planner, "post", "/optimize")
     reads, plans = ({"Authorization": f"Bearer {token_of(kube, one)}"} for one in (account, planner))
     with running_optimizer(kube.kubeconfig(), "--web.kubernetes-auth", *flags) as optimizer:
-        optimizer.wait_until(lambda: optimizer.get("/policies", **reads).status == 200, "the watches have listed policies")
+        optimizer.wait_until(lambda: optimizer.get("/policies", **reads).status == 200, "policies are listed")
         assert optimizer.get("/policies").status == 401
         assert optimizer.get("/policies", **plans).status == 403
         assert optimizer.get("/metrics", **reads).status == 403

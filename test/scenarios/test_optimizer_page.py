@@ -28,7 +28,7 @@ def test_before_the_first_plan(tmp_path, browser):
     with running_optimizer(kubeconfig_of_nothing(tmp_path)) as optimizer:
         check_fits(browser, optimizer.url, "empty")
         text = browser.run(VISIBLE_TEXT)
-        assert "No plan yet." in text and f"curl {optimizer.url}/plan" in text and "Watches fail" in text
+        assert "No plan yet." in text and f"curl {optimizer.url}/plan" in text and "Lists fail" in text
         assert "no namespace" in text
         for path in browser.run("[...document.querySelectorAll('main a, nav a')].map((a) => a.getAttribute('href'))"):
             assert optimizer.get("/" + path).status != 404, path

@@ -48,16 +48,10 @@ def test_manual_pages_render_and_have_all_flags(tree, name):
         assert " ".join(line.split()) in " ".join(shown.split())
 
 
-def test_the_optimizers_solver_is_a_package_of_its_own(tree, tmp_path):
+def test_an_upgrade_removes_the_package_of_the_second_solver(tree):
     assert not (tree / "usr/lib/dynamic-scoring").exists()
-    assert run("cpack", "--config", "CPackOptimizer.cmake", "-B", tmp_path, cwd=ROOT / "build").returncode == 0
-    (package,) = tmp_path.glob("*.deb")
-    ended = run("lintian", "--allow-root", "--fail-on=error,warning", package)
-    assert (ended.returncode, ended.stdout) == (0, "")
-    assert "coinor-libcbc3" in run("dpkg-deb", "--field", package, "Depends").stdout
-    listed = run("dpkg-deb", "--contents", package).stdout
-    programs = re.findall(r"^-rwxr-xr-x \S+ +\d+ \S+ \S+ (.+)$", listed, re.M)
-    assert programs == ["./usr/lib/dynamic-scoring/dynamic-scoring-cbc"]
+    for field in ("Conflicts", "Replaces"):
+        assert run("dpkg-deb", "--field", debian_package(), field).stdout.strip() == "dynamic-scoring-optimizer"
 
 
 def complete(tree, *words):
@@ -121,7 +115,6 @@ def test_cmake_installs_under_any_prefix_and_keeps_edited_files(tmp_path):
     top = tmp_path / "opt/ds"
     unit = (top / "lib/systemd/system/dynamic-scoring-agent.service").read_text()
     assert "ExecStart=/opt/ds/bin/dynamic-scoring agent --config.file=/opt/ds/etc/dynamic-scoring/agent.yaml $ARGS" in unit
-    assert (top / "lib/dynamic-scoring/dynamic-scoring-cbc").exists()
     assert run(top / "bin" / PROGRAM, "check-config", top / "etc/dynamic-scoring/agent.yaml").returncode == 0
     assert (top / "share/doc/dynamic-scoring/LICENSE").exists() and (top / f"share/man/man1/{PROGRAM}.1.gz").exists()
     (top / "etc/dynamic-scoring/agent.yaml").write_text("edited")

@@ -8,7 +8,7 @@ import pytest
 from lib.exposition import Samples
 from lib.fake import Fake, plain, results
 from lib.machine import running_machine
-from lib.package import debian_package
+from lib.package import debian_package, other_release, package_of_the_other_release
 from lib.process import run
 from lib.wait import wait_until
 
@@ -216,3 +216,23 @@ def test_removing_keeps_the_configuration_and_purging_does_not():
         for name in ("/etc/dynamic-scoring", DEFAULTS, "/var/lib/dynamic-scoring"):
             assert not machine.path(name).exists(), name
         assert UNIT not in machine.run("systemctl", "list-unit-files")
+
+
+@pytest.mark.parametrize("built_on", ["the_other_release", "this_release"])
+def test_it_starts_on_the_other_release_of_debian(built_on):
+    """Whose libraries differ. A package of Debian 12 also runs on 13, which a machine may be upgraded to."""
+    if built_on == "this_release" and other_release() == "bookworm":
+        pytest.skip("a package that was built on Debian 13 needs its libraries")
+    package = debian_package() if built_on == "this_release" else package_of_the_other_release()
+    with running_machine(other_release()) as machine:
+        install(machine, package)
+        wait_ready(machine)
+        assert (show(machine, "ActiveState"), show(machine, "NRestarts")) == ("active", "0")
+        assert "level=warn" not in log(machine) and "level=error" not in log(machine), log(machine)
+        api = machine.inside(Fake)
+        api.on("/scoring", results({"node": "n1"}, 1.5))
+        api.on("/write", plain("busy", status=503))
+        configure(machine, api)
+        machine.run("systemctl", "reload", UNIT)
+        assert [value for _, value in wait_scores(machine)] == [1.5]
+        api.close()

@@ -41,12 +41,16 @@ def prometheus(folder, agent, receiver):
 
 
 def vmagent(folder, agent, receiver):
+    usage = subprocess.run(["vmagent", "-help"], capture_output=True, text=True, check=False)
+    # A newer one begins with a protocol of its own, and labels what it queued in that as the standard's once it is refused.
+    standard = ["-remoteWrite.forcePromProto"] if "-remoteWrite.forcePromProto" in usage.stdout + usage.stderr else []
     return [
         "vmagent",
         f"-promscrape.config={scrape_config(folder, agent, None)}",
         f"-remoteWrite.url={receiver.url()}",
         f"-remoteWrite.tmpDataPath={folder}/queue",
         f"-httpListenAddr=127.0.0.1:{remote.free_port()}",
+        *standard,
     ]
 
 

@@ -44,7 +44,7 @@ def same(hub, recorder, scoring, rounds):
 
 @pytest.mark.parametrize("protocol", ["1.0", "2.0", "vm", "auto"])
 def test_every_sample_can_be_asked_for(tmp_path, hub, protocol):
-    """Both hubs are too old for 2.0 and zstd: the downgrade is real. Scores are eighths, because VictoriaMetrics stores
+    """No hub of Debian 12 or 13 knows all of them: downgrades are real. Scores are eighths, because VictoriaMetrics stores
     decimals."""
 
     def results(n):
@@ -128,7 +128,9 @@ def test_kill_9_and_outages_leave_no_gap_and_no_complaint(tmp_path, hub):
         for labels, samples in kept.items():
             recorded = {s.timestamp / 1000: remote_wire.double(s.bits) for s in sent[labels]}
             times = [at for at, _ in samples]
-            assert times == sorted(set(times)) and len(times) >= 8, dict(labels)
+            assert times == sorted(times) and len(set(times)) >= 8, dict(labels)
+            # A kill may send the request in flight again. Prometheus keeps it once, VictoriaMetrics as often as it comes.
+            assert len(times) - len(set(times)) <= kills, dict(labels)
             assert all(recorded.get(at, value) == value for at, value in samples), dict(labels)
             of_one = {at for at in recorded if at <= times[-1]} ^ set(times)
             assert len(of_one) <= kills, (dict(labels), of_one)

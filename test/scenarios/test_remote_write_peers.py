@@ -19,8 +19,8 @@ def expire(key, cert):
         capture_output=True,
     )
     subprocess.run(
-        ["openssl", "x509", "-req", "-in", request, "-signkey", key, "-copy_extensions", "copy"]
-        + ["-days", "-1", "-out", cert],
+        ["faketime", "-2 days", "openssl", "x509", "-req", "-in", request, "-signkey", key, "-copy_extensions", "copy"]
+        + ["-days", "1", "-out", cert],
         check=True,
         capture_output=True,
     )
@@ -77,7 +77,7 @@ def test_where_samples_arrive_and_where_they_must_not(tmp_path):
         "wrong-host": (to("wrong-host", named, ca["other"]), "127.0.0.1"),
         "no-client-certificate": (to("no-client-certificate", mutual, ca["here"]), "certificate"),
         "expired": (to("expired", expired, ca["old"]), "expired"),
-        "http-port": (to("http-port", plain, ca["here"], url=tls_to_http), "does not speak TLS"),
+        "http-port": (to("http-port", plain, ca["here"], url=tls_to_http), "if it is an http port, use http://"),
     }
     with remote.Scoring(t=remote.counted(2)) as scoring:
         listed = [entry for entry, _ in (*good.values(), *bad.values())]

@@ -51,8 +51,8 @@ def test_loads_of_a_prometheus_are_scored(scorer, start_agent):
     series = {
         **load("idle", now, lambda _: 0.01),
         **load("rising", now, lambda t: 0.95 + t / RANGE / 2),
-        # On for 5 of 15 minutes, and due again in 2.
-        **load("batch", now, lambda t: 2 if (t - 120) % 900 < 300 else 0.1),
+        # On for 1 of 4 minutes, and due again in 2: it repeats itself within the 10 values that a forecast follows from.
+        **load("batch", now, lambda t: 2 if (t - 120) % 240 < 60 else 0.1),
         **load("gone", now, lambda _: 3, until=1800),
     }
     with running_prometheus(samples=series) as prometheus:

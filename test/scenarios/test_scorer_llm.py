@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from lib import fake
+from lib.agent import summary
 from lib.kube import script
 from lib.process import BUILD, Process, environment, free_port
 from lib.wait import DEADLINE, LONG, wait_until
@@ -129,19 +130,6 @@ def test_leaves_out_what_has_no_number(tmp_path, llm):
         assert scorer.post() == (200, {})
 
 
-def test_asks_again_only_about_series_that_moved(tmp_path, llm):
-    url = llm.on("/v1/completions", completion("1"), completion("2"), completion("3"))
-    with running(tmp_path, INFERENCE_ENDPOINT=url) as scorer:
-        assert scorer.post(series("p", 7, 7, 7)) == (200, {"p": 1})
-        later = series("p", 7, 7, 7)
-        later["values"] = [[t + 60, v] for t, v in later["values"]]
-        assert scorer.post(later) == (200, {"p": 1})
-        assert scorer.post(series("p", 7, 7, 8)) == (200, {"p": 2})
-        assert scorer.post(series("p", 7, 7, 8), series("q", 7, 7, 8)) == (200, {"p": 2, "q": 3})
-        assert scorer.metric('dynamic_scoring_scorer_model_calls_total{result="cached"}') == 2
-    assert len(llm.requests()) == 3
-
-
 def test_returns_when_the_server_is_busy(tmp_path, llm):
     busy = fake.answer({"error": {"message": "slow down"}}, 429, Retry_After="1")
     url = llm.on("/v1/completions", busy, fake.answer({}, 503), completion("5"))
@@ -206,17 +194,67 @@ def test_ends_while_it_asks(tmp_path, llm):
     assert got[0][0] >= 500
 
 
+SECRETS = {"user": "planted-user-1", "password": "planted-password-2", "parameter": "planted-parameter-3", "token": "planted-token-4"}
+RETURNED = [SECRETS[name] for name in ("password", "parameter", "token")]  # by the server, in its answer
+
+
+def with_credentials(url):
+    return url.replace("http://", f"http://{SECRETS['user']}:{SECRETS['password']}@") + f"?key={SECRETS['parameter']}"
+
+
+def reveals(text):
+    return [name for name, secret in SECRETS.items() if secret in text]
+
+
+@pytest.mark.parametrize(
+    "reply, status, word",
+    [
+        (fake.answer({"error": {"message": f"no {' '.join(RETURNED)}"}}, 401), 502, "HTTP 401"),
+        (fake.answer({"error": {"message": f"no {' '.join(RETURNED)}"}}, 400), 502, "HTTP 400"),
+        (completion(f"I was told {' '.join(RETURNED)}"), 502, "no number"),
+        (fake.hanging, 502, "within 1 s"),
+        (fake.cut_off("{"), 502, "no answer of http://127.0.0.1"),
+        (completion("0.5"), 200, ""),
+    ],
+    ids=["refused", "bad request", "no number", "too late", "cut off", "good"],
+)
+def test_credentials_of_the_endpoint_are_never_shown(tmp_path, start_agent, llm, reply, status, word):
+    """Neither in the answer, nor in the scorer's log, page and metrics, nor in those of the agent that calls it."""
+    url = with_credentials(llm.on("/v1/completions", reply))
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "k").write_text(SECRETS["token"])
+    llm.on("/api/v1/query_range", fake.series({"pod": "p"}))
+    with running(tmp_path, "--scoring-timeout=1s", "--log.level=debug", INFERENCE_ENDPOINT=url) as scorer:
+        found, text = scorer.post(series("p", 1), Authorization=f"Bearer {SECRETS['token']}")
+        assert found == status and (status == 200 or word in text), text
+        auth = {"scoringEndpointAuthName": "t", "scoringEndpointAuthKey": "k"}
+        called = summary("llm", scorer.url + "/scoring", source=llm.url, interval=600, **auth)
+        agent = start_agent({"summaries": [called]}, f"--secrets.dir={tmp_path}", "--log.level=debug")
+        agent.wait_all()
+        places = {f"agent {path}": agent.get(path).text for path in ("/metrics", "/api/v1/status")}
+        assert word in places["agent /api/v1/status"]
+        places |= {f"scorer {path}": scorer.get(path) for path in ("/metrics", "/api/v1/status", "/config", "/")}
+        places |= {"answer": str(text), "agent's log": agent.log(), "scorer's log": scorer.process.log()}
+    assert {place: reveals(text) for place, text in places.items() if reveals(text)} == {}
+
+
 def test_bad_settings_are_named(tmp_path):
     (tmp_path / "prompt").write_text("no placeholder")
+    (tmp_path / "settings").write_text(f"inferenceEndpoint: {with_credentials('http:/localhost')}")
     for flag, word in (
         (f"--prompt-template-file={tmp_path}/prompt", "${values}"),
         (f"--prompt-template-file={tmp_path}/none", "No such file"),
         ("--temperature=9", "temperature"),
         ("--concurrency=0", "concurrency"),
+        (f"--inference-endpoint={with_credentials('http:/localhost')}", "inference-endpoint"),
+        (f"--config.file={tmp_path}/settings", "inferenceEndpoint: expected a URL"),
+        ("", "INFERENCE_ENDPOINT: expected a URL"),
     ):
-        process = Process("scorer llm", [BUILD / "dynamic-scoring", "scorer", "llm", flag], tmp_path / "bad.log")
+        bad = {"INFERENCE_ENDPOINT": with_credentials("http:/localhost")} if not flag else {}
+        command = [BUILD / "dynamic-scoring", "scorer", "llm", *([flag] if flag else [])]
+        process = Process("scorer llm", command, tmp_path / "bad.log", environment(**bad))
         assert process.wait() != 0
-        assert word in process.log(), process.log()
+        assert word in process.log() and not reveals(process.log()), process.log()
 
 
 SMALL_MODEL = """

@@ -40,7 +40,6 @@ def document_for(prefix, folder):
         ("mean", "", "negative", SOME),
         ("forecast", "", "positive", ALL),
         ("llm", "", "positive", SOME),
-        ("power", "/power", "positive", SOME),
         ("static", "/performance", "positive", SOME),
     ],
 )
@@ -59,7 +58,7 @@ def test_our_models_keep_to_the_document(fake, tmp_path, model, prefix, mode, ph
 
 
 MODELS = [("mean", "", 10), ("forecast", "", 10), ("llm", "", 10)]
-MODELS += [("static", "/performance", 6), ("static", "/powerconsumption", 6), ("power", "/power", 6), ("power", "/performance", 6)]
+MODELS += [("static", "/performance", 6), ("static", "/powerconsumption", 6)]
 
 
 @pytest.mark.parametrize("model, prefix, series", MODELS)

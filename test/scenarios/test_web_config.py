@@ -1,20 +1,16 @@
 """--web.config.file makes the agent serve over TLS to those who know a password, and a change of the file or
 of a certificate is taken without a restart."""
 
+import ctypes
 import os
 import re
 import subprocess
-import warnings
 
 import pytest
 from lib.agent import PROGRAM, running_agent
 from lib.process import free_port, run
 from lib.prometheus import running_prometheus
 from lib.wait import wait_until
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import crypt
 
 USERS = {"alice": "correct horse", "bob": "staple:battery"}
 TLS = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n"
@@ -23,7 +19,9 @@ OK = "dynamic_scoring_web_config_last_reload_successful"
 
 def hashed(password, cost=5):
     """$2b$ as any program writes it."""
-    return crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=1 << cost))
+    libcrypt = ctypes.CDLL("libcrypt.so.1")  # Python 3.13 has no module for it
+    libcrypt.crypt.restype = libcrypt.crypt_gensalt.restype = ctypes.c_char_p
+    return libcrypt.crypt(password.encode(), libcrypt.crypt_gensalt(b"$2b$", cost, None, 0)).decode()
 
 
 def certificate(folder, name="server", subject="localhost"):

@@ -60,13 +60,6 @@
 {{- define "ds.agentImage" -}}
 {{ include "ds.image" (dict "root" . "own" .Values.spokeSetting.agent.image) }}
 {{- end -}}
-{{/* The optimiser's image also holds the solver; it has the common registry and tag. */}}
-{{- define "ds.optimizerImage" -}}
-{{- $own := .Values.optimizer.image -}}
-{{- $image := mergeOverwrite (deepCopy .Values.image) (dict "repository" $own.repository "digest" $own.digest) -}}
-{{- $values := dict "image" $image "global" .Values.global -}}
-{{ include "ds.image" (dict "root" (dict "Values" $values "Chart" .Chart) "own" (dict "tag" $own.tag)) }}
-{{- end -}}
 
 {{/* Pull secrets, as names or as {name: NAME}. */}}
 {{- define "ds.imagePullSecrets" -}}

@@ -1,27 +1,254 @@
 #include "controller/assist/api/api.h"
 
-#include "controller/assist/api/api_internal.h"
+#include "controller/assist/api/mcp.h"
+#include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
+#include "exporter/base/str.h"
+#include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/metric/version.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
-/* A schema of the table, parsed and checked. */
+/* ---- REST: query parameters or a JSON body in, JSON out ---- */
+
+static void rest_refuse(struct httpd_reply *reply, unsigned status, const char *detail, const char *field)
+{
+    api_reply_json(reply, status,
+                   *field ? json_pack("{s:s,s:s}", "detail", detail, "field", field)
+                          : json_pack("{s:s}", "detail", detail));
+}
+
+/* A parameter that may be repeated is a list. */
+static int rest_add_parameter(json_t *into, const json_t *properties, const char *name, const char *value)
+{
+    const json_t *schema = json_object_get(properties, name);
+    json_t *list = json_object_get(into, name);
+
+    if (!schema_has_type(schema, "array"))
+        return json_object_set_new(into, name, schema_read_text(schema, value));
+    if (!list && json_object_set_new(into, name, list = json_array()) < 0)
+        return -1;
+    return json_array_append_new(list, schema_read_text(json_object_get(schema, "items"), value));
+}
+
+/* The arguments of a GET. NULL when out of memory, or for text that is not UTF-8. */
+static json_t *rest_read_query(const struct api_operation *op, const struct httpd_request *rq)
+{
+    const json_t *properties = json_object_get(op->input, "properties");
+    const char *end = rq->arguments.p + rq->arguments.n, *value;
+    json_t *o = json_object();
+
+    for (const char *name = rq->arguments.p; rq->arguments.n && name < end;
+         name = value + strlen(value) + 1) {
+        value = name + strlen(name) + 1;
+        if (rest_add_parameter(o, properties, name, value) < 0) {
+            json_decref(o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
+/* The arguments of a POST; NULL after a refusal. Nothing at all reads as {}. */
+static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    char why[256] = "";
+    json_t *o = NULL;
+    int r;
+
+    if (rq->body.n == 0 && !*rq->content_type)
+        return json_object();
+    if (!api_media_type_is(rq->content_type, "application/json") || *rq->content_encoding) {
+        rest_refuse(reply, 415, "the body must be application/json, not compressed", "");
+        return NULL;
+    }
+    r = api_parse(&o, rq->body, why);
+    if (r < 0)
+        rest_refuse(reply, r == -EINVAL ? 400 : 500, r == -EINVAL ? why : "out of memory", "");
+    return o;
+}
+
+static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct api_operation *op = arg;
+    bool is_get = strcmp(op->o->method, "GET") == 0;
+    json_t *input = is_get ? rest_read_query(op, rq) : rest_read_body(rq, reply);
+    struct schema_problem problem;
+    struct api_request *r;
+
+    if (!input && is_get)
+        rest_refuse(reply, 400, "the query parameters are not UTF-8", "");
+    if (!input)
+        return;
+    if (!schema_accepts(op->input, input, &problem)) {
+        char detail[sizeof(problem.field) + sizeof(problem.text) + 4];
+
+        (void)snprintf(detail, sizeof(detail), "%s: %s", *problem.field ? problem.field : "body",
+                       problem.text);
+        rest_refuse(reply, 422, detail, problem.field);
+    } else if ((r = api_request_new(reply))) {
+        r->interface = "rest";
+        r->print = api_request_print;
+        api_request_start(op, r, input);
+        return;
+    }
+    json_decref(input);
+}
+
+/* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
+
+enum { MAX_BYTES = 1 << 20 };
+
+#define ERROR_REF "#/components/schemas/Error"
+
+static json_t *openapi_body(json_t *schema)
+{
+    return json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema", schema);
+}
+
+/* Errors of the HTTP server itself, such as a wrong token, are text. */
+static json_t *openapi_error(const char *description)
+{
+    return json_pack("{s:s,s:{s:{s:{s:s}},s:{s:{s:s}}}}", "description", description, "content",
+                     "application/json", "schema", "$ref", ERROR_REF, "text/plain", "schema", "type",
+                     "string");
+}
+
+static json_t *openapi_responses(const struct api_operation *op)
+{
+    json_t *ok = openapi_body(json_incref(op->output));
+
+    (void)json_object_set_new(ok, "description", json_string("The answer."));
+    return json_pack("{s:o,s:o,s:o,s:o}", "200", ok, "400", openapi_error("The request cannot be read."),
+                     "422", openapi_error("An argument is invalid: \"field\" says which."), "default",
+                     openapi_error("Another error."));
+}
+
+/* NULL when out of memory, as all functions here. */
+static json_t *openapi_parameters(const json_t *input)
+{
+    json_t *all = json_array(), *schema;
+    const char *name;
+
+    json_object_foreach(json_object_get(input, "properties"), name, schema)
+    {
+        const char *description = json_string_value(json_object_get(schema, "description"));
+        json_t *p = json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query", "required",
+                              kube_list_has(json_object_get(input, "required"), name), "description",
+                              cstr(description), "schema", schema);
+
+        if (json_array_append_new(all, p) < 0) {
+            json_decref(all);
+            return NULL;
+        }
+    }
+    return all;
+}
+
+static json_t *openapi_operation(const struct api_operation *op)
+{
+    json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "operationId", op->o->name, "summary", op->o->title,
+                          "description", op->o->description, "responses", openapi_responses(op));
+    json_t *body = NULL;
+    int r;
+
+    if (strcmp(op->o->method, "GET") == 0) {
+        r = json_object_set_new(o, "parameters", openapi_parameters(op->input));
+    } else {
+        body = openapi_body(json_incref(op->input));
+        r = json_object_set_new(body, "required",
+                                json_boolean(json_array_size(json_object_get(op->input, "required")) > 0));
+        r = json_object_set_new(o, "requestBody", body) < 0 ? -1 : r;
+    }
+    if (r < 0) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+static json_t *openapi_paths(const struct api *a)
+{
+    json_t *paths = json_object();
+
+    for (size_t i = 0; paths && i < a->n; i++) {
+        const struct operation *o = a->operations[i].o;
+        json_t *path = o->method ? json_object_get(paths, o->path) : NULL;
+        char method[8] = "";
+
+        if (!o->method)
+            continue;
+        for (size_t k = 0; o->method[k] && k + 1 < sizeof(method); k++)
+            method[k] = (char)tolower((unsigned char)o->method[k]);
+        if (!path && json_object_set_new(paths, o->path, path = json_object()) < 0)
+            path = NULL;
+        if (json_object_set_new(path, method, openapi_operation(&a->operations[i])) < 0) {
+            json_decref(paths);
+            return NULL;
+        }
+    }
+    return paths;
+}
+
+static json_t *openapi_components(bool needs_token)
+{
+    json_t *c = json_pack("{s:{s:{s:s,s:[s],s:{s:{s:s,s:s},s:{s:s,s:s}}}}}", "schemas", "Error", "type",
+                          "object", "required", "detail", "properties", "detail", "type", "string",
+                          "description", "What is wrong, a sentence.", "field", "type", "string",
+                          "description", "The argument that it is about, such as clusters[1].name.");
+
+    if (needs_token &&
+        json_object_set_new(c, "securitySchemes",
+                            json_pack("{s:{s:s,s:s}}", "token", "type", "http", "scheme", "bearer")) < 0) {
+        json_decref(c);
+        return NULL;
+    }
+    return c;
+}
+
+static int openapi_build(struct api *a, bool needs_token)
+{
+    json_auto_t *o = json_pack("{s:s,s:{s:s,s:s,s:s},s:o,s:o}", "openapi", "3.1.0", "info", "title",
+                               "Dynamic Scoring optimizer", "version", ds_version, "description",
+                               "Chooses clusters for workloads and settings for clusters by "
+                               "AddOnPlacementScores. Assistants use the "
+                               "same operations as tools of the Model Context Protocol at /mcp.",
+                               "paths", openapi_paths(a), "components", openapi_components(needs_token));
+
+    a->openapi.max = MAX_BYTES;
+    if (!o || (needs_token && json_object_set_new(o, "security", json_pack("[{s:[]}]", "token")) < 0))
+        return -ENOMEM;
+    return kube_json_print(o, &a->openapi);
+}
+
+static void openapi_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct api *a = arg;
+
+    (void)rq;
+    httpd_reply_copy(reply, buf_str(&a->openapi));
+    reply->content_type = "application/json";
+}
+
+/* ---- The API ---- */
+
 static int api_read_schema(json_t **ret, const struct operation *o, const char *text)
 {
     json_error_t e;
-    json_t *schema = json_loads(text, 0, &e);
-    const char *unknown = schema_unknown_keyword(schema);
 
-    *ret = schema;
-    if (schema && !unknown)
+    *ret = json_loads(text, 0, &e);
+    if (*ret)
         return 0;
-    if (!schema && json_error_code(&e) == json_error_out_of_memory)
-        return -ENOMEM;
-    log_error("invalid schema of an operation", L_STR("operation", o->name),
-              L_STR("err", schema ? "unknown keyword" : e.text), L_STR("keyword", unknown ? unknown : ""));
-    return -EINVAL;
+    log_error("invalid schema of an operation", L_STR("operation", o->name), L_STR("err", e.text));
+    return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 }
 
 /* Failures that an operation may answer with are counted from 0, so that the first one is an increase. */

@@ -19,7 +19,7 @@ struct api_options {
     bool needs_token;             /* for /openapi.json */
 };
 
-/* -ENOMEM, -EAGAIN; -EINVAL for an operation whose schemas schema.h cannot check (the log names it). */
+/* -ENOMEM, -EAGAIN; -EINVAL for an operation whose schemas are no JSON (the log names it). */
 MUST_USE int api_new(struct api **ret, const struct api_options *o);
 /* After the operations' owner was freed, before the server is stopped: answers that are being printed are
  * finished. Takes NULL, returns NULL. */

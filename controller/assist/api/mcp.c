@@ -1,14 +1,51 @@
-/* Messages: read, checked, dispatched. */
 #include "controller/assist/api/mcp.h"
 
-#include "controller/assist/api/api_internal.h"
+#include "controller/assist/api/operation.h"
+#include "controller/assist/api/request.h"
+#include "controller/assist/api/schema.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/json.h"
+#include "exporter/base/str.h"
+#include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+enum mcp_code {
+    MCP_PARSE_ERROR = -32700,
+    MCP_INVALID_REQUEST = -32600,
+    MCP_METHOD_NOT_FOUND = -32601,
+    MCP_INVALID_PARAMS = -32602,
+    MCP_INTERNAL_ERROR = -32603,
+    MCP_HEADER_MISMATCH = -32020,
+    MCP_UNSUPPORTED_VERSION = -32022,
+};
+
+#define MCP_STATELESS "2026-07-28" /* the first revision without initialize */
+#define MCP_STATEFUL  "2025-11-25" /* the last one with it */
+#define MCP_META      "io.modelcontextprotocol/"
+
+enum { MCP_TTL_MS = 300 * 1000 }; /* how long clients may keep the list of tools */
+
 /* ---- Replies ---- */
+
+static json_t *mcp_server_info(void)
+{
+    return json_pack("{s:s,s:s,s:s}", "name", "dynamic-scoring-framework-mcp", "title",
+                     "Dynamic Scoring optimizer", "version", ds_version);
+}
+
+/* Adds what each stateless result has. -1 when out of memory. */
+static int mcp_add_stateless(json_t *result)
+{
+    if (json_object_set_new(result, "resultType", json_string("complete")) < 0)
+        return -1;
+    return json_object_set_new(result, "_meta", json_pack("{s:o}", MCP_META "serverInfo", mcp_server_info()));
+}
 
 /* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
 static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
@@ -20,7 +57,8 @@ static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
     return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
 }
 
-void mcp_reply_error(const struct mcp_message *m, enum mcp_code code, json_t *data, const char *text)
+/* data (taken) may be NULL. */
+static void mcp_reply_error(const struct mcp_message *m, enum mcp_code code, json_t *data, const char *text)
 {
     json_t *error = json_pack("{s:i,s:s,s:o*}", "code", (int)code, "message", text, "data", data);
     json_t *id = m->id ? json_incref(m->id) : json_null();
@@ -29,7 +67,8 @@ void mcp_reply_error(const struct mcp_message *m, enum mcp_code code, json_t *da
                    json_pack("{s:s,s:o,s:o}", "jsonrpc", "2.0", "id", id, "error", error));
 }
 
-void mcp_reply_result(const struct mcp_message *m, json_t *result)
+/* The result is taken; NULL: out of memory. */
+static void mcp_reply_result(const struct mcp_message *m, json_t *result)
 {
     if (m->is_stateless && mcp_add_stateless(result) < 0) {
         json_decref(result);
@@ -39,17 +78,342 @@ void mcp_reply_result(const struct mcp_message *m, json_t *result)
                    json_pack("{s:s,s:O,s:o}", "jsonrpc", "2.0", "id", m->id, "result", result));
 }
 
-json_t *mcp_server_info(void)
+/* ---- Which revision a message is of, and what that asks for ---- */
+
+static const char *const mcp_known[] = {MCP_STATELESS, MCP_STATEFUL, "2025-06-18", "2025-03-26",
+                                        "2024-11-05"};
+
+/* Newest first. NULL when out of memory. */
+static json_t *mcp_versions(void)
 {
-    return json_pack("{s:s,s:s,s:s}", "name", "dynamic-scoring-framework-mcp", "title",
-                     "Dynamic Scoring optimizer", "version", ds_version);
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < ARRAY_SIZE(mcp_known); i++)
+        if (json_array_append_new(all, json_string(mcp_known[i])) < 0) {
+            json_decref(all);
+            return NULL;
+        }
+    return all;
 }
 
-int mcp_add_stateless(json_t *result)
+/* Whether the revision begins with initialize. */
+static bool mcp_is_stateful(const char *version)
 {
-    if (json_object_set_new(result, "resultType", json_string("complete")) < 0)
-        return -1;
-    return json_object_set_new(result, "_meta", json_pack("{s:o}", MCP_META "serverInfo", mcp_server_info()));
+    for (size_t i = 1; i < ARRAY_SIZE(mcp_known); i++)
+        if (strcmp(mcp_known[i], version) == 0)
+            return true;
+    return false;
+}
+
+static void version_refuse(const struct mcp_message *m, const char *version)
+{
+    mcp_reply_error(m, MCP_UNSUPPORTED_VERSION,
+                    json_pack("{s:o,s:s}", "supported", mcp_versions(), "requested", version),
+                    "unsupported protocol version");
+}
+
+/* libmicrohttpd leaves the white space around a value. */
+static bool version_header_is(const char *header, const char *value)
+{
+    return header && str_eq(str_trim(str_of(header)), str_of(value));
+}
+
+/* What Mcp-Name repeats of the body; NULL for methods without. */
+static const char *version_name(const struct mcp_message *m)
+{
+    const char *key = strcmp(m->method, "tools/call") == 0 || strcmp(m->method, "prompts/get") == 0 ? "name"
+                      : strcmp(m->method, "resources/read") == 0                                    ? "uri"
+                                                                                                    : NULL;
+
+    return key ? json_string_value(json_object_get(m->params, key)) : NULL;
+}
+
+/* The header that does not say what the body says; NULL if all do. */
+static const char *version_wrong_header(const struct mcp_message *m, const char *version)
+{
+    const char *name = version_name(m);
+
+    if (!version_header_is(m->header_version, version))
+        return "MCP-Protocol-Version differs from params._meta";
+    if (!version_header_is(m->header_method, m->method))
+        return "Mcp-Method differs from method";
+    if (name && !version_header_is(m->header_name, name))
+        return "Mcp-Name differs from params";
+    return NULL;
+}
+
+static bool version_check_stateless(const struct mcp_message *m)
+{
+    const json_t *meta = json_object_get(m->params, "_meta");
+    const char *version = json_string_value(json_object_get(meta, MCP_META "protocolVersion"));
+    const char *wrong = version ? version_wrong_header(m, version) : NULL;
+
+    if (!m->id) /* a notification says nothing about itself */
+        return true;
+    if (!version)
+        mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "params._meta: " MCP_META "protocolVersion is missing");
+    else if (!json_is_object(json_object_get(meta, MCP_META "clientCapabilities")))
+        mcp_reply_error(m, MCP_INVALID_PARAMS, NULL,
+                        "params._meta: " MCP_META "clientCapabilities is missing");
+    else if (wrong)
+        mcp_reply_error(m, MCP_HEADER_MISMATCH, NULL, wrong);
+    else if (strcmp(version, MCP_STATELESS) != 0)
+        version_refuse(m, version);
+    else
+        return true;
+    return false;
+}
+
+/* Decides which generation the message is of and checks what that asks of it; false after the reply. */
+static bool mcp_check_version(struct mcp_message *m)
+{
+    const json_t *meta = json_object_get(m->params, "_meta");
+    const char *header = m->header_version;
+
+    m->is_stateless =
+        json_object_get(meta, MCP_META "protocolVersion") || version_header_is(header, MCP_STATELESS);
+    if (!m->method)
+        return true;
+    if (m->is_stateless)
+        return version_check_stateless(m);
+    /* Without the header it is 2025-03-26. */
+    if (!header || mcp_is_stateful(header))
+        return true;
+    m->is_stateless = true; /* of a revision to come */
+    version_refuse(m, header);
+    return false;
+}
+
+/* ---- Operations as tools ---- */
+
+enum {
+    TOOLS_MAX_BYTES = 1 << 20,
+    ANSWER_BYTES = 4 << 10, /* of a tool, unless maxBytes asks for more */
+    ANSWER_MIN_BYTES = 1 << 10,
+    ANSWER_MAX_BYTES = 64 << 10,
+    NOTE_BYTES = 160, /* at least those of the note that nothing was applied */
+};
+
+#define PLANS_ONLY                                                                                           \
+    " This server does not let assistants write: dryRun is always true here, and nothing is applied unless " \
+    "it "                                                                                                    \
+    "is started with --mcp.allow-writes."
+
+static bool tool_writes(const struct api_operation *op)
+{
+    return op->o->effect != OPERATION_READS && op->api->allow_writes;
+}
+
+/* Operations with an effect are offered if they may have it, or can do without it. */
+static bool tool_is_offered(const struct api_operation *op)
+{
+    return op->o->is_tool &&
+           (op->o->effect == OPERATION_READS || op->api->allow_writes || op->o->has_dry_run);
+}
+
+static json_t *tool_max_bytes(void)
+{
+    return json_pack(
+        "{s:s,s:s,s:i,s:i,s:i}", "type", "integer", "description",
+        "How long the answer may be in bytes; what does not fit is counted, and the answer says how "
+        "to ask for it.",
+        "minimum", ANSWER_MIN_BYTES, "maximum", ANSWER_MAX_BYTES, "default", ANSWER_BYTES);
+}
+
+/* The operation's schema and maxBytes. NULL when out of memory. */
+static json_t *tool_input(const struct api_operation *op)
+{
+    json_t *schema = json_deep_copy(op->input), *properties = json_object_get(schema, "properties");
+
+    if (json_object_set_new(properties, "maxBytes", tool_max_bytes()) < 0) {
+        json_decref(schema);
+        return NULL;
+    }
+    return schema;
+}
+
+static json_t *tool_describe(const struct api_operation *op)
+{
+    bool writes = tool_writes(op), forced = op->o->effect != OPERATION_READS && !writes;
+    BUF_AUTO(description, TOOLS_MAX_BYTES);
+
+    if (buf_printf(&description, "%s%s", op->o->description, forced ? PLANS_ONLY : "") < 0)
+        return NULL;
+    return json_pack("{s:s,s:s,s:s%,s:o,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
+                     op->o->title, "description", description.p, description.n, "inputSchema", tool_input(op),
+                     "outputSchema", op->output, "annotations", "title", op->o->title, "readOnlyHint",
+                     !writes, "destructiveHint", writes && op->o->effect == OPERATION_DESTROYS,
+                     "idempotentHint", !writes || op->o->effect == OPERATION_DESTROYS, "openWorldHint", 0);
+}
+
+int mcp_build_tools(struct api *a)
+{
+    a->tools = json_array();
+    if (!a->tools)
+        return -ENOMEM;
+    for (size_t i = 0; i < a->n; i++)
+        if (tool_is_offered(&a->operations[i]) &&
+            json_array_append_new(a->tools, tool_describe(&a->operations[i])) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static void mcp_list_tools(const struct mcp_message *m)
+{
+    if (json_object_get(m->params, "cursor"))
+        mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "unknown cursor: the list has one page");
+    else if (m->is_stateless)
+        mcp_reply_result(m, json_pack("{s:O,s:i,s:s}", "tools", m->api->tools, "ttlMs", MCP_TTL_MS,
+                                      "cacheScope", "public"));
+    else
+        mcp_reply_result(m, json_pack("{s:O}", "tools", m->api->tools));
+}
+
+/* ---- Calls of tools ---- */
+
+static const struct api_operation *tool_find(const struct api *a, const char *name)
+{
+    for (size_t i = 0; name && i < a->n; i++)
+        if (tool_is_offered(&a->operations[i]) && strcmp(a->operations[i].o->name, name) == 0)
+            return &a->operations[i];
+    return NULL;
+}
+
+/* What an assistant reads of an error: the sentence, and all members if there are more that fit. */
+static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *into)
+{
+    const char *detail = json_string_value(json_object_get(error, "detail"));
+    int r = 0;
+
+    if (!error || !detail)
+        return buf_puts(into, "out of memory");
+    if (json_object_size(error) > 1)
+        r = kube_json_print(error, into);
+    if (r == 0 && (into->n == 0 || into->n > max_bytes)) {
+        buf_truncate(into, 0);
+        r = buf_puts(into, detail);
+    }
+    return r;
+}
+
+/* Says in the answer why nothing was written; in a copy, since the answer may be another's, too. */
+static int tool_add_note(struct api_request *r)
+{
+    json_t *answer = json_copy(r->call.answer), *notes = json_copy(json_object_get(answer, "notes"));
+
+    notes = notes ? notes : json_array();
+    json_decref(r->call.answer);
+    r->call.answer = answer;
+    if (json_array_append_new(notes, json_string("nothing was applied: this server was started without "
+                                                 "--mcp.allow-writes, so dryRun was set")) < 0) {
+        json_decref(notes);
+        return -ENOMEM;
+    }
+    return json_object_set_new(answer, "notes", notes) < 0 ? -ENOMEM : 0;
+}
+
+static int tool_print_members(const struct api_request *r, struct buf *into)
+{
+    bool failed = r->call.status != 200 || !r->call.answer;
+    BUF_AUTO(text, API_MAX_ANSWER);
+    int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text)
+                   : kube_json_print(r->call.answer, &text);
+
+    e = e ?: buf_puts(into, "\"content\":[{\"type\":\"text\",\"text\":");
+    e = e ?: buf_put_json(into, buf_str(&text));
+    e = e ?: buf_printf(into, "}],\"isError\":%s", failed ? "true" : "false,\"structuredContent\":");
+    return e ?: failed ? 0 : buf_put_str(into, buf_str(&text));
+}
+
+static int tool_print(struct api_request *r, struct buf *into)
+{
+    json_auto_t *more = json_object();
+    int e = more && r->is_stateless && mcp_add_stateless(more) < 0 ? -ENOMEM : 0;
+    BUF_AUTO(tail, TOOLS_MAX_BYTES);
+
+    if (e == 0 && r->forced_dry_run && r->call.status == 200)
+        e = tool_add_note(r);
+    e = e ?: more ? kube_json_print(more, &tail) : -ENOMEM;
+    e = e ?: buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
+    e = e ?: kube_json_print(r->id, into);
+    e = e ?: buf_puts(into, ",\"result\":{");
+    e = e ?: tool_print_members(r, into);
+    /* `more` without its first brace. */
+    return e ?: buf_printf(into, "%s%.*s}", r->is_stateless ? "," : "", (int)tail.n - 1, tail.p + 1);
+}
+
+/* Takes maxBytes out of the arguments; false if it is none. */
+static bool tool_take_max_bytes(json_t *input, size_t *ret)
+{
+    const json_t *v = json_object_get(input, "maxBytes");
+    json_int_t n = json_integer_value(v);
+
+    *ret = v ? (size_t)n : ANSWER_BYTES;
+    if (v && (!json_is_integer(v) || n < ANSWER_MIN_BYTES || n > ANSWER_MAX_BYTES))
+        return false;
+    (void)json_object_del(input, "maxBytes");
+    return true;
+}
+
+/* A call that does not begin: it is for the assistant to mend, and so no error of the protocol. */
+static void tool_refuse(const struct mcp_message *m, const struct api_operation *op, const char *text)
+{
+    metric_add(op->api->metrics, METRIC_OPTIMIZER_REQUESTS, LV("422", "mcp", op->o->name), 1);
+    mcp_reply_result(m,
+                     json_pack("{s:[{s:s,s:s}],s:b}", "content", "type", "text", "text", text, "isError", 1));
+}
+
+static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input,
+                       size_t max_bytes)
+{
+    struct api_request *r = api_request_new(m->reply);
+
+    if (!r) {
+        json_decref(input);
+        return;
+    }
+    r->interface = "mcp";
+    r->print = tool_print;
+    r->http_status = 200;
+    r->id = json_incref(m->id);
+    r->is_stateless = m->is_stateless;
+    r->forced_dry_run = op->o->effect != OPERATION_READS && !op->api->allow_writes;
+    r->call.max_bytes = max_bytes - (r->forced_dry_run ? NOTE_BYTES : 0);
+    if (r->forced_dry_run)
+        (void)json_object_set_new(input, "dryRun", json_true());
+    api_request_start(op, r, input);
+}
+
+static void mcp_call_tool(const struct mcp_message *m)
+{
+    const struct api_operation *op = tool_find(m->api, json_string_value(json_object_get(m->params, "name")));
+    const json_t *arguments = json_object_get(m->params, "arguments");
+    struct schema_problem problem;
+    json_t *input;
+    size_t max_bytes = 0;
+
+    if (!op) {
+        mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
+        return;
+    }
+    input = arguments ? json_copy((json_t *)(uintptr_t)arguments) : json_object();
+    if (!input) {
+        mcp_reply_error(m, MCP_INTERNAL_ERROR, NULL, "out of memory");
+        return;
+    }
+    if (!tool_take_max_bytes(input, &max_bytes)) {
+        tool_refuse(m, op, "maxBytes: must be an integer from 1024 to 65536");
+    } else if (!schema_accepts(op->input, input, &problem)) {
+        char text[sizeof(problem.field) + sizeof(problem.text) + 4];
+
+        (void)snprintf(text, sizeof(text), "%s: %s", *problem.field ? problem.field : "arguments",
+                       problem.text);
+        tool_refuse(m, op, text);
+    } else {
+        tool_start(m, op, input, max_bytes);
+        return;
+    }
+    json_decref(input);
 }
 
 /* ---- Methods ---- */

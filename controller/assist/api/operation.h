@@ -1,4 +1,4 @@
-/* What the optimiser can be asked for: a table of operations, each served as a REST request, described in
+/* What the optimizer can be asked for: a table of operations, each served as a REST request, described in
  * /openapi.json, and offered to assistants as a tool of the Model Context Protocol. */
 #ifndef DS_ASSIST_API_OPERATION_H
 #define DS_ASSIST_API_OPERATION_H
@@ -46,7 +46,9 @@ struct operations {
 
 /* The arguments: an object that keeps the input schema. Valid until the call has ended. */
 const json_t *call_input(const struct call *c);
-/* How many bytes of JSON the answer may have: lists are cut, see listing.h. SIZE_MAX: all that there is. */
+/* A string of the arguments; NULL if it is absent or empty. */
+const char *call_text(const struct call *c, const char *name);
+/* How many bytes of JSON the answer may have: lists are cut, see below. SIZE_MAX: all that there is. */
 size_t call_max_bytes(const struct call *c);
 /* Ends the call with the answer, whose reference is taken; NULL: out of memory. */
 void call_done(struct call *c, json_t *answer);
@@ -59,5 +61,38 @@ void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
  * NULL) has members that stand beside "detail" in the answer. 503 and 504 say when to try again. */
 void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+/* ---- Lists that may have to be cut ----
+ *
+ * {"items": [...], "total": 20000, "shown": 12, "next": 12, "note": "..."}. `next` and `note`, which says
+ * how to get the rest, are there if something was cut. */
+
+/* Of schemas: the last properties of an input and of an output, with the braces that end both. */
+/* clang-format off */
+#define LISTING_INPUT(what) SCHEMA( \
+    "offset": {"type": "integer", "minimum": 0, "description": ) "\"" what \
+    " to skip: next of an answer that was cut.\"" SCHEMA( \
+    }, "limit": {"type": "integer", "minimum": 0}}})
+#define LISTING_OUTPUT SCHEMA( \
+    "total": {"type": "integer"}, "shown": {"type": "integer"}, "next": {"type": "integer"}, \
+    "note": {"type": "string"}, "notes": {"type": "array", "items": {"type": "string"}}}})
+/* clang-format on */
+
+struct listing {
+    json_t *items; /* NULL once out of memory */
+    size_t max_bytes, bytes;
+    size_t total, from, limit;
+    bool is_full;
+};
+
+/* Starts a list for a call. Of its input it reads `offset` (from `next`) and
+ * `limit`. */
+MUST_USE int listing_init(struct listing *l, const struct call *c);
+/* Counts one more element; true if the next thing to do is listing_add() for it. */
+bool listing_wants(struct listing *l);
+/* Adds the element, taken, if it fits; later ones are only counted otherwise. */
+void listing_add(struct listing *l, json_t *item);
+/* The object; the list needs no more. NULL when out of memory. */
+json_t *listing_end(struct listing *l);
 
 #endif

@@ -1,9 +1,10 @@
-/* A request's way from the call to the answer. */
-#include "controller/assist/api/api_internal.h"
-#include "controller/assist/api/call.h"
+#include "controller/assist/api/request.h"
+
+#include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
+#include "exporter/base/utf8.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 
@@ -11,6 +12,188 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+/* ---- Calls ---- */
+
+enum { DETAIL_BYTES = 64 << 10 };
+
+/* On any thread: frees input and answer. */
+static void call_clear(struct call *c)
+{
+    json_decref(TAKE_PTR(c->input));
+    json_decref(TAKE_PTR(c->answer));
+}
+
+void call_end(struct call *c)
+{
+    call_clear(c);
+    if (c->later.item)
+        c->later.free_items(c->later.arg);
+    c->later.item = NULL;
+}
+
+void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
+                      void (*free_items)(void *arg), void *arg)
+{
+    c->later.item = item;
+    c->later.n = n;
+    c->later.free_items = free_items;
+    c->later.arg = arg;
+}
+
+static int call_print_items(const struct call *c, struct buf *into)
+{
+    int r = buf_putc(into, '[');
+
+    for (size_t i = 0; i < c->later.n && r == 0; i++) {
+        json_auto_t *item = c->later.item(c->later.arg, i);
+
+        r = !item ? -ENOMEM : i ? buf_putc(into, ',') : 0;
+        r = r ?: kube_json_print(item, into);
+    }
+    return r ?: buf_putc(into, ']');
+}
+
+int call_print(const struct call *c, struct buf *into)
+{
+    bool first = true;
+    const char *name;
+    json_t *value;
+    int r;
+
+    if (!c->answer || !c->later.item)
+        return c->answer ? kube_json_print(c->answer, into) : -ENOMEM;
+    r = buf_putc(into, '{');
+    json_object_foreach(c->answer, name, value)
+    {
+        r = r ?: buf_printf(into, "%s\"%s\":", first ? "" : ",", name);
+        r = r ?: strcmp(name, "items") == 0 ? call_print_items(c, into) : kube_json_print(value, into);
+        first = false;
+    }
+    return r ?: buf_putc(into, '}');
+}
+
+const json_t *call_input(const struct call *c)
+{
+    return c->input;
+}
+
+const char *call_text(const struct call *c, const char *name)
+{
+    const char *text = json_string_value(json_object_get(c->input, name));
+
+    return text && *text ? text : NULL;
+}
+
+size_t call_max_bytes(const struct call *c)
+{
+    return c->max_bytes;
+}
+
+void call_done(struct call *c, json_t *answer)
+{
+    c->status = answer ? 200 : 500;
+    c->answer = answer;
+    c->ended(c);
+}
+
+void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...)
+{
+    BUF_AUTO(detail, DETAIL_BYTES);
+    bool may_retry = status == 503 || status == 504;
+    json_t *error = json_object();
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    r = buf_vprintf(&detail, fmt, ap);
+    va_end(ap);
+    if (r < 0 ||
+        json_object_set_new(error, "detail",
+                            json_stringn(cstr(detail.p), utf8_valid_prefix(buf_str(&detail)))) < 0 ||
+        (may_retry &&
+         json_object_set_new(error, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S)) < 0) ||
+        (more && json_object_update_missing(error, more) < 0)) {
+        json_decref(error);
+        error = NULL;
+    }
+    json_decref(more);
+    c->status = error ? status : 500;
+    c->answer = error;
+    c->ended(c);
+}
+
+/* ---- Lists ---- */
+
+/* Of the bytes of an answer, these are for the members around the items. */
+enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512 };
+
+/* A number of the input; `otherwise` without. */
+static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
+{
+    const json_t *v = json_object_get(call_input(c), name);
+
+    return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
+}
+
+int listing_init(struct listing *l, const struct call *c)
+{
+    size_t max = call_max_bytes(c);
+
+    *l = (struct listing){.items = json_array(),
+                          .max_bytes = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
+                          .from = listing_number(c, "offset", 0),
+                          .limit = listing_number(c, "limit", SIZE_MAX)};
+    return l->items ? 0 : -ENOMEM;
+}
+
+bool listing_wants(struct listing *l)
+{
+    size_t at = l->total++;
+
+    return l->items && !l->is_full && at >= l->from && json_array_size(l->items) < l->limit;
+}
+
+void listing_add(struct listing *l, json_t *item)
+{
+    size_t n = l->max_bytes == SIZE_MAX ? 0 : json_dumpb(item, NULL, 0, JSON_COMPACT) + 1;
+
+    if (item && l->bytes + n > l->max_bytes) {
+        l->is_full = true;
+        json_decref(item);
+    } else if (!item || json_array_append_new(l->items, item) < 0) {
+        json_decref(l->items);
+        l->items = NULL;
+    } else {
+        l->bytes += n;
+    }
+}
+
+json_t *listing_end(struct listing *l)
+{
+    size_t shown = json_array_size(l->items), next = l->from + shown;
+    json_t *items = l->items, *o;
+    char note[200];
+
+    l->items = NULL;
+    if (!items)
+        return NULL;
+    o = json_pack("{s:o,s:I,s:I}", "items", items, "total", (json_int_t)l->total, "shown", (json_int_t)shown);
+    if (!o || next >= l->total)
+        return o;
+    if (shown == 0 && l->is_full)
+        (void)snprintf(note, sizeof(note), "element %zu of %zu alone is too long: ask with a larger maxBytes",
+                       next, l->total);
+    else
+        (void)snprintf(note, sizeof(note), "%zu of %zu shown%s: ask again with offset %zu for more", shown,
+                       l->total, l->is_full ? ", cut at maxBytes" : "", next);
+    if (json_object_set_new(o, "next", json_integer((json_int_t)next)) < 0 ||
+        json_object_set_new(o, "note", json_string(note)) < 0) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
 
 /* An answer of fewer values and bytes of text is printed within about a millisecond. */
 enum { SMALL_VALUES = 5000, SMALL_BYTES = 256 << 10 };
@@ -165,7 +348,7 @@ void api_request_start(const struct api_operation *op, struct api_request *r, js
     r->operation = op;
     r->call.input = input;
     r->starting = true;
-    call_run(&r->call, op->o, op->api->arg);
+    op->o->run(op->api->arg, &r->call);
     if (r->ended) {
         request_answer(r, op->api);
         return;

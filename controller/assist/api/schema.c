@@ -18,42 +18,6 @@ struct checking {
 
 static bool schema_check_value(struct checking *c, const json_t *schema, const json_t *value);
 
-/* ---- Which keywords there are ---- */
-
-static bool schema_knows(const char *keyword)
-{
-    static const char *const known[] = {
-        "$schema",    "type",    "enum",        "const",     "properties", "required",
-        "items",      "minimum", "maximum",     "minLength", "maxLength",  "minItems",
-        "maxItems",   "title",   "description", "default",   "examples",   "additionalProperties",
-        "deprecated", "pattern",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-        if (strcmp(known[i], keyword) == 0)
-            return true;
-    return false;
-}
-
-const char *schema_unknown_keyword(const json_t *schema)
-{
-    const char *name, *found = NULL;
-    json_t *value, *part;
-
-    json_object_foreach((json_t *)(uintptr_t)schema, name, value)
-    {
-        if (!schema_knows(name))
-            return name;
-        if (strcmp(name, "items") == 0 || strcmp(name, "additionalProperties") == 0)
-            found = schema_unknown_keyword(value);
-        if (strcmp(name, "properties") == 0)
-            json_object_foreach(value, name, part) found = found ? found : schema_unknown_keyword(part);
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
 /* ---- Problems ---- */
 
 static bool schema_fail(struct checking *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -2,7 +2,7 @@
  *
  * type (also a list), enum, const, properties, required, additionalProperties (false or a schema), items,
  * minimum, maximum, minLength, maxLength, minItems, maxItems. Integers are written without a fraction. A
- * pattern is for readers of the schema: the operation itself checks names. */
+ * pattern is for readers of the schema: the operation itself checks names. Other keywords are not checked. */
 #ifndef DS_ASSIST_API_SCHEMA_H
 #define DS_ASSIST_API_SCHEMA_H
 
@@ -14,9 +14,6 @@ struct schema_problem {
     char text[512];  /* "must be a string" */
 };
 
-/* The first keyword that schema_accepts() does not know; NULL if it knows all. Annotations such as
- * description and default are known. */
-const char *schema_unknown_keyword(const json_t *schema);
 /* Whether the value keeps the schema; if not, *ret is what is wrong first. */
 bool schema_accepts(const json_t *schema, const json_t *value, struct schema_problem *ret);
 /* The value of a query parameter: a number or a boolean if the schema asks for one and the text is one, else

@@ -1,6 +1,8 @@
 #include "controller/assist/operations/answer.h"
 
 #include "controller/assist/api/operation.h"
+#include "controller/assist/state/assist.h"
+#include "controller/assist/state/snapshot.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
 
@@ -15,42 +17,6 @@ static void answer_take_room(struct answer *a, size_t n)
 {
     if (answer_is_short(a))
         a->listing.max_bytes -= size_min(n, a->listing.max_bytes);
-}
-
-bool answer_begin(struct answer *a, struct call *c, const struct world *w, const enum world_kind *kinds,
-                  size_t n_kinds)
-{
-    *a = (struct answer){.call = c, .world = w};
-    for (size_t i = 0; i < n_kinds; i++)
-        if (!world_knows_kind(w, kinds[i])) {
-            call_fail(c, 503, NULL, "%s are not known yet: %s", world_resource(kinds[i])->plural,
-                      world_trouble(w, kinds[i]));
-            return false;
-        }
-    a->head = json_object();
-    a->notes = json_array();
-    if (listing_init(&a->listing, c) < 0 || !a->head || !a->notes) {
-        json_decref(TAKE_PTR(a->listing.items));
-        json_decref(TAKE_PTR(a->head));
-        json_decref(TAKE_PTR(a->notes));
-        call_done(c, NULL);
-        return false;
-    }
-    for (size_t i = 0; i < n_kinds; i++)
-        if (world_note(w, kinds[i], a->notes) < 0) {
-            json_decref(a->notes);
-            a->notes = NULL;
-        }
-    if (json_array_size(a->notes) > 0)
-        answer_take_room(a, answer_bytes(a->notes));
-    return true;
-}
-
-const char *answer_input(const struct answer *a, const char *name)
-{
-    const char *text = json_string_value(json_object_get(call_input(a->call), name));
-
-    return text && *text ? text : NULL;
 }
 
 bool answer_is_short(const struct answer *a)
@@ -100,7 +66,7 @@ void answer_note(struct answer *a, const char *fmt, ...)
     answer_take_room(a, text.n + MEMBER_BYTES);
 }
 
-void answer_end(struct answer *a)
+static void answer_end(struct answer *a)
 {
     json_auto_t *list = listing_end(&a->listing);
     json_t *answer = TAKE_PTR(a->head);
@@ -110,11 +76,67 @@ void answer_end(struct answer *a)
         ok = json_object_set(answer, "notes", a->notes) == 0;
     ok = ok && json_object_update(answer, list) == 0;
     json_decref(TAKE_PTR(a->notes));
-    if (!ok) {
+    if (!ok || a->has_failed) {
         json_decref(answer);
         answer = NULL;
     }
-    call_done(a->call, answer);
+    if (!a->has_failed)
+        call_done(a->call, answer);
+}
+
+void answer_fail(struct answer *a, unsigned status, const char *field, const char *fmt, ...)
+{
+    char text[NOTE_BYTES];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    a->has_failed = true;
+    call_fail(a->call, status, json_pack("{s:s}", "field", field), "%s", text);
+}
+
+/* ---- From the call to the hub, and back ---- */
+
+struct asking {
+    struct call *call;
+    void (*fill)(struct answer *a);
+};
+
+static void answer_on_read(void *arg, struct snapshot *s, const struct outcome *failure)
+{
+    CLEANUP(cleanup_snapshot_free) struct snapshot *hub = s;
+    CLEANUP(cleanup_free) struct asking *asking = arg;
+    struct answer a = {.call = asking->call, .hub = hub, .head = json_object(), .notes = json_array()};
+
+    if (failure) {
+        call_fail(asking->call, failure->status, NULL, "%s", failure->detail);
+    } else if (listing_init(&a.listing, asking->call) == 0 && a.head &&
+               snapshot_note_missing_kinds(hub, a.notes) == 0) {
+        if (json_array_size(a.notes) > 0)
+            answer_take_room(&a, answer_bytes(a.notes));
+        asking->fill(&a);
+        answer_end(&a);
+        return;
+    } else {
+        call_done(asking->call, NULL);
+    }
+    json_decref(a.head);
+    json_decref(a.notes);
+    json_decref(a.listing.items);
+}
+
+void answer_from_hub(struct assist *a, struct call *c, const struct reader_query *q,
+                     void (*fill)(struct answer *a))
+{
+    struct asking *asking = malloc(sizeof(*asking));
+
+    if (!asking) {
+        call_done(c, NULL);
+        return;
+    }
+    *asking = (struct asking){c, fill};
+    reader_read(assist_reader(a), q, answer_on_read, asking);
 }
 
 json_t *answer_text(const char *text, size_t max)

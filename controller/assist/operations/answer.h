@@ -1,24 +1,27 @@
-/* Answers of the operations that list what is known: a list that may have to be cut, members before it, and
- * notes about what the answer could not know. Allocation failures are noticed in the end. */
+/* Answers of the operations that list what is on the hub: a list that may have to be cut, members before it,
+ * and notes about what the hub does not have. Allocation failures are noticed in the end. */
 #ifndef DS_ASSIST_OPERATIONS_ANSWER_H
 #define DS_ASSIST_OPERATIONS_ANSWER_H
 
-#include "controller/assist/api/listing.h"
-#include "controller/assist/state/world.h"
+#include "controller/assist/api/operation.h"
+#include "controller/assist/state/reader.h"
+
+struct assist;
 
 struct answer {
     struct call *call;
-    const struct world *world;
+    const struct snapshot *hub;
     struct listing listing;
     json_t *head, *notes; /* NULL once out of memory */
+    bool has_failed;
 };
 
-/* Starts the answer with notes about the kinds that it is made of. False if one of them is not known yet, or
- * out of memory: the call has ended then. */
-MUST_USE bool answer_begin(struct answer *a, struct call *c, const struct world *w,
-                           const enum world_kind *kinds, size_t n_kinds);
-/* A string of the input; NULL if it is absent or empty. */
-const char *answer_input(const struct answer *a, const char *name);
+/* Reads from the hub, has the answer filled, and ends the call. A failure to read ends it, too. */
+void answer_from_hub(struct assist *a, struct call *c, const struct reader_query *q,
+                     void (*fill)(struct answer *a));
+/* Within fill(): ends the call with an error about an argument, in place of the answer. */
+void answer_fail(struct answer *a, unsigned status, const char *field, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
 /* Whether the answer is for an assistant, and may have so many bytes. */
 bool answer_is_short(const struct answer *a);
 /* How many bytes are left for more members and items. SIZE_MAX: no limit. */
@@ -28,8 +31,6 @@ void answer_put(struct answer *a, const char *name, json_t *value);
 /* Adds the member if it takes at most half of the room; otherwise a note with this advice. */
 void answer_put_if_short(struct answer *a, const char *name, json_t *value, const char *advice);
 void answer_note(struct answer *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Ends the call. */
-void answer_end(struct answer *a);
 
 /* A string of at most so many bytes, cut with "..." if it is longer; SIZE_MAX: whole. NULL when out of
  * memory. */

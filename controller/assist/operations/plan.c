@@ -1,11 +1,10 @@
-/* POST /optimize, /plan, /apply and /reset. */
-#include "controller/assist/state/plan.h"
-
+/* POST /optimize, /plan, /apply and /reset; and the table of all operations. */
 #include "controller/assist/api/operation.h"
 #include "controller/assist/operations/operations.h"
-#include "controller/assist/operations/plan_schema.h"
 #include "controller/assist/rules/answer.h"
-#include "controller/assist/state/apply.h"
+#include "controller/assist/rules/request.h"
+#include "controller/assist/state/assist.h"
+#include "controller/assist/state/reader.h"
 #include "controller/kube/json.h"
 
 static void call_end(void *arg, const struct outcome *o)
@@ -57,8 +56,8 @@ const struct operation optimize_post = {
         "score by its description (get_addonplacementscores_addonplacementscores_get), clusters and "
         "policies from policies_list, workloads from workloads_list. To look before anything is written, "
         "use plan, then apply.",
-    .input = PLAN_REQUEST_SCHEMA,
-    .output = PLAN_ANSWER_SCHEMA,
+    .input = plan_request_schema,
+    .output = plan_answer_schema,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .has_dry_run = true,
@@ -76,8 +75,8 @@ const struct operation plan_post = {
         "move. Its planHash is what apply takes. Choose the score by its description "
         "(get_addonplacementscores_addonplacementscores_get), clusters and policies from policies_list, "
         "workloads from workloads_list.",
-    .input = PLAN_REQUEST_SCHEMA,
-    .output = PLAN_ANSWER_SCHEMA,
+    .input = plan_request_schema,
+    .output = plan_answer_schema,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = run_plan,
@@ -91,13 +90,13 @@ const struct operation apply_post = {
     .description =
         "Makes the Placements and PlacementBindings of a plan; those of an earlier run are replaced. "
         "Refused with a list of what has changed if the labels, scores or placements that the plan was "
-        "made from are no longer the same: plan anew then. Plans are kept for 15 minutes.",
+        "made from are no longer the same: make a new plan then. Plans are kept for 15 minutes.",
     /* clang-format off */
     .input = SCHEMA({"type": "object", "additionalProperties": false, "required": ["planHash"],
         "properties": {
         "planHash": {"type": "string", "description": "Of an answer of plan."}}}),
     /* clang-format on */
-    .output = PLAN_ANSWER_SCHEMA,
+    .output = plan_answer_schema,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .run = run_apply,
@@ -122,3 +121,9 @@ const struct operation reset_post = {
     .is_tool = true,
     .run = run_reset,
 };
+
+const struct operation *const assist_operations[] = {
+    &scores_get, &policies_list, &workloads_list, &scorers_list, &scorer_explain,
+    &plan_post,  &apply_post,    &optimize_post,  &reset_post,
+};
+const size_t n_assist_operations = ARRAY_SIZE(assist_operations);

@@ -1,6 +1,6 @@
 #include "controller/assist/rules/fingerprint.h"
 
-#include "controller/assist/rules/inputs.h"
+#include "controller/assist/rules/model.h"
 #include "controller/assist/rules/request.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
@@ -10,9 +10,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { KEY_BYTES = 600 };
+
 static int entry_set(json_t *all, const char *kind, const char *name, json_t *entry)
 {
-    char key[600];
+    char key[KEY_BYTES];
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
     return json_object_set_new(all, key, entry) < 0 ? -ENOMEM : 0;
@@ -85,7 +87,7 @@ static int fingerprint_workloads(json_t *all, const struct model *m)
                              json_pack("{s:s, s:s}", "owner",
                                        !placement                          ? "none"
                                        : mark && strcmp(mark, "true") == 0 ? "generated"
-                                                                           : "another hand",
+                                                                           : "other",
                                        "plan", cstr(kube_annotation(placement, PLAN_ANNOTATION))));
     }
     return r;
@@ -194,7 +196,28 @@ static int changes_add(json_t *list, const char *key, const json_t *before, cons
                : 0;
 }
 
-json_t *fingerprint_changes(const json_t *before, const json_t *now)
+static bool entry_is_of_plan(const json_t *all, const char *kind, const char *name, const char *plan)
+{
+    char key[KEY_BYTES];
+
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    return strcmp(cstr(kube_str(json_object_get(all, key), "plan", NULL)), plan) == 0;
+}
+
+/* Whether applying the plan causes this difference: its objects, what has been deleted for them, and where
+ * workloads run by its Placements. */
+static bool change_is_of_plan(const json_t *now, const char *key, const char *plan)
+{
+    const char *name = strchr(key, '/') + 1;
+
+    if (str_starts(str_of(key), STR("generated/")))
+        return !json_object_get(now, key) || entry_is_of_plan(now, "generated", name, plan);
+    if (str_starts(str_of(key), STR("Placement/")) || str_starts(str_of(key), STR("PlacementDecision/")))
+        return entry_is_of_plan(now, "Placement", name, plan);
+    return false;
+}
+
+json_t *fingerprint_changes(const json_t *before, const json_t *now, const char *plan)
 {
     json_auto_t *list = json_array();
     const char *key;
@@ -205,11 +228,14 @@ json_t *fingerprint_changes(const json_t *before, const json_t *now)
     {
         const json_t *other = json_object_get(now, key);
 
-        if (r == 0 && !json_equal(v, other))
+        if (r == 0 && !json_equal(v, other) && !change_is_of_plan(now, key, plan))
             r = changes_add(list, key, v, other);
     }
-    json_object_foreach((json_t *)(uintptr_t)now, key, v) if (r == 0 && !json_object_get(before, key)) r =
-        changes_add(list, key, NULL, v);
+    json_object_foreach((json_t *)(uintptr_t)now, key, v)
+    {
+        if (r == 0 && !json_object_get(before, key) && !change_is_of_plan(now, key, plan))
+            r = changes_add(list, key, NULL, v);
+    }
     return r < 0 ? NULL : TAKE_PTR(list);
 }
 

@@ -1,12 +1,92 @@
 #include "controller/assist/rules/model.h"
 
-#include "controller/assist/rules/model_internal.h"
-#include "controller/assist/rules/quantity.h"
 #include "controller/kube/json.h"
 #include "exporter/base/arena.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+/* ---- Quantities ---- */
+
+enum { MAX_DIGITS = 18 };
+
+static const struct {
+    const char *suffix;
+    int tens;  /* power of ten */
+    int shift; /* power of two */
+} units[] = {
+    {"", 0, 0},    {"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"k", 3, 0},   {"M", 6, 0},
+    {"G", 9, 0},   {"T", 12, 0},  {"P", 15, 0},  {"E", 18, 0},  {"Ki", 0, 10}, {"Mi", 0, 20},
+    {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
+};
+
+static bool is_decimal(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "e3", "E-2" */
+static bool exponent_parse(struct str s, int *ret)
+{
+    uint64_t n;
+    bool is_negative;
+
+    if (s.n < 2 || (s.p[0] != 'e' && s.p[0] != 'E'))
+        return false;
+    is_negative = s.p[1] == '-';
+    if (is_negative || s.p[1] == '+')
+        s = (struct str){s.p + 1, s.n - 1};
+    if (!str_to_u64((struct str){s.p + 1, s.n - 1}, &n) || n > 99)
+        return false;
+    *ret = is_negative ? -(int)n : (int)n;
+    return true;
+}
+
+static bool unit_parse(struct str s, int *ret_tens, int *ret_shift)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        if (str_eq(s, str_of(units[i].suffix))) {
+            *ret_tens = units[i].tens;
+            *ret_shift = units[i].shift;
+            return true;
+        }
+    *ret_shift = 0;
+    return exponent_parse(s, ret_tens);
+}
+
+bool quantity_parse(struct str text, int64_t *ret)
+{
+    unsigned __int128 v = 0;
+    size_t at = text.n > 0 && text.p[0] == '+' ? 1 : 0, digits = 0;
+    int tens, shift, decimals = 0;
+    bool has_point = false;
+
+    for (; at < text.n && (is_decimal(text.p[at]) || (text.p[at] == '.' && !has_point)); at++) {
+        if (text.p[at] == '.') {
+            has_point = true;
+            continue;
+        }
+        v = v * 10 + (unsigned)(text.p[at] - '0');
+        decimals += has_point;
+        if (++digits > MAX_DIGITS)
+            return false;
+    }
+    if (digits == 0 || !unit_parse((struct str){text.p + at, text.n - at}, &tens, &shift))
+        return false;
+    /* At most 60 bits by 60 bits here, and by ten while it is within the bound. */
+    v <<= shift;
+    for (tens += 3 - decimals; tens > 0 && v > 0 && v <= QUANTITY_MAX; tens--)
+        v *= 10;
+    for (; tens < 0 && v > 0; tens++)
+        v = (v + 9) / 10;
+    if (v > QUANTITY_MAX)
+        return false;
+    *ret = (int64_t)v;
+    return true;
+}
+
+/* ---- Workloads ---- */
 
 enum { ARENA_BYTES = 64 << 10 };
 
@@ -17,17 +97,8 @@ const char *input_placement_name(const json_t *workload)
     return kube_str(json_array_get(kube_list(workload, "spec", "placementRefs", NULL), 0), "name", NULL);
 }
 
-void *model_alloc(struct model *m, size_t n, size_t size)
-{
-    void *p = arena_alloc(&m->arena, n * size);
-
-    if (p)
-        memset(p, 0, n * size);
-    return p;
-}
-
-int model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name,
-             uint32_t *ret)
+static int model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name,
+                    uint32_t *ret)
 {
     uintptr_t known = (uintptr_t)map_get(ids, name);
     const char **all;
@@ -51,8 +122,8 @@ int model_id(struct map *ids, const char ***names, size_t *n, struct model *m, c
     return 0;
 }
 
-int model_label(const json_t *object, const char *kind, const char *label, const char *field,
-                const char **ret, struct objection *ob)
+static int model_label(const json_t *object, const char *kind, const char *label, const char *field,
+                       const char **ret, struct objection *ob)
 {
     const char *s = kube_label(object, label);
 
@@ -62,10 +133,10 @@ int model_label(const json_t *object, const char *kind, const char *label, const
     return 0;
 }
 
-int model_amount(const json_t *object, const char *kind, const char *label, const char *field, int64_t *ret,
-                 struct objection *ob)
+static int model_amount(const json_t *object, const char *kind, const char *label, const char *field,
+                        int64_t *ret, struct objection *ob)
 {
-    const char *s;
+    const char *s = NULL;
     int r = model_label(object, kind, label, field, &s, ob);
 
     if (r < 0)
@@ -121,7 +192,7 @@ static int model_read_requests(struct model *m, size_t w, int64_t *into, struct 
 static int model_read_workload(struct model *m, struct model_workload *w, size_t i, struct objection *ob)
 {
     const json_t *o = m->in->workloads[i];
-    const char *kind, *name = m->in->request->workloads[i].name;
+    const char *kind = NULL, *name = m->in->request->workloads[i].name;
     char field[64];
     int r;
 
@@ -166,7 +237,7 @@ static int model_check_placements(const struct model *m, struct objection *ob)
     return r;
 }
 
-int model_read_workloads(struct model *m, struct objection *ob)
+static int model_read_workloads(struct model *m, struct objection *ob)
 {
     size_t n = m->in->request->n_workloads;
     uint32_t *replicas = model_alloc(m, n, sizeof(uint32_t));
@@ -194,6 +265,283 @@ int model_read_workloads(struct model *m, struct objection *ob)
     m->problem.requests = requests;
     return r ?: model_check_placements(m, ob);
 }
+
+/* ---- Sites ---- */
+
+#define SUPPLY_AMOUNT "resource-supply-amount"
+
+/* A policy of a cluster, before it has its place. */
+struct offer {
+    size_t cluster, input;
+    const char *cluster_name, *policy, *device, *kind;
+    uint32_t kind_id;
+};
+
+static int offer_compare(const void *pa, const void *pb)
+{
+    const struct offer *a = pa, *b = pb;
+    int r = strcmp(a->cluster_name, b->cluster_name);
+
+    r = r ?: strcmp(a->kind, b->kind);
+    return r ?: strcmp(a->device, b->device);
+}
+
+static int offer_read(struct model *m, struct offer *o, size_t c, size_t i, struct objection *ob)
+{
+    const struct request_cluster *cluster = &m->in->request->clusters[c];
+    const json_t *policy = m->in->policies[cluster->first_policy + i];
+    char field[80];
+    int r;
+
+    *o = (struct offer){.cluster = c,
+                        .input = cluster->first_policy + i,
+                        .cluster_name = cluster->name,
+                        .policy = cluster->policies.names[i]};
+    (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", c, i);
+    if (!policy)
+        return objection_set(ob, 404, field, "there is no Policy %s in namespace %s", o->policy,
+                             m->in->request->namespace);
+    r = model_label(policy, "Policy", "resource-supply-kind", field, &o->kind, ob);
+    r = r ?: model_label(policy, "Policy", "resource-supply-device", field, &o->device, ob);
+    return r ?: model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind, &o->kind_id);
+}
+
+static int model_read_offers(struct model *m, struct offer *offers, struct objection *ob)
+{
+    const struct plan_request *rq = m->in->request;
+
+    for (size_t c = 0; c < rq->n_clusters; c++) {
+        char field[64];
+
+        (void)snprintf(field, sizeof(field), "clusters[%zu].name", c);
+        if (!m->in->clusters[c])
+            return objection_set(ob, 404, field, "there is no ManagedCluster %s", rq->clusters[c].name);
+        for (size_t i = 0; i < rq->clusters[c].policies.n; i++) {
+            int r = offer_read(m, &offers[rq->clusters[c].first_policy + i], c, i, ob);
+
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int model_read_supplies(struct model *m, const struct offer *o, int64_t *into, struct objection *ob)
+{
+    const json_t *policy = m->in->policies[o->input];
+    char field[80], label[320];
+    int r;
+
+    (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
+                   o->input - m->in->request->clusters[o->cluster].first_policy);
+    r = model_amount(policy, "Policy", SUPPLY_AMOUNT, field, &into[0], ob);
+    for (size_t i = 0; i < m->n_extra && r == 0; i++) {
+        (void)snprintf(label, sizeof(label), SUPPLY_AMOUNT ".%s", m->extra[i]);
+        if (kube_label(policy, label))
+            r = model_amount(policy, "Policy", label, field, &into[i + 1], ob);
+    }
+    return r;
+}
+
+/* Offers are in order: those of a cluster and a kind are one site. */
+static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
+{
+    struct problem *p = &m->problem;
+    int64_t *supplies = model_alloc(m, (n + 1) * p->n_resources, sizeof(int64_t));
+    uint32_t *first = model_alloc(m, n + 1, sizeof(uint32_t));
+    int r = 0;
+
+    m->settings = model_alloc(m, n + 1, sizeof(*m->settings));
+    m->sites = model_alloc(m, n + 1, sizeof(*m->sites));
+    if (!supplies || !first || !m->settings || !m->sites)
+        return -ENOMEM;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
+        bool same = last && last->cluster == o->cluster && last->kind_id == o->kind_id;
+
+        if (same && strcmp(last->device, o->device) == 0)
+            return objection_set(ob, 422, "clusters", "cluster %s: Policies %s and %s both supply device %s",
+                                 o->cluster_name, last->policy, o->policy, o->device);
+        if (!same) {
+            first[p->n_sites] = (uint32_t)i;
+            m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind_id};
+        }
+        m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, o->policy, o->device, o->input};
+        r = model_read_supplies(m, o, &supplies[i * p->n_resources], ob);
+    }
+    first[p->n_sites] = (uint32_t)n;
+    p->n_settings = n;
+    p->first_setting = first;
+    p->supplies = supplies;
+    return r;
+}
+
+static int model_note_kinds(struct model *m)
+{
+    CLEANUP(cleanup_free) bool *is_supplied = calloc(m->n_kinds + 1, sizeof(bool));
+
+    if (!is_supplied)
+        return -ENOMEM;
+    for (size_t s = 0; s < m->problem.n_sites; s++)
+        is_supplied[m->sites[s].kind_id] = true;
+    for (size_t w = 0; w < m->problem.n_workloads; w++)
+        m->workloads[w].has_kind = is_supplied[m->workloads[w].kind_id];
+    return 0;
+}
+
+/* Sites and their settings. */
+static int model_read_sites(struct model *m, struct objection *ob)
+{
+    size_t n = m->in->request->n_policies;
+    CLEANUP(cleanup_free) struct offer *offers = calloc(n + 1, sizeof(*offers));
+    int r = offers ? model_read_offers(m, offers, ob) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    qsort(offers, n, sizeof(*offers), offer_compare);
+    return model_add_settings(m, offers, n, ob) ?: model_note_kinds(m);
+}
+
+/* ---- Where workloads run ---- */
+
+struct run {
+    const char *cluster;
+    uint32_t workload, kind_id;
+};
+
+static int site_order(const struct model_site *s, const char *cluster, const char *kind,
+                      const struct model *m)
+{
+    int r = strcmp(s->cluster_name, cluster);
+
+    return r ?: strcmp(m->kinds[s->kind_id], kind);
+}
+
+/* The site, or n_sites. */
+static size_t site_find(const struct model *m, const char *cluster, uint32_t kind_id)
+{
+    size_t low = 0, high = m->problem.n_sites;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int r = site_order(&m->sites[mid], cluster, m->kinds[kind_id], m);
+
+        if (r == 0)
+            return mid;
+        if (r < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return m->problem.n_sites;
+}
+
+static size_t decisions_of(const json_t *decision, json_t **ret)
+{
+    *ret = kube_list(decision, "status", "decisions", NULL);
+    return json_array_size(*ret);
+}
+
+/* Those of the targets' Placements. */
+static size_t runs_read(const struct model *m, const struct map *by_placement, struct run *into)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->in->n_decisions; i++) {
+        const char *placement = kube_label(m->in->decisions[i], PLACEMENT_LABEL);
+        const struct model_workload *w = placement ? map_get(by_placement, placement) : NULL;
+        json_t *list;
+        size_t count = w ? decisions_of(m->in->decisions[i], &list) : 0;
+
+        for (size_t j = 0; j < count; j++) {
+            const char *cluster = kube_str(json_array_get(list, j), "clusterName", NULL);
+
+            if (cluster && *cluster && into)
+                into[n] = (struct run){cluster, (uint32_t)(w - m->workloads), w->kind_id};
+            n += cluster && *cluster;
+        }
+    }
+    return n;
+}
+
+static int run_compare(const void *pa, const void *pb)
+{
+    const struct run *a = pa, *b = pb;
+    int r = strcmp(a->cluster, b->cluster);
+
+    return r ?: (a->kind_id > b->kind_id) - (a->kind_id < b->kind_id);
+}
+
+int model_pair_compare(const void *pa, const void *pb)
+{
+    const struct problem_pair *a = pa, *b = pb;
+
+    if (a->workload != b->workload)
+        return a->workload < b->workload ? -1 : 1;
+    return (a->site > b->site) - (a->site < b->site);
+}
+
+/* A workload may run where nothing is offered: such a cluster becomes a site without settings. */
+static int model_add_running(struct model *m, const struct run *runs, size_t n)
+{
+    struct problem *p = &m->problem;
+    struct problem_pair *pairs = model_alloc(m, n, sizeof(*pairs));
+    struct model_site *sites = model_alloc(m, p->n_sites + n, sizeof(*sites));
+    uint32_t *first = model_alloc(m, p->n_sites + n + 1, sizeof(uint32_t));
+    size_t n_sites = p->n_sites;
+
+    if (!pairs || !sites || !first)
+        return -ENOMEM;
+    memcpy(sites, m->sites, n_sites * sizeof(*sites));
+    memcpy(first, p->first_setting, n_sites * sizeof(*first));
+    for (size_t i = 0; i < n; i++) {
+        size_t site = site_find(m, runs[i].cluster, runs[i].kind_id);
+
+        if (site == p->n_sites) {
+            if (i == 0 || run_compare(&runs[i], &runs[i - 1]) != 0) {
+                sites[n_sites] = (struct model_site){SIZE_MAX, runs[i].cluster, runs[i].kind_id};
+                first[n_sites++] = (uint32_t)p->n_settings;
+            }
+            site = n_sites - 1;
+        }
+        pairs[i] = (struct problem_pair){runs[i].workload, (uint32_t)site};
+    }
+    qsort(pairs, n, sizeof(*pairs), model_pair_compare);
+    for (size_t i = 0; i < n; i++)
+        if (p->n_running == 0 || model_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
+            pairs[p->n_running++] = pairs[i];
+    first[n_sites] = (uint32_t)p->n_settings;
+    m->sites = sites;
+    p->first_setting = first;
+    p->n_sites = n_sites;
+    p->running = pairs;
+    return 0;
+}
+
+static int model_read_running(struct model *m)
+{
+    struct map by_placement = {0};
+    CLEANUP(cleanup_free) struct run *runs = NULL;
+    size_t n = 0;
+    int r = 0;
+
+    for (size_t w = 0; w < m->problem.n_workloads && r == 0; w++)
+        r = map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);
+    if (r == 0)
+        n = runs_read(m, &by_placement, NULL);
+    runs = n ? calloc(n, sizeof(*runs)) : NULL;
+    if (n && !runs)
+        r = -ENOMEM;
+    if (r == 0 && n) {
+        (void)runs_read(m, &by_placement, runs);
+        qsort(runs, n, sizeof(*runs), run_compare);
+        r = model_add_running(m, runs, n);
+    }
+    map_done(&by_placement);
+    return r;
+}
+
+/* ---- The model ---- */
 
 int model_new(struct model **ret, const struct inputs *in, struct objection *ob)
 {

@@ -2,11 +2,45 @@
 #ifndef DS_ASSIST_RULES_MODEL_H
 #define DS_ASSIST_RULES_MODEL_H
 
-#include "controller/assist/rules/inputs.h"
-#include "controller/assist/rules/objection.h"
+#include "controller/assist/rules/request.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/arena.h"
 #include "exporter/base/map.h"
+#include "exporter/base/str.h"
+
+#include <string.h>
+
+/* Label of the objects that plans become, and annotation with the plan's hash. */
+#define GENERATED_LABEL "dynamic-scoring-framework-mcp/generated"
+#define PLAN_ANNOTATION "dynamic-scoring.open-cluster-management.io/plan"
+#define PLACEMENT_LABEL "cluster.open-cluster-management.io/placement" /* of a PlacementDecision */
+
+/* An AddOnPlacementScore of a cluster. */
+struct input_score {
+    bool exists, is_expired;
+    const struct score_item *items;
+    size_t n_items;
+};
+
+/* Objects are NULL where the hub has none. They are shared with the loop's thread: nobody changes them. */
+struct inputs {
+    const struct plan_request *request;
+    json_t **clusters;          /* [cluster]: ManagedCluster */
+    json_t **policies;          /* [request_cluster.first_policy + policy] */
+    json_t **workloads;         /* [workload]: ManifestWorkReplicaSet */
+    json_t **placements;        /* [workload]: the Placement that its first placementRef names */
+    struct input_score *scores; /* [cluster * n_scores + score] */
+    json_t **decisions;         /* PlacementDecisions of the namespace */
+    size_t n_decisions;
+    json_t **generated; /* Placements and PlacementBindings with the label in the namespace */
+    size_t n_generated;
+    bool has_cel; /* the hub's Placements know celSelector */
+    bool
+        lacks_set_binding; /* the namespace has no ManagedClusterSetBinding: Placements there select nobody */
+};
+
+/* The name of the Placement that a ManifestWorkReplicaSet refers to first; NULL without. */
+const char *input_placement_name(const json_t *workload);
 
 struct model_workload {
     const char *name, *app, *placement;
@@ -68,5 +102,28 @@ static inline double model_points(const struct model *m, int64_t units)
 {
     return (double)units / m->per_point;
 }
+
+/* n elements of the arena, zeroed. NULL when out of memory; not for n = 0. */
+static inline void *model_alloc(struct model *m, size_t n, size_t size)
+{
+    void *p = arena_alloc(&m->arena, n * size);
+
+    return p ? memset(p, 0, n * size) : NULL;
+}
+
+/* ---- model_scores.c: -EINVAL with the objection, -ENOMEM ---- */
+
+/* The scores of all workloads with all settings. */
+MUST_USE int model_read_scores(struct model *m, struct objection *ob);
+/* Pins and forbidden places. */
+MUST_USE int model_apply_rules(struct model *m, struct objection *ob);
+/* Spreading. */
+MUST_USE int model_read_limits(struct model *m, struct objection *ob);
+
+/* Larger amounts are refused, so that sums of many do not overflow. */
+#define QUANTITY_MAX INT64_C(1000000000000000)
+
+/* Thousandths, rounded up. False for what is no quantity, is negative, or exceeds QUANTITY_MAX. */
+bool quantity_parse(struct str text, int64_t *ret);
 
 #endif

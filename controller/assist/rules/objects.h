@@ -5,6 +5,9 @@
 
 #include "controller/assist/rules/model.h"
 #include "controller/optimize/problem.h"
+#include "exporter/base/buf.h"
+
+#include <jansson.h>
 
 #define POLICY_CLAIM "policy-watcher-claim"
 
@@ -18,5 +21,9 @@ struct objects_run {
  * Placement cannot select one of the clusters; -ENOMEM. */
 MUST_USE int objects_make(json_t **ret, const struct model *m, const struct solution *s,
                           const struct objects_run *run, struct objection *ob);
+
+/* Appends the objects, `---` between them. Strings that YAML might take for something else are in double
+ * quotes. -ENOMEM, -EFBIG. */
+MUST_USE int yaml_print(const json_t *objects, struct buf *into);
 
 #endif

@@ -1,10 +1,9 @@
 #include "controller/assist/state/apply.h"
 
-#include "controller/assist/rules/inputs.h"
-#include "controller/assist/state/apply_internal.h"
+#include "controller/assist/rules/model.h"
+#include "controller/assist/state/lister.h"
 #include "controller/kube/json.h"
 #include "controller/kube/verdict.h"
-#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -14,11 +13,59 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { MAX_LIST_BYTES = 256 << 20 };
+enum {
+    APPLY_CALLS = 8,      /* at once */
+    APPLY_MS = 60 * 1000, /* for all, and */
+    APPLY_STEP_MS = 50,   /* for each step, to check and again to write it */
+    KEY_BYTES = 320,
+    REMARK_BYTES = 256, /* of `detail`, for what is written */
+};
+
+enum apply_mode { APPLY_LISTING, APPLY_CHECKING, APPLY_WRITING };
+
+/* In the order of writing: Placements exist before the bindings and workloads that refer to them, and are
+ * deleted after them. */
+enum phase { NEW_PLACEMENTS, NEW_BINDINGS, WORKLOADS, OLD_BINDINGS, OLD_PLACEMENTS };
+
+enum step_state { STEP_PENDING, STEP_WRITTEN, STEP_UNKNOWN /* no answer to the write */ };
+
+struct step {
+    enum kube_method method; /* KUBE_CREATE, KUBE_MERGE_PATCH, KUBE_DELETE */
+    const struct kube_resource *resource;
+    const char *name;
+    json_t *body;     /* to send, but for the options of a deletion's check */
+    enum phase phase; /* all of a phase end before the next begins */
+    enum step_state state;
+};
+
+struct apply_slot {
+    struct apply *apply;
+    struct kube_call *call; /* NULL: free */
+    size_t step;
+};
+
+struct apply {
+    struct apply_options o;
+    char *namespace;
+    enum apply_mode mode;
+    json_t *owned; /* {"Placement/x": object}: those that have the label */
+    struct step *steps;
+    size_t n, next; /* next: to start */
+    unsigned active;
+    struct lister *lister;
+    size_t listed; /* of apply_resources: the one that is listed, or all */
+    struct apply_slot slots[APPLY_CALLS];
+    struct timer deadline;
+    struct outcome end; /* set with its status */
+    json_t *conflicts;  /* "Kind/name" of objects without the label */
+    json_t *failed;     /* of a reset: "Kind/name: why" */
+};
+
+static const struct kube_resource *const apply_resources[] = {&kube_placements, &kube_placementbindings};
 
 static void apply_pump(struct apply *ap);
 
-/* Later reasons than the first are consequences. */
+/* The first failure counts. */
 static void PRINTF_LIKE(3, 4) apply_fail(struct apply *ap, unsigned status, const char *fmt, ...)
 {
     char text[1024];
@@ -30,18 +77,7 @@ static void PRINTF_LIKE(3, 4) apply_fail(struct apply *ap, unsigned status, cons
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     ap->end.status = status;
-    text_line(ap->end.detail, sizeof(ap->end.detail) - 256, str_of(text));
-}
-
-static unsigned status_of(const struct kube_answer *a)
-{
-    static const unsigned statuses[KUBE_VERDICTS] = {
-        [KUBE_RETRY] = 503,   [KUBE_UNAUTHORIZED] = 503, [KUBE_FORBIDDEN] = 403, [KUBE_NOT_FOUND] = 409,
-        [KUBE_NO_KIND] = 503, [KUBE_EXISTS] = 409,       [KUBE_CONFLICT] = 409,  [KUBE_GONE] = 503,
-        [KUBE_INVALID] = 422, [KUBE_TOO_LARGE] = 422,
-    };
-
-    return a->verdict == KUBE_RETRY && a->http_status == 0 ? 504 : statuses[a->verdict];
+    text_line(ap->end.detail, sizeof(ap->end.detail) - REMARK_BYTES, str_of(text));
 }
 
 struct apply *apply_free(struct apply *ap)
@@ -50,9 +86,11 @@ struct apply *apply_free(struct apply *ap)
         return NULL;
     for (size_t i = 0; i < APPLY_CALLS; i++)
         (void)kube_cancel(ap->slots[i].call);
+    (void)lister_free(ap->lister);
     loop_timer_clear(ap->o.loop, &ap->deadline);
-    loop_timer_clear(ap->o.loop, &ap->pause);
-    apply_free_steps(ap);
+    for (size_t i = 0; i < ap->n; i++)
+        json_decref(ap->steps[i].body);
+    free(ap->steps);
     json_decref(ap->owned);
     json_decref(ap->o.objects);
     json_decref(ap->conflicts);
@@ -64,70 +102,196 @@ struct apply *apply_free(struct apply *ap)
 }
 DEFINE_CLEANUP(struct apply, apply_free)
 
+/* ---- Steps ---- */
+
+static const struct kube_resource *resource_of(const json_t *object)
+{
+    const char *kind = kube_str(object, "kind", NULL);
+
+    return kind && strcmp(kind, kube_placementbindings.kind) == 0 ? &kube_placementbindings
+                                                                  : &kube_placements;
+}
+
+static void step_key(const struct kube_resource *resource, const char *name, char out[KEY_BYTES])
+{
+    (void)snprintf(out, KEY_BYTES, "%s/%s", resource->kind, name);
+}
+
+/* A merge patch (RFC 7386) to the spec, label and annotation: what others have added stays, and so does the
+ * status. The uid makes the API server refuse if the object has been replaced since it was listed. */
+static json_t *step_patch(const json_t *before, const json_t *object)
+{
+    json_t *spec = json_deep_copy(json_object_get(object, "spec")), *v;
+    const char *key;
+
+    json_object_foreach(json_object_get(before, "spec"), key, v) if (spec && !json_object_get(spec, key))(
+        void) json_object_set_new(spec, key, json_null());
+    return json_pack("{s:{s:s, s:{s:s}, s:{s:s}}, s:o}", "metadata", "uid", kube_uid(before), "labels",
+                     GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION,
+                     cstr(kube_annotation(object, PLAN_ANNOTATION)), "spec", spec);
+}
+
+static json_t *step_delete_options(const json_t *before)
+{
+    return json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
+                     "uid", kube_uid(before));
+}
+
+static int steps_add(struct apply *ap, const struct step *s)
+{
+    if (!s->body)
+        return -ENOMEM;
+    ap->steps[ap->n++] = *s;
+    return 0;
+}
+
+static int steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding, json_t *wanted)
+{
+    struct step s = {.resource = resource_of(object), .name = kube_name(object), .method = KUBE_CREATE};
+    const json_t *before;
+    char key[KEY_BYTES];
+
+    step_key(s.resource, s.name, key);
+    before = json_object_get(ap->owned, key);
+    if (json_object_set_new(wanted, key, json_true()) < 0)
+        return -ENOMEM;
+    if (s.resource == &kube_placementbindings) {
+        *had_binding = true;
+        s.phase = NEW_BINDINGS;
+        if (before) /* by an earlier attempt: their names are unique to the plan */
+            return 0;
+    } else {
+        s.phase = *had_binding ? WORKLOADS : NEW_PLACEMENTS;
+    }
+    if (before)
+        s.method = KUBE_MERGE_PATCH;
+    s.body = before ? step_patch(before, object) : json_incref(object);
+    return steps_add(ap, &s);
+}
+
+static int steps_add_old(struct apply *ap, const json_t *wanted, const struct kube_resource *resource,
+                         enum phase phase)
+{
+    const char *key;
+    json_t *object;
+    int r = 0;
+
+    json_object_foreach(ap->owned, key, object)
+    {
+        if (r == 0 && resource_of(object) == resource && !json_object_get(wanted, key))
+            r = steps_add(ap, &(struct step){.resource = resource,
+                                             .name = kube_name(object),
+                                             .method = KUBE_DELETE,
+                                             .body = step_delete_options(object),
+                                             .phase = phase});
+    }
+    return r;
+}
+
+/* From what is wanted and what is there. */
+static int steps_make(struct apply *ap)
+{
+    json_auto_t *wanted = json_object();
+    bool had_binding = false;
+    json_t *object;
+    size_t i;
+    int r = 0;
+
+    ap->steps = calloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
+    if (!ap->steps || !wanted)
+        return -ENOMEM;
+    json_array_foreach(ap->o.objects, i, object) r = r ?: steps_add_wanted(ap, object, &had_binding, wanted);
+    r = r ?: steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
+    return r ?: steps_add_old(ap, wanted, &kube_placements, OLD_PLACEMENTS);
+}
+
+static int list_add_step(json_t *list, const struct step *s)
+{
+    char key[KEY_BYTES];
+
+    step_key(s->resource, s->name, key);
+    return json_array_append_new(list, json_string(key)) < 0 ? -ENOMEM : 0;
+}
+
 /* ---- The end ---- */
 
-/* What was made and could not be undone. */
-static void apply_note_leftovers(struct apply *ap)
+/* {"created", "updated", "deleted", "unknown"}, the last only after a failure; of a reset {"deleted",
+ * "failed"}. NULL when out of memory. */
+static json_t *apply_written(const struct apply *ap)
 {
-    json_t *left = json_array();
-    size_t n = strlen(ap->end.detail);
-    int r = left ? 0 : -ENOMEM;
+    static const char *const words[] = {
+        [KUBE_CREATE] = "created", [KUBE_MERGE_PATCH] = "updated", [KUBE_DELETE] = "deleted"};
+    json_auto_t *all = ap->o.objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
+                                     : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
 
-    for (size_t i = 0; i < ap->n && r == 0; i++)
-        if (ap->steps[i].state != STEP_PENDING)
-            r = list_add_step(left, &ap->steps[i]);
-    if (json_array_size(left) == 0)
-        (void)snprintf(ap->end.detail + n, sizeof(ap->end.detail) - n, "; nothing is changed");
+    if (ap->end.status && json_object_set_new(all, "unknown", json_array()) < 0)
+        return NULL;
+    for (size_t i = 0; i < ap->n && all; i++) {
+        const struct step *s = &ap->steps[i];
+        json_t *list = json_object_get(all, s->state == STEP_WRITTEN ? words[s->method] : "unknown");
+
+        if (list && s->state != STEP_PENDING && list_add_step(list, s) < 0)
+            return NULL;
+    }
+    return TAKE_PTR(all);
+}
+
+/* What an apply that failed has left on the hub. */
+static void apply_note_written(struct apply *ap)
+{
+    size_t n = strlen(ap->end.detail), written = 0, unknown = 0;
+    char *to = ap->end.detail + n;
+
+    for (size_t i = 0; i < ap->n; i++) {
+        written += ap->steps[i].state == STEP_WRITTEN;
+        unknown += ap->steps[i].state == STEP_UNKNOWN;
+    }
+    if (written + unknown == 0)
+        (void)snprintf(to, sizeof(ap->end.detail) - n, "; nothing is changed");
     else
         (void)snprintf(
-            ap->end.detail + n, sizeof(ap->end.detail) - n,
-            "; %zu objects could not be put back (first: %.80s): the next run or POST /reset clears them",
-            json_array_size(left), json_string_value(json_array_get(left, 0)));
-    ap->end.body = json_pack("{s:b, s:o, s:O*}", "rolledBack", json_array_size(left) == 0, "leftBehind", left,
-                             "conflicts", json_array_size(ap->conflicts) ? ap->conflicts : NULL);
+            to, sizeof(ap->end.detail) - n,
+            "; %zu of %zu writes succeeded and %zu more may have: apply again to complete them, or "
+            "POST /reset to delete what plans made",
+            written, ap->n, unknown);
+    if (written + unknown || json_array_size(ap->conflicts))
+        ap->end.body = json_pack("{s:o*, s:O*}", "written", written + unknown ? apply_written(ap) : NULL,
+                                 "conflicts", json_array_size(ap->conflicts) ? ap->conflicts : NULL);
 }
 
 static void apply_end(struct apply *ap)
 {
-    outcome_fn done = ap->o.done;
-    void *arg = ap->o.arg;
-
     loop_timer_clear(ap->o.loop, &ap->deadline);
-    loop_timer_clear(ap->o.loop, &ap->pause);
     if (ap->end.status) {
-        apply_note_leftovers(ap);
+        apply_note_written(ap);
         log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ap->end.detail));
     } else {
-        ap->end.status = 200;
-        ap->end.body = apply_summary(ap);
-        if (!ap->end.body)
-            ap->end.status = 500;
+        ap->end.body = apply_written(ap);
+        ap->end.status = ap->end.body ? 200 : 500;
         log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
                  L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
     }
-    done(arg, &ap->end);
+    ap->o.done(ap->o.arg, &ap->end);
 }
 
-/* Everything of the mode has ended. */
+/* All calls of the mode have ended. */
 static void apply_next_mode(struct apply *ap)
 {
-    if (ap->mode == APPLY_LISTING && !ap->end.status && apply_plan_steps(ap) < 0)
+    size_t conflicts = json_array_size(ap->conflicts);
+
+    if (ap->mode == APPLY_LISTING && !ap->end.status && steps_make(ap) < 0)
         apply_fail(ap, 500, "out of memory");
-    if (ap->mode == APPLY_CHECKING && json_array_size(ap->conflicts))
+    if (conflicts)
         apply_fail(ap, 409,
-                   "objects of another hand are in the way: %.120s%s; delete them, or have their owner do it",
-                   json_string_value(json_array_get(ap->conflicts, 0)),
-                   json_array_size(ap->conflicts) > 1 ? " and others" : "");
-    if (ap->mode < APPLY_WRITING && !ap->end.status) {
-        ap->mode = ap->mode == APPLY_LISTING && ap->o.objects ? APPLY_CHECKING : APPLY_WRITING;
-        ap->next = 0;
-    } else if (ap->mode == APPLY_WRITING && ap->end.status) {
-        ap->mode = APPLY_UNDOING;
-        ap->next = ap->n;
-    } else {
+                   "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
+                   "=true): delete or rename it",
+                   json_string_value(json_array_get(ap->conflicts, 0)), conflicts > 1 ? " and others" : "");
+    if (ap->mode == APPLY_WRITING || ap->end.status) {
         apply_end(ap);
         return;
     }
+    ap->mode = ap->mode == APPLY_LISTING && ap->o.objects ? APPLY_CHECKING : APPLY_WRITING;
+    ap->next = 0;
     /* It is set already, and so it can be moved. */
     if (loop_timer_set(ap->o.loop, &ap->deadline,
                        mono_add(loop_now(ap->o.loop), APPLY_MS + APPLY_STEP_MS * (int64_t)ap->n)) < 0)
@@ -136,14 +300,6 @@ static void apply_next_mode(struct apply *ap)
 }
 
 /* ---- Calls ---- */
-
-static struct apply_slot *apply_free_slot(struct apply *ap)
-{
-    for (size_t i = 0; i < APPLY_CALLS; i++)
-        if (!ap->slots[i].call)
-            return &ap->slots[i];
-    return NULL;
-}
 
 void apply_count_from_zero(struct metrics *m)
 {
@@ -160,201 +316,133 @@ static void apply_count(const struct apply *ap, const struct step *s, const stru
                    LV(s->resource->kind, kube_verdict_word(a->verdict)), 1);
 }
 
-static void checked(struct apply *ap, struct step *s, const struct kube_answer *a)
-{
-    bool is_gone = s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND;
-
-    if (a->verdict == KUBE_EXISTS) {
-        if (list_add_step(ap->conflicts, s) < 0)
-            apply_fail(ap, 500, "out of memory");
-    } else if (a->verdict != KUBE_OK && !is_gone) {
-        apply_fail(ap, status_of(a), "%s", a->why);
-    }
-}
-
-static void written(struct apply *ap, struct step *s, const struct kube_answer *a)
-{
-    /* An object that is to be deleted and is gone is as wanted. */
-    bool is_gone = s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND;
-
-    if (a->verdict == KUBE_OK || is_gone) {
-        s->state = STEP_DONE;
-        s->written = json_incref(kube_map(a->object, "metadata", NULL));
-        return;
-    }
-    if (a->verdict == KUBE_RETRY)
-        s->state = STEP_MAYBE;
-    if (ap->o.objects)
-        apply_fail(ap, status_of(a), "%s", a->why);
-    else if (json_array_append_new(ap->failed,
-                                   json_sprintf("%s/%s: %s", s->resource->kind, s->name, a->why)) < 0)
-        apply_fail(ap, 500, "out of memory");
-}
-
-static void undone(struct step *s, const struct kube_answer *a)
-{
-    bool is_gone = s->method == KUBE_CREATE && a->verdict == KUBE_NOT_FOUND;
-    /* If the write never happened, what it would have replaced is there. */
-    bool never_was = s->state == STEP_MAYBE && s->method == KUBE_DELETE && a->verdict == KUBE_EXISTS;
-
-    if (a->verdict == KUBE_OK || is_gone || never_was)
-        s->state = STEP_PENDING;
-    else if (a->verdict != KUBE_RETRY && a->verdict != KUBE_UNAUTHORIZED)
-        s->state = STEP_STUCK;
-}
-
 static void apply_on_step(void *arg, struct kube_answer *a)
 {
     struct apply_slot *slot = arg;
     struct apply *ap = slot->apply;
     struct step *s = &ap->steps[slot->step];
-
-    slot->call = NULL;
-    ap->active--;
-    apply_count(ap, s, a);
-    if (ap->mode == APPLY_CHECKING)
-        checked(ap, s, a);
-    else if (ap->mode == APPLY_WRITING)
-        written(ap, s, a);
-    else
-        undone(s, a);
-    apply_pump(ap);
-}
-
-static void apply_start_step(struct apply *ap, size_t i)
-{
-    struct apply_slot *slot = apply_free_slot(ap);
-    struct kube_request rq;
-    json_t *body = NULL;
-    int r = step_request(&ap->steps[i], ap, &rq, &body);
-
-    slot->step = i;
-    r = r ?: kube_start(&slot->call, ap->o.kube, &rq, apply_on_step, slot);
-    json_decref(body);
-    if (r == 0)
-        ap->active++;
-    else if (ap->mode == APPLY_UNDOING)
-        ap->steps[i].state = STEP_STUCK;
-    else
-        apply_fail(ap, 500, "%s", r == -ENOMEM ? "out of memory" : "cannot send the request");
-}
-
-static void apply_on_list(void *arg, struct kube_answer *a)
-{
-    struct apply_slot *slot = arg;
-    struct apply *ap = slot->apply;
-    const struct kube_resource *resource = apply_resources[slot->step];
-    json_t *items = kube_list(a->object, "items", NULL), *o;
-    size_t i;
+    /* A deletion of what is gone has succeeded. */
+    bool ok = a->verdict == KUBE_OK || (s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND);
     int r = 0;
 
     slot->call = NULL;
     ap->active--;
-    /* Reset of a hub without one of the kinds has nothing to delete there. */
-    if (a->verdict != KUBE_OK && !(a->verdict == KUBE_NO_KIND && !ap->o.objects))
-        apply_fail(ap, status_of(a), "%s", a->why);
-    json_array_foreach(items, i, o)
-    {
-        char key[320];
-
-        (void)snprintf(key, sizeof(key), "%s/%s", resource->kind, kube_name(o));
-        r = r ?: json_object_set_new(o, "kind", json_string(resource->kind));
-        r = r
-                ?: json_object_set_new(o, "apiVersion",
-                                       json_sprintf("%s/%s", resource->group, resource->version));
-        r = r ?: json_object_set(ap->owned, key, o);
-    }
+    apply_count(ap, s, a);
+    if (ap->mode == APPLY_WRITING && ok)
+        s->state = STEP_WRITTEN;
+    else if (ap->mode == APPLY_WRITING && a->verdict == KUBE_RETRY)
+        s->state = STEP_UNKNOWN;
+    if (ap->mode == APPLY_CHECKING && a->verdict == KUBE_EXISTS)
+        r = list_add_step(ap->conflicts, s);
+    else if (!ok && ap->o.objects)
+        apply_fail(ap, outcome_status(a->verdict), "%s", a->why);
+    else if (!ok)
+        r = json_array_append_new(ap->failed, json_sprintf("%s/%s: %s", s->resource->kind, s->name, a->why));
     if (r < 0)
         apply_fail(ap, 500, "out of memory");
     apply_pump(ap);
 }
 
-static void apply_start_list(struct apply *ap)
+static struct apply_slot *apply_free_slot(struct apply *ap)
 {
-    struct apply_slot *slot = &ap->slots[ap->next];
-    const struct kube_request rq = {.method = KUBE_LIST,
-                                    .resource = apply_resources[ap->next],
-                                    .namespace = ap->namespace,
-                                    .label_selector = GENERATED_LABEL "=true",
-                                    .max_answer = MAX_LIST_BYTES};
-
-    slot->step = ap->next++;
-    if (kube_start(&slot->call, ap->o.kube, &rq, apply_on_list, slot) == 0)
-        ap->active++;
-    else
-        apply_fail(ap, 500, "cannot send the request");
+    for (size_t i = 0; i < APPLY_CALLS; i++)
+        if (!ap->slots[i].call)
+            return &ap->slots[i];
+    return NULL;
 }
 
-/* ---- Which call is next ---- */
+static void apply_start_step(struct apply *ap, size_t i)
+{
+    struct apply_slot *slot = apply_free_slot(ap);
+    const struct step *s = &ap->steps[i];
+    bool check = ap->mode == APPLY_CHECKING, deletes = s->method == KUBE_DELETE;
+    json_auto_t *body = json_copy(s->body);
+    const struct kube_request rq = {
+        .method = s->method,
+        .resource = s->resource,
+        .namespace = ap->namespace,
+        .name = s->method == KUBE_CREATE ? NULL : s->name,
+        .body = body,
+        .query = deletes ? NULL
+                 : check ? "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict&dryRun=All"
+                         : "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict",
+    };
+    int r = 0;
 
-/* Whether a step may start while `active` calls are under way: phases do not overlap. */
+    if (check && deletes)
+        r = json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
+    slot->step = i;
+    if (r == 0 && body)
+        r = kube_start(&slot->call, ap->o.kube, &rq, apply_on_step, slot);
+    if (r == 0 && body)
+        ap->active++;
+    else
+        apply_fail(ap, 500, "%s", r == -EINVAL ? "cannot send the request" : "out of memory");
+}
+
+/* ---- What is there ---- */
+
+static int apply_on_object(void *arg, json_t *object)
+{
+    struct apply *ap = arg;
+    const struct kube_resource *resource = apply_resources[ap->listed];
+    char key[KEY_BYTES];
+
+    step_key(resource, kube_name(object), key);
+    return json_object_set_new(object, "kind", json_string(resource->kind)) < 0 ||
+                   json_object_set(ap->owned, key, object) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+static int apply_start_list(struct apply *ap);
+
+static void apply_on_list(void *arg, enum kube_verdict verdict, const char *why)
+{
+    struct apply *ap = arg;
+
+    /* Reset of a hub without one of the kinds has nothing to delete there. */
+    if (verdict != KUBE_OK && !(verdict == KUBE_NO_KIND && !ap->o.objects))
+        apply_fail(ap, outcome_status(verdict), "%s", why);
+    ap->lister = lister_free(ap->lister);
+    if (++ap->listed < ARRAY_SIZE(apply_resources) && !ap->end.status) {
+        if (apply_start_list(ap) == 0)
+            return;
+        apply_fail(ap, 500, "out of memory");
+    }
+    apply_next_mode(ap);
+}
+
+static int apply_start_list(struct apply *ap)
+{
+    const struct lister_options o = {.kube = ap->o.kube,
+                                     .resource = apply_resources[ap->listed],
+                                     .namespace = ap->namespace,
+                                     .label_selector = GENERATED_LABEL "=true",
+                                     .on_object = apply_on_object,
+                                     .done = apply_on_list,
+                                     .arg = ap};
+
+    return lister_start(&ap->lister, &o);
+}
+
+/* ---- The order ---- */
+
+/* Whether a step may start while others are under way: phases do not overlap. */
 static bool phase_allows(const struct apply *ap, size_t i)
 {
-    if (ap->active == 0 || ap->mode == APPLY_CHECKING)
-        return true;
-    for (size_t j = 0; j < APPLY_CALLS; j++)
+    for (size_t j = 0; j < APPLY_CALLS && ap->mode == APPLY_WRITING; j++)
         if (ap->slots[j].call)
             return ap->steps[ap->slots[j].step].phase == ap->steps[i].phase;
     return true;
 }
 
-/* Steps that are to be undone, from the last. */
-static bool apply_undo_next(struct apply *ap)
-{
-    while (ap->next > 0 && ap->steps[ap->next - 1].state != STEP_DONE &&
-           ap->steps[ap->next - 1].state != STEP_MAYBE)
-        ap->next--;
-    if (ap->next == 0 || !phase_allows(ap, ap->next - 1))
-        return false;
-    apply_start_step(ap, --ap->next);
-    return true;
-}
-
-static bool apply_start_next(struct apply *ap)
-{
-    if (ap->mode == APPLY_UNDOING)
-        return apply_undo_next(ap);
-    if (ap->end.status)
-        return false;
-    if (ap->mode == APPLY_LISTING) {
-        if (ap->next == ARRAY_SIZE(apply_resources))
-            return false;
-        apply_start_list(ap);
-        return true;
-    }
-    if (ap->next == ap->n || !phase_allows(ap, ap->next))
-        return false;
-    apply_start_step(ap, ap->next++);
-    return true;
-}
-
-/* Whether steps are left that another round may undo, until the deadline: an API server that restarts is away
- * for a while. */
-static bool apply_undo_again(struct apply *ap)
-{
-    static const struct backoff pauses = {.min_ms = 1000, .max_ms = 8000};
-    bool is_left = false;
-
-    for (size_t i = 0; i < ap->n; i++)
-        is_left = is_left || ap->steps[i].state == STEP_DONE || ap->steps[i].state == STEP_MAYBE;
-    if (ap->mode != APPLY_UNDOING || !is_left)
-        return false;
-    ap->next = ap->n;
-    return loop_timer_set(ap->o.loop, &ap->pause,
-                          mono_add(loop_now(ap->o.loop), backoff_ms(&pauses, ++ap->round, -1))) == 0;
-}
-
 static void apply_pump(struct apply *ap)
 {
-    while (ap->active < APPLY_CALLS && apply_start_next(ap))
-        ;
-    if (ap->active == 0 && !apply_undo_again(ap))
+    while (ap->active < APPLY_CALLS && !ap->end.status && ap->next < ap->n && phase_allows(ap, ap->next))
+        apply_start_step(ap, ap->next++);
+    if (ap->active == 0)
         apply_next_mode(ap);
-}
-
-static void apply_on_pause(struct timer *t)
-{
-    apply_pump(CONTAINER_OF(t, struct apply, pause));
 }
 
 /* The API server is too slow. What was sent may have been done. */
@@ -366,41 +454,35 @@ static void apply_on_deadline(struct timer *t)
         if (ap->slots[i].call) {
             ap->slots[i].call = kube_cancel(ap->slots[i].call);
             if (ap->mode == APPLY_WRITING)
-                ap->steps[ap->slots[i].step].state = STEP_MAYBE;
+                ap->steps[ap->slots[i].step].state = STEP_UNKNOWN;
         }
+    ap->lister = lister_free(ap->lister);
     ap->active = 0;
     apply_fail(ap, 504, "the hub's API server did not answer in time");
     apply_next_mode(ap);
 }
 
-static void apply_on_begin(struct timer *t)
-{
-    struct apply *ap = CONTAINER_OF(t, struct apply, pause);
-
-    ap->pause.fn = apply_on_pause;
-    apply_pump(ap);
-}
-
 int apply_start(struct apply **ret, const struct apply_options *o)
 {
     CLEANUP(cleanup_apply_free) struct apply *ap = calloc(1, sizeof(*ap));
+    int r;
 
     if (!ap)
         return -ENOMEM;
     ap->o = *o;
     json_incref(ap->o.objects);
     ap->deadline.fn = apply_on_deadline;
-    ap->pause.fn = apply_on_begin;
     ap->namespace = str_dup(str_of(o->namespace));
     ap->owned = json_object();
     ap->conflicts = json_array();
     ap->failed = json_array();
     for (size_t i = 0; i < APPLY_CALLS; i++)
         ap->slots[i].apply = ap;
-    if (!ap->namespace || !ap->owned || !ap->conflicts || !ap->failed ||
-        loop_timer_set(o->loop, &ap->pause, loop_now(o->loop)) < 0 ||
-        loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS)) < 0)
+    if (!ap->namespace || !ap->owned || !ap->conflicts || !ap->failed)
         return -ENOMEM;
-    *ret = TAKE_PTR(ap);
-    return 0;
+    r = loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS));
+    r = r ?: apply_start_list(ap);
+    if (r == 0)
+        *ret = TAKE_PTR(ap);
+    return r;
 }

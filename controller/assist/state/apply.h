@@ -1,24 +1,16 @@
-/* Writes what a plan became, or deletes what plans became, in one namespace.
+/* Writes the objects of a plan in one namespace, or deletes those of all plans there.
  *
- * Nothing is made unless all can be: the API server first checks every write (dry run). Then new objects
- * are made, those whose name stays are updated in place, and others with the label are deleted, in this
- * order, so that no workload loses its Placement in between. If a write fails, those before it are undone.
- * What a killed program leaves behind has the label, and the next run replaces it. */
+ * The API server first checks every write by a dry run, and nothing is written unless it accepts them all.
+ * Then new objects are created, those whose name stays are patched, and others with the label are deleted,
+ * in this order, so that no workload loses its Placement in between. If a write fails all the same, no
+ * further one is started, and the outcome lists what is written. All objects have the label, so that applying
+ * again completes or replaces what a failure or a kill -9 has left. */
 #ifndef DS_ASSIST_STATE_APPLY_H
 #define DS_ASSIST_STATE_APPLY_H
 
+#include "controller/assist/state/reader.h"
 #include "controller/kube/client.h"
 #include "exporter/metric/metrics.h"
-
-/* How a request ended. */
-struct outcome {
-    unsigned status; /* of HTTP */
-    char detail[1024];
-    json_t *body; /* the answer of a 200, otherwise members beside "detail"; borrowed; may be NULL */
-};
-
-/* Called once. May free anything. */
-typedef void (*outcome_fn)(void *arg, const struct outcome *o);
 
 struct apply;
 
@@ -35,7 +27,9 @@ struct apply_options {
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
 /* -ENOMEM: `done` is never called. With objects, the body is {"created", "updated", "deleted"}; without,
- * {"deleted", "failed"}: lists of "Kind/name". */
+ * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
+ * {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` lists writes
+ * that may have happened and `conflicts` objects of the same names that no plan made. */
 MUST_USE int apply_start(struct apply **ret, const struct apply_options *o);
 /* Stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);

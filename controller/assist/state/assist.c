@@ -1,24 +1,96 @@
 #include "controller/assist/state/assist.h"
 
+#include "controller/assist/rules/answer.h"
+#include "controller/assist/rules/fingerprint.h"
+#include "controller/assist/rules/model.h"
+#include "controller/assist/rules/objects.h"
+#include "controller/assist/rules/request.h"
 #include "controller/assist/state/apply.h"
-#include "controller/assist/state/assist_internal.h"
-#include "controller/kube/client.h"
-#include "controller/kube/verdict.h"
+#include "controller/assist/state/snapshot.h"
+#include "controller/kube/json.h"
+#include "controller/optimize/problem.h"
+#include "controller/optimize/solve.h"
+#include "exporter/base/arena.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/rand.h"
+#include "exporter/base/worker.h"
+#include "exporter/metric/metrics.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
-#define PLACEMENT_SCHEMA "/openapi/v3/apis/cluster.open-cluster-management.io/v1beta1"
-#define CEL_MEMBER       "\"celSelector\""
+enum { PLANS_MAX_KEPT = 16, PLAN_KEPT_MS = 15 * 60 * 1000, MAX_YAML_BYTES = 256 << 20 };
 
-enum { SCHEMA_MAX_BYTES = 16 << 20 };
+/* A plan that may be applied. */
+struct kept_plan {
+    unsigned refs; /* beside the first */
+    char hash[PLAN_HASH_BYTES];
+    json_t *request, *fingerprint;
+    const char *namespace; /* of the request */
+    json_t *answer;        /* with output_yaml, not yet applied */
+    json_t *objects;       /* a list */
+    bool is_empty;         /* nothing is placed */
+    mono_ms made_at;
+    double seconds, gap;
+    const char *status, *engine;
+    TAILQ_ENTRY(kept_plan) entry;
+};
 
-const struct world *assist_world(const struct assist *a)
+TAILQ_HEAD(plan_list, kept_plan);
+
+/* A thread, and how many plans read the hub for it, wait or run. Plans to be applied are compared on a thread
+ * of their own, so that they do not wait for solvers. */
+struct plan_lane {
+    struct worker *worker;
+    unsigned queued;
+};
+
+struct assist {
+    struct assist_options o;
+    struct reader *reader;
+    struct plan_lane solving, comparing;
+    atomic_bool cancel;     /* read by the workers */
+    struct plan_list plans; /* the latest first */
+    size_t n_plans;
+    struct apply *writer; /* NULL: none */
+    outcome_fn writer_done;
+    void *writer_arg;
+    struct kept_plan *writing;    /* owned; NULL: a reset */
+    const char *writes_namespace; /* one of o.write_namespaces */
+    struct assist_last_plan last;
+    bool has_last, is_ending;
+};
+
+enum plan_mode { PLAN_ONLY, PLAN_AND_APPLY, PLAN_COMPARE };
+
+/* A plan that is being made, or one whose inputs are read again. */
+struct plan_job {
+    struct job job;
+    struct assist *a;
+    struct plan_lane *lane;
+    enum plan_mode mode;
+    struct plan_request *request;
+    struct snapshot *snapshot;
+    struct inputs in;
+    uint32_t id;                /* in the objects' names */
+    char hash[PLAN_HASH_BYTES]; /* of the plan that is to be applied */
+    outcome_fn done;
+    void *arg;
+    /* Set by the worker. */
+    bool has_run;
+    int error;
+    struct objection objection;
+    struct kept_plan *plan;
+    json_t *fingerprint; /* for PLAN_COMPARE */
+};
+
+struct reader *assist_reader(const struct assist *a)
 {
-    return a->world;
+    return a->reader;
 }
 
 const struct assist_options *assist_options(const struct assist *a)
@@ -40,12 +112,9 @@ static const char *assist_writable(const struct assist *a, const char *namespace
     return NULL;
 }
 
-bool assist_may_write(const struct assist *a, const char *namespace)
-{
-    return assist_writable(a, namespace) != NULL;
-}
-
-void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *field, const char *fmt, ...)
+/* Ends a request that failed. */
+static void PRINTF_LIKE(5, 6)
+    assist_refuse(outcome_fn done, void *arg, unsigned status, const char *field, const char *fmt, ...)
 {
     struct outcome o = {.status = status};
     va_list args;
@@ -61,7 +130,13 @@ void assist_refuse(outcome_fn done, void *arg, unsigned status, const char *fiel
 
 /* ---- Plans that are kept ---- */
 
-struct kept_plan *kept_plan_free(struct kept_plan *p)
+static struct kept_plan *kept_plan_ref(struct kept_plan *p)
+{
+    p->refs++;
+    return p;
+}
+
+static struct kept_plan *kept_plan_free(struct kept_plan *p)
 {
     if (!p || p->refs-- > 0)
         return NULL;
@@ -72,6 +147,8 @@ struct kept_plan *kept_plan_free(struct kept_plan *p)
     free(p);
     return NULL;
 }
+
+DEFINE_CLEANUP(struct kept_plan, kept_plan_free)
 
 static void assist_drop(struct assist *a, struct kept_plan *p)
 {
@@ -89,7 +166,7 @@ static void assist_expire(struct assist *a)
         assist_drop(a, last);
 }
 
-struct kept_plan *assist_find(struct assist *a, const char *hash)
+static struct kept_plan *assist_find(struct assist *a, const char *hash)
 {
     struct kept_plan *p;
 
@@ -100,7 +177,8 @@ struct kept_plan *assist_find(struct assist *a, const char *hash)
     return NULL;
 }
 
-void assist_keep(struct assist *a, struct kept_plan *p)
+/* Puts the plan in place of an older one of the same hash. Takes it. */
+static void assist_keep(struct assist *a, struct kept_plan *p)
 {
     struct kept_plan *old = assist_find(a, p->hash);
 
@@ -144,7 +222,9 @@ static void assist_on_written(void *arg, const struct outcome *o)
     (void)apply_free(writer);
 }
 
-void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, outcome_fn done, void *arg)
+/* Writes the objects of a plan, which is taken (NULL: deletes all), if the namespace may be written to. */
+static void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, outcome_fn done,
+                         void *arg)
 {
     CLEANUP(cleanup_kept_plan_free) struct kept_plan *own = p;
     const char *writable = assist_writable(a, namespace);
@@ -175,42 +255,376 @@ void assist_write(struct assist *a, const char *namespace, struct kept_plan *p, 
     }
 }
 
-/* ---- The schema of Placements ---- */
-
-static void schema_on_piece(void *arg, struct str piece)
+static struct plan_job *plan_job_free(struct plan_job *j)
 {
-    struct assist *a = arg;
+    if (!j)
+        return NULL;
+    (void)snapshot_free(j->snapshot);
+    (void)request_free(j->request);
+    (void)kept_plan_free(j->plan);
+    json_decref(j->fingerprint);
+    free(j);
+    return NULL;
+}
+DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
-    if (buf_put_str(&a->schema_text, piece) < 0) {
-        a->schema = kube_cancel(a->schema);
-        a->cel = CEL_ABSENT;
-        buf_done(&a->schema_text);
+/* ---- Planning, on the worker ---- */
+
+/* The answer gets what follows from the objects. */
+static int plan_add_texts(struct kept_plan *p)
+{
+    BUF_AUTO(yaml, MAX_YAML_BYTES);
+    int r = yaml_print(p->objects, &yaml);
+
+    if (r < 0)
+        return r;
+    return json_object_set_new(p->answer, "output_yaml", json_stringn(cstr(yaml.p), yaml.n)) < 0 ||
+                   json_object_set_new(p->answer, "planHash", json_string(p->hash)) < 0 ||
+                   json_object_set_new(p->answer, "applied", json_false()) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+static int plan_describe(struct kept_plan *p, const struct model *m, const struct solution *s,
+                         struct plan_job *j)
+{
+    const struct objects_run run = {j->id, p->hash};
+    int r = answer_make(&p->answer, m, s);
+
+    r = r ?: fingerprint_make(&p->fingerprint, m);
+    r = r ?: fingerprint_hash(p->hash, p->request, p->fingerprint, json_object_get(p->answer, "placements"));
+    r = r ?: objects_make(&p->objects, m, s, &run, &j->objection);
+    r = r ?: plan_add_texts(p);
+    p->is_empty = s->n_placed == 0;
+    p->status = answer_status_word(answer_status(s));
+    p->engine = cstr(s->engine);
+    p->gap = solution_gap(s);
+    return r;
+}
+
+static int plan_solve(struct plan_job *j, const struct model *m)
+{
+    const struct solve_options o = {.deadline_ms = j->request->deadline_ms ? j->request->deadline_ms
+                                                                           : j->a->o.deadline_ms,
+                                    .cancel = &j->a->cancel};
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = calloc(1, sizeof(*p));
+    CLEANUP(solution_done) struct solution s = {0};
+    mono_ms begin = clock_system.mono(&clock_system);
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->request = json_incref(j->request->json);
+    p->namespace = j->request->namespace;
+    r = solve(&s, &m->problem, &o);
+    p->seconds = (double)mono_diff(begin, clock_system.mono(&clock_system)) / 1000;
+    if (r == -EINVAL)
+        return objection_set(&j->objection, 500, "", "the problem is not well-formed: %s",
+                             cstr(problem_check(&m->problem)));
+    r = r ?: plan_describe(p, m, &s, j);
+    if (r == 0)
+        j->plan = TAKE_PTR(p);
+    return r;
+}
+
+static void plan_run(struct job *job)
+{
+    struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+    CLEANUP(cleanup_model_free) struct model *m = NULL;
+
+    j->has_run = true;
+    j->error = model_new(&m, &j->in, &j->objection);
+    if (j->error == 0)
+        j->error = j->mode == PLAN_COMPARE ? fingerprint_make(&j->fingerprint, m) : plan_solve(j, m);
+}
+
+/* ---- What becomes of a plan ---- */
+
+static void plan_count(struct assist *a, const struct kept_plan *p)
+{
+    json_t *list = json_object_get(p->answer, "leftOut"), *one;
+    size_t i;
+
+    if (!a->o.metrics)
+        return;
+    metric_add(a->o.metrics, METRIC_OPTIMIZER_PLANS, LV(p->engine, p->status), 1);
+    metric_observe(a->o.metrics, METRIC_OPTIMIZER_SECONDS, LV_NONE, p->seconds);
+    metric_set(a->o.metrics, METRIC_OPTIMIZER_GAP, LV_NONE, p->gap);
+    json_array_foreach(list, i, one) metric_add(a->o.metrics, METRIC_OPTIMIZER_LEFT_OUT,
+                                                LV(json_string_value(json_object_get(one, "reason"))), 1);
+}
+
+static void plan_show(struct assist *a, const struct kept_plan *p)
+{
+    json_t *answer = json_copy(p->answer);
+
+    if (!answer)
+        return;
+    (void)json_object_del(answer, "output_yaml");
+    json_decref(a->last.request);
+    json_decref(a->last.answer);
+    a->last = (struct assist_last_plan){.at = loop_wall(a->o.loop),
+                                        .seconds = p->seconds,
+                                        .namespace = p->namespace,
+                                        .request = json_incref(p->request),
+                                        .answer = answer};
+    a->has_last = true;
+}
+
+static void plan_finish(struct plan_job *j)
+{
+    struct assist *a = j->a;
+    struct kept_plan *p = TAKE_PTR(j->plan);
+    json_t *notes = json_object_get(p->answer, "notes");
+    int r = snapshot_note_missing_kinds(j->snapshot, notes);
+
+    if (r == 0 && j->mode == PLAN_AND_APPLY && p->is_empty)
+        r = json_array_append_new(notes, json_string("No workload can be placed, so nothing is written. "
+                                                     "POST /reset deletes what earlier plans made."));
+    p->made_at = loop_now(a->o.loop);
+    plan_count(a, p);
+    plan_show(a, p);
+    if (r < 0) {
+        (void)kept_plan_free(p);
+        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
+        return;
+    }
+    assist_keep(a, p);
+    if (j->mode == PLAN_AND_APPLY && !p->is_empty)
+        assist_write(a, p->namespace, kept_plan_ref(p), j->done, j->arg);
+    else
+        j->done(j->arg, &(struct outcome){.status = 200, .body = p->answer});
+}
+
+static void plan_refuse_changed(struct plan_job *j, json_t *changes)
+{
+    struct outcome o = {.status = 409};
+    json_t *first = json_array_get(changes, 0);
+    size_t n = json_array_size(changes);
+
+    if (n)
+        (void)snprintf(o.detail, sizeof(o.detail),
+                       "what the plan was made from has changed: %.60s %.200s: %.200s%s; make a new plan",
+                       cstr(kube_str(first, "kind", NULL)), cstr(kube_str(first, "name", NULL)),
+                       cstr(kube_str(first, "what", NULL)), n > 1 ? ", and others" : "");
+    else
+        (void)snprintf(o.detail, sizeof(o.detail),
+                       "what the plan was made from has changed: %.700s; make a new plan",
+                       j->objection.detail);
+    o.body = json_pack("{s:O*}", "changed", changes);
+    j->done(j->arg, &o);
+    json_decref(o.body);
+}
+
+static void plan_compare(struct plan_job *j)
+{
+    struct kept_plan *p = assist_find(j->a, j->hash);
+    json_auto_t *changes =
+        p && j->fingerprint ? fingerprint_changes(p->fingerprint, j->fingerprint, p->hash) : json_array();
+
+    if (!p)
+        assist_refuse(j->done, j->arg, 404, "planHash", "the plan has expired; make a new plan");
+    else if (j->objection.status || json_array_size(changes))
+        plan_refuse_changed(j, changes);
+    else if (!changes)
+        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
+    else
+        assist_write(j->a, p->namespace, kept_plan_ref(p), j->done, j->arg);
+}
+
+static void plan_on_run(struct job *job)
+{
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = CONTAINER_OF(job, struct plan_job, job);
+
+    j->lane->queued--;
+    if (!j->has_run || j->a->is_ending)
+        assist_refuse(j->done, j->arg, 503, NULL, "the optimizer is shutting down");
+    else if (j->error == -ENOMEM || (j->error < 0 && !j->objection.status))
+        assist_refuse(j->done, j->arg, 500, NULL, "%s",
+                      j->error == -ENOMEM ? "out of memory" : "the answer is too large");
+    else if (j->mode == PLAN_COMPARE)
+        plan_compare(j);
+    else if (j->error < 0)
+        assist_refuse(j->done, j->arg, j->objection.status, j->objection.field, "%s", j->objection.detail);
+    else
+        plan_finish(j);
+}
+
+/* ---- From the request to the worker ---- */
+
+/* In the request's memory, which lives as long as the job. */
+static void *plan_alloc(struct plan_job *j, size_t n, size_t size)
+{
+    void *p = arena_alloc(&j->request->arena, (n + 1) * size);
+
+    if (p)
+        memset(p, 0, (n + 1) * size);
+    return p;
+}
+
+static void plan_take_named(struct plan_job *j)
+{
+    const struct plan_request *rq = j->request;
+    const struct snapshot *s = j->snapshot;
+
+    for (size_t c = 0; c < rq->n_clusters; c++) {
+        const struct request_cluster *one = &rq->clusters[c];
+
+        j->in.clusters[c] = snapshot_get(s, KIND_CLUSTERS, "", one->name);
+        for (size_t i = 0; i < one->policies.n; i++)
+            j->in.policies[one->first_policy + i] =
+                snapshot_get(s, KIND_POLICIES, rq->namespace, one->policies.names[i]);
+        for (size_t i = 0; i < rq->n_scores; i++) {
+            const struct score *score = snapshot_score(s, one->name, rq->scores[i].name);
+
+            if (score)
+                j->in.scores[c * rq->n_scores + i] =
+                    (struct input_score){true, score->is_expired, score->items, score->n_items};
+        }
+    }
+    for (size_t i = 0; i < rq->n_workloads; i++) {
+        const char *placement;
+
+        j->in.workloads[i] = snapshot_get(s, KIND_WORKLOADS, rq->namespace, rq->workloads[i].name);
+        placement = input_placement_name(j->in.workloads[i]);
+        if (placement)
+            j->in.placements[i] = snapshot_get(s, KIND_PLACEMENTS, rq->namespace, placement);
     }
 }
 
-static void schema_on_end(void *arg, struct kube_answer *answer)
+static void plan_take_all(struct plan_job *j)
 {
-    struct assist *a = arg;
-    struct str text = buf_str(&a->schema_text);
+    static const enum kind made[] = {KIND_PLACEMENTS, KIND_BINDINGS};
+    size_t at = 0;
+    json_t *o;
 
-    a->schema = NULL;
-    /* A hub that does not tell has no celSelector until it does: each plan asks again. */
-    if (answer->verdict == KUBE_OK)
-        a->cel = text.n && memmem(text.p, text.n, CEL_MEMBER, strlen(CEL_MEMBER)) ? CEL_PRESENT : CEL_ABSENT;
-    else if (a->cel == CEL_IS_ASKED)
-        a->cel = kube_is_away(a->o.kube) ? CEL_UNKNOWN : CEL_ABSENT;
-    buf_done(&a->schema_text);
+    while ((o = snapshot_next(j->snapshot, KIND_DECISIONS, &at)))
+        j->in.decisions[j->in.n_decisions++] = o;
+    for (size_t i = 0; i < ARRAY_SIZE(made); i++)
+        for (at = 0; (o = snapshot_next(j->snapshot, made[i], &at));)
+            if (strcmp(cstr(kube_label(o, GENERATED_LABEL)), "true") == 0)
+                j->in.generated[j->in.n_generated++] = o;
 }
 
-void assist_ask_schema(struct assist *a)
+/* What the plan is made from, borrowed from the snapshot. */
+static int plan_take_inputs(struct plan_job *j)
 {
-    const struct kube_request rq = {.method = KUBE_GET, .path = PLACEMENT_SCHEMA, .on_data = schema_on_piece};
+    const struct plan_request *rq = j->request;
+    const struct snapshot_list *lists = j->snapshot->lists;
 
-    if (a->cel == CEL_PRESENT || a->schema)
+    j->in = (struct inputs){
+        .request = rq,
+        .clusters = plan_alloc(j, rq->n_clusters, sizeof(json_t *)),
+        .policies = plan_alloc(j, rq->n_policies, sizeof(json_t *)),
+        .workloads = plan_alloc(j, rq->n_workloads, sizeof(json_t *)),
+        .placements = plan_alloc(j, rq->n_workloads, sizeof(json_t *)),
+        .scores = plan_alloc(j, rq->n_clusters * rq->n_scores, sizeof(struct input_score)),
+        .decisions = plan_alloc(j, lists[KIND_DECISIONS].n, sizeof(json_t *)),
+        .generated = plan_alloc(j, lists[KIND_PLACEMENTS].n + lists[KIND_BINDINGS].n, sizeof(json_t *)),
+        .has_cel = j->snapshot->has_cel,
+        .lacks_set_binding = lists[KIND_SET_BINDINGS].n == 0 && !lists[KIND_SET_BINDINGS].lacks_kind,
+    };
+    if (!j->in.clusters || !j->in.policies || !j->in.workloads || !j->in.placements || !j->in.scores ||
+        !j->in.decisions || !j->in.generated)
+        return -ENOMEM;
+    plan_take_named(j);
+    plan_take_all(j);
+    return 0;
+}
+
+static void plan_on_read(void *arg, struct snapshot *s, const struct outcome *failure)
+{
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = arg;
+    struct plan_lane *lane = j->lane;
+    struct outcome end;
+
+    j->snapshot = s;
+    if (s && plan_take_inputs(j) == 0) {
+        worker_start(lane->worker, &TAKE_PTR(j)->job);
         return;
-    a->schema_text.max = SCHEMA_MAX_BYTES;
-    if (kube_start(&a->schema, a->o.kube, &rq, schema_on_end, a) == 0 && a->cel == CEL_UNKNOWN)
-        a->cel = CEL_IS_ASKED;
+    }
+    lane->queued--;
+    end = failure ? *failure : (struct outcome){.status = 500, .detail = "out of memory"};
+    if (j->mode != PLAN_ONLY)
+        (void)strncat(end.detail, "; nothing is changed", sizeof(end.detail) - strlen(end.detail) - 1);
+    j->done(j->arg, &end);
+}
+
+static void plan_read(struct plan_job *j)
+{
+    const struct plan_request *rq = j->request;
+    const struct reader_query q = {.kinds = KIND_BIT(KINDS) - 1 - KIND_BIT(KIND_SCORERS),
+                                   .namespace = rq->namespace,
+                                   .score = rq->n_scores == 1 ? rq->scores[0].name : NULL,
+                                   .wants_cel = true};
+
+    reader_read(j->a->reader, &q, plan_on_read, j);
+}
+
+static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
+                      void *arg, struct objection *ob)
+{
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = calloc(1, sizeof(*j));
+    int r = j ? request_read(&j->request, json, ob) : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    *j = (struct plan_job){.job = {.run = plan_run, .done = plan_on_run},
+                           .a = a,
+                           .lane = mode == PLAN_COMPARE ? &a->comparing : &a->solving,
+                           .mode = mode == PLAN_AND_APPLY && j->request->dry_run ? PLAN_ONLY : mode,
+                           .request = j->request,
+                           .id = (uint32_t)rand_u64(),
+                           .done = done,
+                           .arg = arg};
+    (void)snprintf(j->hash, sizeof(j->hash), "%s", cstr(hash));
+    if (j->lane->queued >= PLAN_MAX_QUEUED)
+        return objection_set(ob, 503, "", "%u plans are being made or wait; try again", j->lane->queued);
+    if (j->mode != PLAN_ONLY && !assist_writable(a, j->request->namespace))
+        return objection_set(ob, 403, "namespace",
+                             "writing to namespace %s is not allowed: start the optimizer with "
+                             "--write-namespace=%s%s",
+                             j->request->namespace, j->request->namespace,
+                             mode == PLAN_COMPARE ? "" : ", or ask with \"dryRun\": true");
+    j->lane->queued++;
+    plan_read(TAKE_PTR(j));
+    return 0;
+}
+
+static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
+                       void *arg)
+{
+    struct objection ob = {0};
+    int r = a->is_ending ? objection_set(&ob, 503, "", "the optimizer is shutting down")
+                         : plan_start(a, json, mode, hash, done, arg, &ob);
+
+    if (r < 0)
+        assist_refuse(done, arg, ob.status ? ob.status : 500, ob.field, "%s",
+                      ob.status ? ob.detail : "out of memory");
+}
+
+void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn done, void *arg)
+{
+    plan_begin(a, request, plan_only ? PLAN_ONLY : PLAN_AND_APPLY, NULL, done, arg);
+}
+
+void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg)
+{
+    struct kept_plan *p = assist_find(a, hash);
+
+    if (!p)
+        assist_refuse(done, arg, 404, "planHash",
+                      "there is no such plan: plans are kept for 15 minutes; make a new plan");
+    else if (p->is_empty)
+        assist_refuse(done, arg, 409, "planHash",
+                      "the plan places no workload; POST /reset deletes what earlier plans made");
+    else
+        plan_begin(a, p->request, PLAN_COMPARE, hash, done, arg);
+}
+
+void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg)
+{
+    assist_write(a, namespace, NULL, done, arg);
 }
 
 /* ---- Beginning and end ---- */
@@ -225,12 +639,11 @@ int assist_new(struct assist **ret, const struct assist_options *o)
     a->o = *o;
     TAILQ_INIT(&a->plans);
     r = worker_new(&a->solving.worker, o->loop) ?: worker_new(&a->comparing.worker, o->loop);
-    r = r ?: world_new(&a->world, &(struct world_options){.loop = o->loop, .kube = o->kube});
+    r = r ?: reader_new(&a->reader, o->loop, o->kube);
     if (r < 0)
         return r;
     if (o->metrics)
         apply_count_from_zero(o->metrics);
-    assist_ask_schema(a);
     *ret = TAKE_PTR(a);
     return 0;
 }
@@ -241,6 +654,7 @@ struct assist *assist_free(struct assist *a)
         return NULL;
     a->is_ending = true;
     atomic_store(&a->cancel, true);
+    a->reader = reader_free(a->reader);
     a->solving.worker = worker_free(a->solving.worker);
     a->comparing.worker = worker_free(a->comparing.worker);
     if (a->writer) {
@@ -250,11 +664,8 @@ struct assist *assist_free(struct assist *a)
             "the optimizer is shutting down while it writes; the next run completes or clears what is there");
     }
     (void)kept_plan_free(a->writing);
-    (void)kube_cancel(a->schema);
-    buf_done(&a->schema_text);
     while (!TAILQ_EMPTY(&a->plans))
         assist_drop(a, TAILQ_FIRST(&a->plans));
-    a->world = world_free(a->world);
     json_decref(a->last.request);
     json_decref(a->last.answer);
     free(a);

@@ -1,9 +1,8 @@
-/* The optimiser: what it knows (world.h), plans under way and kept, and what it writes. Argument of its
- * operations. */
+/* The optimizer: makes plans, keeps them for a while, and applies them. Argument of its operations. */
 #ifndef DS_ASSIST_STATE_ASSIST_H
 #define DS_ASSIST_STATE_ASSIST_H
 
-#include "controller/assist/state/world.h"
+#include "controller/assist/state/reader.h"
 #include "exporter/base/clock.h"
 
 struct assist;
@@ -15,8 +14,9 @@ struct assist_options {
     const char *const *write_namespaces; /* where Placements and bindings may be made */
     size_t n_write_namespaces;           /* 0: plans only */
     int64_t deadline_ms;                 /* of the solver */
-    const char *cbc;                     /* see struct solve_options */
 };
+
+enum { PLAN_MAX_QUEUED = 8 };
 
 /* Everything in the options must outlive it. -ENOMEM. */
 MUST_USE int assist_new(struct assist **ret, const struct assist_options *o);
@@ -24,12 +24,17 @@ MUST_USE int assist_new(struct assist **ret, const struct assist_options *o);
 struct assist *assist_free(struct assist *a);
 DEFINE_CLEANUP(struct assist, assist_free)
 
-const struct world *assist_world(const struct assist *a);
-bool assist_may_write(const struct assist *a, const char *namespace);
+struct reader *assist_reader(const struct assist *a);
 const struct assist_options *assist_options(const struct assist *a);
-/* The last request that was planned, whoever asked for it; NULL before the first. Borrowed until the loop's
- * next turn. For the page, see pages/status.h. */
-const struct assist_last_plan *assist_last_plan(const struct assist *a);
+
+/* Each of these ends with `done`, now or, within a deadline of its own, later. */
+
+/* Plans; and, unless plan_only or the request says dryRun, applies the plan at once. */
+void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn done, void *arg);
+/* Applies a plan unless what it was made from has changed. */
+void assist_apply(struct assist *a, const char *hash, outcome_fn done, void *arg);
+/* Deletes what plans have made in the namespace. */
+void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void *arg);
 
 struct assist_last_plan {
     unix_ms at;            /* when it was made */
@@ -39,5 +44,9 @@ struct assist_last_plan {
     json_t *request;       /* as it came */
     json_t *answer;        /* that of POST /plan, without output_yaml */
 };
+
+/* The last plan that was made; NULL before the first. Borrowed until the loop's
+ * next turn. For the page, see operations/web.c. */
+const struct assist_last_plan *assist_last_plan(const struct assist *a);
 
 #endif

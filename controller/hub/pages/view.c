@@ -3,13 +3,12 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/report.h"
-#include "controller/hub/state/hub_schedule.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
-#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
-#include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 
@@ -47,7 +46,7 @@ static bool scorer_is_degraded(const struct view_scorer *v)
     const struct hub_scorer *s = v->s;
     const struct probe_status *p = v->probe;
 
-    return *s->spec_error || *s->write_error || s->older || s->younger || s->tally.failing ||
+    return *s->spec_error || *s->last_status.status.trouble || s->older || s->younger || s->tally.failing ||
            (s->tally.n_named && !pair_is_pending(s->tally.named[0].pair)) || s->tally.no_room ||
            (p->probe.asked && !p->probe.ok) || (p->config.asked && !p->config.ok);
 }
@@ -139,7 +138,7 @@ size_t view_cluster_failing(const struct hub_cluster *c)
 
 enum view_cluster_state view_cluster_state(const struct hub_cluster *c)
 {
-    if (*c->write_error)
+    if (*c->write.trouble)
         return CLUSTER_NOT_WRITTEN;
     if (*c->work.why)
         return CLUSTER_NOT_APPLIED;

@@ -3,7 +3,6 @@
 #define DS_HUB_VIEW_H
 
 #include "controller/hub/probe/probe.h"
-#include "controller/hub/state/hub_pair.h"
 #include "controller/hub/state/state.h"
 #include "exporter/ui/list.h"
 

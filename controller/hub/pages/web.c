@@ -7,7 +7,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/log.h"
-#include "exporter/ui/api.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/site.h"
 

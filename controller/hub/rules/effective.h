@@ -54,8 +54,4 @@ bool effective_keep(struct effective *now, struct effective *last, const struct 
 bool effective_refuses(const struct scorer_spec *spec, const struct api_config *synced,
                        char why[SPEC_WHY_BYTES]);
 
-/* "scheme://host:port" of an http or https URL, in lower case and with the port; an empty string for
- * anything else. -ENOMEM. */
-MUST_USE int url_origin(const char *url, char **ret);
-
 #endif

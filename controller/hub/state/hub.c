@@ -1,24 +1,14 @@
-/* Owns the Lease and the two timers by which many changes become one look: a new plan soon after the first
- * of them, statuses within a second. Wires all other files; state.h lists them. */
 #include "controller/hub/state/hub.h"
 
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/state/hub_clusters.h"
-#include "controller/hub/state/hub_configs.h"
-#include "controller/hub/state/hub_counters.h"
-#include "controller/hub/state/hub_plan.h"
-#include "controller/hub/state/hub_schedule.h"
-#include "controller/hub/state/hub_scorers.h"
-#include "controller/hub/state/hub_statuses.h"
-#include "controller/hub/state/hub_strays.h"
-#include "controller/hub/state/hub_tally.h"
-#include "controller/hub/state/hub_watches.h"
-#include "controller/hub/state/hub_works.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/client_internal.h"
+#include "controller/kube/client.h"
 #include "controller/kube/event.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
@@ -26,6 +16,165 @@
 #include "exporter/base/map.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+/* ---- What to look at soon: many changes become one look ---- */
+
+enum { PLAN_MS = 20, TALLY_MS = 1000, KEY_BYTES = 300 };
+
+/* Never moves the timer to a later time: changes that keep coming do not put it off. */
+static void schedule_within(struct hub *h, struct timer *t, int64_t ms)
+{
+    mono_ms at = mono_add(loop_now(h->o.loop), ms);
+
+    if (mono_before(at, t->at))
+        kube_timer_move(h->o.loop, t, ms);
+}
+
+void hub_schedule_plan(struct hub *h)
+{
+    schedule_within(h, &h->replan, PLAN_MS);
+}
+
+void hub_schedule_tally(struct hub *h)
+{
+    h->tallied = false;
+    schedule_within(h, &h->retally, TALLY_MS);
+}
+
+static void schedule_status(struct hub *h, const char *kind, const char *name, bool hurry)
+{
+    char key[KEY_BYTES];
+
+    if (!h->active || !h->planned)
+        return;
+    (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
+    if (hurry)
+        kube_queue_forget(h->status.queue, key);
+    if (kube_queue_add(h->status.queue, key) < 0)
+        log_debug("status not scheduled: out of memory");
+}
+
+void hub_schedule_status(struct hub *h, const char *kind, const char *name)
+{
+    schedule_status(h, kind, name, false);
+}
+
+void hub_hurry_status(struct hub *h, const char *kind, const char *name)
+{
+    schedule_status(h, kind, name, true);
+}
+
+/* ---- The watches, one for each kind of object in hub_kinds ---- */
+
+enum {
+    ADDONS_PAGE = 100,
+    WORKS_PAGE = 25 /* each may hold half a megabyte */
+};
+
+static const struct {
+    void (*set)(struct hub *h, json_t *object);
+    void (*delete)(struct hub *h, const char *namespace, const char *name);
+    bool in_own_namespace;
+    struct kube_watch_options options;
+} watches[HUB_KINDS] = {
+    [HUB_SCORERS] = {hub_scorer_set, hub_scorer_delete, true, {0}},
+    [HUB_CONFIGS] = {hub_config_set, hub_config_delete, true, {0}},
+    [HUB_CLUSTERS] = {hub_managed_set, hub_managed_delete, false, {0}},
+    [HUB_ADDONS] = {hub_addon_set, hub_addon_delete, false, {.page = ADDONS_PAGE}},
+    [HUB_WORKS] = {hub_work_set,
+                   hub_work_delete,
+                   false,
+                   {.name = WORK_NAME, .page = WORKS_PAGE, .cut = &work_cut}},
+};
+
+static size_t watch_kind(const struct hub_watch *w)
+{
+    return (size_t)(w - w->hub->watches);
+}
+
+static void watch_on_set(void *arg, json_t *object)
+{
+    struct hub_watch *w = arg;
+
+    watches[watch_kind(w)].set(w->hub, object);
+}
+
+static void watch_on_delete(void *arg, const char *namespace, const char *name)
+{
+    struct hub_watch *w = arg;
+
+    watches[watch_kind(w)].delete(w->hub, namespace, name);
+}
+
+static void watch_on_synced(void *arg)
+{
+    struct hub_watch *w = arg;
+
+    hub_update_active(w->hub);
+}
+
+static void watch_on_trouble(void *arg, const char *text)
+{
+    const struct hub_watch *w = arg;
+    const char *objects = hub_kinds[watch_kind(w)].plural;
+
+    if (text && !hub_watch_trouble(w->hub, watch_kind(w)))
+        log_info("kind not installed, agents are judged by their reports alone", L_STR("objects", objects));
+    else if (text)
+        log_warn("watch failed, last known objects stay active", L_STR("objects", objects),
+                 L_STR("err", text));
+    else
+        log_info("watch recovered", L_STR("objects", objects));
+    if (text && watch_kind(w) == HUB_ADDONS) /* not waited for any longer */
+        hub_update_active(w->hub);
+}
+
+static int watches_new(struct hub *h)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < HUB_KINDS && r == 0; i++) {
+        struct kube_watch_options o = watches[i].options;
+
+        h->watches[i].hub = h;
+        o.resource = hub_kinds[i].resource;
+        o.namespace = watches[i].in_own_namespace ? h->o.namespace : NULL;
+        o.name = i == HUB_ADDONS ? h->o.addon_name : o.name;
+        o.on_set = watch_on_set;
+        o.on_delete = watch_on_delete;
+        o.on_synced = watch_on_synced;
+        o.on_trouble = watch_on_trouble;
+        o.arg = &h->watches[i];
+        r = kube_watch_new(&h->watches[i].watch, h->o.kube, &o);
+    }
+    return r;
+}
+
+static void watches_free(struct hub *h)
+{
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        h->watches[i].watch = kube_watch_free(h->watches[i].watch);
+}
+
+static void watches_hurry(struct hub *h)
+{
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        kube_watch_hurry(h->watches[i].watch);
+}
+
+bool hub_synced(const struct hub *h)
+{
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        if (!hub_watch_listed(h, i))
+            return false;
+    return true;
+}
+
+/* ---- The hub ----
+ *
+ * Owns the Lease and the two timers by which many changes become one look: a new plan soon after the first
+ * of them, statuses within a second. Wires all other files; state.h lists them. */
 
 enum {
     FIRST_PROBES_MS = 1000, /* how long the first plan waits for the first probes */
@@ -134,7 +283,7 @@ static void hub_on_leading(void *arg, bool leading)
     h->leading = leading;
     /* The Lease was just written, so the API server answers. */
     if (leading && hub_synced(h))
-        hub_watches_hurry(h);
+        watches_hurry(h);
     hub_update_active(h);
 }
 
@@ -176,11 +325,11 @@ int hub_new(struct hub **ret, const struct hub_options *o)
         r = kube_events_new(&h->events, o->kube, "dynamic-scoring.open-cluster-management.io/controller",
                             o->identity);
     if (r == 0)
-        r = hub_works_new(h, hub_cluster_written);
+        r = hub_works_new(h);
     if (r == 0)
         r = hub_statuses_new(h);
     if (r == 0)
-        r = hub_watches_new(h, hub_update_active);
+        r = watches_new(h);
     if (r == 0)
         r = hub_strays_new(&h->strays, h);
     if (r == 0)
@@ -228,7 +377,7 @@ struct hub *hub_free(struct hub *h)
     if (!h)
         return NULL;
     h->lease = kube_lease_free(h->lease);
-    hub_watches_free(h);
+    watches_free(h);
     h->strays = hub_strays_free(h->strays);
     hub_works_free(h);
     hub_statuses_free(h);

@@ -1,22 +1,273 @@
-#include "controller/hub/state/hub_clusters.h"
+#include "controller/hub/state/state.h"
 
+#include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub_counters.h"
-#include "controller/hub/state/hub_schedule.h"
-#include "controller/hub/state/hub_tally.h"
-#include "controller/hub/state/hub_works.h"
 #include "controller/kube/client.h"
-#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
+#include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+/* ---- Writing ManifestWorks ---- */
+
+enum {
+    ACTIVE = 32,
+    RESERVED_ACTIVE = 8, /* for clusters without a work */
+    MIN_RETRY_MS = 500,
+    MAX_RETRY_MS = 60 * 1000,
+    BODY_MAX_BYTES = 4 << 20
+};
+
+/* ---- Bodies ---- */
+
+struct hub_body *hub_body_unref(struct hub_body *b)
+{
+    if (!b || --b->refs)
+        return NULL;
+    buf_done(&b->text);
+    free(b);
+    return NULL;
+}
+
+static int work_body_print(struct buf *into, const struct hub *h, const struct hub_cluster *c)
+{
+    BUF_AUTO(summaries, BODY_MAX_BYTES);
+    int r = plan_text(h->plan, c->group, &summaries);
+
+    if (r < 0)
+        return r;
+    return c->work.exists ? work_patch(into, h->o.agent_namespace, buf_str(&summaries))
+                          : work_object(into, c->name, h->o.agent_namespace, buf_str(&summaries));
+}
+
+/* A creation has a body of its own; a patch is the same for all clusters of a group. */
+static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub_cluster *c)
+{
+    struct hub_body *b;
+    int r;
+
+    if (c->work.exists && h->body && h->body->group == c->group) {
+        h->body->refs++;
+        *ret = h->body;
+        return 0;
+    }
+    b = calloc(1, sizeof(*b));
+    if (!b)
+        return -ENOMEM;
+    *b = (struct hub_body){.refs = 1, .group = c->work.exists ? c->group : NULL};
+    buf_init(&b->text, BODY_MAX_BYTES);
+    r = work_body_print(&b->text, h, c);
+    if (r < 0) {
+        (void)hub_body_unref(b);
+        return r;
+    }
+    if (b->group) {
+        (void)hub_body_unref(h->body);
+        h->body = b;
+        b->refs++;
+    }
+    *ret = b;
+    return 0;
+}
+
+/* ---- One write ---- */
+
+static void cluster_written(struct hub *h, struct hub_cluster *c);
+
+/* What ends with a short absence of the API server is no failure of the cluster: its ManifestWork is merely
+ * behind. */
+static void work_set_failed(struct hub_cluster *c, const struct kube_answer *a)
+{
+    if (a->verdict != KUBE_RETRY || kube_absence_ms(c->hub->o.kube) >= KUBE_GRACE_MS)
+        kube_object_set_trouble(&c->write, a->why);
+}
+
+static void work_finish(struct hub_cluster *c, bool ok, int64_t retry_after_ms)
+{
+    struct hub *h = c->hub;
+
+    c->body = hub_body_unref(c->body);
+    hub_count_reconcile(h, "works", ok && c->write.wait_ms < 0);
+    kube_object_end(&c->write, ok, retry_after_ms);
+    hub_schedule_tally(h);
+    cluster_written(h, c);
+}
+
+/* The watch shows the very version that our write led to. */
+static void work_check_stored(struct hub_cluster *c)
+{
+    if (!c->work.frame || c->work.hash != c->write.written)
+        kube_object_set_trouble(&c->write, "the ManifestWork was changed while it was written: "
+                                           "check for a mutating webhook or another controller");
+}
+
+static void work_observe(struct hub *h, struct hub_cluster *c, const json_t *object)
+{
+    enum kube_seen seen = kube_object_see(&c->write, object);
+
+    kube_object_watched(&c->write, object);
+    if (seen == KUBE_SEEN_OLD)
+        return;
+    work_look(&c->work, object, h->o.agent_namespace);
+    if (seen == KUBE_SEEN_OWN)
+        work_check_stored(c);
+}
+
+static void work_on_written(struct kube_object *o, struct kube_answer *a)
+{
+    struct hub_cluster *c = CONTAINER_OF(o, struct hub_cluster, write);
+    bool ok = a->verdict == KUBE_OK && *o->version;
+
+    if (a->verdict == KUBE_OK && !ok)
+        kube_object_set_trouble(o, "the API server's answer has no resourceVersion");
+    else if (!ok)
+        work_set_failed(c, a);
+    else if (strcmp(o->watched, o->version) == 0)
+        work_check_stored(c);
+    /* The answer is metadata alone: what was sent counts as what exists, until the watch shows it. */
+    else if (!kube_object_is_overtaken(o))
+        c->work = (struct work_found){.exists = true, .ours = true, .frame = true, .hash = o->written};
+    if (a->verdict == KUBE_NOT_FOUND)
+        c->work = (struct work_found){0};
+    work_finish(c, ok, a->retry_after_ms);
+}
+
+static void work_on_deleted(struct kube_object *o, struct kube_answer *a)
+{
+    struct hub_cluster *c = CONTAINER_OF(o, struct hub_cluster, write);
+    bool ok = a->verdict == KUBE_OK || a->verdict == KUBE_NOT_FOUND;
+
+    if (a->verdict == KUBE_NOT_FOUND)
+        c->work = (struct work_found){0};
+    else if (ok)
+        /* The work agent's finalizer may keep it for a while; the watch may also have shown its end
+         * already. */
+        c->work.deleting = c->work.exists;
+    else
+        work_set_failed(c, a);
+    work_finish(c, ok, a->retry_after_ms);
+}
+
+static int work_write(struct hub *h, struct hub_cluster *c)
+{
+    bool exists = c->work.exists;
+    struct kube_request rq = {
+        .method = exists ? KUBE_MERGE_PATCH : KUBE_CREATE,
+        .resource = &kube_manifestworks,
+        .namespace = c->name,
+        .name = exists ? WORK_NAME : NULL,
+        .metadata_only = true,
+    };
+    int r;
+
+    c->body = hub_body_unref(c->body);
+    r = work_body_make(&c->body, h, c);
+    if (r < 0)
+        return r;
+    rq.body_text = buf_str(&c->body->text);
+    kube_object_call(&c->write, c->body->group ? "patch" : "create", &rq, c->wanted_hash, work_on_written);
+    return 0;
+}
+
+static void work_delete(struct hub_cluster *c)
+{
+    const struct kube_request rq = {
+        .method = KUBE_DELETE, .resource = &kube_manifestworks, .namespace = c->name, .name = WORK_NAME};
+
+    c->write.written = 0; /* to create it again undoes nothing */
+    kube_object_call(&c->write, "delete", &rq, 0, work_on_deleted);
+}
+
+static void work_reconcile(void *arg, const char *name)
+{
+    struct hub *h = arg;
+    struct hub_cluster *c = map_get(&h->clusters, name);
+    int r = 0;
+
+    /* A work that someone is deleting is created again once it is gone. */
+    if (!c || !h->active || c->write.call || c->work.deleting || hub_cluster_in_sync(h, c)) {
+        kube_queue_done(h->works.queue, name, true, -1);
+        return;
+    }
+    if (hub_cluster_target(h, c) == TARGET_WORK)
+        r = work_write(h, c);
+    else
+        work_delete(c);
+    if (r == 0)
+        return;
+    kube_object_set_trouble(&c->write, strerror(-r));
+    hub_count_reconcile(h, "works", false);
+    kube_object_end(&c->write, false, -1);
+}
+
+static void work_enqueue(struct hub *h, struct hub_cluster *c)
+{
+    enum kube_priority priority = c->work.exists ? KUBE_NORMAL : KUBE_HIGH;
+
+    /* After a call under way the cluster is reconciled anyway. */
+    if (!c->write.call && kube_queue_add_as(h->works.queue, c->name, priority, 0) < 0)
+        log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
+}
+
+int hub_works_new(struct hub *h)
+{
+    /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not
+     * delay them. */
+    const struct kube_queue_options o = {.work = work_reconcile,
+                                         .arg = h,
+                                         .kube = h->o.kube,
+                                         .max_active = ACTIVE + RESERVED_ACTIVE,
+                                         .reserved_active = RESERVED_ACTIVE,
+                                         .min_retry_ms = MIN_RETRY_MS,
+                                         .max_retry_ms = MAX_RETRY_MS,
+                                         .per_second = h->o.api_qps + h->o.api_qps / 4 + 1,
+                                         .burst = h->o.api_burst + h->o.api_burst / 4 + 1};
+
+    h->works = (struct kube_writer){.kube = h->o.kube,
+                                    .query = "fieldManager=dynamic-scoring-controller",
+                                    .kind = "ManifestWork",
+                                    .detail = "cluster",
+                                    .count = hub_count_write,
+                                    .arg = h};
+    return kube_queue_new(&h->works.queue, h->o.loop, &o);
+}
+
+static void work_forgive(struct hub_cluster *c)
+{
+    c->write.failures = 0;
+    c->write.trouble[0] = '\0';
+}
+
+void hub_works_cancel(struct hub *h)
+{
+    struct hub_cluster *c;
+    size_t at = 0;
+
+    while ((c = map_next(&h->clusters, &at))) {
+        c->behind = false;
+        work_forgive(c);
+        kube_object_done(&c->write);
+        c->body = hub_body_unref(c->body);
+    }
+}
+
+void hub_works_free(struct hub *h)
+{
+    hub_works_cancel(h);
+    h->works.queue = kube_queue_free(h->works.queue);
+}
+
+/* ---- Clusters ---- */
 
 enum { UNAVAILABLE_BYTES = 256 };
 
@@ -24,7 +275,7 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
 {
     if (!c)
         return NULL;
-    (void)kube_cancel(c->call);
+    kube_object_done(&c->write);
     c->body = hub_body_unref(c->body);
     report_done(&c->report);
     free(c->unavailable);
@@ -37,10 +288,10 @@ struct hub_cluster *hub_cluster_free(struct hub_cluster *c)
 /* Frees it when nothing is known of it any more. */
 static void cluster_free_if_gone(struct hub *h, struct hub_cluster *c)
 {
-    if (c->managed || c->work.exists || c->call || c->addon_unavailable)
+    if (c->managed || c->work.exists || c->write.call || c->addon_unavailable)
         return;
     (void)map_take(&h->clusters, c->name);
-    kube_queue_forget(h->works, c->name);
+    kube_queue_forget(h->works.queue, c->name);
     hub_tally_forget(h, c);
     hub_schedule_tally(h);
     (void)hub_cluster_free(c);
@@ -74,17 +325,16 @@ void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c)
         if (c->behind && hub_cluster_target(h, c) == TARGET_WORK)
             hub_count_distributed(h, (double)mono_diff(c->behind_since, now) / 1000);
         c->behind = false;
-        c->failures = 0;
-        c->write_error[0] = '\0';
+        work_forgive(c);
         return;
     }
     if (!c->behind)
         c->behind_since = now;
     c->behind = true;
-    hub_work_enqueue(h, c);
+    work_enqueue(h, c);
 }
 
-void hub_cluster_written(struct hub *h, struct hub_cluster *c)
+static void cluster_written(struct hub *h, struct hub_cluster *c)
 {
     hub_cluster_reconcile(h, c);
     cluster_free_if_gone(h, c);
@@ -102,6 +352,7 @@ static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
         return hub_cluster_free(c);
     }
     c->hub = h;
+    kube_object_init(&c->write, &h->works, c->name);
     return c;
 }
 
@@ -226,15 +477,15 @@ void hub_work_set(struct hub *h, json_t *object)
     if (!c)
         return;
     before = *c;
-    hub_work_observe(h, c, object);
+    work_observe(h, c, object);
     changed = cluster_read_report(c, object);
     c->leaving |= cluster_has_left(h, c);
     hub_cluster_reconcile(h, c);
     /* In a large fleet there is always an agent that reports new times only: counting for each would never
      * end. */
     if (changed || !work_found_same(&before.work, &c->work) || before.leaving != c->leaving ||
-        before.behind != c->behind || !before.failures != !c->failures ||
-        !*before.write_error != !*c->write_error)
+        before.behind != c->behind || !before.write.failures != !c->write.failures ||
+        !*before.write.trouble != !*c->write.trouble)
         hub_schedule_tally(h);
 }
 
@@ -246,7 +497,7 @@ void hub_work_delete(struct hub *h, const char *namespace, const char *name)
     if (!c)
         return;
     c->work = (struct work_found){0};
-    c->watched_version = UINT64_MAX; /* the answer to an earlier write does not bring it back */
+    kube_object_watched(&c->write, NULL); /* the answer to an earlier write does not bring it back */
     report_done(&c->report);
     hub_schedule_tally(h);
     hub_cluster_reconcile(h, c);

@@ -1,8 +1,6 @@
-#include "controller/hub/state/hub_configs.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/hub/rules/masks.h"
-#include "controller/hub/state/hub_schedule.h"
-#include "controller/hub/state/writes.h"
 #include "controller/kube/json.h"
 #include "exporter/base/log.h"
 #include "exporter/base/map.h"
@@ -117,7 +115,7 @@ static bool config_works_left(const struct hub *h)
     size_t at = 0;
 
     while ((c = map_next(&h->clusters, &at)))
-        if (c->call || (c->work.exists && hub_work_is_ours(h, &c->work)))
+        if (c->write.call || (c->work.exists && hub_work_is_ours(h, &c->work)))
             return true;
     return false;
 }

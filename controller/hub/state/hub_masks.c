@@ -1,4 +1,4 @@
-#include "controller/hub/state/hub_masks.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"

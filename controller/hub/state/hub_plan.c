@@ -1,15 +1,12 @@
-#include "controller/hub/state/hub_plan.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/masks.h"
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/report.h"
-#include "controller/hub/rules/work_text.h"
-#include "controller/hub/state/hub_clusters.h"
-#include "controller/hub/state/hub_masks.h"
-#include "controller/hub/state/hub_works.h"
+#include "controller/hub/rules/work.h"
 #include "controller/kube/queue.h"
-#include "controller/placement/name.h"
+#include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"
 
@@ -180,8 +177,8 @@ static int plan_assign(struct hub *h, struct hub_cluster *c)
         return -ENOMEM;
     hash = c->group ? c->group->hash : 0;
     /* Another writer undid other summaries: these need not wait. */
-    if (hash != c->wanted_hash && c->last_write.undone)
-        kube_queue_forget(h->works, c->name);
+    if (hash != c->wanted_hash && c->write.undone)
+        kube_queue_forget(h->works.queue, c->name);
     c->wanted_hash = hash;
     hub_cluster_reconcile(h, c);
     return 0;

@@ -1,11 +1,8 @@
-#include "controller/hub/state/hub_scorers.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/effective.h"
 #include "controller/hub/rules/spec.h"
-#include "controller/hub/state/hub_counters.h"
-#include "controller/hub/state/hub_schedule.h"
-#include "controller/hub/state/writes.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"

@@ -1,4 +1,4 @@
-#include "controller/hub/state/hub_strays.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/kube/client.h"
 #include "controller/kube/event.h"

@@ -1,14 +1,62 @@
-#include "controller/hub/state/hub_tally.h"
+#include "controller/hub/state/state.h"
 
 #include "controller/hub/rules/pair.h"
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/report.h"
-#include "controller/hub/state/hub_pair.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 
 #include <malloc.h>
+
+/* ---- One pair ---- */
+
+static struct pair_facts pair_reason_facts(const struct hub_cluster *c, const struct report_cell *cell)
+{
+    return (struct pair_facts){
+        .unavailable_because = c->unavailable,
+        .addon_unavailable_because = c->addon_unavailable,
+        .write_error = c->write.trouble,
+        .apply_error = c->work.applied ? "" : c->work.why,
+        .in_sync = !c->behind,
+        .applied = c->work.applied,
+        .report = &c->report,
+        .cell = cell,
+    };
+}
+
+bool hub_pair_is_selected(const struct hub_scorer *s, const struct hub_cluster *c)
+{
+    return c->managed && c->group && s->entry < s->hub->n_entries && plan_group_has(c->group, s->entry);
+}
+
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               const struct report_cell *cell, bool in_sync)
+{
+    const struct loop *l = s->hub->o.loop;
+    struct pair_facts f = pair_reason_facts(c, cell);
+
+    if (!hub_pair_is_selected(s, c)) {
+        f.not_sent = !c->managed || !c->group || s->entry >= s->hub->n_entries;
+        f.no_room = !f.not_sent && plan_group_lacks(s->hub->plan, c->group, s->entry);
+        f.masked = !f.not_sent && !f.no_room;
+    }
+    f.in_sync = in_sync;
+    f.sent_ms_ago = c->write.written_at.ms ? mono_diff(c->write.written_at, loop_now(l)) : INT64_MAX;
+    f.interval_ms = s->effective.interval_ms;
+    f.now = loop_wall(l);
+    return pair_state(&f);
+}
+
+void hub_pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state state, const struct hub_cluster *c,
+                     const struct report_cell *cell)
+{
+    const struct pair_facts f = pair_reason_facts(c, cell);
+
+    pair_reason(ret, state, &f);
+}
+
+/* ---- The fleet ---- */
 
 static unsigned tally_rank(enum pair_state p)
 {
@@ -44,7 +92,7 @@ static void tally_name_pair(struct tally *t, const struct hub_cluster *c, enum p
 /* Whether its ManifestWork failed, rather than takes its time. */
 static bool tally_has_error(const struct hub_cluster *c)
 {
-    return c->write_error[0] || (!c->work.applied && c->work.why[0]);
+    return c->write.trouble[0] || (!c->work.applied && c->work.why[0]);
 }
 
 static void tally_name_cluster(struct hub_totals *t, const struct hub_cluster *c)
@@ -106,7 +154,7 @@ static void tally_count_pair(struct hub_scorer *s, struct hub_cluster *c, bool i
     t->unapplied += p == PAIR_NOT_APPLIED;
     t->stuck += tally_is_unapplied(c, in_sync);
     t->unavailable += p == PAIR_UNAVAILABLE;
-    if (c->write_error[0])
+    if (c->write.trouble[0])
         tally_count_error(&t->write_errors, c);
     if (!c->work.applied && c->work.why[0])
         tally_count_error(&t->apply_errors, c);
@@ -170,8 +218,8 @@ static void tally_count_cluster(struct hub *h, struct hub_cluster *c)
         fails = report_cell_fails(&c->report.cells[i]);
     t->with_failures += fails;
     t->scoring_all += c->report.exists && !fails && !unavailable;
-    t->failing += c->write_error[0] != '\0';
-    if (c->write_error[0] || (in_sync && !c->work.applied))
+    t->failing += c->write.trouble[0] != '\0';
+    if (c->write.trouble[0] || (in_sync && !c->work.applied))
         tally_name_cluster(t, c);
     if (!c->group)
         return;

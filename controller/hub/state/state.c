@@ -3,6 +3,7 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/def.h"
 
 const struct hub_kind hub_kinds[HUB_KINDS] = {

@@ -1,19 +1,14 @@
 /* The hub's state: what it knows of scorers, clusters and configurations, and pure questions about it.
  *
- * The room's files, bottom to top; each calls only those before it, so there is no circle:
- *   writes, state               the rule about other writers; data
- *   hub_schedule, hub_counters  what is to be planned, counted or looked at soon; counters
- *   hub_pair, hub_tally         the state of a scorer on a cluster; counts over the fleet
- *   hub_masks                   what each mask matches
- *   status_*                    statuses, conditions and Events, computed from the state
- *   hub_works                   writes ManifestWorks, and reports each outcome by on_work_written()
- *   hub_clusters                decides what each ManifestWork needs
- *   hub_plan                    assigns a group of summaries to each cluster
- *   hub_scorers, hub_configs    own the objects
- *   hub_statuses                writes statuses and finalizers
- *   hub_watches, hub_gauges     the table of watches; gauges
- *   hub_strays                  objects in namespaces that nobody watches
- *   hub                         wires all of it
+ * The room's files, bottom to top:
+ *   state, status             data; statuses, conditions and Events, computed from it
+ *   status_scorer, _config    the statuses of each kind
+ *   hub_metrics, hub_tally    counters and gauges; the state of each pair, and counts over the fleet
+ *   hub_masks, hub_plan       what each mask matches; a group of summaries for each cluster
+ *   hub_clusters              what each ManifestWork needs, and writing it
+ *   hub_scorers, hub_configs  own the objects
+ *   hub_statuses, hub_strays  write statuses and finalizers; objects in namespaces that nobody watches
+ *   hub                       the watches, what to look at soon, and all of it together
  *
  * Everything runs on the loop. Pages may read all of it, and change nothing. */
 #ifndef DS_HUB_STATE_H
@@ -26,11 +21,10 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
-#include "controller/hub/state/writes.h"
+#include "controller/kube/client.h"
 #include "controller/kube/event.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/watch.h"
-#include "controller/placement/name.h"
+#include "controller/kube/writer.h"
+#include "controller/placement/items.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
@@ -87,6 +81,19 @@ struct hub_body {
     struct buf text;
 };
 
+/* The last status written, kept so that nothing is written twice. */
+struct last_status {
+    json_t *sent;
+    json_t *result; /* what the server stored: a CRD of another make may prune members */
+    char *key;      /* in the queue; NULL: nothing was written yet */
+    struct kube_object status, finalizer;
+    json_t *sending; /* the status under way */
+    json_t *before;  /* the object's status until then */
+};
+
+/* Cancels what is under way. */
+void last_status_done(struct last_status *s);
+
 struct hub_scorer {
     struct hub *hub;
     json_t *object; /* as last seen */
@@ -107,7 +114,6 @@ struct hub_scorer {
     size_t entry;                          /* in the plan; SIZE_MAX: not in any summary */
     struct tally tally;
     struct last_status last_status;
-    char write_error[768]; /* why its status was not written; empty when it was */
 };
 
 struct hub_cluster {
@@ -123,17 +129,10 @@ struct hub_cluster {
     uint64_t bad_report_hash;       /* the last report that could not be read: logged once */
     const struct plan_group *group; /* its summaries; NULL: none planned */
     uint64_t wanted_hash;           /* the group's hash */
-    struct kube_call *call;         /* writes its ManifestWork */
-    struct hub_body *body;          /* of that call */
-    uint64_t call_hash;             /* of the summaries that the call sends */
-    uint64_t watched_version;       /* resourceVersion last seen by the watch */
-    uint64_t written_version;       /* resourceVersion after our last write */
-    uint64_t written_hash;          /* of the summaries last written */
-    struct last_write last_write;
-    bool behind; /* its ManifestWork is not up to date */
+    struct kube_object write;       /* of its ManifestWork; its state is the summaries' hash */
+    struct hub_body *body;          /* of the call */
+    bool behind;                    /* its ManifestWork is not up to date */
     mono_ms behind_since;
-    unsigned failures;     /* of writes, in a row */
-    char write_error[512]; /* of the last write; empty when up to date */
 };
 
 struct hub_config {
@@ -142,7 +141,6 @@ struct hub_config {
     bool has_masks;
     char masks_error[256]; /* why the newest are invalid */
     struct last_status last_status;
-    char write_error[768];
 };
 
 /* Counts of all clusters. */
@@ -168,7 +166,6 @@ struct hub {
         struct hub *hub;
         struct kube_watch *watch;
     } watches[HUB_KINDS];
-    void (*on_synced)(struct hub *h);
     struct hub_strays *strays;
     struct kube_lease *lease; /* NULL without election */
     struct kube_events *events;
@@ -194,10 +191,8 @@ struct hub {
         size_t clusters, scores;
     } * mask_counts;           /* of each of these; NULL: not counted */
     struct hub_body *body;     /* the last one made */
-    struct kube_queue *works;  /* keys: cluster names */
-    struct kube_queue *status; /* keys: "scorer/<name>", "config/<name>" */
-    struct hub_write *writes;  /* of statuses, under way */
-    void (*on_work_written)(struct hub *h, struct hub_cluster *c);
+    struct kube_writer works;  /* its keys: names of clusters */
+    struct kube_writer status; /* "scorer/<name>", "config/<name>" */
     struct timer replan, retally;
     bool tallied;    /* totals and tallies are up to date */
     bool was_behind; /* at the last tally */
@@ -243,5 +238,132 @@ bool object_has_finalizer(const json_t *object, const char *finalizer);
 /* Whether a ManifestWork goes with the DynamicScoringConfig: ours, or one of the reference implementation
  * that we have not written yet. */
 bool hub_work_is_ours(const struct hub *h, const struct work_found *w);
+
+/* ---- hub.c: what to look at soon: many changes become one look ---- */
+
+/* Makes a new plan within 20 ms. */
+void hub_schedule_plan(struct hub *h);
+/* Counts clusters again, and then looks at all statuses, within a second. */
+void hub_schedule_tally(struct hub *h);
+/* Looks at the status of one object: kind "scorer" or "config". */
+void hub_schedule_status(struct hub *h, const char *kind, const char *name);
+/* Like hub_schedule_status(), but ends a back-off, because a user has changed the object. */
+void hub_hurry_status(struct hub *h, const char *kind, const char *name);
+
+/* ---- hub_metrics.c: counters and histograms ---- */
+
+void hub_count_probe(struct hub *h, const struct hub_scorer *s, enum probe_what what,
+                     const struct probe_part *part);
+/* For struct kube_writer. */
+void hub_count_write(void *hub, const char *operation, const struct kube_answer *a);
+/* Seconds from behind to up to date, of one cluster. */
+void hub_count_distributed(struct hub *h, double seconds);
+void hub_count_reconcile(struct hub *h, const char *controller, bool ok);
+void hub_forget_scorer_metrics(struct hub *h, const char *name);
+
+/* ---- hub_tally.c: what is known of a scorer on a cluster, for pair.h; and counts over the fleet ---- */
+
+/* Whether the cluster's summaries should contain the scorer. */
+bool hub_pair_is_selected(const struct hub_scorer *s, const struct hub_cluster *c);
+/* cell: of the cluster's report, NULL when it does not name the scorer. in_sync: the ManifestWork is up to
+ * date. */
+enum pair_state hub_pair_state(const struct hub_scorer *s, const struct hub_cluster *c,
+                               const struct report_cell *cell, bool in_sync);
+/* One line; empty for states without a reason. */
+void hub_pair_reason(char ret[PAIR_REASON_BYTES], enum pair_state state, const struct hub_cluster *c,
+                     const struct report_cell *cell);
+
+/* Brings h->totals and each scorer's tally up to date, if hub_schedule_tally() was called since the last
+ * time. */
+void hub_tally(struct hub *h);
+/* Has tallies point into the cluster's new report instead of the one that it replaced. Counts follow with
+ * the next hub_tally(). */
+void hub_tally_renew(struct hub *h, const struct hub_cluster *c);
+/* Drops a cluster that is about to be freed. */
+void hub_tally_forget(struct hub *h, const struct hub_cluster *c);
+
+/* ---- hub_masks.c ----
+ *
+ * How many clusters and scores each mask of the plan matches, and what may be meant by one that
+ * matches nothing. Scores are those of all scorers, distributed or not. */
+
+enum { MASK_WARNING_BYTES = 800 };
+
+/* Counts for h->plan_masks, once each cluster has its group. -ENOMEM. */
+MUST_USE int hub_masks_count(struct hub *h);
+/* Whether the counts are those of the newest masks. */
+bool hub_masks_counted(const struct hub *h);
+size_t hub_masks_unmatched(const struct hub *h);
+bool hub_mask_matches(const struct hub *h, size_t i);
+/* Why mask i matches nothing, and which name may be meant; empty when it matches. With `near`, looks at all
+ * names. */
+void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t i, bool near);
+
+/* ---- hub_clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
+
+/* Starts the queue of ManifestWorks. -ENOMEM. */
+MUST_USE int hub_works_new(struct hub *h);
+/* Cancels the writes under way. */
+void hub_works_cancel(struct hub *h);
+void hub_works_free(struct hub *h);
+struct hub_body *hub_body_unref(struct hub_body *b);
+/* Has the ManifestWork written if it is not as it should be. */
+void hub_cluster_reconcile(struct hub *h, struct hub_cluster *c);
+/* Before a plan: a cluster without a ManagedCluster has left. */
+void hub_clusters_mark_left(struct hub *h);
+struct hub_cluster *hub_cluster_free(struct hub_cluster *c);
+
+void hub_managed_set(struct hub *h, json_t *object);
+void hub_managed_delete(struct hub *h, const char *namespace, const char *name);
+void hub_addon_set(struct hub *h, json_t *object);
+void hub_addon_delete(struct hub *h, const char *namespace, const char *name);
+void hub_work_set(struct hub *h, json_t *object);
+void hub_work_delete(struct hub *h, const char *namespace, const char *name);
+
+/* ---- hub_plan.c: owns the plan, and copies of everything that it points into ---- */
+
+/* Finds duplicate score names, makes the plan, and assigns a group to each cluster. -ENOMEM, and no plan
+ * then. */
+MUST_USE int hub_plan_make(struct hub *h);
+void hub_plan_done(struct hub *h);
+
+/* ---- hub_scorers.c: owns the DynamicScorers, their probes and effective configurations ---- */
+
+void hub_scorer_set(struct hub *h, json_t *object);
+void hub_scorer_delete(struct hub *h, const char *namespace, const char *name);
+struct hub_scorer *hub_scorer_free(struct hub_scorer *s);
+/* Starts all probes, or stops them, by h->active. */
+void hub_update_probes(struct hub *h);
+
+/* ---- hub_configs.c ----
+ *
+ * Owns the DynamicScoringConfigs: the one in use, and those of other names, whose status says that
+ * they are not used. */
+
+void hub_config_set(struct hub *h, json_t *object);
+void hub_config_delete(struct hub *h, const char *namespace, const char *name);
+void hub_config_done(struct hub_config *c);
+/* A merge patch that adds or removes our finalizer; NULL when it is as it should be, or with *ret_error =
+ * -ENOMEM. */
+json_t *hub_config_finalizer_patch(const struct hub *h, const struct hub_config *c, int *ret_error);
+
+/* ---- hub_statuses.c ----
+ *
+ * Writes statuses and finalizers by a queue of objects, and nothing that is already so. */
+
+MUST_USE int hub_statuses_new(struct hub *h);
+/* Cancels the writes under way. */
+void hub_statuses_cancel(struct hub *h);
+void hub_statuses_free(struct hub *h);
+
+/* ---- hub_strays.c ----
+ *
+ * DynamicScorers and DynamicScoringConfigs in namespaces that nobody watches: an Event and a line in
+ * the log say where to put them. What another controller attends to is not among them. Without the
+ * permission to watch all namespaces, they go unnoticed. */
+
+/* -ENOMEM. */
+MUST_USE int hub_strays_new(struct hub_strays **ret, struct hub *h);
+struct hub_strays *hub_strays_free(struct hub_strays *s);
 
 #endif

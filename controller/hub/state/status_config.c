@@ -1,10 +1,9 @@
 /* A DynamicScoringConfig's status: the state of the whole fleet. Only the one named HUB_CONFIG is used;
  * others say that they are not. */
 #include "controller/hub/rules/masks.h"
-#include "controller/hub/rules/work_text.h"
-#include "controller/hub/state/hub_masks.h"
+#include "controller/hub/rules/work.h"
+#include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
-#include "controller/hub/state/status_conditions.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 
@@ -60,7 +59,7 @@ static void config_set_deleting(const struct hub *h, struct status_condition *c)
 
     condition_set(c, TRUTH_FALSE, "Deleting", "waiting for %zu ManifestWork%s to be deleted%s%s%s%s",
                   t->works, plural_s(t->works), first ? "; failed on " : "", first ? first->name : "",
-                  first && *first->write_error ? ": " : "", first ? first->write_error : "");
+                  first && *first->write.trouble ? ": " : "", first ? first->write.trouble : "");
 }
 
 /* "a, b, c, d, e and 3 more": the scorers without room. */
@@ -93,7 +92,7 @@ static int config_set_no_room(const struct hub *h, struct status_condition *c)
 
 static const char *config_cluster_error(const struct hub_cluster *c)
 {
-    return *c->write_error ? c->write_error : *c->work.why ? c->work.why : cluster_unconfirmed_reason(c);
+    return *c->write.trouble ? c->write.trouble : *c->work.why ? c->work.why : cluster_unconfirmed_reason(c);
 }
 
 /* Write errors go before apply errors. */
@@ -102,7 +101,7 @@ static void config_set_error(const struct hub_totals *t, struct status_condition
     const struct hub_cluster *first = NULL;
 
     for (size_t i = 0; i < t->n_named && !first; i++)
-        if (!t->failing || *t->named[i]->write_error)
+        if (!t->failing || *t->named[i]->write.trouble)
             first = t->named[i];
     condition_clusters(c, "ClustersFailing",
                        t->failing ? "ManifestWork not written on" : "ManifestWork not applied on",

@@ -20,7 +20,8 @@ class Authority:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(exist_ok=True)
         self.cert, self.key = self.folder / "ca.crt", self.folder / "ca.key"
-        openssl("req", "-x509", *NEW_KEY, "-days", 30, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.cert)
+        openssl("req", "-x509", *NEW_KEY, "-days", 30, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.cert,
+                "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def issue(self, name, *names, rsa=False, expired=False):
         """(certificate, key) for servers and clients; names as in subjectAltName, "IP:127.0.0.1"."""

@@ -103,7 +103,7 @@ class Guide:
             self.kube.call("DELETE", SCORES.format(cluster))
 
     def wait_known(self, optimizer, **more):
-        """Until the optimizer's watches have caught up with what was just written: plans have stopped changing."""
+        """Until plans have stopped changing: other programs may still write what they are made from."""
         seen = []
 
         def settled():

@@ -1,4 +1,4 @@
-"""The images that charts/image/build made: its files, and its program as a pod would run it."""
+"""The image that charts/image/build made: its files, and its program as a pod would run it."""
 
 import contextlib
 import json
@@ -16,7 +16,6 @@ from lib.process import ROOT
 IMAGE = pathlib.Path(os.environ.get("DS_IMAGE", ROOT / "build/image")).resolve()
 NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
 USER = "65532"
-AGENT, OPTIMIZER = "dynamic-scoring", "dynamic-scoring-optimizer"
 # In a mount namespace of its own the root is read-only, as a pod's is.
 IN_THE_IMAGE = (
     "mount --bind {0} {0} && mount -o remount,ro,bind {0} && "
@@ -31,14 +30,14 @@ def need_image():
         pytest.skip(f"charts/image/build has not been run: {IMAGE} holds no image")
 
 
-def files(arch, name=AGENT):
+def files(arch):
     need_image()
-    return IMAGE / arch if name == AGENT else IMAGE / "optimizer" / arch
+    return IMAGE / arch
 
 
-def sbom(arch, name=AGENT):
+def sbom(arch):
     need_image()
-    return json.loads((IMAGE / f"{name}-{arch}.spdx.json").read_text())
+    return json.loads((IMAGE / f"dynamic-scoring-{arch}.spdx.json").read_text())
 
 
 class Archive:
@@ -62,9 +61,9 @@ class Archive:
         return self.json(self.manifest(arch)["config"]["digest"])
 
 
-def archive(folder=None, name=AGENT):
+def archive(folder=None):
     need_image()
-    return Archive((folder or IMAGE) / f"{name}.tar")
+    return Archive((folder or IMAGE) / "dynamic-scoring.tar")
 
 
 def command(root, *arguments):

@@ -17,9 +17,9 @@ from lib.wait import wait_until
 CLONE_NEWNET = 0x40000000
 
 
-def debian_root():
-    """The folder of a Debian system, or a skip with the reason."""
-    made = subprocess.run([ROOT / "test/debian-root", "run"], capture_output=True, text=True, check=False)
+def debian_root(*release):
+    """The folder of a Debian system, by default of this machine's release, or a skip with the reason."""
+    made = subprocess.run([ROOT / "test/debian-root", "run", *release], capture_output=True, text=True, check=False)
     if made.returncode == 77:
         pytest.skip(made.stderr.strip())
     assert made.returncode == 0, made.stderr
@@ -90,8 +90,8 @@ def remove_group(group):
 
 
 @contextlib.contextmanager
-def running_machine():
-    root = debian_root()
+def running_machine(*release):
+    root = debian_root(*release)
     with tempfile.TemporaryDirectory() as folder:
         group = f"machine-{pathlib.Path(folder).name}"
         boot = [ROOT / "test/scenarios/lib/boot-machine", root, folder, group]

@@ -95,7 +95,7 @@ static inline int set_up(void **state)
     assert_int_equal(http_new(&w->http, w->loop, "test/1"), 0);
     assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
     secret_files_init(&w->secrets, NULL);
-    w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20, "c1", NULL, NULL};
+    w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20, "c1", NULL, NULL, NULL};
     w->limits = (struct limits){.response_bytes = 1 << 20,
                                 .series_per_scorer = 100,
                                 .series = 1000,

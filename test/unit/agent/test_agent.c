@@ -1,6 +1,5 @@
 /* What a new configuration does to scorers at work, and what a bad one does not. */
 #include "exporter/agent/agent.h"
-#include "exporter/agent/agent_internal.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -47,7 +46,8 @@ static void on_withdraw(struct sink *s, const char *score_name, unix_ms at)
     (void)snprintf(to + strlen(to), 256 - strlen(to), "%s ", score_name);
 }
 
-static const struct sink_ops watcher_ops = {"watcher", on_publish, on_withdraw};
+static const struct sink_ops watcher_ops = {
+    .name = "watcher", .publish = on_publish, .withdraw = on_withdraw};
 
 static void write_file(const struct world *w, const char *text)
 {

@@ -6,6 +6,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
+#include "exporter/metric/sink.h"
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 #include "test/fakes/fake_server.h"
@@ -23,21 +24,28 @@ struct world {
     struct loop *loop;
     struct agent *agent;
     struct agent_options options;
+    struct sink sink;
     struct secrets secrets;
     const char *token;
     size_t applied, rounds;
 };
 
-static void on_applied(void *arg)
+static void on_applied(struct sink *s, struct scorer *const *scorers, size_t n)
 {
-    ((struct world *)arg)->applied++;
+    struct world *w = CONTAINER_OF(s, struct world, sink);
+
+    assert_ptr_equal(scorers, agent_state(w->agent)->scorers);
+    assert_int_equal(n, agent_state(w->agent)->n_scorers);
+    w->applied++;
 }
 
-static void on_round(void *arg, const struct scorer *s)
+static void on_round(struct sink *s, const struct scorer *scorer)
 {
-    (void)s;
-    ((struct world *)arg)->rounds++;
+    (void)scorer;
+    CONTAINER_OF(s, struct world, sink)->rounds++;
 }
+
+static const struct sink_ops sink_ops = {.name = "test", .round = on_round, .applied = on_applied};
 
 static int read_token(struct secrets *s, const char *name, const char *key, struct buf *into,
                       const char **ret_why)
@@ -63,7 +71,7 @@ static int look_at_secret(struct secrets *s, const char *name, const char *token
 
 static void set_hooks(struct world *w, struct secrets *secrets)
 {
-    const struct agent_hooks hooks = {.applied = on_applied, .round = on_round, .arg = w, .secrets = secrets};
+    const struct agent_hooks hooks = {.arg = w, .secrets = secrets};
 
     agent_set_hooks(w->agent, &hooks);
 }
@@ -79,6 +87,8 @@ static int set_up(void **state)
     w->secrets.look = look_at_secret;
     assert_int_equal(loop_new(&w->loop, &clock_system), 0);
     assert_int_equal(agent_new(&w->agent, w->loop, &w->options), 0);
+    w->sink.ops = &sink_ops;
+    assert_int_equal(agent_add_sink(w->agent, &w->sink), 0);
     set_hooks(w, NULL);
     *state = w;
     return 0;

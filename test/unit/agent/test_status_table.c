@@ -4,7 +4,7 @@
 #include "exporter/score/round.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/grid.h"
+#include "exporter/ui/ranking.h"
 #include "test/unit/agent/status_world.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* What the tests of the HTTP client share: a client with its loop, and two servers that do what they are
  * told.
  *
- * Names are resolved here, so that no test needs a network: localhost and addresses as usual, "slow.test"
- * not before `slow_name` returns, all else not at all. */
+ * Names are resolved here, so that no test needs a network: localhost and addresses as usual, "both.test"
+ * as 8.8.8.8 and 127.0.0.1, "slow.test" not before `slow_name` returns, all else not at all. */
 #ifndef DS_TEST_HTTP_WORLD_H
 #define DS_TEST_HTTP_WORLD_H
 
@@ -35,6 +35,10 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
     if (name && strcmp(name, "slow.test") == 0 && slow_name)
         slow_name();
+    if (name && strcmp(name, "both.test") == 0) {
+        int r = real("8.8.8.8", service, hints, ret);
+        return r ?: real("127.0.0.1", service, hints, &(*ret)->ai_next);
+    }
     if (name && strcmp(name, "localhost") != 0 && inet_pton(AF_INET, name, address) != 1 &&
         inet_pton(AF_INET6, name, address) != 1)
         return EAI_NONAME;

@@ -85,7 +85,7 @@ static void explains_broken_answers(void **state)
 {
     static const struct {
         struct fake_answer answer;
-        const char *reason; /* part of it */
+        const char *reason; /* part of it; libcurl's own texts are not compared */
     } cases[] = {
         {{.mode = FAKE_RAW, .body = "SSH-2.0-OpenSSH_9.2 secret \x01\x02\r\n"},
          "does not speak HTTP; if it is an https port, use https://"},
@@ -107,11 +107,11 @@ static void explains_broken_answers(void **state)
         {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP "{}", .body_len = GZIP_BYTES + 2},
          "but its body is followed by other data"},
         {{.headers = "Content-Encoding: gzip\r\n", .body = GZIP_DAMAGED, .body_len = GZIP_BYTES},
-         "but its body is damaged: incorrect data check"},
-        {{.body = "0123456789", .close_after = 45}, "bytes remaining"},
+         "but its body is damaged"},
+        {{.body = "0123456789", .close_after = 45}, ""},
         {{.body = "0123456789", .close_after = 5}, ""},
         {{.mode = FAKE_CHUNKED, .body = "0123456789", .close_after = 80}, ""},
-        {{.mode = FAKE_CLOSE}, "Empty reply"},
+        {{.mode = FAKE_CLOSE}, ""},
     };
     struct env *e = *state;
 
@@ -121,6 +121,7 @@ static void explains_broken_answers(void **state)
         get(e, "/", &g);
         assert_failed(&g, HTTP_BROKEN);
         assert_non_null(strstr(g.a.reason, cases[i].reason));
+        assert_true(*g.a.reason);
         for (const char *p = g.a.reason; *p; p++)
             assert_true(*p >= ' ' && *p < 0x7f);
     }
@@ -164,13 +165,14 @@ static void explains_tls_to_a_plain_server(void **state)
     struct got g;
 
     (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/x", fake_port(e->server));
-    (void)snprintf(want, sizeof(want), "127.0.0.1:%u does not speak TLS; if it is an http port, use http://",
-                   fake_port(e->server));
+    (void)snprintf(
+        want, sizeof(want),
+        "TLS handshake with 127.0.0.1:%u failed; if it is an http port, use http://: ", fake_port(e->server));
     rq = rq_of(url);
     fake_push(e->server, (struct fake_answer){.mode = FAKE_RAW, .body = "HTTP/1.1 400 Bad Request\r\n\r\n"});
     call(e, &rq, &g);
     assert_failed(&g, HTTP_TLS);
-    assert_string_equal(g.a.reason, want);
+    assert_memory_equal(g.a.reason, want, strlen(want));
 }
 
 static int fail_socket_with;

@@ -1,6 +1,5 @@
 /* Many clients, and the end of the server. */
 #include "exporter/base/loop.h"
-#include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 
 struct client {
@@ -191,23 +190,6 @@ static void finishes_an_answer_while_stopping(void **state)
     assert_null(httpd_stop(NULL, 1));
 }
 
-static void survives_each_failed_allocation_at_start(void **state)
-{
-    struct env *e = *state;
-    struct httpd_options o = options_for(e);
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct httpd *h = NULL;
-        char *why = NULL;
-        int r = httpd_new(&h, e->loop, &o, &why);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_true(r == 0 || !h);
-        free(why);
-        (void)httpd_stop(h, 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,7 +199,6 @@ int main(void)
         CASE(stops_with_requests_waiting),
         CASE(stops_within_its_grace_period),
         CASE(finishes_an_answer_while_stopping),
-        CASE(survives_each_failed_allocation_at_start),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static int setup(void **state)
         (struct httpd_options){.max_connections = MAX, .idle_seconds = 120, .held = held, .served_arg = e};
     (void)pthread_mutex_init(&e->h.lock, NULL);
     e->h.gate_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert_int_equal(httpd_conns_init(&e->h), 0);
+    httpd_conns_init(&e->h);
     for (size_t i = 0; i < PEERS; i++)
         e->ours[i] = e->theirs[i] = -1;
     *state = e;

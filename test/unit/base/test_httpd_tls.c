@@ -1,5 +1,4 @@
 /* The HTTP server with TLS, with a GnuTLS client. */
-#include "test/oom.h"
 #include "test/unit/base/tls_world.h"
 
 #include <dirent.h>
@@ -328,31 +327,6 @@ static void explains_what_it_refuses(void **state)
     drop_pair(&expired);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-    struct httpd_tls_settings s = settings_of_files();
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct httpd_options o = options_for(e);
-        struct client_tls c = {0};
-        char *why = NULL;
-        int r = httpd_tls_new(&o.tls, &s, &why);
-
-        if (r == 0) {
-            r = httpd_new(&e->server, e->loop, &o, &why);
-            if (r == 0) {
-                assert_true(is_served(e, &c) || oom_happened());
-                e->server = httpd_stop(e->server, 0);
-            }
-            assert_null(httpd_tls_free(o.tls));
-        }
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        free(why);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,7 +341,6 @@ int main(void)
         CASE(keeps_the_last_valid_certificate),
         CASE(keeps_connections_when_settings_change),
         CASE(explains_what_it_refuses),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, make_pairs, drop_pairs);

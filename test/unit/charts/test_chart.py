@@ -60,8 +60,13 @@ REFUSED = [
         'agent.remoteWrite[1].name: "x" is also the name of agent.remoteWrite[0]',
     ),
     ({"samples": {"median": {"enabled": True}}}, "at '/samples': additional properties 'median' not allowed"),
+    ({"samples": {"power": {"enabled": False}}}, "samples.power: the model power is no longer part of the program; run a scoring API of"),
     ({"samples": {"mean": {"nodePort": 70000}}}, "at '/samples/mean/nodePort': maximum: got 70,000, want 65,535"),
     ({"agent": {"otlp": {"k8sLabels": "yes"}}}, "at '/agent/otlp/k8sLabels': got string, want boolean"),
+    (
+        {"agent": {"otlp": {"enabled": True, "prometheus": {"enabled": True}}}},
+        "agent.otlp.enabled and agent.otlp.prometheus.enabled: scorers query either the agent or its Prometheus",
+    ),
     ({"agent": TWO_ON_ONE_DISK}, "agent.replicas is more than 1: agent.storage.accessModes must have ReadWriteMany"),
     (
         {"agent": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},
@@ -101,6 +106,7 @@ REFUSED = [
     ({"optimizer": {"writeNamespaces": ["a", "B"]}}, "at '/optimizer/writeNamespaces/1': 'B' does not match pattern"),
     ({"policyWatcher": {"claim": "A_b"}}, "at '/policyWatcher/claim': 'A_b' does not match pattern"),
     ({"policyWatcher": {"stableDuration": "30"}}, "at '/policyWatcher/stableDuration': '30' does not match pattern"),
+    ({"optimizer": {"image": {"tag": "2"}}}, "optimizer.image: the optimizer no longer has an image of its own; remove this value, and set image.registry"),
     ({"optimizer": {"deadline": "10 s"}}, "at '/optimizer/deadline': '10 s' does not match pattern"),
     (
         {"optimizer": {"enabled": True, "serviceMonitor": {"enabled": True}}},
@@ -238,7 +244,7 @@ def check_images():
     check(images({"global": {"imageRegistry": "r.example"}, "image": {"tag": "x"}}) == [f"r.example/{ours}:x"] * 2, "registry")
     optimizer = [o for o in template({"optimizer": {"enabled": True}, "image": {"digest": digest}}) if o["kind"] == "Deployment"][-1]
     image = optimizer["spec"]["template"]["spec"]["containers"][0]["image"]
-    check(image == f"quay.io/{ours}-optimizer:{version}", f"the optimizer's image is {image}")
+    check(image == f"quay.io/{ours}@{digest}", f"the optimizer's image is {image}")
     known = [f"quay.io/open-cluster-management/dynamic-scoring-{part}:latest" for part in ("controller", "addon")]
     check(images(CI["reference"]) == known, f"images of the reference's values: {images(CI['reference'])}")
 

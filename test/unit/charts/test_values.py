@@ -11,6 +11,7 @@ import yaml
 
 CHART = pathlib.Path(__file__).resolve().parents[3] / "charts" / "dynamic-scoring-framework"
 MARKS = ("<!-- generated from values.yaml by `test/unit/charts/test_values.py --write` -->\n", "<!-- end -->\n")
+CHECKS = (CHART / "templates" / "checks.yaml").read_text()
 KEY = re.compile(r"^( *)([A-Za-z0-9]+):")
 
 
@@ -63,12 +64,14 @@ def table(values, comments):
 
 def schema_differences(values, schema, definitions, path=""):
     """Values without a schema, and properties that are no values. Only where the schema lists properties; those of items of
-    lists have no default."""
+    lists have no default. An empty schema is that of a value of former versions, which templates/checks.yaml refuses."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rsplit("/", 1)[1]]
     if "properties" not in schema or not isinstance(values, dict):
         return
-    for name in sorted(set(values) ^ set(schema["properties"])):
+    former = {name for name, one in schema["properties"].items() if one == {}}
+    yield from (f"{path}.{name}".lstrip(".") + " is not refused" for name in former if f"{path}.{name}"[1:] not in CHECKS)
+    for name in sorted((set(values) ^ set(schema["properties"])) - former):
         if values:  # an empty default, such as that of limits, stands for all that the schema allows
             yield f"{path}.{name}".lstrip(".") + (" has no schema" if name in values else " is only in the schema")
     for name in set(values) & set(schema["properties"]):

@@ -1,4 +1,4 @@
-/* The receiver's own thread beside the loop, and the saves of what it received. The agent is a stand-in. */
+/* The receiver's own thread beside the loop. The agent is a stand-in. */
 #include "controller/agent_otlp.c"
 #include "controller/agent_otlp.h"
 #include "exporter/agent/agent.h"
@@ -9,9 +9,8 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/ingest.h"
-#include "exporter/otlp/otlp.c"
-#include "exporter/tsdb/snapshot.h"
-#include "exporter/tsdb/tsdb.h"
+#include "exporter/otlp/receiver.c"
+#include "exporter/otlp/series.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -65,7 +64,6 @@ struct world {
     struct loop *loop;
     struct agent_otlp *x;
     struct config config;
-    char folder[32];
     atomic_bool done;
 };
 
@@ -77,10 +75,7 @@ static int setup(void **state)
 
     assert_non_null(w);
     mono_now = 1000;
-    (void)snprintf(w->folder, sizeof(w->folder), "/tmp/test_agent_otlp.XXXXXX");
-    assert_non_null(mkdtemp(w->folder));
     w->config.limits = limits_default;
-    w->config.storage_path = w->folder;
     assert_int_equal(metrics_new(&agent.metrics, METRIC_OWNER_LOOP), 0);
     assert_int_equal(page_new(&agent.page), 0);
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
@@ -94,15 +89,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    char file[64];
 
     w->x = agent_otlp_free(w->x);
     w->loop = loop_free(w->loop);
     agent.page = page_free(agent.page);
     agent.metrics = metrics_free(agent.metrics);
-    (void)snprintf(file, sizeof(file), "%s/otlp-series", w->folder);
-    (void)unlink(file);
-    assert_int_equal(rmdir(w->folder), 0);
     free(w);
     return 0;
 }
@@ -133,49 +124,6 @@ static int send_point(const struct world *w, unsigned series)
     return answer[0] ? atoi(answer + 9) : 0;
 }
 
-/* Lets time pass, and turns the loop until so many saves have succeeded. */
-static void pass_until_saved(struct world *w, int64_t ms, unsigned saves)
-{
-    int64_t end = clock_system.mono(&clock_system).ms + PATIENCE_MS;
-
-    mono_now += ms;
-    do {
-        assert_int_equal(loop_turn(w->loop, 1), 0);
-    } while (metric_get(agent.metrics, METRIC_OTLP_SAVES, LV("success")) < saves &&
-             clock_system.mono(&clock_system).ms < end);
-    assert_true(metric_get(agent.metrics, METRIC_OTLP_SAVES, LV("success")) == saves);
-}
-
-/* The series that another process would load now. */
-static uint64_t saved_series(const struct world *w)
-{
-    const struct tsdb_options options = {&clock_system, 64u << 20, 1000};
-    struct snapshot_loaded loaded;
-    struct tsdb *t = NULL;
-
-    assert_int_equal(tsdb_new(&t, &options), 0);
-    assert_int_equal(snapshot_load(t, w->folder, &loaded), 0);
-    (void)tsdb_free(t);
-    return loaded.series;
-}
-
-/* A process that is killed saves nothing more. */
-static void keeps_for_the_next_process_what_it_saved_last(void **state)
-{
-    struct world *w = *state;
-
-    assert_int_equal(send_point(w, 1), 200);
-    pass_until_saved(w, SAVE_EVERY_MS - 1, 0);
-    assert_int_equal(saved_series(w), 0);
-    pass_until_saved(w, TURN_MS, 1);
-    assert_int_equal(saved_series(w), 1);
-    assert_int_equal(send_point(w, 2), 200);
-    pass_until_saved(w, TURN_MS, 1);
-    assert_int_equal(saved_series(w), 1);
-    pass_until_saved(w, SAVE_EVERY_MS, 2);
-    assert_int_equal(saved_series(w), 2);
-}
-
 static void *send_points(void *arg)
 {
     struct world *w = arg;
@@ -186,13 +134,15 @@ static void *send_points(void *arg)
     return NULL;
 }
 
-static void select_all(struct tsdb *t)
+static void read_all(struct store *store)
 {
-    CLEANUP(cleanup_tsdb_view_free) struct tsdb_view *v = NULL;
-    char why[TSDB_WHY_BYTES];
+    CLEANUP(series_reader_done) struct series_reader in = {.store = store, .to_ms = INT64_MAX};
+    int n = 0, r;
 
-    assert_int_equal(tsdb_select(t, NULL, 0, 0, INT64_MAX, UINT64_MAX, &v, why), 0);
-    assert_in_range(tsdb_view_count(v), 0, SERIES);
+    while ((r = series_next(&in)) > 0)
+        n++;
+    assert_int_equal(r, 0);
+    assert_in_range(n, 0, SERIES);
 }
 
 static void receives_while_the_loop_queries_and_reconfigures(void **state)
@@ -207,25 +157,24 @@ static void receives_while_the_loop_queries_and_reconfigures(void **state)
         w->config.limits.otlp_series = i % 2 ? SERIES / 2 : SERIES;
         w->config.limits.otlp_bytes = i % 3 ? 64u << 20 : 32u << 20;
         agent_otlp_apply(w->x, &w->config);
-        tsdb_set_age(agent_otlp_tsdb(w->x), (1 + i % 2) * INT64_C(3600000));
-        mono_now += SAVE_EVERY_MS;
+        store_set_age(agent_otlp_store(w->x), (1 + i % 2) * INT64_C(3600000));
+        mono_now += TURN_MS;
         assert_int_equal(loop_turn(w->loop, 1), 0);
         agent_otlp_render(w->x);
-        select_all(agent_otlp_tsdb(w->x));
+        read_all(agent_otlp_store(w->x));
     }
     assert_int_equal(pthread_join(sender, NULL), 0);
     assert_true(agent_otlp_status(w->x, &s));
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         points += s.points[i];
     assert_int_equal(points, REQUESTS);
-    assert_in_range(s.points[TSDB_OK], 1, REQUESTS);
+    assert_in_range(s.points[STORE_OK], 1, REQUESTS);
     assert_in_range(s.store.series, 1, SERIES);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keeps_for_the_next_process_what_it_saved_last, setup, teardown),
         cmocka_unit_test_setup_teardown(receives_while_the_loop_queries_and_reconfigures, setup, teardown),
     };
 

@@ -1,7 +1,7 @@
 /* The agent's report: when it is written, and when it is not. The agent is a stand-in. */
 #include "controller/agent_report.c"
 #include "controller/agent_report.h"
-#include "controller/kube/client_internal.h"
+#include "controller/kube/reach.h"
 #include "controller/placement/placement.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
@@ -10,7 +10,7 @@
 #include "exporter/score/round.h"
 #include "exporter/score/state.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/members.h"
+#include "exporter/ui/out.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 
@@ -156,7 +156,7 @@ static void run(struct world *w, unsigned seconds)
         /* The answer takes real time, which must not become seconds of the fake clock. */
         do
             assert_int_equal(loop_turn(w->f->loop, 1), 0);
-        while (w->report->call);
+        while (w->report->object.call);
     }
     fake_kube_idle(w->f);
 }
@@ -211,7 +211,7 @@ static void reports_what_the_hub_refuses(void **state)
 /* The reach of the client is tested elsewhere. */
 static void lose_hub(struct world *w)
 {
-    struct kube_reach *reach = &w->f->kube->reach;
+    struct kube_reach *reach = kube_reach(w->f->kube);
 
     reach->away_at = loop_now(w->f->loop);
     w->placement.trouble = w->placement.hub_trouble = "Connection refused";
@@ -270,7 +270,7 @@ static void reports_in_time_without_a_round(void **state)
         fake_kube_advance(w->f, 1000);
         do
             assert_int_equal(loop_turn(w->f->loop, 1), 0);
-        while (w->report->call);
+        while (w->report->object.call);
     }
     assert_int_equal(fake_requests(w->f->server), 2);
     assert_non_null(strstr(last_report(w), "placementError"));

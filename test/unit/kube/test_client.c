@@ -5,7 +5,6 @@
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -401,40 +400,6 @@ static void may_be_freed_by_its_callback(void **state)
     assert_null(f->kube);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct fake_kube *f = *state;
-    json_auto_t *body = json_pack("{s:{s:s}}", "metadata", "name", "a");
-    const struct kube_request rq = {
-        .method = KUBE_CREATE, .resource = &kube_configmaps, .namespace = "ns", .body = body};
-
-    json_set_alloc_funcs(malloc, free);
-    fake_default(f->server, (struct fake_answer){.body = "{\"a\":[1,2,{\"b\":\"c\"}]}"});
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct got g = {0};
-        struct kube_call *c;
-        int r = kube_start(&c, f->kube, &rq, on_done, &g);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        if (r == 0) {
-            fake_kube_turn(f, &g.times, 1);
-            assert_true(g.a.verdict == KUBE_OK ||
-                        (g.a.verdict == KUBE_RETRY && g.a.why[0] && oom_happened()));
-        }
-        done_with(&g);
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct kube_options o = {.config.kubeconfig = fake_kube_text(f, "%s/kubeconfig", f->dir),
-                                       .config.context = "c"};
-        struct kube *k = NULL;
-        int r = kube_new(&k, f->loop, f->http, &o);
-        /* Credentials that could not be read for want of memory are read again. */
-        assert_true((r == 0 && (!kube_trouble(k) || oom_happened())) || (r == -ENOMEM && oom_happened()));
-        (void)kube_free(k);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -453,7 +418,6 @@ int main(void)
         CASE(waits_longer_for_a_large_body),
         CASE(never_calls_back_after_a_cancel),
         CASE(may_be_freed_by_its_callback),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
 /* Conditions of a status. */
-#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

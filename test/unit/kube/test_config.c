@@ -1,6 +1,5 @@
 /* Kubeconfigs and pods' credentials: each form, each refusal, and nothing secret in any message. */
 #include "controller/kube/config.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -355,29 +354,6 @@ static void reads_a_volume_swapped_by_symlink(void **state)
     (void)kube_config_unref(second);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct kube_config_options o = {0};
-    char path[128], why[512];
-
-    (void)state;
-    put("token", "t\n");
-    put("kubeconfig",
-        CONFIG(SERVER ", \"certificate-authority-data\": \"" CA64 "\", \"proxy-url\": \"http://p\", "
-                      "\"tls-server-name\": \"x\"",
-               "\"tokenFile\": \"token\", \"client-certificate-data\": \"" CA64
-               "\", \"client-key-data\": \"" KEY64 "\""));
-    (void)snprintf(path, sizeof(path), "%s/kubeconfig", dir);
-    o.kubeconfig = path;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct kube_config *c = NULL;
-        int r = kube_config_read(&c, &o, why);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened() && why[0]));
-        (void)kube_config_unref(c);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -392,7 +368,6 @@ int main(void)
         CASE(reads_no_files_without_a_directory),
         CASE(reads_a_pods_service_account),
         CASE(reads_a_volume_swapped_by_symlink),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,7 @@
-#include "controller/kube/cut.h"
+#include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 
-#include "controller/kube/json.h"
 #include "exporter/base/hash.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -97,24 +95,6 @@ static void reads_only_the_words_that_it_writes(void **state)
         assert_false(kube_cut_read(str_of(wrong[i]), &h));
 }
 
-static void survives_each_failed_allocation_and_a_full_buffer(void **state)
-{
-    char text[9000];
-    struct buf small = {.max = 8};
-
-    (void)state;
-    assert_int_equal(kube_cut(&cut, STR("{\"long\":\"123456789\"}"), &small), -EFBIG);
-    assert_int_equal(small.n, 0);
-    buf_done(&small);
-    (void)snprintf(text, sizeof(text), "{\"long\":\"%s\"}", times("x", 1000));
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(b, 1u << 20);
-        int r = kube_cut(&cut, str_of(text), &b);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened() && b.n == 0));
-    }
-}
-
 static void parses_to_the_same_document(void **state)
 {
     char text[9000];
@@ -138,7 +118,6 @@ int main(void)
         cmocka_unit_test(leaves_other_text_as_it_is),
         cmocka_unit_test(replaces_long_strings_of_the_member),
         cmocka_unit_test(reads_only_the_words_that_it_writes),
-        cmocka_unit_test(survives_each_failed_allocation_and_a_full_buffer),
         cmocka_unit_test(parses_to_the_same_document),
     };
 

@@ -1,10 +1,8 @@
 /* Events: what is sent, how many, and what is given up. */
 #include "controller/kube/event.h"
 #include "controller/kube/json.h"
-#include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -204,46 +202,14 @@ static void limits_waiting_events(void **state)
     fake_kube_requests(w->f, 1);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-    unsigned i = 0;
-
-    json_set_alloc_funcs(malloc, free);
-    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = "{}"});
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        uint64_t before = kube_events_dropped(w->events, NULL);
-        size_t asked = fake_requests(w->f->server);
-        be_about(w, i++);
-        add(w, "note");
-        for (unsigned k = 0; k < 3000 && fake_requests(w->f->server) == asked &&
-                             kube_events_dropped(w->events, NULL) == before;
-             k++) {
-            assert_int_equal(loop_turn(w->f->loop, 1), 0);
-            w->f->clock.mono.ms += 100;
-        }
-        fake_kube_idle(w->f);
-        assert_true(kube_events_dropped(w->events, NULL) == before || oom_happened());
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct kube_events *e = NULL;
-        int r = kube_events_new(&e, w->f->kube, "a", "b");
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        (void)kube_events_free(e);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(sends_a_complete_event),          CASE(sends_the_same_event_again),
-        CASE(limits_events_about_one_object),  CASE(cuts_a_long_note_and_defaults_the_namespace),
-        CASE(retries_then_drops_an_event),     CASE(limits_waiting_events),
-        CASE(survives_each_failed_allocation),
+        CASE(sends_a_complete_event),         CASE(sends_the_same_event_again),
+        CASE(limits_events_about_one_object), CASE(cuts_a_long_note_and_defaults_the_namespace),
+        CASE(retries_then_drops_an_event),    CASE(limits_waiting_events),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include "exporter/base/httpd.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 #include "test/unit/base/pairs.h"
 
@@ -225,35 +224,6 @@ static void stops_while_requests_wait(void **state)
     assert_int_equal(atomic_load(&w->e.handled), 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-    BUF_AUTO(b, 1 << 20);
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct kube_guard *g = NULL;
-
-        if (kube_guard_new(&g, &(struct kube_review_options){.kube = w->f->kube}, kube_rights_default) < 0)
-            assert_true(oom_happened());
-        else
-            (void)kube_guard_free(g);
-    }
-    assert_null(kube_guard_httpd(NULL));
-    assert_null(kube_guard_free(NULL));
-    fake_default(w->f->server, (struct fake_answer){.status = 201, .body = USER});
-    ask(&w->e, WITH("GET /", "Bearer t0"), &b); /* which also gives b its memory */
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        char request[256];
-
-        (void)snprintf(request, sizeof(request), WITH("GET /", "Bearer t%ld"), n);
-        ask(&w->e, request, &b); /* without memory for the request the server closes the connection */
-        assert_true(strncmp(b.p, "HTTP/1.1 403 ", 13) == 0 || oom_happened());
-        assert_int_equal(atomic_load(&w->e.handled), 0);
-    }
-}
-
 int main(void)
 {
 #undef CASE
@@ -265,7 +235,6 @@ int main(void)
         CASE(takes_a_client_certificate_in_place_of_a_token),
         CASE(answers_404_and_405_only_to_those_who_may_see_them),
         CASE(stops_while_requests_wait),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

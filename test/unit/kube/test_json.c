@@ -1,7 +1,6 @@
 /* Typed getters: what is not there, and what is of another type, reads the same. */
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -121,23 +120,6 @@ static void prints_compact_json(void **state)
     assert_int_equal(tiny.n, 1);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(malloc, free);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        json_t *o = NULL;
-        BUF_AUTO(b, 1 << 20);
-        int r = kube_json_parse(&o, str_of(text), NULL);
-        if (r == 0)
-            r = kube_json_print(o, &b);
-        /* jansson cannot always tell that memory was out. */
-        assert_true(r == 0 || ((r == -ENOMEM || r == -EINVAL) && oom_happened()));
-        json_decref(o);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,7 +129,6 @@ int main(void)
         cmocka_unit_test(reads_lists_maps_and_bools),
         cmocka_unit_test(rejects_invalid_json_without_quoting_it),
         cmocka_unit_test(prints_compact_json),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

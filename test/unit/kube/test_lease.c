@@ -1,10 +1,8 @@
 /* Leader election: who leads when, by local time alone. */
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
-#include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -382,34 +380,6 @@ static void may_be_freed_by_its_callback(void **state)
     fake_kube_idle(w->f);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-
-    json_set_alloc_funcs(malloc, free);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct kube_lease_options o = {
-            .namespace = "ns", .name = "l", .identity = "me", .on_change = on_change, .arg = w};
-        int r;
-        for (unsigned i = 0; i < 4; i++) {
-            fake_push(w->f->server, (struct fake_answer){.only_path = "/apis", .body = lease(w, "me", "1")});
-        }
-        w->leading = false;
-        w->changes = 0;
-        r = kube_lease_new(&w->lease, w->f->kube, &o);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        for (unsigned i = 0; r == 0 && !w->leading && i < 3000; i++) {
-            assert_int_equal(loop_turn(w->f->loop, 1), 0);
-            w->f->clock.mono.ms += 50;
-            if (i % 100 == 99)
-                push(w, "me", "1");
-        }
-        assert_true(r < 0 || w->leading);
-        w->lease = kube_lease_free(w->lease);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -427,7 +397,6 @@ int main(void)
         CASE(ends_a_release_that_cannot_or_need_not_be_written),
         CASE(ends_a_release_without_an_answer_after_five_seconds),
         CASE(may_be_freed_by_its_callback),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

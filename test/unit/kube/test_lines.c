@@ -1,7 +1,6 @@
 /* The framer gives the same lines however the stream is cut into pieces. */
 #include "controller/kube/lines.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -111,31 +110,12 @@ static void may_be_freed_by_its_callback(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct got g = {.all.max = 100};
-        struct lines l;
-        int r;
-        lines_init(&l, 8);
-        r = lines_feed(&l, STR("a\nb"), on_line, &g);
-        if (r == 0)
-            r = lines_feed(&l, STR("c\n"), on_line, &g);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        lines_done(&l);
-        buf_done(&g.all);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_same_lines_however_the_stream_is_split),
         cmocka_unit_test(rejects_a_line_over_the_ceiling),
         cmocka_unit_test(may_be_freed_by_its_callback),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

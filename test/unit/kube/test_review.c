@@ -3,7 +3,6 @@
 #include "controller/kube/review.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -386,33 +385,6 @@ static void calls_nobody_after_it_was_freed(void **state)
     assert_int_equal(a.told, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    const struct kube_right *rights[] = {&metrics, &status};
-    struct world *w = *state;
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct kube_review_options o = {
-            .kube = w->f->kube, .cache_ttl_ms = TTL_MS, .timeout_ms = TIMEOUT_MS};
-
-        w->reviews = kube_reviews_free(w->reviews);
-        if (kube_reviews_new(&w->reviews, &o) < 0) {
-            assert_true(oom_happened());
-            continue;
-        }
-        fake_default(w->f->server, (struct fake_answer){.status = 201, .body = USER});
-        for (size_t i = 0; i < 2; i++) {
-            unsigned got = ask(w, "good", rights[i]);
-
-            assert_true(got == 403 || (got == 503 && oom_happened()));
-        }
-        oom_fail_at(0);
-        assert_int_equal(ask(w, "good", &metrics), 403);
-        fake_kube_settle(w->f);
-    }
-}
-
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -428,7 +400,6 @@ int main(void)
         CASE(keeps_good_tokens_among_many_bad_ones),
         CASE(gives_up_after_the_timeout),
         CASE(calls_nobody_after_it_was_freed),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

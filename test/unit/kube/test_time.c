@@ -1,5 +1,5 @@
 /* Kubernetes' two forms of a time. */
-#include "controller/kube/time.h"
+#include "controller/kube/json.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/def.h"
 

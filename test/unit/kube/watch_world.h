@@ -5,7 +5,6 @@
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
 #include "controller/kube/watch.h"
-#include "controller/kube/watch_internal.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_kube.h"
 
@@ -158,8 +157,8 @@ static inline void live(struct told *t, unsigned seconds)
     for (unsigned i = 0; i < seconds; i++) {
         t->f->clock.mono.ms += 1000;
         do
-            assert_int_equal(loop_turn(t->f->loop, t->watch->call ? 5 : 0), 0);
-        while (t->watch->call);
+            assert_int_equal(loop_turn(t->f->loop, fake_kube_calls(t->f) ? 5 : 0), 0);
+        while (fake_kube_calls(t->f));
     }
 }
 

@@ -3,8 +3,7 @@
 #include "exporter/base/problems.h"
 #include "exporter/models/instance.h"
 #include "exporter/models/model.h"
-#include "exporter/models/results.h"
-#include "test/oom.h"
+#include "exporter/models/wire.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -199,35 +198,6 @@ static void reads_the_tables_of_static(void **state)
     }
 }
 
-static void survives_a_lack_of_memory(void **state)
-{
-    char path[64];
-
-    (void)state;
-    write_file(path, "performance: [{metric: {a: b}, score: 1}]\npowerconsumption: a=b 1\n");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_instance_free) struct instance *i = NULL;
-        CLEANUP(cleanup_free) char *why = NULL;
-        BUF_AUTO(config, 10000);
-        struct problems file = {0}, others = {0};
-        int r = problems_init(&file, "f") ?: problems_init(&others, "o");
-
-        if (r == 0)
-            r = instance_new(&i, &model_static);
-        if (r == 0)
-            r = instance_configure(i, path, &file, &others);
-        if (r == 0)
-            r = instance_open(i, NULL, &why);
-        if (r == 0)
-            r = instance_put_config(i, 1, &config);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        problems_done(&file);
-        problems_done(&others);
-    }
-    assert_int_equal(unlink(path), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,7 +205,6 @@ int main(void)
         cmocka_unit_test(takes_flags_before_the_environment_before_the_file),
         cmocka_unit_test(names_what_is_wrong),
         cmocka_unit_test(reads_the_tables_of_static),
-        cmocka_unit_test(survives_a_lack_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

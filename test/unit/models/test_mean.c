@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/models/model.h"
-#include "exporter/models/request.h"
-#include "exporter/models/results.h"
+#include "exporter/models/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Compares forecasts with scikit-learn's LinearRegression on lag features, on 200 generated series and one that a Prometheus
-recorded. `--table` prints the errors of the methods on what follows, as exporter/models/README.md shows them.
+recorded. `--table` prints the errors of forecasts of what follows, as exporter/models/README.md shows them.
 
 Both solve the same least squares, so that forecasts differ by rounding only: by less than TOLERANCE of the series' range, or of
 the forecast where that leaves the range. Where a series of 20 or 21 values leaves the fit undetermined or nearly so, forecasts
@@ -17,7 +17,6 @@ TOP = HERE.parents[2]
 LAGS = HORIZON = 10
 TOLERANCE, TOLERANCE_OF_SHORT = 1e-8, 1e-5
 LENGTHS = (20, 21, 26, 30, 45, 61, 61, 121, 121, 200)
-METHODS = ("last value", "autoregression", "smoothing", "chosen")
 
 
 def import_packages():
@@ -76,14 +75,11 @@ def recorded():
 
 
 def forecasts(rows):
-    """(forecasts by METHODS but the first, method chosen, period) of each."""
     text = "".join(" ".join(repr(float(x)) for x in v) + "\n" for v in rows)
     run = subprocess.run([os.environ["DS_FORECAST_SERIES"]], input=text, stdout=subprocess.PIPE, text=True, check=True)
-    lines = run.stdout.splitlines()
-    assert len(lines) == 4 * len(rows)
-    for i in range(0, len(lines), 4):
-        method, period = lines[i + 3].split()
-        yield [np.array(line.split(), dtype=float) for line in lines[i:i + 3]], method, int(period)
+    found = [np.array(line.split(), dtype=float) for line in run.stdout.splitlines()]
+    assert len(found) == len(rows)
+    return found
 
 
 def sklearn_forecast(v):
@@ -100,7 +96,7 @@ def compare():
     series = [(f"{kind}, {n} values", v) for n in LENGTHS for kind, v in kinds(n, rng).items()]
     series.append(("recorded", recorded()))
     failed, worst = 0, 0
-    for (name, v), ((ours, *_), _, _) in zip(series, forecasts([v for _, v in series])):
+    for (name, v), ours in zip(series, forecasts([v for _, v in series])):
         want = sklearn_forecast(v)
         # Differences below the spacing of doubles at the values' size say nothing.
         size = max(np.ptp(v), np.abs(want - v.mean()).max(), 1e-6 * np.abs(v).max())
@@ -114,14 +110,9 @@ def compare():
     return failed
 
 
-def errors(rows, n):
-    """The root mean square errors of METHODS on the values after the first n, over all rows; how many rows smoothing won."""
-    squares, chosen = [[] for _ in METHODS], 0
-    for v, (found, method, _) in zip(rows, forecasts([v[:n] for v in rows])):
-        for square, forecast in zip(squares, [np.full(HORIZON, v[n - 1]), *found]):
-            square.append(np.mean((forecast - v[n:n + HORIZON])**2))
-        chosen += method == "smoothing"
-    return [np.sqrt(np.median(s)) for s in squares], chosen
+def error(found, rows, n):
+    """The median, over all rows, of the root mean square errors on the values after the first n."""
+    return np.sqrt(np.median([np.mean((f - v[n:n + HORIZON])**2) for f, v in zip(found, rows)]))
 
 
 def table(n=121, times=100):
@@ -131,11 +122,13 @@ def table(n=121, times=100):
             rows.setdefault(kind, []).append(v)
     v = recorded()
     rows["recorded"] = [v[i:i + 101] for i in range(len(v) - 100)]
-    print("| series | " + " | ".join(METHODS) + " | smoothing chosen |\n" + "|---" * 6 + "|")
+    print("| series | last value | autoregression |\n|---|---|---|")
     for kind, some in rows.items():
-        found, chosen = errors(some, len(some[0]) - HORIZON)
-        cells = [f"{e:.2g}" if e > 1e-9 * np.abs(some[0]).max() else "0" for e in found]
-        print(f"| {kind} | " + " | ".join(cells) + f" | {100 * chosen // len(some)} % |")
+        known = len(some[0]) - HORIZON
+        last = [np.full(HORIZON, v[known - 1]) for v in some]
+        errors = [error(found, some, known) for found in (last, forecasts([v[:known] for v in some]))]
+        cells = [f"{e:.2g}" if e > 1e-9 * np.abs(some[0]).max() else "0" for e in errors]
+        print(f"| {kind} | " + " | ".join(cells) + " |")
 
 
 def main():

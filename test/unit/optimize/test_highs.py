@@ -18,7 +18,7 @@ LARGER = [("tight", 4, 20, 2), ("devices", 6, 40, 3), ("loose", 8, 60, 1)]
 
 def solved(kind, sites, workloads, settings, seed):
     program = os.environ.get("DS_PLACEMENT_SOLVE", TOP / "build/placement-solve")
-    words = [program, kind, sites, workloads, settings, seed, "both", 30000, "problem"]
+    words = [program, kind, sites, workloads, settings, seed, 30000, "problem"]
     return json.loads(subprocess.run([str(w) for w in words], capture_output=True, text=True, check=True).stdout)
 
 

@@ -1,7 +1,5 @@
 #include "controller/optimize/knapsack.h"
-#include "test/oom.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -135,27 +133,12 @@ static void puts_items_aside(void **state)
     knapsack_done(&k);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct knapsack k;
-        int r = knapsack_init(&k, ITEMS);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        if (r == 0)
-            knapsack_done(&k);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_plain_dynamic_programming_finds),
         cmocka_unit_test(bounds_the_best_when_items_are_not_given),
         cmocka_unit_test(puts_items_aside),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

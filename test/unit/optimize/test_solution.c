@@ -1,5 +1,5 @@
 #include "controller/optimize/problem.h"
-#include "test/oom.h"
+#include "test/unit/optimize/solution_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,21 +133,6 @@ static void computes_the_gap(void **state)
     assert_float_equal(solution_gap(&s), 0, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct parts s;
-        struct solution x = solution_of(&s);
-        const char *wrong = solution_check(&problem, &x);
-
-        if (wrong)
-            assert_string_equal(wrong, "out of memory");
-        assert_true(!wrong || oom_happened());
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,7 +142,6 @@ int main(void)
         cmocka_unit_test(refuses_wrong_figures),
         cmocka_unit_test(accepts_an_infeasible_solution_only_if_it_is_empty),
         cmocka_unit_test(computes_the_gap),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
-#include "controller/placement/format.h"
+#include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 
-#include "test/oom.h"
 #include "test/unit/placement/placement_world.h"
 
 #include <errno.h>
@@ -73,31 +72,11 @@ static void never_expands_a_value_again(void **state)
     (void)batch_unref(b);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct batch *b = one_series("n1", "p\\1");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct dimension_format f = {0};
-        BUF_AUTO(got, 4096);
-        int r = dimension_format_parse(&f, STR("a${node}b${pod}c"));
-
-        if (r == 0)
-            r = render(&f, b, &got);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        dimension_format_done(&f);
-    }
-    (void)batch_unref(b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(renders_placeholders),
         cmocka_unit_test(never_expands_a_value_again),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

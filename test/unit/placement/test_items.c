@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 
-#include "test/oom.h"
 #include "test/unit/placement/placement_world.h"
 
 #include <errno.h>
@@ -333,32 +332,6 @@ static void counts_results_that_truncated_labels_make_one_item(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const struct result results[] = {{"a", "p", 1}, {"b\n", "p", 2}, {"c", "q", 3}};
-    struct summary s = summary_of("cpu", "${node}-${pod}");
-    struct summary one = summary_of("cpu", "${cluster}${scoreName}");
-    struct batch *b = batch_of("cpu", results, ARRAY_SIZE(results));
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct items got = {0}, again = {0}, single = {0};
-        int r = items_make(&got, b, &s);
-
-        if (r == 0)
-            r = items_refill(&again, buf_str(&got.json), 5);
-        if (r == 0)
-            r = items_single(&single, &one, "c1", 5);
-        /* Giving memory back may fail, and nothing is lost by it. */
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        items_done(&got);
-        items_done(&again);
-        items_done(&single);
-    }
-    (void)batch_unref(b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,7 +346,6 @@ int main(void)
         cmocka_unit_test(counts_items_that_exceed_the_limit),
         cmocka_unit_test(refills_names_with_another_value),
         cmocka_unit_test(makes_a_single_item_without_series),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "controller/placement/name.h"
+#include "controller/placement/items.h"
 
 #include "exporter/base/def.h"
 

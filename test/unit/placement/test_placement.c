@@ -221,29 +221,6 @@ static void writes_an_empty_result_at_once_without_a_fallback(void **state)
     json_decref(o);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-    const struct placement_options o = {
-        .hub = w->f->kube, .metrics = w->metrics, .cluster_name = "c1", .owner = "ns/addon"};
-
-    begin(w, "");
-    first_write(w);
-    w->placement = placement_free(w->placement);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct placement *p = NULL;
-        int r = placement_new(&p, &o);
-
-        if (r == 0) {
-            r = placement_sync(p, &w->scorer, 1);
-            placement_round(p, w->scorer);
-        }
-        assert_true(r == 0 || r == -ENOMEM);
-        (void)placement_free(p);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,7 +234,6 @@ int main(void)
         TEST(keeps_the_last_scores_of_an_empty_result_then_falls_back),
         TEST(falls_back_to_the_one_item_of_a_scorer_that_never_had_any),
         TEST(writes_an_empty_result_at_once_without_a_fallback),
-        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

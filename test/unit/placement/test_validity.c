@@ -1,4 +1,4 @@
-#include "controller/placement/validity.h"
+#include "controller/placement/slot.h"
 #include "exporter/base/def.h"
 
 #include <setjmp.h>

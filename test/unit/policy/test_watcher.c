@@ -6,7 +6,6 @@
 #include "exporter/metric/metrics.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -358,22 +357,6 @@ static void leaves_the_claim_while_the_server_is_away(void **state)
     assert_writes_nothing_more(w, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-    const struct policy_watcher_options o = {
-        .kube = w->f->kube, .metrics = w->metrics, .namespace = "c1", .claim = "claim"};
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct policy_watcher *one = NULL;
-        int r = policy_watcher_new(&one, &o);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        (void)policy_watcher_free(one);
-    }
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -392,7 +375,6 @@ int main(void)
         TEST(says_empty_without_the_kind),
         TEST(takes_back_a_compliant_claim_without_news),
         TEST(leaves_the_claim_while_the_server_is_away),
-        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

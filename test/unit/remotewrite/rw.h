@@ -12,6 +12,7 @@
 #include "remotewrite/config.h"
 #include "remotewrite/labels.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,38 +80,46 @@ static inline struct rw_endpoint_config *rw_endpoint(const char *yaml)
     return c;
 }
 
-/* Adds the metric's name and labels of `name;a=1;b=2`, which must outlive the list. */
-static inline int rw_add_labels(struct label_list *l, const char *text)
+/* The metric's name and labels of `name;a=1;b=2`. */
+static inline size_t rw_split_labels(const char *text, struct label *ret)
 {
     const char *p = text + strcspn(text, ";");
-    int r = label_list_add(l, STR("__name__"), (struct str){text, (size_t)(p - text)});
+    size_t n = 0;
 
-    while (r == 0 && *p == ';') {
+    ret[n++] = (struct label){STR("__name__"), {text, (size_t)(p - text)}};
+    while (*p == ';') {
         size_t name, end;
 
         p++;
         name = strcspn(p, "=");
         end = strcspn(p, ";");
-        r = label_list_add(l, (struct str){p, name}, (struct str){p + name + 1, end - name - 1});
+        ret[n++] = (struct label){{p, name}, {p + name + 1, end - name - 1}};
         p += end;
     }
-    return r;
+    return n;
 }
 
-/* labels_pack() of such labels with what the endpoint's configuration has beside its URL. */
+/* Packs such labels with what the endpoint's configuration has beside its URL: 1, 0 if a rule drops them,
+ * -EINVAL if they are invalid, -ELOOP if an expression exceeds its limits. */
 static inline int rw_pack(const char *labels, const char *config, struct buf *into)
 {
     char yaml[4096];
+    struct label list[2 * LABELS_MAX];
     struct rw_endpoint_config *c;
-    struct label_list l;
+    struct label_maker *m;
+    struct label_bytes *l;
     int r;
 
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/'%s}]", config);
     c = rw_endpoint(yaml);
-    assert_int_equal(label_list_init(&l), 0);
-    label_list_reset(&l);
-    r = rw_add_labels(&l, labels) ?: labels_pack(&l, c, into);
-    label_list_done(&l);
+    m = label_maker_new(c);
+    r = label_maker_add(m, list, rw_split_labels(labels, list), 0);
+    l = label_maker_end(m);
+    r = l->invalid ? -EINVAL : l->over_limit ? -ELOOP : r;
+    if (r == 1)
+        assert_int_equal(buf_put_str(into, label_bytes_at(l, 0)), 0);
+    (void)label_bytes_free(l);
+    (void)label_maker_free(m);
     (void)rw_endpoint_config_unref(c);
     return r;
 }

@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "remote_v2.pb-c.h"
-#include "remotewrite/families.h"
-#include "remotewrite/frame.h"
+#include "remotewrite/metadata.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ static void make_block(struct buf *into)
 
     b->values[1] = rw_double(1ull << 63);
     b->values[2] = rw_double(RW_NAN_BITS);
-    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(label_bytes_new(&l, b->set, c, NULL), 0);
     assert_int_equal(frame_new(&f, l, NULL, 0, l->n, AT), 0);
     assert_int_equal(buf_room(into, f->block_n, &room), 0);
     frame_fill(f, room, b->values, AT);
@@ -149,10 +148,10 @@ static void encodes_metadata(void **state)
     Rw__V1__WriteRequest *rq;
 
     (void)state;
-    assert_int_equal(body_metadata(RW_FORM_V1, &families, &body), 0);
+    assert_int_equal(metadata_body(RW_FORM_V1, &families, &body), 0);
     assert_int_equal(body.n, 0);
     note_families(&families);
-    assert_int_equal(body_metadata(RW_FORM_V1, &families, &body), 0);
+    assert_int_equal(metadata_body(RW_FORM_V1, &families, &body), 0);
     rq = rw_decode(buf_str(&body));
     assert_int_equal(rq->n_metadata, 3);
     assert_int_equal(find_metadata(rq, "a_total")->type, RW__V1__METRIC_METADATA__TYPE__COUNTER);

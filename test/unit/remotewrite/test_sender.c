@@ -4,10 +4,9 @@
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "remotewrite/format.h"
 #include "remotewrite/intake.h"
 #include "remotewrite/queue.h"
-#include "remotewrite/rejects.h"
-#include "remotewrite/segment.h"
 #include "remotewrite/sender.h"
 #include "remotewrite/transport.h"
 #include "test/unit/remotewrite/rw.h"
@@ -145,11 +144,11 @@ static void begin(struct bench *b, const char *config)
                    config);
     b->config = rw_endpoint(yaml);
     assert_int_equal(loop_new(&b->loop, &by_hand), 0);
-    assert_int_equal(queue_new(&b->queue, &qo), 0);
-    assert_int_equal(intake_new(&b->intake, b->config, b->queue, NULL), 0);
+    b->queue = queue_new(&qo);
+    b->intake = intake_new(b->config, b->queue);
     struct sender_options so = {
         .config = b->config, .loop = b->loop, .transport = &b->receiver.transport, .queue = b->queue};
-    assert_int_equal(sender_new(&b->sender, &so), 0);
+    b->sender = sender_new(&so);
     log_setup(LOG_LEVEL_ERROR + 1, LOG_FORMAT_LOGFMT);
 }
 
@@ -200,10 +199,7 @@ static void run_until_sent(struct bench *b, int64_t ms)
 
 static struct queue_stats left(const struct bench *b)
 {
-    struct queue_stats s;
-
-    queue_stats(b->queue, &s);
-    return s;
+    return queue_stats(b->queue);
 }
 
 static void push(struct bench *b, struct transport_answer a)
@@ -534,11 +530,11 @@ static void leaves_rejected_series_out_of_later_requests(void **state)
         assert_int_equal(left(&b).dropped[DROP_REJECTED], 4);
         assert_int_equal(sender_stats(b.sender)->failed, 4);
         /* After five minutes it is tried again, then after ten. */
-        now_ms += REJECTS_MIN_MS;
+        now_ms += SENDER_REJECT_MS;
         assert_in_range(requests_of_a_round(&b, 1000), 20, 50);
-        now_ms += REJECTS_MIN_MS;
+        now_ms += SENDER_REJECT_MS;
         assert_int_equal(requests_of_a_round(&b, 1000), 1);
-        now_ms += REJECTS_MIN_MS;
+        now_ms += SENDER_REJECT_MS;
         b.receiver.poison = "";
         assert_int_equal(requests_of_a_round(&b, 1000), 1);
         assert_int_equal(b.receiver.accepted[123], 1);

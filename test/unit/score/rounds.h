@@ -83,7 +83,7 @@ static inline int setup(void **state)
     assert_int_equal(http_new(&e->http, e->loop, "test/1"), 0);
     (void)strcpy(e->dir, "/tmp/test_round.XXXXXX");
     secret_files_init(&e->secrets, mkdtemp(e->dir));
-    e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20, "c1", NULL, NULL};
+    e->source = (struct source_env){e->loop, e->http, &e->secrets.secrets, 1u << 20, "c1", NULL, NULL, NULL};
     assert_int_equal(batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}), 0);
     e->summary = (struct summary){
         .source.type = SOURCE_PROMETHEUS,

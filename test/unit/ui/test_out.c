@@ -2,6 +2,7 @@
 #include "exporter/ui/out.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,13 +73,86 @@ static void hides_credentials_in_urls(void **state)
     assert_true(str_eq(buf_str(&b), STR("http://host/path")));
 }
 
+/* ---- JSON ---- */
+
+static void writes_members_and_items_with_commas(void **state)
+{
+    BUF_AUTO(b, 1000);
+    struct out o = out_begin(&b);
+
+    (void)state;
+    out_puts(&o, "{");
+    member_text(&o, "text", "a\"[{\xff");
+    member_text(&o, "none", NULL);
+    member_words(&o, "empty", "");
+    member_bool(&o, "yes", true);
+    member_count(&o, "count", UINT64_MAX);
+    member_number(&o, "number", 0.5);
+    member_number(&o, "infinite", -INFINITY);
+    member_time(&o, "never", 0);
+    member_time(&o, "at", 1795242181123);
+    member_url(&o, "url", "https://me:hunter2@h/x");
+    member_object(&o, "object");
+    out_puts(&o, "}");
+    member_list(&o, "list");
+    for (int i = 0; i < 2; i++) {
+        member_item(&o);
+        value_number(&o, i);
+    }
+    out_puts(&o, "]}");
+    assert_int_equal(out_end(&o), 0);
+    assert_int_equal(buf_putc(&b, '\0'), 0);
+    assert_string_equal(
+        b.p, "{\"text\":\"a\\\"[{\xef\xbf\xbd\",\"none\":null,\"empty\":null,\"yes\":true,"
+             "\"count\":18446744073709551615,\"number\":0.5,\"infinite\":\"-Inf\",\"never\":null,"
+             "\"at\":\"2026-11-21T06:23:01.123Z\",\"url\":\"https://h/x\",\"object\":{},\"list\":[0,1]}");
+}
+
+/* ---- Problems ---- */
+
+static void lists_problems_by_line(void **state)
+{
+    static const struct {
+        const char *problems, *json;
+    } cases[] = {
+        {NULL, "\"problems\":[]"},
+        {"", "\"problems\":[]"},
+        {"one\ntwo \"2\"\n", "\"problems\":[\"one\",\"two \\\"2\\\"\"]"},
+        {"one\n\nlast", "\"problems\":[\"one\",\"last\"]"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        BUF_AUTO(b, 1000);
+        struct out o = out_begin(&b);
+        member_problems(&o, cases[i].problems);
+        assert_int_equal(out_end(&o), 0);
+        assert_true(str_eq(buf_str(&b), str_of(cases[i].json)));
+    }
+}
+
+/* What a file gives is in test/scenarios/test_web_config.py. */
+static void writes_null_without_a_file(void **state)
+{
+    BUF_AUTO(b, 1000);
+    struct out o = out_begin(&b);
+
+    (void)state;
+    member_web_config(&o, NULL);
+    assert_int_equal(out_end(&o), 0);
+    assert_true(str_eq(buf_str(&b), STR("\"webConfig\":null")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_null_without_a_file),
         cmocka_unit_test(puts_durations_in_the_unit_that_people_use),
         cmocka_unit_test(groups_digits_by_three),
         cmocka_unit_test(keeps_its_first_error),
         cmocka_unit_test(hides_credentials_in_urls),
+        cmocka_unit_test(writes_members_and_items_with_commas),
+        cmocka_unit_test(lists_problems_by_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

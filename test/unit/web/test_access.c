@@ -1,6 +1,7 @@
 /* A server whose web configuration file changes. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/def.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
@@ -8,6 +9,12 @@
 #include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 #include "test/unit/web/web_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
 
 #define USERS "basic_auth_users:\n  alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW\n"
 #define WITH(authorization)                                                                                  \
@@ -236,30 +243,6 @@ static void follows_the_links_of_a_kubernetes_volume(void **state)
     end(&g);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-    struct guarded g = {0};
-
-    assert_int_equal(begin(&g, e->loop, USERS, NULL), 0);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        int r = access_reload(g.access, NULL);
-        assert_true(r == 0 || r == -ENOMEM);
-        assert_true(r == 0 || oom_happened());
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_access_free) struct access *a = NULL;
-        CLEANUP(cleanup_free) char *why = NULL;
-        int r = access_new(
-            &a, &(struct access_options){.loop = e->loop, .metrics = g.metrics, .file = g.folder.file}, &why);
-        assert_true(r == 0 || r == -ENOMEM || r == -EAGAIN);
-        assert_true(r == 0 || oom_happened());
-    }
-    end(&g);
-}
-
 /* The file is the same at the next look, so that it must be remembered that it was not read. */
 static void reads_the_file_again_after_a_lack_of_memory(void **state)
 {
@@ -278,6 +261,106 @@ static void reads_the_file_again_after_a_lack_of_memory(void **state)
     end(&g);
 }
 
+/* ---- The rate limit ---- */
+
+static bool take(struct rate_limit *l, int64_t at)
+{
+    return rate_limit_take(l, (mono_ms){at});
+}
+
+static void allows_everything_without_an_interval(void **state)
+{
+    struct rate_limit l = {0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        assert_true(take(&l, 5));
+}
+
+static void allows_a_burst_and_then_one_for_each_interval(void **state)
+{
+    struct rate_limit l = {.interval_ms = 100, .burst = 3};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_true(take(&l, 1000));
+    assert_false(take(&l, 1000));
+    assert_false(take(&l, 1099));
+    assert_true(take(&l, 1100));
+    assert_false(take(&l, 1199));
+    assert_true(take(&l, 1350)); /* half of another has come back meanwhile */
+    assert_true(take(&l, 1400));
+    assert_true(take(&l, 1401));
+    assert_false(take(&l, 1499));
+    for (int i = 0; i < 3; i++)
+        assert_true(take(&l, 100000)); /* no more than the burst is saved */
+    assert_false(take(&l, 100000));
+}
+
+static void refuses_everything_with_a_burst_of_0(void **state)
+{
+    struct rate_limit l = {.interval_ms = 100};
+
+    (void)state;
+    assert_false(take(&l, 1));
+    assert_false(take(&l, 1000000));
+}
+
+/* ---- The bearer token ---- */
+
+static bool is_probe(const struct httpd_request *rq)
+{
+    return strcmp(rq->path, "/healthz") == 0;
+}
+
+/* 200, or the status of the refusal. */
+static unsigned status_of(const struct bearer *b, const char *method, const char *path,
+                          const char *authorization)
+{
+    const struct httpd_request rq = {.method = method, .path = path, .authorization = authorization};
+    const struct httpd_guard *g = bearer_guard(b);
+    struct httpd_refusal refusal = {0};
+
+    if (g->check(g->arg, &rq, NULL, &refusal) == HTTPD_ALLOW)
+        return 200;
+    assert_int_equal(refusal.challenge != NULL, refusal.status == 401);
+    return refusal.status;
+}
+
+static void requires_the_token(void **state)
+{
+    static const struct {
+        const char *authorization;
+        unsigned status;
+    } cases[] = {
+        {"Bearer s3cret", 200}, {"bEARER  s3cret ", 200}, {"", 401},
+        {"Bearer", 401},        {"Bearer ", 401},         {"Bearer s3cre", 401},
+        {"s3cret", 401},        {"Bearer s3cret2", 401},  {"Basic s3cret", 401},
+        {"Bearer S3CRET", 401}, {"Bearers3cret", 401},
+    };
+    struct bearer b;
+
+    (void)state;
+    bearer_init(&b, NULL, "s3cret", is_probe);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(status_of(&b, "POST", "/scoring", cases[i].authorization), cases[i].status);
+    assert_int_equal(status_of(&b, "GET", "/config", ""), 401);
+    assert_int_equal(status_of(&b, "GET", "/healthz", ""), 200);
+}
+
+static void refuses_all_calls_without_a_readable_token(void **state)
+{
+    struct bearer b;
+
+    (void)state;
+    bearer_init(&b, "/nonexistent/token", NULL, is_probe);
+    assert_int_equal(status_of(&b, "POST", "/scoring", "Bearer x"), 503);
+    bearer_init(&b, NULL, "", is_probe);
+    assert_int_equal(status_of(&b, "POST", "/scoring", "Bearer x"), 503);
+    bearer_init(&b, NULL, NULL, is_probe);
+    assert_null(bearer_guard(&b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,8 +369,12 @@ int main(void)
         CASE(asks_a_guard_of_its_own_without_users),
         CASE(refuses_to_start_with_an_invalid_file),
         CASE(follows_the_links_of_a_kubernetes_volume),
-        CASE(survives_each_failed_allocation),
         CASE(reads_the_file_again_after_a_lack_of_memory),
+        cmocka_unit_test(allows_everything_without_an_interval),
+        cmocka_unit_test(allows_a_burst_and_then_one_for_each_interval),
+        cmocka_unit_test(refuses_everything_with_a_burst_of_0),
+        cmocka_unit_test(requires_the_token),
+        cmocka_unit_test(refuses_all_calls_without_a_readable_token),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,13 @@
+#include "exporter/base/clock.h"
 #include "exporter/base/def.h"
+#include "exporter/base/digest.h"
 #include "exporter/web/auth_queue.h"
-#include "test/oom.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include <cmocka.h>
@@ -137,17 +139,79 @@ static void displaces_unknown_users_when_it_is_full(void **state)
     auth_queue_done(&q);
 }
 
-static void survives_each_failed_allocation(void **state)
+/* ---- Results ---- */
+
+static const char *digest_of(unsigned i)
 {
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct auth_job *j = calloc(1, sizeof(*j));
-        int r = j ? auth_job_add_ticket(j, &(struct httpd_ticket){.id = 1}) : -ENOMEM;
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_true(r < 0 || j->n_tickets == 1);
-        (void)auth_job_free(j);
-    }
+    static char text[DIGEST_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof(text), "%064u", i);
+    return text;
+}
+
+static void put(struct auth_cache *c, unsigned i, int64_t at, bool good)
+{
+    auth_cache_put(c, digest_of(i), (mono_ms){at}, good);
+}
+
+/* 'g', 'b', or '-' if it is not known. */
+static char get(struct auth_cache *c, unsigned i, int64_t at)
+{
+    bool good;
+
+    return !auth_cache_get(c, digest_of(i), (mono_ms){at}, &good) ? '-' : good ? 'g' : 'b';
+}
+
+static int setup(void **state)
+{
+    *state = calloc(1, sizeof(struct auth_cache));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static void keeps_good_results_and_forgets_bad_ones_soon(void **state)
+{
+    struct auth_cache *c = *state;
+
+    put(c, 1, 1000, true);
+    put(c, 2, 1000, false);
+    assert_int_equal(get(c, 1, 1000), 'g');
+    assert_int_equal(get(c, 2, 1000 + AUTH_CACHE_BAD_MS - 1), 'b');
+    assert_int_equal(get(c, 2, 1000 + AUTH_CACHE_BAD_MS), '-');
+    assert_int_equal(get(c, 1, 1000000000), 'g');
+    assert_int_equal(get(c, 3, 1000), '-');
+}
+
+static void keeps_good_results_through_a_flood_of_bad_ones(void **state)
+{
+    struct auth_cache *c = *state;
+
+    put(c, 1, 1, true);
+    for (unsigned i = 2; i < 10000; i++)
+        put(c, i, i, false);
+    assert_int_equal(get(c, 1, 10000), 'g');
+    assert_int_equal(get(c, 9999, 10000), 'b');
+    assert_int_equal(get(c, 9999 - AUTH_CACHE_BAD, 10000), '-');
+}
+
+static void forgets_the_good_result_that_was_used_least_recently(void **state)
+{
+    struct auth_cache *c = *state;
+
+    for (unsigned i = 1; i <= AUTH_CACHE_GOOD; i++)
+        put(c, i, i, true);
+    assert_int_equal(get(c, 1, 1000), 'g');
+    put(c, 1, 1001, true); /* not a second time */
+    put(c, 1000, 1002, true);
+    assert_int_equal(get(c, 1, 1003), 'g');
+    assert_int_equal(get(c, 2, 1003), '-');
+    assert_int_equal(get(c, 3, 1003), 'g');
+    assert_int_equal(get(c, 1000, 1003), 'g');
 }
 
 int main(void)
@@ -157,7 +221,10 @@ int main(void)
         cmocka_unit_test(takes_known_users_first),
         cmocka_unit_test(gives_each_client_and_user_a_share),
         cmocka_unit_test(displaces_unknown_users_when_it_is_full),
-        cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test_setup_teardown(keeps_good_results_and_forgets_bad_ones_soon, setup, teardown),
+        cmocka_unit_test_setup_teardown(keeps_good_results_through_a_flood_of_bad_ones, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgets_the_good_result_that_was_used_least_recently, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

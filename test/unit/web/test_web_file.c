@@ -1,9 +1,10 @@
 /* The cases are those of exporter-toolkit's own tests, and one for each rule of ours. */
 #include "exporter/base/buf.h"
 #include "exporter/base/def.h"
+#include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
 #include "exporter/web/web_file.h"
-#include "test/oom.h"
+#include "test/unit/web/web_world.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -219,16 +220,61 @@ static void reads_every_field(void **state)
     assert_int_equal(f->burst, 7);
 }
 
-static void survives_each_failed_allocation(void **state)
+/* ---- Files that cannot be read; certificates that can are in test/scenarios/test_web_config.py ---- */
+
+static int load(const char *path, struct problems *p)
 {
+    CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    struct httpd_tls *tls = NULL;
+    int r = problems_init(p, "web.yml") ?: web_file_read(&f, path, p);
+
+    if (r == 0 && f->has_tls)
+        r = web_file_set_tls(f, &tls, p);
+    (void)httpd_tls_free(tls);
+    return r;
+}
+
+static void names_the_place_of_errors_in_other_files(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"tls_server_config:\n  cert_file: nowhere\n  key_file: nowhere\n",
+         "web.yml:2:14: error: tls_server_config.cert_file: "},
+        {"tls_server_config:\n  cert: nothing\n  key: nothing\n",
+         "web.yml:2:9: error: tls_server_config.cert"},
+        {"tls_server_config:\n  cert_file: nowhere\n  key_file: nowhere\n  client_auth_type: x\n",
+         "web.yml:4:21: error: tls_server_config.client_auth_type: "},
+        {"{", "web.yml:1:2: error: "},
+    };
+    struct folder f;
+
     (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_web_file_free) struct web_file *f = NULL;
+    folder_make(&f);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(problems_done) struct problems p = {0};
-        int r = problems_init(&p, "web.yml") ?: web_file_parse(&f, str_of(all), "/etc/web", &p);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
+        BUF_AUTO(why, 1 << 20);
+        folder_write(&f, cases[i].text);
+        assert_int_equal(load(f.file, &p), -EINVAL);
+        assert_int_equal(problems_print(&p, &why) ?: buf_putc(&why, '\0'), 0);
+        if (!strstr(why.p, cases[i].why))
+            fail_msg("\"%s\" is not in: %s", cases[i].why, why.p);
     }
+    folder_remove(&f);
+}
+
+static void says_why_a_file_cannot_be_read(void **state)
+{
+    CLEANUP(problems_done) struct problems none = {0}, folder = {0};
+    struct folder f;
+
+    (void)state;
+    folder_make(&f);
+    assert_int_equal(load(f.file, &none), -EINVAL);
+    assert_string_equal(none.list[0].text, "No such file or directory");
+    assert_int_equal(load(f.path, &folder), -EINVAL);
+    assert_string_equal(folder.list[0].text, "Is a directory");
+    folder_remove(&f);
 }
 
 int main(void)
@@ -239,7 +285,8 @@ int main(void)
         cmocka_unit_test(warns_of_what_is_valid_but_hardly_meant),
         cmocka_unit_test(never_quotes_a_hash_or_a_key),
         cmocka_unit_test(reads_every_field),
-        cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(names_the_place_of_errors_in_other_files),
+        cmocka_unit_test(says_why_a_file_cannot_be_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

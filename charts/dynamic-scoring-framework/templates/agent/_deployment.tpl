@@ -26,6 +26,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if .Values.agent.otlp.prometheus.enabled }}
+- --otlp.query-url={{ include "ds.prometheusURL" . }}
+{{- end }}
 {{- include "ds.webArgs" $web }}
 {{- range .Values.agent.extraArgs }}
 - {{ . | quote }}

@@ -3,10 +3,9 @@
 #define DS_TEST_API_WORLD_H
 
 #include "controller/assist/api/api.h"
-#include "controller/assist/api/api_internal.h"
-#include "controller/assist/api/listing.h"
 #include "controller/assist/api/mcp.h"
 #include "controller/assist/api/operation.h"
+#include "controller/assist/api/request.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"

@@ -1,5 +1,4 @@
 /* The Model Context Protocol, both generations. */
-#include "test/oom.h"
 #include "test/unit/assist/api/api_world.h"
 
 #include <string.h>
@@ -342,38 +341,6 @@ static void bounds_answers(void **state)
     }
 }
 
-/* From where the message has been read: jansson's own reader aborts when it is out of memory. */
-static void survives_failed_allocations(void **state)
-{
-    static const char *const tools[] = {"echo", "fail", "write_or_plan", "none"};
-    struct api_world *w = *state;
-    json_auto_t *id = json_string("x");
-
-    json_set_alloc_funcs(malloc, free);
-    for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
-        json_auto_t *params = json_pack("{s:s,s:{s:i}}", "name", tools[i], "arguments", "n", 1);
-
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            struct httpd_reply reply = {0};
-            const struct mcp_message m = {
-                .api = w->api, .reply = &reply, .params = params, .id = id, .is_stateless = true};
-
-            mcp_call_tool(&m);
-            json_decref(world_body(&reply));
-        }
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            struct httpd_reply reply = {0};
-            const struct mcp_message m = {
-                .api = w->api, .reply = &reply, .params = NULL, .id = id, .is_stateless = true};
-
-            mcp_list_tools(&m);
-            json_decref(world_body(&reply));
-        }
-    }
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
 int main(void)
@@ -392,7 +359,6 @@ int main(void)
         TEST(answers_with_text_and_structure),
         TEST(tells_the_assistant_what_failed),
         TEST(bounds_answers),
-        TEST(survives_failed_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,31 +109,6 @@ static void cuts_a_path_that_is_too_long(void **state)
     assert_int_equal(strlen(p.field), sizeof(p.field) - 1);
 }
 
-static void finds_keywords_that_it_does_not_check(void **state)
-{
-    static const struct {
-        const char *schema, *keyword;
-    } cases[] = {
-        {schema_text, NULL},
-        {"{'not':{}}", "not"},
-        {"{'properties':{'a':{'oneOf':[]},'b':{}}}", "oneOf"},
-        {"{'items':{'$ref':'#'}}", "$ref"},
-        {"{'additionalProperties':{'not':{}}}", "not"},
-        {"{'additionalProperties':false,'properties':{'not':{'type':'string'}}}", NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        json_auto_t *schema = parse(cases[i].schema);
-        const char *found = schema_unknown_keyword(schema);
-
-        if (cases[i].keyword)
-            assert_string_equal(found, cases[i].keyword);
-        else
-            assert_null(found);
-    }
-}
-
 static void reads_query_parameters_by_type(void **state)
 {
     static const struct {
@@ -171,7 +146,6 @@ int main(void)
         cmocka_unit_test(names_the_field_and_what_is_wrong),
         cmocka_unit_test(accepts_what_keeps_the_schema),
         cmocka_unit_test(cuts_a_path_that_is_too_long),
-        cmocka_unit_test(finds_keywords_that_it_does_not_check),
         cmocka_unit_test(reads_query_parameters_by_type),
     };
 

@@ -1,6 +1,4 @@
 #include "controller/assist/operations/operations.h"
-#include "controller/assist/state/world.h"
-#include "test/fakes/fake_kube.h"
 #include "test/unit/assist/operations/asking.h"
 
 #define CLUSTER(name) "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"1\"}}"
@@ -19,8 +17,8 @@ static void offers_the_policies_of_each_cluster(void **state)
 {
     struct known *k = *state;
 
-    k->items[WORLD_CLUSTERS] = CLUSTER("worker02") "," CLUSTER("worker01") "," CLUSTER("eu-worker01");
-    k->items[WORLD_POLICIES] = POLICY("enable-3g-worker01", GPU("2", "3g"), COMPLIANCE) "," POLICY(
+    k->items[KIND_CLUSTERS] = CLUSTER("worker02") "," CLUSTER("worker01") "," CLUSTER("eu-worker01");
+    k->items[KIND_POLICIES] = POLICY("enable-3g-worker01", GPU("2", "3g"), COMPLIANCE) "," POLICY(
         "enable-2g-worker01", GPU("3", "2g"),
         ",\"spec\":{\"disabled\":true}") "," POLICY("disable-eu-worker01",
                                                     GPU("1",
@@ -36,7 +34,6 @@ static void offers_the_policies_of_each_cluster(void **state)
                                                                                                  "\"a\":"
                                                                                                  "\"b\"",
                                                                                                  "");
-    known_begin(k);
     expect_answer(
         k, &policies_list, "{}",
         "{\"clusters\":["
@@ -112,29 +109,28 @@ static void offers_the_policies_of_each_cluster(void **state)
                  "\"shown\":1,\"total\":1}");
 }
 
-/* A binding of the optimiser says what is in force, not what may be chosen. */
-static void follows_bindings_of_other_hands(void **state)
+/* A binding of a plan says what is in force, not what may be chosen. */
+static void follows_bindings_that_no_plan_made(void **state)
 {
     struct known *k = *state;
     json_t *answer;
 
-    k->items[WORLD_CLUSTERS] = CLUSTER("c1") "," CLUSTER("c2") "," CLUSTER("c3");
-    k->items[WORLD_POLICIES] = POLICY("p", GPU("1", "x"), "") "," POLICY("q", GPU("1", "y"), "");
-    k->items[WORLD_BINDINGS] =
+    k->items[KIND_CLUSTERS] = CLUSTER("c1") "," CLUSTER("c2") "," CLUSTER("c3");
+    k->items[KIND_POLICIES] = POLICY("p", GPU("1", "x"), "") "," POLICY("q", GPU("1", "y"), "");
+    k->items[KIND_BINDINGS] =
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"b\",\"resourceVersion\":\"1\"},\"placementRef\":"
         "{\"name\":\"pl\"},"
         "\"subjects\":[{\"kind\":\"Policy\",\"name\":\"p\"}]},"
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"g\",\"resourceVersion\":\"1\",\"labels\":{"
         "\"dynamic-scoring-framework-mcp/generated\":\"true\"}},\"placementRef\":{\"name\":\"pl\"},"
         "\"subjects\":[{\"kind\":\"Policy\",\"name\":\"q\"}]}";
-    k->items[WORLD_DECISIONS] =
+    k->items[KIND_DECISIONS] =
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"pl-1\",\"resourceVersion\":\"1\",\"labels\":{"
         "\"cluster.open-cluster-management.io/"
         "placement\":\"pl\"}},\"status\":{\"decisions\":[{\"clusterName\":\"c2\"}]}},"
         "{\"metadata\":{\"namespace\":\"default\",\"name\":\"pl-2\",\"resourceVersion\":\"1\",\"labels\":{"
         "\"cluster.open-cluster-management.io/"
         "placement\":\"pl\"}},\"status\":{\"decisions\":[{\"clusterName\":\"c3\"}]}}";
-    known_begin(k);
     answer = ask(k, &policies_list, "{\"cluster\":\"c3\"}", SIZE_MAX, 200);
     assert_int_equal(json_array_size(json_object_get(answer, "items")), 2);
     json_decref(answer);
@@ -147,9 +143,8 @@ static void says_that_policies_are_not_installed(void **state)
 {
     struct known *k = *state;
 
-    k->items[WORLD_POLICIES] = NOT_INSTALLED;
-    k->items[WORLD_BINDINGS] = NOT_INSTALLED;
-    known_begin(k);
+    k->items[KIND_POLICIES] = NOT_INSTALLED;
+    k->items[KIND_BINDINGS] = NOT_INSTALLED;
     expect_answer(
         k, &policies_list, "{}",
         "{\"clusters\":[],\"items\":[],\"shown\":0,\"total\":0,\"notes\":[\"Policies are not installed on "
@@ -163,14 +158,12 @@ static void is_brief_for_assistants(void **state)
     json_t *answer;
 
     for (unsigned i = 0; i < 100; i++) {
-        clusters = fake_kube_text(k->f, "%s%s{\"metadata\":{\"name\":\"c%u\",\"resourceVersion\":\"1\"}}",
-                                  clusters, i ? "," : "", i);
-        policies =
-            fake_kube_text(k->f, "%s%s" POLICY("policy-c%u", GPU("1", "x"), ""), policies, i ? "," : "", i);
+        clusters = known_text(k, "%s%s{\"metadata\":{\"name\":\"c%u\",\"resourceVersion\":\"1\"}}", clusters,
+                              i ? "," : "", i);
+        policies = known_text(k, "%s%s" POLICY("policy-c%u", GPU("1", "x"), ""), policies, i ? "," : "", i);
     }
-    k->items[WORLD_CLUSTERS] = clusters;
-    k->items[WORLD_POLICIES] = policies;
-    known_begin(k);
+    k->items[KIND_CLUSTERS] = clusters;
+    k->items[KIND_POLICIES] = policies;
     answer = ask_briefly(k, &policies_list, "{}", 4096);
     assert_int_equal(json_integer_value(json_object_get(answer, "total")), 100);
     assert_true(json_integer_value(json_object_get(answer, "shown")) >= 10);
@@ -187,7 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(offers_the_policies_of_each_cluster),
-        CASE(follows_bindings_of_other_hands),
+        CASE(follows_bindings_that_no_plan_made),
         CASE(says_that_policies_are_not_installed),
         CASE(is_brief_for_assistants),
     };

@@ -1,7 +1,5 @@
 #include "controller/assist/operations/operations.h"
-#include "controller/assist/state/world.h"
 #include "controller/kube/json.h"
-#include "test/fakes/fake_server.h"
 #include "test/unit/assist/operations/asking.h"
 
 #define CLUSTER(available)                                                                            \
@@ -27,17 +25,10 @@
     "\"" feedback "\"}}]}}]}}}"
 #define SENT "[{\\\"scoreName\\\":\\\"perf_score\\\"}]"
 
-static const char work_path[] = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks/"
-                                "dynamic-scoring-config-manifestwork";
-
-/* The answer when the ManifestWork is that; NULL: 404. */
+/* The answer when the ManifestWork is that; NULL: there is none. */
 static json_t *explain(struct known *k, const char *work)
 {
-    fake_push(k->f->server,
-              (struct fake_answer){
-                  .only_path = work_path,
-                  .status = work ? 200 : 404,
-                  .body = work ? work : "{\"kind\":\"Status\",\"code\":404,\"details\":{\"name\":\"x\"}}"});
+    k->work = work;
     return ask(k, &scorer_explain, "{\"cluster\":\"c1\",\"scorer\":\"perf-score\"}", SIZE_MAX, 200);
 }
 
@@ -48,10 +39,9 @@ static const char *cause(const json_t *answer)
 
 static void begin(struct known *k, const char *cluster, const char *scorer, const char *score)
 {
-    k->items[WORLD_CLUSTERS] = cluster;
-    k->items[WORLD_SCORERS] = scorer;
-    k->items[WORLD_SCORES] = score;
-    known_begin(k);
+    k->items[KIND_CLUSTERS] = cluster;
+    k->items[KIND_SCORERS] = scorer;
+    k->items[KIND_SCORES] = score;
 }
 
 static void says_that_the_score_is_there(void **state)
@@ -134,23 +124,15 @@ static void refuses_names_that_do_not_exist(void **state)
     json_decref(ask(k, &scorer_explain, "{\"cluster\":\"c1\",\"scorer\":\"x\"}", SIZE_MAX, 404));
 }
 
-/* The world is freed while the ManifestWork is asked for. */
-static void ends_when_the_optimizer_stops(void **state)
+static void says_why_the_hub_cannot_be_read(void **state)
 {
     struct known *k = *state;
-    struct assist assist;
-    struct asked a = {.call = {.max_bytes = SIZE_MAX, .ended = asked_on_end}};
+    json_t *answer;
 
-    begin(k, CLUSTER("True"), SCORER("True"), "");
-    assist = (struct assist){k->w};
-    a.call.input = json_loads("{\"cluster\":\"c1\",\"scorer\":\"perf\"}", 0, NULL);
-    fake_push(k->f->server, (struct fake_answer){.only_path = work_path, .mode = FAKE_HANG});
-    scorer_explain.run(&assist, &a.call);
-    assert_int_equal(a.ended, 0);
-    k->w = world_free(k->w);
-    assert_int_equal(a.ended, 1);
-    json_decref(a.call.input);
-    json_decref(a.call.answer);
+    k->failure = (struct outcome){.status = 503, .detail = "DynamicScorers cannot be listed: away"};
+    answer = ask(k, &scorer_explain, "{\"cluster\":\"c1\",\"scorer\":\"perf\"}", SIZE_MAX, 503);
+    assert_string_equal(kube_str(answer, "detail", NULL), k->failure.detail);
+    json_decref(answer);
 }
 
 int main(void)
@@ -161,7 +143,7 @@ int main(void)
         CASE(quotes_the_agent),
         CASE(says_what_the_cluster_lacks),
         CASE(refuses_names_that_do_not_exist),
-        CASE(ends_when_the_optimizer_stops),
+        CASE(says_why_the_hub_cannot_be_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,5 @@
 #include "controller/assist/operations/operations.h"
-#include "controller/assist/state/world.h"
 #include "exporter/base/buf.h"
-#include "test/fakes/fake_kube.h"
-#include "test/fakes/fake_server.h"
 #include "test/unit/assist/operations/asking.h"
 
 #define SCORER                                                                                   \
@@ -14,8 +11,8 @@ static void lists_scores_with_what_their_scorer_says(void **state)
 {
     struct known *k = *state;
 
-    k->items[WORLD_SCORERS] = SCORER;
-    k->items[WORLD_SCORES] =
+    k->items[KIND_SCORERS] = SCORER;
+    k->items[KIND_SCORES] =
         "{\"metadata\":{\"namespace\":\"c1\",\"name\":\"perf-score\",\"resourceVersion\":\"1\",\"uid\":\"u\","
         "\"labels\":{"
         "\"l\":\"m\"}},\"status\":{\"scores\":[{\"name\":\"b\",\"value\":60},{\"name\":\"a\",\"value\":-5}],"
@@ -25,7 +22,6 @@ static void lists_scores_with_what_their_scorer_says(void **state)
         "\"scores\":["
         "{\"name\":\"a\",\"value\":1}],\"validUntil\":\"2026-11-21T06:23:00Z\"}},"
         "{\"metadata\":{\"namespace\":\"c2\",\"name\":\"other\",\"resourceVersion\":\"1\"}}";
-    known_begin(k);
     expect_answer(
         k, &scores_get, "{\"name\":\"perf-score\"}",
         "{\"untrusted\":true,\"summary\":[{\"name\":\"perf-score\",\"clusters\":2,\"expired\":1,\"items\":2,"
@@ -62,8 +58,8 @@ static void summarizes_a_fleet_in_few_bytes(void **state)
     json_t *answer, *summary;
 
     for (unsigned i = 0; i < 20; i++) {
-        scorers = fake_kube_text(
-            k->f,
+        scorers = known_text(
+            k,
             "%s%s{\"metadata\":{\"namespace\":\"d\",\"name\":\"s%u\",\"resourceVersion\":\"1\"},\"spec\":{"
             "\"description\":"
             "\"Predicts how much of the processors of a cluster is going to be free within the next hour, "
@@ -72,15 +68,14 @@ static void summarizes_a_fleet_in_few_bytes(void **state)
             "\"status\":{\"scoreName\":\"example_powerconsumption_%u\"}}",
             scorers, i ? "," : "", i, i);
         for (unsigned c = 0; c < 20; c++)
-            scores = fake_kube_text(
-                k->f,
+            scores = known_text(
+                k,
                 "%s%s{\"metadata\":{\"namespace\":\"c%u\",\"name\":\"example-powerconsumption-%u\","
                 "\"resourceVersion\":\"1\"},\"status\":{\"scores\":[{\"name\":\"i\",\"value\":%u}]}}",
                 scores, i + c ? "," : "", c, i, c);
     }
-    k->items[WORLD_SCORERS] = scorers;
-    k->items[WORLD_SCORES] = scores;
-    known_begin(k);
+    k->items[KIND_SCORERS] = scorers;
+    k->items[KIND_SCORES] = scores;
     answer = ask_briefly(k, &scores_get, "{}", 4096);
     summary = json_object_get(answer, "summary");
     assert_int_equal(json_array_size(summary), 20);
@@ -92,38 +87,6 @@ static void summarizes_a_fleet_in_few_bytes(void **state)
         ask_briefly(k, &scores_get, "{\"namespace\":\"c7\",\"name\":\"example-powerconsumption-3\"}", 4096);
     assert_int_equal(json_integer_value(json_object_get(answer, "shown")), 1);
     json_decref(answer);
-}
-
-/* 1,000 clusters with 20 scores each. */
-static void asks_the_api_server_for_nothing(void **state)
-{
-    struct known *k = *state;
-    BUF_AUTO(items, 8u << 20);
-    size_t requests;
-    json_t *answer;
-
-    for (unsigned i = 0; i < 20000; i++)
-        assert_int_equal(
-            buf_printf(&items,
-                       "%s{\"metadata\":{\"namespace\":\"c%03u\",\"name\":\"s%02u\",\"resourceVersion\":"
-                       "\"%u\"},\"status\":{\"scores\":[{\"name\":\"i\",\"value\":%u}]}}",
-                       i ? "," : "", i / 20, i % 20, i + 1, i / 20 % 100),
-            0);
-    assert_int_equal(buf_putc(&items, '\0'), 0);
-    k->items[WORLD_SCORES] = items.p;
-    known_begin(k);
-    fake_kube_requests(k->f, 2 * WORLD_KINDS);
-    requests = fake_requests(k->f->server);
-    answer = ask_briefly(k, &scores_get, "{}", 4096);
-    assert_int_equal(json_array_size(json_object_get(answer, "summary")), 20);
-    assert_int_equal(
-        json_integer_value(json_object_get(json_array_get(json_object_get(answer, "summary"), 7), "max")),
-        99);
-    json_decref(answer);
-    answer = ask(k, &scores_get, "{\"name\":\"s07\"}", SIZE_MAX, 200);
-    assert_int_equal(json_array_size(json_object_get(answer, "items")), 1000);
-    json_decref(answer);
-    assert_int_equal(fake_requests(k->f->server), requests);
 }
 
 static void answers_with_all_values(void **state)
@@ -144,8 +107,7 @@ static void answers_with_all_values(void **state)
         assert_int_equal(buf_puts(&items, "]}}"), 0);
     }
     assert_int_equal(buf_putc(&items, '\0'), 0);
-    k->items[WORLD_SCORES] = items.p;
-    known_begin(k);
+    k->items[KIND_SCORES] = items.p;
     answer = ask(k, &scores_get, "{}", SIZE_MAX, 200);
     list = json_object_get(json_object_get(json_array_get(json_object_get(answer, "items"), 2), "status"),
                            "scores");
@@ -161,12 +123,11 @@ static void lists_scorers(void **state)
 {
     struct known *k = *state;
 
-    k->items[WORLD_SCORERS] = SCORER ",{\"metadata\":{\"namespace\":\"d\",\"name\":\"new\","
-                                     "\"resourceVersion\":\"1\"},\"spec\":{},\"status\":{"
-                                     "\"healthStatus\":\"Inactive\",\"clusters\":{\"scoring\":0},"
-                                     "\"conditions\":[{\"type\":\"Ready\",\"status\":"
-                                     "\"False\",\"reason\":\"R\",\"message\":\"m\"}]}}";
-    known_begin(k);
+    k->items[KIND_SCORERS] = SCORER ",{\"metadata\":{\"namespace\":\"d\",\"name\":\"new\","
+                                    "\"resourceVersion\":\"1\"},\"spec\":{},\"status\":{"
+                                    "\"healthStatus\":\"Inactive\",\"clusters\":{\"scoring\":0},"
+                                    "\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                                    "\"False\",\"reason\":\"R\",\"message\":\"m\"}]}}";
     expect_answer(k, &scorers_list, "{}",
                   "{\"items\":[{\"namespace\":\"d\",\"name\":\"new\",\"description\":\"\","
                   "\"scoreDimensionFormat\":\"${scoreName}\","
@@ -185,7 +146,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(lists_scores_with_what_their_scorer_says),
         CASE(summarizes_a_fleet_in_few_bytes),
-        CASE(asks_the_api_server_for_nothing),
         CASE(answers_with_all_values),
         CASE(lists_scorers),
     };

@@ -3,10 +3,8 @@
 #ifndef DS_TEST_ASSIST_GUIDE_H
 #define DS_TEST_ASSIST_GUIDE_H
 
-#include "controller/assist/rules/inputs.h"
 #include "controller/assist/rules/model.h"
 #include "controller/assist/rules/request.h"
-#include "controller/assist/rules/score_format.h"
 #include "controller/optimize/problem.h"
 
 #include <assert.h>
@@ -23,11 +21,11 @@
              "','scoreDimensionFormat':'${app};${device}'}" more "}"
 #define GUIDE GUIDE_WITH("example-performance-score", "")
 
-static const struct world_item guide_performance[] = {
+static const struct score_item guide_performance[] = {
     {{"app01;2g.24gb", 13}, 10}, {{"app01;3g.48gb", 13}, 60}, {{"app01;all", 9}, 80},
     {{"app02;2g.24gb", 13}, 15}, {{"app02;3g.48gb", 13}, 55}, {{"app02;all", 9}, 80},
 };
-static const struct world_item guide_power[] = {
+static const struct score_item guide_power[] = {
     {{"app01;2g.24gb", 13}, 80}, {{"app01;3g.48gb", 13}, 30}, {{"app01;all", 9}, 20},
     {{"app02;2g.24gb", 13}, 90}, {{"app02;3g.48gb", 13}, 55}, {{"app02;all", 9}, 10},
 };

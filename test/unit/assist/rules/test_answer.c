@@ -3,7 +3,6 @@
 #include "controller/optimize/problem.h"
 
 #include "controller/kube/json.h"
-#include "test/oom.h"
 #include "test/unit/assist/rules/guide.h"
 
 #include <errno.h>
@@ -129,36 +128,6 @@ static void cuts_to_fit(void **state)
     assert_int_equal(json_array_size(json_object_get(cut, "notes")), 1);
     assert_int_equal(json_array_size(json_object_get(a, "placements")), 2);
     holds(cut, "totals", "{\"placements\":2,\"clusters\":2,\"moves\":0,\"leftOut\":0}");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        json_auto_t *again = answer_cut(a, 600);
-
-        assert_true(again || oom_happened());
-    }
-    guide_done(&g);
-}
-
-static void survives_each_failed_allocation(void **state)
-{
-    struct guide g = guide_new(GUIDE);
-    struct objection ob = {0};
-    struct model *m = NULL;
-    struct solution s;
-
-    (void)state;
-    guide_runs(&g, "app01-placement", "elsewhere");
-    assert_int_equal(model_new(&m, &g.in, &ob), 0);
-    s = guide_solution(m, (uint32_t[]){0, UINT32_MAX}, settings);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        json_t *answer = NULL;
-        int error = answer_make(&answer, m, &s);
-
-        assert_true(error == 0 ? answer != NULL : error == -ENOMEM && oom_happened());
-        json_decref(answer);
-    }
-    solution_done(&s);
-    (void)model_free(m);
     guide_done(&g);
 }
 
@@ -170,7 +139,6 @@ int main(void)
         cmocka_unit_test(tells_moves),
         cmocka_unit_test(notes_what_holds_a_plan_back),
         cmocka_unit_test(cuts_to_fit),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* The true reason of each workload that has no place. */
-#include "controller/assist/rules/left_out.h"
+#include "controller/assist/rules/answer.h"
+#include "controller/assist/rules/model.h"
 #include "controller/optimize/problem.h"
 
 #include "test/unit/assist/rules/guide.h"
@@ -11,23 +12,23 @@
 
 #define NOWHERE UINT32_MAX
 
-/* The only left-out workload, when w goes to sites[w] with settings[w]. */
+/* The reason of the only workload without a place when w goes to sites[w] with settings[w]; NULL: none. */
 static void is_left_out(struct guide *g, const uint32_t *sites, const uint32_t *settings,
                         const char *expected)
 {
     struct objection ob = {0};
     struct model *m = NULL;
     struct solution s;
-    struct left_out *list = NULL;
-    size_t n = 0;
+    json_t *answer = NULL, *list;
 
     assert_int_equal(model_new(&m, &g->in, &ob), 0);
     s = guide_solution(m, sites, settings);
-    assert_int_equal(left_out_find(&list, &n, m, &s), 0);
-    assert_int_equal(n, expected ? 1 : 0);
+    assert_int_equal(answer_make(&answer, m, &s), 0);
+    list = json_object_get(answer, "leftOut");
+    assert_int_equal(json_array_size(list), expected ? 1 : 0);
     if (expected)
-        assert_string_equal(left_out_reason_word(list[0].reason), expected);
-    free(list);
+        assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "reason")), expected);
+    json_decref(answer);
     solution_done(&s);
     (void)model_free(m);
     guide_done(g);

@@ -1,7 +1,6 @@
 /* Placement problems of requests: indices follow names, and each option has its place. */
 #include "controller/assist/rules/model.h"
 #include "controller/optimize/problem.h"
-#include "test/oom.h"
 #include "test/unit/assist/rules/guide.h"
 
 #include <errno.h>
@@ -295,26 +294,6 @@ static void objects_to_two_workloads_with_one_placement(void **state)
         "ManifestWorkReplicaSets mwrs-app01 and mwrs-app02 refer to the same Placement app01-placement");
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct guide g = guide_new(GUIDE_WITH("example-performance-score",
-                                          ",'pin':[{'workload':'mwrs-app01','clusters':['worker02']}],"
-                                          "'spread':[{'label':'z','workloads':['mwrs-app01']}]"));
-
-    (void)state;
-    guide_runs(&g, "app01-placement", "elsewhere");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct objection ob = {0};
-        struct model *m = NULL;
-        int error = model_new(&m, &g.in, &ob);
-
-        assert_true(error == 0 ? m != NULL : error == -ENOMEM && oom_happened());
-        (void)model_free(m);
-    }
-    guide_done(&g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,7 +311,6 @@ int main(void)
         cmocka_unit_test(objects_to_labels),
         cmocka_unit_test(objects_to_names_outside_of_the_request),
         cmocka_unit_test(objects_to_two_workloads_with_one_placement),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

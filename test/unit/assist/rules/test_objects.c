@@ -1,10 +1,8 @@
 /* The objects of a plan, as text. */
 #include "controller/assist/rules/objects.h"
-#include "controller/assist/rules/yaml.h"
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 #include "test/unit/assist/rules/guide.h"
 
 #include <errno.h>
@@ -216,29 +214,6 @@ static void keeps_names_within_63_bytes(void **state)
     guide_done(&g);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct guide g = guide_new(GUIDE);
-    struct objection ob = {0};
-    struct model *m = NULL;
-    struct solution s;
-
-    (void)state;
-    assert_int_equal(model_new(&m, &g.in, &ob), 0);
-    s = guide_solution(m, own_sites, own_settings);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        json_t *list = NULL;
-        int error = objects_make(&list, m, &s, &run, &ob);
-
-        assert_true(error == 0 ? json_array_size(list) == 6 : error == -ENOMEM && oom_happened());
-        json_decref(list);
-    }
-    solution_done(&s);
-    (void)model_free(m);
-    guide_done(&g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,7 +222,6 @@ int main(void)
         cmocka_unit_test(refuses_a_cluster_that_nothing_selects),
         cmocka_unit_test(lists_the_clusters_of_several_replicas),
         cmocka_unit_test(keeps_names_within_63_bytes),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Kubernetes' quantities in thousandths. */
-#include "controller/assist/rules/quantity.h"
+#include "controller/assist/rules/model.h"
 
 #include "exporter/base/def.h"
 

@@ -1,5 +1,5 @@
 /* Formats of score items: which names they match. */
-#include "controller/assist/rules/score_format.h"
+#include "controller/assist/rules/request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* JSON values as YAML. What comes out is read again by test/scenarios with PyYAML. */
-#include "controller/assist/rules/yaml.h"
+#include "controller/assist/rules/objects.h"
 #include "exporter/base/buf.h"
 
-#include "test/oom.h"
 #include "test/unit/assist/rules/guide.h"
 
 #include <errno.h>
@@ -41,26 +40,11 @@ static void quotes_what_yaml_reads_otherwise(void **state)
            "v1\n");
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    json_auto_t *list = guide_json("[{'a':{'b':['x y']}}]");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(text, 4096);
-        int r = yaml_print(list, &text);
-
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prints_maps_and_lists),
         cmocka_unit_test(quotes_what_yaml_reads_otherwise),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

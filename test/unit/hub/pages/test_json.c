@@ -7,7 +7,6 @@
 #include "exporter/base/map.h"
 #include "exporter/score/state.h"
 #include "exporter/ui/list.h"
-#include "test/oom.h"
 #include "test/unit/hub/pages/view_world.h"
 
 #include <errno.h>
@@ -435,31 +434,6 @@ static void shows_the_summary_without_credentials(void **state)
     json_decref(o);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    int (*const lists[])(struct hub *, const struct list_query *, struct buf *) = {
-        hub_json_status, hub_json_scorers, hub_json_clusters, hub_json_pairs};
-    int (*const ones[])(struct hub *, const char *, const struct list_query *,
-                        struct buf *) = {hub_json_scorer, hub_json_cluster};
-    const struct list_query all = list_query_all();
-    WORLD(w);
-    struct hub_scorer *s = add_scorer(w, "x", "cpu");
-
-    (void)state;
-    add_report(add_cluster(w, "x", 1), s, SCORER_FAILING, "no");
-    for (size_t i = 0; i < ARRAY_SIZE(lists) + ARRAY_SIZE(ones); i++) {
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            BUF_AUTO(b, OUTPUT_MAX);
-            int r = i < ARRAY_SIZE(lists) ? lists[i](&w->hub, &all, &b)
-                                          : ones[i - ARRAY_SIZE(lists)](&w->hub, "x", &all, &b);
-
-            assert_true(r == 0 || (r == -ENOMEM && b.n == 0));
-            assert_true(r == 0 || oom_happened());
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,7 +448,6 @@ int main(void)
         cmocka_unit_test(gives_pairs_as_places_in_a_legend),
         cmocka_unit_test(names_the_first_failing_scorers_of_a_cluster),
         cmocka_unit_test(shows_the_summary_without_credentials),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

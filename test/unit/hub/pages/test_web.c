@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
-#include "test/oom.h"
 #include "test/unit/hub/pages/view_world.h"
 
 #include <arpa/inet.h>
@@ -300,26 +299,6 @@ static void rejects_a_bad_address(void **state)
     assert_null(web);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct served s = {.world = world_new()};
-
-    (void)state;
-    assert_int_equal(metrics_new(&s.metrics, METRIC_OWNER_LOOP), 0);
-    s.world->hub.o.metrics = s.metrics;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        int r = start(&s, "127.0.0.1:0", ":0");
-
-        assert_true(r == 0 || oom_happened());
-        if (r == 0)
-            s.web = hub_web_stop(s.web, 0);
-        assert_null(s.web);
-    }
-    (void)metrics_free(s.metrics);
-    (void)world_free(s.world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,7 +310,6 @@ int main(void)
         cmocka_unit_test(renders_metrics_when_asked),
         cmocka_unit_test(serves_without_an_address),
         cmocka_unit_test(rejects_a_bad_address),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,11 +10,10 @@
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/rules/work.h"
-#include "controller/hub/state/hub_masks.h"
-#include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "controller/kube/lease.h"
+#include "controller/kube/watch.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -357,8 +356,8 @@ static inline void put_behind(struct hub_cluster *c, int64_t ms, unsigned failur
 {
     c->behind = true;
     c->behind_since = (mono_ms){now_mono - ms};
-    c->failures = failures;
-    (void)snprintf(c->write_error, sizeof(c->write_error), "%s", why);
+    c->write.failures = failures;
+    (void)snprintf(c->write.trouble, sizeof(c->write.trouble), "%s", why);
 }
 
 static inline void not_applied(struct hub_cluster *c, const char *why)

@@ -2,7 +2,6 @@
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 #include "test/unit/hub/probe/probe_world.h"
 
 static const struct fake_answer bad = {.status = 503, .body = "warming up"};
@@ -507,33 +506,6 @@ static void probes_others_while_one_hangs(void **state)
     (void)fake_free(hung);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-
-    json_set_alloc_funcs(malloc, free);
-    free_it(w);
-    fake_default(w->f->server,
-                 (struct fake_answer){.body = "{\"kind\":\"Secret\",\"data\":{\"k\":\"dG9rZW4=\"}}"});
-    w->spec.config_token = (struct token_ref){"s", "k"};
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct probe_callbacks cb = {on_ended, w};
-        int r = probe_new(&w->p, &w->env, &cb);
-
-        w->n[0] = w->n[1] = 0;
-        if (r == 0)
-            r = probe_set(w->p, &w->spec);
-        if (r == 0)
-            r = probe_start(w->p);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        for (unsigned i = 0; r == 0 && i < 4 && !(i && status(w)->config.ok && status(w)->probe.ok); i++)
-            probe_once(w);
-        assert_true(r < 0 || (status(w)->config.ok && status(w)->health == HEALTH_ACTIVE));
-        free_it(w);
-    }
-}
-
 /* A new leader probes at the interval, not at once. */
 static void keeps_the_verdict_of_the_previous_leader(void **state)
 {
@@ -579,7 +551,6 @@ int main(void)
         CASE(survives_being_freed_in_a_callback),
         CASE(survives_being_changed_in_a_callback),
         CASE(probes_others_while_one_hangs),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

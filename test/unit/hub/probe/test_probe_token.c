@@ -1,7 +1,7 @@
 /* The token for configURL: where it goes, and which Secrets are refused. */
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/client.h"
-#include "controller/kube/client_internal.h"
+#include "controller/kube/reach.h"
 #include "exporter/base/clock.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/probe/probe_world.h"
@@ -162,7 +162,7 @@ static void fail_secret(struct world *w)
 static void holds_no_absence_of_the_hub_against_the_api(void **state)
 {
     struct world *w = *state;
-    struct kube_reach *reach = &w->f->kube->reach;
+    struct kube_reach *reach = kube_reach(w->f->kube);
     struct probe_part health, config;
 
     for (unsigned i = 0; i < 5; i++)
@@ -188,7 +188,7 @@ static void holds_no_absence_of_the_hub_against_the_api(void **state)
 static void counts_a_token_that_cannot_be_read_for_a_minute(void **state)
 {
     struct world *w = *state;
-    struct kube_reach *reach = &w->f->kube->reach;
+    struct kube_reach *reach = kube_reach(w->f->kube);
 
     push_secret(w, "Zmlyc3QtdG9rZW4K");
     begin(w);

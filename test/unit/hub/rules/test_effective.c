@@ -2,7 +2,6 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>
@@ -457,35 +456,6 @@ static void limits_the_summary(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char *const specs[] = {
-        FULL "," GOOD,
-        FULL ",'sources':[{'host':'http://p','query':'a'},{'host':'http://q','query':'b'}],'scoring':{"
-             "'params':{'name':'n','x':1}}",
-        URL ",'source':{'host':'p','query':'q'}",
-        FULL ",'source':{'host':'p','query':'q'}",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
-        CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(specs[i]);
-
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            CLEANUP(effective_done) struct effective e = {0};
-            int r = effective_make(&e, "meta", &s, NULL);
-
-            /* A failure to shrink the buffer is no error. */
-            assert_true(r == -ENOMEM || r == 0);
-            assert_true(r == 0 || (oom_happened() && !e.text.p && !e.score_name));
-            assert_true(r < 0 || e.reason == (i < 2   ? EFFECTIVE_OK
-                                              : i < 3 ? EFFECTIVE_INCOMPLETE
-                                                      : EFFECTIVE_WAITING));
-        }
-    }
-}
-
 /* Byte for byte, if agents accept it. */
 static void resumes_a_summary_from_a_status(void **state)
 {
@@ -503,14 +473,6 @@ static void resumes_a_summary_from_a_status(void **state)
 
         assert_int_equal(effective_resume(&none, str_of(bad[i]), CONFIG_FROM_SPEC), -EINVAL);
         assert_true(none.interval_ms == 7 && !none.kept);
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(effective_done) struct effective got = {0};
-        int r;
-
-        r = effective_resume(&got, buf_str(&e.text), CONFIG_FROM_SPEC);
-        assert_true((r == 0 && got.mode == SYNC_NONE) || (r == -ENOMEM && oom_happened()));
     }
 }
 
@@ -531,7 +493,6 @@ int main(void)
         cmocka_unit_test(lists_sources_at_several_endpoints),
         cmocka_unit_test(shares_the_fields_of_one_source),
         cmocka_unit_test(limits_the_summary),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* In Full mode a scoring API cannot choose where tokens are sent. */
 #include "controller/hub/rules/spec.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #define FULL     "'configSyncMode':'Full','configURL':'http://api:8000/config'"
@@ -124,25 +123,6 @@ static void says_where_to_allow_a_host(void **state)
     }
 }
 
-static void refuses_when_out_of_memory(void **state)
-{
-    CLEANUP(scorer_spec_done) struct scorer_spec s = good_spec(FULL "," SOURCE);
-    CLEANUP(api_config_done) struct api_config good = good_config(HOST("http://prom:9090"));
-    CLEANUP(api_config_done) struct api_config bad = good_config(HOST("http://evil"));
-    char why[SPEC_WHY_BYTES];
-
-    (void)state;
-    assert_false(effective_refuses(&s, NULL, why));
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        bool refused = effective_refuses(&s, &good, why);
-
-        assert_int_equal(refused, oom_happened());
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    assert_true(effective_refuses(&s, &bad, why));
-}
-
 /* ---- What stays active ---- */
 
 #define URL  "'configURL':'http://api:8000/config'"
@@ -245,33 +225,12 @@ static void keeps_the_last_summary_while_its_tokens_stay_allowed(void **state)
     }
 }
 
-static void keeps_no_summary_when_out_of_memory(void **state)
-{
-    CLEANUP(scorer_spec_done) struct scorer_spec good = good_spec(SENT);
-    CLEANUP(scorer_spec_done)
-    struct scorer_spec bad =
-        good_spec(URL ",'source':{'host':'http://prom:9090'," AUTH "},'scoring':{" NAME "," AUTH "}");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(effective_done) struct effective last = {0}, now = {0};
-        int r = effective_make(&last, "meta", &good, NULL) ?: effective_make(&now, "meta", &bad, NULL);
-
-        if (r == 0)
-            effective_keep(&now, &last, &bad);
-        assert_true((r == 0 && now.kept) || oom_happened());
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allows_only_hosts_that_the_spec_names),
         cmocka_unit_test(says_where_to_allow_a_host),
-        cmocka_unit_test(refuses_when_out_of_memory),
         cmocka_unit_test(keeps_the_last_summary_while_its_tokens_stay_allowed),
-        cmocka_unit_test(keeps_no_summary_when_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* Masks: both lists, and errors. */
 #include "controller/hub/rules/masks.h"
 #include "controller/kube/json.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -77,21 +76,6 @@ static void keeps_the_document_as_long_as_the_masks(void **state)
     assert_string_equal(m.list[1].score, "*");
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    json_auto_t *o = parse("{\"spec\":{\"masks\":[{\"clusterName\":\"a\",\"scoreName\":\"s\"}]}}");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(masks_done) struct masks m = {0};
-        char why[256];
-        int r = masks_read(&m, o, why);
-
-        assert_true(r == 0 ? m.n == 1 : r == -ENOMEM && oom_happened());
-    }
-}
-
 static void finds_the_name_that_is_meant(void **state)
 {
     static const struct {
@@ -151,7 +135,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_both_lists_or_names_the_first_error),
         cmocka_unit_test(keeps_the_document_as_long_as_the_masks),
-        cmocka_unit_test(survives_each_failed_allocation),
         cmocka_unit_test(finds_the_name_that_is_meant),
         cmocka_unit_test(prefers_the_nearest_name),
         cmocka_unit_test(suggests_nothing_for_names_that_are_too_long),

@@ -4,7 +4,6 @@
 #include "controller/hub/rules/plan.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/glob.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -13,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* What plan_masks.c finds with its tables, by looking at every mask. */
+/* What plan.c finds with its tables, by looking at every mask. */
 static bool is_masked(const struct masks *m, const char *cluster, const char *score)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -276,35 +275,6 @@ static void hashes_texts_to_nonzero(void **state)
     assert_true(plan_hash(STR("[]")) == plan_hash(str_of("[]")));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    enum { CLUSTERS = 20 };
-    const struct plan_entry entries[] = {entry("a", "{}"), entry("b", "{}"), entry("c", "{}"),
-                                         entry("d", "{}"), entry("e", "{}")};
-    static char clusters[CLUSTERS][8];
-    struct mask list[3 * CLUSTERS];
-    struct masks masks = {.list = list};
-
-    (void)state;
-    /* Twenty clusters, each with another set: the table grows. */
-    for (unsigned i = 0; i < CLUSTERS; i++) {
-        (void)snprintf(clusters[i], sizeof(clusters[i]), "c%u", i);
-        for (unsigned k = 0; k < ARRAY_SIZE(entries); k++)
-            if (i >> k & 1)
-                list[masks.n++] = (struct mask){clusters[i], entries[k].score_name};
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_plan_free) struct plan *p = NULL;
-        int r = plan_new(&p, entries, ARRAY_SIZE(entries), &masks, PLENTY);
-
-        for (unsigned i = 0; r == 0 && i < CLUSTERS; i++)
-            if (!plan_group_of(p, clusters[i]))
-                r = -ENOMEM;
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,7 +288,6 @@ int main(void)
         cmocka_unit_test(counts_bytes_as_go_escapes_them),
         cmocka_unit_test(fails_whole_in_a_small_buffer),
         cmocka_unit_test(hashes_texts_to_nonzero),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

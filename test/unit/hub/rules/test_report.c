@@ -2,7 +2,6 @@
 #include "controller/hub/rules/report.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/state.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -375,28 +374,6 @@ static void limits_the_number_of_cells(void **state)
     assert_null(find(&r, "s4096"));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char text[] = "{\"configurationInForce\":false,\"configurationProblems\":\"p\",\"scorers\":["
-                               "{\"scoreName\":\"a\\/"
-                               "b\",\"state\":\"failing\",\"error\":\"e\"},{\"scoreName\":\"b\",\"state\":"
-                               "\"stale\",\"error\":\"f\"}]}";
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct report r = {.n = 5};
-        int e = report_parse(&r, str_of(text));
-
-        if (e == 0) {
-            assert_int_equal(r.n, 2);
-            report_done(&r);
-        } else {
-            assert_true(e == -ENOMEM && oom_happened() && r.n == 5);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,7 +391,6 @@ int main(void)
         cmocka_unit_test(tells_a_rejected_configuration_from_a_late_one),
         cmocka_unit_test(shortens_long_errors),
         cmocka_unit_test(limits_the_number_of_cells),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/score/source.h"
-#include "test/oom.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>
@@ -165,31 +164,6 @@ static void shares_the_document_with_copies(void **state)
     assert_null(copy.owner);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    json_auto_t *scorer = value_of("{'spec':{'configSyncMode':'x','name':1,'scoring':{'params':{'a':[]}},"
-                                   "'source':{'auth':{'allowedHosts':['http://a','b']}}}}");
-    CLEANUP(cleanup_free) char *bad = quoted("{'scoring':{'params':{'interval':'x'}}}");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        char why[SPEC_WHY_BYTES];
-        struct scorer_spec s;
-        int r = scorer_spec_read(&s, scorer, why);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : -EINVAL);
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        char why[SPEC_WHY_BYTES];
-        struct api_config c;
-        int r = api_config_parse(&c, str_of(bad), why);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : -EINVAL);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,7 +173,6 @@ int main(void)
         cmocka_unit_test(writes_what_the_status_schema_requires),
         cmocka_unit_test(reads_its_own_status_back),
         cmocka_unit_test(shares_the_document_with_copies),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

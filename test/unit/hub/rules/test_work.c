@@ -1,10 +1,8 @@
 /* ManifestWorks: what is written, and what is read from one that others changed, too. */
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/work.h"
-#include "controller/hub/rules/work_text.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -311,26 +309,6 @@ static void finds_the_report_in_the_feedback(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    json_auto_t *o = sample();
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(text, 1 << 16);
-        int r = work_object(&text, "c1", "dynamic-scoring", str_of(summaries));
-        struct work_found f;
-
-        if (r == 0)
-            r = work_patch(&text, "dynamic-scoring", str_of(summaries));
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        /* A false negative costs one superfluous write. */
-        f = look(o);
-        assert_true(f.exists && f.hash == plan_hash(str_of(summaries)) && (f.frame || oom_happened()));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,7 +321,6 @@ int main(void)
         cmocka_unit_test(compares_the_manifests),
         cmocka_unit_test(reads_conditions_of_the_current_generation),
         cmocka_unit_test(finds_the_report_in_the_feedback),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,11 +3,6 @@
 #define DS_TEST_HUB_WORLD_H
 
 #include "controller/hub/state/hub.h"
-#include "controller/hub/state/hub_clusters.h"
-#include "controller/hub/state/hub_configs.h"
-#include "controller/hub/state/hub_schedule.h"
-#include "controller/hub/state/hub_scorers.h"
-#include "controller/hub/state/hub_tally.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
 #include "exporter/base/loop.h"
@@ -166,9 +161,9 @@ static inline void wait_answered(struct world *w, const char *cluster)
     const struct hub_cluster *c = map_get(&w->hub->clusters, cluster);
 
     assert_non_null(c);
-    for (unsigned i = 0; i < 4000 && c->call; i++)
+    for (unsigned i = 0; i < 4000 && c->write.call; i++)
         assert_int_equal(loop_turn(w->f->loop, 5), 0);
-    assert_null(c->call);
+    assert_null(c->write.call);
 }
 
 static inline void pass_time(struct world *w, int64_t ms)

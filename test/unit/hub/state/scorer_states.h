@@ -323,8 +323,8 @@ static inline void behind_everywhere(struct world *w)
 
 static inline void unwritten(struct world *w)
 {
-    SET_TEXT(w->clusters[2].write_error, "namespaces \"c3\" not found");
-    SET_TEXT(w->clusters[1].write_error, "forbidden");
+    SET_TEXT(w->clusters[2].write.trouble, "namespaces \"c3\" not found");
+    SET_TEXT(w->clusters[1].write.trouble, "forbidden");
     w->clusters[1].work.applied = false;
     w->scorer.tally = (struct tally){
         .selected = 3,
@@ -408,7 +408,7 @@ static inline void failing_where_heard_of(struct world *w)
 static inline void failing_and_unwritten(struct world *w)
 {
     unwritten(w);
-    w->clusters[1].write_error[0] = '\0';
+    w->clusters[1].write.trouble[0] = '\0';
     w->cells[1] = (struct report_cell){.state = SCORER_FAILING};
     w->scorer.tally.named[0].cell = &w->cells[1];
     w->scorer.tally.named[0].pair = PAIR_FAILING;

@@ -9,8 +9,6 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/state/state.h"
 #include "controller/hub/state/status.h"
-#include "controller/hub/state/status_conditions.h"
-#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"

@@ -1,9 +1,9 @@
 /* The controller with an API server that refuses, hangs and answers wrongly; the scenarios use a real one. */
-#include "controller/hub/rules/work_text.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "controller/kube/client.h"
-#include "controller/kube/client_internal.h"
+#include "controller/kube/reach.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 #include "test/fakes/fake_server.h"
@@ -20,11 +20,11 @@ static void retries_a_write_whose_answer_has_no_version(void **state)
     rq = wait_written(w, "POST", "c1");
     wait_answered(w, "c1");
     assert_non_null(strstr(rq->body, "scoreName\\\":\\\"score"));
-    assert_non_null(strstr(cluster(w, "c1")->write_error, "has no resourceVersion"));
+    assert_non_null(strstr(cluster(w, "c1")->write.trouble, "has no resourceVersion"));
     assert_true(cluster(w, "c1")->behind);
     show_work(w, rq->body, "c1");
     assert_false(cluster(w, "c1")->behind);
-    assert_string_equal(cluster(w, "c1")->write_error, "");
+    assert_string_equal(cluster(w, "c1")->write.trouble, "");
 }
 
 static size_t count_writes(struct world *w)
@@ -58,8 +58,8 @@ static void backs_off_when_a_webhook_changes_writes(void **state)
         assert_int_equal(count_writes(w), ++n);
         assert_false(cluster(w, "c1")->behind);            /* what was sent is believed ... */
         show_work(w, fake_kube_text(w->f, work, i), "c1"); /* ... until the watch shows it */
-        assert_int_equal(cluster(w, "c1")->last_write.undone, i - 11);
-        assert_non_null(strstr(cluster(w, "c1")->write_error, "mutating webhook"));
+        assert_int_equal(cluster(w, "c1")->write.undone, i - 11);
+        assert_non_null(strstr(cluster(w, "c1")->write.trouble, "mutating webhook"));
     }
     pass_time(w, 1500); /* the back-off is at least two seconds by now */
     assert_int_equal(count_writes(w), n);
@@ -120,7 +120,7 @@ static void reverts_a_change_of_another_writer(void **state)
 static void takes_a_short_absence_for_no_failure(void **state)
 {
     struct world *w = *state;
-    struct kube_reach *reach = &w->f->kube->reach;
+    struct kube_reach *reach = kube_reach(w->f->kube);
 
     reach->away_at = loop_now(w->f->loop);
     fake_push(w->f->server, (struct fake_answer){.status = 503, .body = "no", .only_path = WORKS "c1/"});
@@ -128,15 +128,15 @@ static void takes_a_short_absence_for_no_failure(void **state)
     show_config(w, HELD);
     show_cluster(w, "c1");
     wait_answered(w, "c1");
-    assert_string_equal(cluster(w, "c1")->write_error, "");
+    assert_string_equal(cluster(w, "c1")->write.trouble, "");
     hub_tally(w->hub);
     assert_int_equal(w->hub->totals.failing, 0);
     assert_int_equal(w->hub->totals.behind, 1);
     reach->away_at = mono_add(loop_now(w->f->loop), -KUBE_GRACE_MS);
     reach->cleared_at = loop_now(w->f->loop);
-    for (unsigned i = 0; i < 200 && !*cluster(w, "c1")->write_error; i++)
+    for (unsigned i = 0; i < 200 && !*cluster(w, "c1")->write.trouble; i++)
         pass_time(w, 100);
-    assert_non_null(strstr(cluster(w, "c1")->write_error, "503"));
+    assert_non_null(strstr(cluster(w, "c1")->write.trouble, "503"));
 }
 
 static void delays_no_cluster_for_a_refused_one(void **state)
@@ -149,14 +149,14 @@ static void delays_no_cluster_for_a_refused_one(void **state)
     show_cluster(w, "c1");
     (void)wait_written(w, "POST", "c1");
     wait_answered(w, "c1");
-    assert_non_null(strstr(cluster(w, "c1")->write_error, "403"));
+    assert_non_null(strstr(cluster(w, "c1")->write.trouble, "403"));
     hub_tally(w->hub);
     assert_int_equal(w->hub->totals.failing, 1);
     for (unsigned i = 2; i <= 6; i++)
         show_cluster(w, fake_kube_text(w->f, "c%u", i));
     for (unsigned i = 2; i <= 6; i++)
         (void)wait_written(w, "POST", fake_kube_text(w->f, "c%u", i));
-    assert_non_null(cluster(w, "c2")->call);
+    assert_non_null(cluster(w, "c2")->write.call);
     hub_tally(w->hub);
     assert_int_equal(w->hub->totals.managed, 6);
 }
@@ -182,7 +182,7 @@ static void cancels_writes_when_stopped(void **state)
     stopped = false;
     hub_stop(w->hub, on_stopped, NULL);
     assert_true(stopped);
-    assert_null(cluster(w, "c1")->call);
+    assert_null(cluster(w, "c1")->write.call);
     fake_kube_settle(w->f); /* what was sent before may only arrive now */
     n = fake_requests(w->f->server);
     show_cluster(w, "c2");

@@ -1,5 +1,5 @@
 /* ManifestWorks when answers and watch events arrive in any order, and with other writers. */
-#include "controller/hub/rules/work_text.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/buf.h"
@@ -13,11 +13,11 @@ enum { STUCK_MS = 5000 };
 /* Waits until the cluster's call has started, or ended. */
 static void wait_call(struct world *w, const char *name, bool under_way)
 {
-    for (unsigned i = 0; i < 500 && (cluster(w, name)->call != NULL) != under_way; i++) {
+    for (unsigned i = 0; i < 500 && (cluster(w, name)->write.call != NULL) != under_way; i++) {
         fake_kube_advance(w->f, 20);
         assert_int_equal(loop_turn(w->f->loop, 5), 0);
     }
-    assert_int_equal(cluster(w, name)->call != NULL, under_way);
+    assert_int_equal(cluster(w, name)->write.call != NULL, under_way);
 }
 
 static const char *with_version(struct world *w, const char *work, const char *version)
@@ -99,7 +99,7 @@ static void ignores_an_answer_older_than_the_deletion(void **state)
     answer_slowly(w, with_version(w, body, "9"));
     pass_time(w, STUCK_MS);
     assert_int_equal(count_of(w, "POST"), 2);
-    assert_string_equal(cluster(w, "c1")->write_error, "");
+    assert_string_equal(cluster(w, "c1")->write.trouble, "");
     assert_false(cluster(w, "c1")->behind);
 }
 
@@ -117,8 +117,8 @@ static void ignores_events_of_the_previous_write(void **state)
     show_scorer(w);
     wait_call(w, "c1", true);
     show_work(w, with_version(w, body, "20"), "c1");
-    assert_int_equal(cluster(w, "c1")->last_write.undone, 0);
-    assert_string_equal(cluster(w, "c1")->write_error, "");
+    assert_int_equal(cluster(w, "c1")->write.undone, 0);
+    assert_string_equal(cluster(w, "c1")->write.trouble, "");
 }
 
 /* Changed by another writer right after the patch. */
@@ -234,7 +234,7 @@ static void writes_nothing_before_the_first_plan_as_leader(void **state)
 
 static bool has_failed(struct world *w)
 {
-    return cluster(w, "c1")->failures > 0;
+    return cluster(w, "c1")->write.failures > 0;
 }
 
 /* The watch shows the work although the answer was an error. */
@@ -253,8 +253,8 @@ static void accepts_a_write_whose_answer_was_lost(void **state)
     show_work(w, with_version(w, body, "5"), "c1");
     pass_time(w, STUCK_MS);
     assert_false(cluster(w, "c1")->behind);
-    assert_string_equal(cluster(w, "c1")->write_error, "");
-    assert_int_equal(cluster(w, "c1")->failures, 0);
+    assert_string_equal(cluster(w, "c1")->write.trouble, "");
+    assert_int_equal(cluster(w, "c1")->write.failures, 0);
     assert_int_equal(count_of(w, "POST"), 1);
 }
 

@@ -1,8 +1,7 @@
-#include "controller/hub/state/hub_strays.h"
+#include "controller/hub/state/state.h"
 
 #include <errno.h>
 
-#include "test/oom.h"
 #include "test/unit/hub/state/hub_world.h"
 
 #define ALL "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1/"
@@ -93,26 +92,11 @@ static void leaves_objects_of_other_controllers_alone(void **state)
     assert_int_equal(events_in_dev(w, &body), 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-    struct hub_strays *s = NULL;
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        int r = hub_strays_new(&s, w->hub);
-
-        assert_true(r == 0 || (r == -ENOMEM && !s));
-        s = hub_strays_free(s);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(says_where_to_put_an_object, setup, teardown),
         cmocka_unit_test_setup_teardown(leaves_objects_of_other_controllers_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

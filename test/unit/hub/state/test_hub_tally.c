@@ -1,12 +1,11 @@
 /* Counts of clusters and agents' reports, which time alone may change. */
 #include "controller/hub/rules/pair.h"
-#include "controller/hub/rules/work_text.h"
+#include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 #include "test/unit/hub/state/hub_world.h"
 
 enum { MINUTE_S = 60 };
@@ -146,26 +145,6 @@ static void remembers_the_addon_of_a_cluster_that_comes_later(void **state)
     assert_null(map_get(&w->hub->clusters, "c9"));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char text[] =
-        "{\"metadata\":{\"name\":\"c1\"},\"spec\":{\"hubAcceptsClient\":true},\"status\":{\"conditions\":[{"
-        "\"type\":\"ManagedClusterConditionAvailable\",\"status\":\"Unknown\",\"message\":\"no lease\"}]}}";
-    struct world *w = *state;
-    json_t *o = json_loads(text, 0, NULL);
-
-    start(w);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        hub_managed_set(w->hub, o);
-        assert_true(cluster(w, "c1")->unavailable || oom_happened());
-        show_cluster(w, "c1");
-    }
-    hub_managed_set(w->hub, o);
-    assert_string_equal(cluster(w, "c1")->unavailable, "no lease");
-    json_decref(o);
-}
-
 /* The work agent keeps feeding back the last report. */
 static void counts_a_dead_agent_as_silent(void **state)
 {
@@ -223,7 +202,7 @@ static void counts_unwritten_and_unapplied_works_as_failing(void **state)
     struct world *w = *state;
 
     start(w);
-    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
+    (void)snprintf(cluster(w, "c1")->write.trouble, sizeof(cluster(w, "c1")->write.trouble), "forbidden");
     cluster(w, "c2")->work.applied = false;
     (void)snprintf(cluster(w, "c2")->work.why, sizeof(cluster(w, "c2")->work.why), "no namespace");
     hub_schedule_tally(w->hub);
@@ -249,8 +228,8 @@ static void forgets_a_freed_cluster(void **state)
     struct world *w = *state;
 
     start(w);
-    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
-    (void)snprintf(cluster(w, "c2")->write_error, sizeof(cluster(w, "c2")->write_error), "forbidden");
+    (void)snprintf(cluster(w, "c1")->write.trouble, sizeof(cluster(w, "c1")->write.trouble), "forbidden");
+    (void)snprintf(cluster(w, "c2")->write.trouble, sizeof(cluster(w, "c2")->write.trouble), "forbidden");
     hub_schedule_tally(w->hub);
     assert_int_equal(tally(w)->write_errors.n, 2);
     hub_scorer_find(w->hub, "s")->tally.api_unhealthy = (struct cluster_errors){1, cluster(w, "c1")};
@@ -299,7 +278,7 @@ static void names_a_cluster_whose_work_agent_is_silent(void **state)
     assert_int_equal(tally(w)->stuck, 0);
     assert_int_equal(w->hub->totals.n_named, 1);
     assert_string_equal(w->hub->totals.named[0]->name, "c2");
-    (void)snprintf(cluster(w, "c1")->write_error, sizeof(cluster(w, "c1")->write_error), "forbidden");
+    (void)snprintf(cluster(w, "c1")->write.trouble, sizeof(cluster(w, "c1")->write.trouble), "forbidden");
     hub_schedule_tally(w->hub);
     assert_int_equal(tally(w)->selected, 2);
     assert_string_equal(w->hub->totals.named[0]->name, "c1");
@@ -460,7 +439,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_an_unavailable_cluster_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_a_cluster_without_its_addon_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(remembers_the_addon_of_a_cluster_that_comes_later, setup, teardown),
-        cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_a_dead_agent_as_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_where_the_scoring_api_is_healthy, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_unwritten_and_unapplied_works_as_failing, setup, teardown),

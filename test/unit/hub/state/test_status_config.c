@@ -117,8 +117,8 @@ static void failing(struct world *w)
     struct hub_totals *t = &w->hub.totals;
 
     progressing(w);
-    SET_TEXT(w->clusters[0].write_error, "namespaces \"c1\" not found");
-    SET_TEXT(w->clusters[2].write_error, "forbidden");
+    SET_TEXT(w->clusters[0].write.trouble, "namespaces \"c1\" not found");
+    SET_TEXT(w->clusters[2].write.trouble, "forbidden");
     t->failing = 2;
     t->n_named = 2;
     t->named[0] = &w->clusters[0];
@@ -131,8 +131,8 @@ static void failing_and_unapplied(struct world *w)
     struct hub_totals *t = &w->hub.totals;
 
     failing(w);
-    SET_TEXT(w->clusters[2].write_error, "forbidden");
-    SET_TEXT(w->clusters[0].write_error, "");
+    SET_TEXT(w->clusters[2].write.trouble, "forbidden");
+    SET_TEXT(w->clusters[0].write.trouble, "");
     SET_TEXT(w->clusters[0].work.why, "no namespace dynamic-scoring");
     t->failing = t->unapplied = 1;
 }
@@ -356,29 +356,6 @@ static void marks_a_config_of_another_name_as_not_used(void **state)
     world_free(w);
 }
 
-static json_t *make(struct world *w)
-{
-    return status_of_config(&w->hub, &w->hub.config, noon);
-}
-
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = world_new();
-
-    (void)state;
-    many_left_out(w);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        json_t *status = make(w);
-
-        assert_true(status || oom_happened());
-        json_decref(status);
-    }
-    failing(w);
-    assert_survives_json_failures(make, w);
-    world_free(w);
-}
-
 static void lists_masks_that_match_nothing_first(void **state)
 {
     struct world *w = world_new();
@@ -410,7 +387,6 @@ int main(void)
         cmocka_unit_test(writes_counts_as_members),
         cmocka_unit_test(lists_masks_that_match_nothing_first),
         cmocka_unit_test(marks_a_config_of_another_name_as_not_used),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

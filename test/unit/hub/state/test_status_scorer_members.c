@@ -1,6 +1,5 @@
 /* The other members of a DynamicScorer's status, and the times of its conditions. */
 #include "controller/hub/rules/spec.h"
-#include "controller/kube/condition.h"
 #include "controller/kube/json.h"
 #include "test/unit/hub/state/scorer_states.h"
 
@@ -169,31 +168,6 @@ static void keeps_transition_times_where_conditions_are_pruned(void **state)
     world_free(w);
 }
 
-static json_t *make(struct world *w)
-{
-    return status_of_scorer(&w->scorer, noon);
-}
-
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = world_new();
-    json_t *status;
-
-    (void)state;
-    failing(w);
-    status = status_at(w, 0);
-    merge_status(w->scorer.object, status);
-    json_decref(status);
-    json_object_set_new(kube_map(w->scorer.object, "status", "lastSyncedConfig", NULL), "old",
-                        json_integer(1));
-    assert_survives_json_failures(make, w);
-    w->scorer.tally.n_named = 0;
-    w->scorer.effective.score_name = NULL;
-    w->scorer.has_spec = false;
-    assert_survives_json_failures(make, w);
-    world_free(w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,7 +176,6 @@ int main(void)
         cmocka_unit_test(replaces_the_synced_config),
         cmocka_unit_test(changes_the_transition_time_with_the_status_only),
         cmocka_unit_test(keeps_transition_times_where_conditions_are_pruned),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,93 @@
+/* One call of an operation, from the arrival of its request to the answer: what REST and assistants share. */
+#ifndef DS_ASSIST_API_REQUEST_H
+#define DS_ASSIST_API_REQUEST_H
+
+#include "controller/assist/api/api.h"
+#include "controller/assist/api/operation.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/httpd.h"
+#include "exporter/base/worker.h"
+
+enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
+
+/* Embedded in its owner. */
+struct call {
+    json_t *input;    /* owned; keeps the operation's schema */
+    size_t max_bytes; /* of the answer; SIZE_MAX: no limit */
+    /* Once, on the loop; within run() or later. May free the call. */
+    void (*ended)(struct call *c);
+    unsigned status; /* 200, or that of the error */
+    json_t *answer;  /* owned; of an error: {"detail": ...}; NULL: out of memory */
+    /* As call_items_later() has them; item is NULL without. */
+    struct {
+        json_t *(*item)(void *arg, size_t i);
+        void (*free_items)(void *arg);
+        void *arg;
+        size_t n;
+    } later;
+};
+
+/* Writes the answer. -ENOMEM, -EFBIG. */
+MUST_USE int call_print(const struct call *c, struct buf *into);
+/* On the loop: frees what it has. */
+void call_end(struct call *c);
+
+enum {
+    API_MAX_BODY = 16 << 20,
+    API_MAX_ANSWER = 512 << 20,
+    API_MAX_DEPTH = 64, /* of a request's JSON */
+};
+
+struct api_operation {
+    struct api *api;
+    const struct operation *o;
+    json_t *input, *output; /* the schemas */
+};
+
+struct api {
+    struct loop *loop;
+    struct metrics *metrics;
+    struct worker *worker;
+    void *arg; /* of the operations */
+    const char *instructions;
+    bool allow_writes;
+    struct buf openapi; /* the document */
+    json_t *tools;      /* the array that tools/list answers */
+    size_t n;
+    struct api_operation operations[];
+};
+
+/* A call that came by HTTP. */
+struct api_request {
+    struct call call;
+    struct job job;
+    const struct api_operation *operation;
+    const char *interface; /* "rest", "mcp": of the metric */
+    struct httpd_reply *reply;
+    bool starting, ended, deferred;
+    /* Writes the body for the call's status and answer. On the worker if the answer is large. */
+    int (*print)(struct api_request *r, struct buf *into);
+    unsigned http_status; /* 0: that of the call */
+    struct buf body;
+    int r; /* of print() */
+    /* mcp.c: */
+    json_t *id;
+    bool is_stateless; /* protocol of 2026-07-28 and later */
+    bool forced_dry_run;
+};
+
+/* Starts the call; input is taken. The request is answered and freed when it has ended. */
+void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input);
+/* Prints the call's answer as it is. */
+int api_request_print(struct api_request *r, struct buf *into);
+/* NULL when out of memory; the reply is a 500 then. */
+struct api_request *api_request_new(struct httpd_reply *reply);
+
+/* Parses a body: not JSON, or too deep: -EINVAL and *ret_why, a sentence; -ENOMEM. */
+MUST_USE int api_parse(json_t **ret, struct str body, char why[256]);
+/* Whether the media type is this one, whatever its parameters. */
+bool api_media_type_is(const char *content_type, const char *type);
+/* Replies with JSON; `o` is taken. NULL: out of memory, an empty 500. */
+void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o);
+
+#endif

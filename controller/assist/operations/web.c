@@ -1,0 +1,255 @@
+#include "controller/assist/operations/web.h"
+
+#include "controller/assist/api/api.h"
+#include "controller/assist/operations/operations.h"
+#include "controller/assist/state/assist.h"
+#include "controller/assist/state/reader.h"
+#include "controller/assist/state/snapshot.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/log.h"
+#include "exporter/metric/metrics.h"
+#include "exporter/metric/version.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char web_instructions[] =
+    "Places workloads on the clusters of an Open Cluster Management hub by AddOnPlacementScores. To "
+    "optimize: get_addonplacementscores_addonplacementscores_get lists scores with descriptions, of which "
+    "one is the preference (performance, power consumption, ...); workloads_list lists what can be placed; "
+    "policies_list lists the settings of each cluster. Then call plan with all of them, show the plan, and "
+    "if it is wanted call apply with its planHash.";
+
+enum { STATUS_MAX_BYTES = 256 << 20, WHY_MAX_BYTES = 1 << 20 };
+
+struct assist_web {
+    struct loop *loop;
+    struct metrics *metrics;
+    struct assist *assist;
+    struct api *api;
+    struct site *site;
+};
+
+/* ---- What the page shows ---- */
+
+/* GET /api/v1/status is small, and asked for every few seconds:
+ *
+ *     {"role": "optimizer", "now": TIME, "startedAt": TIME, "build": {"version", "revision"},
+ *      "writeNamespaces": ["default"], "deadlineSeconds": 10,
+ *      "synced": true, "troubles": {"policies": "HTTP 403: ..." or null, ...},
+ *      "plan": null or {"hash", "at": TIME, "appliedAt": TIME or null}, "webConfig"}
+ *
+ * GET /api/v1/plan is the last plan, asked for when that member changes; 404 before the first:
+ *
+ *     {"at": TIME, "appliedAt": TIME or null, "seconds": 0.42, "request": {...}, "answer": {...}}
+ *
+ * The answer is that of POST /plan. Of it the page uses status, objective_value, bound, gap, engine,
+ * deadlineReached, planHash, missingScores, notes, and
+ *
+ *     placements: {workload, cluster, device, policy, score}
+ *     clusters: {name, kind, device, policy, supplied, used}; the last two are numbers
+ *     moves: {workload, from, to}
+ *     leftOut: {workload, replicas, reason, message} */
+
+static void member_troubles(struct out *o, const struct reader *r)
+{
+    member_object(o, "troubles");
+    for (size_t i = 0; i < KINDS; i++)
+        member_text(o, kind_info[i].resource->plural, reader_trouble(r, (enum kind)i));
+    out_puts(o, "}");
+}
+
+static void member_options(struct out *o, const struct assist_options *options)
+{
+    member_list(o, "writeNamespaces");
+    for (size_t i = 0; i < options->n_write_namespaces; i++) {
+        member_item(o);
+        value_text(o, str_of(options->write_namespaces[i]));
+    }
+    out_puts(o, "]");
+    member_number(o, "deadlineSeconds", (double)options->deadline_ms / 1000);
+}
+
+static int web_status_json(const struct assist_web *w, struct buf *into)
+{
+    const struct assist_last_plan *plan = assist_last_plan(w->assist);
+    struct out o = out_begin(into);
+
+    out_puts(&o, "{");
+    member_text(&o, "role", "optimizer");
+    member_time(&o, "now", loop_wall(w->loop).ms);
+    member_time(&o, "startedAt", metrics_process_start_ms());
+    member_object(&o, "build");
+    member_text(&o, "version", ds_version);
+    member_text(&o, "revision", ds_revision);
+    out_puts(&o, "}");
+    member_options(&o, assist_options(w->assist));
+    member_bool(&o, "synced", reader_is_synced(assist_reader(w->assist)));
+    member_troubles(&o, assist_reader(w->assist));
+    if (member_object_if(&o, "plan", plan != NULL)) {
+        member_text(&o, "hash", json_string_value(json_object_get(plan->answer, "planHash")));
+        member_time(&o, "at", plan->at.ms);
+        member_time(&o, "appliedAt", plan->applied_at.ms);
+        out_puts(&o, "}");
+    }
+    member_web_config(&o, site_access(w->site));
+    out_puts(&o, "}");
+    return out_end(&o);
+}
+
+static json_t *web_time(unix_ms at)
+{
+    char when[32];
+
+    unix_ms_format(at, when);
+    return at.ms ? json_string(when) : json_null();
+}
+
+static json_t *web_plan_json(const struct assist_last_plan *p)
+{
+    return json_pack("{s:o, s:o, s:f, s:O, s:O}", "at", web_time(p->at), "appliedAt", web_time(p->applied_at),
+                     "seconds", p->seconds, "request", p->request, "answer", p->answer);
+}
+
+/* ---- The server ---- */
+
+static void assist_web_healthz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    (void)arg;
+    (void)rq;
+    httpd_reply_text(reply, 200, STR("ok"));
+}
+
+static void assist_web_readyz(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct reader *reader = assist_reader(((const struct assist_web *)arg)->assist);
+    BUF_AUTO(why, WHY_MAX_BYTES);
+    int r = 0;
+
+    (void)rq;
+    if (reader_is_synced(reader)) {
+        httpd_reply_text(reply, 200, STR("ok"));
+        return;
+    }
+    for (enum kind k = 0; r == 0 && k < KINDS; k++)
+        if (reader_trouble(reader, k))
+            r = buf_printf(&why, "%s: %s\n", kind_info[k].resource->plural, reader_trouble(reader, k));
+    httpd_reply_text(reply, 503, r == 0 && why.n ? buf_str(&why) : STR("not ready\n"));
+}
+
+static void assist_web_status(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    BUF_AUTO(body, STATUS_MAX_BYTES);
+
+    (void)rq;
+    api_reply(reply, web_status_json(arg, &body), "", &body);
+}
+
+static void assist_web_plan(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
+{
+    const struct assist_web *w = arg;
+    const struct assist_last_plan *plan = assist_last_plan(w->assist);
+
+    (void)rq;
+    if (plan)
+        api_answer(w->api, reply, web_plan_json(plan));
+    else
+        httpd_reply_text(reply, 404, STR("nothing has been planned yet\n"));
+}
+
+static void assist_web_set_metrics(void *arg)
+{
+    const struct assist_web *w = arg;
+
+    reader_set_metrics(assist_reader(w->assist), w->metrics);
+}
+
+static int assist_web_serve(struct assist_web *w, const struct assist_web_options *o, char **ret_why)
+{
+    static const char *const pages[] = {"/", NULL};
+    const struct httpd_route probes[] = {
+        {.method = "GET", .path = "/healthz", .fn = assist_web_healthz},
+        {.method = "GET", .path = "/readyz", .fn = assist_web_readyz, .arg = w},
+    };
+    const struct httpd_route own[] = {
+        {.method = "GET", .path = "/api/v1/status", .fn = assist_web_status, .arg = w},
+        {.method = "GET", .path = "/api/v1/plan", .fn = assist_web_plan, .arg = w},
+    };
+    size_t n = ARRAY_SIZE(own) + n_assist_operations + API_OWN_ROUTES;
+    CLEANUP(cleanup_free) struct httpd_route *routes = calloc(n, sizeof(*routes));
+    struct site_options site = {.loop = o->loop,
+                                .metrics = o->metrics,
+                                .listen = o->listen,
+                                .n_listen = o->n_listen,
+                                .probe_address = o->health_address,
+                                .config_file = o->config_file,
+                                .guard = o->guard,
+                                .probes = probes,
+                                .n_probes = ARRAY_SIZE(probes),
+                                .probes_everywhere = true,
+                                .routes = routes,
+                                .pages = pages,
+                                .before_metrics = assist_web_set_metrics,
+                                .arg = w};
+
+    if (!routes)
+        return -ENOMEM;
+    memcpy(routes, own, sizeof(own));
+    site.n_routes = ARRAY_SIZE(own) + api_routes(w->api, routes + ARRAY_SIZE(own));
+    return site_start(&w->site, &site, ret_why);
+}
+
+int assist_web_start(struct assist_web **ret, const struct assist_web_options *o, char **ret_why)
+{
+    const struct api_options api = {
+        .loop = o->loop,
+        .metrics = o->metrics,
+        .operations = {assist_operations, n_assist_operations, o->assist},
+        .instructions = web_instructions,
+        .allow_writes = o->allow_writes,
+        .needs_token = o->guard != NULL,
+    };
+    struct assist_web *w = calloc(1, sizeof(*w));
+    int r = w ? api_new(&w->api, &api) : -ENOMEM;
+
+    if (r == 0) {
+        w->assist = o->assist;
+        w->loop = o->loop;
+        w->metrics = o->metrics;
+        r = assist_web_serve(w, o, ret_why);
+    }
+    if (r < 0) {
+        (void)assist_web_stop(w, 0);
+        return r;
+    }
+    if (site_is_open(w->site))
+        log_warn("everyone who reaches this address can plan and apply: set --token-file, "
+                 "--web.kubernetes-auth or --web.config.file");
+    *ret = w;
+    return 0;
+}
+
+unsigned assist_web_port(const struct assist_web *w, size_t i)
+{
+    return site_port(w->site, i);
+}
+
+void assist_web_reload(struct assist_web *w)
+{
+    if (site_reload(w->site, NULL) < 0)
+        log_debug("reload on SIGHUP failed");
+}
+
+struct assist_web *assist_web_stop(struct assist_web *w, int grace_ms)
+{
+    if (!w)
+        return NULL;
+    w->api = api_free(w->api);
+    w->site = site_stop(w->site, grace_ms);
+    free(w);
+    return NULL;
+}

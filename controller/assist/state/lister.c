@@ -1,0 +1,136 @@
+#include "controller/assist/state/lister.h"
+
+#include "controller/kube/json.h"
+#include "controller/kube/verdict.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/escape.h"
+
+#include <errno.h>
+
+/* Pages grow until they have some WANTED_BYTES: reading one then holds the loop for about 10 ms. */
+enum {
+    FIRST_PAGE = 20,
+    LARGEST_PAGE = 2000,
+    WANTED_BYTES = 1 << 20,
+    PAGE_MAX_BYTES = 16 << 20,
+    LIST_MAX_BYTES = 512 << 20,
+    LIST_MAX_OBJECTS = 400 * 1000,
+    LIST_MAX_PAGES = 5000,
+    QUERY_BYTES = 64 << 10,
+};
+
+struct lister {
+    struct lister_options o;
+    struct kube_call *call;
+    char *next; /* continue token of the page that is asked for; NULL: the first */
+    size_t page, n_pages, n_objects, n_bytes;
+};
+
+struct lister *lister_free(struct lister *l)
+{
+    if (!l)
+        return NULL;
+    (void)kube_cancel(l->call);
+    free(l->next);
+    free(l);
+    return NULL;
+}
+
+static void lister_on_page(void *arg, struct kube_answer *a);
+
+static int lister_ask(struct lister *l)
+{
+    BUF_AUTO(query, QUERY_BYTES);
+    struct kube_request rq = {.method = KUBE_LIST,
+                              .resource = l->o.resource,
+                              .namespace = l->o.namespace,
+                              .label_selector = l->o.label_selector,
+                              .field_selector = l->o.field_selector,
+                              .max_answer = PAGE_MAX_BYTES};
+    int r = buf_printf(&query, "limit=%zu", l->page);
+
+    if (r == 0 && l->next)
+        r = buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(l->next));
+    r = r ?: buf_putc(&query, '\0');
+    rq.query = query.p;
+    return r ?: kube_start(&l->call, l->o.kube, &rq, lister_on_page, l);
+}
+
+/* NULL, or which ceiling the page exceeds. */
+static const char *lister_exceeded(struct lister *l, const struct kube_answer *a, const char *next)
+{
+    l->n_bytes += a->bytes;
+    l->n_objects += json_array_size(kube_list(a->object, "items", NULL));
+    if (++l->n_pages > LIST_MAX_PAGES)
+        return "the list has more than 5,000 pages";
+    if (l->n_objects > LIST_MAX_OBJECTS)
+        return "the list has more than 400,000 objects";
+    if (l->n_bytes > LIST_MAX_BYTES)
+        return "the list exceeds 512 MiB";
+    if (next && l->next && strcmp(next, l->next) == 0)
+        return "the API server repeats a continue token";
+    return NULL;
+}
+
+static int lister_take(struct lister *l, const struct kube_answer *a, const char *next)
+{
+    json_t *object;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach(kube_list(a->object, "items", NULL), i, object)
+    {
+        r = r ?: l->o.on_object(l->o.arg, object);
+    }
+    free(l->next);
+    l->next = next ? str_dup(str_of(next)) : NULL;
+    if (a->bytes < WANTED_BYTES / 4)
+        l->page = size_min(l->page * 4, LARGEST_PAGE);
+    else if (a->bytes > WANTED_BYTES * 2)
+        l->page = size_max(l->page / 2, 1);
+    return next && !l->next ? -ENOMEM : r;
+}
+
+static void lister_on_page(void *arg, struct kube_answer *a)
+{
+    struct lister *l = arg;
+    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded;
+    int r = 0;
+
+    l->call = NULL;
+    next = next && *next ? next : NULL;
+    if (a->verdict == KUBE_TOO_LARGE && l->page > 1) {
+        l->page /= 2;
+        r = lister_ask(l);
+    } else if (a->verdict != KUBE_OK) {
+        l->o.done(l->o.arg, a->verdict, a->why);
+        return;
+    } else if ((exceeded = lister_exceeded(l, a, next))) {
+        l->o.done(l->o.arg, KUBE_TOO_LARGE, exceeded);
+        return;
+    } else {
+        r = lister_take(l, a, next);
+        if (r == 0 && (!l->next || l->o.first_only)) {
+            l->o.done(l->o.arg, KUBE_OK, "");
+            return;
+        }
+        r = r ?: lister_ask(l);
+    }
+    if (r < 0)
+        l->o.done(l->o.arg, KUBE_RETRY, r == -ENOMEM ? "out of memory" : "the next page cannot be requested");
+}
+
+int lister_start(struct lister **ret, const struct lister_options *o)
+{
+    CLEANUP(cleanup_lister_free) struct lister *l = calloc(1, sizeof(*l));
+    int r;
+
+    if (!l)
+        return -ENOMEM;
+    l->o = *o;
+    l->page = o->first_only ? 1 : FIRST_PAGE;
+    r = lister_ask(l);
+    if (r == 0)
+        *ret = TAKE_PTR(l);
+    return r;
+}

@@ -1,0 +1,239 @@
+#include "controller/assist/state/snapshot.h"
+
+#include "controller/kube/json.h"
+
+#include <errno.h>
+
+enum { CUT_MEMBERS = 8 };
+
+const struct kind_info kind_info[KINDS] = {
+    [KIND_CLUSTERS] = {&kube_managedclusters, "ManagedClusters"},
+    [KIND_POLICIES] = {&kube_policies, "Policies",
+                       .label_selector = "!policy.open-cluster-management.io/root-policy",
+                       .is_optional = true},
+    [KIND_WORKLOADS] = {&kube_manifestworkreplicasets, "ManifestWorkReplicaSets", .is_optional = true},
+    [KIND_SCORERS] = {&kube_dynamicscorers, "DynamicScorers"},
+    [KIND_PLACEMENTS] = {&kube_placements, "Placements"},
+    [KIND_DECISIONS] = {&kube_placementdecisions, "PlacementDecisions"},
+    [KIND_BINDINGS] = {&kube_placementbindings, "PlacementBindings", .is_optional = true},
+    [KIND_SET_BINDINGS] = {&kube_managedclustersetbindings, "ManagedClusterSetBindings"},
+    [KIND_SCORES] = {&kube_addonplacementscores, "AddOnPlacementScores"},
+};
+
+/* ---- What is kept of an object ---- */
+
+/* A ManifestWorkReplicaSet may have half a megabyte of manifests. */
+static const struct {
+    const char *spec[CUT_MEMBERS], *status[CUT_MEMBERS], *more[CUT_MEMBERS];
+} kept[KINDS] = {
+    [KIND_CLUSTERS] = {.spec = {"hubAcceptsClient"}, .status = {"clusterClaims", "conditions"}},
+    [KIND_POLICIES] = {.spec = {"disabled"}, .status = {"status"}},
+    [KIND_WORKLOADS] = {.spec = {"placementRefs"}},
+    [KIND_SCORERS] = {.spec = {"name", "description", "scoreDimensionFormat", "scoreDestination",
+                               "healthCheck", "scoring"},
+                      .status = {"clusters", "conditions", "failingClusters", "healthStatus",
+                                 "lastSyncedConfig", "scoreName"}},
+    [KIND_DECISIONS] = {.status = {"decisions"}},
+    [KIND_BINDINGS] = {.more = {"placementRef", "subjects"}},
+    [KIND_SCORES] = {.status = {"conditions"}},
+};
+
+static void cut_members(json_t *object, const char *const *names)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(object, next, name, value)
+    {
+        size_t i = 0;
+
+        while (i < CUT_MEMBERS && names[i] && strcmp(names[i], name) != 0)
+            i++;
+        if (i == CUT_MEMBERS || !names[i])
+            (void)json_object_del(object, name);
+    }
+}
+
+static void cut_object(enum kind kind, json_t *object)
+{
+    static const char *const metadata[CUT_MEMBERS] = {"name", "namespace", "labels", "annotations"};
+    const char *top[CUT_MEMBERS] = {"metadata", "spec", "status"};
+
+    memcpy(top + 3, kept[kind].more, sizeof(top) - 3 * sizeof(*top));
+    cut_members(object, top);
+    cut_members(kube_map(object, "metadata", NULL), metadata);
+    cut_members(kube_map(object, "spec", NULL), kept[kind].spec);
+    cut_members(kube_map(object, "status", NULL), kept[kind].status);
+    (void)json_object_del(kube_map(object, "metadata", "annotations", NULL),
+                          "kubectl.kubernetes.io/last-applied-configuration");
+}
+
+/* ---- Scores ---- */
+
+static int score_compare_items(const void *a, const void *b)
+{
+    const struct score_item *x = a, *y = b;
+
+    return str_cmp(x->name, y->name);
+}
+
+/* Items with a name and an integer, their names copied to `text`; returns their number. */
+static size_t score_read_items(const json_t *list, struct score_item *items, char *text)
+{
+    const json_t *one;
+    size_t i, n = 0;
+
+    json_array_foreach(list, i, one)
+    {
+        struct str name = kube_text(one, "name", NULL);
+        int64_t value;
+
+        if (!name.p || !kube_int(one, &value, "value", NULL) || value < INT32_MIN || value > INT32_MAX)
+            continue;
+        memcpy(text, name.p, name.n);
+        items[n++] = (struct score_item){{text, name.n}, (int32_t)value};
+        text += name.n;
+    }
+    qsort(items, n, sizeof(*items), score_compare_items);
+    return n;
+}
+
+/* Items and their names are one piece of memory with it. */
+static struct score *score_new(json_t *object, unix_ms now)
+{
+    const json_t *list = kube_list(object, "status", "scores", NULL), *one;
+    size_t bytes = sizeof(struct score_item) * json_array_size(list), text = 0, i;
+    struct score_item *items;
+    struct score *s;
+
+    json_array_foreach(list, i, one) text += kube_text(one, "name", NULL).n;
+    s = malloc(sizeof(*s) + bytes + text);
+    if (!s)
+        return NULL;
+    items = (void *)(s + 1);
+    *s = (struct score){.cluster = kube_namespace(object),
+                        .name = kube_name(object),
+                        .valid_until = kube_time_parse(kube_str(object, "status", "validUntil", NULL)),
+                        .object = json_incref(object),
+                        .items = items};
+    s->n_items = score_read_items(list, items, (char *)items + bytes);
+    /* As Placement judges it: at the very second it still counts. */
+    s->is_expired = s->valid_until.ms && now.ms > s->valid_until.ms;
+    return s;
+}
+
+/* ---- The lists ---- */
+
+struct snapshot *snapshot_new(unix_ms now)
+{
+    struct snapshot *s = calloc(1, sizeof(*s));
+
+    if (s)
+        s->now = now;
+    return s;
+}
+
+struct snapshot *snapshot_ref(const struct snapshot *s)
+{
+    struct snapshot *own = (struct snapshot *)(uintptr_t)s;
+
+    own->refs++;
+    return own;
+}
+
+struct snapshot *snapshot_free(struct snapshot *s)
+{
+    if (!s || s->refs-- > 0)
+        return NULL;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        for (size_t i = 0; i < s->lists[kind].n; i++) {
+            struct score *score = kind == KIND_SCORES ? s->lists[kind].slots[i].value : NULL;
+
+            json_decref(score ? score->object : s->lists[kind].slots[i].value);
+            free(score);
+        }
+        free(s->lists[kind].slots);
+    }
+    json_decref(s->work);
+    free(s->work_trouble);
+    free(s);
+    return NULL;
+}
+
+int snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
+{
+    struct snapshot_list *list = &s->lists[kind];
+    void *value = object;
+
+    if (list->n == list->cap) {
+        size_t cap = size_max(16, list->cap * 2);
+        struct snapshot_slot *slots = reallocarray(list->slots, cap, sizeof(*slots));
+
+        if (!slots)
+            return -ENOMEM;
+        list->slots = slots;
+        list->cap = cap;
+    }
+    if (kind == KIND_SCORES && !(value = score_new(object, s->now)))
+        return -ENOMEM;
+    if (kind != KIND_SCORES)
+        json_incref(object);
+    cut_object(kind, object);
+    list->slots[list->n++] = (struct snapshot_slot){kube_namespace(object), kube_name(object), value};
+    return 0;
+}
+
+static int slot_compare(const void *a, const void *b)
+{
+    const struct snapshot_slot *x = a, *y = b;
+    int r = strcmp(x->namespace, y->namespace);
+
+    return r ?: strcmp(x->name, y->name);
+}
+
+void snapshot_sort(struct snapshot *s, enum kind kind)
+{
+    if (s->lists[kind].n)
+        qsort(s->lists[kind].slots, s->lists[kind].n, sizeof(struct snapshot_slot), slot_compare);
+}
+
+static void *snapshot_find(const struct snapshot *s, enum kind kind, const char *namespace, const char *name)
+{
+    const struct snapshot_slot wanted = {.namespace = namespace, .name = name}, *found = NULL;
+    const struct snapshot_list *list = &s->lists[kind];
+
+    if (list->n)
+        found = bsearch(&wanted, list->slots, list->n, sizeof(wanted), slot_compare);
+    return found ? found->value : NULL;
+}
+
+json_t *snapshot_get(const struct snapshot *s, enum kind kind, const char *namespace, const char *name)
+{
+    return snapshot_find(s, kind, namespace, name);
+}
+
+json_t *snapshot_next(const struct snapshot *s, enum kind kind, size_t *at)
+{
+    return *at < s->lists[kind].n ? s->lists[kind].slots[(*at)++].value : NULL;
+}
+
+const struct score *snapshot_score(const struct snapshot *s, const char *cluster, const char *name)
+{
+    return snapshot_find(s, KIND_SCORES, cluster, name);
+}
+
+const struct score *snapshot_next_score(const struct snapshot *s, size_t *at)
+{
+    return *at < s->lists[KIND_SCORES].n ? s->lists[KIND_SCORES].slots[(*at)++].value : NULL;
+}
+
+int snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (s->lists[i].lacks_kind &&
+            json_array_append_new(notes,
+                                  json_sprintf("%s are not installed on the hub.", kind_info[i].plural)) < 0)
+            return -ENOMEM;
+    return 0;
+}

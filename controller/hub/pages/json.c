@@ -1,0 +1,636 @@
+#include "controller/hub/pages/json.h"
+
+#include "controller/hub/pages/view.h"
+#include "controller/hub/probe/probe.h"
+#include "controller/hub/rules/effective.h"
+#include "controller/hub/rules/masks.h"
+#include "controller/hub/rules/pair.h"
+#include "controller/hub/rules/report.h"
+#include "controller/hub/rules/spec.h"
+#include "controller/hub/rules/work.h"
+#include "controller/hub/state/hub.h"
+#include "controller/hub/state/state.h"
+#include "controller/kube/json.h"
+#include "controller/kube/lease.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/json.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/map.h"
+#include "exporter/metric/version.h"
+#include "exporter/ui/history.h"
+#include "exporter/ui/out.h"
+
+#include <errno.h>
+
+/* ---- What every answer of the hub's API begins with ---- */
+
+static void begin_troubles(struct out *o, const struct hub *h)
+{
+    member_object(o, "troubles");
+    for (size_t i = 0; i < HUB_KINDS; i++)
+        member_text(o, hub_kinds[i].plural, hub_watch_trouble(h, i));
+    member_text(o, "Lease", h->lease ? kube_lease_trouble(h->lease) : NULL);
+    out_puts(o, "}");
+}
+
+/* {"role":..., "now":..., "namespace":..., "leading":..., "troubles":...: what every answer begins with. */
+static void json_begin(struct out *o, const struct hub *h)
+{
+    member_text(o, "role", "controller");
+    member_time(o, "now", loop_wall(h->o.loop).ms);
+    member_text(o, "version", ds_version);
+    member_text(o, "revision", ds_revision);
+    member_text(o, "namespace", h->o.namespace);
+    member_text(o, "agentNamespace", h->o.agent_namespace);
+    member_text(o, "identity", h->o.identity);
+    member_bool(o, "leading", h->leading);
+    member_words(o, "holder", h->lease ? kube_lease_holder(h->lease) : cstr(h->o.identity));
+    member_bool(o, "synced", hub_synced(h));
+    member_time(o, "startedAt", h->started_ms);
+    begin_troubles(o, h);
+}
+
+/* ---- Scorers in the hub's JSON ---- */
+
+enum { URL_BYTES = 64 << 10 };
+
+static void scorer_probe_part(struct out *o, const char *key, const struct probe_part *p,
+                              const struct history *h, bool with_history)
+{
+    static const char *const names[] = {"seconds", NULL};
+
+    if (!p->asked) {
+        member_text(o, key, NULL);
+        return;
+    }
+    member_object(o, key);
+    member_bool(o, "ok", p->ok);
+    member_text(o, "reason", p->reason);
+    member_words(o, "message", p->message);
+    member_count(o, "failures", p->failures);
+    member_number(o, "seconds", p->seconds);
+    member_time(o, "at", p->at_ms);
+    if (with_history)
+        member_history(o, h, names);
+    out_puts(o, "}");
+}
+
+static void scorer_clusters(struct out *o, const struct hub_scorer *s)
+{
+    const struct tally *t = &s->tally;
+
+    member_object(o, "clusters");
+    member_count(o, "selected", t->selected);
+    member_count(o, "upToDate", t->up_to_date);
+    member_count(o, "applied", t->applied);
+    member_count(o, "scoring", t->scoring);
+    member_count(o, "failing", t->failing);
+    member_count(o, "waiting", t->waiting);
+    member_count(o, "silent", t->silent);
+    member_count(o, "noRoom", t->no_room);
+    out_puts(o, "}");
+    member_list(o, "failingClusters");
+    for (size_t i = 0; i < t->n_named; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "name", t->named[i].cluster->name);
+        view_pair_members(o, s, t->named[i].cluster);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+/* As they are in the object's status. */
+static void scorer_conditions(struct out *o, const json_t *status)
+{
+    const json_t *list = kube_list(status, "conditions", NULL);
+
+    member(o, "conditions");
+    if (list && o->error == 0)
+        o->error = kube_json_print(list, o->b);
+    if (!list)
+        out_puts(o, "[]");
+}
+
+/* The other scorer of the same score name or AddOnPlacementScore. */
+static void scorer_same_score(struct out *o, const struct hub_scorer *s)
+{
+    const struct hub_scorer *other = s->older ? s->older : s->younger;
+
+    member_text(o, "sameScoreAs", other ? other->name : NULL);
+    member_bool(o, "sameScoreIsOlder", s->older);
+    member_bool(o, "sameObject", other && hub_scorer_shares_object(s));
+}
+
+static void json_scorer_members(struct out *o, const struct view_scorer *v, bool with_history)
+{
+    const struct hub_scorer *s = v->s;
+    const struct effective *e = &s->effective;
+    const struct probe_status *p = v->probe;
+
+    member_text(o, "name", s->name);
+    member_text(o, "scoreName", e->score_name);
+    member_text(o, "state", view_scorer_words[v->state].word);
+    member_text(o, "label", view_scorer_words[v->state].label);
+    member_text(o, "severity", view_scorer_words[v->state].severity);
+    member_text(o, "ready", v->ready);
+    member_text(o, "healthCheck", s->has_spec ? health_check_word(s->spec.health_check) : NULL);
+    member_text(o, "health", v->health);
+    member_text(o, "configSyncMode", !s->has_spec ? NULL : s->spec.mode == SYNC_FULL ? "Full" : "None");
+    member_text(o, "source",
+                !s->has_spec                                                ? NULL
+                : s->spec.mode == SYNC_FULL && e->source == CONFIG_FROM_API ? "api"
+                                                                            : "spec");
+    member_number(o, "intervalSeconds", (double)e->interval_ms / 1000);
+    member_words(o, "specError", s->spec_error);
+    member_words(o, "summaryError", e->error);
+    member_bool(o, "summaryInUse", effective_usable(e));
+    member_bool(o, "summaryPending", e->reason == EFFECTIVE_WAITING);
+    member_words(o, "statusError", s->last_status.status.trouble);
+    scorer_same_score(o, s);
+    scorer_probe_part(o, "probe", &p->probe, p->history[PROBE_HEALTH], with_history);
+    scorer_probe_part(o, "configProbe", &p->config, p->history[PROBE_CONFIG], with_history);
+    member_time(o, "nextProbeAt", p->next_ms);
+    scorer_clusters(o, s);
+    scorer_conditions(o, v->status);
+}
+
+/* "scorers":[...], with the members of each; "clusters" likewise. */
+static void json_scorer_list(struct out *o, const struct view_scorers *v)
+{
+    member_list(o, "scorers");
+    for (size_t i = 0; i < v->list.n; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        json_scorer_members(o, v->list.items[i].what, v->list.query->with_history);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+int hub_json_scorers(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(view_scorers_done) struct view_scorers v = {0};
+    struct out o = out_begin(into);
+
+    view_refresh_counts(h);
+    o.error = view_scorers_make(&v, h, q);
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    json_scorer_list(&o, &v);
+    list_metadata(&o, "metadata", &v.list);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* ---- One scorer ---- */
+
+/* The summary that agents get, as it is but for user and password in its URLs. */
+static void scorer_summary_text(struct out *o, const struct buf *text)
+{
+    struct jr j;
+    struct str key, value;
+
+    if (text->n == 0) {
+        member_text(o, "summary", NULL);
+        return;
+    }
+    member_object(o, "summary");
+    jr_init(&j, buf_str(text), JR_STRICT);
+    jr_object(&j);
+    while (jr_member(&j, &key)) {
+        BUF_AUTO(url, URL_BYTES);
+        char name[64];
+        char *to;
+
+        if (jr_peek(&j) != JR_STRING || key.n >= sizeof(name) || key.n < 8 ||
+            memcmp(key.p + key.n - 8, "Endpoint", 8) != 0) {
+            jr_skip(&j, &value);
+            out_puts(o, o->b->n && o->b->p[o->b->n - 1] == '{' ? "\"" : ",\"");
+            out_str(o, key);
+            out_puts(o, "\":");
+            out_str(o, value);
+            continue;
+        }
+        memcpy(name, key.p, key.n);
+        name[key.n] = '\0';
+        jr_string(&j, &value);
+        if (o->error == 0)
+            o->error = buf_room(&url, 3 * value.n + 1, &to);
+        if (o->error == 0) {
+            to[jr_unescape(value, to)] = '\0';
+            member_url(o, name, to);
+        }
+    }
+    out_puts(o, "}");
+}
+
+static int scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const struct hub_scorer *s)
+{
+    const struct hub_cluster *c;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && (c = map_next(&s->hub->clusters, &at))) {
+        enum pair_state state;
+
+        if (!c->managed)
+            continue;
+        state = view_pair(s, c);
+        by_state[state]++;
+        if (list_matches(l->query, c->name, NULL) && (list_has_state(l->query, pair_info[state].word) ||
+                                                      list_has_state(l->query, pair_info[state].label)))
+            r = list_add(l, c->name, state, c);
+    }
+    list_sort(l);
+    return r;
+}
+
+static void scorer_states(struct out *o, const size_t by_state[PAIR_STATES])
+{
+    member_list(o, "states");
+    for (size_t i = 0; i < PAIR_STATES; i++) {
+        if (by_state[i] == 0)
+            continue;
+        member_item(o);
+        out_puts(o, "{");
+        view_state_members(o, (enum pair_state)i);
+        member_count(o, "count", by_state[i]);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static void scorer_pairs(struct out *o, const struct list *l, const struct hub_scorer *s)
+{
+    member_list(o, "pairs");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hub_cluster *c = l->items[i].what;
+
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "cluster", c->name);
+        view_pair_members(o, s, c);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+int hub_json_scorer(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(view_scorer_done) struct view_scorer v = {0};
+    CLEANUP(list_done) struct list l = {.query = q};
+    const struct hub_scorer *s = hub_scorer_find(h, name);
+    struct out o = out_begin(into);
+    size_t by_state[PAIR_STATES] = {0};
+
+    if (!s)
+        return -ENOENT;
+    view_refresh_counts(h);
+    o.error = view_scorer_make(&v, s);
+    if (o.error == 0 && h->leading)
+        o.error = scorer_choose(&l, by_state, s);
+    if (o.error)
+        return o.error;
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    json_scorer_members(&o, &v, true);
+    scorer_summary_text(&o, &s->effective.text);
+    scorer_states(&o, by_state);
+    scorer_pairs(&o, &l, s);
+    list_metadata(&o, "metadata", &l);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* ---- Clusters in the hub's JSON, and clusters × scorers ---- */
+
+/* Of a large fleet in trouble, the reasons of all pairs would be many megabytes. */
+enum { FAILING_NAMED = 3, REASONS_MAX = 1000 };
+
+/* The first few scorers that fail, by its agent's report. */
+static void cluster_failing_scorers(struct out *o, const struct hub_cluster *c, size_t failing)
+{
+    const struct hub *h = c->hub;
+    size_t named = 0;
+
+    member_list(o, "failingScorers");
+    for (size_t i = 0; i < h->n_scorers && named < size_min(failing, FAILING_NAMED); i++) {
+        const struct report_cell *cell = view_report(h->by_age[i], c);
+
+        if (!cell || !report_cell_fails(cell))
+            continue;
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "scorer", h->by_age[i]->name);
+        view_pair_members(o, h->by_age[i], c);
+        out_puts(o, "}");
+        named++;
+    }
+    out_puts(o, "]");
+}
+
+static void cluster_work(struct out *o, const struct hub_cluster *c)
+{
+    const struct work_found *w = &c->work;
+
+    member_object(o, "work");
+    member_bool(o, "exists", w->exists);
+    member_bool(o, "deleting", w->deleting);
+    member_bool(o, "ours", w->ours);
+    member_bool(o, "applied", w->applied);
+    member_words(o, "writeError", c->write.trouble);
+    member_words(o, "applyError", w->why);
+    out_puts(o, "}");
+}
+
+static void json_cluster_members(struct out *o, const struct hub_cluster *c)
+{
+    const struct view_words *words = &view_cluster_words[view_cluster_state(c)];
+    int64_t behind_ms = c->behind ? mono_diff(c->behind_since, loop_now(c->hub->o.loop)) : 0;
+    size_t failing = view_cluster_failing(c);
+
+    member_text(o, "name", c->name);
+    member_text(o, "state", words->word);
+    member_text(o, "label", words->label);
+    member_text(o, "severity", words->severity);
+    member_bool(o, "managed", c->managed);
+    member_bool(o, "leaving", c->leaving);
+    member_bool(o, "behind", c->behind);
+    member_number(o, "behindSeconds", (double)behind_ms / 1000);
+    member_count(o, "failures", c->write.failures);
+    member_words(o, "error", *c->write.trouble ? c->write.trouble : c->work.why);
+    cluster_work(o, c);
+    member_count(o, "scorers", c->group ? c->group->scorers : 0);
+    member_count(o, "summariesBytes", c->group ? c->group->bytes : 0);
+    member_count(o, "leftOut", c->group ? c->group->left_out : 0);
+    member_bool(o, "applied", c->work.applied);
+    member_bool(o, "reported", c->report.exists);
+    member_count(o, "reportedScorers", c->report.n + c->report.not_shown);
+    member_count(o, "failing", failing);
+    cluster_failing_scorers(o, c, failing);
+    member_bool(o, "configurationAccepted", c->report.config_ok);
+    member_text(o, "agentTrouble", c->report.problem);
+    member_text(o, "unavailable", c->unavailable);
+    member_text(o, "addonUnavailable", c->addon_unavailable);
+}
+
+static void json_cluster_list(struct out *o, const struct list *l)
+{
+    member_list(o, "clusters");
+    for (size_t i = 0; i < l->n; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        json_cluster_members(o, l->items[i].what);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+int hub_json_clusters(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    struct out o = out_begin(into);
+
+    view_refresh_counts(h);
+    o.error = view_clusters(&l, h, false);
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    json_cluster_list(&o, &l);
+    list_metadata(&o, "metadata", &l);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* ---- One cluster ---- */
+
+static int cluster_choose(struct list *l, const struct hub_cluster *c)
+{
+    const struct hub *h = c->hub;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < h->n_scorers; i++) {
+        const struct hub_scorer *s = h->by_age[i];
+        enum pair_state state = view_pair(s, c);
+
+        if (list_matches(l->query, s->name, s->effective.score_name) &&
+            (list_has_state(l->query, pair_info[state].word) ||
+             list_has_state(l->query, pair_info[state].label)))
+            r = list_add(l, s->name, state, s);
+    }
+    list_sort(l);
+    return r;
+}
+
+int hub_json_cluster(struct hub *h, const char *name, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+    const struct hub_cluster *c = map_get(&h->clusters, name);
+    struct out o = out_begin(into);
+
+    if (!c)
+        return -ENOENT;
+    view_refresh_counts(h);
+    if (h->leading && c->managed)
+        o.error = cluster_choose(&l, c);
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    json_cluster_members(&o, c);
+    member_list(&o, "pairs");
+    for (size_t i = 0; i < l.n; i++) {
+        member_item(&o);
+        out_puts(&o, "{");
+        member_text(&o, "scorer", l.items[i].name);
+        view_pair_members(&o, l.items[i].what, c);
+        out_puts(&o, "}");
+    }
+    out_puts(&o, "]");
+    list_metadata(&o, "metadata", &l);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* ---- Clusters × scorers ---- */
+
+static void pairs_legend(struct out *o)
+{
+    member_list(o, "legend");
+    for (size_t i = 0; i < PAIR_STATES; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        view_state_members(o, (enum pair_state)i);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static void pairs_reasons(struct out *o, const struct list *scorers, const struct hub_cluster *c,
+                          const enum pair_state *states, size_t *left)
+{
+    char reason[PAIR_REASON_BYTES];
+
+    member_object(o, "errors");
+    for (size_t i = 0; i < scorers->n; i++) {
+        if (!pair_info[states[i]].has_reason || *left == 0)
+            continue;
+        hub_pair_reason(reason, states[i], c, view_report(scorers->items[i].what, c));
+        member_text(o, scorers->items[i].name, reason);
+        (*left)--;
+    }
+    out_puts(o, "}");
+}
+
+/* A row has, for each scorer, the index of its state in the legend. */
+static void pairs_row(struct out *o, const struct list *scorers, const struct hub_cluster *c,
+                      enum pair_state *states, size_t *reasons_left)
+{
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, "name", c->name);
+    member_list(o, "states");
+    for (size_t i = 0; i < scorers->n; i++) {
+        states[i] = view_pair(scorers->items[i].what, c);
+        member_item(o);
+        value_number(o, (double)states[i]);
+    }
+    out_puts(o, "]");
+    pairs_reasons(o, scorers, c, states, reasons_left);
+    out_puts(o, "}");
+}
+
+int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    const struct list_query all = list_query_all();
+    CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
+    CLEANUP(cleanup_free) enum pair_state *states = calloc(h->n_scorers + 1, sizeof(*states));
+    struct out o = out_begin(into);
+    size_t reasons_left = REASONS_MAX;
+
+    view_refresh_counts(h);
+    o.error = states ? 0 : -ENOMEM;
+    for (size_t i = 0; o.error == 0 && i < h->n_scorers; i++)
+        o.error = list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
+    list_sort(&scorers);
+    if (o.error == 0 && h->leading)
+        o.error = view_clusters(&clusters, h, true);
+    if (o.error)
+        return o.error;
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    pairs_legend(&o);
+    member_list(&o, "scorers");
+    for (size_t i = 0; i < scorers.n; i++) {
+        member_item(&o);
+        value_text(&o, str_of(scorers.items[i].name));
+    }
+    out_puts(&o, "]");
+    member_list(&o, "clusters");
+    for (size_t i = 0; i < clusters.n; i++)
+        pairs_row(&o, &scorers, clusters.items[i].what, states, &reasons_left);
+    out_puts(&o, "]");
+    list_metadata(&o, "metadata", &clusters);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* ---- The overview: the controller, its configuration, totals, and the first scorers and clusters ---- */
+
+enum { MASKS_LISTED = 50 };
+
+static void status_masks(struct out *o, const struct hub *h)
+{
+    const struct masks *m = &h->config.masks;
+    char warning[MASK_WARNING_BYTES];
+
+    member_count(o, "masks", m->n);
+    member_list(o, "firstMasks");
+    for (size_t i = 0; i < size_min(m->n, MASKS_LISTED); i++) {
+        member_item(o);
+        out_puts(o, "{");
+        member_text(o, "clusterName", m->list[i].cluster);
+        member_text(o, "scoreName", m->list[i].score);
+        if (hub_masks_counted(h)) {
+            hub_mask_warning(warning, h, i, false);
+            member_count(o, "clusters", h->mask_counts[i].clusters);
+            member_count(o, "scores", h->mask_counts[i].scores);
+            member_words(o, "warning", warning);
+        }
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static void status_config(struct out *o, struct hub *h)
+{
+    const struct hub_config *other;
+    size_t at = 0;
+
+    member_object(o, "config");
+    member_text(o, "name", HUB_CONFIG);
+    member_bool(o, "present", h->config.object);
+    member_bool(o, "wanted", hub_is_distributing(h));
+    status_masks(o, h);
+    member_words(o, "error", h->config.masks_error);
+    member_words(o, "statusError", h->config.last_status.status.trouble);
+    member_list(o, "ignored");
+    while ((other = map_next(&h->other_configs, &at))) {
+        member_item(o);
+        value_text(o, str_of(kube_name(other->object)));
+    }
+    out_puts(o, "]}");
+}
+
+static void status_totals(struct out *o, const struct hub *h)
+{
+    const struct hub_totals *t = &h->totals;
+    size_t by_health[HEALTH_STATES] = {0};
+
+    for (size_t i = 0; i < h->n_scorers; i++)
+        by_health[hub_scorer_health(h->by_age[i])]++;
+    member_object(o, "totals");
+    member_count(o, "scorers", h->n_scorers);
+    member_count(o, "healthy", by_health[HEALTH_ACTIVE]);
+    member_count(o, "degraded", by_health[HEALTH_DEGRADED]);
+    member_count(o, "unhealthy", by_health[HEALTH_INACTIVE]);
+    member_count(o, "clusters", t->managed);
+    member_count(o, "upToDate", t->up_to_date);
+    member_count(o, "behind", t->behind);
+    member_count(o, "failing", t->failing);
+    member_number(o, "lagSeconds", t->lag_s);
+    member_count(o, "works", t->works);
+    member_count(o, "leaving", t->leaving);
+    member_count(o, "reporting", t->reporting);
+    member_count(o, "scoringAll", t->scoring_all);
+    member_count(o, "withFailures", t->with_failures);
+    member_count(o, "largestSummariesBytes", t->largest);
+    member_count(o, "maxSummariesBytes", WORK_MAX_BYTES);
+    member_count(o, "leftOut", t->left_out);
+    out_puts(o, "}");
+}
+
+int hub_json_status(struct hub *h, const struct list_query *q, struct buf *into)
+{
+    CLEANUP(view_scorers_done) struct view_scorers scorers = {0};
+    CLEANUP(list_done) struct list clusters = {.query = q};
+    struct out o = out_begin(into);
+
+    view_refresh_counts(h);
+    o.error = view_scorers_make(&scorers, h, q);
+    if (o.error == 0)
+        o.error = view_clusters(&clusters, h, false);
+    if (o.error)
+        return o.error;
+    out_puts(&o, "{");
+    json_begin(&o, h);
+    status_config(&o, h);
+    member_web_config(&o, h->access);
+    status_totals(&o, h);
+    json_scorer_list(&o, &scorers);
+    json_cluster_list(&o, &clusters);
+    member_object(&o, "metadata");
+    list_metadata(&o, "scorers", &scorers.list);
+    list_metadata(&o, "clusters", &clusters);
+    out_puts(&o, "}}\n");
+    return out_end(&o);
+}

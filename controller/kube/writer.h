@@ -1,0 +1,72 @@
+/* Writes Kubernetes objects. When it is an object's turn in the queue, the queue's work looks at what the
+ * object should be, and starts a write or ends the turn. The writer sends and counts it, knows it again in
+ * the watch, and says when others keep undoing it. An object has at most one call under way. On the loop. */
+#ifndef DS_KUBE_WRITER_H
+#define DS_KUBE_WRITER_H
+
+#include "controller/kube/client.h"
+#include "controller/kube/queue.h"
+#include "exporter/base/clock.h"
+
+struct kube_writer {
+    struct kube *kube;
+    struct kube_queue *queue;  /* of objects' keys; owned by whoever made it */
+    const char *query;         /* "fieldManager=..."; NULL: none */
+    const char *kind, *detail; /* for the log: "ManifestWork", and "cluster" for what a key names */
+    /* Counts a call that has ended. NULL: none */
+    void (*count)(void *arg, const char *operation, const struct kube_answer *a);
+    void *arg;
+};
+
+enum { KUBE_TROUBLE_BYTES = 640, KUBE_VERSION_BYTES = 32 };
+
+/* What is known of an object's writes; embedded in its owner. Read-only but for the functions below. */
+struct kube_object {
+    struct kube_writer *writer;
+    const char *key; /* in the queue; not owned */
+    struct kube_call *call;
+    const char *operation;
+    void (*done)(struct kube_object *o, struct kube_answer *a);
+    uint64_t sent;    /* the state that the write under way leads to */
+    uint64_t written; /* that of the last one; 0: none, or unknown */
+    mono_ms written_at;
+    char version[KUBE_VERSION_BYTES]; /* resourceVersion after the last write; empty: the answer had none */
+    char watched[KUBE_VERSION_BYTES]; /* the newest that the watch has shown */
+    bool vanished;                    /* the watch has shown its end during the call */
+    unsigned undone;                  /* how often in a row others undid what was written */
+    int64_t wait_ms;                  /* because of that; -1: no need */
+    unsigned failures;                /* in a row, undone writes among them */
+    char trouble[KUBE_TROUBLE_BYTES]; /* why it is not written; empty when it is */
+};
+
+void kube_object_init(struct kube_object *o, struct kube_writer *w, const char *key);
+/* Cancels the call, and ends the turn. */
+void kube_object_done(struct kube_object *o);
+
+/* Starts a call of the object's turn: the first one, or another one from `done`, which otherwise ends the
+ * turn. The same `state` as last time means that others have undone that write; 0: no write, or nothing to
+ * recognize. operation: for `count`; NULL: not counted. A call that cannot be started, as without a body for
+ * lack of memory, ends the turn as failed. */
+void kube_object_call(struct kube_object *o, const char *operation, const struct kube_request *rq,
+                      uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a));
+/* Ends the turn. If not ok, or if the write was undone too often, the next one comes after a back-off. */
+void kube_object_end(struct kube_object *o, bool ok, int64_t retry_after_ms);
+/* Ends the turn with the answer's error as trouble. */
+void kube_object_fail(struct kube_object *o, const struct kube_answer *a);
+/* Logs when a trouble begins, changes and ends. "": none. */
+void kube_object_set_trouble(struct kube_object *o, const char *text);
+
+enum kube_seen {
+    KUBE_SEEN_OLD, /* from before the last write. Only for a while: after a restore versions go back */
+    KUBE_SEEN_OWN, /* the version that the last write led to */
+    KUBE_SEEN_NEW
+};
+
+/* What an object that the watch shows is to the last write. */
+enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object);
+/* Takes note of it; NULL: its end. */
+void kube_object_watched(struct kube_object *o, const json_t *object);
+/* Whether the watch has shown something newer than the last write. */
+bool kube_object_is_overtaken(const struct kube_object *o);
+
+#endif

@@ -1,0 +1,713 @@
+#include "exporter/agent/status.h"
+
+#include "exporter/agent/agent.h"
+#include "exporter/agent/scorer.h"
+#include "exporter/agent/scorer_history.h"
+#include "exporter/agent/status_text.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/loop.h"
+#include "exporter/base/utf8.h"
+#include "exporter/metric/page.h"
+#include "exporter/metric/series.h"
+#include "exporter/metric/version.h"
+#include "exporter/otlp/ingest.h"
+#include "exporter/otlp/series.h"
+#include "exporter/score/error.h"
+#include "exporter/score/round.h"
+#include "exporter/score/source.h"
+#include "exporter/score/state.h"
+#include "exporter/score/summary.h"
+#include "exporter/ui/history.h"
+#include "exporter/ui/out.h"
+#include "exporter/ui/ranking.h"
+
+#include <stdio.h>
+
+const char *status_hint(enum round_error e, enum round_stage stage)
+{
+    /* A second one where the stages differ. */
+    static const char *const hints[ROUND_ERRORS][2] = {
+        [ROUND_OK] = {"nothing"},
+        [ROUND_URL] = {"sourceEndpoint in the configuration", "scoringEndpoint in the configuration"},
+        [ROUND_DNS] = {"the host name in sourceEndpoint, and DNS where the agent runs",
+                       "the host name in scoringEndpoint, and DNS where the agent runs"},
+        [ROUND_CONNECT] =
+            {"that the server is running and listening, and firewalls and network policies in between"},
+        [ROUND_TLS] = {"the server's certificate: it must be valid for this host name and signed by a CA in "
+                       "SSL_CERT_FILE or the system's store"},
+        [ROUND_TIMEOUT] =
+            {"the query: select fewer series, a shorter sourceRange or a longer sourceStep; or raise "
+             "timeout and limits.roundTime",
+             "why the scoring API takes so long, or raise timeout and limits.roundTime"},
+        [ROUND_TOO_LARGE] =
+            {"the query: select fewer series or a longer sourceStep; or raise limits.responseBytes",
+             "what the scoring API sends, or raise limits.responseBytes"},
+        [ROUND_BROKEN] = {"what the server, or a proxy before it, sends: curl -v shows it"},
+        [ROUND_MEMORY] = {"the memory limit of the agent, and limits.memory: fewer or smaller responses at a "
+                          "time, or more memory"},
+        [ROUND_HTTP_4XX] = {"the path of sourceEndpoint and its token",
+                            "the path of scoringEndpoint, its token, and what the scoring API expects: "
+                            "{\"data\":[{\"metric\":{...},\"values\":[...]}]}"},
+        [ROUND_HTTP_5XX] = {"the log of the server at sourceEndpoint", "the log of the scoring API"},
+        [ROUND_HTTP_OTHER] = {"the path of sourceEndpoint", "the path of scoringEndpoint"},
+        [ROUND_QUERY] = {"the query in the UI of the query engine"},
+        [ROUND_JSON] = {"that sourceEndpoint is the query API, not a web page or a login form",
+                        "that scoringEndpoint is the scoring API, not a web page or a login form"},
+        [ROUND_SHAPE] = {"that sourceEndpoint is the query API: /api/v1/query_range",
+                         "the response of the scoring API: {\"results\":[{\"metric\":{...},\"score\":1.5}]}"},
+        [ROUND_SECRET] = {"the names of the source's Secret and key, and --secrets.dir",
+                          "the names of the scoring API's Secret and key, and --secrets.dir"},
+        [ROUND_SERIES] = {"the query, or raise limits.series and limits.seriesPerScorer"},
+    };
+    const char *const *both = hints[e < ROUND_ERRORS ? e : ROUND_OK];
+
+    return stage == STAGE_SCORING && both[1] ? both[1] : both[0];
+}
+
+/* The number of series that the scorer exposes. */
+static size_t status_series(const struct scorer *s)
+{
+    const struct batch *b = scorer_batch(s);
+
+    return b ? series_count(b->set) : 0;
+}
+
+struct totals status_totals(const struct agent_state *a)
+{
+    struct totals t = {0};
+
+    for (size_t i = 0; i < a->n_scorers; i++) {
+        t.by_state[scorer_state(a->scorers[i])]++;
+        t.series += status_series(a->scorers[i]);
+    }
+    return t;
+}
+
+/* Times are RFC 3339 in UTC, null for never; durations are in seconds; scores that are not finite are the
+ * strings "+Inf" and "-Inf". exporter/ui/README.md documents each member. */
+
+enum { BEST_AND_WORST = 5 };
+
+static void json_by_stage(struct out *o, const char *key, const uint64_t v[2])
+{
+    member_object(o, key);
+    for (enum round_stage stage = STAGE_SOURCE; stage <= STAGE_SCORING; stage++)
+        member_count(o, round_stage_word(stage), v[stage]);
+    out_puts(o, "}");
+}
+
+static void json_last_round(struct out *o, const struct scorer_status *s)
+{
+    if (!member_object_if(o, "lastRound", s->rounds))
+        return;
+    member_time(o, "startedAt", s->running ? 0 : s->started_ms);
+    member_time(o, "endedAt", s->ended_ms);
+    member_number(o, "fetchSeconds", s->fetch_s);
+    member_number(o, "performSeconds", s->perform_s);
+    member_count(o, "sourceSeries", s->source_series);
+    member_count(o, "results", s->results);
+    member_count(o, "invalidResults", s->invalid);
+    member_words(o, "firstInvalid", s->first_invalid);
+    member_count(o, "duplicates", s->duplicates);
+    member_count(o, "cutLabels", s->cut);
+    json_by_stage(o, "receivedBytes", s->received);
+    json_by_stage(o, "sentBytes", s->sent);
+    out_puts(o, "}");
+}
+
+static void json_error(struct out *o, const struct scorer_status *s)
+{
+    if (!member_object_if(o, "error", s->rounds && s->error != ROUND_OK))
+        return;
+    member_text(o, "stage", round_stage_word(s->stage));
+    member_text(o, "class", round_error_word(s->error));
+    member_words(o, "url", s->url);
+    member_text(o, "text", s->reason);
+    member_text(o, "hint", status_hint(s->error, s->stage));
+    out_puts(o, "}");
+}
+
+static void json_warnings(struct out *o, const struct scorer_status *s)
+{
+    if (!member_object_if(o, "warnings", s->source_warnings))
+        return;
+    member_count(o, "count", s->source_warnings);
+    member_text(o, "first", s->source_warning);
+    out_puts(o, "}");
+}
+
+static void json_secret(struct out *o, const char *key, const struct secret_ref *ref)
+{
+    if (!member_object_if(o, key, ref->name))
+        return;
+    member_text(o, "name", ref->name);
+    member_text(o, "key", ref->key);
+    out_puts(o, "}");
+}
+
+static void json_source_members(struct out *o, const struct summary *s, size_t i)
+{
+    const struct summary_source from = summary_source(s, i);
+    struct str query;
+    size_t at = 0;
+
+    member_text(o, "type", source_type_word(from.type));
+    member_url(o, "endpoint", from.endpoint);
+    json_secret(o, "secret", &from.auth);
+    member_text(o, "query", from.query);
+    member_list(o, "queries");
+    while ((query = summary_next_query(str_of(from.query), &at)).n) {
+        member_item(o);
+        value_text(o, query);
+    }
+    out_puts(o, "]");
+    member_count(o, "rangeSeconds", (uint64_t)from.range_s);
+    member_count(o, "stepSeconds", (uint64_t)from.step_s);
+}
+
+/* The first source as an object; where there are several also all of them, as a list. */
+static void json_source(struct out *o, const struct summary *s)
+{
+    size_t n = summary_sources(s);
+
+    member_object(o, "source");
+    if (n)
+        json_source_members(o, s, 0);
+    else
+        member_text(o, "type", source_type_word(s->source.type));
+    out_puts(o, "}");
+    if (n < 2)
+        return;
+    member_list(o, "sources");
+    for (size_t i = 0; i < n; i++) {
+        member_item(o);
+        out_puts(o, "{");
+        json_source_members(o, s, i);
+        out_puts(o, "}");
+    }
+    out_puts(o, "]");
+}
+
+static void json_score(struct out *o, const struct batch *b, size_t series)
+{
+    struct shown_label labels[SHOWN_LABELS];
+    size_t n = shown_labels(b, series, labels);
+
+    member_item(o);
+    out_puts(o, "{");
+    member_object(o, "labels");
+    for (size_t i = 0; i < n; i++) {
+        member(o, labels[i].name);
+        value_text(o, labels[i].value);
+    }
+    out_puts(o, "}");
+    member_number(o, "score", b->values[series]);
+    out_puts(o, "}");
+}
+
+static void json_scores(struct out *o, const struct scorer *s)
+{
+    struct ranking r;
+
+    rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
+    member_list(o, "highest");
+    for (size_t i = 0; i < r.n; i++)
+        json_score(o, scorer_batch(s), r.highest[i]);
+    out_puts(o, "]");
+    member_list(o, "lowest");
+    for (size_t i = 0; i < r.n; i++)
+        json_score(o, scorer_batch(s), r.lowest[i]);
+    out_puts(o, "]");
+    member_count(o, "nanScores", r.nans);
+}
+
+static void json_scorer(struct out *o, const struct scorer *s, bool with_history)
+{
+    const struct scorer_status *st = scorer_status(s);
+    const struct summary *summary = scorer_summary(s);
+
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, "name", summary->name);
+    member_text(o, "scoreName", summary->score_name);
+    member_text(o, "state", scorer_state_word(scorer_state(s)));
+    member_bool(o, "running", st->running);
+    member_time(o, "runningSince", st->running ? st->started_ms : 0);
+    member_count(o, "rounds", st->rounds);
+    member_count(o, "failures", st->failures);
+    json_last_round(o, st);
+    member_time(o, "lastSuccessAt", st->succeeded_ms);
+    member_time(o, "scoresAt", scorer_batch(s) ? scorer_batch(s)->at.ms : 0);
+    member_time(o, "nextRoundAt", st->next_ms);
+    member_number(o, "intervalSeconds", (double)summary->interval_ms / 1000);
+    member_count(o, "series", status_series(s));
+    json_error(o, st);
+    json_warnings(o, st);
+    json_source(o, summary);
+    member_url(o, "scoringEndpoint", summary->scoring_endpoint);
+    json_secret(o, "scoringSecret", &summary->scoring_auth);
+    json_scores(o, s);
+    if (with_history)
+        member_history(o, st->history, scorer_history_names);
+    out_puts(o, "}");
+}
+
+static void json_config(struct out *o, const struct agent_state *a)
+{
+    const struct config *c = a->config;
+    const struct reload_status *reload = &a->reload;
+
+    member_text(o, "cluster", c ? cstr(c->cluster_name) : NULL);
+    member_time(o, "startedAt", a->started_ms);
+    member_object(o, "config");
+    member_text(o, "file", a->config_origin);
+    member_time(o, "loadedAt", c ? c->loaded_at_ms : 0);
+    member_bool(o, "ok", reload->ok);
+    member_time(o, "lastTriedAt", reload->at_ms);
+    member_problems(o, reload->problems);
+    member_list(o, "listen");
+    for (size_t i = 0; c && i < c->n_listen; i++) {
+        member_item(o);
+        value_text(o, str_of(c->listen[i]));
+    }
+    out_puts(o, "]");
+    member_text(o, "secretsFolder", c ? c->secrets_dir : NULL);
+    member_text(o, "storageFolder", c ? c->storage_path : NULL);
+    out_puts(o, "}");
+    member_web_config(o, a->access);
+    if (!member_object_if(o, "limits", c))
+        return;
+    member_count(o, "responseBytes", c->limits.response_bytes);
+    member_count(o, "seriesPerScorer", (uint64_t)c->limits.series_per_scorer);
+    member_count(o, "series", (uint64_t)c->limits.series);
+    member_count(o, "labelValueBytes", (uint64_t)c->limits.label_value_bytes);
+    member_number(o, "roundTimeSeconds", (double)c->limits.round_ms / 1000);
+    member_count(o, "staleAfterIntervals", (uint64_t)c->limits.stale_intervals);
+    out_puts(o, "}");
+}
+
+static void json_totals(struct out *o, const struct agent_state *a)
+{
+    struct totals t = status_totals(a);
+
+    member_object(o, "totals");
+    member_count(o, "scorers", a->n_scorers);
+    member_count(o, "series", t.series);
+    member_count(o, "metricsPageBytes", page_memory(a->page));
+    member_object(o, "states");
+    for (enum scorer_state s = SCORER_WAITING; s < SCORER_STATES; s++)
+        member_count(o, scorer_state_word(s), t.by_state[s]);
+    out_puts(o, "}}");
+}
+
+static void json_files(struct out *o, const char *key, uint64_t files, uint64_t bytes)
+{
+    member_object(o, key);
+    member_count(o, "files", files);
+    member_count(o, "bytes", bytes);
+    out_puts(o, "}");
+}
+
+static void json_endpoint(struct out *o, const struct endpoint_status *e)
+{
+    member_item(o);
+    out_puts(o, "{");
+    member_text(o, "name", e->name);
+    member_text(o, "url", e->url);
+    member_text(o, "state", e->state);
+    member_text(o, "protocol", e->protocol);
+    member_number(o, "behindSeconds", e->behind_s);
+    member_count(o, "samplesSent", e->samples_sent);
+    member_count(o, "samplesPending", e->samples_pending);
+    member_count(o, "samplesDropped", e->samples_dropped);
+    member_bool(o, "spool", e->spool);
+    member_count(o, "spoolBytes", e->bytes_on_disk);
+    member_count(o, "samplesUnsaved", e->samples_unsaved);
+    json_files(o, "spoolUnread", e->unread_files, e->unread_bytes);
+    json_files(o, "spoolSetAside", e->aside_files, e->aside_bytes);
+    member_words(o, "spoolError", e->spool_error);
+    member_time(o, "sentAt", e->sent_at_ms);
+    member_time(o, "retryAt", e->retry_at_ms);
+    member_words(o, "error", e->error);
+    member_time(o, "errorAt", e->error_at_ms);
+    out_puts(o, "}");
+}
+
+static void json_endpoints(struct out *o, const struct agent_state *a)
+{
+    size_t n = 0;
+    const struct endpoint_status *list = a->hooks.endpoints ? a->hooks.endpoints(a->hooks.arg, &n) : NULL;
+
+    member_list(o, "remoteWrite");
+    for (size_t i = 0; i < n; i++)
+        json_endpoint(o, &list[i]);
+    out_puts(o, "]");
+}
+
+static void json_otlp(struct out *o, const struct agent_state *a)
+{
+    struct otlp_status s;
+
+    if (!member_object_if(o, "otlp", a->hooks.otlp && a->hooks.otlp(a->hooks.arg, &s)))
+        return;
+    member_text(o, "address", s.listen);
+    member_count(o, "points", s.points[STORE_OK]);
+    member_object(o, "rejected");
+    for (unsigned i = 0; i < OTLP_RESULTS; i++)
+        if (i != STORE_OK && s.points[i])
+            member_count(o, otlp_result_word(i), s.points[i]);
+    out_puts(o, "}");
+    member_time(o, "receivedAt", s.last_ms);
+    member_count(o, "series", s.store.series);
+    member_count(o, "samples", s.store.samples);
+    member_count(o, "bytes", s.store.bytes);
+    member_count(o, "maxBytes", s.store.max_bytes);
+    member_count(o, "keptSeconds", (uint64_t)s.store.age_ms / 1000);
+    out_puts(o, "}");
+}
+
+/* The worst first; for sort=state. */
+static unsigned json_urgency(enum scorer_state state)
+{
+    static const unsigned urgency[SCORER_STATES] = {
+        [SCORER_STALE] = 0, [SCORER_FAILING] = 1, [SCORER_EMPTY] = 2, [SCORER_WAITING] = 3, [SCORER_OK] = 4,
+    };
+
+    return urgency[state];
+}
+
+static int json_choose(struct list *l, const struct agent_state *a)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < a->n_scorers; i++) {
+        const struct scorer *s = a->scorers[i];
+        const struct summary *summary = scorer_summary(s);
+        enum scorer_state state = scorer_state(s);
+
+        if (list_matches(l->query, summary->score_name, summary->name) &&
+            list_has_state(l->query, scorer_state_word(state)))
+            r = list_add(l, summary->score_name, json_urgency(state), s);
+    }
+    list_sort(l);
+    return r;
+}
+
+static void json_scorers(struct out *o, const struct agent_state *a, const struct list_query *q)
+{
+    CLEANUP(list_done) struct list l = {.query = q};
+
+    if (o->error == 0)
+        o->error = json_choose(&l, a);
+    member_list(o, "scorers");
+    for (size_t i = 0; i < l.n; i++)
+        json_scorer(o, l.items[i].what, q->with_history);
+    out_puts(o, "]");
+    list_metadata(o, "metadata", &l);
+}
+
+static void json_election(struct out *o, const struct agent_state *a)
+{
+    struct agent_election e;
+
+    member_bool(o, "leading", a->leading);
+    if (!member_object_if(o, "election", a->hooks.election && a->hooks.election(a->hooks.arg, &e)))
+        return;
+    member_text(o, "identity", e.identity);
+    member_words(o, "holder", e.holder);
+    member_text(o, "error", e.error);
+    out_puts(o, "}");
+}
+
+int status_json(const struct agent_state *a, const struct list_query *q, struct buf *into)
+{
+    struct out o = out_begin(into);
+
+    out_puts(&o, "{");
+    member_text(&o, "role", "agent");
+    member_time(&o, "now", loop_wall(a->loop).ms);
+    member_object(&o, "build");
+    member_text(&o, "version", ds_version);
+    member_text(&o, "revision", ds_revision);
+    out_puts(&o, "}");
+    json_election(&o, a);
+    json_config(&o, a);
+    json_totals(&o, a);
+    json_endpoints(&o, a);
+    json_otlp(&o, a);
+    json_scorers(&o, a, q);
+    out_puts(&o, "}\n");
+    return out_end(&o);
+}
+
+/* The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores. */
+
+enum { INDENT = 4, LINE_MAX_BYTES = 1 << 20 };
+
+struct table {
+    struct out o;
+    unsigned width;
+    bool colours;
+    struct buf line; /* of prose, being put together */
+};
+
+static const struct look {
+    const char *mark, *colour;
+} looks[] = {
+    [SCORER_WAITING] = {"… waiting", "\033[2m"}, [SCORER_OK] = {"✓ ok", "\033[32m"},
+    [SCORER_EMPTY] = {"○ empty", "\033[33m"},    [SCORER_FAILING] = {"✗ failed", "\033[31m"},
+    [SCORER_STALE] = {"✗ failed", "\033[31m"},
+};
+
+static void table_spaces(struct out *o, size_t n)
+{
+    while (n-- > 0)
+        out_puts(o, " ");
+}
+
+static void table_put(struct table *t, const char *s)
+{
+    struct out o = {.b = &t->line, .error = t->o.error};
+
+    grid_clean(&o, str_of(s));
+    t->o.error = o.error;
+}
+
+static void table_put_count(struct table *t, uint64_t n, const char *one, const char *many)
+{
+    char digits[WORDS_BYTES];
+
+    words_count(n, digits);
+    table_put(t, digits);
+    table_put(t, " ");
+    table_put(t, n == 1 ? one : many);
+}
+
+static void table_put_seconds(struct table *t, double s)
+{
+    char words[WORDS_BYTES];
+
+    words_seconds(s, words);
+    table_put(t, words);
+}
+
+/* The bytes of s that go on a line of `room` characters: up to the last space, or all that fit. */
+static size_t table_fit(struct str s, size_t room)
+{
+    size_t at = 0, space = 0;
+
+    for (size_t chars = 0; at < s.n; chars++) {
+        if (chars == room)
+            return s.p[at] == ' ' || space == 0 ? at : space;
+        if (s.p[at] == ' ')
+            space = at;
+        at += size_max(utf8_char((struct str){s.p + at, s.n - at}), 1);
+    }
+    return at;
+}
+
+/* Ends the line of prose, wrapped at the width; continuation lines are indented further. */
+static void table_fold_line(struct table *t, size_t indent)
+{
+    struct str rest = buf_str(&t->line);
+
+    for (size_t deep = indent; rest.n; deep = indent + 2) {
+        size_t room = t->width > deep + 16 ? t->width - deep : t->width ? 16 : SIZE_MAX;
+        size_t n = table_fit(rest, room);
+
+        table_spaces(&t->o, deep);
+        out_str(&t->o, (struct str){rest.p, n});
+        out_puts(&t->o, "\n");
+        rest = str_trim((struct str){rest.p + n, rest.n - n});
+    }
+    buf_truncate(&t->line, 0);
+}
+
+static void table_end_line(struct table *t)
+{
+    table_fold_line(t, INDENT);
+}
+
+static void table_headline(struct table *t, const struct scorer *s)
+{
+    const struct look *look = &looks[scorer_state(s)];
+    const struct summary *summary = scorer_summary(s);
+    size_t used = grid_chars(str_of(look->mark)) + 2;
+
+    table_put(t, summary->score_name);
+    if (strcmp(summary->name, summary->score_name) != 0) {
+        table_put(t, ", of ");
+        table_put(t, summary->name);
+    }
+    out_puts(&t->o, t->colours ? look->colour : "");
+    out_puts(&t->o, look->mark);
+    out_puts(&t->o, t->colours ? "\033[0m  \033[1m" : "  ");
+    grid_cut(&t->o, buf_str(&t->line), t->width == 0 ? SIZE_MAX : t->width > used + 1 ? t->width - used : 1);
+    out_puts(&t->o, t->colours ? "\033[0m\n" : "\n");
+    buf_truncate(&t->line, 0);
+}
+
+/* "12 series from Prometheus in 3.1 ms → 12 results in 12 ms → 11 series" */
+static void table_flow(struct table *t, const struct scorer *s)
+{
+    const struct scorer_status *st = scorer_status(s);
+
+    if (scorer_summary(s)->source.type == SOURCE_NONE) {
+        table_put(t, "no source");
+    } else {
+        const char *from = summary_sources(scorer_summary(s)) > 1 ? "series from the sources in "
+                                                                  : "series from the source in ";
+        table_put_count(t, st->source_series, from, from);
+        table_put_seconds(t, st->fetch_s);
+    }
+    table_put(t, " → ");
+    table_put_count(t, st->results, "result in ", "results in ");
+    table_put_seconds(t, st->perform_s);
+    table_put(t, " → ");
+    table_put_count(t, status_series(s), "score", "scores");
+    table_end_line(t);
+}
+
+static void table_request(struct table *t, const struct summary *summary, const struct scorer_status *st)
+{
+    const char *query = summary_source(summary, st->source).query;
+
+    if (*st->url) {
+        table_put(t, "URL: ");
+        table_put(t, st->url);
+        table_end_line(t);
+    }
+    if (st->stage == STAGE_SOURCE && query) {
+        table_put(t, "query: ");
+        table_put(t, query);
+        table_end_line(t);
+    }
+}
+
+static void table_error(struct table *t, const struct scorer *s)
+{
+    const struct scorer_status *st = scorer_status(s);
+
+    table_put(t, st->stage == STAGE_SOURCE ? "source failed: " : "scoring failed: ");
+    table_put(t, st->reason);
+    table_put(t, " (");
+    table_put(t, round_error_word(st->error));
+    table_put(t, ")");
+    table_end_line(t);
+    table_request(t, scorer_summary(s), st);
+    table_put(t, "check ");
+    table_put(t, status_hint(st->error, st->stage));
+    table_end_line(t);
+    if (scorer_batch(s)) {
+        table_put(t, "the scores below are from an earlier round");
+        table_end_line(t);
+    }
+}
+
+static void table_empty(struct table *t, const struct summary *summary)
+{
+    size_t n = summary_sources(summary);
+
+    table_put(t,
+              n > 1 ? "no source has series for its query: " : "the source has no series for this query: ");
+    for (size_t i = 0; i < n; i++) {
+        table_put(t, i ? "; " : "");
+        table_put(t, summary_source(summary, i).query);
+    }
+    table_end_line(t);
+}
+
+static void table_remarks(struct table *t, const struct scorer_status *st)
+{
+    if (st->source_warnings) {
+        table_put_count(t, st->source_warnings,
+                        "warning from the source: ", "warnings from the source, the first: ");
+        table_put(t, st->source_warning);
+        table_end_line(t);
+    }
+    if (st->invalid) {
+        table_put_count(t, st->invalid, "invalid result ignored: ", "invalid results ignored, the first: ");
+        table_put(t, st->first_invalid);
+        table_end_line(t);
+    }
+    if (st->duplicates) {
+        table_put_count(t, st->duplicates, "duplicate result", "duplicate results");
+        table_put(t, ": the last result of each label set is used");
+        table_end_line(t);
+    }
+    if (st->cut) {
+        table_put_count(t, st->cut, "label value", "label values");
+        table_put(t, " cut to limits.labelValueBytes");
+        table_end_line(t);
+    }
+}
+
+static void table_scores(struct table *t, const struct scorer *s)
+{
+    struct ranking r;
+    char more[WORDS_BYTES];
+
+    rank_scores(scorer_batch(s), RANKED_MAX, &r);
+    if (r.n) {
+        out_puts(&t->o, "\n");
+        grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT, t->width);
+    }
+    if (r.numbers > r.n) {
+        words_count(r.numbers - r.n, more);
+        table_put(t, "… and ");
+        table_put(t, more);
+        table_put(t, " more");
+        table_end_line(t);
+    }
+    if (r.nans) {
+        table_put_count(t, r.nans, "score is NaN", "scores are NaN");
+        table_end_line(t);
+    }
+}
+
+static void table_scorer(struct table *t, const struct scorer *s)
+{
+    const struct scorer_status *st = scorer_status(s);
+
+    table_headline(t, s);
+    if (st->rounds && st->error != ROUND_OK)
+        table_error(t, s);
+    else if (st->rounds)
+        table_flow(t, s);
+    if (scorer_state(s) == SCORER_EMPTY)
+        table_empty(t, scorer_summary(s));
+    table_remarks(t, st);
+    table_scores(t, s);
+    out_puts(&t->o, "\n");
+}
+
+static void table_totals(struct table *t, const struct agent_state *a)
+{
+    struct totals totals = status_totals(a);
+    size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
+    char words[160];
+
+    (void)snprintf(words, sizeof(words), ": %zu ok, %zu empty, %zu failed, %zu waiting; ",
+                   totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY], failed,
+                   totals.by_state[SCORER_WAITING]);
+    table_put_count(t, a->n_scorers, "scorer", "scorers");
+    table_put(t, words);
+    table_put_count(t, totals.series, "score", "scores");
+    table_fold_line(t, 0);
+}
+
+int status_table(const struct agent_state *a, unsigned width, struct buf *into)
+{
+    struct table t = {.o = out_begin(into), .width = width};
+
+    buf_init(&t.line, LINE_MAX_BYTES);
+    t.colours = width > 0 && !*cstr(getenv("NO_COLOR"));
+    for (size_t i = 0; i < a->n_scorers; i++)
+        table_scorer(&t, a->scorers[i]);
+    if (a->n_scorers)
+        table_totals(&t, a);
+    else
+        out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
+    buf_done(&t.line);
+    return out_end(&t.o);
+}

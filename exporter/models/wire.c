@@ -1,0 +1,328 @@
+#include "exporter/models/wire.h"
+
+#include "exporter/num/num.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { FIRST_SAMPLES = 256 };
+
+/* Ends the reading, with an error of the member that is being read; an error of the grammar was there first.
+ * */
+static void request_fail(struct request *rq, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void request_fail(struct request *rq, int error, const char *fmt, ...)
+{
+    unsigned line, column;
+    va_list ap;
+
+    if (rq->error)
+        return;
+    rq->error = error;
+    if (rq->j.error) {
+        jr_position(rq->body, rq->j.error_at, &line, &column);
+        rq->error = -EINVAL;
+        (void)snprintf(rq->why, sizeof(rq->why), "line %u, column %u: %s", line, column, rq->j.error);
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(rq->why, sizeof(rq->why), fmt, ap);
+    va_end(ap);
+    (void)jr_fail(&rq->j, "refused");
+}
+
+/* Takes over an error of the grammar. */
+static void request_check(struct request *rq)
+{
+    if (rq->j.error)
+        request_fail(rq, -EINVAL, "%s", rq->j.error);
+}
+
+static bool request_grow(struct request *rq)
+{
+    size_t cap = rq->cap ? rq->cap * 2 : FIRST_SAMPLES;
+    double *times = realloc(rq->times, cap * sizeof(*times)), *values;
+
+    if (times)
+        rq->times = times;
+    values = times ? realloc(rq->values, cap * sizeof(*values)) : NULL;
+    if (!values) {
+        request_fail(rq, -ENOMEM, "out of memory");
+        return false;
+    }
+    rq->values = values;
+    rq->cap = cap;
+    return true;
+}
+
+/* A number, or a string of one as Prometheus writes it. */
+static bool request_read_value(struct jr *j, double *ret)
+{
+    enum jr_type type = jr_peek(j);
+    struct str raw;
+
+    if (type == JR_NUMBER)
+        return jr_number(j, &raw) && (num_parse(raw, ret), true); /* infinite on overflow */
+    if (type != JR_STRING)
+        return false;
+    return jr_string(j, &raw) && num_parse_word(raw, ret) != NUM_SYNTAX;
+}
+
+/* [time, "value"] */
+static bool request_read_sample(struct request *rq)
+{
+    struct jr *j = &rq->j;
+    struct str raw;
+
+    if (rq->n == rq->cap && !request_grow(rq))
+        return false;
+    if (jr_peek(j) != JR_ARRAY)
+        return false;
+    (void)jr_array(j);
+    if (!jr_item(j) || jr_peek(j) != JR_NUMBER || !jr_number(j, &raw))
+        return false;
+    (void)num_parse(raw, &rq->times[rq->n]);
+    if (!jr_item(j) || !request_read_value(j, &rq->values[rq->n]) || jr_item(j))
+        return false;
+    rq->n++;
+    return true;
+}
+
+static void request_read_samples(struct request *rq)
+{
+    struct jr *j = &rq->j;
+
+    if (jr_peek(j) != JR_ARRAY)
+        request_fail(rq, -EINVAL, "data[%zu].values: expected a list of [time, \"value\"]", rq->n_series);
+    (void)jr_array(j);
+    while (jr_item(j))
+        if (!request_read_sample(rq))
+            request_fail(rq, -EINVAL, "data[%zu].values[%zu]: expected [time, \"value\"]", rq->n_series,
+                         rq->n);
+}
+
+/* The members of one series. */
+static void request_read_series(struct request *rq, struct input_series *ret)
+{
+    struct jr *j = &rq->j;
+    bool has_values = false;
+    struct str key;
+
+    (void)jr_object(j);
+    while (jr_member(j, &key)) {
+        bool values = jr_key_is(key, "values"), value = !values && jr_key_is(key, "value");
+
+        if (jr_key_is(key, "metric") && !ret->metric.p) {
+            if (jr_peek(j) != JR_OBJECT)
+                request_fail(rq, -EINVAL, "data[%zu].metric: expected an object", rq->n_series);
+            (void)jr_skip(j, &ret->metric);
+        } else if ((values || value) && !has_values) {
+            has_values = true;
+            if (values)
+                request_read_samples(rq);
+            else if (!request_read_sample(rq))
+                request_fail(rq, -EINVAL, "data[%zu].value: expected [time, \"value\"]", rq->n_series);
+        } else if (values || value || jr_key_is(key, "metric")) {
+            request_fail(rq, -EINVAL, "data[%zu]: duplicate \"%.*s\"", rq->n_series, STR_ARG(key));
+        } else {
+            (void)jr_skip(j, NULL);
+        }
+    }
+    if (!ret->metric.p || !has_values || j->error)
+        request_fail(rq, -EINVAL, "data[%zu]: missing \"%s\"", rq->n_series,
+                     ret->metric.p ? "values" : "metric");
+}
+
+void request_begin(struct request *rq, struct str body)
+{
+    *rq = (struct request){.body = body};
+    jr_init(&rq->j, body, JR_STRICT);
+}
+
+/* Moves to the first series. False if there is no list. */
+static bool request_enter_data(struct request *rq)
+{
+    struct jr *j = &rq->j;
+    struct str key;
+
+    if (jr_peek(j) == JR_OBJECT && jr_object(j))
+        while (jr_member(j, &key)) {
+            if (!jr_key_is(key, "data")) {
+                (void)jr_skip(j, NULL);
+                continue;
+            }
+            if (jr_peek(j) == JR_ARRAY)
+                return rq->in_data = rq->has_data = jr_array(j);
+            break;
+        }
+    request_fail(rq, -EINVAL, "expected an object with a list \"data\"");
+    return false;
+}
+
+/* Reads to the end of the body, after the last series. */
+static void request_leave_data(struct request *rq)
+{
+    struct str key;
+
+    rq->in_data = false;
+    while (jr_member(&rq->j, &key)) {
+        if (jr_key_is(key, "data"))
+            request_fail(rq, -EINVAL, "duplicate \"data\"");
+        (void)jr_skip(&rq->j, NULL);
+    }
+    (void)jr_end(&rq->j);
+    request_check(rq);
+}
+
+bool request_next(struct request *rq, struct input_series *ret)
+{
+    struct input_series series = {0};
+    const char *begin;
+
+    if (rq->error || (rq->has_data && !rq->in_data) || (!rq->has_data && !request_enter_data(rq)))
+        return false;
+    if (!jr_item(&rq->j)) {
+        request_leave_data(rq);
+        return false;
+    }
+    rq->n = 0;
+    if (rq->n_series == REQUEST_MAX_SERIES)
+        request_fail(rq, -E2BIG, "data: more than %d series", REQUEST_MAX_SERIES);
+    else if (jr_peek(&rq->j) == JR_OBJECT) {
+        begin = rq->j.p;
+        request_read_series(rq, &series);
+        series.raw = (struct str){begin, (size_t)(rq->j.p - begin)};
+    }
+    if (!series.metric.p)
+        request_fail(rq, -EINVAL, "data[%zu]: expected an object", rq->n_series);
+    if (rq->error)
+        return false;
+    rq->n_series++;
+    series.times = rq->times;
+    series.values = rq->values;
+    series.n = rq->n;
+    *ret = series;
+    return true;
+}
+
+int request_read_again(struct request *rq, struct str raw, struct input_series *ret)
+{
+    struct input_series series = {.raw = raw};
+
+    request_begin(rq, raw);
+    request_read_series(rq, &series);
+    if (rq->error == 0) {
+        series.times = rq->times;
+        series.values = rq->values;
+        series.n = rq->n;
+    }
+    *ret = series;
+    return rq->error;
+}
+
+int request_end(struct request *rq)
+{
+    struct input_series rest;
+
+    while (request_next(rq, &rest))
+        continue;
+    request_abandon(rq);
+    return rq->error;
+}
+
+void request_abandon(struct request *rq)
+{
+    free(rq->times);
+    free(rq->values);
+    rq->times = rq->values = NULL;
+    rq->cap = 0;
+}
+
+bool series_label(struct str metric, const char *name, struct str *ret_raw)
+{
+    struct jr j;
+    struct str key;
+
+    jr_init(&j, metric, JR_STRICT);
+    (void)jr_object(&j);
+    while (jr_member(&j, &key)) {
+        if (jr_key_is(key, name) && jr_peek(&j) == JR_STRING)
+            return jr_string(&j, ret_raw);
+        (void)jr_skip(&j, NULL);
+    }
+    return false;
+}
+
+/* ---- The answer ---- */
+
+void results_begin(struct results *rs, struct buf *out)
+{
+    *rs = (struct results){.out = out};
+    rs->error = buf_puts(out, "{\"results\":[");
+}
+
+static bool result_replaces(const struct result *r, struct str raw)
+{
+    for (size_t i = 0; i < r->n_labels; i++)
+        if (jr_key_is(raw, r->labels[i].name))
+            return true;
+    return false;
+}
+
+/* Copies the labels of the series, as they came, but for those that the model replaces. */
+static int results_put_kept(struct buf *out, const struct result *r)
+{
+    struct str key, value;
+    struct jr j;
+    int e = 0;
+
+    jr_init(&j, r->metric, JR_STRICT);
+    (void)jr_object(&j);
+    while (e == 0 && jr_member(&j, &key)) {
+        (void)jr_skip(&j, &value);
+        if (!result_replaces(r, key))
+            e = buf_putc(out, '"') ?: buf_put_str(out, key) ?: buf_puts(out, "\":") ?: buf_put_str(out, value)
+                ?: buf_putc(out, ',');
+    }
+    return e;
+}
+
+static int results_put_metric(struct buf *out, const struct result *r)
+{
+    int e;
+
+    if (r->n_labels == 0)
+        return buf_put_str(out, r->metric);
+    e = buf_putc(out, '{') ?: results_put_kept(out, r);
+    for (size_t i = 0; e == 0 && i < r->n_labels; i++)
+        e = (i ? buf_putc(out, ',') : 0) ?: buf_put_json(out, str_of(r->labels[i].name)) ?: buf_putc(out, ':')
+            ?: buf_put_json(out, r->labels[i].value);
+    return e ?: buf_putc(out, '}');
+}
+
+/* 10.0 rather than 10, as the documents print it. */
+static int results_put_score(struct buf *out, double score)
+{
+    char text[NUM_MAX];
+    size_t n = num_put_double(text, score);
+
+    return buf_put(out, text, n) ?: (memchr(text, '.', n) || memchr(text, 'e', n) ? 0 : buf_puts(out, ".0"));
+}
+
+void results_add(struct results *rs, const struct result *r)
+{
+    struct buf *out = rs->out;
+
+    if (rs->error == 0)
+        rs->error = buf_puts(out, rs->n ? ",{\"metric\":" : "{\"metric\":") ?: results_put_metric(out, r)
+                    ?: buf_puts(out, ",\"score\":") ?: results_put_score(out, r->score);
+    if (rs->error == 0)
+        rs->error = buf_put_str(out, r->members) ?: buf_putc(out, '}');
+    rs->n += rs->error == 0;
+}
+
+int results_end(struct results *rs)
+{
+    return rs->error ?: buf_puts(rs->out, "]}");
+}

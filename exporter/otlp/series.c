@@ -1,0 +1,652 @@
+/* A series is a list of chunks of a few samples, oldest first, so that old ones are dropped without copying.
+ * A sweep over all series, a piece at a time, drops what is too old; when memory runs short the sweep's
+ * horizon moves from the oldest samples towards now, and queries that begin before it fail, since some
+ * series would lack samples that others have. */
+#include "exporter/otlp/series.h"
+
+#include "exporter/base/hash.h"
+#include "exporter/base/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum {
+    CHUNK_SAMPLES = 16,
+    MALLOC_BYTES = 8, /* of malloc() for each piece */
+    FIRST_SLOTS = 1024,
+    SWEEP_SERIES = 256, /* looked at while the lock is held */
+    PRUNE_PIECES = 16,
+    EVICT_PIECES = 4,
+    READ_COST = 128, /* series looked at while the lock is held; a regex counts as REGEX_COST */
+    REGEX_COST = 8,
+    HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
+};
+
+struct chunk {
+    struct chunk *next;
+    int64_t base_ms;
+    uint32_t n;
+    uint32_t t[CHUNK_SAMPLES]; /* since base_ms */
+    double v[CHUNK_SAMPLES];
+};
+
+struct series {
+    uint64_t hash; /* of the labels */
+    struct chunk *first, *last;
+    int64_t last_ms; /* of the last sample, or when it was created */
+    struct series_writer writer;
+    uint32_t n_labels, label_bytes;
+    char labels[]; /* the lengths of each name and value, and then their bytes */
+};
+
+struct entry {
+    uint64_t id;           /* only grows from entry to entry, so that readers find their place again */
+    struct series *series; /* NULL: removed */
+};
+
+struct slot {
+    uint64_t hash; /* 0: free */
+    uint32_t at;   /* in the list */
+};
+
+struct store {
+    pthread_mutex_t turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
+    const struct clock *clock;
+    struct entry *list;
+    size_t n, room;
+    uint64_t last_id;
+    struct slot *slots; /* by the hash of the labels, and by those that were given to store_enter() */
+    size_t cap, used;   /* cap: a power of two, or 0 */
+    size_t swept;       /* index of the next series to look at */
+    int64_t evict_before;
+    int64_t complete_from; /* samples from this time on have not been evicted */
+    struct store_stats stats;
+};
+
+/* As Prometheus' Labels.Compare. */
+int labels_compare(const struct series_label *a, size_t n_a, const struct series_label *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a && i < n_b; i++) {
+        int order = str_cmp(a[i].name, b[i].name) ?: str_cmp(a[i].value, b[i].value);
+
+        if (order)
+            return order;
+    }
+    return (n_a > n_b) - (n_a < n_b);
+}
+
+uint64_t labels_hash(const struct series_label *labels, size_t n)
+{
+    uint64_t h = n;
+
+    for (size_t i = 0; i < n; i++)
+        h = hash_chain(hash_chain(h, labels[i].name), labels[i].value);
+    return h | !h;
+}
+
+void store_lock(struct store *s)
+{
+    (void)pthread_mutex_lock(&s->turn);
+    (void)pthread_mutex_lock(&s->lock);
+    (void)pthread_mutex_unlock(&s->turn);
+}
+
+void store_unlock(struct store *s)
+{
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static int64_t store_now(const struct store *s)
+{
+    return s->clock->wall(s->clock).ms;
+}
+
+int store_new(struct store **ret, const struct clock *clock)
+{
+    struct store *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    (void)pthread_mutex_init(&s->turn, NULL);
+    (void)pthread_mutex_init(&s->lock, NULL);
+    s->clock = clock;
+    s->complete_from = s->evict_before = INT64_MIN;
+    s->stats.age_ms = STORE_MIN_AGE_MS;
+    store_set_limits(s, 0, UINT64_MAX);
+    *ret = s;
+    return 0;
+}
+
+void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series)
+{
+    uint64_t quarter = max_bytes ? 0 : memory_limit("") / 4;
+
+    if (!max_bytes)
+        max_bytes = quarter < STORE_DEFAULT_BYTES ? quarter : STORE_DEFAULT_BYTES;
+    store_lock(s);
+    s->stats.max_bytes = max_bytes;
+    s->stats.max_series = max_series;
+    store_unlock(s);
+}
+
+void store_set_age(struct store *s, int64_t ms)
+{
+    store_lock(s);
+    s->stats.age_ms = ms > STORE_MIN_AGE_MS ? ms : STORE_MIN_AGE_MS;
+    store_unlock(s);
+}
+
+void store_stats(struct store *s, struct store_stats *ret)
+{
+    store_lock(s);
+    *ret = s->stats;
+    store_unlock(s);
+}
+
+/* ---- Dropping samples. Lock held ---- */
+
+static int64_t chunk_end(const struct chunk *c)
+{
+    return c->base_ms + c->t[c->n - 1];
+}
+
+/* Drops whole chunks whose samples are all older. Returns how many samples these had. */
+static uint64_t series_drop_before(struct store *s, struct series *x, int64_t before)
+{
+    uint64_t dropped = 0;
+
+    while (x->first && chunk_end(x->first) < before) {
+        struct chunk *c = x->first;
+
+        x->first = c->next;
+        if (!x->first)
+            x->last = NULL;
+        dropped += c->n;
+        s->stats.bytes -= sizeof(*c) + MALLOC_BYTES;
+        free(c);
+    }
+    s->stats.samples -= dropped;
+    return dropped;
+}
+
+static size_t series_bytes(const struct series *x)
+{
+    return sizeof(*x) + x->label_bytes + MALLOC_BYTES;
+}
+
+static void series_remove(struct store *s, struct entry *e)
+{
+    (void)series_drop_before(s, e->series, INT64_MAX);
+    s->stats.bytes -= series_bytes(e->series);
+    s->stats.series--;
+    free(e->series);
+    e->series = NULL;
+}
+
+/* How much is left before the samples that exist could not grow. */
+static bool is_short(const struct store *s, uint64_t part)
+{
+    return s->stats.bytes > s->stats.max_bytes - s->stats.max_bytes / part;
+}
+
+static void sweep_one(struct store *s, struct entry *e, int64_t too_old)
+{
+    uint64_t dropped;
+
+    if (!e->series)
+        return;
+    if (e->series->last_ms < too_old) {
+        series_remove(s, e);
+        return;
+    }
+    (void)series_drop_before(s, e->series, too_old);
+    dropped = series_drop_before(s, e->series, s->evict_before);
+    s->stats.samples_evicted += dropped;
+    if (dropped && s->complete_from < s->evict_before)
+        s->complete_from = s->evict_before;
+}
+
+/* Returns whether that was the end of a turn over all series. */
+static bool sweep_piece(struct store *s, int64_t now)
+{
+    int64_t too_old = now - s->stats.age_ms;
+
+    for (size_t i = 0; i < SWEEP_SERIES && s->swept < s->n; i++)
+        sweep_one(s, &s->list[s->swept++], too_old);
+    if (s->swept < s->n)
+        return false;
+    s->swept = 0;
+    if (is_short(s, 16)) {
+        if (s->evict_before < too_old)
+            s->evict_before = too_old;
+        if (s->evict_before < now)
+            s->evict_before += s->stats.age_ms / HORIZON_PARTS;
+    }
+    return true;
+}
+
+void store_prune(struct store *s)
+{
+    bool ended = false;
+
+    for (unsigned piece = 0; piece < PRUNE_PIECES && !ended; piece++) {
+        store_lock(s);
+        ended = sweep_piece(s, store_now(s));
+        store_unlock(s);
+    }
+}
+
+/* ---- Finding and creating series. Lock held ---- */
+
+static struct slot *store_slot(const struct store *s, uint64_t hash)
+{
+    size_t at = (size_t)hash & (s->cap - 1);
+
+    while (s->slots[at].hash && s->slots[at].hash != hash)
+        at = (at + 1) & (s->cap - 1);
+    return &s->slots[at];
+}
+
+struct series *store_find(const struct store *s, uint64_t hash)
+{
+    const struct slot *slot = s->cap ? store_slot(s, hash) : NULL;
+
+    return slot && slot->hash ? s->list[slot->at].series : NULL;
+}
+
+static void store_know(struct store *s, uint64_t hash, uint32_t at)
+{
+    struct slot *slot = store_slot(s, hash);
+
+    s->used += !slot->hash;
+    *slot = (struct slot){hash, at};
+}
+
+/* Removes the entries of removed series, and makes room for one more. */
+static int store_grow_list(struct store *s)
+{
+    size_t n = 0, room = s->stats.series * 2 + FIRST_SLOTS / 2;
+    struct entry *list;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->list[i].series)
+            s->list[n++] = s->list[i];
+    s->n = n;
+    s->swept = 0;
+    list = reallocarray(s->list, room, sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    s->stats.bytes += (room - s->room) * sizeof(*list);
+    s->list = list;
+    s->room = room;
+    return 0;
+}
+
+/* Room for two more hashes and one more series. Hashes other than those of labels are forgotten. */
+static int store_grow(struct store *s)
+{
+    size_t cap = FIRST_SLOTS;
+    struct slot *slots;
+    int r;
+
+    if ((s->used + 2) * 4 < s->cap * 3 && s->n < s->room)
+        return 0;
+    while (cap < s->stats.series * 4 || (cap <= s->cap && cap < s->stats.series * 16))
+        cap *= 2;
+    slots = calloc(cap, sizeof(*slots));
+    r = slots ? store_grow_list(s) : -ENOMEM;
+    if (r < 0) {
+        free(slots);
+        slots = s->slots; /* the places in the list may have changed */
+        cap = s->cap;
+        memset(slots, 0, cap * sizeof(*slots));
+    } else {
+        s->stats.bytes += (cap - s->cap) * sizeof(*slots);
+        free(s->slots);
+    }
+    s->slots = slots;
+    s->cap = cap;
+    s->used = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->list[i].series)
+            store_know(s, s->list[i].series->hash, (uint32_t)i);
+    return r;
+}
+
+static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *ret_bytes)
+{
+    size_t bytes = n * 2 * sizeof(uint32_t);
+
+    for (size_t i = 0; i < n && bytes <= 2 * SERIES_MAX_LABEL_BYTES; i++)
+        bytes += size_min(labels[i].name.n, SIZE_MAX / 4) + size_min(labels[i].value.n, SIZE_MAX / 4);
+    *ret_bytes = (uint32_t)bytes;
+    return n > 0 && n <= SERIES_MAX_LABELS && bytes - n * 2 * sizeof(uint32_t) <= SERIES_MAX_LABEL_BYTES;
+}
+
+static struct series *series_new(const struct series_label *labels, size_t n, uint32_t bytes)
+{
+    struct series *x = calloc(1, sizeof(*x) + bytes);
+    char *to;
+
+    if (!x)
+        return NULL;
+    x->n_labels = (uint32_t)n;
+    x->label_bytes = bytes;
+    to = x->labels + n * 2 * sizeof(uint32_t);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t lengths[] = {(uint32_t)labels[i].name.n, (uint32_t)labels[i].value.n};
+
+        memcpy(x->labels + i * sizeof(lengths), lengths, sizeof(lengths));
+        to = mempcpy(to, labels[i].name.p, lengths[0]);
+        to = mempcpy(to, labels[i].value.p, lengths[1]);
+    }
+    return x;
+}
+
+/* New series are refused while the others need what is left, or have lost samples for lack of it. */
+static enum store_result store_refuses(struct store *s, int64_t now)
+{
+    if (s->stats.series >= s->stats.max_series) {
+        s->stats.series_refused++;
+        s->stats.series_limit_ms = now;
+        return STORE_SERIES_LIMIT;
+    }
+    if (is_short(s, 8) || s->complete_from > now - s->stats.age_ms) {
+        s->stats.series_refused++;
+        s->stats.bytes_limit_ms = now;
+        return STORE_BYTES_LIMIT;
+    }
+    return STORE_OK;
+}
+
+static enum store_result store_create(struct store *s, const struct series_label *labels, size_t n,
+                                      uint64_t hash, struct series **ret)
+{
+    int64_t now = store_now(s);
+    uint32_t bytes;
+    enum store_result refused;
+
+    if (!labels_fit(labels, n, &bytes))
+        return STORE_BAD_LABELS;
+    refused = store_refuses(s, now);
+    if (refused != STORE_OK)
+        return refused;
+    *ret = store_grow(s) == 0 ? series_new(labels, n, bytes) : NULL;
+    if (!*ret)
+        return STORE_NO_MEMORY;
+    (*ret)->hash = hash;
+    (*ret)->last_ms = now; /* it expires as if it had a sample */
+    s->stats.bytes += series_bytes(*ret);
+    s->stats.series++;
+    store_know(s, hash, (uint32_t)s->n);
+    s->list[s->n++] = (struct entry){++s->last_id, *ret};
+    return STORE_OK;
+}
+
+enum store_result store_enter(struct store *s, const struct series_label *labels, size_t n, uint64_t hash,
+                              struct series **ret)
+{
+    uint64_t own = labels_hash(labels, n);
+    struct series *x = store_find(s, own);
+    enum store_result result = x ? STORE_OK : store_create(s, labels, n, own, &x);
+
+    if (result != STORE_OK)
+        return result;
+    if (store_grow(s) < 0)
+        return STORE_NO_MEMORY;
+    store_know(s, hash, store_slot(s, own)->at);
+    *ret = x;
+    return STORE_OK;
+}
+
+struct series_writer *series_writer(struct series *x)
+{
+    return &x->writer;
+}
+
+/* ---- Samples. Lock held ---- */
+
+static enum store_result series_add_chunk(struct store *s, struct series *x, int64_t t_ms, int64_t now)
+{
+    struct chunk *c;
+
+    for (unsigned piece = 0; piece < EVICT_PIECES && is_short(s, 16); piece++)
+        (void)sweep_piece(s, now);
+    if (s->stats.bytes + sizeof(*c) + MALLOC_BYTES > s->stats.max_bytes) {
+        if (s->complete_from <= t_ms)
+            s->complete_from = t_ms + 1;
+        return STORE_BYTES_LIMIT;
+    }
+    c = malloc(sizeof(*c));
+    if (!c)
+        return STORE_NO_MEMORY;
+    c->next = NULL;
+    c->base_ms = t_ms;
+    c->n = 0;
+    if (x->last)
+        x->last->next = c;
+    else
+        x->first = c;
+    x->last = c;
+    s->stats.bytes += sizeof(*c) + MALLOC_BYTES;
+    return STORE_OK;
+}
+
+/* Also of two NaNs, such as stale markers. */
+static bool same_bits(double a, double b)
+{
+    uint64_t x, y;
+
+    memcpy(&x, &a, sizeof(x));
+    memcpy(&y, &b, sizeof(y));
+    return x == y;
+}
+
+enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
+{
+    int64_t now = store_now(s);
+    struct chunk *c = x->last;
+
+    if (c && t_ms == x->last_ms)
+        return same_bits(c->v[c->n - 1], v) ? STORE_OK : STORE_DUPLICATE;
+    if (c && t_ms < x->last_ms)
+        return STORE_OUT_OF_ORDER;
+    if (t_ms < now - s->stats.age_ms)
+        return STORE_TOO_OLD;
+    if (t_ms > now + STORE_MAX_AHEAD_MS)
+        return STORE_TOO_NEW;
+    if (!c || c->n == CHUNK_SAMPLES || t_ms - c->base_ms > UINT32_MAX) {
+        enum store_result result = series_add_chunk(s, x, t_ms, now);
+
+        if (result != STORE_OK)
+            return result;
+        c = x->last;
+    }
+    c->t[c->n] = (uint32_t)(t_ms - c->base_ms);
+    c->v[c->n++] = v;
+    x->last_ms = t_ms;
+    s->stats.samples++;
+    return STORE_OK;
+}
+
+struct store *store_free(struct store *s)
+{
+    if (!s)
+        return NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->list[i].series)
+            series_remove(s, &s->list[i]);
+    free(s->list);
+    free(s->slots);
+    (void)pthread_mutex_destroy(&s->turn);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+    return NULL;
+}
+
+/* ---- Reading. Lock held, except by series_next() ---- */
+
+/* The labels' names and values are slices of the series itself. */
+static void series_labels(const struct series *x, struct series_label *to)
+{
+    const char *p = x->labels + x->n_labels * 2 * sizeof(uint32_t);
+    uint32_t lengths[2];
+
+    for (uint32_t i = 0; i < x->n_labels; i++) {
+        memcpy(lengths, x->labels + i * sizeof(lengths), sizeof(lengths));
+        to[i] = (struct series_label){{p, lengths[0]}, {p + lengths[0], lengths[1]}};
+        p += lengths[0] + lengths[1];
+    }
+}
+
+static struct str label_value(const struct series_reader *r, struct str name)
+{
+    for (size_t i = 0; i < r->n_labels; i++)
+        if (str_eq(r->labels[i].name, name))
+            return r->labels[i].value;
+    return STR("");
+}
+
+/* 1 if the series at hand matches, 0 if not. */
+static int reader_matches(struct series_reader *r, unsigned *cost)
+{
+    for (size_t i = 0; i < r->n_matchers; i++) {
+        const struct series_matcher *m = &r->matchers[i];
+        struct str value = label_value(r, m->name);
+        int matched = m->regex ? regex_match(r->regexes, m->regex, value) : str_eq(value, m->value);
+
+        *cost += m->regex ? REGEX_COST : 0;
+        if (matched == -EINVAL) /* a value that is not UTF-8 matches no expression */
+            matched = 0;
+        if (matched < 0)
+            return matched;
+        if ((matched > 0) == m->negated)
+            return 0;
+    }
+    return 1;
+}
+
+static int reader_grow(struct series_reader *r, size_t n)
+{
+    size_t cap = size_max(r->cap * 2, n);
+    int64_t *t;
+    double *v;
+
+    if (n <= r->cap)
+        return 0;
+    t = reallocarray(r->t, cap, sizeof(*t));
+    r->t = t ? t : r->t;
+    v = reallocarray(r->v, cap, sizeof(*v));
+    r->v = v ? v : r->v;
+    if (!t || !v)
+        return -ENOMEM;
+    r->cap = cap;
+    return 0;
+}
+
+/* Copies labels and samples. 1 if there are samples in the range. */
+static int reader_copy(struct series_reader *r, const struct series *x)
+{
+    size_t names = x->label_bytes - x->n_labels * 2 * sizeof(uint32_t);
+    const char *from = r->labels[0].name.p;
+
+    r->n = 0;
+    for (const struct chunk *c = x->first; c && c->base_ms <= r->to_ms; c = c->next) {
+        if (chunk_end(c) < r->from_ms)
+            continue;
+        if (reader_grow(r, r->n + CHUNK_SAMPLES) < 0)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < c->n; i++)
+            if (c->base_ms + c->t[i] >= r->from_ms && c->base_ms + c->t[i] <= r->to_ms) {
+                r->t[r->n] = c->base_ms + c->t[i];
+                r->v[r->n++] = c->v[i];
+            }
+    }
+    r->text.n = 0;
+    if (r->n == 0)
+        return 0;
+    if (buf_put(&r->text, from, names) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n_labels; i++) {
+        r->labels[i].name.p = r->text.p + (r->labels[i].name.p - from);
+        r->labels[i].value.p = r->text.p + (r->labels[i].value.p - from);
+    }
+    return 1;
+}
+
+/* Where the reader goes on: its next id, or the one after. */
+static size_t reader_place(const struct store *s, uint64_t id)
+{
+    size_t low = 0, high = s->n;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (s->list[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Looks at some series, up to the first that matches. -EAGAIN: none of them does. */
+static int reader_piece(struct series_reader *r)
+{
+    const struct store *s = r->store;
+    unsigned cost = 0;
+    size_t at = reader_place(s, r->next);
+    int found = 0;
+
+    if (s->complete_from > r->from_ms)
+        return -ENODATA;
+    for (; at < s->n && found == 0 && cost < READ_COST; at++, cost++) {
+        const struct series *x = s->list[at].series;
+
+        r->next = s->list[at].id + 1;
+        if (!x)
+            continue;
+        r->n_labels = x->n_labels;
+        series_labels(x, r->labels);
+        found = reader_matches(r, &cost);
+        if (found > 0)
+            found = reader_copy(r, x);
+    }
+    return found == 0 && at < s->n ? -EAGAIN : found;
+}
+
+int series_next(struct series_reader *r)
+{
+    int result = 0;
+
+    if (!r->regexes) {
+        r->text.max = SIZE_MAX;
+        result = regex_matcher_new(&r->regexes);
+    }
+    for (bool again = result == 0; again; again = result == -EAGAIN) {
+        store_lock(r->store);
+        result = reader_piece(r);
+        store_unlock(r->store);
+    }
+    if (result == -ENODATA) {
+        struct store_stats stats;
+
+        store_stats(r->store, &stats);
+        (void)snprintf(r->why, sizeof(r->why),
+                       "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
+                       (unsigned long long)stats.max_bytes);
+    } else if (result < 0)
+        (void)snprintf(r->why, sizeof(r->why), "%s",
+                       result == -ELOOP ? "a regular expression takes too many steps on a label value"
+                                        : "out of memory");
+    return result;
+}
+
+void series_reader_done(struct series_reader *r)
+{
+    (void)regex_matcher_free(r->regexes);
+    buf_done(&r->text);
+    free(r->t);
+    free(r->v);
+}

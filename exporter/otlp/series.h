@@ -1,0 +1,153 @@
+/* Series of plain samples in memory, for a limited time and within limits on memory and series: what the
+ * receiver stores and queries read.
+ *
+ * Any thread. One lock, which no call here holds for more than about 100 us. */
+#ifndef DS_OTLP_SERIES_H
+#define DS_OTLP_SERIES_H
+
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/regex.h"
+
+struct store;
+
+enum {
+    STORE_DEFAULT_BYTES = 256 << 20,
+    STORE_MIN_AGE_MS = 10 * 60 * 1000,
+    STORE_MAX_AHEAD_MS = 10 * 60 * 1000, /* of the wall clock; as Prometheus */
+    SERIES_MAX_LABELS = 128,
+    SERIES_MAX_LABEL_BYTES = 64 << 10, /* of all names and values of a series */
+    STORE_WHY_BYTES = 192,
+};
+
+/* The wall clock decides what is too old or too new. */
+MUST_USE int store_new(struct store **ret, const struct clock *clock);
+struct store *store_free(struct store *s);
+DEFINE_CLEANUP(struct store, store_free)
+
+/* max_bytes: memory for samples, labels and indexes; 0: STORE_DEFAULT_BYTES, but not more than a quarter of
+ * the memory that the process may use. With less than is in use, new series are refused and the oldest
+ * samples are evicted. */
+void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series);
+/* How long samples are kept: it must cover the longest range that is queried, with everything that its first
+ * step looks back on. STORE_MIN_AGE_MS until the first call, and at least. */
+void store_set_age(struct store *s, int64_t ms);
+
+/* A series' labels are sorted by name (by bytes), names are unique, and neither names nor values are empty.
+ * The metric's name is the label `__name__`. */
+struct series_label {
+    struct str name, value;
+};
+
+/* Compares label sets as Prometheus sorts series. */
+int labels_compare(const struct series_label *a, size_t n_a, const struct series_label *b, size_t n_b);
+uint64_t labels_hash(const struct series_label *labels, size_t n);
+
+/* What became of a sample, or of a new series. */
+enum store_result {
+    STORE_OK,           /* stored, or the very sample that is the last one of the series already */
+    STORE_OUT_OF_ORDER, /* older than the last sample of the series */
+    STORE_DUPLICATE,    /* another value at the time of the last sample */
+    STORE_TOO_OLD,      /* older than the age */
+    STORE_TOO_NEW,      /* more than STORE_MAX_AHEAD_MS in the future */
+    STORE_SERIES_LIMIT, /* a new series: as many as allowed exist */
+    STORE_BYTES_LIMIT,  /* max_bytes is reached; for a new series: 7/8 of it, so that others can grow */
+    STORE_BAD_LABELS,   /* too many or too long labels */
+    STORE_NO_MEMORY,
+    STORE_RESULTS
+};
+
+struct series;
+
+/* What the receiver remembers of a series' writer. */
+struct series_writer {
+    uint64_t start_ns, last_ns; /* of the last point */
+    double total;               /* of a delta series */
+};
+
+/* For several of the calls below. Must be held only briefly. */
+void store_lock(struct store *s);
+void store_unlock(struct store *s);
+
+/* ---- Lock held. A series is valid until the lock is released ---- */
+
+/* The series that store_enter() made known by this hash; NULL if it is not known, or has expired. */
+struct series *store_find(const struct store *s, uint64_t hash);
+/* Finds or creates the series with these labels, which are copied, and makes it known by `hash`. */
+enum store_result store_enter(struct store *s, const struct series_label *labels, size_t n, uint64_t hash,
+                              struct series **ret);
+struct series_writer *series_writer(struct series *x);
+/* The value is kept bit by bit. */
+enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v);
+
+/* ---- Lock not held ---- */
+
+/* Drops a part of what is older than the age: call it every second. */
+void store_prune(struct store *s);
+
+/* A stale marker: ends the series until its next sample. In results of queries: no value. */
+#define STALE_BITS UINT64_C(0x7ff0000000000002)
+
+static inline double value_absent(void)
+{
+    uint64_t bits = STALE_BITS;
+    double v;
+
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+static inline bool value_is_absent(double v)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    return bits == STALE_BITS;
+}
+
+/* A label that a series does not have matches as the empty value. */
+struct series_matcher {
+    struct str name, value;    /* value: without a regex */
+    const struct regex *regex; /* NULL: equality */
+    bool negated;
+};
+
+/* Reads all series that match, one after the other, in no particular order. Samples that are appended
+ * meanwhile may or may not be seen. */
+struct series_reader {
+    struct store *store;
+    const struct series_matcher *matchers;
+    size_t n_matchers;
+    int64_t from_ms, to_ms; /* of the samples, both included */
+    /* The series at hand, valid until the next call */
+    struct series_label labels[SERIES_MAX_LABELS];
+    size_t n_labels;
+    int64_t *t;
+    double *v;
+    size_t n; /* samples, at least one */
+    /* Private */
+    struct regex_matcher *regexes;
+    struct buf text;
+    size_t cap;
+    uint64_t next;
+    char why[STORE_WHY_BYTES];
+};
+
+/* 1: a series, 0: no more. On failure r->why is a phrase for an error text: -ENODATA: samples of the time
+ * range were evicted, so that answers would be wrong; -ELOOP: a regex exceeded its limits on a value;
+ * -ENOMEM. */
+MUST_USE int series_next(struct series_reader *r);
+void series_reader_done(struct series_reader *r);
+
+/* Everything is since the start but series, samples and bytes, which are now. */
+struct store_stats {
+    uint64_t series, samples, bytes, max_series, max_bytes;
+    int64_t age_ms;
+    uint64_t series_refused;                 /* attempts to add a series beyond a limit */
+    int64_t series_limit_ms, bytes_limit_ms; /* Unix time of the last of them for each limit; 0: never */
+    uint64_t samples_evicted;                /* dropped because of max_bytes */
+};
+
+void store_stats(struct store *s, struct store_stats *ret);
+
+#endif

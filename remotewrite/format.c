@@ -1,0 +1,234 @@
+#include "remotewrite/format.h"
+
+#include "exporter/base/buf.h"
+#include "remotewrite/bytes.h"
+
+const char segment_magic[SEGMENT_HEAD + 1] = "DSRWSEG1";
+
+#define RECORD_MAGIC "\xd5RW\x1a"
+
+/* Offsets of the fields in a record's head. */
+enum {
+    AT_MAGIC = 0,
+    AT_CRC = 4, /* of everything after it */
+    AT_LENGTH = 8,
+    AT_KIND = 12,
+    AT_LANE = 14,
+    AT_SAMPLES = 16,
+    AT_SEQ = 24,
+    AT_FIRST = 32,
+    AT_LAST = 40,
+};
+
+void record_head_put(char out[RECORD_HEAD], const struct record_head *h, struct str payload)
+{
+    uint32_t crc;
+
+    memset(out, 0, RECORD_HEAD);
+    memcpy(out + AT_MAGIC, RECORD_MAGIC, 4);
+    put_u32(out + AT_LENGTH, (uint32_t)(h->lane.n + payload.n));
+    out[AT_KIND] = (char)h->kind;
+    put_u16(out + AT_LANE, (uint16_t)h->lane.n);
+    put_u32(out + AT_SAMPLES, h->samples);
+    put_u64(out + AT_SEQ, h->seq);
+    put_u64(out + AT_FIRST, (uint64_t)h->first_ms);
+    put_u64(out + AT_LAST, (uint64_t)h->last_ms);
+    crc = crc32c(0, (struct str){out + AT_LENGTH, RECORD_HEAD - AT_LENGTH});
+    crc = crc32c(crc, h->lane);
+    put_u32(out + AT_CRC, crc32c(crc, payload));
+}
+
+/* Decodes a head without verifying it. What follows the head may go beyond the end of the bytes: then
+ * there is no payload, and no lane if its name is cut. */
+static bool record_head_get(struct str bytes, size_t at, struct segment_item *ret)
+{
+    const char *p = bytes.p + at;
+    size_t length, lane_n, rest;
+
+    if (bytes.n - at < RECORD_HEAD)
+        return false;
+    rest = bytes.n - at - RECORD_HEAD;
+    length = get_u32(p + AT_LENGTH);
+    lane_n = get_u16(p + AT_LANE);
+    if (lane_n > length || lane_n > LANE_NAME_MAX)
+        return false;
+    *ret = (struct segment_item){
+        .at = at,
+        .n = RECORD_HEAD + length,
+        .head = {.seq = get_u64(p + AT_SEQ),
+                 .kind = (enum record_kind)p[AT_KIND],
+                 .samples = get_u32(p + AT_SAMPLES),
+                 .first_ms = (int64_t)get_u64(p + AT_FIRST),
+                 .last_ms = (int64_t)get_u64(p + AT_LAST)},
+    };
+    if (lane_n <= rest)
+        ret->head.lane = (struct str){p + RECORD_HEAD, lane_n};
+    if (length <= rest)
+        ret->payload = (struct str){p + RECORD_HEAD + lane_n, length - lane_n};
+    return p[AT_KIND] == RECORD_SAMPLES || p[AT_KIND] == RECORD_MARKERS;
+}
+
+bool record_read(struct str bytes, size_t at, struct segment_item *ret)
+{
+    const char *p = bytes.p + at;
+    struct segment_item item;
+
+    if (bytes.n - at < RECORD_HEAD || memcmp(p, RECORD_MAGIC, 4) != 0 || !record_head_get(bytes, at, &item) ||
+        item.n > bytes.n - at ||
+        crc32c(0, (struct str){p + AT_LENGTH, item.n - AT_LENGTH}) != get_u32(p + AT_CRC))
+        return false;
+    *ret = item;
+    return true;
+}
+
+/* The offset of the next intact record, or of the end. */
+static size_t find_record(struct str bytes, size_t at)
+{
+    struct segment_item item;
+    const char *found;
+
+    for (; at < bytes.n && (found = memmem(bytes.p + at, bytes.n - at, RECORD_MAGIC, 4)); at++) {
+        at = (size_t)(found - bytes.p);
+        if (record_read(bytes, at, &item))
+            return at;
+    }
+    return bytes.n;
+}
+
+/* True if the bytes from `at` are the beginning of a record, or of the file's head, that was not finished. */
+static bool record_is_cut(struct str bytes, size_t at)
+{
+    const char *p = bytes.p + at;
+    size_t n = bytes.n - at;
+
+    if (at == 0 && n < SEGMENT_HEAD)
+        return memcmp(p, segment_magic, n) == 0;
+    if (memcmp(p, RECORD_MAGIC, size_min(4, n)) != 0)
+        return false;
+    return n < RECORD_HEAD || get_u32(p + AT_LENGTH) > n - RECORD_HEAD;
+}
+
+enum segment_found segment_next(struct segment_reader *r, struct segment_item *ret)
+{
+    size_t at = r->next, found;
+
+    if (at == 0 && r->bytes.n >= SEGMENT_HEAD && memcmp(r->bytes.p, segment_magic, SEGMENT_HEAD) == 0)
+        at = SEGMENT_HEAD;
+    *ret = (struct segment_item){.at = at};
+    if (at == r->bytes.n) {
+        r->next = at;
+        return SEGMENT_END;
+    }
+    if (record_read(r->bytes, at, ret)) {
+        r->next = at + ret->n;
+        return SEGMENT_RECORD;
+    }
+    found = find_record(r->bytes, at + 1);
+    *ret = (struct segment_item){.at = at, .n = found - at};
+    r->next = found;
+    return found == r->bytes.n && record_is_cut(r->bytes, at) ? SEGMENT_TORN : SEGMENT_DAMAGE;
+}
+
+bool segment_has_other_version(struct str bytes)
+{
+    char version = bytes.n >= SEGMENT_HEAD ? bytes.p[SEGMENT_HEAD - 1] : '1';
+
+    return memcmp(bytes.p, segment_magic, size_min(bytes.n, SEGMENT_HEAD - 1)) == 0 && version != '1' &&
+           version >= '0' && version <= '9';
+}
+
+bool segment_next_lost(struct str bytes, size_t *at, size_t end, struct record_head *ret)
+{
+    struct str lost = {bytes.p, end};
+    struct segment_item item;
+
+    while (*at < end) {
+        const char *next;
+
+        /* Each sample takes more than a byte. */
+        if (record_head_get(lost, *at, &item) && item.head.samples <= item.n - RECORD_HEAD &&
+            (item.payload.p || record_is_cut(bytes, *at))) {
+            *at = size_min(end, *at + item.n);
+            *ret = item.head;
+            return true;
+        }
+        next = memmem(lost.p + *at + 1, end - *at - 1, RECORD_MAGIC, 4);
+        *at = next ? (size_t)(next - lost.p) : end;
+    }
+    return false;
+}
+
+/* "DSRWPOS1", crc32c, count, generation; then for each lane: seq, last_ms, length of the name, name. */
+enum { POSITION_HEAD = 24, LANE_HEAD = 18, POSITION_CRC = 8, POSITION_COUNT = 12, POSITION_GENERATION = 16 };
+
+static const char position_magic[] = "DSRWPOS1";
+
+int position_begin(struct buf *into, uint64_t generation)
+{
+    char head[POSITION_HEAD] = {0};
+
+    memcpy(head, position_magic, 8);
+    put_u64(head + POSITION_GENERATION, generation);
+    return buf_put(into, head, sizeof(head));
+}
+
+int position_add(struct buf *into, const struct position_lane *l)
+{
+    size_t mark = into->n;
+    char head[LANE_HEAD];
+    int r;
+
+    put_u64(head, l->seq);
+    put_u64(head + 8, (uint64_t)l->last_ms);
+    put_u16(head + 16, (uint16_t)l->name.n);
+    r = buf_put(into, head, sizeof(head)) ?: buf_put_str(into, l->name);
+    if (r < 0)
+        buf_truncate(into, mark);
+    else
+        put_u32(into->p + POSITION_COUNT, get_u32(into->p + POSITION_COUNT) + 1);
+    return r;
+}
+
+static uint32_t position_crc(struct str bytes)
+{
+    return crc32c(0, (struct str){bytes.p + POSITION_COUNT, bytes.n - POSITION_COUNT});
+}
+
+void position_end(struct buf *into)
+{
+    put_u32(into->p + POSITION_CRC, position_crc(buf_str(into)));
+}
+
+bool position_next(struct position_reader *r, struct position_lane *ret)
+{
+    size_t n;
+
+    if (r->lanes == 0 || r->end - r->next < LANE_HEAD)
+        return false;
+    n = get_u16(r->next + 16);
+    if ((size_t)(r->end - r->next) - LANE_HEAD < n)
+        return false;
+    *ret = (struct position_lane){
+        .seq = get_u64(r->next), .last_ms = (int64_t)get_u64(r->next + 8), .name = {r->next + LANE_HEAD, n}};
+    r->next += LANE_HEAD + n;
+    r->lanes--;
+    return true;
+}
+
+bool position_open(struct position_reader *r, struct str bytes)
+{
+    struct position_reader all;
+    struct position_lane lane;
+
+    if (bytes.n < POSITION_HEAD || memcmp(bytes.p, position_magic, 8) != 0)
+        return false;
+    *r = all = (struct position_reader){.next = bytes.p + POSITION_HEAD,
+                                        .end = bytes.p + bytes.n,
+                                        .generation = get_u64(bytes.p + POSITION_GENERATION),
+                                        .lanes = get_u32(bytes.p + POSITION_COUNT)};
+    while (position_next(&all, &lane))
+        ;
+    /* The file is not truncated, so older bytes may follow the last lane. */
+    return all.lanes == 0 && position_crc((struct str){bytes.p, (size_t)(all.next - bytes.p)}) ==
+                                 get_u32(bytes.p + POSITION_CRC);
+}

@@ -1,0 +1,205 @@
+/* What the writer says of its own writes and of those that undo them. */
+#include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "controller/kube/queue.h"
+#include "controller/kube/verdict.h"
+#include "controller/kube/writer.h"
+#include "test/fakes/fake_kube.h"
+#include "test/fakes/fake_server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND };
+
+struct world {
+    struct fake_kube *f;
+    struct kube_writer writer;
+    struct kube_object object;
+    uint64_t state;
+    unsigned counted, done;
+};
+
+static void on_done(struct kube_object *o, struct kube_answer *a)
+{
+    CONTAINER_OF(o, struct world, object)->done++;
+    if (a->verdict == KUBE_OK)
+        kube_object_end(o, true, -1);
+    else
+        kube_object_fail(o, a);
+}
+
+static void work(void *arg, const char *key)
+{
+    struct world *w = arg;
+    const struct kube_request rq = {.method = KUBE_MERGE_PATCH,
+                                    .resource = &kube_configmaps,
+                                    .namespace = "ns",
+                                    .name = key,
+                                    .body_text = STR("{}")};
+
+    kube_object_call(&w->object, "patch", &rq, w->state, on_done);
+}
+
+static void count(void *arg, const char *operation, const struct kube_answer *a)
+{
+    struct world *w = arg;
+
+    (void)a;
+    assert_string_equal(operation, "patch");
+    w->counted++;
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    struct kube_queue_options q = {.work = work, .arg = w, .max_retry_ms = MINUTE};
+
+    w->f = fake_kube_new();
+    q.kube = w->f->kube;
+    w->writer = (struct kube_writer){.kube = w->f->kube,
+                                     .query = "fieldManager=me",
+                                     .kind = "ConfigMap",
+                                     .detail = "configmap",
+                                     .count = count,
+                                     .arg = w};
+    assert_int_equal(kube_queue_new(&w->writer.queue, w->f->loop, &q), 0);
+    kube_object_init(&w->object, &w->writer, "a");
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    kube_object_done(&w->object);
+    w->writer.queue = kube_queue_free(w->writer.queue);
+    (void)fake_kube_free(w->f);
+    free(w);
+    return 0;
+}
+
+static void push(struct world *w, int status, const char *version)
+{
+    fake_push(w->f->server,
+              (struct fake_answer){
+                  .status = status,
+                  .body = fake_kube_text(w->f, "{\"metadata\":{\"resourceVersion\":\"%s\"}}", version)});
+}
+
+/* Writes that state, once back-offs are over. */
+static void write_state(struct world *w, uint64_t to, const char *version)
+{
+    unsigned done = w->done;
+
+    w->state = to;
+    push(w, 200, version);
+    assert_int_equal(kube_queue_add(w->writer.queue, "a"), 0);
+    fake_kube_turn(w->f, &w->done, done + 1);
+    assert_string_equal(w->object.version, version);
+}
+
+static enum kube_seen see(struct world *w, const char *version)
+{
+    json_auto_t *o = NULL;
+    const char *text = fake_kube_object(w->f, "ns", "a", version);
+
+    assert_int_equal(kube_json_parse(&o, str_of(text), NULL), 0);
+    return kube_object_see(&w->object, o);
+}
+
+static void counts_a_repeated_write_as_undone(void **state)
+{
+    struct world *w = *state;
+
+    write_state(w, 7, "10");
+    assert_int_equal(w->object.wait_ms, -1);
+    fake_kube_advance(w->f, MINUTE);
+    write_state(w, 7, "12");
+    assert_in_range(w->object.wait_ms, 1, SECOND);
+    assert_int_equal(w->object.undone, 1);
+    assert_int_equal(w->object.failures, 1);
+    push(w, 200, "14");
+    w->state = 8;
+    fake_kube_advance(w->f, MINUTE);
+    fake_kube_turn(w->f, &w->done, 3);
+    assert_int_equal(w->object.undone, 0);
+    assert_int_equal(w->object.failures, 0);
+    assert_int_equal(w->counted, 3);
+    assert_string_equal(fake_kube_asked(w->f, 0), "PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=me");
+}
+
+static void forgets_after_ten_minutes(void **state)
+{
+    struct world *w = *state;
+
+    write_state(w, 7, "10");
+    fake_kube_advance(w->f, 10 * MINUTE);
+    write_state(w, 7, "12");
+    assert_int_equal(w->object.undone, 0);
+}
+
+static void waits_longer_each_time_up_to_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    write_state(w, 7, "10");
+    write_state(w, 7, "11");
+    assert_in_range(w->object.wait_ms, 1, SECOND);
+    for (unsigned i = 2; i <= 15; i++) {
+        assert_in_range(w->object.wait_ms, 1, MINUTE + MINUTE / 2);
+        push(w, 200, "12");
+        fake_kube_advance(w->f, MINUTE + MINUTE / 2);
+        fake_kube_turn(w->f, &w->done, i + 1);
+        assert_int_equal(w->object.undone, i);
+    }
+    assert_in_range(w->object.wait_ms, MINUTE / 2, MINUTE + MINUTE / 2);
+}
+
+static void tells_its_own_version_from_older_and_newer_ones(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *newer = json_pack("{s:{s:s}}", "metadata", "resourceVersion", "11");
+
+    assert_int_equal(see(w, "9"), KUBE_SEEN_NEW);
+    write_state(w, 7, "10");
+    assert_int_equal(see(w, "9"), KUBE_SEEN_OLD);
+    assert_int_equal(see(w, "10"), KUBE_SEEN_OWN);
+    assert_int_equal(see(w, "11"), KUBE_SEEN_NEW);
+    assert_false(kube_object_is_overtaken(&w->object));
+    kube_object_watched(&w->object, newer);
+    assert_true(kube_object_is_overtaken(&w->object));
+    fake_kube_advance(w->f, MINUTE); /* a restore from a backup */
+    assert_int_equal(see(w, "9"), KUBE_SEEN_NEW);
+}
+
+static void says_why_it_is_not_written(void **state)
+{
+    struct world *w = *state;
+
+    w->state = 7;
+    fake_kube_status(w->f, 403, "Forbidden", "no");
+    assert_int_equal(kube_queue_add(w->writer.queue, "a"), 0);
+    fake_kube_turn(w->f, &w->done, 1);
+    assert_non_null(strstr(w->object.trouble, "no"));
+    assert_int_equal(w->object.failures, 1);
+    assert_int_equal(w->object.written, 0);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(counts_a_repeated_write_as_undone),
+        CASE(forgets_after_ten_minutes),
+        CASE(waits_longer_each_time_up_to_a_minute),
+        CASE(tells_its_own_version_from_older_and_newer_ones),
+        CASE(says_why_it_is_not_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
