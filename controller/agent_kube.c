@@ -66,7 +66,9 @@ static int leader_begin(struct agent_kube *k)
     int r = k->hub ? placement_new(&k->placement, &placement) : 0;
 
     report.placement = k->placement;
-    return r == 0 && k->cluster && !k->o.once ? agent_report_new(&k->report, &report) : r;
+    if (r == 0 && k->cluster && !k->o.once)
+        k->report = agent_report_new(&report);
+    return r;
 }
 
 static void leader_end(struct agent_kube *k)
@@ -102,7 +104,8 @@ static int leader_start(struct agent_kube *k)
     (void)object_name(str_of(name), k->lease_name);
     kube_lease_make_identity(k->identity);
     agent_set_leading(k->agent, false);
-    return kube_lease_new(&k->lease, k->cluster, &o);
+    k->lease = kube_lease_new(k->cluster, &o);
+    return 0;
 }
 
 /* Something that the report shows may have changed. */
@@ -211,12 +214,12 @@ static void once_prepare(struct agent_kube *k, json_t *object)
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
     const struct summaries none = {0};
-    int r = problems_init(&p, k->what);
+    int r;
 
+    problems_init(&p, k->what);
     k->configmap = kube_watch_free(k->configmap);
     k->first = json_incref(object);
-    if (r == 0)
-        r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, 1, &p);
+    r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, 1, &p);
     if (k->secrets)
         agent_secrets_prepare(k->secrets, r == 0 ? &c->summaries : &none, once_apply, k);
     else
@@ -297,8 +300,8 @@ static void sink_applied(struct sink *s, struct scorer *const *scorers, size_t n
 
     if (k->secrets)
         agent_secrets_sync(k->secrets);
-    if (k->placement && (k->scorers_known || !k->cluster) && placement_sync(k->placement, scorers, n) < 0)
-        log_error("not all AddOnPlacementScores written: out of memory");
+    if (k->placement && (k->scorers_known || !k->cluster))
+        placement_sync(k->placement, scorers, n);
 }
 
 static const struct sink_ops sink_ops = {
@@ -316,11 +319,9 @@ static int set_names(struct agent_kube *k)
     const char *configmap = o->configmap ? o->configmap : DEFAULT_CONFIGMAP, *slash = strchr(configmap, '/');
     const char *own = k->cluster ? kube_default_namespace(k->cluster) : NULL;
 
-    k->namespace = strdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
-    if (!k->namespace)
-        return -ENOMEM;
-    k->configmap_namespace = slash ? strndup(configmap, (size_t)(slash - configmap)) : strdup(k->namespace);
-    k->configmap_name = strdup(slash ? slash + 1 : configmap);
+    k->namespace = xstrdup(o->addon_namespace ? o->addon_namespace : own ? own : DEFAULT_NAMESPACE);
+    k->configmap_namespace = slash ? xstrndup(configmap, (size_t)(slash - configmap)) : xstrdup(k->namespace);
+    k->configmap_name = xstrdup(slash ? slash + 1 : configmap);
     if (!k->configmap_namespace || !k->configmap_name ||
         join_name(&k->owner, "", k->namespace, leader_addon(k)) < 0 ||
         join_name(&k->what, "configmap ", k->configmap_namespace, k->configmap_name) < 0)
@@ -341,20 +342,19 @@ static int start_cluster(struct agent_kube *k, bool secrets)
         .on_trouble = configmap_on_trouble,
         .arg = k,
     };
-    int r = secrets ? agent_secrets_new(&k->secrets, agent_state(k->agent), k->cluster, k->namespace) : 0;
 
-    return r == 0 ? kube_watch_new(&k->configmap, k->cluster, &watch) : r;
+    if (secrets)
+        k->secrets = agent_secrets_new(agent_state(k->agent), k->cluster, k->namespace);
+    return kube_watch_new(&k->configmap, k->cluster, &watch);
 }
 
 int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
-    CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = calloc(1, sizeof(*k));
+    CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = xcalloc(1, sizeof(*k));
     const struct kube_options cluster = {.label = "cluster", .config = {.kubeconfig = o->managed_kubeconfig}};
     const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = o->hub_kubeconfig}};
     int r = 0;
 
-    if (!k)
-        return -ENOMEM;
     k->sink.ops = &sink_ops;
     k->agent = a;
     k->o = *o;

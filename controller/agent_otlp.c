@@ -85,8 +85,7 @@ static void otlp_on_timer(struct timer *t)
         x->shown_ms = status.last_ms;
         agent_touch(x->agent);
     }
-    if (loop_timer_set(x->loop, t, mono_add(loop_now(x->loop), TURN_MS)) < 0)
-        log_error("series received by OTLP are not pruned any more: out of memory");
+    loop_timer_set(x->loop, t, mono_add(loop_now(x->loop), TURN_MS));
 }
 
 int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agent_otlp_flags *f)
@@ -97,14 +96,13 @@ int agent_otlp_new(struct agent_otlp **ret, struct loop *loop, const struct agen
     *ret = NULL;
     if (!f->listen)
         return 0;
-    x = calloc(1, sizeof(*x));
-    if (!x)
-        return -ENOMEM;
+    x = xcalloc(1, sizeof(*x));
     x->flags = *f;
     x->loop = loop;
     x->timer.fn = otlp_on_timer;
-    r = store_new(&x->store, &clock_system)
-            ?: loop_timer_set(loop, &x->timer, mono_add(loop_now(loop), TURN_MS));
+    x->store = store_new(&clock_system);
+    r = 0;
+    loop_timer_set(loop, &x->timer, mono_add(loop_now(loop), TURN_MS));
     if (r < 0)
         return r;
     *ret = TAKE_PTR(x);

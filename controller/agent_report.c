@@ -8,7 +8,6 @@
 #include "exporter/agent/scorer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
@@ -159,8 +158,7 @@ static void report_set_timer(struct agent_report *r, int64_t ms)
 {
     struct loop *l = kube_loop(r->o.cluster);
 
-    if (loop_timer_set(l, &r->timer, mono_add(loop_now(l), ms)) < 0)
-        log_debug("report not written: out of memory");
+    loop_timer_set(l, &r->timer, mono_add(loop_now(l), ms));
 }
 
 static void report_on_timer(struct timer *t)
@@ -170,8 +168,8 @@ static void report_on_timer(struct timer *t)
 
     if (r->written_states == report_hash(r) && age < TIMES_MS)
         report_set_timer(r, r->recheck_ms < TIMES_MS - age ? r->recheck_ms : TIMES_MS - age);
-    else if (kube_queue_add(r->writer.queue, key) < 0)
-        report_set_timer(r, GATHER_MS);
+    else
+        kube_queue_add(r->writer.queue, key);
 }
 
 void agent_report_touch(struct agent_report *r)
@@ -229,24 +227,18 @@ static void report_work(void *arg, const char *what)
     report_write(arg, KUBE_MERGE_PATCH);
 }
 
-int agent_report_new(struct agent_report **ret, const struct agent_report_options *o)
+struct agent_report *agent_report_new(const struct agent_report_options *o)
 {
-    struct agent_report *r = calloc(1, sizeof(*r));
+    struct agent_report *r = xcalloc(1, sizeof(*r));
     const struct kube_queue_options q = {
         .work = report_work, .arg = r, .kube = o->cluster, .min_retry_ms = 5000};
 
-    if (!r)
-        return -ENOMEM;
     r->o = *o;
     r->timer.fn = report_on_timer;
     r->writer = (struct kube_writer){.kube = o->cluster, .kind = "report", .detail = "key"};
     kube_object_init(&r->object, &r->writer, key);
-    if (kube_queue_new(&r->writer.queue, kube_loop(o->cluster), &q) < 0) {
-        free(r);
-        return -ENOMEM;
-    }
-    *ret = r;
-    return 0;
+    r->writer.queue = kube_queue_new(kube_loop(o->cluster), &q);
+    return r;
 }
 
 struct agent_report *agent_report_free(struct agent_report *r)

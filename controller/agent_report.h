@@ -20,7 +20,7 @@ struct agent_report_options {
 };
 
 /* -ENOMEM. */
-MUST_USE int agent_report_new(struct agent_report **ret, const struct agent_report_options *o);
+struct agent_report *agent_report_new(const struct agent_report_options *o);
 struct agent_report *agent_report_free(struct agent_report *r);
 /* Something may have changed. A new state or error is written soon, mere times within five minutes: a work
  * agent copies each write into its ManifestWork on the hub, which is then sent as a whole to all who watch

@@ -168,8 +168,7 @@ static void secrets_check_ready(struct agent_secrets *s)
     for (const struct watched *w = s->list; w; w = w->next)
         if (!kube_watch_synced(w->watch) && !kube_watch_trouble(w->watch))
             return;
-    if (loop_timer_set(s->agent->loop, &s->prepared, loop_now(s->agent->loop)) < 0)
-        secrets_on_prepared(&s->prepared);
+    loop_timer_set(s->agent->loop, &s->prepared, loop_now(s->agent->loop));
 }
 
 static void secrets_on_synced(void *arg)
@@ -190,7 +189,7 @@ static void secrets_on_trouble(void *arg, const char *text)
 
 static int secrets_watch(struct agent_secrets *s, const char *name)
 {
-    struct watched *w = calloc(1, sizeof(*w));
+    struct watched *w = xcalloc(1, sizeof(*w));
     struct kube_watch_options o = {
         .resource = &kube_secrets,
         .namespace = s->namespace,
@@ -206,7 +205,7 @@ static int secrets_watch(struct agent_secrets *s, const char *name)
         return -ENOMEM;
     w->all = s;
     w->wanted = true;
-    w->name = strdup(name);
+    w->name = xstrdup(name);
     if (!w->name || kube_watch_new(&w->watch, s->kube, &o) < 0) {
         (void)secrets_watched_free(w);
         return -ENOMEM;
@@ -266,20 +265,16 @@ void agent_secrets_sync(struct agent_secrets *s)
     }
 }
 
-int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, struct kube *k,
-                      const char *namespace)
+struct agent_secrets *agent_secrets_new(const struct agent_state *a, struct kube *k, const char *namespace)
 {
-    struct agent_secrets *s = calloc(1, sizeof(*s));
+    struct agent_secrets *s = xcalloc(1, sizeof(*s));
 
-    if (!s)
-        return -ENOMEM;
     *s = (struct agent_secrets){.secrets = {.look = secrets_look, .read = secrets_read},
                                 .agent = a,
                                 .kube = k,
                                 .namespace = namespace,
                                 .prepared.fn = secrets_on_prepared};
-    *ret = s;
-    return 0;
+    return s;
 }
 
 struct agent_secrets *agent_secrets_free(struct agent_secrets *s)

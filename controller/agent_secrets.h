@@ -10,8 +10,7 @@
 struct agent_secrets;
 
 /* -ENOMEM. The namespace is not owned. */
-MUST_USE int agent_secrets_new(struct agent_secrets **ret, const struct agent_state *a, struct kube *k,
-                               const char *namespace);
+struct agent_secrets *agent_secrets_new(const struct agent_state *a, struct kube *k, const char *namespace);
 struct agent_secrets *agent_secrets_free(struct agent_secrets *s);
 struct secrets *agent_secrets_reader(struct agent_secrets *s);
 /* Watches the Secrets that the agent's configuration refers to, and no others. */

@@ -240,9 +240,8 @@ static int agent_serve(struct running *running, const struct agent_flags *f, str
         log_info("serving", L_STR("address", agent_state(a)->config->listen[i]));
     if (o.probe_address)
         log_info("serving probes", L_STR("address", o.probe_address));
-    r = trimmer_start(&trimmer, agent_state(a)->loop);
-    if (r == 0)
-        r = loop_run(agent_state(a)->loop);
+    trimmer_start(&trimmer, agent_state(a)->loop);
+    r = loop_run(agent_state(a)->loop);
     trimmer_stop(&trimmer);
     agent_otlp_stop(running->otlp, STOP_GRACE_MS);
     running->web = web_stop(running->web, STOP_GRACE_MS);

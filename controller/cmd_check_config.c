@@ -65,8 +65,10 @@ static int check_file(const char *path)
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
     char valid[64] = "";
-    int r = problems_init(&p, path) ?: config_load(&c, path, &rw_config_section, 1, &p);
+    int r;
 
+    problems_init(&p, path);
+    r = config_load(&c, path, &rw_config_section, 1, &p);
     if (r == -ENOMEM)
         return check_no_memory();
     if (r == 0) {
@@ -82,8 +84,10 @@ static int check_web_file(const char *path)
     CLEANUP(problems_done) struct problems p = {0};
     struct httpd_tls *tls = NULL;
     char valid[64] = "";
-    int r = problems_init(&p, path) ?: web_file_read(&f, path, &p);
+    int r;
 
+    problems_init(&p, path);
+    r = web_file_read(&f, path, &p);
     if (r == 0 && f->has_tls)
         r = web_file_set_tls(f, &tls, &p);
     if (r == -ENOMEM)
@@ -97,7 +101,7 @@ static int check_web_file(const char *path)
 
 static int check_main(int argc, char **argv)
 {
-    CLEANUP(cleanup_free) const char **files = calloc((size_t)argc, sizeof(*files));
+    CLEANUP(cleanup_free) const char **files = xcalloc((size_t)argc, sizeof(*files));
     struct check_options options = {0};
     int n = files ? flags_parse(&command_check_config, argc, argv, &options, files) : -1, status = 0;
 

@@ -102,7 +102,7 @@ static int checker_check(const struct checker_options *o)
 
 static int checker_main(int argc, char **argv)
 {
-    CLEANUP(cleanup_free) const char **urls = calloc((size_t)argc, sizeof(*urls));
+    CLEANUP(cleanup_free) const char **urls = xcalloc((size_t)argc, sizeof(*urls));
     SECRET_AUTO(token, TOKEN_MAX_BYTES);
     struct checker_options o = {.check = {.cluster_name = "cluster1", .dimension_format = "${scoreName}"}};
     int n = urls ? flags_parse(&command_check_scorer, argc, argv, &o, urls) : -1;

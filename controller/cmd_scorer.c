@@ -73,8 +73,8 @@ static const struct flag scorer_flags[] = {
 static struct flag *scorer_make_flags(const struct instance *i, char **ret_helps)
 {
     size_t n = ARRAY_SIZE(scorer_flags) - 1;
-    struct flag *flags = calloc(n + i->n_settings + 1, sizeof(*flags));
-    char *helps = calloc(i->n_settings + 1, HELP_BYTES);
+    struct flag *flags = xcalloc(n + i->n_settings + 1, sizeof(*flags));
+    char *helps = xcalloc(i->n_settings + 1, HELP_BYTES);
 
     if (!flags || !helps) {
         free(flags);
@@ -141,9 +141,8 @@ static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct 
     for (size_t i = 0; i < f->n_listen; i++)
         log_info("serving", L_STR("model", f->instance->model->name), L_STR("address", f->listen[i]),
                  L_INT("port", model_server_port(*server, i)));
-    r = trimmer_start(&trimmer, loop);
-    if (r == 0)
-        r = loop_run(loop);
+    trimmer_start(&trimmer, loop);
+    r = loop_run(loop);
     trimmer_stop(&trimmer);
     *server = model_server_stop(*server, STOP_GRACE_MS);
     if (r < 0)
@@ -157,12 +156,11 @@ static int scorer_serve(struct loop *loop, const struct scorer_flags *f, struct 
 static int scorer_configure(const struct scorer_flags *f)
 {
     struct problems file = {0}, others = {0};
-    int r = problems_init(&file, f->config_file ? f->config_file : "");
+    int r;
 
-    if (r == 0)
-        r = problems_init(&others, "environment");
-    if (r == 0)
-        r = instance_configure(f->instance, f->config_file, &file, &others);
+    problems_init(&file, cstr(f->config_file));
+    problems_init(&others, "environment");
+    r = instance_configure(f->instance, f->config_file, &file, &others);
     problems_log(&file);
     problems_log(&others);
     problems_done(&file);

@@ -225,7 +225,7 @@ static int spool_run(struct spool_scan *l, const char *what, const char **paths,
 
 static int spool_main(int argc, char **argv)
 {
-    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
+    CLEANUP(cleanup_free) const char **rest = xcalloc((size_t)argc, sizeof(*rest));
     int n = rest ? flags_parse(&command_spool, argc, argv, NULL, rest) : -1;
     struct spool_scan l = {.on_record = spool_count};
 

@@ -107,7 +107,7 @@ int flags_error(const struct command *c, const char *error, const char *detail)
 
 int flags_parse_all(const struct command *c, int argc, char **argv, void *options)
 {
-    CLEANUP(cleanup_free) const char **rest = calloc((size_t)argc, sizeof(*rest));
+    CLEANUP(cleanup_free) const char **rest = xcalloc((size_t)argc, sizeof(*rest));
     int n = rest ? flags_parse(c, argc, argv, options, rest) : -1;
 
     if (n > 0)
@@ -259,7 +259,9 @@ int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, st
 
     *ret = NULL;
     o.kube = k;
-    return f->kubernetes_auth ? kube_guard_new(ret, &o, rights) : 0;
+    if (f->kubernetes_auth)
+        *ret = kube_guard_new(&o, rights);
+    return 0;
 }
 
 bool flag_address(void *field, const char *value, const struct flag *f)

@@ -40,7 +40,8 @@ static int program_open(struct kube_program *p, const struct kube_options *optio
     (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
     r = r ?: http_new(&p->http, p->loop, agent);
     r = r ?: kube_new(&p->kube, p->loop, p->http, options);
-    r = r ?: metrics_new(&p->metrics, METRIC_OWNER_LOOP);
+    if (r == 0)
+        p->metrics = metrics_new(METRIC_OWNER_LOOP);
     if (r < 0)
         return r;
     metric_set(p->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
@@ -71,9 +72,10 @@ int kube_program_start(struct kube_program *p, const char *label,
 int kube_program_run(struct kube_program *p)
 {
     struct trimmer trimmer;
-    int r = trimmer_start(&trimmer, p->loop);
+    int r;
 
-    r = r ?: loop_run(p->loop);
+    trimmer_start(&trimmer, p->loop);
+    r = loop_run(p->loop);
     trimmer_stop(&trimmer);
     return r;
 }
@@ -124,7 +126,6 @@ static void signals_on_readable(struct watch *w)
 int signals_start(struct signals *s, struct loop *loop, const struct signals_handlers *handlers)
 {
     sigset_t set;
-    int r;
 
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGINT);
@@ -137,10 +138,8 @@ int signals_start(struct signals *s, struct loop *loop, const struct signals_han
     s->watch.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (s->watch.fd < 0)
         return -errno;
-    r = loop_watch_add(loop, &s->watch);
-    if (r < 0)
-        (void)close(s->watch.fd);
-    return r;
+    loop_watch_add(loop, &s->watch);
+    return 0;
 }
 
 void signals_stop(struct signals *s)

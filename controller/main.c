@@ -118,7 +118,8 @@ int main(int argc, char **argv)
     tune_allocator();
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* over RLIMIT_FSIZE, write() fails with EFBIG */
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    json_set_alloc_funcs(xmalloc, free);
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, xmalloc, free, xrealloc, xstrdup, xcalloc) != CURLE_OK) {
         (void)fprintf(stderr, "dynamic-scoring: cannot initialize libcurl\n");
         return 1;
     }

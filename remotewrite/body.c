@@ -4,7 +4,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/varint.h"
 #include "exporter/metric/series.h"
 #include "remote_v1.pb-c.h"
@@ -194,8 +193,8 @@ int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *p
     f->raw_n = raw_size(f, l, pick, first);
     if (f->raw_n > RAW_MAX)
         return -EFBIG;
-    k.raw = raw = malloc(f->raw_n + 1);
-    f->block = malloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
+    k.raw = raw = xmalloc(f->raw_n + 1);
+    f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
     if (!raw || !f->block)
         return -ENOMEM;
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
@@ -472,10 +471,8 @@ int body_series(struct str message, struct str **ret, size_t *ret_n)
         if (field != 1)
             continue;
         if (n == cap) {
-            struct str *more = realloc(list, (cap = size_max(64, cap * 2)) * sizeof(*list));
+            struct str *more = xrealloc(list, (cap = size_max(64, cap * 2)) * sizeof(*list));
 
-            if (!more)
-                return -ENOMEM;
             list = more;
         }
         list[n++] = (struct str){p, (size_t)(next - p)};

@@ -6,7 +6,6 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/header.h"
 #include "exporter/base/http.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 
 #include <curl/curl.h>
@@ -22,8 +21,6 @@ static void *config_alloc(struct rw_endpoint_config *c, size_t n)
 {
     void *p = arena_alloc(&c->memory, n);
 
-    if (!p)
-        memory_exhausted(n);
     return p;
 }
 

@@ -6,7 +6,6 @@
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/worker.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
@@ -82,8 +81,7 @@ struct endpoint {
 
 static void endpoint_set_timer(struct endpoint *e, struct timer *t, int64_t ms)
 {
-    if (loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms)) < 0)
-        memory_exhausted(sizeof(*t));
+    loop_timer_set(e->loop, t, mono_add(loop_now(e->loop), ms));
 }
 
 /* ---- The spool: opened at start or as soon as that is possible, and watched while it is open ---- */

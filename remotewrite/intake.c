@@ -4,7 +4,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "exporter/metric/series_set.h"
 #include "remotewrite/body.h"
 #include "remotewrite/bytes.h"
@@ -81,8 +80,8 @@ static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l
     const char *p = rest.p, *end = rest.p + rest.n;
     char *to;
 
-    l->bytes = to = malloc(rest.n + 1);
-    l->at = calloc((size_t)n + 1, sizeof(l->at[0]));
+    l->bytes = to = xmalloc(rest.n + 1);
+    l->at = xcalloc((size_t)n + 1, sizeof(l->at[0]));
     if (!l->bytes || !l->at)
         return -ENOMEM;
     for (; l->n < n; l->n++) {
@@ -263,17 +262,13 @@ static int64_t lane_next_ms(const struct intake *in, const struct intake_lane *l
 static int lane_append(struct intake *in, const struct intake_lane *l, const struct frame *f,
                        const double *values, int64_t at_ms, int64_t now_ms)
 {
-    char *payload = malloc(f->block_n);
+    char *payload = xmalloc(f->block_n);
     struct record_head h = {.kind = values ? RECORD_SAMPLES : RECORD_MARKERS,
                             .samples = (uint32_t)f->n,
                             .first_ms = at_ms,
                             .last_ms = at_ms,
                             .lane = lane_score(l)};
 
-    if (!payload) {
-        queue_count_drop(in->queue, DROP_MEMORY, f->n);
-        return -ENOMEM;
-    }
     frame_fill(f, payload, values, at_ms);
     return queue_append(in->queue, &h, payload, f->block_n, now_ms);
 }

@@ -2,7 +2,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/hash.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/varint.h"

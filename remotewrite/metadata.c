@@ -4,7 +4,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "remote_v1.pb-c.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
@@ -57,8 +56,7 @@ void families_note(struct families *f, struct str name, const char *suffix, enum
     one->type = type;
     one->help = help;
     one->stem_n = stem_bytes(name, suffix);
-    if (map_set(&f->by_name, one->name, one) < 0)
-        memory_exhausted(sizeof(struct map_slot));
+    map_set(&f->by_name, one->name, one);
 }
 
 /* Of a histogram's names, the one that ends with _count stands for the family. */

@@ -2,7 +2,6 @@
 #include "remotewrite/queue.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/memory.h"
 #include "remotewrite/format.h"
 
 #include <errno.h>

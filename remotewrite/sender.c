@@ -5,7 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 #include "remotewrite/body.h"
 #include "remotewrite/config.h"
 
@@ -359,8 +358,7 @@ static void sender_wait(struct sender *s, int64_t ms)
     s->waiting = true;
     s->stats.state = SENDER_BACKING_OFF;
     s->stats.retry_at_ms = loop_wall(s->o.loop).ms + ms;
-    if (loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms)) < 0)
-        memory_exhausted(sizeof(s->timer));
+    loop_timer_set(s->o.loop, &s->timer, mono_add(loop_now(s->o.loop), ms));
 }
 
 static void sender_wait_for_memory(struct sender *s)

@@ -4,7 +4,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
-#include "exporter/base/memory.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/sink.h"
 #include "remotewrite/endpoint.h"
@@ -232,8 +231,7 @@ static void rw_send_metrics(struct timer *t)
     for (size_t i = 0; agent_leads(s->agent) && i < s->n; i++)
         if (endpoint_config(s->endpoints[i])->send_health_metrics)
             endpoint_metrics(s->endpoints[i], agent_state(s->agent)->metrics, loop_wall(loop));
-    if (loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS)) < 0)
-        memory_exhausted(sizeof(*t));
+    loop_timer_set(loop, t, mono_add(loop_now(loop), HEALTH_MS));
 }
 
 int rw_sink_new(struct rw_sink **ret, struct agent *a)
@@ -246,7 +244,8 @@ int rw_sink_new(struct rw_sink **ret, struct agent *a)
     s->agent = a;
     s->post.fn = rw_on_post;
     s->health.fn = rw_send_metrics;
-    r = agent_add_sink(a, &s->sink) ?: loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
+    r = agent_add_sink(a, &s->sink);
+    loop_timer_set(loop, &s->health, mono_add(loop_now(loop), HEALTH_MS));
     if (r < 0) {
         free(s);
         return r;

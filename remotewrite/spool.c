@@ -3,7 +3,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
 #include "exporter/base/log.h"
-#include "exporter/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

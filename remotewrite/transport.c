@@ -3,7 +3,6 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/file.h"
-#include "exporter/base/memory.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ARRAY_SIZE(table); i++)
         table[i] = &fixture_tools[i];
     if (r == 0)
-        r = metrics_new(&o.metrics, METRIC_OWNER_LOOP);
+        o.metrics = metrics_new(METRIC_OWNER_LOOP);
     if (r == 0)
         r = api_new(&api, &o);
     if (r == 0) {

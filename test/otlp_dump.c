@@ -104,16 +104,17 @@ static int take(struct ingest *in, const char *path)
 int main(int argc, char **argv)
 {
     struct otlp_promotion promotion = {0};
-    CLEANUP(cleanup_store_free) struct store *store = NULL;
+    CLEANUP(cleanup_store_free) struct store *store = store_new(&clock_system);
     CLEANUP(cleanup_ingest_free) struct ingest *in = NULL;
-    int i = 1, r = store_new(&store, &clock_system);
+    int i = 1, r = 0;
 
     for (; i < argc && argv[i][0] == '-'; i++)
         if (strcmp(argv[i], "--k8s-labels") == 0)
             otlp_promote_k8s(&promotion);
         else if (strncmp(argv[i], "--promote=", 10) == 0)
             (void)otlp_promote(&promotion, str_of(argv[i] + 10));
-    r = r ?: ingest_new(&in, store, &clock_system, &promotion);
+    if (r == 0)
+        in = ingest_new(store, &clock_system, &promotion);
     for (; i < argc && r == 0; i++)
         r = take(in, argv[i]);
     return (r ?: dump(store)) < 0;

@@ -341,7 +341,7 @@ int main(void)
     char *line = NULL;
     size_t size = 0;
 
-    check(store_new(&all.store, &fixed_clock) == 0, "out of memory");
+    all.store = store_new(&fixed_clock);
     store_set_limits(all.store, UINT64_C(4) << 30, 1000000);
     store_set_age(all.store, INT64_C(1000) * 86400 * 1000);
     while (getline(&line, &size, stdin) > 0) {

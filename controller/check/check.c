@@ -309,8 +309,8 @@ static int check_config(struct check *c)
         r = config_check_config(c);
     if (r < 0 || *c->findings->unreachable)
         return r;
-    c->findings->scoring_url = strdup(c->summary.scoring_endpoint);
-    return c->findings->scoring_url ? 0 : -ENOMEM;
+    c->findings->scoring_url = xstrdup(c->summary.scoring_endpoint);
+    return 0;
 }
 
 static void check_done(struct check *c)
@@ -330,7 +330,7 @@ static int check_split_url(struct check *c)
     struct str url = str_trim(str_of(c->options->url)), path;
     CLEANUP(cleanup_free) char *copy = str_dup(url), *origin = NULL;
     size_t host;
-    int r = copy ? url_origin(copy, &origin) : -ENOMEM;
+    int r = url_origin(copy, &origin);
 
     if (r < 0)
         return r;

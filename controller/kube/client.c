@@ -459,17 +459,17 @@ static void call_on_failed(struct timer *t)
 }
 
 /* Ends the call with an error in the loop's next turn. */
-static int call_fail(struct kube_call *c, enum kube_verdict verdict, const char *why)
+static void call_fail(struct kube_call *c, enum kube_verdict verdict, const char *why)
 {
     call_explain(c, verdict, "%s", why);
     c->failed.fn = call_on_failed;
-    return loop_timer_set(c->kube->loop, &c->failed, loop_now(c->kube->loop));
+    loop_timer_set(c->kube->loop, &c->failed, loop_now(c->kube->loop));
 }
 
 static int kube_call_new(struct kube_call **ret, struct kube *k, const struct kube_request *rq)
 {
-    CLEANUP(cleanup_kube_call_free) struct kube_call *c = calloc(1, sizeof(*c));
-    int r = c ? route_make(&c->route, rq) : -ENOMEM;
+    CLEANUP(cleanup_kube_call_free) struct kube_call *c = xcalloc(1, sizeof(*c));
+    int r = route_make(&c->route, rq);
 
     if (r < 0)
         return r == -EFBIG ? -EINVAL : r;
@@ -487,17 +487,23 @@ static int call_begin(struct kube_call *c, const struct kube_request *rq)
 {
     int r = rq->body && !rq->body_text.n ? kube_json_print(rq->body, &c->body) : 0;
 
-    if (r == -EFBIG)
-        return call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
+    if (r == -EFBIG) {
+        call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
+        return 0;
+    }
     if (r < 0)
         return r;
     c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
     credentials_freshen(c->kube);
-    if (!c->kube->config)
-        return call_fail(c, KUBE_UNAUTHORIZED, c->kube->trouble);
+    if (!c->kube->config) {
+        call_fail(c, KUBE_UNAUTHORIZED, c->kube->trouble);
+        return 0;
+    }
     r = call_send(c);
-    if (r < 0 && r != -ENOMEM)
-        return call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
+    if (r < 0 && r != -ENOMEM) {
+        call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
+        return 0;
+    }
     return r;
 }
 
@@ -530,7 +536,7 @@ static int client_copy(char **ret, const char *s)
 
 int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o)
 {
-    CLEANUP(cleanup_kube_free) struct kube *k = calloc(1, sizeof(*k));
+    CLEANUP(cleanup_kube_free) struct kube *k = xcalloc(1, sizeof(*k));
 
     if (!k || client_copy(&k->label, o->label ? o->label : "kube") < 0 ||
         client_copy(&k->kubeconfig, o->config.kubeconfig) < 0 ||
@@ -539,8 +545,7 @@ int kube_new(struct kube **ret, struct loop *loop, struct http *http, const stru
         return -ENOMEM;
     k->loop = loop;
     k->http = http;
-    if (kube_reach_init(k) < 0)
-        return -ENOMEM;
+    kube_reach_init(k);
     credentials_reload(k);
     *ret = TAKE_PTR(k);
     return 0;

@@ -108,13 +108,9 @@ MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kub
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
 
-/* Moves a timer that is set or has just run, which cannot fail. A timer whose next step must not be lost
- * is set from the start, and KUBE_FAR_MS ahead while there is nothing to do. */
 static inline void kube_timer_move(struct loop *l, struct timer *t, int64_t in_ms)
 {
-    int r = loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
-
-    (void)r;
+    loop_timer_set(l, t, mono_add(loop_now(l), in_ms));
 }
 
 /* ---- Whether the API server answers ----

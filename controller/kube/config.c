@@ -18,15 +18,12 @@ enum { KUBECONFIG_MAX_BYTES = 1 << 20, BLOB_MAX_BYTES = 1 << 20 };
 
 /* ---- What both kinds are made of ---- */
 
-static int config_new(struct kube_config **ret)
+static struct kube_config *config_new(void)
 {
-    struct kube_config *c = calloc(1, sizeof(*c));
+    struct kube_config *c = xcalloc(1, sizeof(*c));
 
-    if (!c)
-        return -ENOMEM;
     c->refs = 1;
-    *ret = c;
-    return 0;
+    return c;
 }
 
 struct kube_config *kube_config_ref(struct kube_config *c)
@@ -130,7 +127,7 @@ static int config_set_server(struct kube_config *c, const char *what, struct str
         s.n--;
     free(c->server);
     c->server = str_dup(s);
-    return c->server ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* ---- A kubeconfig, in YAML or JSON. Messages never quote values: any of them may be a secret ---- */
@@ -177,7 +174,7 @@ static int kubeconfig_copy_str(const struct reading *rd, const struct node *map,
     if (r < 0 || !s.n)
         return r;
     *ret = str_dup(s);
-    return *ret ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* Reads the file at a path, which may be relative to rd->dir. */
@@ -371,8 +368,6 @@ static int kubeconfig_parse(struct doc **ret, struct str text, struct problems *
 {
     int r = doc_parse(ret, text, p);
 
-    if (r == -ENOMEM || (r == 0 && p->out_of_memory))
-        return -ENOMEM;
     if (r < 0 || p->errors || doc_root(*ret)->kind != NODE_MAP) {
         if (p->n)
             (void)snprintf(why, 512, "line %u: %.400s", p->list[0].line, p->list[0].text);
@@ -401,12 +396,11 @@ int kube_config_parse(struct kube_config **ret, struct str text, const char *dir
     int r;
 
     why[0] = '\0';
-    r = problems_init(&p, "kubeconfig");
-    if (r < 0)
-        return r;
+    problems_init(&p, "kubeconfig");
     r = kubeconfig_parse(&doc, text, &p, why);
     problems_done(&p);
-    r = r ?: config_new(&c);
+    if (r == 0)
+        c = config_new();
     r = r ?: kubeconfig_read_context(&(struct reading){c, dir, why}, doc_root(doc), context);
     if (r < 0) {
         kubeconfig_make_one_line(why);
@@ -490,13 +484,12 @@ static int in_cluster_server(struct kube_config *c, char why[512])
 
 static int config_in_cluster(struct kube_config **ret, const char *dir, char why[512])
 {
-    CLEANUP(cleanup_kube_config_unref) struct kube_config *c = NULL;
+    CLEANUP(cleanup_kube_config_unref) struct kube_config *c = config_new();
     BUF_AUTO(token, BLOB_MAX_BYTES);
     BUF_AUTO(ca, BLOB_MAX_BYTES);
     BUF_AUTO(namespace, 256);
     char ignored[512];
-    int r = config_new(&c)
-                ?: in_cluster_server(c, why)
+    int r = in_cluster_server(c, why)
                 ?: in_cluster_read(dir, "token", &token, why)
                 ?: config_take_token(&c->token, "in the cluster: token", &token, why)
                 ?: in_cluster_read(dir, "ca.crt", &ca, why)

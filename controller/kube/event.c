@@ -45,24 +45,19 @@ struct kube_events {
 static void event_on_timer(struct timer *t);
 static void event_on_return(struct kube_waiter *w);
 
-int kube_events_new(struct kube_events **ret, struct kube *k, const char *controller, const char *instance)
+struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance)
 {
-    CLEANUP(cleanup_kube_events_free) struct kube_events *e = calloc(1, sizeof(*e));
+    CLEANUP(cleanup_kube_events_free) struct kube_events *e = xcalloc(1, sizeof(*e));
     struct loop *l = kube_loop(k);
 
-    if (!e)
-        return -ENOMEM;
     e->kube = k;
     e->timer.fn = event_on_timer;
     e->controller = str_dup(str_of(controller));
     e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
-    if (!e->controller || !e->instance ||
-        loop_timer_set(l, &e->timer, mono_add(loop_now(l), KUBE_FAR_MS)) < 0)
-        return -ENOMEM;
+    loop_timer_set(l, &e->timer, mono_add(loop_now(l), KUBE_FAR_MS));
     e->waiter.on_return = event_on_return;
     kube_waiter_add(k, &e->waiter);
-    *ret = TAKE_PTR(e);
-    return 0;
+    return TAKE_PTR(e);
 }
 
 struct kube_events *kube_events_free(struct kube_events *e)

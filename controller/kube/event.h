@@ -20,8 +20,7 @@ struct kube_event {
 };
 
 /* controller: "domain/name"; instance: the pod's name. Both are copied. -ENOMEM. */
-MUST_USE int kube_events_new(struct kube_events **ret, struct kube *k, const char *controller,
-                             const char *instance);
+struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance);
 /* Drops events that wait. */
 struct kube_events *kube_events_free(struct kube_events *e);
 DEFINE_CLEANUP(struct kube_events, kube_events_free)

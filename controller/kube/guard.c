@@ -96,10 +96,8 @@ static const struct kube_right *guard_right(const struct kube_path_right *rights
 /* NULL when out of memory. */
 static struct bearer *bearer_new(const struct httpd_ticket *ticket, struct str token, struct str certificate)
 {
-    struct bearer *b = malloc(sizeof(*b) + token.n + certificate.n);
+    struct bearer *b = xmalloc(sizeof(*b) + token.n + certificate.n);
 
-    if (!b)
-        return NULL;
     *b = (struct bearer){.review.done = bearer_on_reviewed,
                          .ticket = *ticket,
                          .credential = {{b->bytes, token.n}, {b->bytes + token.n, certificate.n}},
@@ -146,15 +144,11 @@ static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
     return HTTPD_LATER;
 }
 
-int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o,
-                   const struct kube_path_right *rights)
+struct kube_guard *kube_guard_new(const struct kube_review_options *o, const struct kube_path_right *rights)
 {
-    struct kube_guard *g = calloc(1, sizeof(*g));
+    struct kube_guard *g = xcalloc(1, sizeof(*g));
 
-    if (!g || kube_reviews_new(&g->reviews, o) < 0) {
-        free(g);
-        return -ENOMEM;
-    }
+    g->reviews = kube_reviews_new(o);
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
     g->rights = rights;
@@ -162,8 +156,7 @@ int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o,
     g->post.fn = guard_on_arrived;
     STAILQ_INIT(&g->arrived);
     (void)pthread_mutex_init(&g->lock, NULL);
-    *ret = g;
-    return 0;
+    return g;
 }
 
 struct kube_guard *kube_guard_free(struct kube_guard *g)

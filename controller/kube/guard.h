@@ -17,8 +17,7 @@ struct kube_path_right {
 extern const struct kube_path_right kube_rights_default[];
 
 /* On the loop's thread. The rights must outlive the guard. -ENOMEM. */
-MUST_USE int kube_guard_new(struct kube_guard **ret, const struct kube_review_options *o,
-                            const struct kube_path_right *rights);
+struct kube_guard *kube_guard_new(const struct kube_review_options *o, const struct kube_path_right *rights);
 /* On the loop's thread, after the server was stopped. Takes NULL, returns NULL. */
 struct kube_guard *kube_guard_free(struct kube_guard *g);
 DEFINE_CLEANUP(struct kube_guard, kube_guard_free)

@@ -376,21 +376,16 @@ void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
     (void)snprintf(out, KUBE_IDENTITY_BYTES, "%s_%016llx", host, (unsigned long long)rand_u64());
 }
 
-int kube_lease_new(struct kube_lease **ret, struct kube *k, const struct kube_lease_options *o)
+struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_options *o)
 {
-    CLEANUP(cleanup_kube_lease_free) struct kube_lease *l = calloc(1, sizeof(*l));
+    CLEANUP(cleanup_kube_lease_free) struct kube_lease *l = xcalloc(1, sizeof(*l));
     struct loop *loop = kube_loop(k);
-    int r;
 
-    if (!l)
-        return -ENOMEM;
     l->kube = k;
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    r = loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
-    r = r ?: loop_timer_set(loop, &l->timer, loop_now(loop));
-    if (r == 0)
-        *ret = TAKE_PTR(l);
-    return r;
+    loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
+    loop_timer_set(loop, &l->timer, loop_now(loop));
+    return TAKE_PTR(l);
 }

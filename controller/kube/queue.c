@@ -193,12 +193,10 @@ static void queue_on_return(struct kube_waiter *w)
         item_on_return(it);
 }
 
-int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube_queue_options *o)
+struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o)
 {
-    struct kube_queue *q = calloc(1, sizeof(*q));
+    struct kube_queue *q = xcalloc(1, sizeof(*q));
 
-    if (!q)
-        return -ENOMEM;
     q->loop = loop;
     q->o = *o;
     q->o.max_active = o->max_active ? o->max_active : DEFAULT_ACTIVE;
@@ -211,15 +209,11 @@ int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube
     q->tokens = (int64_t)q->o.burst * TOKEN;
     q->filled_at = loop_now(loop);
     q->pump.fn = queue_on_pump;
-    if (loop_timer_set(loop, &q->pump, mono_add(loop_now(loop), KUBE_FAR_MS)) < 0) {
-        free(q);
-        return -ENOMEM;
-    }
+    loop_timer_set(loop, &q->pump, mono_add(loop_now(loop), KUBE_FAR_MS));
     q->waiter.on_return = queue_on_return;
     if (o->kube)
         kube_waiter_add(o->kube, &q->waiter);
-    *ret = q;
-    return 0;
+    return q;
 }
 
 struct kube_queue *kube_queue_free(struct kube_queue *q)
@@ -243,26 +237,19 @@ struct kube_queue *kube_queue_free(struct kube_queue *q)
     return NULL;
 }
 
-static int item_new(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+static void item_new(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
 {
     size_t n = strlen(key);
-    struct item *it = calloc(1, sizeof(*it) + n + 1);
+    struct item *it = xcalloc(1, sizeof(*it) + n + 1);
 
-    if (!it)
-        return -ENOMEM;
     memcpy(it->key, key, n);
     it->queue = q;
     it->priority = priority;
     it->timer.fn = item_on_timer;
-    if (map_set(&q->items, it->key, it) < 0 ||
-        loop_timer_set(q->loop, &it->timer, mono_add(loop_now(q->loop), ms)) < 0) {
-        (void)map_take(&q->items, key);
-        free(it);
-        return -ENOMEM;
-    }
+    map_set(&q->items, it->key, it);
+    loop_timer_set(q->loop, &it->timer, mono_add(loop_now(q->loop), ms));
     if (ms <= 0)
         item_make_ready(it);
-    return 0;
 }
 
 static void item_want_again(struct item *it, int64_t ms)
@@ -275,12 +262,14 @@ static void item_want_again(struct item *it, int64_t ms)
     it->forgotten = false;
 }
 
-static int queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
+static void queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
 {
     struct item *it = map_get(&q->items, key);
 
-    if (!it)
-        return item_new(q, key, priority ? *priority : KUBE_NORMAL, ms);
+    if (!it) {
+        item_new(q, key, priority ? *priority : KUBE_NORMAL, ms);
+        return;
+    }
     if (priority)
         item_set_priority(it, *priority);
     if (it->state == ACTIVE)
@@ -289,22 +278,21 @@ static int queue_add(struct kube_queue *q, const char *key, const enum kube_prio
         item_make_ready(it);
     else if (it->state == WAITING && it->failures == 0 && mono_diff(loop_now(q->loop), it->timer.at) > ms)
         item_make_waiting(it, ms);
-    return 0;
 }
 
-int kube_queue_add(struct kube_queue *q, const char *key)
+void kube_queue_add(struct kube_queue *q, const char *key)
 {
-    return queue_add(q, key, NULL, 0);
+    queue_add(q, key, NULL, 0);
 }
 
-int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
+void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
 {
-    return queue_add(q, key, NULL, ms);
+    queue_add(q, key, NULL, ms);
 }
 
-int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
 {
-    return queue_add(q, key, &priority, ms);
+    queue_add(q, key, &priority, ms);
 }
 
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)

@@ -32,20 +32,19 @@ struct kube_queue_options {
 };
 
 /* -ENOMEM. */
-MUST_USE int kube_queue_new(struct kube_queue **ret, struct loop *loop, const struct kube_queue_options *o);
+struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o);
 /* Forgets active keys too. May be called from `work`, which must not touch the queue afterwards. */
 struct kube_queue *kube_queue_free(struct kube_queue *q);
 DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
 
 /* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends,
  * or a source of changes would defeat the back-off. -ENOMEM. */
-MUST_USE int kube_queue_add(struct kube_queue *q, const char *key);
+void kube_queue_add(struct kube_queue *q, const char *key);
 /* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. -ENOMEM. */
-MUST_USE int kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
+void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
 /* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and
  * leave the priority of a known key. -ENOMEM. */
-MUST_USE int kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority,
-                               int64_t ms);
+void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms);
 /* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms
  * (-1: none). Ignores an unknown key. Never fails. */
 void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);

@@ -132,12 +132,12 @@ static void reach_ask(struct timer *t)
         reach_note_asked(r, -1);
 }
 
-int kube_reach_init(struct kube *k)
+void kube_reach_init(struct kube *k)
 {
     mono_ms now = loop_now(kube_loop(k));
     struct kube_reach *r = kube_reach(k);
 
     *r = (struct kube_reach){
         .kube = k, .timer.fn = reach_ask, .asked_at = mono_add(now, -ASK_MS - ASK_JITTER_MS)};
-    return loop_timer_set(kube_loop(k), &r->timer, mono_add(now, KUBE_FAR_MS));
+    loop_timer_set(kube_loop(k), &r->timer, mono_add(now, KUBE_FAR_MS));
 }

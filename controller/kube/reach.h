@@ -21,7 +21,7 @@ struct kube_reach {
 
 struct kube_reach *kube_reach(const struct kube *k);
 /* Sets the timer. -ENOMEM. */
-MUST_USE int kube_reach_init(struct kube *k);
+void kube_reach_init(struct kube *k);
 /* What the outcome of a call says about the server. */
 void kube_reach_note(struct kube *k, const struct kube_answer *a);
 

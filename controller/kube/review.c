@@ -180,12 +180,9 @@ static struct answer *answer_get(struct kube_reviews *all, const struct kube_cre
     a = map_get(&all->by_digest, digest);
     if (a)
         return TAKE_PTR(a);
-    a = calloc(1, sizeof(*a));
-    if (!a)
-        return NULL;
+    a = xcalloc(1, sizeof(*a));
     memcpy(a->digest, digest, sizeof(digest));
-    if (map_set(&all->by_digest, a->digest, a) < 0)
-        return NULL;
+    map_set(&all->by_digest, a->digest, a);
     group_trim(&all->groups[false]);
     a->all = all;
     a->right = *right;
@@ -402,17 +399,14 @@ void kube_review_start(struct kube_reviews *all, struct kube_review *r, const st
     r->done(r, &refusal);
 }
 
-int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o)
+struct kube_reviews *kube_reviews_new(const struct kube_review_options *o)
 {
-    struct kube_reviews *all = calloc(1, sizeof(*all));
+    struct kube_reviews *all = xcalloc(1, sizeof(*all));
 
-    if (!all)
-        return -ENOMEM;
     all->o = *o;
     for (size_t i = 0; i < ARRAY_SIZE(all->groups); i++)
         TAILQ_INIT(&all->groups[i].answers);
-    *ret = all;
-    return 0;
+    return all;
 }
 
 struct kube_reviews *kube_reviews_free(struct kube_reviews *all)

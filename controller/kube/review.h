@@ -40,7 +40,7 @@ struct kube_review {
 };
 
 /* -ENOMEM. */
-MUST_USE int kube_reviews_new(struct kube_reviews **ret, const struct kube_review_options *o);
+struct kube_reviews *kube_reviews_new(const struct kube_review_options *o);
 /* Cancels reviews under way: those who wait are not called. Takes NULL, returns NULL. */
 struct kube_reviews *kube_reviews_free(struct kube_reviews *all);
 /* Answers at once if the answer is cached, or if it cannot be had. The credential

@@ -650,10 +650,8 @@ static int watch_copy_options(struct kube_watch *w, const struct kube_watch_opti
 
 int kube_watch_new(struct kube_watch **ret, struct kube *k, const struct kube_watch_options *o)
 {
-    struct kube_watch *w = calloc(1, sizeof(*w));
+    struct kube_watch *w = xcalloc(1, sizeof(*w));
 
-    if (!w)
-        return -ENOMEM;
     w->kube = k;
     w->o = *o;
     w->o.max_page = o->max_page ? o->max_page : DEFAULT_PAGE_BYTES;
@@ -662,8 +660,8 @@ int kube_watch_new(struct kube_watch **ret, struct kube *k, const struct kube_wa
     w->need_list = true;
     w->timer.fn = watch_on_timer;
     w->known = json_object();
-    if (!w->known || watch_copy_options(w, o) < 0 ||
-        loop_timer_set(kube_loop(k), &w->timer, loop_now(kube_loop(k))) < 0) {
+    loop_timer_set(kube_loop(k), &w->timer, loop_now(kube_loop(k)));
+    if (watch_copy_options(w, o) < 0) {
         (void)kube_watch_free(w);
         return -ENOMEM;
     }

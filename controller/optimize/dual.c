@@ -31,13 +31,11 @@ __attribute__((optimize("O3"))) static void raise_best(int16_t *best, const int1
 }
 
 /* Every replica at its workload's best score, and none is moved. */
-static int bound_trivially(struct dual *x)
+static void bound_trivially(struct dual *x)
 {
     const struct problem *p = x->l->p;
-    CLEANUP(cleanup_free) int16_t *best = calloc(p->n_workloads + 1, sizeof(*best));
+    CLEANUP(cleanup_free) int16_t *best = xcalloc(p->n_workloads + 1, sizeof(*best));
 
-    if (!best)
-        return -ENOMEM;
     for (size_t k = 0; k < p->n_settings; k++)
         raise_best(best, &p->scores[k * p->n_workloads], p->n_workloads);
     x->bound = p->move_cost * (int64_t)p->n_running;
@@ -46,7 +44,6 @@ static int bound_trivially(struct dual *x)
         if (best[w] * PRICE_ONE / MARGIN_PART > x->margin)
             x->margin = x->widest = best[w] * PRICE_ONE / MARGIN_PART;
     }
-    return 0;
 }
 
 int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
@@ -76,7 +73,9 @@ int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
     r = prices_init(&x->prices, l);
     if (r == 0)
         r = rows_init(&x->rows, l);
-    return r < 0 ? r : bound_trivially(x);
+    if (r == 0)
+        bound_trivially(x);
+    return r;
 }
 
 __attribute__((optimize("O3"))) static void raise_prices(float *best, const int16_t *scores,
@@ -104,16 +103,14 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
         x->bound = (int64_t)bound;
 }
 
-int dual_start(struct dual *x, const uint32_t *setting)
+void dual_start(struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_workloads;
-    CLEANUP(cleanup_free) float *best = calloc(n + 1, sizeof(*best));
+    CLEANUP(cleanup_free) float *best = xcalloc(n + 1, sizeof(*best));
     double grains = 0;
     size_t n_set = 0;
 
-    if (!best)
-        return -ENOMEM;
     for (size_t s = 0; s < p->n_sites; s++) {
         uint32_t k = setting[s];
         float grain;
@@ -129,7 +126,6 @@ int dual_start(struct dual *x, const uint32_t *setting)
         bound_by_grains(x, best, grains);
     for (size_t w = 0; w < n; w++)
         x->price[w] = (double)best[w] * PRICE_ONE;
-    return 0;
 }
 
 /* The prices as whole numbers, none below 0. */
@@ -430,23 +426,21 @@ static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
     return 0;
 }
 
-static int tune_reserve(struct tune *t, size_t n)
+static void tune_reserve(struct tune *t, size_t n)
 {
     free(t->cells);
-    t->cells = malloc((n + 1) * sizeof(*t->cells));
-    return t->cells ? 0 : -ENOMEM;
+    t->cells = xmalloc((n + 1) * sizeof(*t->cells));
 }
 
 /* All sites, of one in so many workloads. */
-static int take_sample(struct tune *t)
+static void take_sample(struct tune *t)
 {
     const struct problem *p = t->dual->l->p;
     size_t n = p->n_workloads, used = 0;
     size_t wanted = size_max(SAMPLE_CELLS / (p->n_sites + 1), p->n_sites) + 1, stride = n / wanted + 1;
     float all = 0, sampled = 0;
 
-    if (tune_reserve(t, (n / stride + 1) * p->n_sites) < 0)
-        return -ENOMEM;
+    tune_reserve(t, (n / stride + 1) * p->n_sites);
     for (size_t w = 0; w < n; w++) {
         t->first[w] = used;
         all += t->dual->rows.grains[w];
@@ -460,11 +454,10 @@ static int take_sample(struct tune *t)
     }
     t->first[n] = used;
     t->share = sampled / all;
-    return 0;
 }
 
 /* The cells of the rows. */
-static int take_rows(struct tune *t)
+static void take_rows(struct tune *t)
 {
     const struct problem *p = t->dual->l->p;
     const struct rows *rows = &t->dual->rows;
@@ -479,8 +472,7 @@ static int take_rows(struct tune *t)
     }
     for (size_t w = 0; w < p->n_workloads; w++)
         first[w + 1] += first[w];
-    if (tune_reserve(t, first[p->n_workloads]) < 0)
-        return -ENOMEM;
+    tune_reserve(t, first[p->n_workloads]);
     for (uint32_t s = 0; s < p->n_sites; s++) {
         uint32_t k = t->setting[s];
 
@@ -491,7 +483,6 @@ static int take_rows(struct tune *t)
         }
     }
     t->share = 1;
-    return 0;
 }
 
 /* exp(x) for x <= 0, about: all that matters is that it falls fast. The same on every machine. */
@@ -592,31 +583,24 @@ static void tune_rounds(struct tune *t, int rounds, float from, float to)
     }
 }
 
-static int tune_by_sample(struct tune *t, float margin)
+static void tune_by_sample(struct tune *t, float margin)
 {
-    int r = take_sample(t);
-
-    if (r < 0)
-        return r;
+    take_sample(t);
     tune_rounds(t, SAMPLE_ROUNDS, margin * HEAT_OF_SAMPLE, margin * HEAT);
-    return dual_start(t->dual, t->setting);
+    dual_start(t->dual, t->setting);
 }
 
-static int tune_by_rows(struct tune *t, float margin)
+static void tune_by_rows(struct tune *t, float margin)
 {
     float heat = margin * HEAT, cooling = sqrtf(LAST_HEAT / HEAT);
-    int r = 0;
 
-    for (int stage = 0; stage < STAGES && r == 0 && !layout_stopped(t->dual->l); stage++) {
+    for (int stage = 0; stage < STAGES && !layout_stopped(t->dual->l); stage++) {
         dual_refresh(t->dual);
-        r = take_rows(t);
-        if (r < 0)
-            break;
+        take_rows(t);
         tune_rounds(t, ROUNDS, heat, heat * cooling);
         heat *= cooling;
-        r = dual_start(t->dual, t->setting);
+        dual_start(t->dual, t->setting);
     }
-    return r;
 }
 
 int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
@@ -626,7 +610,7 @@ int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
     int r = tune_init(&t, x, setting);
 
     if (r == 0 && t.mean > 0)
-        r = by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
+        by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
     free(t.cells);
     return r;
 }

@@ -31,13 +31,13 @@ int knapsack_init(struct knapsack *k, size_t max_items)
 
     *k = (struct knapsack){
         .max_items = max_items,
-        .items = malloc((max_items + 1) * sizeof(*k->items)),
-        .held = malloc((max_items + 1) * sizeof(*k->held)),
-        .core = malloc((max_items + 1) * sizeof(*k->core)),
-        .sorted = malloc((max_items + 1) * sizeof(*k->sorted)),
-        .best = malloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
-        .taken = malloc(rows * (KNAPSACK_CELLS + 1) + 1),
-        .class_first = malloc((KNAPSACK_CELLS + 2) * sizeof(*k->class_first)),
+        .items = xmalloc((max_items + 1) * sizeof(*k->items)),
+        .held = xmalloc((max_items + 1) * sizeof(*k->held)),
+        .core = xmalloc((max_items + 1) * sizeof(*k->core)),
+        .sorted = xmalloc((max_items + 1) * sizeof(*k->sorted)),
+        .best = xmalloc((KNAPSACK_CELLS + 1) * sizeof(*k->best)),
+        .taken = xmalloc(rows * (KNAPSACK_CELLS + 1) + 1),
+        .class_first = xmalloc((KNAPSACK_CELLS + 2) * sizeof(*k->class_first)),
     };
     knapsack_clear(k);
     if (k->items && k->held && k->core && k->sorted && k->best && k->taken && k->class_first)

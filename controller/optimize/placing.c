@@ -243,11 +243,11 @@ static int placing_compare(const void *a, const void *b)
 int placing_export(const struct placing *x, struct solution *ret)
 {
     const struct problem *p = x->l->p;
-    CLEANUP(cleanup_free) uint32_t *setting = malloc((p->n_sites + 1) * sizeof(*setting));
-    CLEANUP(cleanup_free) struct problem_pair *placed = malloc((placing_slots(x) + 1) * sizeof(*placed));
+    CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
+    CLEANUP(cleanup_free) struct problem_pair *placed = xmalloc((placing_slots(x) + 1) * sizeof(*placed));
     size_t n = 0;
 
-    if (!setting || !placed)
+    if (!placed)
         return -ENOMEM;
     for (size_t s = 0; s < p->n_sites; s++)
         setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];

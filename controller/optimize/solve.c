@@ -110,11 +110,9 @@ static int relax_iterate(struct relax *x)
 static int relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
-    CLEANUP(cleanup_free) uint32_t *setting = malloc((p->n_sites + 1) * sizeof(*setting));
+    CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
     int r;
 
-    if (!setting)
-        return -ENOMEM;
     choose_settings(x, setting);
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
     r = tune_prices(&x->dual, setting, true);

@@ -76,22 +76,19 @@ static size_t format_placeholder_at(struct str s, enum ds_label *ret)
     return 0;
 }
 
-static int format_add_part(struct dimension_format *f, struct str text, enum ds_label label)
+static void format_add_part(struct dimension_format *f, struct str text, enum ds_label label)
 {
-    struct dimension_part *parts = realloc(f->parts, (f->n + 1) * sizeof(*parts));
+    struct dimension_part *parts = xrealloc(f->parts, (f->n + 1) * sizeof(*parts));
 
-    if (!parts)
-        return -ENOMEM;
     f->parts = parts;
     f->parts[f->n++] = (struct dimension_part){text, label};
     if (text.n == 0)
         f->labels |= 1u << label;
     if (text.n == 0 && label != DS_CLUSTER && label != DS_SCORE_NAME)
         f->per_series = true;
-    return 0;
 }
 
-int dimension_format_parse(struct dimension_format *ret, struct str format)
+void dimension_format_parse(struct dimension_format *ret, struct str format)
 {
     CLEANUP(dimension_format_done) struct dimension_format f = {0};
     size_t from = 0;
@@ -104,18 +101,16 @@ int dimension_format_parse(struct dimension_format *ret, struct str format)
             at++;
             continue;
         }
-        if (at > from && format_add_part(&f, (struct str){format.p + from, at - from}, DS_LABELS) < 0)
-            return -ENOMEM;
+        if (at > from)
+            format_add_part(&f, (struct str){format.p + from, at - from}, DS_LABELS);
         if (n == 0)
             break;
-        if (format_add_part(&f, STR(""), label) < 0)
-            return -ENOMEM;
+        format_add_part(&f, STR(""), label);
         at += n;
         from = at;
     }
     *ret = f;
     f = (struct dimension_format){0};
-    return 0;
 }
 
 void dimension_format_done(struct dimension_format *f)
@@ -177,11 +172,12 @@ static int maker_init(struct maker *m, size_t series)
         slots *= 2;
     buf_init(&m->names, SIZE_MAX / 2);
     m->mask = slots - 1;
-    m->slots = calloc(slots, sizeof(*m->slots));
-    m->list = calloc(size_max(series, 1), sizeof(*m->list));
+    m->slots = xcalloc(slots, sizeof(*m->slots));
+    m->list = xcalloc(size_max(series, 1), sizeof(*m->list));
     if (!m->slots || !m->list)
         return -ENOMEM;
-    return dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
+    dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
+    return 0;
 }
 
 static struct str item_name(const struct maker *m, const struct item *i)
@@ -430,8 +426,9 @@ int items_single(struct items *ret, const struct summary *s, const char *cluster
     CLEANUP(dimension_format_done) struct dimension_format f = {0};
     BUF_AUTO(name, SIZE_MAX / 2);
     size_t room = ITEMS_MAX_BYTES - 2;
-    int r = dimension_format_parse(&f, str_of(s->dimension_format));
+    int r = 0;
 
+    dimension_format_parse(&f, str_of(s->dimension_format));
     for (size_t i = 0; r == 0 && !f.per_series && i < f.n; i++)
         r = buf_put_str(&name, f.parts[i].text.n                ? f.parts[i].text
                                : f.parts[i].label == DS_CLUSTER ? str_of(cluster_name)

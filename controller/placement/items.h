@@ -31,7 +31,7 @@ struct dimension_format {
 
 /* Knows ${cluster} ${node} ${device} ${namespace} ${app} ${pod} ${container} ${meta} ${scoreName}; any
  * other placeholder stays as it is, as does an unterminated one. `format` must outlive *ret. -ENOMEM. */
-MUST_USE int dimension_format_parse(struct dimension_format *ret, struct str format);
+void dimension_format_parse(struct dimension_format *ret, struct str format);
 void dimension_format_done(struct dimension_format *f);
 /* Appends the item name of a series with these label values, which are not expanded again. -ENOMEM,
  * -EFBIG. */

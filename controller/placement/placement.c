@@ -56,25 +56,18 @@ static void placement_on_late_timer(struct timer *t)
         placement_round(s->placement, s->scorer);
 }
 
-static int placement_add_slot(struct placement *p, const char *object, struct slot **ret)
+static void placement_add_slot(struct placement *p, const char *object, struct slot **ret)
 {
-    int r;
-
     if (p->n == p->cap) {
         size_t cap = size_max(8, p->cap * 2);
-        struct slot **slots = realloc(p->slots, cap * sizeof(struct slot *));
-        if (!slots)
-            return -ENOMEM;
+        struct slot **slots = xrealloc(p->slots, cap * sizeof(struct slot *));
         p->slots = slots;
         p->cap = cap;
     }
-    r = slot_new(&p->slots[p->n], p, object);
-    if (r < 0)
-        return r;
+    p->slots[p->n] = slot_new(p, object);
     *ret = p->slots[p->n++];
     (*ret)->late.fn = placement_on_late_timer;
     kube_object_init(&(*ret)->write, &p->writer, (*ret)->object);
-    return 0;
 }
 
 static void placement_remove(struct placement *p, struct slot *s)
@@ -109,7 +102,7 @@ static void placement_refresh(struct placement *p, struct slot *s)
 
     if (r == 0 && slot_falls_back(s)) {
         left_ms = s->valid_until_ms - loop_wall(l).ms;
-        r = loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
+        loop_timer_set(l, &s->late, mono_add(loop_now(l), left_ms > 0 ? left_ms : 1));
     }
     if (r < 0)
         log_error("AddOnPlacementScore not updated: out of memory", L_STR("object", s->object));
@@ -159,8 +152,7 @@ static void write_leave_alone(struct slot *s, const char *owner)
     s->foreign = true;
     s->exists = false;
     kube_object_set_trouble(&s->write, why);
-    if (kube_queue_add_after(p->writer.queue, s->object, FOREIGN_RETRY_MS) < 0)
-        log_debug("AddOnPlacementScore not checked again: out of memory", L_STR("object", s->object));
+    kube_queue_add_after(p->writer.queue, s->object, FOREIGN_RETRY_MS);
     write_done(s, true);
 }
 
@@ -379,8 +371,8 @@ static void placement_work(void *arg, const char *object)
 /* Queues the object for a write or a delete. */
 static void placement_enqueue(struct placement *p, const struct slot *s)
 {
-    if (p->may_write && kube_queue_add(p->writer.queue, s->object) < 0)
-        log_error("AddOnPlacementScore not written: out of memory", L_STR("object", s->object));
+    if (p->may_write)
+        kube_queue_add(p->writer.queue, s->object);
     placement_update_metrics(p);
 }
 
@@ -412,8 +404,10 @@ static void placement_on_set(void *arg, json_t *object)
 
     if (!object_is_ours(object, p->o.owner))
         return;
-    if (!s && (p->complete || placement_add_slot(p, kube_name(object), &s) < 0))
+    if (!s && p->complete)
         return;
+    if (!s)
+        placement_add_slot(p, kube_name(object), &s);
     kube_object_watched(&s->write, object);
     if (s->write.call) /* its answer tells whether this came later */
         return;
@@ -488,7 +482,7 @@ static void placement_count(void *arg, const char *operation, const struct kube_
 
 int placement_new(struct placement **ret, const struct placement_options *o)
 {
-    CLEANUP(cleanup_placement_free) struct placement *p = calloc(1, sizeof(*p));
+    CLEANUP(cleanup_placement_free) struct placement *p = xcalloc(1, sizeof(*p));
     const struct kube_queue_options q = {.work = placement_work, .arg = p, .kube = o->hub};
     const struct kube_watch_options w = {
         .resource = &kube_addonplacementscores,
@@ -511,7 +505,8 @@ int placement_new(struct placement **ret, const struct placement_options *o)
                                      .detail = "object",
                                      .count = placement_count,
                                      .arg = p};
-    r = kube_queue_new(&p->writer.queue, kube_loop(o->hub), &q);
+    p->writer.queue = kube_queue_new(kube_loop(o->hub), &q);
+    r = 0;
     if (r == 0)
         r = kube_watch_new(&p->watch, o->hub, &w);
     if (r < 0)
@@ -551,45 +546,35 @@ void placement_round(struct placement *p, const struct scorer *scorer)
         placement_enqueue(p, s);
 }
 
-static int placement_assign(struct placement *p, const struct scorer *scorer)
+static void placement_assign(struct placement *p, const struct scorer *scorer)
 {
     const struct summary *sum = scorer_summary(scorer);
     char object[OBJECT_NAME_MAX + 1];
     struct slot *s;
-    int r = 0;
 
     if (sum->destination != DESTINATION_PLACEMENT_SCORE)
-        return 0;
+        return;
     (void)object_name(str_of(sum->score_name), object);
     s = placement_find(p, object);
     if (s && s->scorer) {
         log_warn("two scorers share one AddOnPlacementScore name: the first keeps it",
                  L_STR("object", object), L_STR("first", s->score_name), L_STR("second", sum->score_name));
-        return 0;
+        return;
     }
     if (!s)
-        r = placement_add_slot(p, object, &s);
-    if (r == 0)
-        r = slot_assign(s, scorer);
-    if (r == 0)
-        placement_refresh(p, s);
-    return r;
+        placement_add_slot(p, object, &s);
+    slot_assign(s, scorer);
+    placement_refresh(p, s);
 }
 
-int placement_sync(struct placement *p, struct scorer *const *scorers, size_t n)
+void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n)
 {
-    int r = 0;
-
     for (size_t i = 0; i < p->n; i++)
         p->slots[i]->scorer = NULL;
-    for (size_t i = 0; i < n; i++) {
-        int e = placement_assign(p, scorers[i]);
-        if (e < 0)
-            r = e;
-    }
-    p->configured = r == 0; /* otherwise a scorer's object could be deleted as a leftover */
+    for (size_t i = 0; i < n; i++)
+        placement_assign(p, scorers[i]);
+    p->configured = true;
     placement_enqueue_all(p);
-    return r;
 }
 
 const char *placement_trouble(const struct placement *p, const struct scorer *scorer)

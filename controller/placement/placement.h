@@ -36,7 +36,7 @@ DEFINE_CLEANUP(struct placement, placement_free)
 void placement_round(struct placement *p, const struct scorer *s);
 /* Sets the scorers, in the order of the configuration; they must live until the next call. If two lead to
  * one object name, the first gets the object. -ENOMEM: some scorers have no object for now. */
-MUST_USE int placement_sync(struct placement *p, struct scorer *const *scorers, size_t n);
+void placement_sync(struct placement *p, struct scorer *const *scorers, size_t n);
 
 /* What is wrong with the scorer's object, for people; "" if nothing. */
 const char *placement_trouble(const struct placement *p, const struct scorer *s);

@@ -200,17 +200,14 @@ bool slot_matches(const struct slot *s, const struct placement_options *o, const
 
 /* ---- The wanted state ---- */
 
-int slot_new(struct slot **ret, struct placement *p, const char *object)
+struct slot *slot_new(struct placement *p, const char *object)
 {
-    struct slot *s = calloc(1, sizeof(*s));
+    struct slot *s = xcalloc(1, sizeof(*s));
 
-    if (!s)
-        return -ENOMEM;
     s->placement = p;
     (void)snprintf(s->object, sizeof(s->object), "%s", object);
     buf_init(&s->found, ITEMS_MAX_BYTES * 4);
-    *ret = s;
-    return 0;
+    return s;
 }
 
 struct slot *slot_free(struct slot *s)
@@ -226,15 +223,13 @@ struct slot *slot_free(struct slot *s)
     return NULL;
 }
 
-int slot_assign(struct slot *s, const struct scorer *scorer)
+void slot_assign(struct slot *s, const struct scorer *scorer)
 {
     const char *name = scorer_summary(scorer)->score_name;
     char *copy;
 
     if (!s->score_name || strcmp(s->score_name, name) != 0) {
-        copy = strdup(name);
-        if (!copy)
-            return -ENOMEM;
+        copy = xstrdup(name);
         if (s->score_name) /* its items belong to another scorer: no fallback for this one */
             buf_done(&s->found);
         free(s->score_name);
@@ -244,7 +239,6 @@ int slot_assign(struct slot *s, const struct scorer *scorer)
         s->wanted = s->expired = false;
     }
     s->scorer = scorer;
-    return 0;
 }
 
 bool slot_falls_back(const struct slot *s)

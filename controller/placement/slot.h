@@ -66,10 +66,10 @@ struct slot {
 const char *condition_word(enum condition_type t);
 
 /* -ENOMEM. */
-MUST_USE int slot_new(struct slot **ret, struct placement *p, const char *object);
+struct slot *slot_new(struct placement *p, const char *object);
 struct slot *slot_free(struct slot *s);
 /* Assigns the object to the scorer, forgetting another scorer's state. -ENOMEM. */
-MUST_USE int slot_assign(struct slot *s, const struct scorer *scorer);
+void slot_assign(struct slot *s, const struct scorer *scorer);
 /* Whether its items end at valid_until_ms without a round or an expiry that would tell. */
 bool slot_falls_back(const struct slot *s);
 /* Derives the wanted state from the scorer's last round, and counts it in the metrics. -ENOMEM. */

@@ -76,8 +76,7 @@ static void watcher_decide_in(struct policy_watcher *w, int64_t ms)
 
     if (w->timer.place && mono_before(w->timer.at, at))
         return;
-    if (loop_timer_set(kube_loop(w->o.kube), &w->timer, at) < 0)
-        watcher_decide(w);
+    loop_timer_set(kube_loop(w->o.kube), &w->timer, at);
 }
 
 /* ---- The claim: what others make of it, the check before it becomes compliant, and writing it ----
@@ -273,7 +272,7 @@ static void check_start(struct policy_watcher *w)
 }
 
 /* Writes the claim, if it is not as wanted. -ENOMEM. */
-static int claim_touch(struct policy_watcher *w)
+static void claim_touch(struct policy_watcher *w)
 {
     claim_show(w);
     if (w->is_check_refused && !claim_needs_check(w)) {
@@ -281,7 +280,8 @@ static int claim_touch(struct policy_watcher *w)
         kube_queue_forget(w->writer.queue, w->o.claim);
         w->is_check_refused = false;
     }
-    return w->is_resumed || claim_needs_write(w) ? kube_queue_add(w->writer.queue, w->o.claim) : 0;
+    if (w->is_resumed || claim_needs_write(w))
+        kube_queue_add(w->writer.queue, w->o.claim);
 }
 
 /* The queue's work. */
@@ -311,15 +311,10 @@ static void policies_clear(struct policy_watcher *w)
 static struct known_policy *policies_add(struct policy_watcher *w, const char *name)
 {
     size_t n = strlen(name) + 1;
-    struct known_policy *p = calloc(1, sizeof(*p) + n);
+    struct known_policy *p = xcalloc(1, sizeof(*p) + n);
 
-    if (!p)
-        return NULL;
     memcpy(p->name, name, n);
-    if (map_set(&w->policies, p->name, p) < 0) {
-        free(p);
-        return NULL;
-    }
+    map_set(&w->policies, p->name, p);
     return p;
 }
 
@@ -432,8 +427,7 @@ static void watcher_want(struct policy_watcher *w, enum claim_value v)
                  L_INT("policies", (int64_t)w->policies.n));
     w->is_decided = true;
     w->wanted = v;
-    if (claim_touch(w) < 0)
-        watcher_decide_in(w, RETRY_MS);
+    claim_touch(w);
 }
 
 /* All policies are compliant, and this is what the watch knows now. */
@@ -448,8 +442,7 @@ static void watcher_decide_run(struct policy_watcher *w)
     }
     left = w->o.stable_ms - mono_diff(w->run_since, watcher_now(w));
     if (w->is_resumed) {
-        if (claim_touch(w) < 0)
-            watcher_decide_in(w, RETRY_MS);
+        claim_touch(w);
     } else if (left > 0) {
         watcher_want(w, CLAIM_NONCOMPLIANT);
         watcher_decide_in(w, left);
@@ -547,10 +540,10 @@ static int claims_watch(struct policy_watcher *w)
 
 int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_options *o)
 {
-    CLEANUP(cleanup_policy_watcher_free) struct policy_watcher *w = calloc(1, sizeof(*w));
+    CLEANUP(cleanup_policy_watcher_free) struct policy_watcher *w = xcalloc(1, sizeof(*w));
     const struct kube_queue_options queue = {
         .work = claim_work, .arg = w, .kube = o->kube, .max_retry_ms = RETRY_MS};
-    int r = w ? 0 : -ENOMEM;
+    int r = 0;
 
     if (r < 0)
         return r;
@@ -563,7 +556,8 @@ int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_
                                      .count = claims_count,
                                      .arg = w};
     kube_object_init(&w->object, &w->writer, o->claim);
-    r = kube_queue_new(&w->writer.queue, kube_loop(o->kube), &queue);
+    w->writer.queue = kube_queue_new(kube_loop(o->kube), &queue);
+    r = 0;
     if (r == 0)
         r = policies_watch(w);
     if (r == 0)

@@ -46,40 +46,35 @@ static void agent_applied(struct agent *a);
 
 enum { PROBLEMS_MAX_BYTES = 1 << 20 };
 
-static int override_string(char **field, const char *flag)
+static void override_string(char **field, const char *flag)
 {
     char *copy;
 
     if (!flag)
-        return 0;
-    copy = strdup(flag);
-    if (!copy)
-        return -ENOMEM;
+        return;
+    copy = xstrdup(flag);
     free(*field);
     *field = copy;
-    return 0;
 }
 
-static int apply_flags(struct config *c, const struct agent_options *o)
+static void apply_flags(struct config *c, const struct agent_options *o)
 {
-    int r = override_string(&c->cluster_name, o->cluster_name)
-                ?: override_string(&c->secrets_dir, o->secrets_dir)
-                ?: override_string(&c->storage_path, o->storage_path);
-
+    override_string(&c->cluster_name, o->cluster_name);
+    override_string(&c->secrets_dir, o->secrets_dir);
+    override_string(&c->storage_path, o->storage_path);
     if (o->n_listen) {
         for (size_t i = 0; i < CONFIG_MAX_LISTEN; i++) {
             free(c->listen[i]);
             c->listen[i] = NULL;
         }
         c->n_listen = 0;
-        for (size_t i = 0; r == 0 && i < o->n_listen; i++)
-            r = override_string(&c->listen[c->n_listen++], o->listen[i]);
+        for (size_t i = 0; i < o->n_listen; i++)
+            override_string(&c->listen[c->n_listen++], o->listen[i]);
     }
     if (o->log_level)
         c->log_level = *o->log_level;
     if (o->log_format)
         c->log_format = *o->log_format;
-    return r;
 }
 
 /* Removes the running scorer of this score name from the old list; NULL if there is none. */
@@ -171,13 +166,11 @@ static void warn_of_restart(const struct config *was, const struct config *now)
 }
 
 /* Takes *config. On -ENOMEM nothing has changed. */
-static int apply_config(struct agent *a, struct config **config)
+static void apply_config(struct agent *a, struct config **config)
 {
-    struct scorer **list = calloc((*config)->summaries.n + 1, sizeof(struct scorer *));
+    struct scorer **list = xcalloc((*config)->summaries.n + 1, sizeof(struct scorer *));
     struct config *was = a->state.config, *c;
 
-    if (!list)
-        return -ENOMEM;
     c = TAKE_PTR(*config);
 
     /* Every series carries the cluster's name, so none of them continues. */
@@ -203,7 +196,6 @@ static int apply_config(struct agent *a, struct config **config)
     apply_summaries(a, &c->summaries, list);
     agent_applied(a);
     (void)config_free(was);
-    return 0;
 }
 
 /* For the status page, the metrics and the caller. */
@@ -249,7 +241,7 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
         o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
 
     if (r == 0)
-        r = apply_flags(*ret, o);
+        apply_flags(*ret, o);
     if (r == 0 && (!(*ret)->cluster_name || !*(*ret)->cluster_name)) {
         problems_add_field(p, &(struct problem){.kind = PROBLEM_ERROR, .missing = true}, STR("clusterName"),
                            STR("missing; set it or pass --cluster-name"));
@@ -260,7 +252,7 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
 
 static int copy_summaries(struct summaries *ret, const struct summaries *from)
 {
-    CLEANUP(summaries_done) struct summaries s = {.list = calloc(from->n + 1, sizeof(*s.list))};
+    CLEANUP(summaries_done) struct summaries s = {.list = xcalloc(from->n + 1, sizeof(*s.list))};
 
     if (!s.list)
         return -ENOMEM;
@@ -288,7 +280,7 @@ static int finish_reload(struct agent *a, int r, struct config **c, struct probl
     problems_sort(p);
     problems_log(p);
     if (r == 0)
-        r = apply_config(a, c);
+        apply_config(a, c);
     record_reload(a, r == 0, p, ret_why);
     if (r == 0)
         log_info("configuration applied", problems_origin(p), L_INT("scorers", a->state.config->summaries.n));
@@ -301,10 +293,9 @@ int agent_reload(struct agent *a, struct buf *ret_why)
 {
     CLEANUP(cleanup_config_free) struct config *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    int r = problems_init(&p, a->options->config_file ? a->options->config_file : "flags");
+    int r;
 
-    if (r < 0)
-        return r;
+    problems_init(&p, a->options->config_file ? a->options->config_file : "flags");
     if (a->piped.n)
         log_warn("configuration not read again: the file is a pipe", L_STR("file", a->options->config_file));
     r = load_options(a, &c, &p);
@@ -320,10 +311,9 @@ int agent_reload(struct agent *a, struct buf *ret_why)
 static int load_around(struct agent *a, struct config **ret, struct config *text, struct problems *p)
 {
     CLEANUP(problems_done) struct problems of_file = {0};
-    int r = problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
+    int r;
 
-    if (r < 0)
-        return r;
+    problems_init(&of_file, a->options->config_file ? a->options->config_file : "flags");
     r = load_options(a, ret, &of_file);
     problems_log(&of_file);
     if (r == -EINVAL)
@@ -340,11 +330,10 @@ int agent_apply_text(struct agent *a, const char *what, struct str text, struct 
 {
     CLEANUP(cleanup_config_free) struct config *of_text = NULL, *c = NULL;
     CLEANUP(problems_done) struct problems p = {0};
-    CLEANUP(cleanup_free) char *copy = strdup(what);
-    int r = copy ? problems_init(&p, what) : -ENOMEM;
+    CLEANUP(cleanup_free) char *copy = xstrdup(what);
+    int r = 0;
 
-    if (r < 0)
-        return r;
+    problems_init(&p, what);
     if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
         text = STR("[]");
     r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p)
@@ -420,8 +409,8 @@ void agent_touch(struct agent *a)
 
     if (!a->own_rendered || !mono_before(loop_now(a->state.loop), next))
         agent_render_own(a);
-    else if (a->own_timer.place == 0 && loop_timer_set(a->state.loop, &a->own_timer, next) < 0)
-        agent_render_own(a);
+    else if (a->own_timer.place == 0)
+        loop_timer_set(a->state.loop, &a->own_timer, next);
 }
 
 static void agent_publish(void *arg, struct scorer *s, struct batch *b)
@@ -480,11 +469,9 @@ static void on_turn(void *arg, double seconds)
 
 int agent_new(struct agent **ret, struct loop *loop, const struct agent_options *o)
 {
-    CLEANUP(cleanup_agent_free) struct agent *a = calloc(1, sizeof(*a));
+    CLEANUP(cleanup_agent_free) struct agent *a = xcalloc(1, sizeof(*a));
     int r;
 
-    if (!a)
-        return -ENOMEM;
     a->options = o;
     a->state.loop = loop;
     a->state.leading = true;
@@ -492,8 +479,8 @@ int agent_new(struct agent **ret, struct loop *loop, const struct agent_options 
     a->state.config_origin = cstr(o->config_file);
     a->own_timer.fn = on_own_timer;
     secret_files_init(&a->secrets, NULL);
-    r = metrics_new(&a->state.metrics, METRIC_OWNER_LOOP)
-            ?: http_new(&a->state.http, loop, ds_user_agent)
+    a->state.metrics = metrics_new(METRIC_OWNER_LOOP);
+    r = http_new(&a->state.http, loop, ds_user_agent)
             ?: worker_new(&a->worker, loop)
             ?: page_new(&a->state.page)
             ?: agent_add_sink(a, page_sink(a->state.page));

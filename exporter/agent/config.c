@@ -52,13 +52,12 @@ struct config *config_free(struct config *c)
     return NULL;
 }
 
-static int add_listen(struct config *c, struct str address)
+static void add_listen(struct config *c, struct str address)
 {
     char *copy = str_dup(address);
 
     c->listen[c->n_listen] = copy;
     c->n_listen += copy != NULL;
-    return copy ? 0 : -ENOMEM;
 }
 
 static int read_listen_one(struct config *c, const struct node *n, struct problems *p)
@@ -67,8 +66,10 @@ static int read_listen_one(struct config *c, const struct node *n, struct proble
 
     if (n->kind == NODE_STRING && !address)
         return -ENOMEM;
-    if (address && strlen(address) == n->text.n && httpd_is_address(address))
-        return add_listen(c, n->text);
+    if (address && strlen(address) == n->text.n && httpd_is_address(address)) {
+        add_listen(c, n->text);
+        return 0;
+    }
     node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
     return 0;
 }
@@ -78,8 +79,10 @@ static int read_listen(struct config *c, const struct node *root, struct problem
     const struct node *n = node_given(root, "listenAddresses");
     int r = 0;
 
-    if (!n)
-        return add_listen(c, STR(":8080"));
+    if (!n) {
+        add_listen(c, STR(":8080"));
+        return 0;
+    }
     if (n->kind != NODE_LIST)
         return read_listen_one(c, n, p);
     if (n->n == 0 || n->n > CONFIG_MAX_LISTEN) {
@@ -92,13 +95,12 @@ static int read_listen(struct config *c, const struct node *root, struct problem
 }
 
 /* Leaves *ret alone if the key is absent or empty. */
-static int read_string(const struct node *root, const char *key, struct problems *p, char **ret)
+static void read_string(const struct node *root, const char *key, struct problems *p, char **ret)
 {
     struct str s = {0};
 
-    if (node_str(root, key, p, &s) && s.n && !(*ret = str_dup(s)))
-        return -ENOMEM;
-    return 0;
+    if (node_str(root, key, p, &s) && s.n)
+        *ret = str_dup(s);
 }
 
 static void read_log(struct config *c, const struct node *root, struct problems *p)
@@ -165,11 +167,10 @@ static int read_config_object(struct config *c, const struct node *root, struct 
     check_keys(c, root, p);
     read_log(c, root, p);
     read_limits(&c->limits, root, p);
-    return read_string(root, "clusterName", p, &c->cluster_name)
-               ?: read_string(root, "secretsDir", p, &c->secrets_dir)
-               ?: read_string(root, "storagePath", p, &c->storage_path)
-               ?: (list ? summaries_parse(&c->summaries, list, PROBLEM_ERROR, p) : 0)
-               ?: read_sections(c, root, p);
+    read_string(root, "clusterName", p, &c->cluster_name);
+    read_string(root, "secretsDir", p, &c->secrets_dir);
+    read_string(root, "storagePath", p, &c->storage_path);
+    return (list ? summaries_parse(&c->summaries, list, PROBLEM_ERROR, p) : 0) ?: read_sections(c, root, p);
 }
 
 /* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent,
@@ -199,9 +200,7 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
     assert(n_sections <= CONFIG_MAX_SECTIONS);
     r = doc_parse(&d, text, p);
     if (r == 0) {
-        c = calloc(1, sizeof(*c));
-        if (!c)
-            return -ENOMEM;
+        c = xcalloc(1, sizeof(*c));
         config_defaults(c);
         c->section_table = sections;
         c->n_sections = n_sections;
@@ -209,8 +208,6 @@ int config_parse(struct config **ret, struct str text, const struct config_secti
         r = read_root(c, doc_root(d), p);
     }
     problems_sort(p);
-    if (r == -ENOMEM || p->out_of_memory)
-        return -ENOMEM;
     if (r < 0 || p->errors)
         return -EINVAL;
     *ret = TAKE_PTR(c);
@@ -233,7 +230,7 @@ int config_read(const char *path, struct buf *into, bool *ret_pipe, struct probl
                  r == -EFBIG       ? "larger than 16 MiB"
                  : r == -ETIMEDOUT ? "the pipe was not written and closed within 10 s"
                                    : strerror(-r));
-    return p->out_of_memory ? -ENOMEM : -EINVAL;
+    return -EINVAL;
 }
 
 int config_load(struct config **ret, const char *path, const struct config_section *sections,

@@ -321,8 +321,7 @@ struct batch *scorer_batch(const struct scorer *s)
 static void scorer_schedule(struct scorer *s, mono_ms at)
 {
     s->status.next_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), at);
-    if (loop_timer_set(s->loop, &s->next, at) < 0)
-        log_error("scorer stopped: out of memory", L_STR("score_name", s->summary.score_name));
+    loop_timer_set(s->loop, &s->next, at);
 }
 
 /* Moves `due` on by whole intervals, into the future: a round that ran over skips the rounds it covered, and
@@ -409,7 +408,9 @@ static void on_expire_timer(struct timer *t)
     mono_ms now = loop_now(s->loop), late = mono_add(s->due, s->summary.interval_ms);
     bool renewing = s->status.failures == 0 && !mono_before(now, s->due) && mono_before(now, late);
 
-    if (!renewing || loop_timer_set(s->loop, t, late) < 0)
+    if (renewing)
+        loop_timer_set(s->loop, t, late);
+    else
         scorer_expire(s);
 }
 
@@ -431,8 +432,7 @@ static void keep_scores(struct scorer *s, struct batch *b)
     s->status.life_ms = life;
     s->status.expires_ms = loop_wall(s->loop).ms + life;
     s->env->publish(s->env->arg, s, b);
-    if (loop_timer_set(s->loop, &s->expire, s->expires_at) < 0)
-        drop_scores(s); /* better no scores than scores that never expire */
+    loop_timer_set(s->loop, &s->expire, s->expires_at); /* better no scores than scores that never expire */
 }
 
 static void on_round_done(void *arg, struct round_result *r)
@@ -498,13 +498,11 @@ static void on_next_timer(struct timer *t)
 
 int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct summary *summary)
 {
-    CLEANUP(cleanup_scorer_free) struct scorer *s = calloc(1, sizeof(*s));
+    CLEANUP(cleanup_scorer_free) struct scorer *s = xcalloc(1, sizeof(*s));
     uint64_t jitter =
         (uint64_t)(summary->interval_ms / 10 < MAX_JITTER_MS ? summary->interval_ms / 10 : MAX_JITTER_MS);
     int r;
 
-    if (!s)
-        return -ENOMEM;
     s->env = env;
     s->loop = env->source->loop;
     s->next.fn = on_next_timer;
@@ -514,9 +512,7 @@ int scorer_new(struct scorer **ret, const struct scorer_env *env, const struct s
     if (r < 0)
         return r;
     s->due = mono_add(loop_now(s->loop), env->once ? 0 : (int64_t)rand_below(jitter + 1));
-    r = loop_timer_set(s->loop, &s->next, s->due);
-    if (r < 0)
-        return r;
+    loop_timer_set(s->loop, &s->next, s->due);
     s->status.next_ms = loop_wall(s->loop).ms + mono_diff(loop_now(s->loop), s->due);
     s->status.life_ms = summary->interval_ms * env->limits->stale_intervals;
     metric_set(env->metrics, METRIC_INTERVAL, LV(summary->score_name), (double)summary->interval_ms / 1000);

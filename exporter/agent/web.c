@@ -81,7 +81,7 @@ int web_start(struct web **ret, struct agent *a, const struct web_options *o, ch
 {
     static const char *const pages[] = {"/", NULL};
     const struct agent_state *state = agent_state(a);
-    CLEANUP(cleanup_free) struct web *w = calloc(1, sizeof(*w));
+    CLEANUP(cleanup_free) struct web *w = xcalloc(1, sizeof(*w));
     const struct httpd_route probes[] = {
         {.method = "GET", .path = "/-/healthy", .fn = web_healthy, .arg = a},
         {.method = "GET", .path = "/-/ready", .fn = web_ready, .arg = a},
@@ -112,7 +112,7 @@ int web_start(struct web **ret, struct agent *a, const struct web_options *o, ch
         .changed = web_on_access_changed,
         .arg = a,
     };
-    int r = w ? site_start(&w->site, &site, ret_why) : -ENOMEM;
+    int r = site_start(&w->site, &site, ret_why);
 
     if (r < 0)
         return r;

@@ -18,9 +18,7 @@ void *arena_alloc(struct arena *a, size_t n)
     if (!c || c->size - c->used < n) {
         size_t size = size_max(n, a->chunk_bytes);
 
-        c = malloc(sizeof(*c) + size);
-        if (!c)
-            return NULL;
+        c = xmalloc(sizeof(*c) + size);
         *c = (struct arena_chunk){.next = a->chunks, .size = size};
         a->chunks = c;
     }

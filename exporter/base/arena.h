@@ -11,8 +11,8 @@ struct arena {
     size_t chunk_bytes;         /* size of a chunk; a larger piece gets one of its own */
 };
 
-/* n bytes, not zeroed, aligned for pointers, integers and doubles. NULL when out of memory. */
-void *arena_alloc(struct arena *a, size_t n);
+/* n bytes, not zeroed, aligned for pointers, integers and doubles. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
 /* Frees everything. The arena may be used again. */
 void arena_done(struct arena *a);
 

@@ -1,10 +1,12 @@
-/* Small macros used everywhere: cleanup attributes, transfer of ownership, array sizes, word tables.
+/* Used everywhere: cleanup attributes, transfer of ownership, array sizes, word tables, and allocation that
+ * cannot fail.
  *
  * A constructor keeps everything in cleanup variables until its last line, `*ret = TAKE_PTR(x); return 0;`,
  * so that every early return frees what was allocated. */
 #ifndef DS_BASE_DEF_H
 #define DS_BASE_DEF_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -51,6 +53,18 @@
         return (size_t)v < ARRAY_SIZE(words) && words[v] ? words[v] : "unknown";   \
     }                                                                              \
     _Static_assert((count) > 0, "no enumerators")
+
+/* Logs "out of memory" with the number of bytes and aborts. */
+_Noreturn void memory_exhausted(size_t bytes);
+/* Like xmalloc() and its kin, but they end the program if there is no memory: for what is small. A size that
+ * an input decides is bounded by its reader, which returns -ENOMEM or -EFBIG instead. */
+void *xmalloc(size_t n) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t count, size_t n) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *p, size_t n) __attribute__((returns_nonnull));
+char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
+char *xstrndup(const char *text, size_t max) __attribute__((malloc, returns_nonnull));
+char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 2);
+char *xvasprintf(const char *fmt, va_list ap) __attribute__((malloc, returns_nonnull)) PRINTF_LIKE(1, 0);
 
 static inline void cleanup_free(void *p)
 {

@@ -56,29 +56,31 @@ const struct node *doc_root(const struct doc *d)
 }
 
 /* Copies text into the document. */
-static int build_text(struct doc_builder *b, struct str text, struct str *ret)
+static void build_text(struct doc_builder *b, struct str text, struct str *ret)
 {
     char *copy = arena_alloc(&b->doc->memory, text.n);
 
-    if (!copy)
-        return -ENOMEM;
     if (text.n)
         memcpy(copy, text.p, text.n);
     *ret = (struct str){copy, text.n};
-    return 0;
 }
 
 /* Like build_text(), for the raw bytes of a JSON string; replaces escapes. */
-static int build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
+static void build_json_text(struct doc_builder *b, struct str raw, struct str *ret)
 {
     CLEANUP(cleanup_free) char *room = NULL;
 
-    if (raw.n == 0 || !memchr(raw.p, '\\', raw.n))
-        return build_text(b, raw, ret);
-    room = malloc(raw.n * 3);
-    if (!room)
-        return -ENOMEM;
-    return build_text(b, (struct str){room, jr_unescape(raw, room)}, ret);
+    if (raw.n == 0 || !memchr(raw.p, '\\', raw.n)) {
+        build_text(b, raw, ret);
+        return;
+    }
+    room = xmalloc(raw.n * 3);
+    build_text(b,
+               (struct str){
+                   room,
+                   jr_unescape(raw, room),
+               },
+               ret);
 }
 
 /* Sets the next child's key, a text of the document. Only if build_wants_key(). */
@@ -97,29 +99,26 @@ static bool build_wants_key(const struct doc_builder *b)
     return b->depth && b->open[b->depth - 1].node->kind == NODE_MAP && !b->open[b->depth - 1].has_key;
 }
 
-static int build_push(struct doc_builder *b, struct node *n)
+static void build_push(struct doc_builder *b, struct node *n)
 {
     if (b->n == b->cap) {
         size_t cap = size_max(2 * b->cap, 64);
-        struct node **items = realloc(b->items, cap * sizeof(struct node *));
+        struct node **items = xrealloc(b->items, cap * sizeof(struct node *));
 
-        if (!items)
-            return -ENOMEM;
         b->items = items;
         b->cap = cap;
     }
     b->items[b->n++] = n;
-    return 0;
 }
 
 /* Adds a new node to the innermost open container, or makes it the root. */
-static int build_attach(struct doc_builder *b, struct node *n)
+static void build_attach(struct doc_builder *b, struct node *n)
 {
     struct doc_frame *f;
 
     if (!b->depth) {
         b->doc->root = n;
-        return 0;
+        return;
     }
     f = &b->open[b->depth - 1];
     n->parent = f->node;
@@ -128,7 +127,7 @@ static int build_attach(struct doc_builder *b, struct node *n)
     n->key_line = f->key_at.line;
     n->key_column = f->key_at.column;
     f->has_key = false;
-    return build_push(b, n);
+    build_push(b, n);
 }
 
 static int build_node(struct doc_builder *b, enum node_kind kind, struct place at, struct node **ret)
@@ -141,12 +140,11 @@ static int build_node(struct doc_builder *b, enum node_kind kind, struct place a
         return -EINVAL;
     }
     n = arena_alloc(&b->doc->memory, sizeof(*n));
-    if (!n)
-        return -ENOMEM;
     *n = (struct node){.kind = kind, .line = at.line, .column = at.column};
     b->nodes++;
     *ret = n;
-    return build_attach(b, n);
+    build_attach(b, n);
+    return 0;
 }
 
 /* Adds a scalar with a text of the document. */
@@ -199,23 +197,20 @@ static void find_duplicates(struct doc_builder *b, struct node **list, size_t n)
     }
 }
 
-static int build_close(struct doc_builder *b)
+static void build_close(struct doc_builder *b)
 {
     struct doc_frame *f = &b->open[--b->depth];
     struct node *n = f->node;
     struct node **children;
 
     if (n->n == 0)
-        return 0;
+        return;
     children = &b->items[f->first];
     n->items = arena_alloc(&b->doc->memory, n->n * sizeof(struct node *));
-    if (!n->items)
-        return -ENOMEM;
     memcpy(n->items, children, n->n * sizeof(struct node *));
     b->n = f->first;
     if (n->kind == NODE_MAP && n->n > 1)
         find_duplicates(b, children, n->n);
-    return 0;
 }
 
 static bool check_utf8(struct str text, struct problems *p)
@@ -239,7 +234,7 @@ static bool starts_as_json(struct str text)
 
 int doc_parse(struct doc **ret, struct str text, struct problems *p)
 {
-    CLEANUP(cleanup_doc_free) struct doc *d = calloc(1, sizeof(*d));
+    CLEANUP(cleanup_doc_free) struct doc *d = xcalloc(1, sizeof(*d));
     struct doc_builder b = {.doc = d, .p = p};
     int r;
 
@@ -285,12 +280,11 @@ static struct place json_place_of(struct reader *r, const char *p)
 static int json_read_string(struct reader *r)
 {
     struct str raw, text;
-    int rc;
 
     if (!jr_string(&r->j, &raw))
         return 0;
-    rc = build_json_text(r->b, raw, &text);
-    return rc ?: build_scalar(r->b, NODE_STRING, text, json_place_of(r, raw.p - 1));
+    build_json_text(r->b, raw, &text);
+    return build_scalar(r->b, NODE_STRING, text, json_place_of(r, raw.p - 1));
 }
 
 static enum node_kind json_number_kind(struct str s)
@@ -305,13 +299,12 @@ static int json_read_bare(struct reader *r, enum jr_type type)
 {
     struct str raw, text;
     enum node_kind kind;
-    int rc;
 
     if (!jr_skip(&r->j, &raw))
         return 0;
     kind = type == JR_NULL ? NODE_NULL : type == JR_NUMBER ? json_number_kind(raw) : NODE_BOOL;
-    rc = build_text(r->b, raw, &text);
-    return rc ?: build_scalar(r->b, kind, text, json_place_of(r, raw.p));
+    build_text(r->b, raw, &text);
+    return build_scalar(r->b, kind, text, json_place_of(r, raw.p));
 }
 
 static int json_read_value(struct reader *r)
@@ -331,29 +324,23 @@ static int json_read_value(struct reader *r)
 }
 
 /* Moves to the next value, closing the containers that end. *more: whether there is one. */
-static int json_next_value(struct reader *r, bool *more)
+static void json_next_value(struct reader *r, bool *more)
 {
     *more = false;
     while (r->b->depth && !r->j.error) {
         struct str raw, key;
-        int rc;
 
         if (r->b->open[r->b->depth - 1].node->kind == NODE_LIST) {
             *more = jr_item(&r->j);
         } else if (jr_member(&r->j, &raw)) {
-            rc = build_json_text(r->b, raw, &key);
-            if (rc < 0)
-                return rc;
+            build_json_text(r->b, raw, &key);
             build_key(r->b, key, json_place_of(r, raw.p - 1));
             *more = true;
         }
         if (*more || r->j.error)
-            return 0;
-        rc = build_close(r->b);
-        if (rc < 0)
-            return rc;
+            return;
+        build_close(r->b);
     }
-    return 0;
 }
 
 static int doc_read_json(struct doc_builder *b, struct str text)
@@ -367,7 +354,7 @@ static int doc_read_json(struct doc_builder *b, struct str text)
         int rc = json_read_value(&r);
 
         if (rc == 0 && !r.j.error)
-            rc = json_next_value(&r, &more);
+            json_next_value(&r, &more);
         if (rc < 0)
             return rc;
     }
@@ -468,27 +455,24 @@ static enum node_kind scalar_kind(struct doc_builder *b, const yaml_event_t *ev,
 static int yaml_read_key(struct doc_builder *b, const yaml_event_t *ev, struct str value)
 {
     struct str key;
-    int r;
 
     if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(value, STR("<<")))
         return yaml_refuse(b, ev, "merge keys (<<) are not supported; repeat the members");
-    r = build_text(b, value, &key);
-    if (r == 0)
-        build_key(b, key, yaml_place_of(&ev->start_mark));
-    return r;
+    build_text(b, value, &key);
+    build_key(b, key, yaml_place_of(&ev->start_mark));
+    return 0;
 }
 
 static int yaml_read_scalar(struct doc_builder *b, const yaml_event_t *ev)
 {
     struct str value = {(const char *)ev->data.scalar.value, ev->data.scalar.length}, text;
     enum node_kind kind;
-    int r;
 
     if (build_wants_key(b))
         return yaml_read_key(b, ev, value);
     kind = scalar_kind(b, ev, value);
-    r = build_text(b, value, &text);
-    return r ?: build_scalar(b, kind, text, yaml_place_of(&ev->start_mark));
+    build_text(b, value, &text);
+    return build_scalar(b, kind, text, yaml_place_of(&ev->start_mark));
 }
 
 static int yaml_read_start(struct doc_builder *b, const yaml_event_t *ev, enum node_kind kind,
@@ -527,7 +511,8 @@ static int yaml_read_event(struct doc_builder *b, const yaml_event_t *ev, bool *
         return yaml_read_start(b, ev, NODE_MAP, ev->data.mapping_start.tag);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return build_close(b);
+        build_close(b);
+        return 0;
     case YAML_STREAM_END_EVENT:
         *done = true;
         return 0;

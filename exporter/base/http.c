@@ -31,12 +31,12 @@ static int adopt_upper_case_proxy(void)
 
 int http_new(struct http **ret, struct loop *loop, const char *user_agent)
 {
-    CLEANUP(cleanup_http_free) struct http *h = calloc(1, sizeof(*h));
+    CLEANUP(cleanup_http_free) struct http *h = xcalloc(1, sizeof(*h));
 
-    if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return -ENOMEM;
     h->user_agent = str_dup(str_of(user_agent));
-    h->idle = calloc(MAX_IDLE_HANDLES, sizeof(CURL *));
+    h->idle = xcalloc(MAX_IDLE_HANDLES, sizeof(CURL *));
     if (!h->user_agent || !h->idle || adopt_upper_case_proxy() < 0)
         return -ENOMEM;
     TAILQ_INIT(&h->shares);
@@ -91,12 +91,10 @@ static struct http_call *call_free(struct http_call *c)
 }
 DEFINE_CLEANUP(struct http_call, call_free)
 
-static int call_new(struct http_call **ret, struct http *h, const struct http_request *rq)
+static struct http_call *call_new(struct http *h, const struct http_request *rq)
 {
-    struct http_call *c = calloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
+    struct http_call *c = xcalloc(1, sizeof(*c) + rq->body_parts * sizeof(c->parts[0]));
 
-    if (!c)
-        return -ENOMEM;
     c->http = h;
     c->rq = *rq;
     c->rq.cut_answer = rq->cut_answer || rq->status_decides;
@@ -107,8 +105,7 @@ static int call_new(struct http_call **ret, struct http *h, const struct http_re
         c->parts[i] = rq->body[i];
         c->body_bytes += rq->body[i].n;
     }
-    *ret = c;
-    return 0;
+    return c;
 }
 
 static bool is_http(const char *url)
@@ -125,16 +122,16 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
 
     if (!is_http(rq->url) || rq->timeout_ms <= 0)
         return -EINVAL;
-    r = call_new(&c, h, rq);
-    if (r < 0)
-        return r;
+    c = call_new(h, rq);
     c->done = done;
     c->arg = arg;
     http_secrets_used(rq);
     easy = take_handle(h);
     if (!easy)
         return -ENOMEM;
-    r = http_set_up(c, easy, rq) ?: http_stream_start(c);
+    r = http_set_up(c, easy, rq);
+    if (r == 0)
+        http_stream_start(c);
     if (r == 0 && curl_multi_add_handle(h->multi, easy) != CURLM_OK)
         r = -ENOMEM;
     if (r < 0) {

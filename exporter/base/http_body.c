@@ -145,9 +145,8 @@ void http_decide(struct http_call *c)
         return;
     c->decided = true;
     c->body_end.fn = body_on_end;
-    /* Without memory for the timer, the timeout of the call ends it. */
-    (void)!loop_timer_set(c->http->loop, &c->body_end,
-                          mono_add(loop_now(c->http->loop), status <= 299 ? BODY_MS_2XX : BODY_MS));
+    loop_timer_set(c->http->loop, &c->body_end,
+                   mono_add(loop_now(c->http->loop), status <= 299 ? BODY_MS_2XX : BODY_MS));
 }
 
 size_t http_on_header(char *p, size_t size, size_t n, void *arg)
@@ -168,10 +167,7 @@ size_t http_on_header(char *p, size_t size, size_t n, void *arg)
     } else if (line.n == 0) {
         c->in_headers = false;
         http_decide(c);
-        if (http_stream_headers(c) < 0) {
-            http_fail(c, HTTP_MEMORY, "out of memory for the response");
-            return 0;
-        }
+        http_stream_headers(c);
         if (!c->streaming && c->announced > c->answer.body.max && !c->head && !c->rq.cut_answer) {
             body_fail_too_large(c);
             return 0;
@@ -271,8 +267,8 @@ size_t http_on_body(char *p, size_t size, size_t n, void *arg)
     c->last_byte = loop_now(c->http->loop);
     if (c->streaming && !c->encoded)
         return http_stream_in(c, p, size * n);
-    if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS &&
-        http_call_soon(c)) {
+    if (c->answer.body.n > LARGE_BYTES && loop_turn_seconds(c->http->loop) > TURN_SECONDS) {
+        http_call_soon(c);
         c->paused = true;
         return CURL_WRITEFUNC_PAUSE;
     }

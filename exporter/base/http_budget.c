@@ -53,7 +53,7 @@ static bool share_grant(struct http_share *s, size_t bytes)
 static void share_evict(struct http_share *s)
 {
     s->evicted = true;
-    (void)http_call_soon(s->call);
+    http_call_soon(s->call);
 }
 
 /* The part of each if all held the same. */
@@ -118,7 +118,7 @@ static void budget_wake(struct http *h)
         if (!want || s->evicted || !share_grant(s, want))
             continue;
         s->call->charged += want;
-        (void)http_call_soon(s->call);
+        http_call_soon(s->call);
         is_granted = true;
     }
     if (!is_granted)

@@ -111,14 +111,14 @@ void http_finish(struct http_call *c, CURLcode code);
 void http_decide(struct http_call *c);
 
 /* Streaming and the idle timeout (http_stream.c). */
-MUST_USE int http_stream_start(struct http_call *c);
+void http_stream_start(struct http_call *c);
 /* At the end of the headers. -ENOMEM. */
-MUST_USE int http_stream_headers(struct http_call *c);
+void http_stream_headers(struct http_call *c);
 /* Returns the value for http_on_body() to return. */
 size_t http_stream_in(struct http_call *c, const char *p, size_t n);
 /* Goes on with a paused transfer, or ends an evicted one, in the loop's next turn: curl forbids both in its
  * callbacks. False without memory. */
-bool http_call_soon(struct http_call *c);
+void http_call_soon(struct http_call *c);
 /* Passes the buffered bytes to on_data. False if on_data ended the call. */
 bool http_stream_end(struct http_call *c);
 void http_stream_stop(struct http_call *c);

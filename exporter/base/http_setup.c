@@ -97,8 +97,6 @@ static int set_bearer(CURL *easy, struct str bearer)
     if (secret_token(bearer, &token) || token.n != bearer.n)
         return -EINVAL;
     copy = str_dup(token);
-    if (!copy)
-        return -ENOMEM;
     code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, copy);
     copy = secret_free(copy);
     if (code != CURLE_OK)
@@ -107,17 +105,14 @@ static int set_bearer(CURL *easy, struct str bearer)
     return 0;
 }
 
-static int join_body(struct http_call *c)
+static void join_body(struct http_call *c)
 {
-    char *at = malloc(c->body_bytes + 1);
+    char *at = xmalloc(c->body_bytes + 1);
 
-    if (!at)
-        return -ENOMEM;
     c->joined = at;
     for (size_t i = 0; i < c->n_parts; i++)
         if (c->parts[i].n)
             at = mempcpy(at, c->parts[i].p, c->parts[i].n);
-    return 0;
 }
 
 static int set_body(struct http_call *c, CURL *easy)
@@ -125,8 +120,7 @@ static int set_body(struct http_call *c, CURL *easy)
     SET(CURLOPT_POST, 1L);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_bytes);
     if (c->body_bytes < JOIN_BELOW) {
-        if (join_body(c) < 0)
-            return -ENOMEM;
+        join_body(c);
         SET(CURLOPT_POSTFIELDS, c->joined);
         return 0;
     }

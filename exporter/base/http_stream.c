@@ -21,23 +21,23 @@ static void on_idle(struct timer *t)
     struct http_call *c = CONTAINER_OF(t, struct http_call, idle);
     mono_ms until = mono_add(c->last_byte, c->rq.idle_timeout_ms);
 
-    /* Setting a timer that just ran cannot fail. */
-    if (mono_before(loop_now(c->http->loop), until) && loop_timer_set(c->http->loop, t, until) == 0)
+    if (mono_before(loop_now(c->http->loop), until)) {
+        loop_timer_set(c->http->loop, t, until);
         return;
+    }
     http_fail(c, HTTP_TIMEOUT, "no data received for %.1f s", (double)c->rq.idle_timeout_ms / 1e3);
     http_finish(c, CURLE_OPERATION_TIMEDOUT);
 }
 
-int http_stream_start(struct http_call *c)
+void http_stream_start(struct http_call *c)
 {
     struct loop *l = c->http->loop;
 
     c->deliver.fn = on_deliver;
     c->idle.fn = on_idle;
     c->last_byte = loop_now(l);
-    return c->rq.idle_timeout_ms > 0
-               ? loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms))
-               : 0;
+    if (c->rq.idle_timeout_ms > 0)
+        loop_timer_set(l, &c->idle, mono_add(c->last_byte, c->rq.idle_timeout_ms));
 }
 
 void http_stream_stop(struct http_call *c)
@@ -49,26 +49,22 @@ void http_stream_stop(struct http_call *c)
     c->gone = NULL;
 }
 
-static int stream_schedule(struct http_call *c)
+void http_call_soon(struct http_call *c)
 {
-    return c->deliver.place ? 0 : loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
+    if (!c->deliver.place)
+        loop_timer_set(c->http->loop, &c->deliver, loop_now(c->http->loop));
 }
 
-bool http_call_soon(struct http_call *c)
-{
-    return stream_schedule(c) == 0;
-}
-
-int http_stream_headers(struct http_call *c)
+void http_stream_headers(struct http_call *c)
 {
     long status = 0;
 
     if (!c->rq.on_data || curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
         status / 100 != 2)
-        return 0;
+        return;
     c->streaming = c->stream_begun = true;
     c->answer.body.max = WINDOW + CURL_MAX_READ_SIZE;
-    return stream_schedule(c);
+    http_call_soon(c);
 }
 
 size_t http_stream_in(struct http_call *c, const char *p, size_t n)
@@ -77,8 +73,10 @@ size_t http_stream_in(struct http_call *c, const char *p, size_t n)
         c->paused = true;
         return CURL_WRITEFUNC_PAUSE;
     }
-    if (buf_put(&c->answer.body, p, n) == 0 && stream_schedule(c) == 0)
+    if (buf_put(&c->answer.body, p, n) == 0) {
+        http_call_soon(c);
         return n;
+    }
     http_fail(c, HTTP_MEMORY, "out of memory for the response");
     return 0;
 }

@@ -181,8 +181,6 @@ static int httpd_listen(const char *address, struct listener *ret, char **ret_wh
         return explain_errno(ret_why, address, -r);
     listener_read_bound(&l);
     l.host = str_dup(host);
-    if (!l.host)
-        memory_exhausted(host.n);
     *ret = l;
     return 0;
 }
@@ -393,8 +391,10 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
 {
     struct httpd *h = NULL;
     char *why = NULL;
-    int r = httpd_prepare(&h, loop, o) ?: loop_watch_add(loop, &h->watch);
+    int r = httpd_prepare(&h, loop, o);
 
+    if (r == 0)
+        loop_watch_add(loop, &h->watch);
     for (size_t i = 0; r == 0 && i < o->n_listen; i++) {
         r = httpd_listen(o->listen[i], &h->listeners[i], &why);
         h->n_listeners += r == 0;

@@ -5,7 +5,6 @@
  * connection, so a disconnect is noticed only afterwards. */
 #include "exporter/base/buf.h"
 #include "exporter/base/httpd_internal.h"
-#include "exporter/base/log.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -672,8 +671,7 @@ void httpd_on_spacing(struct timer *t)
     if (!ms)
         return;
     request_handle_spaced(h);
-    if (loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), ms)) < 0)
-        log_debug("requests not spaced: out of memory");
+    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), ms));
 }
 
 static void request_run(struct httpd *h, struct exchange *x)

@@ -16,7 +16,7 @@ struct inflate {
 
 struct inflate *inflate_new(void)
 {
-    struct inflate *d = calloc(1, sizeof(*d));
+    struct inflate *d = xcalloc(1, sizeof(*d));
 
     if (d && inflateInit2(&d->z, MAX_WBITS + AUTOMATIC_HEADER) != Z_OK) {
         free(d);

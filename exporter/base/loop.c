@@ -68,11 +68,9 @@ static int multi_new(CURLM **ret)
 
 int loop_new(struct loop **ret, const struct clock *clock)
 {
-    CLEANUP(cleanup_loop_free) struct loop *l = calloc(1, sizeof(*l));
+    CLEANUP(cleanup_loop_free) struct loop *l = xcalloc(1, sizeof(*l));
     int r;
 
-    if (!l)
-        return -ENOMEM;
     l->clock = clock;
     l->now = l->last_read = clock->mono(clock);
     (void)pthread_mutex_init(&l->lock, NULL);
@@ -146,21 +144,18 @@ static void heap_move(struct loop *l, struct slot s, size_t i)
     heap_down(l, s, i);
 }
 
-int loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
+void loop_timer_set(struct loop *l, struct timer *t, mono_ms at)
 {
     if (t->place == 0 && l->n_timers + 1 >= l->cap) {
         size_t cap = size_max(16, l->cap * 2);
-        struct slot *heap = realloc(l->heap, cap * sizeof(*heap));
-        if (!heap)
-            return -ENOMEM;
-        l->heap = heap;
+
+        l->heap = xrealloc(l->heap, cap * sizeof(*l->heap));
         l->cap = cap;
     }
     t->at = at;
     /* A time in the past counts as now, so that the timer runs after those already due. */
     heap_move(l, (struct slot){mono_before(at, l->now) ? l->now : at, l->settings++, t},
               t->place ? t->place : ++l->n_timers);
-    return 0;
 }
 
 void loop_timer_clear(struct loop *l, struct timer *t)
@@ -176,26 +171,18 @@ void loop_timer_clear(struct loop *l, struct timer *t)
         heap_move(l, last, i);
 }
 
-int loop_watch_add(struct loop *l, struct watch *w)
+void loop_watch_add(struct loop *l, struct watch *w)
 {
     if (l->n_watches == l->watches_cap) {
         size_t cap = size_max(8, l->watches_cap * 2);
-        struct watch **polled = realloc(l->polled, cap * sizeof(struct watch *));
-        struct curl_waitfd *fds;
 
-        if (!polled)
-            return -ENOMEM;
-        l->polled = polled;
-        fds = realloc(l->fds, cap * sizeof(*fds));
-        if (!fds)
-            return -ENOMEM;
-        l->fds = fds;
+        l->polled = xrealloc(l->polled, cap * sizeof(struct watch *));
+        l->fds = xrealloc(l->fds, cap * sizeof(*l->fds));
         l->watches_cap = cap;
     }
     l->n_watches++;
     w->next = l->watches;
     l->watches = w;
-    return 0;
 }
 
 void loop_watch_remove(struct loop *l, struct watch *w)

@@ -46,13 +46,12 @@ unix_ms loop_wall(const struct loop *l);
 /* The multi handle for the HTTP client, which gets its finished transfers by `done`. One client per loop. */
 CURLM *loop_multi(struct loop *l, void (*done)(void *arg, CURL *easy, CURLcode code), void *arg);
 
-/* Sets or moves a timer. -ENOMEM only if the timer was not set. */
-MUST_USE int loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
+/* Sets or moves a timer. */
+void loop_timer_set(struct loop *l, struct timer *t, mono_ms at);
 /* Does nothing if the timer is not set. */
 void loop_timer_clear(struct loop *l, struct timer *t);
 
-/* -ENOMEM. */
-MUST_USE int loop_watch_add(struct loop *l, struct watch *w);
+void loop_watch_add(struct loop *l, struct watch *w);
 /* Does nothing if the watch was not added. */
 void loop_watch_remove(struct loop *l, struct watch *w);
 

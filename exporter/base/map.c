@@ -1,8 +1,7 @@
 #include "exporter/base/map.h"
 
+#include "exporter/base/def.h"
 #include "exporter/base/hash.h"
-
-#include <errno.h>
 
 enum { FIRST_CAP = 16 };
 
@@ -32,34 +31,29 @@ void *map_get(const struct map *m, const char *key)
     return m->n ? slot_of(m->slots, m->cap, key, hash_of(key))->value : NULL;
 }
 
-static int map_grow(struct map *m)
+static void map_grow(struct map *m)
 {
     size_t cap = m->cap ? m->cap * 2 : FIRST_CAP;
-    struct map_slot *slots = calloc(cap, sizeof(*slots));
+    struct map_slot *slots = xcalloc(cap, sizeof(*slots));
 
-    if (!slots)
-        return -ENOMEM;
     for (size_t i = 0; i < m->cap; i++)
         if (m->slots[i].key)
             *slot_of(slots, cap, m->slots[i].key, m->slots[i].hash) = m->slots[i];
     free(m->slots);
     m->slots = slots;
     m->cap = cap;
-    return 0;
 }
 
-int map_set(struct map *m, const char *key, void *value)
+void map_set(struct map *m, const char *key, void *value)
 {
     uint64_t hash = hash_of(key);
     struct map_slot *s;
-    int r = 4 * (m->n + 1) > 3 * m->cap ? map_grow(m) : 0;
 
-    if (r < 0)
-        return r;
+    if (4 * (m->n + 1) > 3 * m->cap)
+        map_grow(m);
     s = slot_of(m->slots, m->cap, key, hash);
     m->n += !s->key;
     *s = (struct map_slot){key, value, hash};
-    return 0;
 }
 
 /* Moves later entries of the run up, so that no search ends early at the hole. */

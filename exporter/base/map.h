@@ -3,7 +3,8 @@
 #ifndef DS_BASE_MAP_H
 #define DS_BASE_MAP_H
 
-#include "exporter/base/def.h"
+#include <stddef.h>
+#include <stdint.h>
 
 struct map_slot {
     const char *key; /* NULL: free */
@@ -20,8 +21,8 @@ struct map {
 void map_done(struct map *m);
 /* NULL without an entry. */
 void *map_get(const struct map *m, const char *key);
-/* Inserts or replaces. -ENOMEM: the table is unchanged. */
-MUST_USE int map_set(struct map *m, const char *key, void *value);
+/* Inserts or replaces. */
+void map_set(struct map *m, const char *key, void *value);
 /* Removes an entry and returns its value; NULL without one. Never fails. */
 void *map_take(struct map *m, const char *key);
 /* Iterates over the values, in no particular order: start with *at = 0; NULL after the last. The table

@@ -126,3 +126,28 @@ char *xstrdup(const char *text)
         memory_exhausted(strlen(text) + 1);
     return copy;
 }
+
+char *xstrndup(const char *text, size_t max)
+{
+    return str_dup((struct str){text, strnlen(text, max)});
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *text;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+char *xvasprintf(const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        memory_exhausted(strlen(fmt));
+    return text;
+}

@@ -74,16 +74,13 @@ static void report_unknown_key(const struct node *n, const char *const *known, e
 {
     const char *name = name_nearest(n->key, known);
     BUF_AUTO(list, 4096);
-    int r = 0;
 
     if (name) {
         node_key_problem(n, p, kind, "unknown key, did you mean %s?", name);
         return;
     }
-    for (size_t i = 0; known[i] && r == 0; i++)
-        r = buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
-    if (r < 0)
-        p->out_of_memory = true;
+    for (size_t i = 0; known[i]; i++)
+        (void)!buf_printf(&list, "%s%s", i ? ", " : "", known[i]);
     node_key_problem(n, p, kind, "unknown key, expected one of %.*s", STR_ARG(buf_str(&list)));
 }
 
@@ -359,15 +356,11 @@ int node_path(const struct node *n, struct buf *into)
 static void node_add_problem(struct problems *p, const struct problem *at, int r, const struct buf *text,
                              size_t path_n)
 {
-    static const char no_memory[] = "out of memory while describing the problem";
-
     if (r == 0)
         problems_add_field(p, at, (struct str){text->p, path_n},
                            (struct str){text->p + path_n, text->n - path_n});
     else
-        problems_add_field(p, at, STR(""), str_of(no_memory));
-    if (r < 0)
-        p->out_of_memory = true;
+        problems_add_field(p, at, STR(""), STR("the description of the problem is too long"));
 }
 
 static void node_vproblem(const struct node *n, struct problems *p, const struct problem *at, const char *fmt,

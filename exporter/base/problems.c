@@ -9,14 +9,9 @@
 
 enum { QUOTE_MAX = 80, READ_MAX = 64 << 10 };
 
-int problems_init(struct problems *p, const char *file)
+void problems_init(struct problems *p, const char *file)
 {
-    char *copy = str_dup(str_of(file));
-
-    if (!copy)
-        return -ENOMEM;
-    *p = (struct problems){.file = copy};
-    return 0;
+    *p = (struct problems){.file = xstrdup(file)};
 }
 
 void problems_done(struct problems *p)
@@ -29,16 +24,10 @@ void problems_done(struct problems *p)
 }
 
 /* The list stores no capacity: it doubles whenever its length is a power of two. */
-static bool problems_grow(struct problems *p)
+static void problems_grow(struct problems *p)
 {
-    struct problem *list;
-
-    if ((p->n & (p->n - 1)) != 0)
-        return true;
-    list = realloc(p->list, (p->n ? 2 * p->n : 1) * sizeof(*list));
-    if (list)
-        p->list = list;
-    return list != NULL;
+    if ((p->n & (p->n - 1)) == 0)
+        p->list = xrealloc(p->list, (p->n ? 2 * p->n : 1) * sizeof(*p->list));
 }
 
 /* Counts a problem; true when the list has room for its text. */
@@ -57,11 +46,7 @@ static void push_problem(struct problems *p, const struct problem *at, char *tex
     struct problem *x;
     size_t skip = path_n ? path_n + strlen(": ") : 0;
 
-    if (!text || !problems_grow(p)) {
-        free(text);
-        p->out_of_memory = true;
-        return;
-    }
+    problems_grow(p);
     x = &p->list[p->n++];
     *x = *at;
     x->text = text;
@@ -78,21 +63,16 @@ void problems_add(struct problems *p, enum problem_kind kind, unsigned line, uns
     if (!count_problem(p, kind))
         return;
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0)
-        text = NULL;
+    text = xvasprintf(fmt, ap);
     va_end(ap);
     push_problem(p, &(struct problem){.kind = kind, .line = line, .column = column}, text, 0);
 }
 
 void problems_add_field(struct problems *p, const struct problem *at, struct str path, struct str message)
 {
-    char *text;
-
     if (!count_problem(p, at->kind))
         return;
-    if (asprintf(&text, "%.*s%s%.*s", (int)path.n, path.p, path.n ? ": " : "", (int)message.n, message.p) < 0)
-        text = NULL;
-    push_problem(p, at, text, path.n);
+    push_problem(p, at, xasprintf("%.*s%s%.*s", STR_ARG(path), path.n ? ": " : "", STR_ARG(message)), path.n);
 }
 
 static int compare_problems(const void *pa, const void *pb)

@@ -23,13 +23,12 @@ struct problems {
     char *file; /* as shown in front: path, or "configmap ns/name" */
     struct problem *list;
     size_t n;
-    size_t errors;      /* errors only, including those past PROBLEMS_MAX */
-    size_t left_out;    /* errors and warnings past PROBLEMS_MAX */
-    bool out_of_memory; /* some problems could not be stored */
+    size_t errors;   /* errors only, including those past PROBLEMS_MAX */
+    size_t left_out; /* errors and warnings past PROBLEMS_MAX */
 };
 
 /* -ENOMEM. */
-MUST_USE int problems_init(struct problems *p, const char *file);
+void problems_init(struct problems *p, const char *file);
 void problems_done(struct problems *p);
 void problems_add(struct problems *p, enum problem_kind kind, unsigned line, unsigned column, const char *fmt,
                   ...) PRINTF_LIKE(5, 6);

@@ -29,7 +29,7 @@ struct regex_matcher {
 static void *regex_alloc(size_t n, void *arg)
 {
     (void)arg;
-    return malloc(n);
+    return xmalloc(n);
 }
 
 static void regex_dealloc(void *p, void *arg)
@@ -65,7 +65,7 @@ static int regex_compile(struct regex *x, struct str expression, pcre2_compile_c
 
 int regex_new(struct regex **ret, struct str expression, char why[REGEX_WHY_BYTES])
 {
-    struct regex *x = calloc(1, sizeof(*x));
+    struct regex *x = xcalloc(1, sizeof(*x));
     pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     int r = x && context ? regex_compile(x, expression, context, why) : -ENOMEM;
@@ -90,7 +90,7 @@ struct regex *regex_free(struct regex *x)
 
 int regex_matcher_new(struct regex_matcher **ret)
 {
-    struct regex_matcher *m = calloc(1, sizeof(*m));
+    struct regex_matcher *m = xcalloc(1, sizeof(*m));
     pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
 
     if (m && general) {

@@ -73,7 +73,7 @@ static bool forms_grow(void)
         keep /= 2;
     while (n * 4 >= want && want < MAX_SLOTS)
         want *= 2;
-    grown = n < want / 2 ? calloc(want, sizeof(*grown)) : NULL;
+    grown = n < want / 2 ? xcalloc(want, sizeof(*grown)) : NULL;
     if (!grown)
         return n_forms + 1 < slots;
     forms = grown;
@@ -225,8 +225,8 @@ static void plain_done(struct plain *x)
 
 static bool plain_make(struct plain *x, const char *text, size_t n, bool resolve)
 {
-    x->p = malloc(n + 1);
-    x->from = malloc((n + 1) * sizeof(*x->from));
+    x->p = xmalloc(n + 1);
+    x->from = xmalloc((n + 1) * sizeof(*x->from));
     if (!x->p || !x->from)
         return false;
     for (size_t i = 0; i < n;) {

@@ -62,10 +62,8 @@ bool str_to_u64(struct str s, uint64_t *ret)
 
 char *str_dup(struct str s)
 {
-    char *copy = malloc(s.n + 1);
+    char *copy = xmalloc(s.n + 1);
 
-    if (!copy)
-        return NULL;
     if (s.n)
         memcpy(copy, s.p, s.n);
     copy[s.n] = '\0';

@@ -2,6 +2,8 @@
 #ifndef DS_BASE_STR_H
 #define DS_BASE_STR_H
 
+#include "exporter/base/def.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,8 +39,8 @@ bool str_starts(struct str s, struct str prefix);
 bool str_has_only(struct str s, const char *others);
 /* A decimal number, UINT64_MAX if it is larger. False without a digit, or with anything else. */
 bool str_to_u64(struct str s, uint64_t *ret);
-/* A terminated copy on the heap; NULL when out of memory. */
-char *str_dup(struct str s);
+/* A terminated copy on the heap. */
+char *str_dup(struct str s) __attribute__((malloc, returns_nonnull));
 /* Removes spaces, tabs and line ends from both ends. */
 struct str str_trim(struct str s);
 

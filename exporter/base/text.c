@@ -74,11 +74,7 @@ void text_line_json(char *out, size_t size, struct str raw)
     raw.n = size_min(raw.n, MOST);
     while (raw.n && raw.n == MOST && raw.p[raw.n - 1] == '\\')
         raw.n--;
-    plain = malloc(raw.n * 3 + 1);
-    if (!plain) {
-        line_make(out, size, raw, tail);
-        return;
-    }
+    plain = xmalloc(raw.n * 3 + 1);
     line_make(out, size, (struct str){plain, secret_hide(plain, jr_unescape(raw, plain))}, tail);
 }
 

@@ -1,5 +1,5 @@
 /* Starting takes more memory than running: OpenSSL's tables, the parser of the configuration, first rounds.
- * malloc() returns only what is free at the end of the heap; code and constants stay mapped once used. */
+ * xmalloc() returns only what is free at the end of the heap; code and constants stay mapped once used. */
 #include "exporter/base/trimmer.h"
 
 #include "exporter/base/clock.h"
@@ -37,14 +37,13 @@ static void trim(struct timer *timer)
     if (!t->unmapped)
         (void)dl_iterate_phdr(unmap_constants, NULL);
     t->unmapped = true;
-    /* Cannot fail: its place among the timers is free. */
-    (void)!loop_timer_set(t->loop, timer, mono_add(loop_now(t->loop), EVERY_MS));
+    loop_timer_set(t->loop, timer, mono_add(loop_now(t->loop), EVERY_MS));
 }
 
-int trimmer_start(struct trimmer *t, struct loop *loop)
+void trimmer_start(struct trimmer *t, struct loop *loop)
 {
     *t = (struct trimmer){.loop = loop, .timer = {.fn = trim}};
-    return loop_timer_set(loop, &t->timer, mono_add(loop_now(loop), FIRST_MS));
+    loop_timer_set(loop, &t->timer, mono_add(loop_now(loop), FIRST_MS));
 }
 
 void trimmer_stop(struct trimmer *t)

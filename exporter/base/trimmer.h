@@ -2,7 +2,6 @@
 #ifndef DS_BASE_TRIMMER_H
 #define DS_BASE_TRIMMER_H
 
-#include "exporter/base/def.h"
 #include "exporter/base/loop.h"
 
 /* Embedded in its owner. */
@@ -14,7 +13,7 @@ struct trimmer {
 
 /* Ten seconds after the start, and each minute from then on, returns freed memory to the system; the first
  * time also unmaps code and constants. -ENOMEM. */
-MUST_USE int trimmer_start(struct trimmer *t, struct loop *loop);
+void trimmer_start(struct trimmer *t, struct loop *loop);
 void trimmer_stop(struct trimmer *t);
 
 #endif

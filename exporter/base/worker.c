@@ -93,10 +93,8 @@ int thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
 
 int worker_new(struct worker **ret, struct loop *loop)
 {
-    struct worker *w = calloc(1, sizeof(*w));
+    struct worker *w = xcalloc(1, sizeof(*w));
 
-    if (!w)
-        return -ENOMEM;
     w->loop = loop;
     w->post.fn = worker_on_post;
     STAILQ_INIT(&w->waiting);
@@ -171,7 +169,7 @@ static void free_end(struct job *j)
 
 void worker_free_buf(struct worker *w, struct buf *b)
 {
-    struct free_job *f = w && b->cap >= LARGE_BYTES ? malloc(sizeof(*f)) : NULL;
+    struct free_job *f = w && b->cap >= LARGE_BYTES ? xmalloc(sizeof(*f)) : NULL;
 
     if (!f) {
         buf_done(b);

@@ -56,18 +56,18 @@ struct series_set *series_set_unref(struct series_set *s)
 /* An empty set with room for n records of text_bytes in total. -ENOMEM, also for a text of 4 GiB or more. */
 static int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
 {
-    CLEANUP(cleanup_series_set_unref) struct series_set *s = calloc(1, sizeof(*s));
+    CLEANUP(cleanup_series_set_unref) struct series_set *s = xcalloc(1, sizeof(*s));
     size_t slots = 8;
 
-    if (!s || text_bytes > UINT32_MAX)
+    if (text_bytes > UINT32_MAX)
         return -ENOMEM;
     s->refs = 1;
     while (slots < n + n / 2)
         slots *= 2;
     s->mask = slots - 1;
-    s->text = malloc(size_max(text_bytes, 1));
-    s->place = calloc(n + 1, sizeof(*s->place));
-    s->slots = calloc(slots, sizeof(*s->slots));
+    s->text = xmalloc(size_max(text_bytes, 1));
+    s->place = xcalloc(n + 1, sizeof(*s->place));
+    s->slots = xcalloc(slots, sizeof(*s->slots));
     if (!s->text || !s->place || !s->slots)
         return -ENOMEM;
     huge_pages(s->text, text_bytes);
@@ -192,40 +192,36 @@ struct batch *batch_unref(struct batch *b)
 static const uint32_t not_cut[DS_LABELS];
 
 /* Keeps the hashes of the result that gave the series its value. */
-static int cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
+static void cut_append(struct batch_builder *b, size_t place, uint32_t *slot)
 {
     if (b->n_cuts == b->cuts_cap) {
         size_t cap = size_max(16, b->cuts_cap * 2);
-        struct cut_labels *cuts = realloc(b->cuts, cap * sizeof(*cuts));
+        struct cut_labels *cuts = xrealloc(b->cuts, cap * sizeof(*cuts));
 
-        if (!cuts)
-            return -ENOMEM;
         b->cuts = cuts;
         b->cuts_cap = cap;
     }
     b->cuts[b->n_cuts] = (struct cut_labels){.series = (uint32_t)place};
     *slot = (uint32_t)++b->n_cuts;
-    return 0;
 }
 
-/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. -ENOMEM. */
-static int batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut)
+/* Notes the truncated labels of the result just added at a place; uncut: as in batch_labels. */
+static void batch_note_cut(struct batch_builder *b, size_t place, bool repeated, const uint32_t *uncut)
 {
     size_t known = batch_last_count(b);
     uint32_t *slot;
 
-    if (!b->known_cut && !(b->known_cut = calloc(size_max(known, 1), sizeof(*b->known_cut))))
-        return -ENOMEM;
+    if (!b->known_cut)
+        b->known_cut = xcalloc(size_max(known, 1), sizeof(*b->known_cut));
     slot = place < known ? &b->known_cut[place] : &b->fresh[place - known].cut;
     if (!uncut)
         uncut = not_cut;
     if (repeated && memcmp(*slot ? b->cuts[*slot - 1].uncut : not_cut, uncut, sizeof(not_cut)) != 0)
         b->merged_by_cut++;
-    if (!*slot && uncut != not_cut && cut_append(b, place, slot) < 0)
-        return -ENOMEM;
+    if (!*slot && uncut != not_cut)
+        cut_append(b, place, slot);
     if (*slot)
         memcpy(b->cuts[*slot - 1].uncut, uncut, sizeof(not_cut));
-    return 0;
 }
 
 static int compare_series(const void *x, const void *y)
@@ -274,12 +270,12 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
 {
     size_t n = b->n_seen + b->n_fresh, old_n = batch_last_count(b);
     CLEANUP(cleanup_series_set_unref) struct series_set *set = NULL;
-    CLEANUP(cleanup_free) double *values = calloc(size_max(n, 1), sizeof(*values));
-    CLEANUP(cleanup_free) uint32_t *order = calloc(size_max(n, 1), sizeof(*order));
+    CLEANUP(cleanup_free) double *values = xcalloc(size_max(n, 1), sizeof(*values));
+    CLEANUP(cleanup_free) uint32_t *order = xcalloc(size_max(n, 1), sizeof(*order));
     size_t i = 0, k = 0;
     int r;
 
-    if (!values || !order)
+    if (!order)
         return -ENOMEM;
     r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
     if (r < 0)
@@ -315,10 +311,8 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
 
 static int batch_new(struct batch **ret, const struct batch_builder *b, unix_ms at)
 {
-    struct batch *batch = calloc(1, sizeof(*batch));
+    struct batch *batch = xcalloc(1, sizeof(*batch));
 
-    if (!batch)
-        return -ENOMEM;
     batch->refs = 1;
     batch->at = at;
     batch->score_name = str_dup(str_of(b->score_name));
@@ -328,8 +322,8 @@ static int batch_new(struct batch **ret, const struct batch_builder *b, unix_ms 
 
 static int seal_new_set(struct batch_builder *b, struct batch *batch)
 {
-    CLEANUP(cleanup_free) uint32_t *moved = calloc(batch_last_count(b) + b->n_fresh + 1, sizeof(*moved));
-    int r = moved ? merge_series(b, batch, moved) : -ENOMEM;
+    CLEANUP(cleanup_free) uint32_t *moved = xcalloc(batch_last_count(b) + b->n_fresh + 1, sizeof(*moved));
+    int r = merge_series(b, batch, moved);
 
     if (r < 0)
         return r;
@@ -395,11 +389,9 @@ static int make_pieces(struct batch_builder *b, const struct batch_options *o)
 
 int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
 {
-    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = calloc(1, sizeof(*b));
+    CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = xcalloc(1, sizeof(*b));
     int r;
 
-    if (!b)
-        return -ENOMEM;
     buf_init(&b->constants, 1u << 20);
     buf_init(&b->name, 64u << 20);
     buf_init(&b->fresh_text, UINT32_MAX);
@@ -470,9 +462,9 @@ int batch_begin(struct batch_builder *b)
     size_t n = batch_last_count(b);
 
     batch_abandon(b);
-    b->values = calloc(size_max(n, 1), sizeof(*b->values));
-    b->results = calloc(size_max(n, 1), sizeof(*b->results));
-    b->seen = calloc(size_max(n, 1), 1);
+    b->values = xcalloc(size_max(n, 1), sizeof(*b->values));
+    b->results = xcalloc(size_max(n, 1), sizeof(*b->results));
+    b->seen = xcalloc(size_max(n, 1), 1);
     return b->values && b->results && b->seen ? 0 : -ENOMEM;
 }
 
@@ -506,18 +498,14 @@ static int render_name(struct batch_builder *b, const struct batch_labels *l)
     return 0;
 }
 
-static int fresh_grow(struct batch_builder *b)
+static void fresh_grow(struct batch_builder *b)
 {
     size_t cap = size_max(64, b->fresh_cap * 2), slots = cap * 2;
-    struct fresh *fresh = realloc(b->fresh, cap * sizeof(*fresh));
+    struct fresh *fresh = xrealloc(b->fresh, cap * sizeof(*fresh));
     uint32_t *s;
 
-    if (!fresh)
-        return -ENOMEM;
     b->fresh = fresh;
-    s = calloc(slots, sizeof(*s));
-    if (!s)
-        return -ENOMEM;
+    s = xcalloc(slots, sizeof(*s));
     for (size_t i = 0; i < b->n_fresh; i++) {
         size_t at = fresh[i].hash & (slots - 1);
         while (s[at])
@@ -528,7 +516,6 @@ static int fresh_grow(struct batch_builder *b)
     b->fresh_slots = s;
     b->fresh_mask = slots - 1;
     b->fresh_cap = cap;
-    return 0;
 }
 
 /* Appends the record of the name just rendered to fresh_text. */
@@ -570,10 +557,10 @@ static int add_fresh(struct batch_builder *b, const struct batch_labels *labels,
 {
     size_t at = b->fresh_text.n;
     uint32_t *slot;
-    int r = b->n_fresh == b->fresh_cap ? fresh_grow(b) : 0;
+    int r = 0;
 
-    if (r < 0)
-        return r;
+    if (b->n_fresh == b->fresh_cap)
+        fresh_grow(b);
     slot = find_fresh(b, hash);
     if (*slot) {
         struct fresh *f = &b->fresh[*slot - 1];
@@ -629,7 +616,9 @@ static int add_name(struct batch_builder *b, const struct batch_labels *labels, 
         return add_fresh(b, labels, hash, value, ret);
     *ret = (size_t)place;
     r = add_known(b, *ret, value);
-    return r == 0 ? spellings_follow(&b->spellings, *ret, series_count(b->last)) : r;
+    if (r == 0)
+        spellings_follow(&b->spellings, *ret, series_count(b->last));
+    return r;
 }
 
 int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value)
@@ -638,9 +627,9 @@ int batch_add(struct batch_builder *b, const struct batch_labels *labels, double
     int r = render_name(b, labels) ?: add_name(b, labels, value, &place);
 
     if (r == 0 && (labels->uncut || b->n_cuts))
-        r = batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
+        batch_note_cut(b, place, b->duplicates > duplicates, labels->uncut);
     if (r == 0)
-        r = spellings_note(&b->spellings, labels->spelling, place);
+        spellings_note(&b->spellings, labels->spelling, place);
     if (r == 0)
         b->n_results++;
     return r == -EFBIG ? -ENOMEM : r;
@@ -654,10 +643,12 @@ size_t batch_spelled(const struct batch_builder *b, struct str text)
 int batch_add_spelled(struct batch_builder *b, double value)
 {
     size_t place, duplicates = b->duplicates;
-    int r = spellings_take(&b->spellings, &place) ?: add_known(b, place, value);
+    int r;
 
+    spellings_take(&b->spellings, &place);
+    r = add_known(b, place, value);
     if (r == 0 && b->n_cuts)
-        r = batch_note_cut(b, place, b->duplicates > duplicates, NULL);
+        batch_note_cut(b, place, b->duplicates > duplicates, NULL);
     if (r == 0)
         b->n_results++;
     return r;

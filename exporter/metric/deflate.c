@@ -48,9 +48,7 @@ int deflate_piece(struct buf *into, struct str text)
         return 0;
     if (text.n > UINT32_MAX / 2)
         return -EFBIG;
-    d = malloc(sizeof(*d) + table);
-    if (!d)
-        return -ENOMEM;
+    d = xmalloc(sizeof(*d) + table);
     isal_deflate_init(&d->z);
     d->z.level = 1;
     d->z.level_buf = d->table;

@@ -50,15 +50,12 @@ struct metrics {
     struct family families[METRICS];
 };
 
-int metrics_new(struct metrics **ret, enum metric_owner owner)
+struct metrics *metrics_new(enum metric_owner owner)
 {
-    struct metrics *m = calloc(1, sizeof(*m));
+    struct metrics *m = xcalloc(1, sizeof(*m));
 
-    if (!m)
-        return -ENOMEM;
     m->owner = owner;
-    *ret = m;
-    return 0;
+    return m;
 }
 
 static void child_done(struct child *c)
@@ -142,7 +139,7 @@ static char *join_values(const char *const *labels, size_t n)
 
     for (size_t i = 0; i < n; i++)
         bytes += strlen(labels[i]) + 1;
-    values = p = calloc(bytes, 1);
+    values = p = xcalloc(bytes, 1);
     for (size_t i = 0; i < n && values; i++)
         p = stpcpy(p, labels[i]) + 1;
     return values;
@@ -155,16 +152,14 @@ static struct child *family_insert(struct family *f, size_t at, const char *cons
 
     if (f->n == f->cap) {
         size_t cap = size_max(4, f->cap * 2);
-        struct child *list = realloc(f->list, cap * sizeof(*list));
+        struct child *list = xrealloc(f->list, cap * sizeof(*list));
 
-        if (!list)
-            return NULL;
         f->list = list;
         f->cap = cap;
     }
     c.values = join_values(labels, n_labels);
     if (histogram)
-        c.in_bucket = calloc(BUCKETS, sizeof(*c.in_bucket));
+        c.in_bucket = xcalloc(BUCKETS, sizeof(*c.in_bucket));
     if (!c.values || (histogram && !c.in_bucket)) {
         child_done(&c);
         return NULL;
@@ -264,11 +259,10 @@ static int child_copy(struct child *to, const struct child *from, size_t n_label
     for (size_t i = 0; i < n_labels; i++)
         end = next_label_value(end);
     *to = (struct child){.value = from->value, .count = from->count};
-    to->values = malloc((size_t)(end - from->values) + 1);
-    if (to->values)
-        memcpy(to->values, from->values, (size_t)(end - from->values));
+    to->values = xmalloc((size_t)(end - from->values) + 1);
+    memcpy(to->values, from->values, (size_t)(end - from->values));
     if (from->in_bucket)
-        to->in_bucket = malloc(BUCKETS * sizeof(*to->in_bucket));
+        to->in_bucket = xmalloc(BUCKETS * sizeof(*to->in_bucket));
     if (!to->values || (from->in_bucket && !to->in_bucket)) {
         child_done(to);
         return -ENOMEM;
@@ -280,8 +274,8 @@ static int child_copy(struct child *to, const struct child *from, size_t n_label
 
 int metrics_copy(struct metrics **ret, const struct metrics *m)
 {
-    CLEANUP(cleanup_metrics_free) struct metrics *copy = NULL;
-    int r = metrics_new(&copy, m->owner);
+    CLEANUP(cleanup_metrics_free) struct metrics *copy = metrics_new(m->owner);
+    int r = 0;
 
     for (enum metric id = 0; r == 0 && id < METRICS; id++) {
         const struct family *from = &m->families[id];
@@ -289,7 +283,7 @@ int metrics_copy(struct metrics **ret, const struct metrics *m)
 
         if (from->n == 0)
             continue;
-        to->list = calloc(from->n, sizeof(*to->list));
+        to->list = xcalloc(from->n, sizeof(*to->list));
         to->cap = from->n;
         r = to->list ? 0 : -ENOMEM;
         for (; r == 0 && to->n < from->n; to->n += r == 0)

@@ -27,7 +27,7 @@ extern const struct metric_info metric_infos[METRICS];
 struct metrics;
 
 /* A registry for the metrics of one owner. -ENOMEM. */
-MUST_USE int metrics_new(struct metrics **ret, enum metric_owner owner);
+struct metrics *metrics_new(enum metric_owner owner);
 struct metrics *metrics_free(struct metrics *m);
 DEFINE_CLEANUP(struct metrics, metrics_free)
 

@@ -72,17 +72,14 @@ static int rendering_make(struct rendering *r, struct buf *text);
 
 /* The pieces of the page, and the rows that string them together. */
 
-static int bytes_new(struct bytes **ret, uint64_t *total, struct buf *from)
+static struct bytes *bytes_new(uint64_t *total, struct buf *from)
 {
-    struct bytes *b = malloc(sizeof(*b));
+    struct bytes *b = xmalloc(sizeof(*b));
 
-    if (!b)
-        return -ENOMEM;
     buf_shrink(from);
     *b = (struct bytes){.refs = 1, .total = total, .buf = buf_take(from)};
     (void)__atomic_add_fetch(total, b->buf.cap, __ATOMIC_RELAXED);
-    *ret = b;
-    return 0;
+    return b;
 }
 
 static struct bytes *bytes_ref(struct bytes *b)
@@ -121,26 +118,18 @@ static struct piece *piece_unref(struct piece *p)
 
 /* Takes the rendering's buffers over. score_name is copied; NULL for none. `total` counts its bytes.
  * -ENOMEM. */
-static int piece_of(struct piece **ret, uint64_t *total, struct rendering *r, const char *score_name)
+static struct piece *piece_of(uint64_t *total, struct rendering *r, const char *score_name)
 {
-    CLEANUP(cleanup_piece_unref) struct piece *p = calloc(1, sizeof(*p));
-    int e;
+    CLEANUP(cleanup_piece_unref) struct piece *p = xcalloc(1, sizeof(*p));
 
-    if (!p)
-        return -ENOMEM;
     p->refs = 1;
-    if (score_name) {
-        p->score_name = strdup(score_name);
-        if (!p->score_name)
-            return -ENOMEM;
-    }
-    e = bytes_new(&p->deflated, total, &r->deflated) ?: bytes_new(&p->text, total, &r->text);
-    if (e < 0)
-        return e;
+    if (score_name)
+        p->score_name = xstrdup(score_name);
+    p->deflated = bytes_new(total, &r->deflated);
+    p->text = bytes_new(total, &r->text);
     p->crc = r->crc;
     p->crc_shift = r->crc_shift;
-    *ret = TAKE_PTR(p);
-    return 0;
+    return TAKE_PTR(p);
 }
 
 /* Compresses text, which the piece takes over. score_name is copied; NULL for none. `total` counts its
@@ -150,7 +139,9 @@ static int piece_new(struct piece **ret, uint64_t *total, struct buf *text, cons
     CLEANUP(rendering_done) struct rendering r = {0};
     int e = rendering_make(&r, text);
 
-    return e < 0 ? e : piece_of(ret, total, &r, score_name);
+    if (e == 0)
+        *ret = piece_of(total, &r, score_name);
+    return e;
 }
 
 static struct row *row_unref(struct row *row)
@@ -168,10 +159,9 @@ static struct row *row_unref(struct row *row)
 /* A row with room for n pieces. NULL when out of memory. */
 static struct row *row_alloc(size_t n)
 {
-    struct row *row = calloc(1, sizeof(*row) + n * sizeof(row->pieces[0]));
+    struct row *row = xcalloc(1, sizeof(*row) + n * sizeof(row->pieces[0]));
 
-    if (row)
-        row->refs = 1;
+    row->refs = 1;
     return row;
 }
 
@@ -394,7 +384,7 @@ static int rendering_make(struct rendering *r, struct buf *text)
 
 void batch_prepare(struct batch *b)
 {
-    struct rendering *r = calloc(1, sizeof(*r));
+    struct rendering *r = xcalloc(1, sizeof(*r));
     BUF_AUTO(text, PIECE_MAX_BYTES);
 
     if (r && batch_render(b, &text) == 0 && rendering_make(r, &text) == 0) {
@@ -445,9 +435,12 @@ static void page_publish(struct sink *s, struct batch *b)
     struct page *p = CONTAINER_OF(s, struct page, sink);
     CLEANUP(cleanup_piece_unref) struct piece *block = NULL;
     BUF_AUTO(text, PIECE_MAX_BYTES);
-    int r =
-        b->rendering ? piece_of(&block, &p->allocated, b->rendering, b->score_name) : batch_render(b, &text);
+    int r = 0;
 
+    if (b->rendering)
+        block = piece_of(&p->allocated, b->rendering, b->score_name);
+    else
+        r = batch_render(b, &text);
     if (r == 0 && !block)
         r = piece_new(&block, &p->allocated, &text, b->score_name);
     rendering_free(b->rendering);
@@ -491,15 +484,14 @@ static int page_first_row(struct page *p, bool scores)
 
 static int page_new_with(struct page **ret, bool scores)
 {
-    CLEANUP(cleanup_page_free) struct page *p = calloc(1, sizeof(*p));
+    CLEANUP(cleanup_page_free) struct page *p = xcalloc(1, sizeof(*p));
     int r;
 
-    if (!p)
-        return -ENOMEM;
     (void)pthread_mutex_init(&p->lock, NULL);
     p->sink.ops = &page_sink_ops;
     p->version = 1;
-    r = metrics_new(&p->server, METRIC_OWNER_SERVER) ?: page_first_row(p, scores);
+    p->server = metrics_new(METRIC_OWNER_SERVER);
+    r = page_first_row(p, scores);
     if (r < 0)
         return r;
     metric_set(p->server, METRIC_HTTP_READERS_CUT, LV_NONE, 0);
@@ -618,11 +610,9 @@ static void scrape_free(void *arg)
 static int scrape_render_tail(struct page *p, bool openmetrics, struct buf *tail, struct row **ret_row,
                               uint64_t *ret_version)
 {
-    CLEANUP(cleanup_metrics_free) struct metrics *process = NULL;
-    int r = metrics_new(&process, METRIC_OWNER_SERVER);
+    CLEANUP(cleanup_metrics_free) struct metrics *process = metrics_new(METRIC_OWNER_SERVER);
+    int r;
 
-    if (r < 0)
-        return r;
     metrics_set_process(process);
     r = metrics_render(process, openmetrics, tail);
     (void)pthread_mutex_lock(&p->lock);
@@ -698,9 +688,7 @@ static int scrape_new(struct page *p, bool openmetrics, bool gzip, struct scrape
     if (r < 0)
         return r;
     /* Besides the blocks: begin, own, tail, end. */
-    s = calloc(1, sizeof(*s) + (row->n + 4) * (sizeof(s->parts[0]) + sizeof(s->shared[0])));
-    if (!s)
-        return -ENOMEM;
+    s = xcalloc(1, sizeof(*s) + (row->n + 4) * (sizeof(s->parts[0]) + sizeof(s->shared[0])));
     s->shared = (void *)(s->parts + row->n + 4);
     s->version = version;
     s->tail = buf_take(&tail);

@@ -15,52 +15,46 @@ size_t spellings_match(const struct spellings *s, struct str text)
                                                                                                 : 0;
 }
 
-static int spellings_append(struct spellings *s, const struct spelling *one)
+static void spellings_append(struct spellings *s, const struct spelling *one)
 {
     if (UNLIKELY(s->n_now == s->cap_now)) {
         size_t cap = size_max(size_max(64, s->n_was), s->cap_now * 2);
-        struct spelling *now = realloc(s->now, cap * sizeof(*now));
-        if (!now)
-            return -ENOMEM;
+        struct spelling *now = xrealloc(s->now, cap * sizeof(*now));
         s->now = now;
         s->cap_now = cap;
     }
     s->now[s->n_now++] = *one;
-    return 0;
 }
 
-int spellings_take(struct spellings *s, size_t *ret)
+void spellings_take(struct spellings *s, size_t *ret)
 {
     const struct spelling *one = &s->was[s->next++];
 
     *ret = one->place;
-    return spellings_append(s, one);
+    spellings_append(s, one);
 }
 
-int spellings_note(struct spellings *s, struct str text, size_t place)
+void spellings_note(struct spellings *s, struct str text, size_t place)
 {
     struct spelling one = {.bytes = (uint32_t)text.n, .place = (uint32_t)place};
 
     if (text.n == 0 || text.n > UINT32_MAX)
-        return 0;
+        return;
     one.hash = hash_bytes(text);
-    return spellings_append(s, &one);
+    spellings_append(s, &one);
 }
 
-int spellings_follow(struct spellings *s, size_t place, size_t n_places)
+void spellings_follow(struct spellings *s, size_t place, size_t n_places)
 {
     if (s->n_was == 0)
-        return 0;
+        return;
     if (!s->index) {
-        s->index = calloc(n_places, sizeof(*s->index));
-        if (!s->index)
-            return -ENOMEM;
+        s->index = xcalloc(n_places, sizeof(*s->index));
         for (size_t i = 0; i < s->n_was; i++)
             s->index[s->was[i].place] = (uint32_t)i + 1;
     }
     if (s->index[place])
         s->next = s->index[place];
-    return 0;
 }
 
 void spellings_keep(struct spellings *s, const uint32_t *moved)

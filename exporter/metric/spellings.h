@@ -7,7 +7,6 @@
 #ifndef DS_METRIC_SPELLINGS_H
 #define DS_METRIC_SPELLINGS_H
 
-#include "exporter/base/def.h"
 #include "exporter/base/str.h"
 
 struct spelling {
@@ -25,12 +24,12 @@ struct spellings {
 /* The length of the expected spelling if text starts with it, else 0. */
 size_t spellings_match(const struct spellings *s, struct str text);
 /* Consumes the spelling that matched; *ret is its place. -ENOMEM. */
-MUST_USE int spellings_take(struct spellings *s, size_t *ret);
+void spellings_take(struct spellings *s, size_t *ret);
 /* Records the spelling of a result that was parsed. -ENOMEM. */
-MUST_USE int spellings_note(struct spellings *s, struct str text, size_t place);
+void spellings_note(struct spellings *s, struct str text, size_t place);
 /* After an unexpected result for a known place of n_places: expects what followed it in the last answer.
  * -ENOMEM. */
-MUST_USE int spellings_follow(struct spellings *s, size_t place, size_t n_places);
+void spellings_follow(struct spellings *s, size_t place, size_t n_places);
 /* The answer is complete: the next one is compared with it. `moved` maps old places to new ones; NULL:
  * unchanged. */
 void spellings_keep(struct spellings *s, const uint32_t *moved);

@@ -156,27 +156,22 @@ struct forecast_rows {
     double newest;
 };
 
-static int rows_reserve(struct forecast_rows *f, size_t samples)
+static void rows_reserve(struct forecast_rows *f, size_t samples)
 {
     if (f->n == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 64;
-        void *rows = realloc(f->rows, cap * sizeof(*f->rows));
+        void *rows = xrealloc(f->rows, cap * sizeof(*f->rows));
 
-        if (!rows)
-            return -ENOMEM;
         f->rows = rows;
         f->cap = cap;
     }
     if (f->room < 2 * samples) {
         size_t room = size_max(2 * samples, 2 * f->room);
-        void *values = realloc(f->values, room * sizeof(*f->values));
+        void *values = xrealloc(f->values, room * sizeof(*f->values));
 
-        if (!values)
-            return -ENOMEM;
         f->values = values;
         f->room = room;
     }
-    return 0;
 }
 
 static void rows_done(struct forecast_rows *f)
@@ -324,9 +319,7 @@ static int forecast_score(const void *state, struct scoring *s)
     while (request_next(&s->request, &series)) {
         enum left_out why;
 
-        r = rows_reserve(&rows, series.n);
-        if (r < 0)
-            return r;
+        rows_reserve(&rows, series.n);
         if (series.n)
             rows.newest = fmax(rows.newest, series.times[series.n - 1]);
         why = rows_add(&rows, state, &series);

@@ -98,8 +98,6 @@ static int setting_set(struct instance *i, struct instance_setting *s, struct st
         *(double *)s->field = v;
     } else if (kind == SETTING_TEXT || kind == SETTING_TABLE || kind == SETTING_URL) {
         copy = arena_alloc(&i->arena, text.n + 1);
-        if (!copy)
-            return -ENOMEM;
         memcpy(copy, text.p, text.n);
         copy[text.n] = '\0';
         *(const char **)s->field = copy;
@@ -181,15 +179,13 @@ static bool endpoint_has_source(const struct model_endpoint *e)
     return !str_eq_nocase(str_of(e->source_type), STR("none"));
 }
 
-static int settings_make(struct instance *i)
+static void settings_make(struct instance *i)
 {
     const struct model *m = i->model;
     size_t most = settings_count(m->settings) +
                   m->n_endpoints * (ARRAY_SIZE(source_settings) + ARRAY_SIZE(score_settings));
 
-    i->settings = calloc(most, sizeof(*i->settings));
-    if (!i->settings)
-        return -ENOMEM;
+    i->settings = xcalloc(most, sizeof(*i->settings));
     i->n_settings = settings_add(i->settings, m->settings, "", i->state);
     for (size_t k = 0; k < m->n_endpoints; k++) {
         struct model_endpoint *e = &i->endpoints[k];
@@ -199,7 +195,6 @@ static int settings_make(struct instance *i)
             i->n_settings += settings_add(i->settings + i->n_settings, source_settings, prefix, e);
         i->n_settings += settings_add(i->settings + i->n_settings, score_settings, prefix, e);
     }
-    return 0;
 }
 
 /* ---- Where values come from ---- */
@@ -247,16 +242,13 @@ static int settings_from_node(struct instance *i, const struct node *root, struc
     return r == -ENOMEM ? r : 0;
 }
 
-static int settings_check_keys(const struct instance *i, const struct node *root, struct problems *p)
+static void settings_check_keys(const struct instance *i, const struct node *root, struct problems *p)
 {
-    CLEANUP(cleanup_free) const char **known = calloc(i->n_settings + 1, sizeof(*known));
+    CLEANUP(cleanup_free) const char **known = xcalloc(i->n_settings + 1, sizeof(*known));
 
-    if (!known)
-        return -ENOMEM;
     for (size_t k = 0; k < i->n_settings; k++)
         known[k] = i->settings[k].key;
     node_only_keys(root, known, PROBLEM_ERROR, p);
-    return 0;
 }
 
 static int settings_from_file(struct instance *i, const char *path, struct problems *p)
@@ -278,10 +270,11 @@ static int settings_from_file(struct instance *i, const char *path, struct probl
         node_expected(root, p, "an object");
         return -EINVAL;
     }
-    r = settings_check_keys(i, root, p) ?: settings_from_node(i, root, p);
+    settings_check_keys(i, root, p);
+    r = settings_from_node(i, root, p);
     if (r == 0 && i->model->read_file && root->kind == NODE_MAP)
         i->model->read_file(i->state, root, p);
-    return r ?: p->out_of_memory ? -ENOMEM : p->errors ? -EINVAL : 0;
+    return r ?: p->errors ? -EINVAL : 0;
 }
 
 static int settings_from_environment(struct instance *i, struct problems *p)
@@ -304,7 +297,7 @@ static int settings_from_environment(struct instance *i, struct problems *p)
             problems_add(p, PROBLEM_ERROR, 0, 0, "%s: expected %s, got %.*s", name, s->expected,
                          STR_ARG(buf_str(&quoted)));
     }
-    return r == -ENOMEM || p->out_of_memory ? -ENOMEM : p->errors ? -EINVAL : 0;
+    return p->errors ? -EINVAL : 0;
 }
 
 static int settings_from_flags(struct instance *i)
@@ -331,19 +324,18 @@ int instance_configure(struct instance *i, const char *path, struct problems *fi
 
 int instance_new(struct instance **ret, const struct model *m)
 {
-    CLEANUP(cleanup_instance_free) struct instance *i = calloc(1, sizeof(*i));
+    CLEANUP(cleanup_instance_free) struct instance *i = xcalloc(1, sizeof(*i));
     int r;
 
-    if (!i)
-        return -ENOMEM;
     i->model = m;
     i->arena.chunk_bytes = ARENA_BYTES;
-    i->state = calloc(1, m->size ? m->size : 1);
-    i->endpoints = calloc(m->n_endpoints, sizeof(*i->endpoints));
+    i->state = xcalloc(1, m->size ? m->size : 1);
+    i->endpoints = xcalloc(m->n_endpoints, sizeof(*i->endpoints));
     if (!i->state || !i->endpoints)
         return -ENOMEM;
     memcpy(i->endpoints, m->endpoints, m->n_endpoints * sizeof(*i->endpoints));
-    r = settings_make(i) ?: settings_from_defaults(i);
+    settings_make(i);
+    r = settings_from_defaults(i);
     if (r == 0)
         *ret = TAKE_PTR(i);
     return r;

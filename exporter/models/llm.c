@@ -7,7 +7,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/file.h"
 #include "exporter/base/http.h"
-#include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
@@ -192,8 +191,7 @@ static void item_fail(struct llm_item *item, const struct http_answer *a, enum v
     if (verdict == VERDICT_RETRY && item->attempts < MAX_ATTEMPTS) {
         int64_t pause = backoff_ms(&llm_backoff, item->attempts, a->retry_after_ms);
 
-        if (loop_timer_set(loop, &r->pause, mono_add(loop_now(loop), pause)) < 0)
-            log_debug("no pause before the next question: out of memory");
+        loop_timer_set(loop, &r->pause, mono_add(loop_now(loop), pause));
         return;
     }
     item_settle(item, ITEM_NO_ANSWER);
@@ -385,20 +383,16 @@ static int round_read_key(struct llm_round *r)
 static void llm_begin(void *state, struct scoring *s)
 {
     struct llm *m = state;
-    struct llm_round *r = calloc(1, sizeof(*r));
+    struct llm_round *r = xcalloc(1, sizeof(*r));
     struct input_series series;
     int e = 0;
 
-    if (!r) {
-        scoring_done(s, -ENOMEM);
-        return;
-    }
     *r = (struct llm_round){
         .llm = m, .scoring = s, .deadline.fn = round_on_deadline, .pause.fn = round_on_pause};
     while (e == 0 && request_next(&s->request, &series))
         e = round_add(r, &series);
     e = e ?: s->request.error ?: round_read_key(r);
-    e = e ?: loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
+    loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
     if (e < 0) {
         round_free(r);
         scoring_done(s, e);

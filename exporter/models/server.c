@@ -227,10 +227,8 @@ static struct call *server_new_call(struct served_endpoint *e, const struct http
                                     struct httpd_reply *reply)
 {
     bool waits = e->server->instance->model->begin;
-    struct call *c = calloc(1, sizeof(*c));
+    struct call *c = xcalloc(1, sizeof(*c));
 
-    if (!c)
-        return NULL;
     c->endpoint = e;
     c->rq = rq;
     c->reply = reply;
@@ -620,18 +618,17 @@ static int server_serve(struct model_server *s, const struct model_server_option
 
 int model_server_start(struct model_server **ret, const struct model_server_options *o, char **ret_why)
 {
-    struct model_server *s = calloc(1, sizeof(*s));
+    struct model_server *s = xcalloc(1, sizeof(*s));
     struct model_env env = {.loop = o->loop};
-    int r = s ? metrics_new(&s->metrics, METRIC_OWNER_LOOP) : -ENOMEM;
+    int r;
 
-    if (r == 0) {
-        s->loop = o->loop;
-        s->instance = o->instance;
-        bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
-        metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
-        env.metrics = s->metrics;
-        r = worker_new(&s->worker, o->loop);
-    }
+    s->metrics = metrics_new(METRIC_OWNER_LOOP);
+    s->loop = o->loop;
+    s->instance = o->instance;
+    bearer_init(&s->bearer, o->token_file, o->token, server_is_open);
+    metric_set(s->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
+    env.metrics = s->metrics;
+    r = worker_new(&s->worker, o->loop);
     if (r == 0)
         r = instance_open(s->instance, &env, ret_why);
     if (r == 0)
@@ -665,9 +662,10 @@ void model_server_drain(struct model_server *s, void (*done)(void *arg), void *a
     s->drained = done;
     s->drained_arg = arg;
     s->drain_timer.fn = server_on_drain_timer;
-    if (s->n_calls == 0 ||
-        loop_timer_set(s->loop, &s->drain_timer, mono_add(loop_now(s->loop), DRAIN_MS)) < 0)
+    if (s->n_calls == 0)
         server_end_drain(s);
+    else
+        loop_timer_set(s->loop, &s->drain_timer, mono_add(loop_now(s->loop), DRAIN_MS));
 }
 
 struct model_server *model_server_stop(struct model_server *s, int grace_ms)

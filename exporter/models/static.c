@@ -35,19 +35,16 @@ static void table_done(struct table *t)
 }
 
 /* The metric has been written to t->text from `at`. */
-static int table_add(struct table *t, size_t at, double score)
+static void table_add(struct table *t, size_t at, double score)
 {
     if (t->n == t->cap) {
         size_t cap = t->cap ? t->cap * 2 : FIRST_ROWS;
-        struct table_row *rows = realloc(t->rows, cap * sizeof(*rows));
+        struct table_row *rows = xrealloc(t->rows, cap * sizeof(*rows));
 
-        if (!rows)
-            return -ENOMEM;
         t->rows = rows;
         t->cap = cap;
     }
     t->rows[t->n++] = (struct table_row){at, t->text.n - at, score};
-    return 0;
 }
 
 static int table_put_label(struct table *t, bool first, struct str name, struct str value)
@@ -98,7 +95,10 @@ static int table_parse_row(struct table *t, struct str row)
         r = name.n && value.p != name.p ? table_put_label(t, first, str_trim(name), str_trim(value))
                                         : -EINVAL;
     }
-    return r ?: buf_putc(&t->text, '}') ?: table_add(t, at, score);
+    r = r ?: buf_putc(&t->text, '}');
+    if (r == 0)
+        table_add(t, at, score);
+    return r;
 }
 
 static int table_parse(struct table *t, const char *text, char **ret_why)
@@ -137,7 +137,10 @@ static int table_read_row(struct table *t, const struct node *row, struct proble
     else {
         for (size_t i = 0; r == 0 && i < metric->n; i++)
             r = table_put_label(t, i == 0, metric->items[i]->key, metric->items[i]->text);
-        return r ?: buf_putc(&t->text, '}') ?: table_add(t, at, v);
+        r = r ?: buf_putc(&t->text, '}');
+        if (r == 0)
+            table_add(t, at, v);
+        return r;
     }
     return 0;
 }
@@ -150,7 +153,7 @@ static void table_read(struct table *t, const struct node *list, struct problems
     }
     for (size_t i = 0; i < list->n; i++)
         if (table_read_row(t, list->items[i], p) < 0)
-            p->out_of_memory = true;
+            node_problem(list->items[i], p, PROBLEM_ERROR, "the scores together are too large");
 }
 
 static void table_write(const struct table *t, struct results *rs)

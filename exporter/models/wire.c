@@ -42,11 +42,10 @@ static void request_check(struct request *rq)
 static bool request_grow(struct request *rq)
 {
     size_t cap = rq->cap ? rq->cap * 2 : FIRST_SAMPLES;
-    double *times = realloc(rq->times, cap * sizeof(*times)), *values;
+    double *times = xrealloc(rq->times, cap * sizeof(*times)), *values;
 
-    if (times)
-        rq->times = times;
-    values = times ? realloc(rq->values, cap * sizeof(*values)) : NULL;
+    rq->times = times;
+    values = times ? xrealloc(rq->values, cap * sizeof(*values)) : NULL;
     if (!values) {
         request_fail(rq, -ENOMEM, "out of memory");
         return false;

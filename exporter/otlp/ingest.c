@@ -83,19 +83,16 @@ const char *otlp_result_word(unsigned result)
     return words[result];
 }
 
-int ingest_new(struct ingest **ret, struct store *store, const struct clock *clock,
-               const struct otlp_promotion *promotion)
+struct ingest *ingest_new(struct store *store, const struct clock *clock,
+                          const struct otlp_promotion *promotion)
 {
-    struct ingest *in = calloc(1, sizeof(*in));
+    struct ingest *in = xcalloc(1, sizeof(*in));
 
-    if (!in)
-        return -ENOMEM;
     in->store = store;
     in->clock = clock;
     in->promotion = *promotion;
     in->labels.arena.chunk_bytes = 16 << 10;
-    *ret = in;
-    return 0;
+    return in;
 }
 
 struct ingest *ingest_free(struct ingest *in)

@@ -21,8 +21,8 @@ const char *otlp_result_word(unsigned result);
 struct ingest;
 
 /* The store and the clock must outlive it. -ENOMEM. */
-MUST_USE int ingest_new(struct ingest **ret, struct store *store, const struct clock *clock,
-                        const struct otlp_promotion *promotion);
+struct ingest *ingest_new(struct store *store, const struct clock *clock,
+                          const struct otlp_promotion *promotion);
 struct ingest *ingest_free(struct ingest *in);
 DEFINE_CLEANUP(struct ingest, ingest_free)
 

@@ -295,7 +295,7 @@ static int table_grow(struct table *t)
         return -ENOMEM;
     t->rows = rows;
     free(t->slots);
-    t->slots = calloc(slots, sizeof(*t->slots));
+    t->slots = xcalloc(slots, sizeof(*t->slots));
     t->n_slots = t->slots ? slots : 0;
     for (size_t i = 0; i < t->n && t->slots; i++)
         *table_slot(t, &t->rows[i]) = (uint32_t)i + 1;
@@ -510,8 +510,8 @@ static int eval_series(struct eval *e, const struct expr *x, struct sink *to)
                                .n_matchers = x->n_matchers,
                                .from_ms = e->range.start_ms - reach + 1,
                                .to_ms = e->range.end_ms};
-    CLEANUP(cleanup_free) double *values = calloc(e->n, sizeof(*values));
-    int r = values ? 1 : -ENOMEM;
+    CLEANUP(cleanup_free) double *values = xcalloc(e->n, sizeof(*values));
+    int r = 1;
 
     while (r > 0 && (r = series_next(&in)) > 0) {
         struct row row = {in.labels, in.n_labels, values};

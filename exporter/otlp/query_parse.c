@@ -80,8 +80,7 @@ static void *parser_alloc(struct parser *p, size_t n)
 {
     void *made = arena_alloc(&p->q->arena, n + !n);
 
-    if (made)
-        return memset(made, 0, n);
+    return memset(made, 0, n);
     p->error = p->error ?: -ENOMEM;
     return NULL;
 }
@@ -721,7 +720,7 @@ static int64_t expr_reach(const struct expr *x)
 
 int query_parse(struct query **ret, struct str text, struct str query, char why[QUERY_WHY_BYTES])
 {
-    CLEANUP(cleanup_query_free) struct query *q = calloc(1, sizeof(*q));
+    CLEANUP(cleanup_query_free) struct query *q = xcalloc(1, sizeof(*q));
     struct parser p = {.text = text, .q = q, .why = why};
     char *copy;
 

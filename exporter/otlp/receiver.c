@@ -323,21 +323,20 @@ static int otlp_listen(struct otlp *x, char **ret_why)
 
 int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)
 {
-    struct otlp *x = calloc(1, sizeof(*x));
-    int r = x ? ingest_new(&x->ingest, o->store, &clock_system, &o->promotion) : -ENOMEM;
+    struct otlp *x = xcalloc(1, sizeof(*x));
+    int r;
 
-    if (r == 0) {
-        x->o = *o;
-        x->allowance = ALLOWANCE_BYTES;
-        x->refilled_at = clock_system.mono(&clock_system);
-        x->route = (struct httpd_route){.method = "POST",
-                                        .path = "/v1/metrics",
-                                        .fn = otlp_receive,
-                                        .arg = x,
-                                        .direct = true,
-                                        .max_body = BODY_MAX_BYTES};
-        r = otlp_listen(x, ret_why);
-    }
+    x->ingest = ingest_new(o->store, &clock_system, &o->promotion);
+    x->o = *o;
+    x->allowance = ALLOWANCE_BYTES;
+    x->refilled_at = clock_system.mono(&clock_system);
+    x->route = (struct httpd_route){.method = "POST",
+                                    .path = "/v1/metrics",
+                                    .fn = otlp_receive,
+                                    .arg = x,
+                                    .direct = true,
+                                    .max_body = BODY_MAX_BYTES};
+    r = otlp_listen(x, ret_why);
     if (r < 0) {
         (void)otlp_stop(x, 0);
         return r;

@@ -13,7 +13,7 @@
 
 enum {
     CHUNK_SAMPLES = 16,
-    MALLOC_BYTES = 8, /* of malloc() for each piece */
+    MALLOC_BYTES = 8, /* of xmalloc() for each piece */
     FIRST_SLOTS = 1024,
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
@@ -102,20 +102,17 @@ static int64_t store_now(const struct store *s)
     return s->clock->wall(s->clock).ms;
 }
 
-int store_new(struct store **ret, const struct clock *clock)
+struct store *store_new(const struct clock *clock)
 {
-    struct store *s = calloc(1, sizeof(*s));
+    struct store *s = xcalloc(1, sizeof(*s));
 
-    if (!s)
-        return -ENOMEM;
     (void)pthread_mutex_init(&s->turn, NULL);
     (void)pthread_mutex_init(&s->lock, NULL);
     s->clock = clock;
     s->complete_from = s->evict_before = INT64_MIN;
     s->stats.age_ms = STORE_MIN_AGE_MS;
     store_set_limits(s, 0, UINT64_MAX);
-    *ret = s;
-    return 0;
+    return s;
 }
 
 void store_set_limits(struct store *s, uint64_t max_bytes, uint64_t max_series)
@@ -294,7 +291,7 @@ static int store_grow(struct store *s)
         return 0;
     while (cap < s->stats.series * 4 || (cap <= s->cap && cap < s->stats.series * 16))
         cap *= 2;
-    slots = calloc(cap, sizeof(*slots));
+    slots = xcalloc(cap, sizeof(*slots));
     r = slots ? store_grow_list(s) : -ENOMEM;
     if (r < 0) {
         free(slots);
@@ -326,11 +323,9 @@ static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *re
 
 static struct series *series_new(const struct series_label *labels, size_t n, uint32_t bytes)
 {
-    struct series *x = calloc(1, sizeof(*x) + bytes);
+    struct series *x = xcalloc(1, sizeof(*x) + bytes);
     char *to;
 
-    if (!x)
-        return NULL;
     x->n_labels = (uint32_t)n;
     x->label_bytes = bytes;
     to = x->labels + n * 2 * sizeof(uint32_t);
@@ -418,9 +413,7 @@ static enum store_result series_add_chunk(struct store *s, struct series *x, int
             s->complete_from = t_ms + 1;
         return STORE_BYTES_LIMIT;
     }
-    c = malloc(sizeof(*c));
-    if (!c)
-        return STORE_NO_MEMORY;
+    c = xmalloc(sizeof(*c));
     c->next = NULL;
     c->base_ms = t_ms;
     c->n = 0;

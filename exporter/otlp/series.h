@@ -21,7 +21,7 @@ enum {
 };
 
 /* The wall clock decides what is too old or too new. */
-MUST_USE int store_new(struct store **ret, const struct clock *clock);
+struct store *store_new(const struct clock *clock);
 struct store *store_free(struct store *s);
 DEFINE_CLEANUP(struct store, store_free)
 

@@ -364,7 +364,7 @@ static enum round_error answer_error(struct str body, const struct answer_reader
 enum round_error answer_parse(struct str body, struct batch_builder *b, size_t label_max,
                               struct answer_stats *stats, char why[ROUND_REASON_BYTES])
 {
-    CLEANUP(cleanup_free) char *room = malloc(DS_LABELS * label_max);
+    CLEANUP(cleanup_free) char *room = xmalloc(DS_LABELS * label_max);
     struct answer_reader r = {.builder = b, .stats = stats, .label_max = label_max, .room = room};
     bool has_results = false;
     enum round_error error;
@@ -374,7 +374,7 @@ enum round_error answer_parse(struct str body, struct batch_builder *b, size_t l
     batch_builder_set_label_max(b, label_max);
     buf_init(&r.escape, SIZE_MAX / 2);
     jr_init(&r.j, body, JR_LENIENT_UTF8 | JR_NAN_WORDS);
-    e = room ? read_answer(&r, &has_results) : -ENOMEM;
+    e = read_answer(&r, &has_results);
     error = answer_error(body, &r, e, has_results, why);
     buf_done(&r.escape);
     return error;

@@ -296,7 +296,7 @@ static int credentials_read(struct credentials_reader *rd, bool trusts_ca)
 int credentials_new(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
                     bool trusts_ca, char why[256])
 {
-    CLEANUP(cleanup_credentials_unref) struct credentials *c = calloc(1, sizeof(*c));
+    CLEANUP(cleanup_credentials_unref) struct credentials *c = xcalloc(1, sizeof(*c));
     struct credentials_reader rd = {.secrets = s, .c = c, .why = why};
     int r;
 

@@ -127,13 +127,9 @@ static void reading_end(struct job *j)
 /* Frees the source's data first, so that a round never holds its two largest pieces together. */
 static void round_read_answer(struct round *r, struct http_answer *a)
 {
-    struct reading *g = calloc(1, sizeof(*g));
+    struct reading *g = xcalloc(1, sizeof(*g));
 
     r->source = source_free(r->source);
-    if (!g) {
-        round_fail(r, STAGE_SCORING, ROUND_MEMORY, "out of memory");
-        return;
-    }
     *g = (struct reading){
         .job = {.run = reading_run, .done = reading_end},
         .round = r,
@@ -169,13 +165,11 @@ static void got_scores(void *arg, struct http_answer *a)
 }
 
 /* `{"data":[` part `,` part `]}` as a list of slices, so that the source's bytes are not copied. */
-static int round_make_body(struct round *r, const struct source_result *found, size_t *ret_n)
+static void round_make_body(struct round *r, const struct source_result *found, size_t *ret_n)
 {
     size_t n = 0;
 
-    r->body = calloc(found->n_parts * 2 + 2, sizeof(*r->body));
-    if (!r->body)
-        return -ENOMEM;
+    r->body = xcalloc(found->n_parts * 2 + 2, sizeof(*r->body));
     r->body[n++] = STR("{\"data\":[");
     for (size_t i = 0; i < found->n_parts; i++) {
         if (found->parts[i].n == 0)
@@ -186,7 +180,6 @@ static int round_make_body(struct round *r, const struct source_result *found, s
     }
     r->body[n++] = STR("]}");
     *ret_n = n;
-    return 0;
 }
 
 static bool round_read_secret(struct round *r)
@@ -217,11 +210,10 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
         round_fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
         return;
     }
-    e = round_make_body(r, found, &q.body_parts);
+    round_make_body(r, found, &q.body_parts);
     q.body = r->body;
     credentials_apply(r->credentials, &q);
-    if (e == 0)
-        e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
+    e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
     if (e < 0)
         round_fail(r, STAGE_SCORING, e == -EINVAL ? ROUND_URL : ROUND_MEMORY,
                    e == -EINVAL ? "scoringEndpoint is not a valid URL" : "out of memory");
@@ -258,11 +250,9 @@ int round_start(struct round **ret, const struct round_request *rq, round_done_f
         .now = loop_wall(rq->env->loop),
         .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
     };
-    struct round *r = calloc(1, sizeof(*r));
+    struct round *r = xcalloc(1, sizeof(*r));
     int e;
 
-    if (!r)
-        return -ENOMEM;
     *r = (struct round){
         .rq = *rq,
         .done = done,

@@ -28,19 +28,14 @@ static void none_on_timer(struct timer *t)
 
 static int none_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
 {
-    struct none *n = calloc(1, sizeof(*n));
+    struct none *n = xcalloc(1, sizeof(*n));
 
-    if (!n)
-        return -ENOMEM;
     *n = (struct none){.source = {&source_none},
                        .loop = rq->env->loop,
                        .timer = {.fn = none_on_timer},
                        .done = done,
                        .arg = arg};
-    if (loop_timer_set(rq->env->loop, &n->timer, loop_now(rq->env->loop)) < 0) {
-        free(n);
-        return -ENOMEM;
-    }
+    loop_timer_set(rq->env->loop, &n->timer, loop_now(rq->env->loop));
     *ret = &n->source;
     return 0;
 }
@@ -157,11 +152,9 @@ static void several_got_series(void *arg, const struct source_result *found)
 
 static int several_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
 {
-    struct several *v = calloc(1, sizeof(*v));
+    struct several *v = xcalloc(1, sizeof(*v));
     int r;
 
-    if (!v)
-        return -ENOMEM;
     *v = (struct several){
         .source = {&source_several},
         .request = *rq,

@@ -186,11 +186,7 @@ static void otlp_ask(struct otlp *o)
         otlp_fail(o, ROUND_QUERY, "more than 64 queries");
         return;
     }
-    a = calloc(1, sizeof(*a));
-    if (!a) {
-        otlp_fail(o, ROUND_MEMORY, "out of memory");
-        return;
-    }
+    a = xcalloc(1, sizeof(*a));
     *a = (struct asking){.job = {.run = asking_run, .done = asking_done},
                          .fetch = o,
                          .store = o->env->store,
@@ -218,9 +214,8 @@ static void source_otlp_on_timer(struct timer *t)
     } else if (!o->env->store) {
         otlp_fail(o, ROUND_QUERY,
                   "the agent receives no OpenTelemetry metrics: start it with --otlp.listen-address");
-    } else if (loop_timer_set(o->env->loop, &o->timer, o->deadline) < 0) {
-        otlp_fail(o, ROUND_MEMORY, "out of memory");
     } else {
+        loop_timer_set(o->env->loop, &o->timer, o->deadline);
         otlp_ask(o);
     }
 }
@@ -232,9 +227,7 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
 
     if (from.endpoint || rq->env->otlp_url)
         return source_prometheus.start(ret, rq, done, arg);
-    o = calloc(1, sizeof(*o));
-    if (!o)
-        return -ENOMEM;
+    o = xcalloc(1, sizeof(*o));
     *o = (struct otlp){
         .source = {&source_otlp},
         .env = rq->env,
@@ -252,10 +245,7 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
     if (o->range.start_ms < 0) /* the clock was never set */
         o->range.start_ms = 0;
     o->from_ms = o->range.start_ms;
-    if (loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop)) < 0) {
-        free(o);
-        return -ENOMEM;
-    }
+    loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop));
     *ret = &o->source;
     return 0;
 }

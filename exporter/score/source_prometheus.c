@@ -236,13 +236,8 @@ static void checking_done(struct job *j)
 
 static void read_good_answer(struct prometheus *p, struct http_answer *a)
 {
-    struct checking *c = calloc(1, sizeof(*c));
+    struct checking *c = xcalloc(1, sizeof(*c));
 
-    if (!c) {
-        set_error(p, ROUND_MEMORY, "out of memory");
-        go_on(p);
-        return;
-    }
     *c = (struct checking){.job = {.run = checking_run, .done = checking_done}, .fetch = p};
     c->fetched.body = buf_take(&a->body);
     p->checking = c;
@@ -280,10 +275,8 @@ static bool prometheus_read_secret(struct prometheus *p)
 static int prometheus_start(struct source **ret, const struct source_request *rq, source_done_fn done,
                             void *arg)
 {
-    struct prometheus *p = calloc(1, sizeof(*p));
+    struct prometheus *p = xcalloc(1, sizeof(*p));
 
-    if (!p)
-        return -ENOMEM;
     *p = (struct prometheus){
         .source = {&source_prometheus},
         .env = rq->env,
@@ -302,13 +295,8 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
     if (p->start_ms < 0) /* the clock was never set */
         p->start_ms = 0;
     buf_init(&p->form, FORM_MAX_BYTES);
-    if (!prometheus_read_secret(p) || !send_next_query(p)) {
-        int r = loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
-        if (r < 0) {
-            (void)prometheus_free(&p->source);
-            return r;
-        }
-    }
+    if (!prometheus_read_secret(p) || !send_next_query(p))
+        loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
     *ret = &p->source;
     return 0;
 }

@@ -113,14 +113,12 @@ static int compare_score_names(const void *pa, const void *pb)
 }
 
 /* Sets later[i], with a warning, for every entry with the score name of an earlier one. */
-static int find_duplicate_names(const struct node *list, bool *later, struct problems *p)
+static void find_duplicate_names(const struct node *list, bool *later, struct problems *p)
 {
-    CLEANUP(cleanup_free) const struct node **names = calloc(list->n, sizeof(struct node *));
+    CLEANUP(cleanup_free) const struct node **names = xcalloc(list->n, sizeof(struct node *));
     const struct node *first = NULL;
     size_t n = 0;
 
-    if (!names)
-        return -ENOMEM;
     for (size_t i = 0; i < list->n; i++) {
         const struct node *name = node_given(list->items[i], "scoreName");
 
@@ -138,19 +136,16 @@ static int find_duplicate_names(const struct node *list, bool *later, struct pro
                      "already used by the summary at line %u; the one at line %u is ignored",
                      first->parent->line, names[i]->parent->line);
     }
-    return 0;
 }
 
 static int parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
                       struct problems *p)
 {
-    CLEANUP(cleanup_free) bool *later = calloc(list->n, sizeof(bool));
-    int r;
+    CLEANUP(cleanup_free) bool *later = xcalloc(list->n, sizeof(bool));
+    int r = 0;
 
-    s->list = calloc(list->n, sizeof(struct summary));
-    if (!later || !s->list)
-        return -ENOMEM;
-    r = find_duplicate_names(list, later, p);
+    s->list = xcalloc(list->n, sizeof(struct summary));
+    find_duplicate_names(list, later, p);
     for (size_t i = 0; i < list->n && r == 0; i++) {
         size_t errors = p->errors;
         struct summary *entry = &s->list[s->n];
@@ -189,17 +184,14 @@ int summary_parse(struct summary *ret, struct str text, struct problems *ret_pro
 
     *ret = (struct summary){0};
     *p = (struct problems){0};
-    r = problems_init(p, "summary");
-    if (r == 0 && !str_starts(str_trim(text), STR("{"))) { /* doc_parse() would read it as YAML */
+    problems_init(p, "summary");
+    if (!str_starts(str_trim(text), STR("{"))) { /* doc_parse() would read it as YAML */
         problems_add(p, PROBLEM_ERROR, 0, 0, "expected a JSON object");
         return 0;
     }
-    if (r == 0)
-        r = doc_parse(&doc, text, p);
+    r = doc_parse(&doc, text, p);
     if (r == 0)
         r = summary_read(ret, doc_root(doc), PROBLEM_WARNING, true, p);
-    if (r == 0 && p->out_of_memory)
-        r = -ENOMEM;
     if (r < 0 || p->errors)
         summary_done(ret);
     return r == -EINVAL ? 0 : r;

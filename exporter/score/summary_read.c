@@ -130,9 +130,7 @@ int summary_read(struct summary *s, const struct node *map, enum problem_kind un
 {
     struct summary_reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
 
-    s->memory = calloc(1, sizeof(*s->memory));
-    if (!s->memory)
-        return -ENOMEM;
+    s->memory = xcalloc(1, sizeof(*s->memory));
     *s->memory = (struct summary_memory){.refs = 1, .arena = {.chunk_bytes = CHUNK_BYTES}};
     r.arena = &s->memory->arena;
     if (map->kind != NODE_MAP) {

@@ -138,10 +138,6 @@ static void read_source_list(struct summary_reader *r, const struct node *list, 
         return;
     }
     s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
-    if (!s->more_sources) {
-        r->no_memory = true;
-        return;
-    }
     for (size_t i = 0; i < list->n; i++)
         read_source_entry(r, list->items[i], s);
 }

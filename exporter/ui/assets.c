@@ -72,8 +72,8 @@ static int asset_compress(struct asset *a)
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9, Z_DEFAULT_STRATEGY) != Z_OK)
         return -ENOMEM;
     most = deflateBound(&z, a->file->content.n);
-    a->gzip.body.iov_base = malloc(most);
-    if (a->gzip.body.iov_base) {
+    a->gzip.body.iov_base = xmalloc(most);
+    {
         z.next_in = (Bytef *)(uintptr_t)a->file->content.p;
         z.avail_in = (uInt)a->file->content.n;
         z.next_out = a->gzip.body.iov_base;
@@ -88,8 +88,8 @@ static int asset_compress(struct asset *a)
 int assets_new(struct assets **ret)
 {
     CLEANUP(cleanup_assets_free)
-    struct assets *a = calloc(1, sizeof(*a) + asset_files_n * sizeof(a->list[0]));
-    int r = a ? 0 : -ENOMEM;
+    struct assets *a = xcalloc(1, sizeof(*a) + asset_files_n * sizeof(a->list[0]));
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < asset_files_n; i++) {
         struct asset *to = &a->list[a->n++];

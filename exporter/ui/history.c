@@ -17,7 +17,7 @@ void history_add(struct history **h, size_t columns, unix_ms at, const double *v
     struct history *to = *h;
 
     if (!to)
-        to = *h = calloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
+        to = *h = xcalloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
     if (!to)
         return;
     to->columns = (uint32_t)columns;

@@ -42,9 +42,7 @@ static int token_read(struct list_query *q, const char *token)
 
     if (n == 0 || n % 2 || n > TOKEN_BYTES)
         return -EINVAL;
-    text = malloc(n / 2 + 1);
-    if (!text)
-        return -ENOMEM;
+    text = xmalloc(n / 2 + 1);
     for (size_t i = 0; i < n / 2; i++) {
         int high = token_nibble(token[2 * i]), low = token_nibble(token[2 * i + 1]);
 
@@ -55,8 +53,8 @@ static int token_read(struct list_query *q, const char *token)
     text[n / 2] = '\0';
     if (sscanf(text, "v1 %4u%n", &q->after_rank, &name_at) != 1 || text[name_at] != ' ')
         return -EINVAL;
-    q->after = strdup(text + name_at + 1);
-    return q->after ? 0 : -ENOMEM;
+    q->after = xstrdup(text + name_at + 1);
+    return 0;
 }
 
 /* ---- Queries ---- */
@@ -174,16 +172,13 @@ static void list_sink(struct list *l, size_t at)
     }
 }
 
-static int list_grow(struct list *l)
+static void list_grow(struct list *l)
 {
     size_t cap = l->cap ? 2 * l->cap : LIST_FIRST_CAP;
-    struct list_item *items = realloc(l->items, cap * sizeof(*items));
+    struct list_item *items = xrealloc(l->items, cap * sizeof(*items));
 
-    if (!items)
-        return -ENOMEM;
     l->items = items;
     l->cap = cap;
-    return 0;
 }
 
 int list_add(struct list *l, const char *name, unsigned rank, const void *what)
@@ -201,8 +196,8 @@ int list_add(struct list *l, const char *name, unsigned rank, const void *what)
         }
         return 0;
     }
-    if (l->n == l->cap && list_grow(l) < 0)
-        return -ENOMEM;
+    if (l->n == l->cap)
+        list_grow(l);
     l->items[l->n++] = item;
     if (l->n == q->limit)
         for (size_t i = l->n / 2; i-- > 0;)

@@ -218,12 +218,8 @@ static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
 void grid_scores(struct out *o, const struct batch *b, const size_t *series, size_t n, size_t indent,
                  size_t width)
 {
-    CLEANUP(cleanup_free) struct grid *g = calloc(1, sizeof(*g));
+    CLEANUP(cleanup_free) struct grid *g = xcalloc(1, sizeof(*g));
 
-    if (!g) {
-        o->error = o->error ? o->error : -ENOMEM;
-        return;
-    }
     buf_init(&g->text, GRID_BYTES);
     for (size_t row = 0; row < n; row++) {
         grid_add_labels(o, g, row, b, series[row]);

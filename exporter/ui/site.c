@@ -55,8 +55,8 @@ static void site_set_routes(struct site *s, const struct site_options *o)
 static int site_new(struct site **ret, const struct site_options *o)
 {
     size_t most = o->n_probes + 1 + o->n_routes + ASSETS_MAX_ROUTES;
-    struct site *s = calloc(1, sizeof(*s) + most * sizeof(s->routes[0]));
-    int r = s ? 0 : -ENOMEM;
+    struct site *s = xcalloc(1, sizeof(*s) + most * sizeof(s->routes[0]));
+    int r = 0;
 
     if (r == 0 && !o->page)
         r = page_new_without_scores(&s->own_page);

@@ -143,11 +143,8 @@ int access_reload(struct access *a, struct buf *ret_why)
 
     if (!a || !a->o.file)
         return 0;
-    r = problems_init(&p, a->o.file);
-    if (r == 0)
-        r = access_load(a, &p);
-    if (r == -ENOMEM) /* the next look tries again */
-        a->stamp = (struct file_stamp){0};
+    problems_init(&p, a->o.file);
+    r = access_load(a, &p);
     problems_log(&p);
     if (r == 0)
         log_info("web configuration applied", L_STR("file", a->o.file),
@@ -170,8 +167,7 @@ static void access_on_timer(struct timer *t)
     if ((!file_stamp_is(&now, &a->stamp) || (a->tls && httpd_tls_refresh(a->tls, &why) != 0)) &&
         access_reload(a, NULL) < 0)
         log_debug("web configuration not applied");
-    if (loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS)) < 0)
-        log_error("changes of the web configuration are not noticed any more: out of memory");
+    loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS));
 }
 
 /* ---- Construction ---- */
@@ -185,16 +181,16 @@ static int access_start(struct access *a)
     r = basic_auth_new(&a->auth);
     if (r == 0)
         r = access_reload(a, NULL);
-    return r ?: loop_timer_set(a->o.loop, &a->timer, mono_add(loop_now(a->o.loop), LOOK_MS));
+    if (r == 0)
+        loop_timer_set(a->o.loop, &a->timer, mono_add(loop_now(a->o.loop), LOOK_MS));
+    return r;
 }
 
 int access_new(struct access **ret, const struct access_options *o, char **ret_why)
 {
-    CLEANUP(cleanup_access_free) struct access *a = calloc(1, sizeof(*a));
+    CLEANUP(cleanup_access_free) struct access *a = xcalloc(1, sizeof(*a));
     int r;
 
-    if (!a)
-        return -ENOMEM;
     a->o = *o;
     a->timer = (struct timer){.fn = access_on_timer};
     a->guard = (struct httpd_guard){.check = access_check, .arg = a, .deadline_ms = BASIC_AUTH_DEADLINE_MS};

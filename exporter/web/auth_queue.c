@@ -21,15 +21,12 @@ struct auth_peer auth_peer_of(const struct sockaddr *address)
     return peer;
 }
 
-int auth_job_add_ticket(struct auth_job *j, const struct httpd_ticket *ticket)
+void auth_job_add_ticket(struct auth_job *j, const struct httpd_ticket *ticket)
 {
-    struct httpd_ticket *more = realloc(j->tickets, (j->n_tickets + 1) * sizeof(*more));
+    struct httpd_ticket *more = xrealloc(j->tickets, (j->n_tickets + 1) * sizeof(*more));
 
-    if (!more)
-        return -ENOMEM;
     j->tickets = more;
     more[j->n_tickets++] = *ticket;
-    return 0;
 }
 
 struct auth_job *auth_job_free(struct auth_job *j)

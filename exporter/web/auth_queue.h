@@ -37,7 +37,7 @@ struct auth_job {
 };
 
 /* -ENOMEM. */
-MUST_USE int auth_job_add_ticket(struct auth_job *j, const struct httpd_ticket *ticket);
+void auth_job_add_ticket(struct auth_job *j, const struct httpd_ticket *ticket);
 /* Wipes the password. Takes NULL, returns NULL. */
 struct auth_job *auth_job_free(struct auth_job *j);
 DEFINE_CLEANUP(struct auth_job, auth_job_free)

@@ -62,13 +62,11 @@ unsigned bcrypt_cost(struct str hash)
  * three. */
 int bcrypt_matches(struct str password, struct str hash)
 {
-    struct crypt_data *data = calloc(1, sizeof(*data));
+    struct crypt_data *data = xcalloc(1, sizeof(*data));
     char key[PASSWORD_MAX_BYTES + 1] = "", setting[BCRYPT_BYTES + 1] = "";
     const char *made = NULL;
     bool same;
 
-    if (!data)
-        return -ENOMEM;
     memcpy(setting, hash.p, BCRYPT_BYTES);
     setting[2] = 'b';
     if (password.n <= PASSWORD_MAX_BYTES) {
@@ -149,11 +147,9 @@ static void *auth_main(void *arg)
 
 int basic_auth_new(struct basic_auth **ret)
 {
-    struct basic_auth *b = calloc(1, sizeof(*b));
+    struct basic_auth *b = xcalloc(1, sizeof(*b));
     pthread_t thread;
 
-    if (!b)
-        return -ENOMEM;
     (void)pthread_mutex_init(&b->lock, NULL);
     (void)pthread_cond_init(&b->changed, NULL);
     auth_queue_init(&b->queue);
@@ -231,13 +227,13 @@ static enum httpd_access auth_enqueue(struct basic_auth *b, struct auth_job **j,
                                       const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
     struct auth_job *same, *displaced = NULL;
-    int r;
+    int r = 0;
 
     same = b->running && strcmp(b->running->digest, (*j)->digest) == 0
                ? b->running
                : auth_queue_find(&b->queue, (*j)->digest);
-    r = auth_job_add_ticket(same ?: *j, ticket);
-    if (r == 0 && !same) {
+    auth_job_add_ticket(same ?: *j, ticket);
+    if (!same) {
         r = auth_queue_push(&b->queue, *j, &displaced);
         if (displaced)
             auth_decide(b, displaced, &busy);
@@ -281,9 +277,7 @@ enum httpd_access basic_auth_check(struct basic_auth *b, const struct httpd_requ
     if (!auth_parse(rq->authorization, &all, &user, &password))
         return HTTPD_REFUSE;
     *ret = busy;
-    j = calloc(1, sizeof(*j));
-    if (!j)
-        return HTTPD_REFUSE;
+    j = xcalloc(1, sizeof(*j));
     auth_find_hash(b, user, j->hash, &j->known);
     j->peer = auth_peer_of(rq->peer);
     j->since = clock_system.mono(&clock_system);

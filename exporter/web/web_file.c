@@ -19,7 +19,6 @@ struct web_reader {
     struct web_file *file;
     const char *dir;
     struct problems *p;
-    bool out_of_memory;
 };
 
 /* A terminated copy; "" when out of memory. */
@@ -27,10 +26,6 @@ static const char *web_copy(struct web_reader *w, struct str s)
 {
     char *copy = arena_alloc(&w->file->arena, s.n + 1);
 
-    if (!copy) {
-        w->out_of_memory = true;
-        return "";
-    }
     if (s.n)
         memcpy(copy, s.p, s.n);
     copy[s.n] = '\0';
@@ -117,10 +112,6 @@ static struct httpd_tls_list web_words(struct web_reader *w, const struct node *
     if (!n || n->kind != NODE_LIST || !n->n)
         return (struct httpd_tls_list){0};
     items = arena_alloc(&w->file->arena, n->n * sizeof(*items));
-    if (!items) {
-        w->out_of_memory = true;
-        return (struct httpd_tls_list){0};
-    }
     for (i = 0; i < n->n; i++) {
         if (n->items[i]->kind != NODE_STRING || !n->items[i]->text.n)
             node_expected(n->items[i], w->p, "a string");
@@ -206,8 +197,7 @@ static void web_read_header(struct web_reader *w, const struct node *n, size_t r
     if (!printable) {
         node_problem(n, w->p, PROBLEM_ERROR, "expected printable ASCII characters");
     } else if (!header_is_allowed(n->text, values)) {
-        if (problem_choices(values, &choices) < 0)
-            w->out_of_memory = true;
+        (void)!problem_choices(values, &choices);
         node_problem(n, w->p, PROBLEM_ERROR, "expected %.*s", STR_ARG(buf_str(&choices)));
     } else {
         w->file->headers[w->file->n_headers++] =
@@ -268,10 +258,6 @@ static void web_read_users(struct web_reader *w, const struct node *root)
         return;
     }
     w->file->users = arena_alloc(&w->file->arena, n->n * sizeof(*w->file->users));
-    if (!w->file->users) {
-        w->out_of_memory = true;
-        return;
-    }
     for (size_t i = 0; i < n->n; i++)
         web_read_user(w, n->items[i]);
 }
@@ -322,18 +308,16 @@ static void web_read_root(struct web_reader *w, const struct node *root)
 
 int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p)
 {
-    CLEANUP(cleanup_web_file_free) struct web_file *f = calloc(1, sizeof(*f));
+    CLEANUP(cleanup_web_file_free) struct web_file *f = xcalloc(1, sizeof(*f));
     CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     struct web_reader w = {.file = f, .dir = dir, .p = p};
-    int r = f ? doc_parse(&d, text, p) : -ENOMEM;
+    int r = doc_parse(&d, text, p);
 
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
     web_read_root(&w, doc_root(d));
     problems_sort(p);
-    if (w.out_of_memory || p->out_of_memory)
-        return -ENOMEM;
     if (p->errors)
         return -EINVAL;
     *ret = TAKE_PTR(f);
@@ -351,10 +335,10 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
         return r;
     if (r < 0) {
         problems_add(p, PROBLEM_ERROR, 0, 0, "%s", r == -EFBIG ? "larger than 1 MiB" : strerror(-r));
-        return p->out_of_memory ? -ENOMEM : -EINVAL;
+        return -EINVAL;
     }
-    dir = slash ? str_dup((struct str){path, (size_t)(slash - path)}) : strdup(".");
-    r = dir ? web_file_parse(ret, buf_str(&text), dir, p) : -ENOMEM;
+    dir = slash ? str_dup((struct str){path, (size_t)(slash - path)}) : xstrdup(".");
+    r = web_file_parse(ret, buf_str(&text), dir, p);
     if (text.n)
         explicit_bzero(text.p, text.n);
     return r;

@@ -158,7 +158,7 @@ static void bench_read(struct bench *b)
     const struct reader_query q = {.kinds = KIND_BIT(KIND_SCORES)};
     struct reader *reader;
 
-    assert_int_equal(reader_new(&reader, b->f->loop, b->f->kube), 0);
+    reader = reader_new(b->f->loop, b->f->kube);
     wait_synced(b, reader);
     push_pages(b, SCORE_PATH, (size_t)CLUSTERS * SCORES, all_scores_put);
     begin(b);

@@ -32,7 +32,7 @@ static inline struct api *echo_api(void)
     if (api)
         return api;
     assert(n_assist_operations <= ECHO_MAX && loop_new(&o.loop, &clock_system) == 0);
-    assert(metrics_new(&o.metrics, METRIC_OWNER_LOOP) == 0);
+    o.metrics = metrics_new(METRIC_OWNER_LOOP);
     for (size_t i = 0; i < n_assist_operations; i++) {
         operations[i] = *assist_operations[i];
         operations[i].run = echo_run;

@@ -267,8 +267,8 @@ static void api_count_from_zero(const struct api *a, const struct operation *o)
 int api_new(struct api **ret, const struct api_options *o)
 {
     size_t n = o->operations.n;
-    CLEANUP(cleanup_api_free) struct api *a = calloc(1, sizeof(*a) + n * sizeof(a->operations[0]));
-    int r = a ? worker_new(&a->worker, o->loop) : -ENOMEM;
+    CLEANUP(cleanup_api_free) struct api *a = xcalloc(1, sizeof(*a) + n * sizeof(a->operations[0]));
+    int r = worker_new(&a->worker, o->loop);
 
     if (r < 0)
         return r;

@@ -235,13 +235,8 @@ static void sent_body_free(void *arg)
 /* Has the reply send the text, which is taken. */
 static void reply_take(struct httpd_reply *reply, unsigned status, struct buf *text)
 {
-    struct sent_body *s = malloc(sizeof(*s));
+    struct sent_body *s = xmalloc(sizeof(*s));
 
-    if (!s) {
-        buf_done(text);
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
-        return;
-    }
     *s = (struct sent_body){.text = buf_take(text)};
     s->part = (struct iovec){.iov_base = s->text.p, .iov_len = s->text.n};
     reply->status = status;
@@ -327,12 +322,8 @@ static void request_on_ended(struct call *c)
 
 struct api_request *api_request_new(struct httpd_reply *reply)
 {
-    struct api_request *r = calloc(1, sizeof(*r));
+    struct api_request *r = xcalloc(1, sizeof(*r));
 
-    if (!r) {
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
-        return NULL;
-    }
     r->reply = reply;
     r->body.max = API_MAX_ANSWER;
     r->job.run = request_write;

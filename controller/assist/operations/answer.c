@@ -129,12 +129,8 @@ static void answer_on_read(void *arg, struct snapshot *s, const struct outcome *
 void answer_from_hub(struct assist *a, struct call *c, const struct reader_query *q,
                      void (*fill)(struct answer *a))
 {
-    struct asking *asking = malloc(sizeof(*asking));
+    struct asking *asking = xmalloc(sizeof(*asking));
 
-    if (!asking) {
-        call_done(c, NULL);
-        return;
-    }
     *asking = (struct asking){c, fill};
     reader_read(assist_reader(a), q, answer_on_read, asking);
 }

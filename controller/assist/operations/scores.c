@@ -43,13 +43,12 @@ static struct summary_row *summary_row_of(struct score_summary *s, const struct 
 {
     struct summary_row *row = map_get(&s->by_name, score->name);
 
-    if (row || !(row = calloc(1, sizeof(*row))))
+    if (row)
         return row;
+    row = xcalloc(1, sizeof(*row));
     row->first = score;
-    if (map_set(&s->by_name, score->name, row) == 0)
-        return row;
-    free(row);
-    return NULL;
+    map_set(&s->by_name, score->name, row);
+    return row;
 }
 
 /* Counts one more. Its values count unless it has expired, as for Placement. -ENOMEM. */
@@ -146,11 +145,9 @@ static json_t *score_summary_value(const struct score_summary *s, const struct s
 {
     static const struct summary_texts steps[] = {{SIZE_MAX, SIZE_MAX}, {120, 120}, {40, 40}, {0, 24}, {0, 0}};
     size_t n = s->by_name.n, at = 0;
-    CLEANUP(cleanup_free) struct summary_row **rows = calloc(n + 1, sizeof(struct summary_row *));
+    CLEANUP(cleanup_free) struct summary_row **rows = xcalloc(n + 1, sizeof(struct summary_row *));
     json_t *list = NULL;
 
-    if (!rows)
-        return NULL;
     for (size_t i = 0; i < n; i++)
         rows[i] = map_next(&s->by_name, &at);
     qsort(rows, n, sizeof(struct summary_row *), summary_compare_rows);
@@ -233,13 +230,9 @@ static void scores_free_kept(void *arg)
 /* The list has a null in the place of each element. */
 static void scores_keep(struct answer *a)
 {
-    struct scores_kept *kept = malloc(sizeof(*kept));
+    struct scores_kept *kept = xmalloc(sizeof(*kept));
     size_t at = 0;
 
-    if (!kept) {
-        answer_put(a, "items", NULL);
-        return;
-    }
     *kept = (struct scores_kept){snapshot_ref(a->hub), a->listing.from};
     while (snapshot_next_score(a->hub, &at))
         if (listing_wants(&a->listing))

@@ -180,7 +180,7 @@ static int assist_web_serve(struct assist_web *w, const struct assist_web_option
         {.method = "GET", .path = "/api/v1/plan", .fn = assist_web_plan, .arg = w},
     };
     size_t n = ARRAY_SIZE(own) + n_assist_operations + API_OWN_ROUTES;
-    CLEANUP(cleanup_free) struct httpd_route *routes = calloc(n, sizeof(*routes));
+    CLEANUP(cleanup_free) struct httpd_route *routes = xcalloc(n, sizeof(*routes));
     struct site_options site = {.loop = o->loop,
                                 .metrics = o->metrics,
                                 .listen = o->listen,
@@ -213,8 +213,8 @@ int assist_web_start(struct assist_web **ret, const struct assist_web_options *o
         .allow_writes = o->allow_writes,
         .needs_token = o->guard != NULL,
     };
-    struct assist_web *w = calloc(1, sizeof(*w));
-    int r = w ? api_new(&w->api, &api) : -ENOMEM;
+    struct assist_web *w = xcalloc(1, sizeof(*w));
+    int r = api_new(&w->api, &api);
 
     if (r == 0) {
         w->assist = o->assist;

@@ -201,11 +201,11 @@ static int finding_run(struct finding *f, struct left_out *list, size_t n)
 {
     const struct problem *p = &f->m->problem;
 
-    f->limit = calloc(p->n_workloads + 1, sizeof(uint32_t));
-    f->next = calloc(p->n_limits + 1, sizeof(uint32_t));
-    f->shared = calloc(p->n_limits + 1, sizeof(uint32_t));
-    f->blocked = calloc(p->n_sites + 1, sizeof(bool));
-    f->taken = calloc(p->n_sites + 1, sizeof(bool));
+    f->limit = xcalloc(p->n_workloads + 1, sizeof(uint32_t));
+    f->next = xcalloc(p->n_limits + 1, sizeof(uint32_t));
+    f->shared = xcalloc(p->n_limits + 1, sizeof(uint32_t));
+    f->blocked = xcalloc(p->n_sites + 1, sizeof(bool));
+    f->taken = xcalloc(p->n_sites + 1, sizeof(bool));
     if (!f->limit || !f->next || !f->shared || !f->blocked || !f->taken)
         return -ENOMEM;
     finding_sort_limits(f);
@@ -228,8 +228,8 @@ static void finding_done(struct finding *f)
 static int left_out_find(struct left_out **ret, size_t *ret_n, const struct model *m,
                          const struct solution *s)
 {
-    struct finding f = {.m = m, .s = s, .first = calloc(m->problem.n_workloads + 1, sizeof(size_t))};
-    CLEANUP(cleanup_free) struct left_out *list = calloc(m->problem.n_workloads + 1, sizeof(*list));
+    struct finding f = {.m = m, .s = s, .first = xcalloc(m->problem.n_workloads + 1, sizeof(size_t))};
+    CLEANUP(cleanup_free) struct left_out *list = xcalloc(m->problem.n_workloads + 1, sizeof(*list));
     size_t n = 0, at = 0;
     int r = f.first && list ? 0 : -ENOMEM;
 
@@ -339,8 +339,8 @@ static int answer_placements(json_t *list, const struct model *m, const struct s
 
 static int answer_clusters(json_t *list, const struct model *m, const struct solution *s)
 {
-    CLEANUP(cleanup_free) int64_t *used = calloc(m->problem.n_sites + 1, sizeof(int64_t));
-    int r = used ? 0 : -ENOMEM;
+    CLEANUP(cleanup_free) int64_t *used = xcalloc(m->problem.n_sites + 1, sizeof(int64_t));
+    int r = 0;
 
     for (size_t i = 0; i < s->n_placed && r == 0; i++)
         used[s->placed[i].site] += problem_request(&m->problem, s->placed[i].workload)[0];

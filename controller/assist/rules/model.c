@@ -115,8 +115,7 @@ static int model_id(struct map *ids, const char ***names, size_t *n, struct mode
             memcpy(all, *names, *n * sizeof(char *));
         *names = all;
     }
-    if (map_set(ids, name, (void *)(uintptr_t)(*n + 1)) < 0)
-        return -ENOMEM;
+    map_set(ids, name, (void *)(uintptr_t)(*n + 1));
     (*names)[*n] = name;
     *ret = (uint32_t)(*n)++;
     return 0;
@@ -228,10 +227,12 @@ static int model_check_placements(const struct model *m, struct objection *ob)
         char field[64];
 
         (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", w->request);
-        r = other ? objection_set(ob, 422, field,
-                                  "ManifestWorkReplicaSets %s and %s refer to the same Placement %s",
-                                  other->name, w->name, w->placement)
-                  : map_set(&seen, w->placement, (void *)(uintptr_t)w);
+        if (other)
+            r = objection_set(ob, 422, field,
+                              "ManifestWorkReplicaSets %s and %s refer to the same Placement %s", other->name,
+                              w->name, w->placement);
+        else
+            map_set(&seen, w->placement, (void *)(uintptr_t)w);
     }
     map_done(&seen);
     return r;
@@ -376,30 +377,30 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
     return r;
 }
 
-static int model_note_kinds(struct model *m)
+static void model_note_kinds(struct model *m)
 {
-    CLEANUP(cleanup_free) bool *is_supplied = calloc(m->n_kinds + 1, sizeof(bool));
+    CLEANUP(cleanup_free) bool *is_supplied = xcalloc(m->n_kinds + 1, sizeof(bool));
 
-    if (!is_supplied)
-        return -ENOMEM;
     for (size_t s = 0; s < m->problem.n_sites; s++)
         is_supplied[m->sites[s].kind_id] = true;
     for (size_t w = 0; w < m->problem.n_workloads; w++)
         m->workloads[w].has_kind = is_supplied[m->workloads[w].kind_id];
-    return 0;
 }
 
 /* Sites and their settings. */
 static int model_read_sites(struct model *m, struct objection *ob)
 {
     size_t n = m->in->request->n_policies;
-    CLEANUP(cleanup_free) struct offer *offers = calloc(n + 1, sizeof(*offers));
-    int r = offers ? model_read_offers(m, offers, ob) : -ENOMEM;
+    CLEANUP(cleanup_free) struct offer *offers = xcalloc(n + 1, sizeof(*offers));
+    int r = model_read_offers(m, offers, ob);
 
     if (r < 0)
         return r;
     qsort(offers, n, sizeof(*offers), offer_compare);
-    return model_add_settings(m, offers, n, ob) ?: model_note_kinds(m);
+    r = model_add_settings(m, offers, n, ob);
+    if (r == 0)
+        model_note_kinds(m);
+    return r;
 }
 
 /* ---- Where workloads run ---- */
@@ -525,14 +526,11 @@ static int model_read_running(struct model *m)
     size_t n = 0;
     int r = 0;
 
-    for (size_t w = 0; w < m->problem.n_workloads && r == 0; w++)
-        r = map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);
-    if (r == 0)
-        n = runs_read(m, &by_placement, NULL);
-    runs = n ? calloc(n, sizeof(*runs)) : NULL;
-    if (n && !runs)
-        r = -ENOMEM;
-    if (r == 0 && n) {
+    for (size_t w = 0; w < m->problem.n_workloads; w++)
+        map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);
+    n = runs_read(m, &by_placement, NULL);
+    runs = n ? xcalloc(n, sizeof(*runs)) : NULL;
+    if (n) {
         (void)runs_read(m, &by_placement, runs);
         qsort(runs, n, sizeof(*runs), run_compare);
         r = model_add_running(m, runs, n);
@@ -545,11 +543,9 @@ static int model_read_running(struct model *m)
 
 int model_new(struct model **ret, const struct inputs *in, struct objection *ob)
 {
-    CLEANUP(cleanup_model_free) struct model *m = calloc(1, sizeof(*m));
+    CLEANUP(cleanup_model_free) struct model *m = xcalloc(1, sizeof(*m));
     int r;
 
-    if (!m)
-        return -ENOMEM;
     m->in = in;
     m->arena.chunk_bytes = ARENA_BYTES;
     m->problem.max_moves = in->request->max_moves;

@@ -203,9 +203,9 @@ static int model_fill_scores(struct model *m, int16_t *scores)
 {
     const struct plan_request *rq = m->in->request;
     size_t cells = m->n_apps * REQUEST_MAX_POLICIES;
-    CLEANUP(cleanup_free) double *sums = calloc(cells, sizeof(double));
-    CLEANUP(cleanup_free) int32_t *best = calloc(cells, sizeof(int32_t));
-    CLEANUP(cleanup_free) bool *flags = calloc(cells * 2, sizeof(bool));
+    CLEANUP(cleanup_free) double *sums = xcalloc(cells, sizeof(double));
+    CLEANUP(cleanup_free) int32_t *best = xcalloc(cells, sizeof(int32_t));
+    CLEANUP(cleanup_free) bool *flags = xcalloc(cells * 2, sizeof(bool));
     struct board b = {.m = m, .sums = sums, .best = best, .has_best = flags};
 
     if (!sums || !best || !flags)
@@ -247,16 +247,14 @@ int model_read_scores(struct model *m, struct objection *ob)
 /* 240 MB. */
 enum { MAX_LIMITS = 5 * 1000 * 1000 };
 
-static int model_names(struct map *workloads, struct map *clusters, const struct model *m)
+static void model_names(struct map *workloads, struct map *clusters, const struct model *m)
 {
     const struct plan_request *rq = m->in->request;
-    int r = 0;
 
-    for (size_t i = 0; i < m->problem.n_workloads && r == 0; i++)
-        r = map_set(workloads, m->workloads[i].name, (void *)(uintptr_t)(i + 1));
-    for (size_t i = 0; i < rq->n_clusters && r == 0; i++)
-        r = map_set(clusters, rq->clusters[i].name, (void *)(uintptr_t)(i + 1));
-    return r;
+    for (size_t i = 0; i < m->problem.n_workloads; i++)
+        map_set(workloads, m->workloads[i].name, (void *)(uintptr_t)(i + 1));
+    for (size_t i = 0; i < rq->n_clusters; i++)
+        map_set(clusters, rq->clusters[i].name, (void *)(uintptr_t)(i + 1));
 }
 
 struct rule_reading {
@@ -304,12 +302,12 @@ int model_apply_rules(struct model *m, struct objection *ob)
 {
     const struct plan_request *rq = m->in->request;
     struct rule_reading rd = {.m = m, .ob = ob, .scores = (int16_t *)(uintptr_t)m->problem.scores};
-    int r;
+    int r = 0;
 
     if (rq->n_pins + rq->n_forbids == 0)
         return 0;
-    rd.named = calloc(rq->n_clusters, sizeof(bool));
-    r = rd.named ? model_names(&rd.workloads, &rd.clusters, m) : -ENOMEM;
+    rd.named = xcalloc(rq->n_clusters, sizeof(bool));
+    model_names(&rd.workloads, &rd.clusters, m);
     for (size_t i = 0; i < rq->n_pins && r == 0; i++)
         r = rule_apply(&rd, &rq->pins[i], "pin", i, true);
     for (size_t i = 0; i < rq->n_forbids && r == 0; i++)
@@ -355,10 +353,7 @@ static int limit_add(struct limits *all, const struct problem_limit *one, struct
     if (all->n == MAX_LIMITS)
         return objection_set(ob, 422, "spread", "spreading takes more than %d limits", MAX_LIMITS);
     if (all->n == all->cap) {
-        grown = realloc(all->list, (all->cap * 2 + 16) * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        all->list = grown;
+        all->list = xrealloc(all->list, (all->cap * 2 + 16) * sizeof(*grown));
         all->cap = all->cap * 2 + 16;
     }
     all->list[all->n++] = *one;
@@ -441,8 +436,10 @@ int model_read_limits(struct model *m, struct objection *ob)
     const struct plan_request *rq = m->in->request;
     struct limits all = {.m = m};
     struct map workloads = {0}, clusters = {0};
-    int r = rq->n_spreads ? model_names(&workloads, &clusters, m) : 0;
+    int r = 0;
 
+    if (rq->n_spreads)
+        model_names(&workloads, &clusters, m);
     for (size_t i = 0; i < rq->n_spreads && r == 0; i++)
         r = spread_read(&all, &rq->spreads[i], i, &workloads, ob);
     map_done(&workloads);

@@ -251,9 +251,9 @@ int objects_make(json_t **ret, const struct model *m, const struct solution *s, 
                  struct objection *ob)
 {
     size_t n = m->in->request->n_clusters;
-    CLEANUP(cleanup_free) enum selector *selectors = calloc(n + 1, sizeof(*selectors));
-    CLEANUP(cleanup_free) bool *is_chosen = calloc(n + 1, sizeof(bool));
-    CLEANUP(cleanup_free) const char **names = calloc(m->problem.n_sites + 1, sizeof(*names));
+    CLEANUP(cleanup_free) enum selector *selectors = xcalloc(n + 1, sizeof(*selectors));
+    CLEANUP(cleanup_free) bool *is_chosen = xcalloc(n + 1, sizeof(bool));
+    CLEANUP(cleanup_free) const char **names = xcalloc(m->problem.n_sites + 1, sizeof(*names));
     json_auto_t *list = json_array();
     struct making mk = {m, run, ob, list, selectors, is_chosen, names};
     int r = selectors && is_chosen && names && list ? 0 : -ENOMEM;

@@ -320,8 +320,8 @@ static struct request_names reading_names(struct reading *rd, const json_t *list
         out.names[out.n] = name;
         if (name && map_get(&seen, name))
             reading_refuse(rd, here, "%s appears twice", name);
-        else if (name && map_set(&seen, name, (void *)(uintptr_t)name) < 0)
-            rd->no_memory = true;
+        else if (name)
+            map_set(&seen, name, (void *)(uintptr_t)name);
     }
     map_done(&seen);
     return out;
@@ -480,7 +480,7 @@ static void request_options(struct reading *rd)
 
 int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
 {
-    CLEANUP(cleanup_request_free) struct plan_request *r = calloc(1, sizeof(*r));
+    CLEANUP(cleanup_request_free) struct plan_request *r = xcalloc(1, sizeof(*r));
     struct reading rd = {.r = r, .ob = ob};
 
     if (!r)

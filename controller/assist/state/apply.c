@@ -197,8 +197,8 @@ static int steps_make(struct apply *ap)
     size_t i;
     int r = 0;
 
-    ap->steps = calloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
-    if (!ap->steps || !wanted)
+    ap->steps = xcalloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
+    if (!wanted)
         return -ENOMEM;
     json_array_foreach(ap->o.objects, i, object) r = r ?: steps_add_wanted(ap, object, &had_binding, wanted);
     r = r ?: steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
@@ -293,9 +293,8 @@ static void apply_next_mode(struct apply *ap)
     ap->mode = ap->mode == APPLY_LISTING && ap->o.objects ? APPLY_CHECKING : APPLY_WRITING;
     ap->next = 0;
     /* It is set already, and so it can be moved. */
-    if (loop_timer_set(ap->o.loop, &ap->deadline,
-                       mono_add(loop_now(ap->o.loop), APPLY_MS + APPLY_STEP_MS * (int64_t)ap->n)) < 0)
-        apply_fail(ap, 500, "out of memory");
+    loop_timer_set(ap->o.loop, &ap->deadline,
+                   mono_add(loop_now(ap->o.loop), APPLY_MS + APPLY_STEP_MS * (int64_t)ap->n));
     apply_pump(ap);
 }
 
@@ -464,11 +463,9 @@ static void apply_on_deadline(struct timer *t)
 
 int apply_start(struct apply **ret, const struct apply_options *o)
 {
-    CLEANUP(cleanup_apply_free) struct apply *ap = calloc(1, sizeof(*ap));
+    CLEANUP(cleanup_apply_free) struct apply *ap = xcalloc(1, sizeof(*ap));
     int r;
 
-    if (!ap)
-        return -ENOMEM;
     ap->o = *o;
     json_incref(ap->o.objects);
     ap->deadline.fn = apply_on_deadline;
@@ -480,8 +477,8 @@ int apply_start(struct apply **ret, const struct apply_options *o)
         ap->slots[i].apply = ap;
     if (!ap->namespace || !ap->owned || !ap->conflicts || !ap->failed)
         return -ENOMEM;
-    r = loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS));
-    r = r ?: apply_start_list(ap);
+    loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS));
+    r = apply_start_list(ap);
     if (r == 0)
         *ret = TAKE_PTR(ap);
     return r;

@@ -307,13 +307,11 @@ static int plan_solve(struct plan_job *j, const struct model *m)
     const struct solve_options o = {.deadline_ms = j->request->deadline_ms ? j->request->deadline_ms
                                                                            : j->a->o.deadline_ms,
                                     .cancel = &j->a->cancel};
-    CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = calloc(1, sizeof(*p));
+    CLEANUP(cleanup_kept_plan_free) struct kept_plan *p = xcalloc(1, sizeof(*p));
     CLEANUP(solution_done) struct solution s = {0};
     mono_ms begin = clock_system.mono(&clock_system);
     int r;
 
-    if (!p)
-        return -ENOMEM;
     p->request = json_incref(j->request->json);
     p->namespace = j->request->namespace;
     r = solve(&s, &m->problem, &o);
@@ -457,8 +455,7 @@ static void *plan_alloc(struct plan_job *j, size_t n, size_t size)
 {
     void *p = arena_alloc(&j->request->arena, (n + 1) * size);
 
-    if (p)
-        memset(p, 0, (n + 1) * size);
+    memset(p, 0, (n + 1) * size);
     return p;
 }
 
@@ -564,8 +561,8 @@ static void plan_read(struct plan_job *j)
 static int plan_start(struct assist *a, json_t *json, enum plan_mode mode, const char *hash, outcome_fn done,
                       void *arg, struct objection *ob)
 {
-    CLEANUP(cleanup_plan_job_free) struct plan_job *j = calloc(1, sizeof(*j));
-    int r = j ? request_read(&j->request, json, ob) : -ENOMEM;
+    CLEANUP(cleanup_plan_job_free) struct plan_job *j = xcalloc(1, sizeof(*j));
+    int r = request_read(&j->request, json, ob);
 
     if (r < 0)
         return r;
@@ -631,15 +628,14 @@ void assist_reset(struct assist *a, const char *namespace, outcome_fn done, void
 
 int assist_new(struct assist **ret, const struct assist_options *o)
 {
-    CLEANUP(cleanup_assist_free) struct assist *a = calloc(1, sizeof(*a));
+    CLEANUP(cleanup_assist_free) struct assist *a = xcalloc(1, sizeof(*a));
     int r;
 
-    if (!a)
-        return -ENOMEM;
     a->o = *o;
     TAILQ_INIT(&a->plans);
     r = worker_new(&a->solving.worker, o->loop) ?: worker_new(&a->comparing.worker, o->loop);
-    r = r ?: reader_new(&a->reader, o->loop, o->kube);
+    if (r == 0)
+        a->reader = reader_new(o->loop, o->kube);
     if (r < 0)
         return r;
     if (o->metrics)

@@ -122,11 +122,9 @@ static void lister_on_page(void *arg, struct kube_answer *a)
 
 int lister_start(struct lister **ret, const struct lister_options *o)
 {
-    CLEANUP(cleanup_lister_free) struct lister *l = calloc(1, sizeof(*l));
+    CLEANUP(cleanup_lister_free) struct lister *l = xcalloc(1, sizeof(*l));
     int r;
 
-    if (!l)
-        return -ENOMEM;
     l->o = *o;
     l->page = o->first_only ? 1 : FIRST_PAGE;
     r = lister_ask(l);

@@ -321,7 +321,7 @@ static void read_next(struct read *rd)
 void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
 {
     struct outcome refusal = {.status = 500, .detail = "out of memory"};
-    struct read *rd = r->n_reads < READER_MAX_READS ? calloc(1, sizeof(*rd)) : NULL;
+    struct read *rd = r->n_reads < READER_MAX_READS ? xcalloc(1, sizeof(*rd)) : NULL;
     int e = -ENOMEM;
 
     if (r->n_reads == READER_MAX_READS) {
@@ -334,7 +334,8 @@ void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn 
         rd->deadline.fn = read_on_deadline;
         rd->done = done;
         rd->arg = arg;
-        e = loop_timer_set(r->loop, &rd->deadline, mono_add(loop_now(r->loop), READ_MS));
+        loop_timer_set(r->loop, &rd->deadline, mono_add(loop_now(r->loop), READ_MS));
+        e = 0;
     }
     if (e < 0) {
         (void)snapshot_free(rd ? rd->snapshot : NULL);
@@ -351,10 +352,7 @@ void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn 
 
 static void reader_probe_in(struct reader *r, int64_t ms)
 {
-    /* It is moved, which cannot fail. */
-    int e = loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
-
-    (void)e;
+    loop_timer_set(r->loop, &r->next_probe, mono_add(loop_now(r->loop), ms));
 }
 
 static void reader_end_probe(struct reader *r)
@@ -377,22 +375,17 @@ static void reader_on_probe(struct timer *t)
     read_next(&r->probe);
 }
 
-int reader_new(struct reader **ret, struct loop *loop, struct kube *k)
+struct reader *reader_new(struct loop *loop, struct kube *k)
 {
-    CLEANUP(cleanup_reader_free) struct reader *r = calloc(1, sizeof(*r));
-    int e;
+    CLEANUP(cleanup_reader_free) struct reader *r = xcalloc(1, sizeof(*r));
 
-    if (!r)
-        return -ENOMEM;
     r->loop = loop;
     r->kube = k;
     LIST_INIT(&r->reads);
     r->probe = (struct read){.reader = r, .query = {.kinds = KIND_BIT(KINDS) - 1}};
     r->next_probe.fn = reader_on_probe;
-    e = loop_timer_set(loop, &r->next_probe, loop_now(loop));
-    if (e == 0)
-        *ret = TAKE_PTR(r);
-    return e;
+    loop_timer_set(loop, &r->next_probe, loop_now(loop));
+    return TAKE_PTR(r);
 }
 
 struct reader *reader_free(struct reader *r)

@@ -44,7 +44,7 @@ struct reader_query {
 /* `s` is a new reference; NULL after a failure. May free anything but the reader. */
 typedef void (*reader_done_fn)(void *arg, struct snapshot *s, const struct outcome *failure);
 
-MUST_USE int reader_new(struct reader **ret, struct loop *loop, struct kube *k);
+struct reader *reader_new(struct loop *loop, struct kube *k);
 /* Reads under way end with 503. Takes NULL, returns NULL. */
 struct reader *reader_free(struct reader *r);
 DEFINE_CLEANUP(struct reader, reader_free)

@@ -108,9 +108,7 @@ static struct score *score_new(json_t *object, unix_ms now)
     struct score *s;
 
     json_array_foreach(list, i, one) text += kube_text(one, "name", NULL).n;
-    s = malloc(sizeof(*s) + bytes + text);
-    if (!s)
-        return NULL;
+    s = xmalloc(sizeof(*s) + bytes + text);
     items = (void *)(s + 1);
     *s = (struct score){.cluster = kube_namespace(object),
                         .name = kube_name(object),
@@ -127,10 +125,9 @@ static struct score *score_new(json_t *object, unix_ms now)
 
 struct snapshot *snapshot_new(unix_ms now)
 {
-    struct snapshot *s = calloc(1, sizeof(*s));
+    struct snapshot *s = xcalloc(1, sizeof(*s));
 
-    if (s)
-        s->now = now;
+    s->now = now;
     return s;
 }
 

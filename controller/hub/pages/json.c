@@ -503,12 +503,12 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
 {
     const struct list_query all = list_query_all();
     CLEANUP(list_done) struct list clusters = {.query = q}, scorers = {.query = &all};
-    CLEANUP(cleanup_free) enum pair_state *states = calloc(h->n_scorers + 1, sizeof(*states));
+    CLEANUP(cleanup_free) enum pair_state *states = xcalloc(h->n_scorers + 1, sizeof(*states));
     struct out o = out_begin(into);
     size_t reasons_left = REASONS_MAX;
 
     view_refresh_counts(h);
-    o.error = states ? 0 : -ENOMEM;
+    o.error = 0;
     for (size_t i = 0; o.error == 0 && i < h->n_scorers; i++)
         o.error = list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
     list_sort(&scorers);

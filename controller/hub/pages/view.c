@@ -84,9 +84,7 @@ int view_scorers_make(struct view_scorers *ret, struct hub *h, const struct list
     int r = 0;
 
     ret->list.query = q;
-    ret->all = calloc(h->n_scorers + 1, sizeof(*ret->all));
-    if (!ret->all)
-        return -ENOMEM;
+    ret->all = xcalloc(h->n_scorers + 1, sizeof(*ret->all));
     for (size_t i = 0; r == 0 && i < h->n_scorers; i++) {
         struct view_scorer *v = &ret->all[ret->n];
 

@@ -176,7 +176,7 @@ static int web_serve(struct site **ret, const struct hub_web_options *o, char **
     };
 
     if (both && (o->config_file || o->guard)) {
-        *ret_why = strdup("the addresses of metrics and probes must differ: probes are not authenticated");
+        *ret_why = xstrdup("the addresses of metrics and probes must differ: probes are not authenticated");
         return -EINVAL;
     }
     return site_start(ret, &site, ret_why);
@@ -184,8 +184,8 @@ static int web_serve(struct site **ret, const struct hub_web_options *o, char **
 
 int hub_web_start(struct hub_web **ret, const struct hub_web_options *o, char **ret_why)
 {
-    CLEANUP(cleanup_free) struct hub_web *w = calloc(1, sizeof(*w));
-    int r = w ? web_serve(&w->site, o, ret_why) : -ENOMEM;
+    CLEANUP(cleanup_free) struct hub_web *w = xcalloc(1, sizeof(*w));
+    int r = web_serve(&w->site, o, ret_why);
 
     if (r < 0)
         return r;

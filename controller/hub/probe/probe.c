@@ -490,20 +490,17 @@ static void probe_on_health(struct probe_ask *a, const struct probe_result *r,
 static void probe_on_config(struct probe_ask *a, const struct probe_result *r,
                             const struct http_answer *answer);
 
-int probe_new(struct probe **ret, const struct probe_env *env, const struct probe_callbacks *cb)
+struct probe *probe_new(const struct probe_env *env, const struct probe_callbacks *cb)
 {
-    struct probe *p = calloc(1, sizeof(*p));
+    struct probe *p = xcalloc(1, sizeof(*p));
 
-    if (!p)
-        return -ENOMEM;
     p->env = *env;
     p->cb = *cb;
     p->timer.fn = probe_on_timer;
     p->health = (struct probe_ask){
         .env = &p->env, .max_answer = MAX_HEALTH_BYTES, .cut_answer = true, .ended = probe_on_health};
     p->config = (struct probe_ask){.env = &p->env, .ended = probe_on_config};
-    *ret = p;
-    return 0;
+    return p;
 }
 
 struct probe *probe_free(struct probe *p)
@@ -559,12 +556,9 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
 
 /* ---- The schedule ---- */
 
-/* Cannot fail, as the timer is set or has just fired. */
 static void probe_move_timer(struct probe *p, int64_t in_ms)
 {
-    int r = loop_timer_set(p->env.loop, &p->timer, mono_add(loop_now(p->env.loop), in_ms));
-
-    (void)r;
+    loop_timer_set(p->env.loop, &p->timer, mono_add(loop_now(p->env.loop), in_ms));
 }
 
 static void probe_in(struct probe *p, int64_t ms)
@@ -731,19 +725,14 @@ static void probe_cancel(struct probe *p)
     p->no_healthz = 0;
 }
 
-int probe_start(struct probe *p)
+void probe_start(struct probe *p)
 {
-    int r;
-
     if (p->running)
-        return 0;
-    r = loop_timer_set(p->env.loop, &p->timer, loop_now(p->env.loop));
-    if (r < 0)
-        return r;
+        return;
+    loop_timer_set(p->env.loop, &p->timer, loop_now(p->env.loop));
     p->running = true;
     p->health_at = loop_now(p->env.loop);
     p->status.next_ms = loop_wall(p->env.loop).ms;
-    return 0;
 }
 
 void probe_stop(struct probe *p)

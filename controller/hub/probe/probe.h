@@ -74,7 +74,7 @@ struct probe_callbacks {
 };
 
 /* What env points to must outlive the probe. Nothing is sent before probe_start(). -ENOMEM. */
-MUST_USE int probe_new(struct probe **ret, const struct probe_env *env, const struct probe_callbacks *cb);
+struct probe *probe_new(const struct probe_env *env, const struct probe_callbacks *cb);
 struct probe *probe_free(struct probe *p);
 DEFINE_CLEANUP(struct probe, probe_free)
 
@@ -87,7 +87,7 @@ void probe_resume(struct probe *p, enum probe_health health, struct api_config *
  * new API has a verdict, as does the health of a scorer that was distributed without. -ENOMEM. */
 MUST_USE int probe_set(struct probe *p, const struct scorer_spec *spec);
 /* Probes now, and then at each interval. Does nothing if already started. -ENOMEM. */
-MUST_USE int probe_start(struct probe *p);
+void probe_start(struct probe *p);
 /* Cancels requests in flight; the status stays. */
 void probe_stop(struct probe *p);
 const struct probe_status *probe_status(const struct probe *p);

@@ -722,8 +722,8 @@ int effective_make(struct effective *ret, const char *name, const struct scorer_
         return r;
     e.mode = spec->mode;
     e.source = m.api ? CONFIG_FROM_API : CONFIG_FROM_SPEC;
-    if (m.score_name && !(e.score_name = strdup(m.score_name)))
-        return -ENOMEM;
+    if (m.score_name)
+        e.score_name = xstrdup(m.score_name);
     r = effective_decide(&e, &m);
     if (r < 0)
         return r;
@@ -764,8 +764,8 @@ int effective_resume(struct effective *ret, struct str text, enum config_source 
     buf_init(&e.text, SUMMARY_MAX_BYTES);
     e.mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE;
     e.interval_ms = s.interval_ms;
-    e.score_name = strdup(s.score_name);
-    if (!e.score_name || buf_put_str(&e.text, text) < 0)
+    e.score_name = xstrdup(s.score_name);
+    if (buf_put_str(&e.text, text) < 0)
         return -ENOMEM;
     *ret = e;
     e = (struct effective){0};

@@ -85,7 +85,7 @@ int masks_read(struct masks *ret, json_t *object, char why[256])
 {
     size_t max = json_array_size(kube_list(object, "spec", "masks", NULL)) +
                  json_array_size(kube_list(object, "spec", "mask", NULL));
-    CLEANUP(masks_done) struct masks m = {.list = calloc(max + 1, sizeof(struct mask))};
+    CLEANUP(masks_done) struct masks m = {.list = xcalloc(max + 1, sizeof(struct mask))};
     int r;
 
     if (!m.list)

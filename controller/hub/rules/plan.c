@@ -74,7 +74,7 @@ static void pattern_fill(struct pattern *p, const struct entry_list *all, const 
             pattern_add(p, all, all->sorted[i]);
 }
 
-/* The pattern of that text, from `known` or new. NULL when out of memory. */
+/* The pattern of that text, from `known` or new. */
 static struct pattern *pattern_find(struct plan_masks *m, struct map *known, const struct entry_list *all,
                                     const char *text)
 {
@@ -82,13 +82,12 @@ static struct pattern *pattern_find(struct plan_masks *m, struct map *known, con
 
     if (p)
         return p;
-    p = calloc(1, sizeof(*p) + m->words * sizeof(*p->set));
-    if (!p)
-        return NULL;
+    p = xcalloc(1, sizeof(*p) + m->words * sizeof(*p->set));
     p->next = m->patterns;
     m->patterns = p;
     pattern_fill(p, all, text);
-    return map_set(known, text, p) < 0 ? NULL : p;
+    map_set(known, text, p);
+    return p;
 }
 
 static int mask_by_cluster(const void *a, const void *b)
@@ -98,27 +97,22 @@ static int mask_by_cluster(const void *a, const void *b)
     return strcmp(x->cluster, y->cluster);
 }
 
-static int masks_compile(struct plan_masks *m, const struct masks *masks, const struct entry_list *all)
+static void masks_compile(struct plan_masks *m, const struct masks *masks, const struct entry_list *all)
 {
     CLEANUP(map_done) struct map known = {0};
 
-    m->globs = calloc(masks->n + 1, sizeof(*m->globs));
-    m->names = calloc(masks->n + 1, sizeof(*m->names));
-    if (!m->globs || !m->names)
-        return -ENOMEM;
+    m->globs = xcalloc(masks->n + 1, sizeof(*m->globs));
+    m->names = xcalloc(masks->n + 1, sizeof(*m->names));
     for (size_t i = 0; i < masks->n; i++) {
         const struct mask *one = &masks->list[i];
         const struct pattern *p = pattern_find(m, &known, all, one->score);
         struct compiled_mask *to;
 
-        if (!p)
-            return -ENOMEM;
         to = has_wildcard(one->cluster) ? &m->globs[m->n_globs++] : &m->names[m->n_names++];
         *to = (struct compiled_mask){one->cluster, p, i, 0};
     }
     qsort(m->names, m->n_names, sizeof(*m->names), mask_by_cluster);
     qsort(m->globs, m->n_globs, sizeof(*m->globs), mask_by_cluster);
-    return 0;
 }
 
 static struct plan_masks *plan_masks_free(struct plan_masks *m)
@@ -140,20 +134,16 @@ DEFINE_CLEANUP(struct plan_masks, plan_masks_free)
 
 /* sorted: pointers into `entries`, by score name. A set has `words` words, bit i for entries[i]. masks may
  * be NULL and must outlive the result. -ENOMEM. */
-static int plan_masks_new(struct plan_masks **ret, const struct masks *masks,
-                          const struct plan_entry *const *sorted, size_t n, const struct plan_entry *entries,
-                          size_t words)
+static struct plan_masks *plan_masks_new(const struct masks *masks, const struct plan_entry *const *sorted,
+                                         size_t n, const struct plan_entry *entries, size_t words)
 {
-    CLEANUP(cleanup_plan_masks_free) struct plan_masks *m = calloc(1, sizeof(*m));
+    CLEANUP(cleanup_plan_masks_free) struct plan_masks *m = xcalloc(1, sizeof(*m));
     const struct entry_list all = {sorted, n, entries};
 
-    if (!m)
-        return -ENOMEM;
     m->words = words;
-    if (masks && masks->n && masks_compile(m, masks, &all) < 0)
-        return -ENOMEM;
-    *ret = TAKE_PTR(m);
-    return 0;
+    if (masks && masks->n)
+        masks_compile(m, masks, &all);
+    return TAKE_PTR(m);
 }
 
 static void mask_apply(const struct plan_masks *m, struct compiled_mask *d, uint64_t *set)
@@ -258,11 +248,11 @@ static void set_bit(uint64_t *set, size_t i)
 
 static int plan_allocate(struct plan *p)
 {
-    p->sorted = calloc(p->n + 1, sizeof(*p->sorted));
-    p->escaped = calloc(p->n + 1, sizeof(*p->escaped));
-    p->all = calloc(p->words, sizeof(*p->all));
-    p->wanted = calloc(p->words, sizeof(*p->wanted));
-    p->groups = calloc(FIRST_CAP, sizeof(struct plan_group *));
+    p->sorted = xcalloc(p->n + 1, sizeof(*p->sorted));
+    p->escaped = xcalloc(p->n + 1, sizeof(*p->escaped));
+    p->all = xcalloc(p->words, sizeof(*p->all));
+    p->wanted = xcalloc(p->words, sizeof(*p->wanted));
+    p->groups = xcalloc(FIRST_CAP, sizeof(struct plan_group *));
     p->cap = FIRST_CAP;
     return p->sorted && p->escaped && p->all && p->wanted && p->groups ? 0 : -ENOMEM;
 }
@@ -270,10 +260,8 @@ static int plan_allocate(struct plan *p)
 int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, const struct masks *masks,
              size_t max_bytes)
 {
-    CLEANUP(cleanup_plan_free) struct plan *p = calloc(1, sizeof(*p));
+    CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
 
-    if (!p)
-        return -ENOMEM;
     p->entries = entries;
     p->n = n;
     p->words = n / 64 + 1;
@@ -287,8 +275,7 @@ int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, cons
         set_bit(p->all, i);
     }
     qsort(p->sorted, n, sizeof(*p->sorted), plan_by_score_name);
-    if (plan_masks_new(&p->masks, masks, p->sorted, n, entries, p->words) < 0)
-        return -ENOMEM;
+    p->masks = plan_masks_new(masks, p->sorted, n, entries, p->words);
     *ret = TAKE_PTR(p);
     return 0;
 }
@@ -332,20 +319,17 @@ static struct plan_group **plan_slot(const struct plan *p, struct plan_group **g
     return &groups[i];
 }
 
-static int plan_grow(struct plan *p)
+static void plan_grow(struct plan *p)
 {
     size_t cap = p->cap * 2;
-    struct plan_group **groups = calloc(cap, sizeof(*groups));
+    struct plan_group **groups = xcalloc(cap, sizeof(*groups));
 
-    if (!groups)
-        return -ENOMEM;
     for (size_t i = 0; i < p->cap; i++)
         if (p->groups[i])
             *plan_slot(p, groups, cap, group_wanted(p, p->groups[i])) = p->groups[i];
     free(p->groups);
     p->groups = groups;
     p->cap = cap;
-    return 0;
 }
 
 /* Adds entries in their order while there is room; one that is too large does not keep out smaller ones
@@ -372,10 +356,8 @@ static void group_fill(const struct plan *p, struct plan_group *g)
 
 static int group_new(struct plan_group **ret, struct plan *p)
 {
-    CLEANUP(cleanup_free) struct plan_group *g = calloc(1, sizeof(*g) + 2 * plan_set_bytes(p));
+    CLEANUP(cleanup_free) struct plan_group *g = xcalloc(1, sizeof(*g) + 2 * plan_set_bytes(p));
 
-    if (!g)
-        return -ENOMEM;
     memcpy(group_wanted(p, g), p->wanted, plan_set_bytes(p));
     group_fill(p, g);
     buf_truncate(&p->text, 0);
@@ -393,8 +375,8 @@ const struct plan_group *plan_group_of(struct plan *p, const char *cluster)
 
     memcpy(p->wanted, p->all, plan_set_bytes(p));
     plan_masks_apply(p->masks, cluster, p->wanted);
-    if (4 * (p->n_groups + 1) > 3 * p->cap && plan_grow(p) < 0)
-        return NULL;
+    if (4 * (p->n_groups + 1) > 3 * p->cap)
+        plan_grow(p);
     slot = plan_slot(p, p->groups, p->cap, p->wanted);
     if (!*slot) {
         if (group_new(slot, p) < 0)

@@ -48,19 +48,16 @@ static void read_raw(struct jr *j, struct str *ret)
 }
 
 /* -ENOMEM. */
-static int read_score(struct str raw, uint64_t *ret)
+static void read_score(struct str raw, uint64_t *ret)
 {
     CLEANUP(cleanup_free) char *plain = NULL;
 
     if (!memchr(cstr(raw.p), '\\', raw.n)) {
         *ret = report_score(raw);
-        return 0;
+        return;
     }
-    plain = malloc(raw.n * 3);
-    if (!plain)
-        return -ENOMEM;
+    plain = xmalloc(raw.n * 3);
     *ret = report_score((struct str){plain, jr_unescape(raw, plain)});
-    return 0;
 }
 
 /* Seconds since 1970 of "2026-11-21T06:23:01.123Z"; 0 if it is not a time. */
@@ -141,8 +138,7 @@ static int read_cell(struct jr *j, struct reading *r)
     is_round_error = f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE;
     f.cell.api_failed = is_round_error && jr_key_is(stage, round_stage_word(STAGE_SCORING));
     f.error = error.n > 0 && is_round_error ? error : placement;
-    if (read_score(name, &f.cell.score) < 0)
-        return -ENOMEM;
+    read_score(name, &f.cell.score);
     return reading_add(r, &f);
 }
 
@@ -259,15 +255,14 @@ static void reading_drop_repeated(struct reading *r)
 }
 
 /* A copy of the raw string as one line; *ret stays NULL if it is empty. */
-static int report_keep_line(char **ret, struct str raw)
+static void report_keep_line(char **ret, struct str raw)
 {
     char line[TROUBLE_BYTES];
 
     text_line_json(line, sizeof(line), raw);
     if (!line[0])
-        return 0;
-    *ret = strdup(line);
-    return *ret ? 0 : -ENOMEM;
+        return;
+    *ret = xstrdup(line);
 }
 
 /* Sets *ret to 1 + the line's index in errors; not for an empty line, or past REPORT_MAX_ERRORS. */
@@ -285,9 +280,7 @@ static int report_keep_error(struct report *to, const char *line, uint16_t *ret)
         if (!list)
             return -ENOMEM;
         to->errors = list;
-        list[i] = strdup(line);
-        if (!list[i])
-            return -ENOMEM;
+        list[i] = xstrdup(line);
         to->n_errors++;
     }
     *ret = (uint16_t)(i + 1);
@@ -310,18 +303,15 @@ static int report_keep_errors(struct report *to, struct reading *r)
     return e;
 }
 
-static int report_keep_cells(struct report *to, const struct reading *r)
+static void report_keep_cells(struct report *to, const struct reading *r)
 {
     if (r->n == 0)
-        return 0;
-    to->cells = calloc(r->n, sizeof(*to->cells));
-    if (!to->cells)
-        return -ENOMEM;
+        return;
+    to->cells = xcalloc(r->n, sizeof(*to->cells));
     for (size_t i = 0; i < r->n; i++)
         to->cells[i] = r->list[i].cell;
     to->n = (uint32_t)r->n;
     qsort(to->cells, to->n, sizeof(*to->cells), report_by_score);
-    return 0;
 }
 
 int report_parse(struct report *ret, struct str text)
@@ -342,12 +332,13 @@ int report_parse(struct report *ret, struct str text)
     to.config_ok = r.config_ok;
     to.hash = report_hash(text);
     to.not_shown = (uint32_t)(r.not_shown + r.over);
-    if (report_keep_line(&to.problem, r.problems) < 0)
-        return -ENOMEM;
+    report_keep_line(&to.problem, r.problems);
     to.config_rejected = to.problem && !to.config_ok;
-    if ((!to.problem && report_keep_line(&to.problem, r.hub_error) < 0) || report_keep_errors(&to, &r) < 0 ||
-        report_keep_cells(&to, &r) < 0)
+    if (!to.problem)
+        report_keep_line(&to.problem, r.hub_error);
+    if (report_keep_errors(&to, &r) < 0)
         return -ENOMEM;
+    report_keep_cells(&to, &r);
     *ret = to;
     to = (struct report){0};
     return 0;

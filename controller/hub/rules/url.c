@@ -74,8 +74,6 @@ int url_origin(const char *url, char **ret)
     if (c == CURLUE_OUT_OF_MEMORY || r == -ENOMEM)
         return -ENOMEM;
     whole = str_dup(r == 0 ? buf_str(&origin) : STR(""));
-    if (!whole)
-        return -ENOMEM;
     *ret = whole;
     return 0;
 }
@@ -112,14 +110,11 @@ static int url_compare_names(const void *a, const void *b)
 int url_add_params(struct buf *into, const json_t *params)
 {
     size_t n = json_object_size(params), i = 0;
-    CLEANUP(cleanup_free) const char **names = calloc(n + 1, sizeof(char *));
+    CLEANUP(cleanup_free) const char **names = xcalloc(n + 1, sizeof(char *));
     const char *fragment = into->n ? memchr(into->p, '#', into->n) : NULL, *key;
     bool has_query;
     json_t *v;
     int r = 0;
-
-    if (!names)
-        return -ENOMEM;
     /* A fragment is never sent, and would hide what follows. */
     if (n && fragment)
         buf_truncate(into, (size_t)(fragment - into->p));

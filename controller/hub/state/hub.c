@@ -51,8 +51,7 @@ static void schedule_status(struct hub *h, const char *kind, const char *name, b
     (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
     if (hurry)
         kube_queue_forget(h->status.queue, key);
-    if (kube_queue_add(h->status.queue, key) < 0)
-        log_debug("status not scheduled: out of memory");
+    kube_queue_add(h->status.queue, key);
 }
 
 void hub_schedule_status(struct hub *h, const char *kind, const char *name)
@@ -287,7 +286,7 @@ static void hub_on_leading(void *arg, bool leading)
     hub_update_active(h);
 }
 
-static int hub_start_lease(struct hub *h)
+static void hub_start_lease(struct hub *h)
 {
     const struct kube_lease_options lease = {.namespace = h->o.namespace,
                                              .name = LEASE_NAME,
@@ -295,45 +294,45 @@ static int hub_start_lease(struct hub *h)
                                              .on_change = hub_on_leading,
                                              .arg = h};
 
-    if (h->o.leader_elect)
-        return kube_lease_new(&h->lease, h->o.kube, &lease);
+    if (h->o.leader_elect) {
+        h->lease = kube_lease_new(h->o.kube, &lease);
+        return;
+    }
     h->leading = true;
-    return 0;
 }
 
-static int hub_start_timers(struct hub *h)
+static void hub_start_timers(struct hub *h)
 {
     mono_ms far = mono_add(loop_now(h->o.loop), KUBE_FAR_MS);
 
     h->replan.fn = hub_on_replan;
     h->retally.fn = hub_on_retally;
-    return loop_timer_set(h->o.loop, &h->replan, far) ?: loop_timer_set(h->o.loop, &h->retally, far);
+    loop_timer_set(h->o.loop, &h->replan, far);
+    loop_timer_set(h->o.loop, &h->retally, far);
 }
 
 int hub_new(struct hub **ret, const struct hub_options *o)
 {
-    CLEANUP(cleanup_hub_free) struct hub *h = calloc(1, sizeof(*h));
+    CLEANUP(cleanup_hub_free) struct hub *h = xcalloc(1, sizeof(*h));
     int r;
 
-    if (!h)
-        return -ENOMEM;
     h->o = *o;
     h->started_ms = loop_wall(o->loop).ms;
     buf_init(&h->entry_texts, SIZE_MAX);
-    r = hub_start_timers(h);
+    hub_start_timers(h);
+    h->events =
+        kube_events_new(o->kube, "dynamic-scoring.open-cluster-management.io/controller", o->identity);
+    r = 0;
     if (r == 0)
-        r = kube_events_new(&h->events, o->kube, "dynamic-scoring.open-cluster-management.io/controller",
-                            o->identity);
+        hub_works_new(h);
     if (r == 0)
-        r = hub_works_new(h);
-    if (r == 0)
-        r = hub_statuses_new(h);
+        hub_statuses_new(h);
     if (r == 0)
         r = watches_new(h);
     if (r == 0)
         r = hub_strays_new(&h->strays, h);
     if (r == 0)
-        r = hub_start_lease(h);
+        hub_start_lease(h);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(h);

@@ -61,9 +61,7 @@ static int work_body_make(struct hub_body **ret, struct hub *h, const struct hub
         *ret = h->body;
         return 0;
     }
-    b = calloc(1, sizeof(*b));
-    if (!b)
-        return -ENOMEM;
+    b = xcalloc(1, sizeof(*b));
     *b = (struct hub_body){.refs = 1, .group = c->work.exists ? c->group : NULL};
     buf_init(&b->text, BODY_MAX_BYTES);
     r = work_body_print(&b->text, h, c);
@@ -215,11 +213,11 @@ static void work_enqueue(struct hub *h, struct hub_cluster *c)
     enum kube_priority priority = c->work.exists ? KUBE_NORMAL : KUBE_HIGH;
 
     /* After a call under way the cluster is reconciled anyway. */
-    if (!c->write.call && kube_queue_add_as(h->works.queue, c->name, priority, 0) < 0)
-        log_error("ManifestWork not written: out of memory", L_STR("cluster", c->name));
+    if (!c->write.call)
+        kube_queue_add_as(h->works.queue, c->name, priority, 0);
 }
 
-int hub_works_new(struct hub *h)
+void hub_works_new(struct hub *h)
 {
     /* A quarter of the rate and of the slots is on top, for clusters without a work: a roll-out does not
      * delay them. */
@@ -239,7 +237,7 @@ int hub_works_new(struct hub *h)
                                     .detail = "cluster",
                                     .count = hub_count_write,
                                     .arg = h};
-    return kube_queue_new(&h->works.queue, h->o.loop, &o);
+    h->works.queue = kube_queue_new(h->o.loop, &o);
 }
 
 static void work_forgive(struct hub_cluster *c)
@@ -346,11 +344,9 @@ static struct hub_cluster *cluster_find_or_new(struct hub *h, const char *name)
 
     if (c)
         return c;
-    c = calloc(1, sizeof(*c));
-    if (!c || !(c->name = strdup(name)) || map_set(&h->clusters, c->name, c) < 0) {
-        log_error("cluster not tracked: out of memory", L_STR("cluster", name));
-        return hub_cluster_free(c);
-    }
+    c = xcalloc(1, sizeof(*c));
+    c->name = xstrdup(name);
+    map_set(&h->clusters, c->name, c);
     c->hub = h;
     kube_object_init(&c->write, &h->works, c->name);
     return c;
@@ -374,9 +370,7 @@ static void cluster_set_unavailable(struct hub_cluster *c, char **field, const c
     if (!why == !*field && strcmp(cstr(why), cstr(*field)) == 0)
         return;
     free(*field);
-    *field = why ? strdup(why) : NULL;
-    if (why && !*field)
-        log_error("cluster treated as available: out of memory", L_STR("cluster", c->name));
+    *field = why ? xstrdup(why) : NULL;
     hub_schedule_tally(c->hub);
 }
 

@@ -34,22 +34,15 @@ static void config_read_masks(struct hub_config *c)
 }
 
 /* The map's key is the object's own name, so both change together. */
-static int config_set_other(struct hub *h, json_t *object)
+static void config_set_other(struct hub *h, json_t *object)
 {
     struct hub_config *c = map_get(&h->other_configs, kube_name(object));
-    int r;
 
-    if (!c && !(c = calloc(1, sizeof(*c))))
-        return -ENOMEM;
-    r = map_set(&h->other_configs, kube_name(object), c);
-    if (r < 0) {
-        if (!c->object)
-            free(c);
-        return r;
-    }
+    if (!c)
+        c = xcalloc(1, sizeof(*c));
+    map_set(&h->other_configs, kube_name(object), c);
     json_decref(c->object);
     c->object = json_incref(object);
-    return 0;
 }
 
 /* Whether a user has changed or deleted it. */
@@ -85,8 +78,8 @@ void hub_config_set(struct hub *h, json_t *object)
 {
     if (strcmp(kube_name(object), HUB_CONFIG) == 0)
         config_set_used(h, object);
-    else if (config_set_other(h, object) < 0)
-        log_error("DynamicScoringConfig not tracked: out of memory", L_STR("name", kube_name(object)));
+    else
+        config_set_other(h, object);
     hub_schedule_status(h, "config", kube_name(object));
 }
 

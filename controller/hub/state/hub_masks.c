@@ -23,40 +23,33 @@ static size_t scores_matching(const struct hub *h, const char *pattern)
 }
 
 /* Fleets have many masks with few different scores: each is matched once. */
-static int masks_count_scores(struct hub *h)
+static void masks_count_scores(struct hub *h)
 {
     CLEANUP(map_done) struct map known = {0};
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < h->plan_masks.n; i++) {
+    for (size_t i = 0; i < h->plan_masks.n; i++) {
         const struct hub_mask_counts *first = map_get(&known, h->plan_masks.list[i].score);
 
         if (!first) {
             h->mask_counts[i].scores = scores_matching(h, h->plan_masks.list[i].score);
-            r = map_set(&known, h->plan_masks.list[i].score, &h->mask_counts[i]);
+            map_set(&known, h->plan_masks.list[i].score, &h->mask_counts[i]);
         } else {
             h->mask_counts[i].scores = first->scores;
         }
     }
-    return r;
 }
 
-int hub_masks_count(struct hub *h)
+void hub_masks_count(struct hub *h)
 {
     size_t n = h->plan_masks.n;
-    CLEANUP(cleanup_free) size_t *clusters = calloc(n + 1, sizeof(*clusters));
+    CLEANUP(cleanup_free) size_t *clusters = xcalloc(n + 1, sizeof(*clusters));
 
     free(h->mask_counts);
-    h->mask_counts = calloc(n + 1, sizeof(*h->mask_counts));
-    if (!clusters || !h->mask_counts || masks_count_scores(h) < 0) {
-        free(h->mask_counts);
-        h->mask_counts = NULL;
-        return -ENOMEM;
-    }
+    h->mask_counts = xcalloc(n + 1, sizeof(*h->mask_counts));
+    masks_count_scores(h);
     plan_mask_clusters(h->plan, clusters);
     for (size_t i = 0; i < n; i++)
         h->mask_counts[i].clusters = clusters[i];
-    return 0;
 }
 
 bool hub_masks_counted(const struct hub *h)

@@ -17,7 +17,7 @@ struct owners {
     struct map names, objects;
 };
 
-static int plan_claim(struct owners *owners, struct hub_scorer *s)
+static void plan_claim(struct owners *owners, struct hub_scorer *s)
 {
     struct hub_scorer *owner = map_get(&owners->names, s->effective.score_name);
 
@@ -30,10 +30,11 @@ static int plan_claim(struct owners *owners, struct hub_scorer *s)
     if (owner) {
         s->older = owner;
         owner->younger = s;
-        return 0;
+        return;
     }
-    return map_set(&owners->names, s->effective.score_name, s)
-               ?: (*s->object_name ? map_set(&owners->objects, s->object_name, s) : 0);
+    map_set(&owners->names, s->effective.score_name, s);
+    if (*s->object_name)
+        map_set(&owners->objects, s->object_name, s);
 }
 
 /* The older of two scorers owns the score name, healthy or not: a name that changed owners with each
@@ -47,9 +48,9 @@ static int plan_find_duplicates(struct hub *h)
         h->by_age[i]->older = h->by_age[i]->younger = NULL;
         h->by_age[i]->eligible = hub_scorer_is_eligible(h->by_age[i]);
     }
-    for (size_t i = 0; i < h->n_scorers && r == 0; i++)
+    for (size_t i = 0; i < h->n_scorers; i++)
         if (h->by_age[i]->effective.score_name)
-            r = plan_claim(&owners, h->by_age[i]);
+            plan_claim(&owners, h->by_age[i]);
     map_done(&owners.names);
     map_done(&owners.objects);
     return r;
@@ -89,18 +90,15 @@ void hub_plan_done(struct hub *h)
     h->plan_masks = (struct masks){0};
 }
 
-static int plan_copy_masks(struct hub *h)
+static void plan_copy_masks(struct hub *h)
 {
     const struct masks *m = &h->config.masks;
 
-    h->plan_masks.list = malloc((m->n + 1) * sizeof(struct mask));
-    if (!h->plan_masks.list)
-        return -ENOMEM;
+    h->plan_masks.list = xmalloc((m->n + 1) * sizeof(struct mask));
     if (m->n)
         memcpy(h->plan_masks.list, m->list, m->n * sizeof(struct mask));
     h->plan_masks.n = m->n;
     h->plan_masks.owner = json_incref(m->owner);
-    return 0;
 }
 
 static int plan_copy_text(struct buf *into, struct str text)
@@ -147,10 +145,10 @@ static int plan_compare_score(const void *pa, const void *pb, void *arg)
 
 static int plan_make_entries(struct hub *h)
 {
-    h->entries = calloc(h->n_scorers + 1, sizeof(struct plan_entry));
-    h->entry_scorers = calloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
-    h->entry_scores = calloc(h->n_scorers + 1, sizeof(uint64_t));
-    h->entries_by_score = calloc(h->n_scorers + 1, sizeof(size_t));
+    h->entries = xcalloc(h->n_scorers + 1, sizeof(struct plan_entry));
+    h->entry_scorers = xcalloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
+    h->entry_scores = xcalloc(h->n_scorers + 1, sizeof(uint64_t));
+    h->entries_by_score = xcalloc(h->n_scorers + 1, sizeof(size_t));
     if (!h->entries || !h->entry_scorers || !h->entry_scores || !h->entries_by_score)
         return -ENOMEM;
     for (size_t i = 0; i < h->n_scorers; i++)
@@ -198,9 +196,8 @@ int hub_plan_make(struct hub *h)
 
     hub_plan_done(h);
     if (r == 0 && plan_is_possible(h)) {
-        r = plan_copy_masks(h);
-        if (r == 0)
-            r = plan_make_entries(h);
+        plan_copy_masks(h);
+        r = plan_make_entries(h);
         if (r == 0)
             r = plan_new(&h->plan, h->entries, h->n_entries, &h->plan_masks,
                          WORK_MAX_BYTES - WORK_FRAME_BYTES);
@@ -208,7 +205,7 @@ int hub_plan_make(struct hub *h)
     while (r == 0 && (c = map_next(&h->clusters, &at)))
         r = plan_assign(h, c);
     if (r == 0 && h->plan)
-        r = hub_masks_count(h);
+        hub_masks_count(h);
     if (r < 0)
         hub_plan_done(h);
     return r;

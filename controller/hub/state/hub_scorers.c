@@ -166,10 +166,10 @@ static void scorer_resume(struct hub_scorer *s)
     scorer_resume_summary(s);
 }
 
-static int scorer_add(struct hub_scorer **ret, struct hub *h, json_t *object)
+static struct hub_scorer *scorer_add(struct hub *h, json_t *object)
 {
-    struct hub_scorer *s = calloc(1, sizeof(*s));
-    struct hub_scorer **by_age = realloc(h->by_age, (h->scorers.n + 1) * sizeof(struct hub_scorer *));
+    struct hub_scorer *s = xcalloc(1, sizeof(*s));
+    struct hub_scorer **by_age = xrealloc(h->by_age, (h->scorers.n + 1) * sizeof(struct hub_scorer *));
     struct probe_env env = {.loop = h->o.loop,
                             .http = h->o.http,
                             .hub = h->o.kube,
@@ -177,23 +177,17 @@ static int scorer_add(struct hub_scorer **ret, struct hub *h, json_t *object)
                             .settings = &h->o.probe};
     const struct probe_callbacks callbacks = {.ended = scorer_on_probed, .arg = s};
 
-    if (by_age)
-        h->by_age = by_age;
-    if (s)
-        env.name = s->name = strdup(kube_name(object));
-    if (!env.name || !by_age || probe_new(&s->probe, &env, &callbacks) < 0 ||
-        map_set(&h->scorers, s->name, s) < 0) {
-        (void)hub_scorer_free(s);
-        return -ENOMEM;
-    }
+    h->by_age = by_age;
+    env.name = s->name = xstrdup(kube_name(object));
+    s->probe = probe_new(&env, &callbacks);
+    map_set(&h->scorers, s->name, s);
     s->hub = h;
     s->entry = SIZE_MAX;
     s->created = scorer_created(object);
     s->object = json_incref(object);
     scorers_sort_by_age(h);
     scorer_resume(s);
-    *ret = s;
-    return 0;
+    return s;
 }
 
 /* An invalid spec leaves the last valid one active. */
@@ -219,8 +213,10 @@ static void scorer_read_spec(struct hub_scorer *s)
     s->has_spec = true;
     r = probe_set(s->probe, &s->spec);
     s->health = probe_status(s->probe)->health;
-    if (r < 0 || (s->hub->active && probe_start(s->probe) < 0))
+    if (r < 0)
         log_error("scoring API not probed: out of memory", L_STR("scorer", s->name));
+    else if (s->hub->active)
+        probe_start(s->probe);
     scorer_refresh(s);
 }
 
@@ -256,10 +252,8 @@ void hub_scorer_set(struct hub *h, json_t *object)
         return;
     }
     changed = !s || scorer_generation(s->object) != scorer_generation(object);
-    if (!s && scorer_add(&s, h, object) < 0) {
-        log_error("DynamicScorer not tracked: out of memory", L_STR("scorer", kube_name(object)));
-        return;
-    }
+    if (!s)
+        s = scorer_add(h, object);
     json_decref(s->object);
     s->object = json_incref(object);
     if (changed) {
@@ -301,8 +295,8 @@ void hub_update_probes(struct hub *h)
             probe_stop(s->probe);
             /* The next leader's status may have been seen before the Lease was known to be lost. */
             scorer_follow(s);
-        } else if (s->has_spec && probe_start(s->probe) < 0) {
-            log_error("scoring API not probed: out of memory", L_STR("scorer", s->name));
+        } else if (s->has_spec) {
+            probe_start(s->probe);
         }
     }
 }

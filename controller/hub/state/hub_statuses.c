@@ -118,14 +118,12 @@ static void status_on_written(struct kube_object *o, struct kube_answer *a)
     kube_object_end(o, ok || a->verdict == KUBE_NOT_FOUND, a->retry_after_ms);
 }
 
-static int status_prepare(struct hub *h, const char *key, const struct subject *s, json_t *status)
+static void status_prepare(struct hub *h, const char *key, const struct subject *s, json_t *status)
 {
     struct last_status *l = s->last;
 
     if (!l->key) {
-        l->key = strdup(key);
-        if (!l->key)
-            return -ENOMEM;
+        l->key = xstrdup(key);
         kube_object_init(&l->status, &h->status, l->key);
         kube_object_init(&l->finalizer, &h->status, l->key);
     }
@@ -137,7 +135,6 @@ static int status_prepare(struct hub *h, const char *key, const struct subject *
     if (!kube_get(l->before, "conditions", NULL) && l->sent)
         l->before = l->sent;
     (void)json_incref(l->before);
-    return 0;
 }
 
 /* status: NULL for finalizers. */
@@ -153,10 +150,8 @@ static int status_write(struct hub *h, const char *key, const struct subject *s,
         .subresource = status ? "status" : NULL,
         .body = patch,
     };
-    int r = status_prepare(h, key, s, status);
 
-    if (r < 0)
-        return r;
+    status_prepare(h, key, s, status);
     if (status)
         kube_object_call(&l->status, "status", &rq, l->status.written + !status_was_sent(s, status),
                          status_on_written);
@@ -187,8 +182,10 @@ static int status_reconcile_status(struct hub *h, const char *key, const struct 
     if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
         return 0;
     wait_ms = status_was_sent(s, status) ? 0 : status_counts_wait(h, s, status);
-    if (wait_ms)
-        return kube_queue_add_after(h->status.queue, key, wait_ms);
+    if (wait_ms) {
+        kube_queue_add_after(h->status.queue, key, wait_ms);
+        return 0;
+    }
     patch = json_pack("{s:O}", "status", status);
     return patch ? status_write(h, key, s, patch, status) : -ENOMEM;
 }
@@ -213,7 +210,7 @@ static void status_work_on_key(void *arg, const char *key)
         kube_queue_done(h->status.queue, key, r == 0, -1);
 }
 
-int hub_statuses_new(struct hub *h)
+void hub_statuses_new(struct hub *h)
 {
     const struct kube_queue_options o = {.work = status_work_on_key,
                                          .arg = h,
@@ -230,7 +227,7 @@ int hub_statuses_new(struct hub *h)
                                      .detail = "object",
                                      .count = hub_count_write,
                                      .arg = h};
-    return kube_queue_new(&h->status.queue, h->o.loop, &o);
+    h->status.queue = kube_queue_new(h->o.loop, &o);
 }
 
 void hub_statuses_cancel(struct hub *h)

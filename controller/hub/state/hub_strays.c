@@ -88,8 +88,8 @@ static void strays_on_set(void *arg, json_t *object)
         return;
     if (stray_is_attended(object))
         kube_queue_forget(q, key.p);
-    else if (kube_queue_add_after(q, key.p, UNATTENDED_MS) < 0)
-        log_debug("object in another namespace not reported: out of memory", L_STR("object", key.p));
+    else
+        kube_queue_add_after(q, key.p, UNATTENDED_MS);
 }
 
 static void strays_on_trouble(void *arg, const char *text)
@@ -118,9 +118,11 @@ static int strays_watch(struct hub_strays *s, struct stray_watch *w, const struc
 
 int hub_strays_new(struct hub_strays **ret, struct hub *h)
 {
-    struct hub_strays *s = calloc(1, sizeof(*s));
+    struct hub_strays *s = xcalloc(1, sizeof(*s));
     const struct kube_queue_options q = {.work = strays_work, .arg = s, .kube = h->o.kube};
-    int r = s ? kube_queue_new(&s->queue, h->o.loop, &q) : -ENOMEM;
+    int r = 0;
+
+    s->queue = kube_queue_new(h->o.loop, &q);
 
     if (s)
         s->hub = h;

@@ -290,7 +290,7 @@ void hub_tally_forget(struct hub *h, const struct hub_cluster *c);
 enum { MASK_WARNING_BYTES = 800 };
 
 /* Counts for h->plan_masks, once each cluster has its group. -ENOMEM. */
-MUST_USE int hub_masks_count(struct hub *h);
+void hub_masks_count(struct hub *h);
 /* Whether the counts are those of the newest masks. */
 bool hub_masks_counted(const struct hub *h);
 size_t hub_masks_unmatched(const struct hub *h);
@@ -302,7 +302,7 @@ void hub_mask_warning(char ret[MASK_WARNING_BYTES], const struct hub *h, size_t 
 /* ---- hub_clusters.c: the managed ones, and those that still have a ManifestWork of ours ---- */
 
 /* Starts the queue of ManifestWorks. -ENOMEM. */
-MUST_USE int hub_works_new(struct hub *h);
+void hub_works_new(struct hub *h);
 /* Cancels the writes under way. */
 void hub_works_cancel(struct hub *h);
 void hub_works_free(struct hub *h);
@@ -351,7 +351,7 @@ json_t *hub_config_finalizer_patch(const struct hub *h, const struct hub_config 
  *
  * Writes statuses and finalizers by a queue of objects, and nothing that is already so. */
 
-MUST_USE int hub_statuses_new(struct hub *h);
+void hub_statuses_new(struct hub *h);
 /* Cancels the writes under way. */
 void hub_statuses_cancel(struct hub *h);
 void hub_statuses_free(struct hub *h);

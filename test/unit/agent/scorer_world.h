@@ -93,7 +93,7 @@ static inline int set_up(void **state)
     fake_default(w->api, (struct fake_answer){.body = ONE_SCORE});
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
     assert_int_equal(http_new(&w->http, w->loop, "test/1"), 0);
-    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    w->metrics = metrics_new(METRIC_OWNER_LOOP);
     secret_files_init(&w->secrets, NULL);
     w->source = (struct source_env){w->loop, w->http, &w->secrets.secrets, 1 << 20, "c1", NULL, NULL, NULL};
     w->limits = (struct limits){.response_bytes = 1 << 20,

@@ -1,6 +1,5 @@
 /* What a new configuration does to scorers at work, and what a bad one does not. */
 #include "exporter/agent/agent.h"
-#include "exporter/agent/scorer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
@@ -9,7 +8,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/metric/sink.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -237,29 +235,6 @@ static void requires_a_cluster_name(void **state)
     assert_null(agent_state(w->agent)->config);
 }
 
-/* Whatever allocation fails, the agent is in order afterwards: with the old scorers, or the new. */
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-
-    reload(w, (const char *const[]){"a/a", NULL});
-    turn_until_published(w, 1);
-    write_scorers(w, "c1", (const char *const[]){"a/a", "b/b", NULL});
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        int r = agent_reload(w->agent, NULL);
-
-        assert_true(r == 0 || r == -ENOMEM || r == -EINVAL);
-        assert_true(r == 0 || oom_happened());
-        assert_in_range(agent_state(w->agent)->n_scorers, 1, 2);
-        assert_string_equal(scorer_summary(agent_state(w->agent)->scorers[0])->score_name, "a");
-    }
-    assert_int_equal(agent_reload(w->agent, NULL), 0);
-    assert_int_equal(agent_state(w->agent)->n_scorers, 2);
-    assert_string_equal(w->withdrawn, "");
-    assert_true(on_page(w, "ds_score_name=\"a\""));
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -271,7 +246,6 @@ int main(void)
         T(rejects_an_invalid_file_with_the_reason),
         T(prefers_flags_to_the_file),
         T(requires_a_cluster_name),
-        T(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,6 @@
 #include "exporter/score/error.h"
 #include "exporter/score/secrets.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -268,20 +267,6 @@ static void leads_no_longer_than_its_lease(void **state)
     assert_false(agent_leads(w->agent));
 }
 
-static void changes_roles_without_memory(void **state)
-{
-    struct world *w = *state;
-
-    assert_int_equal(apply(w, "ab", "", NULL), 0);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        agent_set_leading(w->agent, false);
-        assert_scorers(w, "");
-        agent_set_leading(w->agent, true);
-        assert_true(agent_state(w->agent)->n_scorers == 2 || oom_happened());
-    }
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -290,7 +275,6 @@ int main(void)
         TEST(applies_and_replaces_summaries),         TEST(rejects_an_invalid_text_with_the_reason),
         TEST(keeps_the_text_over_a_reload),           TEST(wakes_a_scorer_whose_token_appears),
         TEST(stands_by_with_its_configuration_alone), TEST(leads_no_longer_than_its_lease),
-        TEST(changes_roles_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "exporter/base/doc.h"
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +46,7 @@ static int read_config(struct config **ret, struct str text, struct buf *said)
     struct problems p;
     int r;
 
-    assert_int_equal(problems_init(&p, "agent.yaml"), 0);
+    problems_init(&p, "agent.yaml");
     r = config_parse(ret, text, sections, ARRAY_SIZE(sections), &p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);
@@ -374,7 +373,7 @@ static void reports_why_a_file_cannot_be_read(void **state)
     (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, whole, sizeof(whole) - 1), sizeof(whole) - 1);
-    assert_int_equal(problems_init(&p, path), 0);
+    problems_init(&p, path);
     assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), 0);
     assert_int_equal(c->summaries.n, 1);
     c = config_free(c);
@@ -392,29 +391,6 @@ static void reports_why_a_file_cannot_be_read(void **state)
     problems_done(&p);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char *const texts[] = {whole, full_of_errors, "[]", "", "a: ["};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            struct config *c = NULL;
-            struct problems p;
-            int r = problems_init(&p, "f");
-
-            if (r < 0)
-                continue;
-            r = config_parse(&c, str_of(texts[i]), sections, ARRAY_SIZE(sections), &p);
-            assert_int_equal(r == -ENOMEM, oom_happened());
-            assert_int_equal(r == 0, c != NULL);
-            config_free(c);
-            problems_done(&p);
-            assert_int_equal(sections_open, 0);
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,7 +403,6 @@ int main(void)
         cmocka_unit_test(rejects_what_is_not_a_configuration),
         cmocka_unit_test(warns_about_an_unknown_key_of_the_hub),
         cmocka_unit_test(reports_why_a_file_cannot_be_read),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

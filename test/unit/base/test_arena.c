@@ -1,7 +1,6 @@
 #include "exporter/base/arena.h"
 
 #include "exporter/base/def.h"
-#include "test/oom.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,26 +53,12 @@ static void can_be_used_again_after_done(void **state)
     arena_done(&a);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct arena a = {.chunk_bytes = 64};
-        bool got = arena_alloc(&a, 50) && arena_alloc(&a, 50);
-
-        assert_int_equal(got, !oom_happened());
-        arena_done(&a);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_out_separate_aligned_pieces),
         cmocka_unit_test(gives_a_large_piece_a_chunk_of_its_own),
         cmocka_unit_test(can_be_used_again_after_done),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

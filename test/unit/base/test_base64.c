@@ -1,6 +1,5 @@
 #include "exporter/base/base64.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -68,24 +67,12 @@ static void decodes_up_to_the_ceiling(void **state)
     assert_int_equal(less.n, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(b, 100);
-        int r = base64_decode(STR("Zm9v"), &b);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_whole_texts_only),
         cmocka_unit_test(encodes_what_it_decodes),
         cmocka_unit_test(decodes_up_to_the_ceiling),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -124,37 +123,6 @@ static void gives_memory_back(void **state)
     assert_int_equal(b.cap, 0);
 }
 
-/* A failure leaves the buffer as it was. */
-static void survives_lack_of_memory(void **state)
-{
-    static char text[300];
-
-    (void)state;
-    memset(text, 'z', sizeof(text) - 1);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(b, 1000);
-        size_t whole = 0;
-        int r = buf_puts(&b, "abc");
-        if (r == 0)
-            whole = 3, r = buf_printf(&b, "%s", text);
-        if (r == 0)
-            whole = 302, r = buf_put(&b, text, 299);
-        if (r == 0)
-            whole = 601;
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_int_equal(b.n, whole);
-    }
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct buf b = {.max = 100};
-        int r = buf_puts(&b, "abc");
-        buf_shrink(&b);
-        assert_int_equal(b.n, r == 0 ? 3 : 0);
-        buf_done(&b);
-    }
-}
-
 /* Appending a million bytes one at a time must not copy them all each time. */
 static void grows_by_a_share_of_its_size(void **state)
 {
@@ -179,7 +147,6 @@ int main(void)
         cmocka_unit_test(prints_any_length),
         cmocka_unit_test(moves_out_what_it_holds),
         cmocka_unit_test(gives_memory_back),
-        cmocka_unit_test(survives_lack_of_memory),
         cmocka_unit_test(grows_by_a_share_of_its_size),
     };
 

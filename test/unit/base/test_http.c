@@ -1,7 +1,6 @@
 /* Calls: what is sent, many at once, calls that end others. */
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
-#include "test/oom.h"
 #include "test/unit/base/http_world.h"
 
 static int setup(void **state)
@@ -316,43 +315,6 @@ static void can_be_freed_from_done(void **state)
     assert_int_equal(other.times + a.next.times, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-    const struct str part = STR("[1]");
-    struct http_request rq = rq_of(fake_url(e->server, "/"));
-    struct loop *loop;
-    struct got g;
-
-    rq.body = &part;
-    rq.body_parts = 1;
-    rq.bearer = STR("token");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct http *h = NULL;
-        struct http_call *c = NULL;
-        unsigned seen = 0;
-        int r;
-        g = (struct got){0};
-        oom_fail_at(0);
-        assert_int_equal(loop_new(&loop, &test_clock), 0);
-        oom_fail_at(n);
-        r = http_new(&h, loop, "x/1");
-        if (r == 0)
-            r = http_start(&c, h, &rq, on_done, &g);
-        while (r == 0 && g.times == 0 && seen++ < 1000)
-            assert_int_equal(loop_turn(loop, 50), 0);
-        if (r < 0)
-            assert_int_equal(r, -ENOMEM);
-        else
-            assert_int_equal(g.a.error, oom_happened() && g.body.n == 0 ? HTTP_MEMORY : HTTP_OK);
-        assert_true(oom_happened() || r == 0);
-        buf_done(&g.body);
-        (void)http_free(h);
-        (void)loop_free(loop);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,7 +332,6 @@ int main(void)
         CASE(cancels_a_call),
         CASE(cancels_from_done),
         CASE(can_be_freed_from_done),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
 /* Answers taken piece by piece, the idle timeout, and gzip asked for. */
 #include "exporter/base/loop.h"
-#include "test/oom.h"
 #include "test/unit/base/http_world.h"
 
 static int setup(void **state)
@@ -207,27 +206,6 @@ static void ends_an_idle_stream(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-
-    fake_default(e->server, (struct fake_answer){.mode = FAKE_CHUNKED, .body = "hello"});
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct http_request rq = rq_of(fake_url(e->server, "/"));
-        struct reader r = {.e = e};
-        int result;
-        rq.on_data = on_data;
-        rq.idle_timeout_ms = 10000;
-        result = http_start(&r.call, e->http, &rq, on_done, &r);
-        assert_true(result == 0 || (result == -ENOMEM && oom_happened()));
-        if (result < 0)
-            continue;
-        turn_until(e, &r.got.times, 1);
-        assert_true(r.got.a.error == HTTP_OK ? r.bytes == 5 : r.got.a.error == HTTP_MEMORY && oom_happened());
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,7 +219,6 @@ int main(void)
         CASE(can_start_a_call_from_on_data),
         CASE(can_be_freed_from_on_data),
         CASE(ends_an_idle_stream),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

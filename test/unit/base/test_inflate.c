@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/inflate.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -130,27 +129,12 @@ static void refuses_a_damaged_body(void **state)
     check_refused(buf_str(&packed), "is damaged: incorrect data check");
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    BUF_AUTO(packed, 1 << 20);
-
-    (void)state;
-    pack(&packed, STR("content"), GZIP);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(out, 1 << 20);
-        int r = inflate_body(buf_str(&packed), &out, NULL);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_int_equal(out.n, r == 0 ? 7 : 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_gzip_and_deflate), cmocka_unit_test(decodes_several_members),
         cmocka_unit_test(decodes_byte_by_byte),     cmocka_unit_test(stops_at_the_ceiling),
-        cmocka_unit_test(refuses_a_damaged_body),   cmocka_unit_test(survives_each_failed_allocation),
+        cmocka_unit_test(refuses_a_damaged_body),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/json.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -129,20 +128,6 @@ static void put_string(void **state)
     }
 }
 
-static void put_string_out_of_memory(void **state)
-{
-    struct str s = STR("a \"text\" whose escapes make the buffer grow more than once: "
-                       "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\x01\x02");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(b, 256);
-        int r = buf_put_json(&b, s);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened() && b.n == 0));
-    }
-}
-
 static void position(void **state)
 {
     static const struct {
@@ -165,8 +150,9 @@ static void position(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys),       cmocka_unit_test(unescape),
-        cmocka_unit_test(put_string), cmocka_unit_test(put_string_out_of_memory),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(unescape),
+        cmocka_unit_test(put_string),
         cmocka_unit_test(position),
     };
 

@@ -1,7 +1,5 @@
 #include "exporter/base/regex.h"
 
-#include "test/oom.h"
-
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,23 +100,6 @@ static void stops_at_its_limits(void **state)
     free(subject);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct regex_matcher *m = NULL;
-        struct regex *x = NULL;
-        char why[REGEX_WHY_BYTES];
-        int r = regex_new(&x, STR("(?P<name>a|b)+c"), why) ?: regex_matcher_new(&m);
-
-        r = r ?: regex_match(m, x, STR("ababc"));
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 1);
-        assert_null(regex_free(x));
-        assert_null(regex_matcher_free(m));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,7 +107,6 @@ int main(void)
         cmocka_unit_test(limits_length_groups_and_nesting),
         cmocka_unit_test(returns_groups_by_number_and_name),
         cmocka_unit_test(stops_at_its_limits),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
 /* Secrets in text. */
 #include "exporter/base/secret.h"
-#include "test/oom.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -83,21 +82,6 @@ static void knows_thousands(void **state)
     expect("number-0-of-many number-4999-of-many number-5000-of-many", "*** *** number-5000-of-many");
 }
 
-/* Out of memory for the copy without escapes, nothing is shown. */
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    secret_used(STR("hidden-by-luck!"));
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        char text[] = "a hidden-by-luck%21 b";
-
-        secret_used(STR("hidden-by-luck!"));
-        secret_hide_text(text);
-        assert_null(strstr(text, "luck"));
-    }
-}
-
 static void *use_and_hide(void *arg)
 {
     for (int i = 0; i < 200; i++) {
@@ -130,7 +114,6 @@ int main(void)
         cmocka_unit_test(hides_every_form),
         cmocka_unit_test(hides_the_longer_of_two),
         cmocka_unit_test(knows_thousands),
-        cmocka_unit_test(survives_each_failed_allocation),
         cmocka_unit_test(serves_several_threads),
     };
 

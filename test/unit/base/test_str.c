@@ -1,6 +1,5 @@
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
-#include "test/oom.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,20 +84,6 @@ static void trims_white_space(void **state)
     assert_int_equal(str_trim(nothing).n, 0);
 }
 
-static void copies_with_an_end(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_free) char *copy = str_dup(STR("a\0bc"));
-        assert_int_equal(!copy, oom_happened());
-        if (copy)
-            assert_memory_equal(copy, "a\0bc", 5);
-    }
-    CLEANUP(cleanup_free) char *empty = str_dup(nothing);
-    assert_string_equal(empty, "");
-}
-
 static void takes_null_for_nothing(void **state)
 {
     char text[16];
@@ -154,13 +139,9 @@ static void reads_decimal_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compares_bytes),
-        cmocka_unit_test(compares_letters_alike),
-        cmocka_unit_test(finds_prefixes),
-        cmocka_unit_test(trims_white_space),
-        cmocka_unit_test(copies_with_an_end),
-        cmocka_unit_test(takes_null_for_nothing),
-        cmocka_unit_test(tells_classes_of_characters),
+        cmocka_unit_test(compares_bytes),         cmocka_unit_test(compares_letters_alike),
+        cmocka_unit_test(finds_prefixes),         cmocka_unit_test(trims_white_space),
+        cmocka_unit_test(takes_null_for_nothing), cmocka_unit_test(tells_classes_of_characters),
         cmocka_unit_test(reads_decimal_numbers),
     };
 

@@ -1,6 +1,5 @@
 #include "exporter/base/def.h"
 #include "exporter/base/text.h"
-#include "test/oom.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,34 +119,6 @@ static void reads_json_strings(void **state)
     assert_string_equal(out, "");
 }
 
-static void long_json_strings_are_cut(void **state)
-{
-    static char raw[20000];
-    char out[32], wide[1024];
-
-    (void)state;
-    for (size_t n = 8186; n < 8196; n++) { /* around where escapes are no longer looked at */
-        for (size_t i = 0; i < n; i++)
-            raw[i] = "\\n"[i % 2];
-        text_line_json(out, sizeof(out), (struct str){raw, n});
-        assert_true(strlen(out) < sizeof(out));
-        memset(raw, 'x', sizeof(raw));
-        raw[n - 1] = '\\';
-        text_line_json(out, sizeof(out), (struct str){raw, n});
-        assert_string_equal(out, "xxxxxxxxxxxxxxxxxxxxxxxxxxxx...");
-    }
-    for (size_t i = 0; i + 6 <= sizeof(raw); i += 6)
-        memcpy(raw + i, "\\u003c", 6);
-    text_line_json(wide, sizeof(wide), (struct str){raw, sizeof(raw) / 6 * 6});
-    assert_int_equal(strspn(wide, "<"), sizeof(wide) - 4);
-    assert_string_equal(wide + sizeof(wide) - 4, "...");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        text_line_json(out, sizeof(out), STR("a\\u0041"));
-        assert_string_equal(out, oom_happened() ? "a\\u0041" : "aA");
-    }
-}
-
 static void names_statuses(void **state)
 {
     static const struct {
@@ -191,13 +162,9 @@ static void statuses_fit_any_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(makes_one_line),
-        cmocka_unit_test(cuts_only_what_is_too_long),
-        cmocka_unit_test(reads_json_strings),
-        cmocka_unit_test(keeps_the_end_of_a_long_text),
-        cmocka_unit_test(long_json_strings_are_cut),
-        cmocka_unit_test(names_statuses),
-        cmocka_unit_test(statuses_fit_any_room),
+        cmocka_unit_test(makes_one_line),     cmocka_unit_test(cuts_only_what_is_too_long),
+        cmocka_unit_test(reads_json_strings), cmocka_unit_test(keeps_the_end_of_a_long_text),
+        cmocka_unit_test(names_statuses),     cmocka_unit_test(statuses_fit_any_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -149,20 +148,6 @@ static void frees_large_buffers(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct worker *w = NULL;
-        int r = worker_new(&w, e->loop);
-
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        w = worker_free(w);
-    }
-}
-
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -172,7 +157,6 @@ int main(void)
         CASE(ends_jobs_that_finish_while_others_end),
         CASE(ends_every_job),
         CASE(frees_large_buffers),
-        CASE(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "controller/check/check.h"
 #include "controller/check/findings.h"
 #include "test/fakes/fake_server.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -67,32 +66,11 @@ static void refuses_what_is_no_url(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct fake_server *s = api_new();
-    struct check_options o = defaults;
-
-    (void)state;
-    o.url = fake_url(s, "/a");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct findings f;
-        int r;
-
-        findings_init(&f);
-        r = check_run(&f, &o);
-        assert_true(r == 0 || (oom_happened() && r == -ENOMEM));
-        findings_done(&f);
-    }
-    (void)fake_free(s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_as_the_hub_and_an_agent_do),
         cmocka_unit_test(refuses_what_is_no_url),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "controller/check/rules.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
-#include "test/oom.h"
 #include "test/unit/check/check_world.h"
 
 #include <errno.h>
@@ -98,20 +97,6 @@ static void compares_series_with_and_without_meta(void **state)
     answer_done(&other);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct world *w = *state;
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct reading_of_answer a = {.error = ROUND_OK};
-        int r = answer_read(&a, &w->c, STR(ANSWER(RESULT("\"pod\":\"\\u00e4\"", "1"))));
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        answer_done(&a);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,7 +104,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_what_agents_lose, setup, teardown),
         cmocka_unit_test_setup_teardown(finds_labels_that_are_no_strings, setup, teardown),
         cmocka_unit_test_setup_teardown(compares_series_with_and_without_meta, setup, teardown),
-        cmocka_unit_test_setup_teardown(survives_each_failed_allocation, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
-#include "test/oom.h"
 #include "test/unit/check/check_world.h"
 
 #include <errno.h>
@@ -113,21 +112,6 @@ static void expects_labels_back_as_they_were_sent(void **state)
     answer_done(&a);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct series_plan p = plan_of("sum by (node, pod) (x)", 60, 60);
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(text, 1 << 20);
-        int r = series_put_request(&text, &p, SERIES_WITH_ODD_LABELS, 12);
-
-        r = r ?: series_put_answer(&text, &p, SERIES_PLAIN, 12);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,7 +119,6 @@ int main(void)
         cmocka_unit_test(takes_points_from_range_and_step),
         cmocka_unit_test(writes_each_kind),
         cmocka_unit_test_setup_teardown(expects_labels_back_as_they_were_sent, setup, teardown),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

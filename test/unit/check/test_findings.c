@@ -1,7 +1,6 @@
 #include "controller/check/findings.h"
 #include "controller/check/rules.h"
 #include "exporter/base/buf.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -74,29 +73,12 @@ static void shows_neither_credentials_nor_control_characters(void **state)
     findings_done(&f);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct findings f;
-
-    (void)state;
-    fill(&f);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(text, 1 << 20);
-        int r = findings_table(&f, 80, &text) ?: findings_json(&f, &text);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-    }
-    findings_done(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_one_finding_for_each_rule),
         cmocka_unit_test(has_no_problem_with_a_warning),
         cmocka_unit_test(shows_neither_credentials_nor_control_characters),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

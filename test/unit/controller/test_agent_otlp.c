@@ -76,7 +76,7 @@ static int setup(void **state)
     assert_non_null(w);
     mono_now = 1000;
     w->config.limits = limits_default;
-    assert_int_equal(metrics_new(&agent.metrics, METRIC_OWNER_LOOP), 0);
+    agent.metrics = metrics_new(METRIC_OWNER_LOOP);
     assert_int_equal(page_new(&agent.page), 0);
     assert_int_equal(loop_new(&w->loop, &fake_clock), 0);
     assert_int_equal(agent_otlp_new(&w->x, w->loop, &flags), 0);

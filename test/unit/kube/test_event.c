@@ -24,7 +24,7 @@ static int setup(void **state)
     w->f = fake_kube_new();
     w->about =
         json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", "c1", "name", "energy", "uid", "u-1");
-    assert_int_equal(kube_events_new(&w->events, w->f->kube, "example.org/agent", "pod-0"), 0);
+    w->events = kube_events_new(w->f->kube, "example.org/agent", "pod-0");
     *state = w;
     return 0;
 }

@@ -64,7 +64,7 @@ static void begin(struct world *w)
     const struct kube_lease_options o = {
         .namespace = "ns", .name = "l", .identity = "me", .on_change = on_change, .arg = w};
 
-    assert_int_equal(kube_lease_new(&w->lease, w->f->kube, &o), 0);
+    w->lease = kube_lease_new(w->f->kube, &o);
 }
 
 static const char *lease(struct world *w, const char *holder, const char *version)

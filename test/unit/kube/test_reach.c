@@ -64,7 +64,7 @@ static void add(struct world *w, unsigned objects)
 
     for (unsigned i = 0; i < objects; i++) {
         (void)snprintf(key, sizeof(key), "%u", i);
-        assert_int_equal(kube_queue_add(w->queue, key), 0);
+        kube_queue_add(w->queue, key);
     }
 }
 
@@ -76,7 +76,7 @@ static int setup(void **state)
 
     w->f = fake_kube_new();
     o.kube = w->f->kube;
-    assert_int_equal(kube_queue_new(&w->queue, w->f->loop, &o), 0);
+    w->queue = kube_queue_new(w->f->loop, &o);
     *state = w;
     return 0;
 }
@@ -311,9 +311,11 @@ static void asks_for_credentials_that_come_late(void **state)
     (void)fclose(kubeconfig);
     w->queue = kube_queue_free(w->queue);
     assert_int_equal(kube_new(&late.kube, late.loop, late.http, &o), 0);
-    assert_int_equal(kube_queue_new(&w->queue, late.loop,
-                                    &(struct kube_queue_options){.work = work, .arg = w, .kube = late.kube}),
-                     0);
+    w->queue = kube_queue_new(late.loop, &(struct kube_queue_options){
+                                             .work = work,
+                                             .arg = w,
+                                             .kube = late.kube,
+                                         });
     late.kube = (w->f->kube = (kube_free(w->f->kube), late.kube));
     fake_default(w->f->server, well);
     add(w, 1);
@@ -368,7 +370,7 @@ static void holds_back_lists_and_events(void **state)
     go_away(w, 1);
     asked = fake_requests(f->server);
     assert_int_equal(kube_watch_new(&watch, f->kube, &o), 0);
-    assert_int_equal(kube_events_new(&events, f->kube, "test", "test"), 0);
+    events = kube_events_new(f->kube, "test", "test");
     kube_events_add(events, &(struct kube_event){about, "v1", "ConfigMap", true, "R", "A", "note"});
     pass(w, 60000, 500);
     assert_int_equal(fake_requests(f->server), asked);

@@ -1,7 +1,6 @@
 /* Results whose labels became equal when they were truncated. */
 #include "exporter/base/clock.h"
 #include "exporter/metric/series.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -82,30 +81,11 @@ static void names_the_series_that_were_truncated(void **state)
     (void)batch_builder_free(b);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct batch_options o = {.cluster_name = "c1", .score_name = "cpu", .max_series = 100};
-        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
-        int r = batch_builder_new(&b, &o);
-
-        for (unsigned i = 0; r == 0 && i < 2; i++) {
-            CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
-
-            r = seal(b, "axayb.bxdx", &batch, NULL);
-        }
-        assert_true(r == 0 || r == -ENOMEM);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_results_that_differed_before),
         cmocka_unit_test(names_the_series_that_were_truncated),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

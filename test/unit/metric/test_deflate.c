@@ -1,7 +1,6 @@
 /* What deflate_piece() writes, read back by zlib. */
 #include "exporter/base/buf.h"
 #include "exporter/metric/deflate.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -205,23 +204,6 @@ static void writes_the_length_modulo_4_gib(void **state)
     assert_memory_equal(end, "\x03\x00\x01\x02\x03\x04\x05\x06\x07\x08", GZIP_END_BYTES);
 }
 
-static void keeps_to_the_ceiling_and_survives_each_failed_allocation(void **state)
-{
-    BUF_AUTO(small, 10);
-
-    (void)state;
-    fill_random(text, 1000, 256);
-    assert_int_equal(deflate_piece(&small, (struct str){text, 1000}), -EFBIG);
-    assert_int_equal(small.n, 0);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(z, 1u << 20);
-        int r = deflate_piece(&z, (struct str){text, 1000});
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_int_equal(z.n == 0, oom_happened());
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,7 +216,6 @@ int main(void)
         cmocka_unit_test(strings_pieces_into_one_member),
         cmocka_unit_test(joins_checksums),
         cmocka_unit_test(writes_the_length_modulo_4_gib),
-        cmocka_unit_test(keeps_to_the_ceiling_and_survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

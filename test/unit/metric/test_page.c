@@ -1,12 +1,10 @@
 /* The page is served to hand-made requests; no HTTP server takes part. */
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
-#include "exporter/base/log.h"
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -24,9 +22,8 @@ static struct metrics *own; /* the program's own metrics */
 
 static int setup(void **state)
 {
-    int r = metrics_new(&own, METRIC_OWNER_LOOP);
-
-    return r < 0 ? r : page_new((struct page **)state);
+    own = metrics_new(METRIC_OWNER_LOOP);
+    return page_new((struct page **)state);
 }
 
 static int teardown(void **state)
@@ -453,48 +450,6 @@ static void without_scores_there_is_no_head(void **state)
     assert_ptr_equal(strstr(text, "# TYPE process_"), text);
 }
 
-/* Whatever fails, the page stays whole: the old blocks or the new. A scrape that fails is a plain 500. */
-static void survives_lack_of_memory(void **state)
-{
-    CLEANUP(cleanup_batch_unref) struct batch *one = make_batch("cpu", 3, 1), *two = make_batch("cpu", 3, 5);
-    static const char *const encodings[] = {"", "gzip"};
-
-    (void)state;
-    log_setup((enum log_level)(LOG_LEVEL_ERROR + 1), LOG_FORMAT_LOGFMT); /* the failures are wanted */
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_page_free) struct page *p = NULL;
-        CLEANUP(cleanup_metrics_free) struct metrics *m = NULL;
-        int r = page_new(&p);
-        if (r == 0)
-            r = metrics_new(&m, METRIC_OWNER_LOOP);
-        if (r < 0) {
-            assert_int_equal(r, -ENOMEM);
-            continue;
-        }
-        metric_set(m, METRIC_SCORERS, LV_NONE, 1);
-        page_sink(p)->ops->publish(page_sink(p), one);
-        r = page_set_own(p, m);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        page_sink(p)->ops->publish(page_sink(p), two);
-        page_count_request(p, "/metrics", 200, 1);
-        for (size_t i = 0; i < 2; i++) {
-            struct httpd_reply reply = serve(p, OPENMETRICS, encodings[i]);
-            assert_true(reply.status == 0 || (reply.status == 500 && oom_happened() && reply.n_parts == 0));
-            release(&reply);
-        }
-        for (size_t i = 0; i < 2; i++) /* again when the first failed */
-            page_sink(p)->ops->withdraw(page_sink(p), "cpu", (unix_ms){0});
-        r = page_set_own(p, m);
-        assert_true(r == 0 || (r == -ENOMEM && oom_happened()));
-        if (oom_happened()) {
-            BUF_AUTO(b, 1u << 20);
-            scrape(p, "", &b);
-            assert_null(strstr(b.p, "dynamic_score{"));
-        }
-    }
-}
-
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -513,7 +468,6 @@ int main(void)
         TEST(prints_what_it_serves),
         cmocka_unit_test(without_scores_there_is_no_head),
         cmocka_unit_test(renders_batches),
-        cmocka_unit_test(survives_lack_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

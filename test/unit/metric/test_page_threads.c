@@ -114,7 +114,7 @@ static void readers_see_whole_pages(void **state)
 
     (void)state;
     assert_int_equal(page_new(&p), 0);
-    assert_int_equal(metrics_new(&own, METRIC_OWNER_LOOP), 0);
+    own = metrics_new(METRIC_OWNER_LOOP);
     assert_int_equal(batch_builder_new(&cpu, &(struct batch_options){"c1", "cpu", SERIES}), 0);
     assert_int_equal(batch_builder_new(&mem, &(struct batch_options){"c1", "mem", SERIES}), 0);
     for (size_t i = 0; i < READERS; i++) {

@@ -4,7 +4,6 @@
 #include "exporter/metric/batch_builder.h"
 #include "exporter/metric/series.h"
 #include "exporter/metric/series_set.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -223,69 +222,11 @@ static void costs_in_proportion_to_the_series(void **state)
     assert_true(many < some * 14 + 0.1);
 }
 
-static int add_many(struct batch_builder *b, size_t from, size_t n)
-{
-    int r = batch_begin(b);
-
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        char pod[32];
-        struct batch_labels l = {.escapes = 0};
-        l.value[DS_POD] = (struct str){pod, (size_t)snprintf(pod, sizeof(pod), "pod-%03zu", from + i)};
-        r = batch_add(b, &l, (double)(from + i));
-    }
-    return r;
-}
-
-/* A batch of pods from..from+n, or NULL without memory. */
-static struct batch *seal_many(struct batch_builder *b, size_t from, size_t n)
-{
-    struct batch *batch = NULL;
-    int r = add_many(b, from, n);
-
-    if (r == 0)
-        r = batch_seal(b, (unix_ms){0}, &batch, NULL);
-    if (r < 0) {
-        assert_int_equal(r, -ENOMEM);
-        assert_null(batch);
-        batch_abandon(b);
-        return NULL;
-    }
-    assert_int_equal(series_count(batch->set), n);
-    for (size_t i = 0; i < n; i++)
-        assert_true(batch->values[i] == (double)(from + i));
-    return batch;
-}
-
-/* After a round that ended for lack of memory the next one is as if it had not been. */
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
-        int r = batch_builder_new(&b, &options);
-        if (r < 0) {
-            assert_int_equal(r, -ENOMEM);
-            assert_null(b);
-            continue;
-        }
-        for (size_t from = 0; from < 400; from += 50) {
-            CLEANUP(cleanup_batch_unref) struct batch *batch = seal_many(b, from / 100 * 100, 200);
-            if (!batch) {
-                assert_true(oom_happened());
-                batch = seal_many(b, from / 100 * 100, 200);
-                assert_non_null(batch);
-            }
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_a_plain_list),
         cmocka_unit_test(costs_in_proportion_to_the_series),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,11 +40,11 @@ static void world_init(struct world *w, uint32_t max_series)
 {
     struct otlp_promotion promotion = {0};
 
-    assert_int_equal(store_new(&w->store, &fake_clock), 0);
+    w->store = store_new(&fake_clock);
     store_set_limits(w->store, 64 << 20, max_series);
     store_set_age(w->store, 3600 * 1000);
     otlp_promote_k8s(&promotion);
-    assert_int_equal(ingest_new(&w->ingest, w->store, &fake_clock, &promotion), 0);
+    w->ingest = ingest_new(w->store, &fake_clock, &promotion);
 }
 
 static void world_done(struct world *w)

@@ -33,7 +33,7 @@ static int set_up(void **state)
 
     w->f = fake_kube_new();
     w->f->clock.wall.ms = SIX_TEN_S * 1000LL;
-    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    w->metrics = metrics_new(METRIC_OWNER_LOOP);
     *state = w;
     return 0;
 }

@@ -5,7 +5,6 @@
 #include "exporter/num/num.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/error.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -481,26 +480,6 @@ static void reads_large_responses_quickly(void **state)
     assert_true((double)(clock() - began) / CLOCKS_PER_SEC < 20);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char body[] =
-        RESULTS("{\"metric\":{\"node\":\"\\u20ac\\u0000\",\"pod\":\"p\"},\"score\":1},{\"score\":null},"
-                "{\"metric\":{\"node\":\"plain\"},\"score\":2}");
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
-        enum round_error e;
-        (void)strcpy(why, "");
-        if (batch_builder_new(&b, &(struct batch_options){"c1", "s1", 5}) < 0 || batch_begin(b) < 0)
-            continue;
-        e = answer_parse(str_of(body), b, LABEL_MAX, &stats, why);
-        assert_int_equal(e, oom_happened() ? ROUND_MEMORY : ROUND_OK);
-        assert_string_equal(why, oom_happened() ? "out of memory" : "");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,7 +496,6 @@ int main(void)
         cmocka_unit_test(limits_the_series),
         cmocka_unit_test(rejects_deep_nesting),
         cmocka_unit_test(reads_large_responses_quickly),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/error.h"
-#include "test/oom.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,40 +188,10 @@ static void reads_a_repeated_spelling_like_a_new_one(void **state)
     }
 }
 
-/* Whatever allocation fails in the second of three rounds, the third is as if nothing had been. */
-static void survives_each_failed_allocation(void **state)
-{
-    static const char *const bodies[] = {
-        "{\"results\":[{\"metric\":{\"pod\":\"a\"},\"score\":1},{\"metric\":{\"pod\":\"b\"},\"score\":2}]}",
-        "{\"results\":[{\"metric\":{\"pod\":\"b\"},\"score\":3},{\"metric\":{\"pod\":\"c\"},\"score\":4}]}",
-    };
-
-    bool failed = true;
-
-    (void)state;
-    for (long n = 1; failed; n++) {
-        CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
-        CLEANUP(cleanup_batch_unref) struct batch *first = NULL, *second = NULL;
-        struct answer_stats stats;
-        enum round_error e;
-
-        assert_int_equal(batch_builder_new(&b, &options), 0);
-        assert_int_equal(read_with(b, str_of(bodies[0]), LABEL_MAX, &first, &stats, NULL), ROUND_OK);
-        oom_fail_at(n);
-        e = read_with(b, str_of(bodies[1]), LABEL_MAX, &second, &stats, NULL);
-        failed = oom_happened();
-        oom_fail_at(0);
-        assert_int_equal(e, failed ? ROUND_MEMORY : ROUND_OK);
-        assert_true(first->values[0] == 1 && first->values[1] == 2);
-        check_round(b, str_of(bodies[1]), LABEL_MAX);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_repeated_spelling_like_a_new_one),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

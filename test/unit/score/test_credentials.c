@@ -3,7 +3,6 @@
 #include "exporter/base/http.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/secrets.h"
-#include "test/oom.h"
 #include "test/unit/base/pairs.h"
 
 #include <errno.h>
@@ -307,28 +306,12 @@ static void applies_the_connections_part_alone(void **state)
     assert_memory_equal(&rq, &none, sizeof(rq));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    struct memory m = {.secrets.read = memory_read, .keys = {T, CA, CERT, KEY, HEAD}};
-
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_credentials_unref) struct credentials *c = NULL;
-        char why[256];
-        int r = credentials_new(&c, &m.secrets, "box", "token", true, why);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_int_equal(*why == '\0', r == 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_keys_that_count),
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(applies_the_connections_part_alone),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

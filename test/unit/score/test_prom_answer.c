@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/score/error.h"
 #include "exporter/score/prom_answer.h"
-#include "test/oom.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -267,24 +266,6 @@ static void rejects_deep_nesting(void **state)
     assert_non_null(strstr(why, "nested deeper than 256 levels"));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    static const char *const bodies[] = {VECTOR("{\"metric\":{\"pod\":\"a\"},\"value\":[1,\"1\"]}"),
-                                         SUCCESS("{\"resultType\":\"scalar\",\"result\":[1,\"42\"]}")};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++)
-        FOR_EACH_ALLOCATION_FAILURE(n)
-        {
-            struct prom_answer a;
-            enum round_error e = parse(str_of(bodies[i]), &a);
-            assert_true(e == ROUND_OK || (e == ROUND_MEMORY && oom_happened()));
-            assert_string_equal(why, e == ROUND_OK ? "" : "out of memory");
-            if (e == ROUND_OK)
-                prom_answer_done(&a);
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,7 +277,6 @@ int main(void)
         cmocka_unit_test(finds_the_words_of_an_error),
         cmocka_unit_test(cuts_long_words),
         cmocka_unit_test(rejects_deep_nesting),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

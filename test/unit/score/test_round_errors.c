@@ -5,7 +5,6 @@
 #include "exporter/score/error.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
-#include "test/oom.h"
 #include "test/unit/score/rounds.h"
 
 static void fails_without_its_secret(void **state)
@@ -218,44 +217,6 @@ static void rejects_too_many_series(void **state)
     assert_failed(&r, STAGE_SCORING, ROUND_SERIES, "too many series");
 }
 
-/* Whatever fails, the round ends, with scores or with "out of memory". */
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-    long failures = 0;
-
-    write_secret(e, "prom", "t");
-    e->summary.source.auth = e->summary.scoring_auth =
-        (struct secret_ref){(char *)(uintptr_t) "prom", (char *)(uintptr_t) "token"};
-    e->summary.source.query = (char *)(uintptr_t) "a;b";
-    fake_default(e->prometheus,
-                 (struct fake_answer){
-                     .body = "{\"data\":{\"resultType\":\"vector\",\"result\":[{\"value\":[1,\"1\"]}]}}"});
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct got g = {0};
-        struct round *r = NULL;
-        int error;
-        failures = n - 1;
-        e->builder = batch_builder_free(e->builder);
-        if (batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}) < 0)
-            continue;
-        error = start(e, &r, &g, TIMEOUT_MS);
-        if (error < 0) {
-            assert_int_equal(error, -ENOMEM);
-            continue;
-        }
-        turn_until_done(e, &g);
-        if (g.result.error != ROUND_OK)
-            assert_true(oom_happened() && g.result.reason[0]);
-        if (g.result.error != ROUND_OK && g.result.error != ROUND_SECRET)
-            assert_int_equal(g.result.error, ROUND_MEMORY);
-        (void)batch_unref(g.batch);
-        (void)round_free(r);
-    }
-    assert_in_range(failures, 20, 500);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,7 +228,6 @@ int main(void)
         TEST(rejects_invalid_urls_and_queries),
         TEST(leaves_the_series_set_alone_on_failure),
         TEST(rejects_too_many_series),
-        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/secrets.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -261,24 +260,6 @@ static void fits_long_names_into_the_message(void **state)
     assert_true(strlen(why) < sizeof(why));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    write_key("prom", "token", STR("abc"));
-    touch_all("prom", "1 hour ago");
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct credentials *c = NULL;
-        char why[256] = "";
-        int r = secrets_get(&files.secrets, "prom", "token", &c, why);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        assert_int_equal(*why == '\0', r == 0);
-        assert_int_equal(c != NULL, r == 0);
-        (void)credentials_unref(c);
-        secrets_forget(&files.secrets);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,7 +271,6 @@ int main(void)
         cmocka_unit_test(forgets_a_secret_that_is_gone),
         cmocka_unit_test(trusts_a_ca_unless_there_is_a_namespace),
         cmocka_unit_test(fits_long_names_into_the_message),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

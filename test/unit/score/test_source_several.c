@@ -6,7 +6,6 @@
 #include "exporter/score/error.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
-#include "test/oom.h"
 #include "test/unit/score/rounds.h"
 
 static const char second_query[] = "down;x";
@@ -215,40 +214,6 @@ static void can_be_freed_at_every_stage(void **state)
     (void)fake_free(f);
 }
 
-/* Whatever fails, the round ends, with scores or with a reason. */
-static void survives_each_failed_allocation(void **state)
-{
-    struct env *e = *state;
-    struct summary_source more[1];
-    struct fake_server *f = add_source(e, more);
-    long failures = 0;
-
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        struct got g = {0};
-        struct round *r = NULL;
-        int error;
-        failures = n - 1;
-        e->builder = batch_builder_free(e->builder);
-        if (batch_builder_new(&e->builder, &(struct batch_options){"c1", "s1", 100}) < 0)
-            continue;
-        error = start(e, &r, &g, TIMEOUT_MS);
-        if (error < 0) {
-            assert_int_equal(error, -ENOMEM);
-            continue;
-        }
-        turn_until_done(e, &g);
-        if (g.result.error != ROUND_OK)
-            assert_true(oom_happened() && g.result.reason[0]);
-        if (g.result.error != ROUND_OK && g.result.error != ROUND_SECRET)
-            assert_int_equal(g.result.error, ROUND_MEMORY);
-        (void)batch_unref(g.batch);
-        (void)round_free(r);
-    }
-    assert_in_range(failures, 30, 600);
-    (void)fake_free(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,7 +224,6 @@ int main(void)
         TEST(ends_all_sources_at_the_deadline),
         TEST(keeps_the_order_of_sixteen_sources),
         TEST(can_be_freed_at_every_stage),
-        TEST(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
 #include "exporter/base/buf.h"
 #include "exporter/score/summary.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -116,18 +115,6 @@ static void tells_where_the_cluster_is_used(void **state)
     }
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        BUF_AUTO(got, 1024);
-        int r = summary_put_query(&got, STR("up{a='${cluster}'}"), STR("west"));
-
-        assert_true(r == 0 || r == -ENOMEM);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,7 +122,6 @@ int main(void)
         cmocka_unit_test(puts_the_cluster_into_string_literals),
         cmocka_unit_test(rejects_a_backtick_between_backticks),
         cmocka_unit_test(tells_where_the_cluster_is_used),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

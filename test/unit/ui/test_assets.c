@@ -1,6 +1,5 @@
 #include "exporter/base/httpd.h"
 #include "exporter/ui/assets.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -118,25 +117,12 @@ static void answers_304_to_a_client_that_has_the_file(void **state)
     assert_int_equal(ask(&routes[0], "", several).status, 0);
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        CLEANUP(cleanup_assets_free) struct assets *a = NULL;
-        int r = assets_new(&a);
-
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_the_page_at_each_path),
         cmocka_unit_test(compresses_for_clients_that_take_gzip),
         cmocka_unit_test(answers_304_to_a_client_that_has_the_file),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 #include "exporter/base/clock.h"
 #include "exporter/ui/history.h"
 #include "exporter/ui/out.h"
-#include "test/oom.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -53,24 +52,11 @@ static void keeps_the_last_sixty_rows(void **state)
     assert_non_null(strstr(b.p, "98,99],\"a\":[40,41,"));
 }
 
-static void loses_rows_without_memory(void **state)
-{
-    struct history *h = NULL;
-
-    (void)state;
-    oom_fail_at(1);
-    history_add(&h, 2, (unix_ms){1}, (const double[]){1, 1});
-    assert_true(oom_happened());
-    assert_null(h);
-    oom_fail_at(0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_rows_from_the_oldest),
         cmocka_unit_test(keeps_the_last_sixty_rows),
-        cmocka_unit_test(loses_rows_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

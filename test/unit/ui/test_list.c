@@ -1,7 +1,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/ui/list.h"
 #include "exporter/ui/out.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -172,26 +171,6 @@ static void filters_by_name_and_state(void **state)
     assert_false(list_has_state(&q, "fail") || list_has_state(&q, "failing,stale") || list_has_state(&q, ""));
 }
 
-static void survives_each_failed_allocation(void **state)
-{
-    (void)state;
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        const struct list_parameters p = {.from = "7631203020"
-                                                  "61"};
-        struct list_query q = {0};
-        const char *why = "";
-        int r = list_query_parse(&q, &p, &why);
-        struct list l = {.query = &q};
-
-        for (int i = 0; r == 0 && i < MANY; i++)
-            r = list_add(&l, names[i], 0, NULL);
-        assert_int_equal(r, oom_happened() ? -ENOMEM : 0);
-        list_done(&l);
-        list_query_done(&q);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,7 +179,6 @@ int main(void)
         cmocka_unit_test(continues_after_a_name_that_has_gone),
         cmocka_unit_test(rejects_parameters_that_cannot_be_used),
         cmocka_unit_test(filters_by_name_and_state),
-        cmocka_unit_test(survives_each_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, make_names, NULL);

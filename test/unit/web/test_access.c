@@ -6,7 +6,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/web/access.h"
-#include "test/oom.h"
 #include "test/unit/base/httpd_world.h"
 #include "test/unit/web/web_world.h"
 
@@ -54,7 +53,7 @@ static int begin(struct guarded *g, struct loop *loop, const char *text, const s
     folder_make(&g->folder);
     if (text)
         folder_write(&g->folder, text);
-    assert_int_equal(metrics_new(&g->metrics, METRIC_OWNER_LOOP), 0);
+    g->metrics = metrics_new(METRIC_OWNER_LOOP);
     r = access_new(&g->access,
                    &(struct access_options){.loop = loop,
                                             .metrics = g->metrics,
@@ -243,24 +242,6 @@ static void follows_the_links_of_a_kubernetes_volume(void **state)
     end(&g);
 }
 
-/* The file is the same at the next look, so that it must be remembered that it was not read. */
-static void reads_the_file_again_after_a_lack_of_memory(void **state)
-{
-    CLEANUP(cleanup_loop_free) struct loop *loop = NULL;
-    struct guarded g = {0};
-
-    (void)state;
-    assert_int_equal(loop_new(&loop, &test_clock), 0);
-    assert_int_equal(begin(&g, loop, USERS, NULL), 0);
-    FOR_EACH_ALLOCATION_FAILURE(n)
-    {
-        if (access_reload(g.access, NULL) < 0)
-            look(loop);
-        assert_true(access_status(g.access)->ok);
-    }
-    end(&g);
-}
-
 /* ---- The rate limit ---- */
 
 static bool take(struct rate_limit *l, int64_t at)
@@ -369,7 +350,6 @@ int main(void)
         CASE(asks_a_guard_of_its_own_without_users),
         CASE(refuses_to_start_with_an_invalid_file),
         CASE(follows_the_links_of_a_kubernetes_volume),
-        CASE(reads_the_file_again_after_a_lack_of_memory),
         cmocka_unit_test(allows_everything_without_an_interval),
         cmocka_unit_test(allows_a_burst_and_then_one_for_each_interval),
         cmocka_unit_test(refuses_everything_with_a_burst_of_0),

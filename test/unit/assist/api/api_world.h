@@ -101,7 +101,7 @@ static inline int world_setup_writes(void **state, bool allow_writes)
     struct api_options o;
 
     assert_int_equal(loop_new(&w->loop, &clock_system), 0);
-    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    w->metrics = metrics_new(METRIC_OWNER_LOOP);
     o = world_options(w);
     o.allow_writes = allow_writes;
     assert_int_equal(api_new(&w->api, &o), 0);

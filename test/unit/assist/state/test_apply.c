@@ -36,7 +36,7 @@ static int setup(void **state)
     run->f = fake_kube_new();
     fake_default(run->f->server, (struct fake_answer){.body = "{}"});
     run->objects = json_array();
-    assert_int_equal(metrics_new(&run->metrics, METRIC_OWNER_LOOP), 0);
+    run->metrics = metrics_new(METRIC_OWNER_LOOP);
     *state = run;
     return 0;
 }

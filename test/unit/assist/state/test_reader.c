@@ -50,7 +50,7 @@ static int teardown(void **state)
 
 static void begin(struct test *t)
 {
-    assert_int_equal(reader_new(&t->reader, t->f->loop, t->f->kube), 0);
+    t->reader = reader_new(t->f->loop, t->f->kube);
     fake_kube_requests(t->f, KINDS); /* the probe */
     for (int i = 0; i < 400 && fake_kube_calls(t->f); i++)
         assert_int_equal(loop_turn(t->f->loop, 5), 0);
@@ -172,7 +172,7 @@ static bool shows(struct test *t, const char *sample)
     BUF_AUTO(page, 1 << 20);
     bool found;
 
-    assert_int_equal(metrics_new(&m, METRIC_OWNER_LOOP), 0);
+    m = metrics_new(METRIC_OWNER_LOOP);
     reader_set_metrics(t->reader, m);
     assert_int_equal(metrics_render(m, false, &page) ?: buf_putc(&page, '\0'), 0);
     found = strstr(page.p, sample) != NULL;
@@ -189,7 +189,7 @@ static void knows_which_kinds_are_not_installed(void **state)
                (struct fake_answer){.only_path = POLICIES, .status = 404, .body = "404 page not found\n"});
     fake_aside(t->f->server,
                (struct fake_answer){.only_path = CLUSTERS, .status = 404, .body = "404 page not found\n"});
-    assert_int_equal(reader_new(&t->reader, t->f->loop, t->f->kube), 0);
+    t->reader = reader_new(t->f->loop, t->f->kube);
     for (int i = 0; i < 4000 && !reader_is_synced(t->reader); i++)
         assert_int_equal(loop_turn(t->f->loop, 5), 0);
     assert_non_null(reader_trouble(t->reader, KIND_POLICIES));

@@ -63,7 +63,7 @@ static struct served *serve(bool one_address)
 
     assert_non_null(s);
     s->world = world_new();
-    assert_int_equal(metrics_new(&s->metrics, METRIC_OWNER_LOOP), 0);
+    s->metrics = metrics_new(METRIC_OWNER_LOOP);
     s->world->hub.o.metrics = s->metrics;
     for (int i = 0; r == -EADDRINUSE && i < TRIES; i++) {
         s->metrics_port = free_port();

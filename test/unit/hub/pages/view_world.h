@@ -291,7 +291,7 @@ static inline struct hub_scorer *add_scorer(struct world *w, const char *name, c
         .next_ms = NOW + 18000,
     };
     w->by_age[w->hub.n_scorers++] = s;
-    assert_int_equal(map_set(&w->hub.scorers, s->name, s), 0);
+    map_set(&w->hub.scorers, s->name, s);
     return s;
 }
 
@@ -329,7 +329,7 @@ static inline struct hub_cluster *add_cluster(struct world *w, const char *name,
     c->report.errors = calloc(REPORT_MAX_ERRORS, sizeof(char *));
     assert_non_null(c->report.cells);
     assert_non_null(c->report.errors);
-    assert_int_equal(map_set(&w->hub.clusters, c->name, c), 0);
+    map_set(&w->hub.clusters, c->name, c);
     w->hub.totals.managed++;
     w->hub.totals.up_to_date++;
     w->hub.totals.works++;

@@ -73,7 +73,7 @@ static inline int setup(void **state)
     push_empty_list(w, "/apis/cluster.open-cluster-management.io/v1/managedclusters");
     push_empty_list(w, "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons");
     push_empty_list(w, "/apis/work.open-cluster-management.io/v1/manifestworks");
-    assert_int_equal(metrics_new(&w->metrics, METRIC_OWNER_LOOP), 0);
+    w->metrics = metrics_new(METRIC_OWNER_LOOP);
     o.loop = w->f->loop;
     o.http = w->f->http;
     o.kube = w->f->kube;

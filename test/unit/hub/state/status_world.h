@@ -13,7 +13,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/map.h"
-#include "test/oom.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -78,7 +77,7 @@ static inline void world_clusters(struct world *w)
         struct hub_cluster *c = &w->clusters[i];
         *c = (struct hub_cluster){
             .name = names[i], .managed = true, .group = w->group, .work = {.exists = true, .applied = true}};
-        assert_int_equal(map_set(&w->hub.clusters, c->name, c), 0);
+        map_set(&w->hub.clusters, c->name, c);
     }
 }
 
