@@ -201,8 +201,6 @@ static int secrets_watch(struct agent_secrets *s, const char *name)
         .arg = w,
     };
 
-    if (!w)
-        return -ENOMEM;
     w->all = s;
     w->wanted = true;
     w->name = xstrdup(name);

@@ -103,7 +103,7 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
         x->bound = (int64_t)bound;
 }
 
-void dual_start(struct dual *x, const uint32_t *setting)
+static void dual_start(struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_workloads;
@@ -198,7 +198,7 @@ static int64_t resources_price(const struct dual *x, uint32_t setting)
     return sum;
 }
 
-static int dual_reserve(struct dual *x, size_t n)
+static void dual_reserve(struct dual *x, size_t n)
 {
     size_t want = x->max_picks;
     struct dual_pick *more;
@@ -206,18 +206,15 @@ static int dual_reserve(struct dual *x, size_t n)
     while (want < x->n_picks + n)
         want *= 2;
     if (want == x->max_picks)
-        return 0;
+        return;
     more = layout_alloc(x->l, want, sizeof(*more));
-    if (!more)
-        return -ENOMEM;
     memcpy(more, x->picks, x->n_picks * sizeof(*more));
     x->picks = more;
     x->max_picks = want;
-    return 0;
 }
 
 /* The site takes what is worth most with its best setting. */
-static int evaluate_site(struct dual *x, uint32_t site)
+static void evaluate_site(struct dual *x, uint32_t site)
 {
     const struct layout *l = x->l;
     const struct problem *p = l->p;
@@ -242,15 +239,13 @@ static int evaluate_site(struct dual *x, uint32_t site)
         }
     }
     if (best == NO_SETTING)
-        return 0;
+        return;
     x->value += most;
     for (size_t r = 0; r < p->n_resources; r++)
         x->slope[p->n_workloads + best * p->n_resources + r] = r != l->main;
-    if (dual_reserve(x, k->n_held) < 0)
-        return -ENOMEM;
+    dual_reserve(x, k->n_held);
     for (size_t i = 0; i < k->n_held; i++)
         add_pick(x, k->held[i].what, best);
-    return 0;
 }
 
 /* Enough to choose from, and few enough to look at often. */
@@ -276,7 +271,7 @@ static void refresh_rows(struct dual *x)
     rows_fill(&x->rows, &x->prices, x->margin);
 }
 
-void dual_refresh(struct dual *x)
+static void dual_refresh(struct dual *x)
 {
     round_prices(x);
     refresh_rows(x);
@@ -315,15 +310,11 @@ int dual_evaluate(struct dual *x)
     x->n_cut = 0;
     begin_value(x);
     for (uint32_t s = 0; s < p->n_sites; s++) {
-        int r;
-
         if (layout_stopped(x->l))
             return -ECANCELED;
         prices_at_site(&x->prices, s, true);
-        r = evaluate_site(x, s);
+        evaluate_site(x, s);
         prices_at_site(&x->prices, s, false);
-        if (r < 0)
-            return r;
     }
     note_value(x);
     return 0;

@@ -97,7 +97,7 @@ int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t settin
     return gain + (placing_stays(x, workload, x->l->site_of[setting]) ? x->l->p->move_cost : 0);
 }
 
-uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
+static uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
 {
     uint32_t first = (uint32_t)x->l->slots_first[workload];
 
@@ -122,7 +122,7 @@ uint32_t placing_least(const struct placing *x, uint32_t workload)
     return least;
 }
 
-bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
+static bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
 {
     const struct layout *l = x->l;
 
@@ -155,7 +155,7 @@ void placing_set(struct placing *x, uint32_t site, uint32_t setting)
         x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
 }
 
-void placing_change(struct placing *x, uint32_t site, uint32_t setting)
+static void placing_change(struct placing *x, uint32_t site, uint32_t setting)
 {
     placing_set(x, site, setting);
     for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {
@@ -240,15 +240,13 @@ static int placing_compare(const void *a, const void *b)
     return x->site < y->site ? -1 : x->site > y->site;
 }
 
-int placing_export(const struct placing *x, struct solution *ret)
+void placing_export(const struct placing *x, struct solution *ret)
 {
     const struct problem *p = x->l->p;
     CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
     CLEANUP(cleanup_free) struct problem_pair *placed = xmalloc((placing_slots(x) + 1) * sizeof(*placed));
     size_t n = 0;
 
-    if (!placed)
-        return -ENOMEM;
     for (size_t s = 0; s < p->n_sites; s++)
         setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
     for (uint32_t i = 0; i < placing_slots(x); i++) {
@@ -263,7 +261,6 @@ int placing_export(const struct placing *x, struct solution *ret)
     };
     ret->setting = TAKE_PTR(setting);
     ret->placed = TAKE_PTR(placed);
-    return 0;
 }
 
 /* ---- Small changes ---- */

@@ -132,10 +132,9 @@ static int relax_branch(struct relax *x)
     return r;
 }
 
-static int relax_export(struct relax *x, struct solution *ret)
+static void relax_export(struct relax *x, struct solution *ret)
 {
     const struct problem *p = x->layout.p;
-    int r;
 
     if (x->primal.has_best) {
         polish(&x->primal.best);
@@ -143,9 +142,7 @@ static int relax_export(struct relax *x, struct solution *ret)
         placing_clear(&x->primal.now);
         placing_copy(&x->primal.best, &x->primal.now);
     }
-    r = placing_export(&x->primal.best, ret);
-    if (r < 0)
-        return r;
+    placing_export(&x->primal.best, ret);
     ret->engine = x->has_branched ? "branch and bound" : "relaxation";
     ret->deadline_reached = x->layout.stopped;
     ret->bound =
@@ -157,7 +154,6 @@ static int relax_export(struct relax *x, struct solution *ret)
         if (x->dual.bound == INT64_MIN || primal_most_stays(&x->primal) < x->layout.stays_needed)
             ret->bound = INT64_MIN;
     }
-    return 0;
 }
 
 /* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
@@ -189,7 +185,7 @@ int solve(struct solution *ret, const struct problem *p, const struct solve_opti
     if (r == 0 && !relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
         r = relax_branch(&x);
     if (r == 0)
-        r = relax_export(&x, ret);
+        relax_export(&x, ret);
     relax_done(&x);
     if (r == 0 && (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective))
         ret->deadline_reached = false;

@@ -249,8 +249,6 @@ static json_t *tool_describe(const struct api_operation *op)
 int mcp_build_tools(struct api *a)
 {
     a->tools = json_array();
-    if (!a->tools)
-        return -ENOMEM;
     for (size_t i = 0; i < a->n; i++)
         if (tool_is_offered(&a->operations[i]) &&
             json_array_append_new(a->tools, tool_describe(&a->operations[i])) < 0)

@@ -87,7 +87,7 @@ struct listing {
 
 /* Starts a list for a call. Of its input it reads `offset` (from `next`) and
  * `limit`. */
-MUST_USE int listing_init(struct listing *l, const struct call *c);
+void listing_init(struct listing *l, const struct call *c);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */

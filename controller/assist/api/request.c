@@ -24,7 +24,7 @@ static void call_clear(struct call *c)
     json_decref(TAKE_PTR(c->answer));
 }
 
-void call_end(struct call *c)
+static void call_finish(struct call *c)
 {
     call_clear(c);
     if (c->later.item)
@@ -54,7 +54,7 @@ static int call_print_items(const struct call *c, struct buf *into)
     return r ?: buf_putc(into, ']');
 }
 
-int call_print(const struct call *c, struct buf *into)
+static int call_print(const struct call *c, struct buf *into)
 {
     bool first = true;
     const char *name;
@@ -136,7 +136,7 @@ static size_t listing_number(const struct call *c, const char *name, size_t othe
     return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
 }
 
-int listing_init(struct listing *l, const struct call *c)
+void listing_init(struct listing *l, const struct call *c)
 {
     size_t max = call_max_bytes(c);
 
@@ -144,7 +144,6 @@ int listing_init(struct listing *l, const struct call *c)
                           .max_bytes = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
                           .from = listing_number(c, "offset", 0),
                           .limit = listing_number(c, "limit", SIZE_MAX)};
-    return l->items ? 0 : -ENOMEM;
 }
 
 bool listing_wants(struct listing *l)
@@ -285,7 +284,7 @@ static void request_done(struct job *j)
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
-    call_end(&r->call);
+    call_finish(&r->call);
     buf_done(&r->body);
     free(r);
 }

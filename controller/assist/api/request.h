@@ -27,11 +27,6 @@ struct call {
     } later;
 };
 
-/* Writes the answer. -ENOMEM, -EFBIG. */
-MUST_USE int call_print(const struct call *c, struct buf *into);
-/* On the loop: frees what it has. */
-void call_end(struct call *c);
-
 enum {
     API_MAX_BODY = 16 << 20,
     API_MAX_ANSWER = 512 << 20,

@@ -52,23 +52,20 @@ static struct summary_row *summary_row_of(struct score_summary *s, const struct 
 }
 
 /* Counts one more. Its values count unless it has expired, as for Placement. -ENOMEM. */
-static int score_summary_add(struct score_summary *s, const struct score *score)
+static void score_summary_add(struct score_summary *s, const struct score *score)
 {
     struct summary_row *row = summary_row_of(s, score);
 
-    if (!row)
-        return -ENOMEM;
     row->clusters++;
     row->expired += score->is_expired;
     if (score->is_expired)
-        return 0;
+        return;
     row->items += score->n_items;
     for (size_t i = 0; i < score->n_items; i++) {
         int32_t v = score->items[i].value;
 
         row->counts[(v < LEAST ? LEAST : v > MOST ? MOST : v) - LEAST]++;
     }
-    return 0;
 }
 
 /* The nth value in ascending order. */
@@ -275,12 +272,11 @@ static void scores_put_summary(struct answer *a)
     CLEANUP(score_summary_done) struct score_summary summary = {0};
     size_t room = answer_is_short(a) ? answer_room(a) * 7 / 8 : SIZE_MAX, left_out = 0, at = 0;
     const struct score *s;
-    int r = 0;
 
-    while (r == 0 && (s = snapshot_next_score(a->hub, &at)))
-        r = score_summary_add(&summary, s);
+    while ((s = snapshot_next_score(a->hub, &at)))
+        score_summary_add(&summary, s);
     answer_put(a, "untrusted", json_true());
-    answer_put(a, "summary", r == 0 ? score_summary_value(&summary, a->hub, room, &left_out) : NULL);
+    answer_put(a, "summary", score_summary_value(&summary, a->hub, room, &left_out));
     if (left_out)
         answer_note(a, "%zu more scores are left out of the summary: ask with a larger maxBytes.", left_out);
 }

@@ -197,7 +197,7 @@ static void finding_explain(struct finding *f, struct left_out *l)
                          "Where it fits, the room is taken by workloads that gain more.");
 }
 
-static int finding_run(struct finding *f, struct left_out *list, size_t n)
+static void finding_run(struct finding *f, struct left_out *list, size_t n)
 {
     const struct problem *p = &f->m->problem;
 
@@ -206,12 +206,9 @@ static int finding_run(struct finding *f, struct left_out *list, size_t n)
     f->shared = xcalloc(p->n_limits + 1, sizeof(uint32_t));
     f->blocked = xcalloc(p->n_sites + 1, sizeof(bool));
     f->taken = xcalloc(p->n_sites + 1, sizeof(bool));
-    if (!f->limit || !f->next || !f->shared || !f->blocked || !f->taken)
-        return -ENOMEM;
     finding_sort_limits(f);
     for (size_t i = 0; i < n; i++)
         finding_explain(f, &list[i]);
-    return 0;
 }
 
 static void finding_done(struct finding *f)
@@ -231,7 +228,7 @@ static int left_out_find(struct left_out **ret, size_t *ret_n, const struct mode
     struct finding f = {.m = m, .s = s, .first = xcalloc(m->problem.n_workloads + 1, sizeof(size_t))};
     CLEANUP(cleanup_free) struct left_out *list = xcalloc(m->problem.n_workloads + 1, sizeof(*list));
     size_t n = 0, at = 0;
-    int r = f.first && list ? 0 : -ENOMEM;
+    int r = 0;
 
     for (uint32_t w = 0; r == 0 && w < m->problem.n_workloads; w++) {
         f.first[w] = at;
@@ -241,7 +238,8 @@ static int left_out_find(struct left_out **ret, size_t *ret_n, const struct mode
         if (at - f.first[w] < m->problem.replicas[w])
             list[n++] = (struct left_out){w, m->problem.replicas[w] - (uint32_t)(at - f.first[w]), 0, ""};
     }
-    r = r ?: finding_run(&f, list, n);
+    if (r == 0)
+        finding_run(&f, list, n);
     finding_done(&f);
     if (r < 0)
         return r;
@@ -504,7 +502,7 @@ int answer_make(json_t **ret, const struct model *m, const struct solution *s)
                                  points_or_null(m, s->bound, has_bound), "gap",
                                  has_bound ? json_real(solution_gap(s)) : json_null(), "engine",
                                  cstr(s->engine), "deadlineReached", (int)s->deadline_reached);
-    int r = all && totals ? 0 : -ENOMEM;
+    int r = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(answer_lists) && r == 0; i++) {
         json_t *list = json_array();

@@ -150,7 +150,7 @@ static int fingerprint_generated(json_t *all, const struct model *m)
 int fingerprint_make(json_t **ret, const struct model *m)
 {
     json_auto_t *all = json_object();
-    int r = all ? 0 : -ENOMEM;
+    int r = 0;
 
     r = r ?: fingerprint_clusters(all, m);
     r = r ?: fingerprint_policies(all, m);
@@ -222,7 +222,7 @@ json_t *fingerprint_changes(const json_t *before, const json_t *now, const char 
     json_auto_t *list = json_array();
     const char *key;
     json_t *v;
-    int r = list ? 0 : -ENOMEM;
+    int r = 0;
 
     json_object_foreach((json_t *)(uintptr_t)before, key, v)
     {

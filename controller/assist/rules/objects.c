@@ -123,7 +123,7 @@ static int making_predicates(struct making *mk, const struct problem_pair *place
                              json_t **ret)
 {
     json_t *predicates = json_array();
-    int r = predicates ? 0 : -ENOMEM;
+    int r = 0;
 
     for (unsigned by = 0; by < SELECTORS && r == 0; by++) {
         size_t found = 0;
@@ -256,7 +256,7 @@ int objects_make(json_t **ret, const struct model *m, const struct solution *s, 
     CLEANUP(cleanup_free) const char **names = xcalloc(m->problem.n_sites + 1, sizeof(*names));
     json_auto_t *list = json_array();
     struct making mk = {m, run, ob, list, selectors, is_chosen, names};
-    int r = selectors && is_chosen && names && list ? 0 : -ENOMEM;
+    int r = 0;
 
     r = r ?: making_clusters(&mk, s, false);
     r = r ?: making_clusters(&mk, s, true);

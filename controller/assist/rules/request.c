@@ -483,8 +483,6 @@ int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
     CLEANUP(cleanup_request_free) struct plan_request *r = xcalloc(1, sizeof(*r));
     struct reading rd = {.r = r, .ob = ob};
 
-    if (!r)
-        return -ENOMEM;
     r->json = json_incref(json);
     r->arena.chunk_bytes = ARENA_BYTES;
     request_options(&rd);

@@ -137,15 +137,12 @@ static json_t *step_delete_options(const json_t *before)
                      "uid", kube_uid(before));
 }
 
-static int steps_add(struct apply *ap, const struct step *s)
+static void steps_add(struct apply *ap, const struct step *s)
 {
-    if (!s->body)
-        return -ENOMEM;
     ap->steps[ap->n++] = *s;
-    return 0;
 }
 
-static int steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding, json_t *wanted)
+static void steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding, json_t *wanted)
 {
     struct step s = {.resource = resource_of(object), .name = kube_name(object), .method = KUBE_CREATE};
     const json_t *before;
@@ -153,20 +150,19 @@ static int steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding,
 
     step_key(s.resource, s.name, key);
     before = json_object_get(ap->owned, key);
-    if (json_object_set_new(wanted, key, json_true()) < 0)
-        return -ENOMEM;
+    (void)json_object_set_new(wanted, key, json_true());
     if (s.resource == &kube_placementbindings) {
         *had_binding = true;
         s.phase = NEW_BINDINGS;
         if (before) /* by an earlier attempt: their names are unique to the plan */
-            return 0;
+            return;
     } else {
         s.phase = *had_binding ? WORKLOADS : NEW_PLACEMENTS;
     }
     if (before)
         s.method = KUBE_MERGE_PATCH;
     s.body = before ? step_patch(before, object) : json_incref(object);
-    return steps_add(ap, &s);
+    steps_add(ap, &s);
 }
 
 static int steps_add_old(struct apply *ap, const json_t *wanted, const struct kube_resource *resource,
@@ -178,12 +174,12 @@ static int steps_add_old(struct apply *ap, const json_t *wanted, const struct ku
 
     json_object_foreach(ap->owned, key, object)
     {
-        if (r == 0 && resource_of(object) == resource && !json_object_get(wanted, key))
-            r = steps_add(ap, &(struct step){.resource = resource,
-                                             .name = kube_name(object),
-                                             .method = KUBE_DELETE,
-                                             .body = step_delete_options(object),
-                                             .phase = phase});
+        if (resource_of(object) == resource && !json_object_get(wanted, key))
+            steps_add(ap, &(struct step){.resource = resource,
+                                         .name = kube_name(object),
+                                         .method = KUBE_DELETE,
+                                         .body = step_delete_options(object),
+                                         .phase = phase});
     }
     return r;
 }
@@ -198,9 +194,11 @@ static int steps_make(struct apply *ap)
     int r = 0;
 
     ap->steps = xcalloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
-    if (!wanted)
-        return -ENOMEM;
-    json_array_foreach(ap->o.objects, i, object) r = r ?: steps_add_wanted(ap, object, &had_binding, wanted);
+    json_array_foreach(ap->o.objects, i, object)
+    {
+        if (r == 0)
+            steps_add_wanted(ap, object, &had_binding, wanted);
+    }
     r = r ?: steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
     return r ?: steps_add_old(ap, wanted, &kube_placements, OLD_PLACEMENTS);
 }
@@ -475,8 +473,6 @@ int apply_start(struct apply **ret, const struct apply_options *o)
     ap->failed = json_array();
     for (size_t i = 0; i < APPLY_CALLS; i++)
         ap->slots[i].apply = ap;
-    if (!ap->namespace || !ap->owned || !ap->conflicts || !ap->failed)
-        return -ENOMEM;
     loop_timer_set(o->loop, &ap->deadline, mono_add(loop_now(o->loop), APPLY_MS));
     r = apply_start_list(ap);
     if (r == 0)

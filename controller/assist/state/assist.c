@@ -504,7 +504,7 @@ static void plan_take_all(struct plan_job *j)
 }
 
 /* What the plan is made from, borrowed from the snapshot. */
-static int plan_take_inputs(struct plan_job *j)
+static void plan_take_inputs(struct plan_job *j)
 {
     const struct plan_request *rq = j->request;
     const struct snapshot_list *lists = j->snapshot->lists;
@@ -521,12 +521,8 @@ static int plan_take_inputs(struct plan_job *j)
         .has_cel = j->snapshot->has_cel,
         .lacks_set_binding = lists[KIND_SET_BINDINGS].n == 0 && !lists[KIND_SET_BINDINGS].lacks_kind,
     };
-    if (!j->in.clusters || !j->in.policies || !j->in.workloads || !j->in.placements || !j->in.scores ||
-        !j->in.decisions || !j->in.generated)
-        return -ENOMEM;
     plan_take_named(j);
     plan_take_all(j);
-    return 0;
 }
 
 static void plan_on_read(void *arg, struct snapshot *s, const struct outcome *failure)
@@ -536,7 +532,8 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct outcome *fa
     struct outcome end;
 
     j->snapshot = s;
-    if (s && plan_take_inputs(j) == 0) {
+    if (s) {
+        plan_take_inputs(j);
         worker_start(lane->worker, &TAKE_PTR(j)->job);
         return;
     }

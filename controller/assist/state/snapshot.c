@@ -165,10 +165,8 @@ int snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
 
     if (list->n == list->cap) {
         size_t cap = size_max(16, list->cap * 2);
-        struct snapshot_slot *slots = reallocarray(list->slots, cap, sizeof(*slots));
+        struct snapshot_slot *slots = xreallocarray(list->slots, cap, sizeof(*slots));
 
-        if (!slots)
-            return -ENOMEM;
         list->slots = slots;
         list->cap = cap;
     }
