@@ -24,7 +24,7 @@ static void call_clear(struct call *c)
     json_decref(TAKE_PTR(c->answer));
 }
 
-static void call_finish(struct call *c)
+static void call_close(struct call *c)
 {
     call_clear(c);
     if (c->later.item)
@@ -284,7 +284,7 @@ static void request_done(struct job *j)
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
-    call_finish(&r->call);
+    call_close(&r->call);
     buf_done(&r->body);
     free(r);
 }
