@@ -3,7 +3,6 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/agent/scorer_history.h"
-#include "exporter/agent/status_text.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/utf8.h"
@@ -22,6 +21,20 @@
 #include "exporter/ui/ranking.h"
 
 #include <stdio.h>
+
+/* ---- Status text ---- */
+
+/* What the JSON and the table of the agent's status share. */
+
+struct agent_state;
+struct scorer;
+
+struct totals {
+    size_t by_state[SCORER_STATES];
+    size_t series;
+};
+
+/* ---- Status ---- */
 
 static const char *status_hint(enum round_error e, enum round_stage stage)
 {
