@@ -37,7 +37,7 @@ struct access {
 
 /* ---- The guard. Server's thread ---- */
 
-bool rate_limit_take(struct rate_limit *l, mono_ms now)
+static bool rate_limit_take(struct rate_limit *l, mono_ms now)
 {
     mono_ms from = mono_before(l->full_at, now) ? now : l->full_at;
 

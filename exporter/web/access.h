@@ -57,8 +57,6 @@ struct rate_limit {
     mono_ms full_at; /* when the bucket will be full again */
 };
 
-/* False if the request is over the limit. */
-bool rate_limit_take(struct rate_limit *l, mono_ms now);
 
 /* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
 
