@@ -376,44 +376,35 @@ static bool branch_turn(struct branch *b)
     return false;
 }
 
-/* 0: all was searched. */
-static int branch_search(struct branch *b)
+/* Whether all was searched. */
+static bool branch_search(struct branch *b)
 {
     for (;;) {
         int r = branch_bound_node(b);
 
-        if (r == 0) {
-            r = b->n_open > 0 ? branch_descend(b) : 0;
-            if (r < 0)
-                return r;
-            continue;
-        }
+        if (r == 0 && b->n_open > 0)
+            r = branch_descend(b);
         if (r < 0)
-            return r;
-        if (!branch_turn(b))
-            return 0;
+            return false;
+        if (r > 0 && !branch_turn(b))
+            return true;
     }
 }
 
-static int branch_init(struct branch *b, struct primal *answers, const double *prices)
+static void branch_init(struct branch *b, struct primal *answers, const double *prices)
 {
     const struct problem *p = answers->l->p;
     size_t cells = p->n_settings * p->n_workloads;
-    int r;
 
     *b = (struct branch){.answers = answers, .whole = p, .p = *p};
-    r = layout_init(&b->l, &b->p, 0, answers->l->cancel);
-    if (r < 0)
-        return r;
+    layout_init(&b->l, &b->p, 0, answers->l->cancel);
     b->scores = layout_alloc(&b->l, cells, sizeof(*b->scores));
     b->supplies = layout_alloc(&b->l, p->n_settings * p->n_resources, sizeof(*b->supplies));
     b->limits = layout_alloc(&b->l, p->n_limits, sizeof(*b->limits));
     b->fixed = layout_alloc(&b->l, cells, sizeof(*b->fixed));
     b->trail = layout_alloc(&b->l, cells, sizeof(*b->trail));
     b->picked = layout_alloc(&b->l, cells, sizeof(*b->picked));
-    r = dual_init(&b->dual, &b->l, answers->knapsack);
-    if (r < 0)
-        return r;
+    dual_init(&b->dual, &b->l, answers->knapsack);
     memcpy(b->scores, p->scores, cells * sizeof(*b->scores));
     memcpy(b->supplies, p->supplies, p->n_settings * p->n_resources * sizeof(*b->supplies));
     for (size_t i = 0; i < p->n_limits; i++)
@@ -433,7 +424,6 @@ static int branch_init(struct branch *b, struct primal *answers, const double *p
     b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
     b->prices =
         layout_alloc(&b->l, (b->max_steps + 1) * b->dual.n, sizeof(*b->prices)); /* as many as are written */
-    return b->l.out_of_memory ? -ENOMEM : 0;
 }
 
 /* Of the nodes that were not searched. */
@@ -455,20 +445,16 @@ bool branch_is_for(const struct problem *p)
     return p->n_settings * p->n_workloads <= CELLS_MAX;
 }
 
-int branch(struct primal *answers, const double *prices, int64_t *bound)
+void branch(struct primal *answers, const double *prices, int64_t *bound)
 {
     struct branch b;
-    int r = branch_init(&b, answers, prices);
 
-    if (r == 0) {
-        branch_exclude_useless(&b);
-        r = branch_search(&b);
-    }
-    if (r == 0)
+    branch_init(&b, answers, prices);
+    branch_exclude_useless(&b);
+    if (branch_search(&b))
         *bound = answers->has_best ? answers->best.sum : INT64_MIN;
-    else if (r == -ECANCELED)
+    else
         *bound = branch_open_bound(&b, *bound);
     answers->l->stopped |= b.l.stopped;
     layout_done(&b.l);
-    return r == -ECANCELED ? 0 : r;
 }

@@ -13,7 +13,7 @@
 bool branch_is_for(const struct problem *p);
 /* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
  * allowed: improves the answer and lowers *bound (of the sum of gains; INT64_MIN: there is no answer that
- * keeps max_moves). -ENOMEM. */
-MUST_USE int branch(struct primal *answers, const double *prices, int64_t *bound);
+ * keeps max_moves). */
+void branch(struct primal *answers, const double *prices, int64_t *bound);
 
 #endif

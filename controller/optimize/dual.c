@@ -46,12 +46,11 @@ static void bound_trivially(struct dual *x)
     }
 }
 
-int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
+void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 {
     const struct problem *p = l->p;
     size_t n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
     size_t max_picks = l->slots_first[p->n_workloads] + 1024;
-    int r;
 
     *x = (struct dual){
         .l = l,
@@ -70,12 +69,9 @@ int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
         .worth = layout_alloc(l, p->n_settings + 1, sizeof(*x->worth)),
         .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
     };
-    r = prices_init(&x->prices, l);
-    if (r == 0)
-        r = rows_init(&x->rows, l);
-    if (r == 0)
-        bound_trivially(x);
-    return r;
+    prices_init(&x->prices, l);
+    rows_init(&x->rows, l);
+    bound_trivially(x);
 }
 
 __attribute__((optimize("O3"))) static void raise_prices(float *best, const int16_t *scores,
@@ -198,26 +194,21 @@ static int64_t resources_price(const struct dual *x, uint32_t setting)
     return sum;
 }
 
-static int dual_reserve(struct dual *x, size_t n)
+static void dual_reserve(struct dual *x, size_t n)
 {
-    size_t want = x->max_picks;
     struct dual_pick *more;
 
-    while (want < x->n_picks + n)
-        want *= 2;
-    if (want == x->max_picks)
-        return 0;
-    more = layout_alloc(x->l, want, sizeof(*more));
-    if (!more)
-        return -ENOMEM;
+    if (x->n_picks + n <= x->max_picks)
+        return;
+    while (x->max_picks < x->n_picks + n)
+        x->max_picks *= 2;
+    more = layout_alloc(x->l, x->max_picks, sizeof(*more));
     memcpy(more, x->picks, x->n_picks * sizeof(*more));
     x->picks = more;
-    x->max_picks = want;
-    return 0;
 }
 
 /* The site takes what is worth most with its best setting. */
-static int evaluate_site(struct dual *x, uint32_t site)
+static void evaluate_site(struct dual *x, uint32_t site)
 {
     const struct layout *l = x->l;
     const struct problem *p = l->p;
@@ -242,15 +233,13 @@ static int evaluate_site(struct dual *x, uint32_t site)
         }
     }
     if (best == NO_SETTING)
-        return 0;
+        return;
     x->value += most;
     for (size_t r = 0; r < p->n_resources; r++)
         x->slope[p->n_workloads + best * p->n_resources + r] = r != l->main;
-    if (dual_reserve(x, k->n_held) < 0)
-        return -ENOMEM;
+    dual_reserve(x, k->n_held);
     for (size_t i = 0; i < k->n_held; i++)
         add_pick(x, k->held[i].what, best);
-    return 0;
 }
 
 /* Enough to choose from, and few enough to look at often. */
@@ -315,15 +304,11 @@ int dual_evaluate(struct dual *x)
     x->n_cut = 0;
     begin_value(x);
     for (uint32_t s = 0; s < p->n_sites; s++) {
-        int r;
-
         if (layout_stopped(x->l))
             return -ECANCELED;
         prices_at_site(&x->prices, s, true);
-        r = evaluate_site(x, s);
+        evaluate_site(x, s);
         prices_at_site(&x->prices, s, false);
-        if (r < 0)
-            return r;
     }
     note_value(x);
     return 0;
@@ -401,7 +386,7 @@ static float tune_supply(const struct tune *t, uint32_t setting)
     return (float)layout_supply(t->dual->l, setting);
 }
 
-static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
+static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_sites + 1;
@@ -413,8 +398,6 @@ static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
         .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
         .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
     };
-    if (x->l->out_of_memory)
-        return -ENOMEM;
     t->ahead = t->price + n;
     t->lowest = t->ahead + n;
     t->requested = t->lowest + n;
@@ -423,7 +406,6 @@ static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
         t->mean += x->rows.grains[w] / (float)p->n_workloads;
     for (size_t s = 0; s < p->n_sites; s++)
         t->lowest[s] = setting[s] == NO_SETTING ? 0 : (float)x->grain[setting[s]] / PRICE_ONE;
-    return 0;
 }
 
 static void tune_reserve(struct tune *t, size_t n)
@@ -603,14 +585,13 @@ static void tune_by_rows(struct tune *t, float margin)
     }
 }
 
-int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
+void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
 {
     float margin = (float)x->widest / PRICE_ONE;
     struct tune t;
-    int r = tune_init(&t, x, setting);
 
-    if (r == 0 && t.mean > 0)
+    tune_init(&t, x, setting);
+    if (t.mean > 0)
         by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
     free(t.cells);
-    return r;
 }

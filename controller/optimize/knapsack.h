@@ -38,8 +38,7 @@ struct knapsack {
 
 #define KNAPSACK_ALL (INT64_MAX / 4)
 
-/* -ENOMEM. */
-MUST_USE int knapsack_init(struct knapsack *k, size_t max_items);
+void knapsack_init(struct knapsack *k, size_t max_items);
 void knapsack_done(struct knapsack *k);
 /* No items, all of which are given. */
 void knapsack_clear(struct knapsack *k);

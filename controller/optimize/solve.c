@@ -40,19 +40,13 @@ static void relax_done(struct relax *x)
     layout_done(&x->layout);
 }
 
-static int relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
+static void relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
 {
-    int r;
-
     *x = (struct relax){0};
-    r = layout_init(&x->layout, p, o->deadline_ms, o->cancel);
-    if (r == 0)
-        r = knapsack_init(&x->knapsack, p->n_workloads + 1);
-    if (r == 0)
-        r = dual_init(&x->dual, &x->layout, &x->knapsack);
-    if (r == 0)
-        r = primal_init(&x->primal, &x->layout, &x->knapsack);
-    return r;
+    layout_init(&x->layout, p, o->deadline_ms, o->cancel);
+    knapsack_init(&x->knapsack, p->n_workloads + 1);
+    dual_init(&x->dual, &x->layout, &x->knapsack);
+    primal_init(&x->primal, &x->layout, &x->knapsack);
 }
 
 static bool relax_is_optimal(const struct relax *x)
@@ -89,53 +83,44 @@ static size_t iterations_of(const struct relax *x)
     return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
 }
 
-static int relax_iterate(struct relax *x)
+static void relax_iterate(struct relax *x)
 {
     size_t n = iterations_of(x);
-    int r = 0;
 
     if (n < ITERATIONS_MAX)
         x->dual.factor = FACTOR_OF_FEW;
-    for (size_t i = 0; i < n && !relax_is_optimal(x); i++) {
-        r = dual_evaluate(&x->dual);
-        if (r < 0)
-            break;
+    for (size_t i = 0; i < n && !relax_is_optimal(x) && dual_evaluate(&x->dual) == 0; i++) {
         if (i % REPAIR_EVERY == 0 || i == n - 1)
             relax_repair(x);
         dual_step(&x->dual, x->primal.best.sum);
     }
-    return r == -ECANCELED ? 0 : r;
 }
 
-static int relax_search(struct relax *x)
+static void relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
     CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
-    int r;
 
     choose_settings(x, setting);
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
-    r = tune_prices(&x->dual, setting, true);
-    if (r == 0 && !x->is_constructed)
+    tune_prices(&x->dual, setting, true);
+    if (!x->is_constructed)
         primal_construct(&x->primal);
-    if (r == 0)
-        r = tune_prices(&x->dual, setting, false);
-    return r < 0 ? r : relax_iterate(x);
+    tune_prices(&x->dual, setting, false);
+    relax_iterate(x);
 }
 
-static int relax_branch(struct relax *x)
+static void relax_branch(struct relax *x)
 {
     int64_t sum = x->primal.has_best ? x->primal.best.sum : INT64_MIN, bound = x->dual.bound;
-    int r = branch(&x->primal, x->dual.lowest, &x->dual.bound);
 
+    branch(&x->primal, x->dual.lowest, &x->dual.bound);
     x->has_branched = x->dual.bound < bound || (x->primal.has_best && x->primal.best.sum > sum);
-    return r;
 }
 
-static int relax_export(struct relax *x, struct solution *ret)
+static void relax_export(struct relax *x, struct solution *ret)
 {
     const struct problem *p = x->layout.p;
-    int r;
 
     if (x->primal.has_best) {
         polish(&x->primal.best);
@@ -143,9 +128,7 @@ static int relax_export(struct relax *x, struct solution *ret)
         placing_clear(&x->primal.now);
         placing_copy(&x->primal.best, &x->primal.now);
     }
-    r = placing_export(&x->primal.best, ret);
-    if (r < 0)
-        return r;
+    placing_export(&x->primal.best, ret);
     ret->engine = x->has_branched ? "branch and bound" : "relaxation";
     ret->deadline_reached = x->layout.stopped;
     ret->bound =
@@ -157,7 +140,8 @@ static int relax_export(struct relax *x, struct solution *ret)
         if (x->dual.bound == INT64_MIN || primal_most_stays(&x->primal) < x->layout.stays_needed)
             ret->bound = INT64_MIN;
     }
-    return 0;
+    if (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective)
+        ret->deadline_reached = false;
 }
 
 /* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
@@ -173,25 +157,20 @@ static bool relax_needs_settings(const struct relax *x)
 int solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
     struct relax x;
-    int r;
 
     if (problem_check(p))
         return -EINVAL;
-    r = relax_init(&x, p, o);
-    if (r == 0)
-        x.is_constructed = relax_needs_settings(&x);
-    if (r == 0 && x.is_constructed)
+    relax_init(&x, p, o);
+    x.is_constructed = relax_needs_settings(&x);
+    if (x.is_constructed)
         primal_construct(&x.primal);
-    else if (r == 0)
+    else
         primal_start(&x.primal);
-    if (r == 0 && x.primal.has_best && !relax_is_optimal(&x))
-        r = relax_search(&x);
-    if (r == 0 && !relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
-        r = relax_branch(&x);
-    if (r == 0)
-        r = relax_export(&x, ret);
+    if (x.primal.has_best && !relax_is_optimal(&x))
+        relax_search(&x);
+    if (!relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
+        relax_branch(&x);
+    relax_export(&x, ret);
     relax_done(&x);
-    if (r == 0 && (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective))
-        ret->deadline_reached = false;
-    return r;
+    return 0;
 }

@@ -24,7 +24,7 @@ void mcp_handle(struct mcp_message *m, struct str body);
 
 /* The route; `arg` is the API. */
 void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
-/* Describes the tools. -ENOMEM. */
-MUST_USE int mcp_build_tools(struct api *a);
+/* Describes the tools. */
+void mcp_build_tools(struct api *a);
 
 #endif

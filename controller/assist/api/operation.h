@@ -8,7 +8,22 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct call;
+/* One call of an operation, embedded in its owner. */
+struct call {
+    json_t *input;    /* owned: the arguments, an object that keeps the input schema */
+    size_t max_bytes; /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
+    /* Once, on the loop; within run() or later. May free the call. */
+    void (*ended)(struct call *c);
+    unsigned status; /* 200, or that of the error */
+    json_t *answer;  /* owned; of an error: {"detail": ...} */
+    /* As call_items_later() has them; item is NULL without. */
+    struct {
+        json_t *(*item)(void *arg, size_t i);
+        void (*free_items)(void *arg);
+        void *arg;
+        size_t n;
+    } later;
+};
 
 enum operation_effect {
     OPERATION_READS,
@@ -44,17 +59,12 @@ struct operations {
 
 /* ---- Within run() ---- */
 
-/* The arguments: an object that keeps the input schema. Valid until the call has ended. */
-const json_t *call_input(const struct call *c);
 /* A string of the arguments; NULL if it is absent or empty. */
 const char *call_text(const struct call *c, const char *name);
-/* How many bytes of JSON the answer may have: lists are cut, see below. SIZE_MAX: all that there is. */
-size_t call_max_bytes(const struct call *c);
-/* Ends the call with the answer, whose reference is taken; NULL: out of memory. */
+/* Ends the call with the answer, whose reference is taken. */
 void call_done(struct call *c, json_t *answer);
 /* The elements of an answer's member "items" are made while the answer is written, one after the other, since
- * all of them at once would not fit in memory: item(arg, i) returns a new element (NULL: out of memory) on a
- * worker's thread. free_items(arg) is called on the loop when the call has ended, whichever way. To be called
+ * all of them at once would not fit in memory: item(arg, i) returns a new element on a worker's thread. free_items(arg) is called on the loop when the call has ended, whichever way. To be called
  * before call_done(). */
 void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
                       void (*free_items)(void *arg), void *arg);
@@ -79,20 +89,24 @@ void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, .
 /* clang-format on */
 
 struct listing {
-    json_t *items; /* NULL once out of memory */
+    json_t *items;
     size_t max_bytes, bytes;
     size_t total, from, limit;
     bool is_full;
 };
 
-/* Starts a list for a call. Of its input it reads `offset` (from `next`) and
- * `limit`. */
-MUST_USE int listing_init(struct listing *l, const struct call *c);
+/* Starts a list for a call. Of its input it reads `offset` (from `next`) and `limit`. */
+void listing_init(struct listing *l, const struct call *c);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
 void listing_add(struct listing *l, json_t *item);
-/* The object; the list needs no more. NULL when out of memory. */
+/* The object; the list needs no more. */
 json_t *listing_end(struct listing *l);
+
+/* Adds a sentence to a list. */
+void list_note(json_t *list, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A new list of the first elements, at most n. */
+json_t *list_head(const json_t *list, size_t n);
 
 #endif

@@ -14,32 +14,27 @@ static void call_end(void *arg, const struct outcome *o)
     if (o->status != 200)
         call_fail(c, o->status, json_incref(o->body), "%s", o->detail);
     else
-        call_done(c, answer_cut(o->body, call_max_bytes(c)));
+        call_done(c, answer_cut(o->body, c->max_bytes));
 }
 
 static void run_optimize(void *arg, struct call *c)
 {
-    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), false, call_end, c);
+    assist_plan(arg, c->input, false, call_end, c);
 }
 
 static void run_plan(void *arg, struct call *c)
 {
-    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), true, call_end, c);
+    assist_plan(arg, c->input, true, call_end, c);
 }
 
 static void run_apply(void *arg, struct call *c)
 {
-    const char *hash = kube_str(call_input(c), "planHash", NULL);
-
-    if (hash)
-        assist_apply(arg, hash, call_end, c);
-    else
-        call_fail(c, 422, json_pack("{s:s}", "field", "planHash"), "planHash: missing");
+    assist_apply(arg, cstr(kube_str(c->input, "planHash", NULL)), call_end, c);
 }
 
 static void run_reset(void *arg, struct call *c)
 {
-    const char *namespace = kube_str(call_input(c), "namespace", NULL);
+    const char *namespace = kube_str(c->input, "namespace", NULL);
 
     assist_reset(arg, namespace ? namespace : "default", call_end, c);
 }

@@ -15,7 +15,6 @@
 enum {
     DESCRIPTION_BYTES = 200, /* for assistants */
     MESSAGE_BYTES = 160,
-    FINDING_BYTES = 1024,
     QUOTE_BYTES = 400,
 };
 
@@ -88,8 +87,7 @@ static const json_t *scorer_by_name(const struct snapshot *hub, const char *name
 /* For assistants the condition Ready and those that are not True, whose messages may be long. */
 static json_t *scorers_conditions(const struct answer *a, const json_t *scorer)
 {
-    json_auto_t *list = json_array();
-    const json_t *one;
+    json_t *list = json_array(), *one;
     size_t i;
 
     json_array_foreach(kube_list(scorer, "status", "conditions", NULL), i, one)
@@ -98,14 +96,13 @@ static json_t *scorers_conditions(const struct answer *a, const json_t *scorer)
 
         if (answer_is_short(a) && strcmp(status, "True") == 0 && strcmp(type, "Ready") != 0)
             continue;
-        if (json_array_append_new(list,
-                                  json_pack("{s:s,s:s,s:s,s:o}", "type", type, "status", status, "reason",
-                                            cstr(kube_str(one, "reason", NULL)), "message",
-                                            answer_text(kube_str(one, "message", NULL),
-                                                        answer_is_short(a) ? MESSAGE_BYTES : SIZE_MAX))) < 0)
-            return NULL;
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s,s:s,s:s,s:o}", "type", type, "status", status, "reason",
+                                              cstr(kube_str(one, "reason", NULL)), "message",
+                                              answer_text(kube_str(one, "message", NULL),
+                                                          answer_is_short(a) ? MESSAGE_BYTES : SIZE_MAX)));
     }
-    return TAKE_PTR(list);
+    return list;
 }
 
 static json_t *scorers_item(const struct answer *a, const json_t *scorer)
@@ -179,7 +176,7 @@ const struct operation scorers_list = {
                 const struct snapshot *hub;
                 const char *cluster;
                 const json_t *scorer;
-                json_t *list; /* [{"about", "finding", "quote", "untrusted"}]; NULL once out of memory */
+                json_t *list;              /* [{"about", "finding", "quote", "untrusted"}] */
                 const struct score *score; /* the object; NULL without */
                 bool has_score;            /* it has values that have not expired */
             };
@@ -188,25 +185,17 @@ const struct operation scorers_list = {
             static void PRINTF_LIKE(4, 5) explain_add(struct explanation * f, const char *about,
                                                       const char *quote, const char *fmt, ...)
             {
-                BUF_AUTO(text, FINDING_BYTES);
-                json_t *one = NULL;
+                json_t *one;
                 va_list ap;
-                int r;
 
                 va_start(ap, fmt);
-                r = buf_vprintf(&text, fmt, ap);
+                one = json_pack("{s:s,s:o}", "about", about, "finding", json_vsprintf(fmt, ap));
                 va_end(ap);
-                if (r == 0)
-                    one = json_pack("{s:s,s:s%}", "about", about, "finding", text.p, text.n);
-                if (one && quote && *quote)
-                    r = json_object_set_new(one, "quote", answer_text(quote, QUOTE_BYTES)) |
-                        json_object_set_new(one, "untrusted", json_true());
-                if (r == 0 && json_array_append_new(f->list, one) == 0)
-                    return;
-                if (r != 0)
-                    json_decref(one);
-                json_decref(f->list);
-                f->list = NULL;
+                if (quote && *quote) {
+                    (void)json_object_set_new(one, "quote", answer_text(quote, QUOTE_BYTES));
+                    (void)json_object_set_new(one, "untrusted", json_true());
+                }
+                (void)json_array_append_new(f->list, one);
             }
 
             static void explain_cluster(struct explanation * f)
@@ -415,15 +404,6 @@ const struct operation scorers_list = {
                     f->has_score = true;
             }
 
-            /* Sentences in the order in which scores come about, so that the first is the cause. */
-            static void explain_make(struct explanation * f)
-            {
-                explain_cluster(f);
-                explain_scorer(f);
-                explain_work(f);
-                explain_object(f);
-            }
-
             /* ---- The explanation ---- */
 
             static void explain_put_score(struct answer * a, const struct score *s)
@@ -456,16 +436,16 @@ const struct operation scorers_list = {
                     if (listing_wants(&a->listing))
                         listing_add(&a->listing, json_incref(one));
                 }
-                json_decref(f->list);
             }
 
             static void explain_answer(struct answer * a)
             {
                 const char *name = cstr(call_text(a->call, "scorer"));
+                json_auto_t *list = json_array();
                 struct explanation f = {.hub = a->hub,
                                         .cluster = cstr(call_text(a->call, "cluster")),
                                         .scorer = scorer_by_name(a->hub, name),
-                                        .list = json_array()};
+                                        .list = list};
 
                 if (!snapshot_get(a->hub, KIND_CLUSTERS, "", f.cluster)) {
                     answer_fail(a, 404, "cluster", "ManagedCluster \"%s\" does not exist", f.cluster);
@@ -476,12 +456,13 @@ const struct operation scorers_list = {
                                 "lists them",
                                 name);
                 } else {
-                    if (f.list)
-                        explain_make(&f);
+                    /* In the order in which scores come about, so that the first is the cause. */
+                    explain_cluster(&f);
+                    explain_scorer(&f);
+                    explain_work(&f);
+                    explain_object(&f);
                     explain_put_findings(a, &f);
-                    return;
                 }
-                json_decref(f.list);
             }
 
             static void explain_run(void *arg, struct call *c)

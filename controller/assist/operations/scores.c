@@ -51,24 +51,21 @@ static struct summary_row *summary_row_of(struct score_summary *s, const struct 
     return row;
 }
 
-/* Counts one more. Its values count unless it has expired, as for Placement. -ENOMEM. */
-static int score_summary_add(struct score_summary *s, const struct score *score)
+/* Counts one more. Its values count unless it has expired, as for Placement. */
+static void score_summary_add(struct score_summary *s, const struct score *score)
 {
     struct summary_row *row = summary_row_of(s, score);
 
-    if (!row)
-        return -ENOMEM;
     row->clusters++;
     row->expired += score->is_expired;
     if (score->is_expired)
-        return 0;
+        return;
     row->items += score->n_items;
     for (size_t i = 0; i < score->n_items; i++) {
         int32_t v = score->items[i].value;
 
         row->counts[(v < LEAST ? LEAST : v > MOST ? MOST : v) - LEAST]++;
     }
-    return 0;
 }
 
 /* The nth value in ascending order. */
@@ -93,22 +90,19 @@ static json_t *summary_row_value(const struct snapshot *hub, const struct summar
     json_t *o =
         json_pack("{s:s,s:I,s:I,s:I}", "name", row->first->name, "clusters", (json_int_t)row->clusters,
                   "expired", (json_int_t)row->expired, "items", (json_int_t)row->items);
-    int r = o ? 0 : -1;
 
-    if (row->items && r == 0)
-        r = json_object_set_new(o, "min", json_integer(summary_nth(row, 0))) |
-            json_object_set_new(o, "median", json_integer(summary_nth(row, (row->items - 1) / 2))) |
-            json_object_set_new(o, "max", json_integer(summary_nth(row, row->items - 1)));
-    if (scorer && r == 0 && texts->format)
-        r = json_object_set_new(o, "scoreDimensionFormat",
-                                answer_text(scorer_dimension_format(scorer), texts->format));
-    if (scorer && r == 0 && texts->description && *scorer_description(scorer))
-        r = json_object_set_new(o, "description",
-                                answer_text(scorer_description(scorer), texts->description));
-    if (r == 0)
-        return o;
-    json_decref(o);
-    return NULL;
+    if (row->items) {
+        (void)json_object_set_new(o, "min", json_integer(summary_nth(row, 0)));
+        (void)json_object_set_new(o, "median", json_integer(summary_nth(row, (row->items - 1) / 2)));
+        (void)json_object_set_new(o, "max", json_integer(summary_nth(row, row->items - 1)));
+    }
+    if (scorer && texts->format)
+        (void)json_object_set_new(o, "scoreDimensionFormat",
+                                  answer_text(scorer_dimension_format(scorer), texts->format));
+    if (scorer && texts->description && *scorer_description(scorer))
+        (void)json_object_set_new(o, "description",
+                                  answer_text(scorer_description(scorer), texts->description));
+    return o;
 }
 
 static int summary_compare_rows(const void *a, const void *b)
@@ -122,24 +116,23 @@ static int summary_compare_rows(const void *a, const void *b)
 static json_t *summary_rows(struct summary_row *const *rows, size_t n, const struct snapshot *hub,
                             const struct summary_texts *texts, size_t max_bytes)
 {
-    json_auto_t *list = json_array();
+    json_t *list = json_array();
 
     for (size_t i = 0, bytes = 2; i < n; i++) {
         json_t *row = summary_row_value(hub, rows[i], texts);
 
         bytes += max_bytes == SIZE_MAX ? 0 : json_dumpb(row, NULL, 0, JSON_COMPACT) + 1;
-        if (row && bytes > max_bytes) {
+        if (bytes > max_bytes) {
             json_decref(row);
             break;
         }
-        if (json_array_append_new(list, row) < 0)
-            return NULL;
+        (void)json_array_append_new(list, row);
     }
-    return TAKE_PTR(list);
+    return list;
 }
 
 /* An array with one object for each name, in ascending order, of at most so many bytes: descriptions are cut
- * first, then rows, of which *ret_left_out is the number. NULL when out of memory. */
+ * first, then rows, of which *ret_left_out is the number. */
 static json_t *score_summary_value(const struct score_summary *s, const struct snapshot *hub,
                                    size_t max_bytes, size_t *ret_left_out)
 {
@@ -154,7 +147,7 @@ static json_t *score_summary_value(const struct score_summary *s, const struct s
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
         json_decref(list);
         list = summary_rows(rows, n, hub, &steps[i], max_bytes);
-        *ret_left_out = list ? n - json_array_size(list) : 0;
+        *ret_left_out = n - json_array_size(list);
         if (*ret_left_out == 0)
             break;
     }
@@ -165,13 +158,12 @@ static json_t *score_summary_value(const struct score_summary *s, const struct s
 
 static json_t *scores_items(const struct score *s, size_t max)
 {
-    json_auto_t *list = json_array();
+    json_t *list = json_array();
 
     for (size_t i = 0; i < s->n_items && i < max; i++)
-        if (json_array_append_new(list, json_pack("{s:s%,s:i}", "name", s->items[i].name.p,
-                                                  s->items[i].name.n, "value", (int)s->items[i].value)) < 0)
-            return NULL;
-    return TAKE_PTR(list);
+        (void)json_array_append_new(list, json_pack("{s:s%,s:i}", "name", s->items[i].name.p,
+                                                    s->items[i].name.n, "value", (int)s->items[i].value));
+    return list;
 }
 
 /* Name, namespace, labels, annotations, and two annotations from the DynamicScorer. */
@@ -181,12 +173,10 @@ static json_t *scores_metadata(const struct snapshot *hub, const struct score *s
     json_t *known = kube_map(s->object, "metadata", "annotations", NULL);
     json_t *annotations = known ? json_copy(known) : json_object();
 
-    if (scorer && (json_object_set_new(annotations, DOMAIN "description",
-                                       json_string(scorer_description(scorer))) < 0 ||
-                   json_object_set_new(annotations, DOMAIN "score-dimension-format",
-                                       json_string(scorer_dimension_format(scorer))) < 0)) {
-        json_decref(annotations);
-        return NULL;
+    if (scorer) {
+        (void)json_object_set_new(annotations, DOMAIN "description", json_string(scorer_description(scorer)));
+        (void)json_object_set_new(annotations, DOMAIN "score-dimension-format",
+                                  json_string(scorer_dimension_format(scorer)));
     }
     return json_pack("{s:s,s:s,s:O*,s:o}", "name", s->name, "namespace", s->cluster, "labels",
                      kube_map(s->object, "metadata", "labels", NULL), "annotations", annotations);
@@ -275,12 +265,11 @@ static void scores_put_summary(struct answer *a)
     CLEANUP(score_summary_done) struct score_summary summary = {0};
     size_t room = answer_is_short(a) ? answer_room(a) * 7 / 8 : SIZE_MAX, left_out = 0, at = 0;
     const struct score *s;
-    int r = 0;
 
-    while (r == 0 && (s = snapshot_next_score(a->hub, &at)))
-        r = score_summary_add(&summary, s);
+    while ((s = snapshot_next_score(a->hub, &at)))
+        score_summary_add(&summary, s);
     answer_put(a, "untrusted", json_true());
-    answer_put(a, "summary", r == 0 ? score_summary_value(&summary, a->hub, room, &left_out) : NULL);
+    answer_put(a, "summary", score_summary_value(&summary, a->hub, room, &left_out));
     if (left_out)
         answer_note(a, "%zu more scores are left out of the summary: ask with a larger maxBytes.", left_out);
 }

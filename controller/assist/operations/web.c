@@ -196,8 +196,6 @@ static int assist_web_serve(struct assist_web *w, const struct assist_web_option
                                 .before_metrics = assist_web_set_metrics,
                                 .arg = w};
 
-    if (!routes)
-        return -ENOMEM;
     memcpy(routes, own, sizeof(own));
     site.n_routes = ARRAY_SIZE(own) + api_routes(w->api, routes + ARRAY_SIZE(own));
     return site_start(&w->site, &site, ret_why);

@@ -97,28 +97,22 @@ const char *input_placement_name(const json_t *workload)
     return kube_str(json_array_get(kube_list(workload, "spec", "placementRefs", NULL), 0), "name", NULL);
 }
 
-static int model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name,
-                    uint32_t *ret)
+static uint32_t model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name)
 {
     uintptr_t known = (uintptr_t)map_get(ids, name);
-    const char **all;
 
-    if (known) {
-        *ret = (uint32_t)(known - 1);
-        return 0;
-    }
+    if (known)
+        return (uint32_t)(known - 1);
     if ((*n & (*n - 1)) == 0) { /* a power of two: full */
-        all = model_alloc(m, *n ? *n * 2 : 1, sizeof(char *));
-        if (!all)
-            return -ENOMEM;
+        const char **all = model_alloc(m, *n ? *n * 2 : 1, sizeof(char *));
+
         if (*n)
             memcpy(all, *names, *n * sizeof(char *));
         *names = all;
     }
     map_set(ids, name, (void *)(uintptr_t)(*n + 1));
     (*names)[*n] = name;
-    *ret = (uint32_t)(*n)++;
-    return 0;
+    return (uint32_t)(*n)++;
 }
 
 static int model_label(const json_t *object, const char *kind, const char *label, const char *field,
@@ -202,13 +196,15 @@ static int model_read_workload(struct model *m, struct model_workload *w, size_t
                              m->in->request->namespace);
     r = model_label(o, "ManifestWorkReplicaSet", "app", field, &w->app, ob);
     r = r ?: model_label(o, "ManifestWorkReplicaSet", "resource-request-kind", field, &kind, ob);
-    r = r ?: model_id(&m->app_ids, &m->apps, &m->n_apps, m, w->app, &w->app_id);
-    r = r ?: model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, kind, &w->kind_id);
     r = r ?: model_note_extras(m, kube_map(o, "metadata", "labels", NULL), field, ob);
+    if (r < 0)
+        return r;
+    w->app_id = model_id(&m->app_ids, &m->apps, &m->n_apps, m, w->app);
+    w->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, kind);
     w->placement = input_placement_name(o);
-    if (r == 0 && !w->placement)
+    if (!w->placement)
         return objection_set(ob, 422, field, "ManifestWorkReplicaSet %s has no spec.placementRefs", name);
-    return r;
+    return 0;
 }
 
 static int workload_by_name(const void *a, const void *b)
@@ -246,8 +242,6 @@ static int model_read_workloads(struct model *m, struct objection *ob)
     int r = 0;
 
     m->workloads = model_alloc(m, n, sizeof(*m->workloads));
-    if (!replicas || !m->workloads)
-        return -ENOMEM;
     for (size_t i = 0; i < n && r == 0; i++)
         r = model_read_workload(m, &m->workloads[i], i, ob);
     if (r < 0)
@@ -256,8 +250,6 @@ static int model_read_workloads(struct model *m, struct objection *ob)
     m->problem.n_workloads = n;
     m->problem.n_resources = 1 + m->n_extra;
     requests = model_alloc(m, n * m->problem.n_resources, sizeof(int64_t));
-    if (!requests)
-        return -ENOMEM;
     for (size_t i = 0; i < n && r == 0; i++) {
         replicas[i] = m->in->request->workloads[m->workloads[i].request].replicas;
         r = model_read_requests(m, i, &requests[i * m->problem.n_resources], ob);
@@ -304,7 +296,9 @@ static int offer_read(struct model *m, struct offer *o, size_t c, size_t i, stru
                              m->in->request->namespace);
     r = model_label(policy, "Policy", "resource-supply-kind", field, &o->kind, ob);
     r = r ?: model_label(policy, "Policy", "resource-supply-device", field, &o->device, ob);
-    return r ?: model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind, &o->kind_id);
+    if (r == 0)
+        o->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind);
+    return r;
 }
 
 static int model_read_offers(struct model *m, struct offer *offers, struct objection *ob)
@@ -354,8 +348,6 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
 
     m->settings = model_alloc(m, n + 1, sizeof(*m->settings));
     m->sites = model_alloc(m, n + 1, sizeof(*m->sites));
-    if (!supplies || !first || !m->settings || !m->sites)
-        return -ENOMEM;
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
         bool same = last && last->cluster == o->cluster && last->kind_id == o->kind_id;
@@ -473,17 +465,8 @@ static int run_compare(const void *pa, const void *pb)
     return r ?: (a->kind_id > b->kind_id) - (a->kind_id < b->kind_id);
 }
 
-int model_pair_compare(const void *pa, const void *pb)
-{
-    const struct problem_pair *a = pa, *b = pb;
-
-    if (a->workload != b->workload)
-        return a->workload < b->workload ? -1 : 1;
-    return (a->site > b->site) - (a->site < b->site);
-}
-
 /* A workload may run where nothing is offered: such a cluster becomes a site without settings. */
-static int model_add_running(struct model *m, const struct run *runs, size_t n)
+static void model_add_running(struct model *m, const struct run *runs, size_t n)
 {
     struct problem *p = &m->problem;
     struct problem_pair *pairs = model_alloc(m, n, sizeof(*pairs));
@@ -491,8 +474,6 @@ static int model_add_running(struct model *m, const struct run *runs, size_t n)
     uint32_t *first = model_alloc(m, p->n_sites + n + 1, sizeof(uint32_t));
     size_t n_sites = p->n_sites;
 
-    if (!pairs || !sites || !first)
-        return -ENOMEM;
     memcpy(sites, m->sites, n_sites * sizeof(*sites));
     memcpy(first, p->first_setting, n_sites * sizeof(*first));
     for (size_t i = 0; i < n; i++) {
@@ -507,24 +488,22 @@ static int model_add_running(struct model *m, const struct run *runs, size_t n)
         }
         pairs[i] = (struct problem_pair){runs[i].workload, (uint32_t)site};
     }
-    qsort(pairs, n, sizeof(*pairs), model_pair_compare);
+    qsort(pairs, n, sizeof(*pairs), problem_pair_compare);
     for (size_t i = 0; i < n; i++)
-        if (p->n_running == 0 || model_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
+        if (p->n_running == 0 || problem_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
             pairs[p->n_running++] = pairs[i];
     first[n_sites] = (uint32_t)p->n_settings;
     m->sites = sites;
     p->first_setting = first;
     p->n_sites = n_sites;
     p->running = pairs;
-    return 0;
 }
 
-static int model_read_running(struct model *m)
+static void model_read_running(struct model *m)
 {
     struct map by_placement = {0};
     CLEANUP(cleanup_free) struct run *runs = NULL;
-    size_t n = 0;
-    int r = 0;
+    size_t n;
 
     for (size_t w = 0; w < m->problem.n_workloads; w++)
         map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);
@@ -533,10 +512,9 @@ static int model_read_running(struct model *m)
     if (n) {
         (void)runs_read(m, &by_placement, runs);
         qsort(runs, n, sizeof(*runs), run_compare);
-        r = model_add_running(m, runs, n);
+        model_add_running(m, runs, n);
     }
     map_done(&by_placement);
-    return r;
 }
 
 /* ---- The model ---- */
@@ -551,7 +529,8 @@ int model_new(struct model **ret, const struct inputs *in, struct objection *ob)
     m->problem.max_moves = in->request->max_moves;
     r = model_read_workloads(m, ob);
     r = r ?: model_read_sites(m, ob);
-    r = r ?: model_read_running(m);
+    if (r == 0)
+        model_read_running(m);
     r = r ?: model_read_scores(m, ob);
     r = r ?: model_apply_rules(m, ob);
     r = r ?: model_read_limits(m, ob);

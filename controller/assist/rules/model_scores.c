@@ -199,7 +199,7 @@ static size_t board_size(const struct model *m, size_t first)
     return end - first;
 }
 
-static int model_fill_scores(struct model *m, int16_t *scores)
+static void model_fill_scores(struct model *m, int16_t *scores)
 {
     const struct plan_request *rq = m->in->request;
     size_t cells = m->n_apps * REQUEST_MAX_POLICIES;
@@ -208,8 +208,6 @@ static int model_fill_scores(struct model *m, int16_t *scores)
     CLEANUP(cleanup_free) bool *flags = xcalloc(cells * 2, sizeof(bool));
     struct board b = {.m = m, .sums = sums, .best = best, .has_best = flags};
 
-    if (!sums || !best || !flags)
-        return -ENOMEM;
     b.is_missing = flags + cells;
     for (; b.first < m->problem.n_settings; b.first += b.n) {
         size_t c = m->sites[m->settings[b.first].site].cluster;
@@ -223,7 +221,6 @@ static int model_fill_scores(struct model *m, int16_t *scores)
         }
         board_write(&b, m, scores);
     }
-    return 0;
 }
 
 int model_read_scores(struct model *m, struct objection *ob)
@@ -236,10 +233,9 @@ int model_read_scores(struct model *m, struct objection *ob)
     model_choose_unit(m);
     m->score_hashes = model_alloc(m, m->in->request->n_clusters * m->in->request->n_scores, sizeof(uint64_t));
     scores = model_alloc(m, m->problem.n_workloads * m->problem.n_settings + 1, sizeof(int16_t));
-    if (!m->score_hashes || !scores)
-        return -ENOMEM;
     m->problem.scores = scores;
-    return model_fill_scores(m, scores);
+    model_fill_scores(m, scores);
+    return 0;
 }
 
 /* ---- Pins and forbidden places ---- */
@@ -348,12 +344,10 @@ struct limits {
 
 static int limit_add(struct limits *all, const struct problem_limit *one, struct objection *ob)
 {
-    struct problem_limit *grown;
-
     if (all->n == MAX_LIMITS)
         return objection_set(ob, 422, "spread", "spreading takes more than %d limits", MAX_LIMITS);
     if (all->n == all->cap) {
-        all->list = xrealloc(all->list, (all->cap * 2 + 16) * sizeof(*grown));
+        all->list = xrealloc(all->list, (all->cap * 2 + 16) * sizeof(*all->list));
         all->cap = all->cap * 2 + 16;
     }
     all->list[all->n++] = *one;
@@ -384,8 +378,6 @@ static int spread_workloads(struct model *m, const struct request_spread *s, siz
     size_t n = s->workloads.n ? s->workloads.n : m->problem.n_workloads;
     uint32_t *list = model_alloc(m, n, sizeof(uint32_t));
 
-    if (!list)
-        return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         size_t w = s->workloads.n ? (uintptr_t)map_get(names, s->workloads.names[i]) : i + 1;
         char field[64];
@@ -409,7 +401,7 @@ static int spread_read(struct limits *all, const struct request_spread *s, size_
     struct value_site *sites = model_alloc(m, m->problem.n_sites + 1, sizeof(*sites));
     uint32_t *flat = model_alloc(m, m->problem.n_sites + 1, sizeof(uint32_t));
     const uint32_t *workloads = NULL;
-    int r = sites && flat ? spread_workloads(m, s, at, names, &workloads, ob) : -ENOMEM;
+    int r = spread_workloads(m, s, at, names, &workloads, ob);
 
     if (r < 0)
         return r;
@@ -447,10 +439,8 @@ int model_read_limits(struct model *m, struct objection *ob)
     if (r == 0 && all.n) {
         struct problem_limit *kept = model_alloc(m, all.n, sizeof(*kept));
 
-        if (kept)
-            m->problem.limits = memcpy(kept, all.list, all.n * sizeof(*kept));
-        m->problem.n_limits = kept ? all.n : 0;
-        r = kept ? 0 : -ENOMEM;
+        m->problem.limits = memcpy(kept, all.list, all.n * sizeof(*kept));
+        m->problem.n_limits = all.n;
     }
     free(all.list);
     return r;

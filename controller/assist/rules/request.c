@@ -223,13 +223,18 @@ const char plan_request_schema[] =
 
 /* ---- Reading ---- */
 
-enum { ARENA_BYTES = 16 << 10, MAX_NAME_BYTES = 253, PATH_BYTES = 128 };
+enum {
+    ARENA_BYTES = 16 << 10,
+    MAX_NAME_BYTES = 253,
+    PATH_BYTES = 128,
+    MIN_DEADLINE_MS = 10,
+    MAX_DEADLINE_MS = 10 * 60 * 1000,
+};
 
 /* All below go on after an objection, with absent values. */
 struct reading {
     struct plan_request *r;
     struct objection *ob;
-    bool no_memory;
 };
 
 /* Where a value is: a member, or an item of a list. */
@@ -268,28 +273,13 @@ static void PRINTF_LIKE(3, 4)
 
 static bool reading_failed(const struct reading *rd)
 {
-    return rd->no_memory || rd->ob->status;
+    return rd->ob->status;
 }
 
 /* n elements, zeroed. */
 static void *reading_alloc(struct reading *rd, size_t n, size_t size)
 {
-    void *p = n ? arena_alloc(&rd->r->arena, n * size) : NULL;
-
-    if (p)
-        memset(p, 0, n * size);
-    rd->no_memory = rd->no_memory || (n && !p);
-    return p;
-}
-
-/* The list's length; 0 after a failure. */
-static size_t reading_length(struct reading *rd, const json_t *list, size_t max, const struct field_path *at)
-{
-    size_t n = json_array_size(list);
-
-    if (n > max)
-        reading_refuse(rd, at, "has %zu items, expected at most %zu", n, max);
-    return reading_failed(rd) ? 0 : n;
+    return n ? memset(arena_alloc(&rd->r->arena, n * size), 0, n * size) : NULL;
 }
 
 /* The name of an object of Kubernetes. */
@@ -304,10 +294,10 @@ static const char *reading_name(struct reading *rd, const json_t *v, const struc
 }
 
 /* The names in a list, or the members `name` of its items; each is there once. */
-static struct request_names reading_names(struct reading *rd, const json_t *list, bool of_objects, size_t max,
+static struct request_names reading_names(struct reading *rd, const json_t *list, bool of_objects,
                                           const struct field_path *at)
 {
-    size_t n = reading_length(rd, list, max, at);
+    size_t n = json_array_size(list);
     struct request_names out = {.names = reading_alloc(rd, n, sizeof(char *))};
     struct map seen = {0};
 
@@ -343,7 +333,7 @@ static void request_clusters(struct reading *rd)
     const struct field_path at = {NULL, "clusters", 0};
     struct plan_request *r = rd->r;
     const json_t *list = kube_list(r->json, at.key, NULL);
-    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_CLUSTERS, &at);
+    struct request_names names = reading_names(rd, list, true, &at);
 
     r->clusters = reading_alloc(rd, names.n, sizeof(*r->clusters));
     for (; r->n_clusters < names.n && !reading_failed(rd); r->n_clusters++) {
@@ -351,8 +341,8 @@ static void request_clusters(struct reading *rd)
         struct request_cluster *c = &r->clusters[r->n_clusters];
 
         c->name = names.names[r->n_clusters];
-        c->policies = reading_names(rd, kube_list(json_array_get(list, item.i), policies.key, NULL), true,
-                                    REQUEST_MAX_POLICIES, &policies);
+        c->policies =
+            reading_names(rd, kube_list(json_array_get(list, item.i), policies.key, NULL), true, &policies);
         c->first_policy = r->n_policies;
         r->n_policies += c->policies.n;
     }
@@ -363,7 +353,7 @@ static void request_workloads(struct reading *rd)
     const struct field_path at = {NULL, "targetWorkloads", 0};
     struct plan_request *r = rd->r;
     const json_t *list = kube_list(r->json, at.key, NULL);
-    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_WORKLOADS, &at);
+    struct request_names names = reading_names(rd, list, true, &at);
 
     r->workloads = reading_alloc(rd, names.n, sizeof(*r->workloads));
     for (; r->n_workloads < names.n && !reading_failed(rd); r->n_workloads++)
@@ -409,7 +399,7 @@ static void request_preference(struct reading *rd)
     const struct field_path at = {NULL, "preference", 0}, scores = {&at, "scores", 0};
     struct plan_request *r = rd->r;
     const json_t *o = kube_map(r->json, at.key, NULL), *list = kube_list(o, scores.key, NULL);
-    size_t n = list ? reading_length(rd, list, REQUEST_MAX_SCORES, &scores) : 1;
+    size_t n = list ? json_array_size(list) : 1;
 
     if (list && (json_object_get(o, "addonPlacementScore") || json_object_get(o, "addOnPlacementScore")))
         reading_refuse(rd, &scores, "excludes preference.addonPlacementScore");
@@ -427,18 +417,17 @@ static void request_spreads(struct reading *rd)
     const struct field_path at = {NULL, "spread", 0};
     struct plan_request *r = rd->r;
     const json_t *list = kube_list(r->json, at.key, NULL);
-    size_t n = reading_length(rd, list, REQUEST_MAX_SPREADS, &at);
+    size_t n = json_array_size(list);
 
     r->spreads = reading_alloc(rd, n, sizeof(*r->spreads));
     for (; r->n_spreads < n && !reading_failed(rd); r->n_spreads++) {
         const struct field_path item = {&at, NULL, r->n_spreads}, workloads = {&item, "workloads", 0};
         const json_t *o = json_array_get(list, item.i);
 
-        r->spreads[r->n_spreads] =
-            (struct request_spread){.label = cstr(kube_str(o, "label", NULL)),
-                                    .max = reading_count(o, "max"),
-                                    .workloads = reading_names(rd, kube_list(o, workloads.key, NULL), false,
-                                                               REQUEST_MAX_WORKLOADS, &workloads)};
+        r->spreads[r->n_spreads] = (struct request_spread){
+            .label = cstr(kube_str(o, "label", NULL)),
+            .max = reading_count(o, "max"),
+            .workloads = reading_names(rd, kube_list(o, workloads.key, NULL), false, &workloads)};
     }
 }
 
@@ -446,7 +435,7 @@ static struct request_rule *request_rules(struct reading *rd, const char *key, s
 {
     const struct field_path at = {NULL, key, 0};
     const json_t *list = kube_list(rd->r->json, key, NULL);
-    size_t n = reading_length(rd, list, REQUEST_MAX_RULES, &at);
+    size_t n = json_array_size(list);
     struct request_rule *rules = reading_alloc(rd, n, sizeof(*rules));
 
     for (; *ret_n < n && !reading_failed(rd); ++*ret_n) {
@@ -454,9 +443,9 @@ static struct request_rule *request_rules(struct reading *rd, const char *key, s
                                 clusters = {&item, "clusters", 0};
         const json_t *o = json_array_get(list, item.i);
 
-        rules[*ret_n] = (struct request_rule){
-            reading_name(rd, json_object_get(o, workload.key), &workload),
-            reading_names(rd, kube_list(o, clusters.key, NULL), false, REQUEST_MAX_CLUSTERS, &clusters)};
+        rules[*ret_n] =
+            (struct request_rule){reading_name(rd, json_object_get(o, workload.key), &workload),
+                                  reading_names(rd, kube_list(o, clusters.key, NULL), false, &clusters)};
     }
     return rules;
 }
@@ -473,8 +462,8 @@ static void request_options(struct reading *rd)
     r->move_cost = json_number_value(json_object_get(moves, "cost"));
     r->max_moves = kube_int(moves, &max, "max", NULL) ? (size_t)max : SIZE_MAX;
     r->dry_run = json_is_true(json_object_get(r->json, "dryRun"));
-    if (text && (!duration_parse(str_of(text), &r->deadline_ms) || r->deadline_ms < REQUEST_MIN_DEADLINE_MS ||
-                 r->deadline_ms > REQUEST_MAX_DEADLINE_MS))
+    if (text && (!duration_parse(str_of(text), &r->deadline_ms) || r->deadline_ms < MIN_DEADLINE_MS ||
+                 r->deadline_ms > MAX_DEADLINE_MS))
         reading_refuse(rd, &deadline, "expected a duration of 10ms to 10m, such as \"5s\"");
 }
 
@@ -483,8 +472,6 @@ int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
     CLEANUP(cleanup_request_free) struct plan_request *r = xcalloc(1, sizeof(*r));
     struct reading rd = {.r = r, .ob = ob};
 
-    if (!r)
-        return -ENOMEM;
     r->json = json_incref(json);
     r->arena.chunk_bytes = ARENA_BYTES;
     request_options(&rd);
@@ -494,8 +481,6 @@ int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
     request_spreads(&rd);
     r->pins = request_rules(&rd, "pin", &r->n_pins);
     r->forbids = request_rules(&rd, "forbid", &r->n_forbids);
-    if (rd.no_memory)
-        return -ENOMEM;
     if (ob->status)
         return -EINVAL;
     *ret = TAKE_PTR(r);

@@ -26,7 +26,7 @@ struct apply_options {
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-/* -ENOMEM: `done` is never called. With objects, the body is {"created", "updated", "deleted"}; without,
+/* -EINVAL for a namespace that is no path segment: `done` is never called. With objects, the body is {"created", "updated", "deleted"}; without,
  * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
  * {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` lists writes
  * that may have happened and `conflicts` objects of the same names that no plan made. */

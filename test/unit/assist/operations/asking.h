@@ -79,7 +79,7 @@ static inline void known_read_kind(const struct known *k, struct snapshot *s, co
     json_array_foreach(list, i, o)
     {
         if (known_selects(q, kind, o))
-            assert_int_equal(snapshot_add(s, kind, o), 0);
+            snapshot_add(s, kind, o);
     }
     snapshot_sort(s, kind);
 }
