@@ -14,6 +14,7 @@
 #include "controller/optimize/placing.h"
 #include "controller/optimize/prices.h"
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,6 @@
 
 #include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 #include "controller/optimize/dual.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,6 @@
 #ifndef DS_OPTIMIZE_KNAPSACK_H
 #define DS_OPTIMIZE_KNAPSACK_H
 
-#include "exporter/base/def.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

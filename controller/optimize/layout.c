@@ -2,6 +2,7 @@
 
 #include "controller/optimize/knapsack.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/def.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/arena.h"
-#include "exporter/base/def.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,9 @@
 #include "controller/optimize/placing.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static size_t placing_slots(const struct placing *x)

@@ -1,6 +1,7 @@
 #include "controller/optimize/prices.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
 

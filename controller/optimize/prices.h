@@ -7,7 +7,6 @@
 
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
-#include "exporter/base/def.h"
 
 #include <stdbool.h>
 #include <stddef.h>

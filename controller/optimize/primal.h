@@ -8,7 +8,6 @@
 #include "controller/optimize/placing.h"
 #include "controller/optimize/prices.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 
 #include <stdbool.h>
 #include <stddef.h>

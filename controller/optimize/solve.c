@@ -7,6 +7,7 @@
 #include "controller/optimize/placing.h"
 #include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 #include "controller/assist/api/api.h"
 
-#include "controller/assist/api/mcp.h"
 #include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
@@ -170,10 +169,14 @@ static json_t *openapi_paths(const struct api *a)
     for (size_t i = 0; i < a->n; i++) {
         const struct operation *o = a->operations[i].o;
 
-        if (o->method)
-            (void)json_object_set_new(paths, o->path,
-                                      json_pack("{s:o}", strcmp(o->method, "GET") == 0 ? "get" : "post",
-                                                openapi_operation(&a->operations[i])));
+        json_t *path = o->method ? json_object_get(paths, o->path) : NULL;
+
+        if (!o->method)
+            continue;
+        if (!path)
+            (void)json_object_set_new(paths, o->path, path = json_object());
+        (void)json_object_set_new(path, strcmp(o->method, "GET") == 0 ? "get" : "post",
+                                  openapi_operation(&a->operations[i]));
     }
     return paths;
 }
@@ -272,6 +275,7 @@ struct api *api_free(struct api *a)
     for (size_t i = 0; i < a->n; i++) {
         json_decref(a->operations[i].input);
         json_decref(a->operations[i].output);
+        json_decref(a->operations[i].tool_input);
     }
     buf_done(&a->openapi);
     json_decref(a->tools);

@@ -1,5 +1,6 @@
-#include "controller/assist/api/mcp.h"
-
+/* The tools of the Model Context Protocol, over Streamable HTTP with plain JSON answers. Two generations:
+ * revision 2026-07-28 is stateless, and each request says its version in params._meta and in headers; earlier
+ * ones begin with `initialize`, after which nothing has to be remembered here either. */
 #include "controller/assist/api/operation.h"
 #include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
@@ -11,7 +12,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -221,9 +221,9 @@ static json_t *tool_describe(const struct api_operation *op)
 {
     bool writes = tool_writes(op), forced = op->o->effect != OPERATION_READS && !writes;
 
-    return json_pack("{s:s,s:s,s:s+,s:o,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
+    return json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
                      op->o->title, "description", op->o->description, forced ? PLANS_ONLY : "", "inputSchema",
-                     tool_input(op), "outputSchema", op->output, "annotations", "title", op->o->title,
+                     op->tool_input, "outputSchema", op->output, "annotations", "title", op->o->title,
                      "readOnlyHint", !writes, "destructiveHint",
                      writes && op->o->effect == OPERATION_DESTROYS, "idempotentHint",
                      !writes || op->o->effect == OPERATION_DESTROYS, "openWorldHint", 0);
@@ -232,9 +232,12 @@ static json_t *tool_describe(const struct api_operation *op)
 void mcp_build_tools(struct api *a)
 {
     a->tools = json_array();
-    for (size_t i = 0; i < a->n; i++)
-        if (tool_is_offered(&a->operations[i]))
-            (void)json_array_append_new(a->tools, tool_describe(&a->operations[i]));
+    for (size_t i = 0; i < a->n; i++) {
+        if (!tool_is_offered(&a->operations[i]))
+            continue;
+        a->operations[i].tool_input = tool_input(&a->operations[i]);
+        (void)json_array_append_new(a->tools, tool_describe(&a->operations[i]));
+    }
 }
 
 static void mcp_list_tools(const struct mcp_message *m)
@@ -313,19 +316,6 @@ static int tool_print(struct api_request *r, struct buf *into)
     return e ?: buf_printf(into, "%s%.*s}", r->is_stateless ? "," : "", (int)tail.n - 1, tail.p + 1);
 }
 
-/* Takes maxBytes out of the arguments; false if it is none. */
-static bool tool_take_max_bytes(json_t *input, size_t *ret)
-{
-    const json_t *v = json_object_get(input, "maxBytes");
-    json_int_t n = json_integer_value(v);
-
-    *ret = v ? (size_t)n : ANSWER_BYTES;
-    if (v && (!json_is_integer(v) || n < ANSWER_MIN_BYTES || n > ANSWER_MAX_BYTES))
-        return false;
-    (void)json_object_del(input, "maxBytes");
-    return true;
-}
-
 /* A call that does not begin: it is for the assistant to mend, and so no error of the protocol. */
 static void tool_refuse(const struct mcp_message *m, const struct api_operation *op, const char *text)
 {
@@ -334,10 +324,11 @@ static void tool_refuse(const struct mcp_message *m, const struct api_operation 
                      json_pack("{s:[{s:s,s:s}],s:b}", "content", "type", "text", "text", text, "isError", 1));
 }
 
-static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input,
-                       size_t max_bytes)
+/* The input is taken. */
+static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input)
 {
     struct api_request *r = api_request_new(m->reply);
+    const json_t *max_bytes = json_object_get(input, "maxBytes");
 
     r->interface = "mcp";
     r->print = tool_print;
@@ -345,7 +336,9 @@ static void tool_start(const struct mcp_message *m, const struct api_operation *
     r->id = json_incref(m->id);
     r->is_stateless = m->is_stateless;
     r->forced_dry_run = op->o->effect != OPERATION_READS && !op->api->allow_writes;
-    r->call.max_bytes = max_bytes - (r->forced_dry_run ? NOTE_BYTES : 0);
+    r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : ANSWER_BYTES;
+    r->call.max_bytes -= r->forced_dry_run ? NOTE_BYTES : 0;
+    (void)json_object_del(input, "maxBytes");
     if (r->forced_dry_run)
         (void)json_object_set_new(input, "dryRun", json_true());
     api_request_start(op, r, input);
@@ -357,26 +350,22 @@ static void mcp_call_tool(const struct mcp_message *m)
     const json_t *arguments = json_object_get(m->params, "arguments");
     struct schema_problem problem;
     json_t *input;
-    size_t max_bytes = 0;
 
     if (!op) {
         mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
         return;
     }
     input = arguments ? json_copy((json_t *)(uintptr_t)arguments) : json_object();
-    if (!tool_take_max_bytes(input, &max_bytes)) {
-        tool_refuse(m, op, "maxBytes: must be an integer from 1024 to 65536");
-    } else if (!schema_accepts(op->input, input, &problem)) {
+    if (!schema_accepts(op->tool_input, input, &problem)) {
         char text[sizeof(problem.field) + sizeof(problem.text) + 4];
 
         (void)snprintf(text, sizeof(text), "%s: %s", *problem.field ? problem.field : "arguments",
                        problem.text);
         tool_refuse(m, op, text);
-    } else {
-        tool_start(m, op, input, max_bytes);
+        json_decref(input);
         return;
     }
-    json_decref(input);
+    tool_start(m, op, input);
 }
 
 /* ---- Methods ---- */

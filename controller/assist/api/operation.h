@@ -27,14 +27,8 @@ struct call {
 
 enum operation_effect {
     OPERATION_READS,
-    OPERATION_ADDS,     /* makes objects on the cluster */
     OPERATION_DESTROYS, /* replaces or deletes objects on the cluster */
 };
-
-/* A schema as it is: the text of the JSON between the parentheses. */
-#define SCHEMA(...) #__VA_ARGS__
-/* Between two of them: one string of JSON from several literals. */
-#define SCHEMA_TEXT(...) "\"" __VA_ARGS__ "\""
 
 struct operation {
     const char *name;   /* operationId, and name of the tool */
@@ -64,8 +58,8 @@ const char *call_text(const struct call *c, const char *name);
 /* Ends the call with the answer, whose reference is taken. */
 void call_done(struct call *c, json_t *answer);
 /* The elements of an answer's member "items" are made while the answer is written, one after the other, since
- * all of them at once would not fit in memory: item(arg, i) returns a new element on a worker's thread. free_items(arg) is called on the loop when the call has ended, whichever way. To be called
- * before call_done(). */
+ * all of them at once would not fit in memory: item(arg, i) returns a new element on a worker's thread.
+ * free_items(arg) is called on the loop when the call has ended, whichever way. Before call_done(). */
 void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
                       void (*free_items)(void *arg), void *arg);
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
@@ -76,17 +70,6 @@ void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, .
  *
  * {"items": [...], "total": 20000, "shown": 12, "next": 12, "note": "..."}. `next` and `note`, which says
  * how to get the rest, are there if something was cut. */
-
-/* Of schemas: the last properties of an input and of an output, with the braces that end both. */
-/* clang-format off */
-#define LISTING_INPUT(what) SCHEMA( \
-    "offset": {"type": "integer", "minimum": 0, "description": ) "\"" what \
-    " to skip: next of an answer that was cut.\"" SCHEMA( \
-    }, "limit": {"type": "integer", "minimum": 0}}})
-#define LISTING_OUTPUT SCHEMA( \
-    "total": {"type": "integer"}, "shown": {"type": "integer"}, "next": {"type": "integer"}, \
-    "note": {"type": "string"}, "notes": {"type": "array", "items": {"type": "string"}}}})
-/* clang-format on */
 
 struct listing {
     json_t *items;

@@ -24,7 +24,7 @@ enum {
 struct api_operation {
     struct api *api;
     const struct operation *o;
-    json_t *input, *output; /* the schemas */
+    json_t *input, *output, *tool_input; /* the schemas; the last with maxBytes */
 };
 
 struct api {
@@ -71,5 +71,24 @@ MUST_USE int api_parse(json_t **ret, struct str body, char why[256]);
 bool api_media_type_is(const char *content_type, const char *type);
 /* Replies with JSON, which is taken. */
 void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o);
+
+/* ---- mcp.c: the Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28) ---- */
+
+/* One message and what came with it. All but `reply` is borrowed by those who handle it. */
+struct mcp_message {
+    struct api *api;
+    struct httpd_reply *reply;
+    const char *header_version, *header_method, *header_name; /* of the headers; NULL: absent */
+    const char *method;
+    const json_t *params; /* an object, or NULL without any */
+    json_t *id;           /* NULL: a notification, or unknown */
+    bool is_stateless;
+};
+
+void mcp_handle(struct mcp_message *m, struct str body);
+/* The route; `arg` is the API. */
+void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
+/* Describes the tools. */
+void mcp_build_tools(struct api *a);
 
 #endif

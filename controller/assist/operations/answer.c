@@ -3,7 +3,6 @@
 #include "controller/assist/api/operation.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/snapshot.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
 
 enum { NOTE_BYTES = 1024, MEMBER_BYTES = 4 /* quotes, colon, comma */ };

@@ -1,5 +1,6 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
 #include "controller/assist/api/operation.h"
+#include "controller/assist/api/schemas.h"
 #include "controller/assist/operations/answer.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/model.h"
@@ -73,7 +74,7 @@ static json_t *list_of(json_t *map, const char *key)
     return json_object_get(map, key);
 }
 
-/* {"namespace/placement": ["cluster", ...]} from PlacementDecisions, of which a Placement may have several. */
+/* {"namespace/placement": ["cluster", ...]}: a Placement may have several PlacementDecisions. */
 static json_t *decisions_index(const struct snapshot *hub)
 {
     json_t *index = json_object();
@@ -328,110 +329,89 @@ const struct operation policies_list = {
         "optimize_optimize_post: the clusters with their available policies, disabled ones left out. A "
         "policy is for the cluster that its label cluster-name or the end of its name says, or for those "
         "that a PlacementBinding selects, or for any (clustersBy). An optimization is for one namespace.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
-        "namespace": {"type": "string", "description": "All without."},
-        "cluster": {"type": "string", "description": "Policies that this cluster may be given."},
-        "kind": {"type": "string", "description": "Kind of resource supplied, such as gpu."},
-        "device": {"type": "string", "description": "Value of the label resource-supply-device."},)
-        LISTING_INPUT("Policies"),
-    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
-        "clusters": {"type": "array", "items": {"type": "object", "required": ["name", "availablePolicies"],
-            "properties": {"name": {"type": "string"}, "availablePolicies": {"type": "array", "items":
-            {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}},
-        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "clusters",
-            "clustersBy", "kind", "amounts", "device", "disabled", "compliance"], "properties":
-            {"namespace": {"type": "string"}, "name": {"type": "string"}, "clusters": {"type": "array",
-            "items": {"type": "string"}, "description": "Empty: any cluster."}, "clustersBy": {"enum":
-            ["label", "name", "binding", "any"]}, "kind": {"type": "string"}, "amounts": {"type": "object",
-            "additionalProperties": {"type": "string"}}, "device": {"type": "string"}, "disabled": {"type":
-            "boolean"}, "compliance": {"type": "array", "description":
-            "Where it is in force now, the first clusters.", "items": {"type": "object", "properties":
-            {"cluster": {"type": "string"}, "compliant": {"type": "string"}}}}}}},)
-        LISTING_OUTPUT,
-    /* clang-format on */
+    .input = schema_policies_list_input,
+    .output = schema_policies_list_output,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = policies_run,
 };
 
-            /* ---- Workloads ---- */
+/* ---- Workloads ---- */
 
-            static bool workloads_match(const struct answer *a, const json_t *o)
-            {
-                const char *app = call_text(a->call, "app"), *kind = call_text(a->call, "kind");
+static bool workloads_match(const struct answer *a, const json_t *o)
+{
+    const char *app = call_text(a->call, "app"), *kind = call_text(a->call, "kind");
 
-                return (!app || strcmp(app, cstr(kube_label(o, "app"))) == 0) &&
-                       (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
-            }
+    return (!app || strcmp(app, cstr(kube_label(o, "app"))) == 0) &&
+           (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
+}
 
-            static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
-            {
-                const char *placement = input_placement_name(o);
-                const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
+static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
+{
+    const char *placement = input_placement_name(o);
+    const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
 
-                return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
-                                 kube_name(o), "app", cstr(kube_label(o, "app")), "kind",
-                                 cstr(resources_kind(o, ASKED)), "amounts", resources_of_labels(o, ASKED),
-                                 "placement", placement, "runsOn",
-                                 list_head(runs, answer_is_short(a) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
-                                 (json_int_t)json_array_size(runs));
-            }
+    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
+                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(resources_kind(o, ASKED)),
+                     "amounts", resources_of_labels(o, ASKED), "placement", placement, "runsOn",
+                     list_head(runs, answer_is_short(a) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
+                     (json_int_t)json_array_size(runs));
+}
 
-            static bool workloads_are_usable(const json_t *o)
-            {
-                return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
-            }
+static bool workloads_are_usable(const json_t *o)
+{
+    return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
+}
 
-            /* Puts the request's member with all workloads of one namespace. */
-            static void workloads_put_targets(struct answer * a)
-            {
-                json_auto_t *targets = json_array();
-                const char *namespace = NULL;
-                bool is_mixed = false;
-                size_t unusable = 0, at = 0;
-                const json_t *o;
+/* Puts the request's member with all workloads of one namespace. */
+static void workloads_put_targets(struct answer *a)
+{
+    json_auto_t *targets = json_array();
+    const char *namespace = NULL;
+    bool is_mixed = false;
+    size_t unusable = 0, at = 0;
+    const json_t *o;
 
-                while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at))) {
-                    unusable += !workloads_are_usable(o);
-                    if (!workloads_are_usable(o) || !workloads_match(a, o))
-                        continue;
-                    is_mixed |= namespace && strcmp(namespace, kube_namespace(o)) != 0;
-                    namespace = kube_namespace(o);
-                    (void)json_array_append_new(targets, named(o));
-                }
-                if (is_mixed)
-                    answer_note(a, "The workloads are in several namespaces: targetWorkloads is there with "
-                                   "`namespace`.");
-                else
-                    answer_put_if_short(a, "targetWorkloads", TAKE_PTR(targets),
-                                        "ask with app or kind, or with a larger maxBytes");
-                if (unusable)
-                    answer_note(a,
-                                "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the "
-                                "label " ASKED "-kind, or a placementRef.",
-                                unusable);
-            }
+    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at))) {
+        unusable += !workloads_are_usable(o);
+        if (!workloads_are_usable(o) || !workloads_match(a, o))
+            continue;
+        is_mixed |= namespace && strcmp(namespace, kube_namespace(o)) != 0;
+        namespace = kube_namespace(o);
+        (void)json_array_append_new(targets, named(o));
+    }
+    if (is_mixed)
+        answer_note(a, "The workloads are in several namespaces: targetWorkloads is there with "
+                       "`namespace`.");
+    else
+        answer_put_if_short(a, "targetWorkloads", TAKE_PTR(targets),
+                            "ask with app or kind, or with a larger maxBytes");
+    if (unusable)
+        answer_note(a,
+                    "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the "
+                    "label " ASKED "-kind, or a placementRef.",
+                    unusable);
+}
 
-            static void workloads_answer(struct answer * a)
-            {
-                json_auto_t *decisions = decisions_index(a->hub);
-                const json_t *o;
-                size_t at = 0;
+static void workloads_answer(struct answer *a)
+{
+    json_auto_t *decisions = decisions_index(a->hub);
+    const json_t *o;
+    size_t at = 0;
 
-                workloads_put_targets(a);
-                while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at)))
-                    if (workloads_are_usable(o) && workloads_match(a, o) && listing_wants(&a->listing))
-                        listing_add(&a->listing, workloads_item(a, o, decisions));
-            }
+    workloads_put_targets(a);
+    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at)))
+        if (workloads_are_usable(o) && workloads_match(a, o) && listing_wants(&a->listing))
+            listing_add(&a->listing, workloads_item(a, o, decisions));
+}
 
-            static void workloads_run(void *arg, struct call *c)
-            {
-                const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
-                                               .namespace = call_text(c, "namespace")};
+static void workloads_run(void *arg, struct call *c)
+{
+    const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
+                                   .namespace = call_text(c, "namespace")};
 
-                answer_from_hub(arg, c, &q, workloads_answer);
-            }
+    answer_from_hub(arg, c, &q, workloads_answer);
+}
 
 const struct operation workloads_list = {
     .name = "workloads_list",
@@ -443,24 +423,8 @@ const struct operation workloads_list = {
         "resource-request-kind. Each has the amounts of resources that it asks for, and the clusters where "
         "it runs now. targetWorkloads is ready to be passed to optimize_optimize_post, and may be "
         "shortened to the workloads that the user means. An optimization is for one namespace.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
-        "namespace": {"type": "string", "description": "All without."},
-        "app": {"type": "string", "description": "Value of the label app."},
-        "kind": {"type": "string", "description": "Kind of resource asked for, such as gpu."},)
-        LISTING_INPUT("Workloads"),
-    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
-        "targetWorkloads": {"type": "array", "items": {"type": "object", "required": ["name"], "properties":
-            {"name": {"type": "string"}}}},
-        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "app",
-            "kind", "amounts", "runsOn", "runsOnTotal"], "properties": {"namespace": {"type": "string"},
-            "name": {"type": "string"}, "app": {"type": "string"}, "kind": {"type": "string"}, "amounts":
-            {"type": "object", "additionalProperties": {"type": "string"}}, "placement": {"type": "string",
-            "description": "The Placement that decides where it runs."}, "runsOn": {"type": "array",
-            "items": {"type": "string"}, "description": "Clusters, the first ones."}, "runsOnTotal":
-            {"type": "integer"}}}},)
-        LISTING_OUTPUT,
-    /* clang-format on */
+    .input = schema_workloads_list_input,
+    .output = schema_workloads_list_output,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = workloads_run,

@@ -5,7 +5,6 @@
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* ---- What has no place, and why ---- */
@@ -236,52 +235,6 @@ static struct left_out *left_out_find(size_t *ret_n, const struct model *m, cons
     *ret_n = n;
     return list;
 }
-
-/* ---- The schema ---- */
-
-/* clang-format off */
-const char plan_answer_schema[] =
-    SCHEMA({"type": "object", "required": ["status", "objective_value", "planHash", "applied"],
-        "properties": {
-        "status": {"enum": ["Optimal", "Feasible", "Infeasible"], "description":) SCHEMA_TEXT(
-                "Optimal: proven. Feasible: the best found, at most gap from the best there is. "
-                "Infeasible: moves.max cannot be kept.") SCHEMA(},
-        "objective_value": {"type": ["number", "null"], "description":
-            "Sum of scores, less the cost of moves."},
-        "bound": {"type": ["number", "null"], "description": "No answer is better than this."},
-        "gap": {"type": ["number", "null"], "description":
-            "Between the two, relative; 0: proven optimal."},
-        "engine": {"type": "string"},
-        "deadlineReached": {"type": "boolean"},
-        "planHash": {"type": "string", "description": "For apply."},
-        "applied": {"type": "boolean", "description": "Whether the objects were written."},
-        "placements": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "cluster": {"type": "string"}, "device": {"type": "string"}, "policy": {"type":
-            "string"}, "score": {"type": "number"}}}, "description": "Which workload goes where."},
-        "clusters": {"type": "array", "items": {"type": "object", "properties": {"name": {"type":
-            "string"}, "kind": {"type": "string"}, "device": {"type": ["string", "null"]}, "policy":
-            {"type": ["string", "null"]}, "supplied": {"type": "number"}, "used": {"type": "number"}}},
-            "description": "How each cluster is set, and how full it is."},
-        "moves": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "from": {"type": "string"}, "to": {"type": ["string", "null"]}}}, "description":
-            "What runs elsewhere now."},
-        "leftOut": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "replicas": {"type": "integer"}, "reason": {"enum": ["NoCapacity", "NoScore",
-            "NegativeScore", "KindDiffers", "Pinned", "Spread", "MoveBudget"]}, "message": {"type":
-            "string"}}}, "description": "What has no place, and why."},
-        "missingScores": {"type": "object", "properties": {"count": {"type": "integer"}, "first": {"type":
-            "array", "items": {"type": "object", "properties": {"workload": {"type": "string"}, "cluster":
-            {"type": "string"}, "device": {"type": "string"}}}, "description": "The first of them."}}},
-        "notes": {"type": "array", "items": {"type": "string"}, "description":
-            "What else is worth knowing."},
-        "totals": {"type": "object", "additionalProperties": {"type": "integer"}, "description":
-            "Lengths of the lists, also where they are cut."},
-        "written": {"type": "object", "properties": {"created": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}, "updated": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}, "deleted": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}}},
-        "output_yaml": {"type": "string", "description": "All objects of the plan."}}});
-/* clang-format on */
 
 /* ---- The answer ---- */
 

@@ -4,7 +4,6 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/def.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* ---- Quantities ---- */
@@ -165,19 +164,18 @@ static int model_note_extras(struct model *m, json_t *labels, const char *field,
     return 0;
 }
 
-static int model_read_requests(struct model *m, size_t w, int64_t *into, struct objection *ob)
+/* [resource]: of the labels <prefix> and <prefix>.<kind>. */
+static int model_amounts(const struct model *m, const json_t *object, const char *kind, const char *prefix,
+                         const char *field, int64_t *into, struct objection *ob)
 {
-    const struct model_workload *one = &m->workloads[w];
-    const json_t *o = m->in->workloads[one->request];
-    char field[64], label[320];
-    int r;
+    int r = model_amount(object, kind, prefix, field, &into[0], ob);
 
-    (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", one->request);
-    r = model_amount(o, "ManifestWorkReplicaSet", REQUEST_AMOUNT, field, &into[0], ob);
     for (size_t i = 0; i < m->n_extra && r == 0; i++) {
-        (void)snprintf(label, sizeof(label), REQUEST_AMOUNT ".%s", m->extra[i]);
-        if (kube_label(o, label))
-            r = model_amount(o, "ManifestWorkReplicaSet", label, field, &into[i + 1], ob);
+        char label[320];
+
+        (void)snprintf(label, sizeof(label), "%s.%s", prefix, m->extra[i]);
+        if (kube_label(object, label))
+            r = model_amount(object, kind, label, field, &into[i + 1], ob);
     }
     return r;
 }
@@ -251,8 +249,13 @@ static int model_read_workloads(struct model *m, struct objection *ob)
     m->problem.n_resources = 1 + m->n_extra;
     requests = model_alloc(m, n * m->problem.n_resources, sizeof(int64_t));
     for (size_t i = 0; i < n && r == 0; i++) {
-        replicas[i] = m->in->request->workloads[m->workloads[i].request].replicas;
-        r = model_read_requests(m, i, &requests[i * m->problem.n_resources], ob);
+        size_t at = m->workloads[i].request;
+        char field[64];
+
+        replicas[i] = m->in->request->workloads[at].replicas;
+        (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", at);
+        r = model_amounts(m, m->in->workloads[at], "ManifestWorkReplicaSet", REQUEST_AMOUNT, field,
+                          &requests[i * m->problem.n_resources], ob);
     }
     m->problem.replicas = replicas;
     m->problem.requests = requests;
@@ -260,8 +263,6 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 }
 
 /* ---- Sites ---- */
-
-#define SUPPLY_AMOUNT "resource-supply-amount"
 
 /* A policy of a cluster, before it has its place. */
 struct offer {
@@ -321,23 +322,6 @@ static int model_read_offers(struct model *m, struct offer *offers, struct objec
     return 0;
 }
 
-static int model_read_supplies(struct model *m, const struct offer *o, int64_t *into, struct objection *ob)
-{
-    const json_t *policy = m->in->policies[o->input];
-    char field[80], label[320];
-    int r;
-
-    (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
-                   o->input - m->in->request->clusters[o->cluster].first_policy);
-    r = model_amount(policy, "Policy", SUPPLY_AMOUNT, field, &into[0], ob);
-    for (size_t i = 0; i < m->n_extra && r == 0; i++) {
-        (void)snprintf(label, sizeof(label), SUPPLY_AMOUNT ".%s", m->extra[i]);
-        if (kube_label(policy, label))
-            r = model_amount(policy, "Policy", label, field, &into[i + 1], ob);
-    }
-    return r;
-}
-
 /* Offers are in order: those of a cluster and a kind are one site. */
 static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
 {
@@ -351,6 +335,7 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
         bool same = last && last->cluster == o->cluster && last->kind_id == o->kind_id;
+        char field[80];
 
         if (same && strcmp(last->device, o->device) == 0)
             return objection_set(ob, 422, "clusters", "cluster %s: Policies %s and %s both supply device %s",
@@ -360,7 +345,10 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
             m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind_id};
         }
         m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, o->policy, o->device, o->input};
-        r = model_read_supplies(m, o, &supplies[i * p->n_resources], ob);
+        (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
+                       o->input - m->in->request->clusters[o->cluster].first_policy);
+        r = model_amounts(m, m->in->policies[o->input], "Policy", "resource-supply-amount", field,
+                          &supplies[i * p->n_resources], ob);
     }
     first[p->n_sites] = (uint32_t)n;
     p->n_settings = n;

@@ -5,7 +5,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/hash.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

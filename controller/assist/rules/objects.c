@@ -8,7 +8,6 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -89,19 +88,8 @@ struct making {
     const struct objects_run *run;
     struct objection *ob;
     json_t *list;
-    enum selector *selectors; /* [cluster] of the request: chosen when first needed */
-    bool *is_chosen;
     const char **names; /* scratch */
 };
-
-static int making_selector(struct making *mk, size_t cluster, enum selector *ret)
-{
-    int r = mk->is_chosen[cluster] ? 0 : selector_choose(mk->m->in, cluster, &mk->selectors[cluster], mk->ob);
-
-    mk->is_chosen[cluster] = r == 0;
-    *ret = mk->selectors[cluster];
-    return r;
-}
 
 /* Predicates are alternatives: one for each way to select. */
 static int making_predicates(struct making *mk, const struct problem_pair *placed, size_t n, bool wants_claim,
@@ -117,7 +105,7 @@ static int making_predicates(struct making *mk, const struct problem_pair *place
             const struct model_site *site = &mk->m->sites[placed[i].site];
             enum selector own = BY_CEL;
 
-            r = making_selector(mk, site->cluster, &own);
+            r = selector_choose(mk->m->in, site->cluster, &own, mk->ob);
             if (own == by)
                 mk->names[found++] = site->cluster_name;
         }
@@ -232,12 +220,9 @@ static int making_workloads(struct making *mk, const struct solution *s)
 int objects_make(json_t **ret, const struct model *m, const struct solution *s, const struct objects_run *run,
                  struct objection *ob)
 {
-    size_t n = m->in->request->n_clusters;
-    CLEANUP(cleanup_free) enum selector *selectors = xcalloc(n + 1, sizeof(*selectors));
-    CLEANUP(cleanup_free) bool *is_chosen = xcalloc(n + 1, sizeof(bool));
     CLEANUP(cleanup_free) const char **names = xcalloc(m->problem.n_sites + 1, sizeof(*names));
     json_auto_t *list = json_array();
-    struct making mk = {m, run, ob, list, selectors, is_chosen, names};
+    struct making mk = {m, run, ob, list, names};
     int r = making_clusters(&mk, s, false);
 
     r = r ?: making_clusters(&mk, s, true);

@@ -126,10 +126,7 @@ struct plan_request {
     struct arena arena;
 };
 
-/* JSON Schema 2020-12 of what POST /plan and /optimize take. */
-extern const char plan_request_schema[];
-
-/* Reads a request that keeps that schema, which has checked types, bounds, and that nothing is
+/* Reads a request that keeps schema_plan_request, which has checked types, bounds, and that nothing is
  * missing or unknown. -EINVAL with the objection, whose field is the first that is wrong. */
 MUST_USE int request_read(struct plan_request **ret, json_t *json, struct objection *ob);
 /* Takes NULL, returns NULL. */

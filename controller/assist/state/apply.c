@@ -10,7 +10,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 

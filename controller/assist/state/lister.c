@@ -5,8 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
-#include <errno.h>
-
 /* Pages grow until they have some WANTED_BYTES: reading one then holds the loop for about 10 ms. */
 enum {
     FIRST_PAGE = 20,

@@ -3,8 +3,6 @@
 #include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
 
-#include <errno.h>
-
 enum { CUT_MEMBERS = 8 };
 
 const struct kind_info kind_info[KINDS] = {

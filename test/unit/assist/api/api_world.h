@@ -3,7 +3,6 @@
 #define DS_TEST_API_WORLD_H
 
 #include "controller/assist/api/api.h"
-#include "controller/assist/api/mcp.h"
 #include "controller/assist/api/operation.h"
 #include "controller/assist/api/request.h"
 #include "exporter/base/clock.h"

@@ -63,18 +63,6 @@ static void tells_of_the_guides_example(void **state)
     guide_done(&g);
 }
 
-static void tells_the_gap_of_what_is_not_proven(void **state)
-{
-    struct guide g = guide_new(GUIDE);
-    json_auto_t *a = answer_of(&g, sites, settings, 23);
-
-    (void)state;
-    holds(a, "status", "\"Feasible\"");
-    holds(a, "bound", "138.0");
-    holds(a, "gap", "0.20000000000000001");
-    guide_done(&g);
-}
-
 static void tells_moves(void **state)
 {
     struct guide g = guide_new(GUIDE);
@@ -135,7 +123,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_the_guides_example),
-        cmocka_unit_test(tells_the_gap_of_what_is_not_proven),
         cmocka_unit_test(tells_moves),
         cmocka_unit_test(notes_what_holds_a_plan_back),
         cmocka_unit_test(cuts_to_fit),
