@@ -195,8 +195,6 @@ int frame_new(struct frame **ret, const struct label_bytes *l, const uint32_t *p
         return -EFBIG;
     k.raw = raw = xmalloc(f->raw_n + 1);
     f->block = xmalloc(f->raw_n + f->raw_n / 6 + 8 * n + 32);
-    if (!raw || !f->block)
-        return -ENOMEM;
     f->value_at = xmalloc(n * sizeof(f->value_at[0]));
     f->series = xmalloc(n * sizeof(f->series[0]));
     make_block(f, &k, raw, l, pick, first, at);

@@ -82,8 +82,6 @@ static int active_read_series(struct str rest, uint32_t n, struct label_bytes *l
 
     l->bytes = to = xmalloc(rest.n + 1);
     l->at = xcalloc((size_t)n + 1, sizeof(l->at[0]));
-    if (!l->bytes || !l->at)
-        return -ENOMEM;
     for (; l->n < n; l->n++) {
         uint32_t length;
 

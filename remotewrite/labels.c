@@ -517,7 +517,8 @@ struct label_maker *label_maker_new(const struct rw_endpoint_config *c)
     buf_init(&m->bytes, BYTES_MAX);
     m->out = xcalloc(1, sizeof(*m->out));
     label_maker_grow(m, 0);
-    if (regex_matcher_new(&m->list.matcher) < 0 || buf_room(&m->list.room, LABEL_ROOM, &room) < 0)
+    m->list.matcher = regex_matcher_new();
+    if (buf_room(&m->list.room, LABEL_ROOM, &room) < 0)
         memory_exhausted(LABEL_ROOM);
     return m;
 }

@@ -91,7 +91,8 @@ static int take(struct ingest *in, const char *path)
     int r = read_request(path, &request, why);
 
     r = r ?: decode_check(buf_str(&request), why);
-    r = r ?: ingest_request(in, buf_str(&request), &outcome);
+    if (r == 0)
+        ingest_request(in, buf_str(&request), &outcome);
     for (unsigned i = STORE_OK + 1; i < OTLP_RESULTS && r == 0; i++)
         if (outcome.results[i])
             (void)fprintf(stderr, "rejected: %s %llu\n", otlp_result_word(i),

@@ -254,11 +254,12 @@ int answer_read(struct reading_of_answer *ret, const struct check *c, struct str
         .max_series = (size_t)limits_default.series_per_scorer,
     };
     CLEANUP(cleanup_batch_builder_free) struct batch_builder *b = NULL;
-    int r = batch_builder_new(&b, &o) ?: batch_begin(b);
+    int r = batch_builder_new(&b, &o);
 
     *ret = (struct reading_of_answer){.error = ROUND_OK};
     if (r < 0)
         return r;
+    batch_begin(b);
     ret->error = answer_parse(body, b, (size_t)limits_default.label_value_bytes, &ret->stats, ret->why);
     if (ret->error == ROUND_MEMORY)
         return -ENOMEM;

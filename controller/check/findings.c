@@ -48,7 +48,7 @@ struct call_row *findings_add_row(struct findings *r, const char *what)
     return row;
 }
 
-bool findings_has(const struct findings *r, enum rule rule)
+static bool findings_has(const struct findings *r, enum rule rule)
 {
     for (size_t i = 0; i < r->n_findings; i++)
         if (r->findings[i].rule == rule)

@@ -52,7 +52,6 @@ void findings_done(struct findings *r);
 struct call_row *findings_add_row(struct findings *r, const char *what);
 /* Adds a finding about the last row; only the first of a rule counts. */
 void findings_add(struct findings *r, enum rule rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
-bool findings_has(const struct findings *r, enum rule rule);
 bool findings_has_problems(const struct findings *r);
 
 /* Appends the report for people, in lines of `width` characters (0: no limit), or for programs. -ENOMEM,

@@ -117,8 +117,6 @@ static int config_set_server(struct kube_config *c, const char *what, struct str
     CLEANUP(cleanup_free) char *url = str_dup(s);
     const char *fault = url ? config_server_fault(url) : NULL;
 
-    if (!url)
-        return -ENOMEM;
     if (fault) {
         (void)snprintf(why, 512, "%s: %s", what, fault);
         return -EINVAL;

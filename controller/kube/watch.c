@@ -301,7 +301,7 @@ static void watch_start_list(struct kube_watch *w)
     if (r == 0 && !w->next_page) {
         json_decref(w->listed);
         w->listed = json_object();
-        r = w->listed ? 0 : -ENOMEM;
+        r = 0;
     }
     rq = watch_request(w, query.p);
     if (r == 0)

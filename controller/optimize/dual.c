@@ -100,7 +100,9 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
         x->bound = (int64_t)bound;
 }
 
-void dual_start(struct dual *x, const uint32_t *setting)
+/* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
+ * all settings of the problem, that is a bound as well. */
+static void dual_start(struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_workloads;
@@ -266,7 +268,7 @@ static void refresh_rows(struct dual *x)
     rows_fill(&x->rows, &x->prices, x->margin);
 }
 
-void dual_refresh(struct dual *x)
+static void dual_refresh(struct dual *x)
 {
     round_prices(x);
     refresh_rows(x);

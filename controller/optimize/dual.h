@@ -47,11 +47,6 @@ struct dual {
 
 /* A bound that needs no prices. */
 void dual_init(struct dual *x, struct layout *l, struct knapsack *k);
-/* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
- * all settings of the problem, that is a bound as well. */
-void dual_start(struct dual *x, const uint32_t *setting);
-/* Makes the rows fit the prices. */
-void dual_refresh(struct dual *x);
 /* Evaluates the prices: picks, value and bound. -ECANCELED when the search must end. */
 MUST_USE int dual_evaluate(struct dual *x);
 /* A sum that the setting's value would not exceed if it had to take the workload, in the last evaluation.

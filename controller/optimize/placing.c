@@ -95,7 +95,8 @@ int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t settin
     return gain + (placing_stays(x, workload, x->l->site_of[setting]) ? x->l->p->move_cost : 0);
 }
 
-uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
+/* The slot of the workload on the site, or NO_SLOT. */
+static uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
 {
     uint32_t first = (uint32_t)x->l->slots_first[workload];
 
@@ -120,7 +121,7 @@ uint32_t placing_least(const struct placing *x, uint32_t workload)
     return least;
 }
 
-bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
+static bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site)
 {
     const struct layout *l = x->l;
 
@@ -153,7 +154,8 @@ void placing_set(struct placing *x, uint32_t site, uint32_t setting)
         x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
 }
 
-void placing_change(struct placing *x, uint32_t site, uint32_t setting)
+/* Another setting for what is there, all of which it has room for. */
+static void placing_change(struct placing *x, uint32_t site, uint32_t setting)
 {
     placing_set(x, site, setting);
     for (uint32_t i = x->head[site]; i != NO_SLOT; i = x->next[i]) {

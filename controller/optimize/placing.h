@@ -36,18 +36,13 @@ void placing_copy(struct placing *to, const struct placing *from);
 /* What the workload gains there; a possible combination. */
 int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t setting);
 bool placing_stays(const struct placing *x, uint32_t workload, uint32_t site);
-/* The slot of the workload on the site, or NO_SLOT. */
-uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site);
 /* The placed slot that gains least, or NO_SLOT for a workload with replicas to place. */
 uint32_t placing_least(const struct placing *x, uint32_t workload);
 /* Whether the workload, which is not there, fits on the site with the setting in force, and no limit is in
  * its way. It may have no replica left to place. */
 bool placing_fits(const struct placing *x, uint32_t workload, uint32_t site);
-bool placing_is_limited(const struct placing *x, uint32_t workload, uint32_t site);
 /* The site has no workload. */
 void placing_set(struct placing *x, uint32_t site, uint32_t setting);
-/* Another setting for what is there, all of which it has room for. */
-void placing_change(struct placing *x, uint32_t site, uint32_t setting);
 /* placing_fits(), and a replica is left to place. */
 void placing_add(struct placing *x, uint32_t workload, uint32_t site);
 /* Slots of the same workload may change. */

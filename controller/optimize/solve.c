@@ -1,17 +1,478 @@
 #include "controller/optimize/solve.h"
 
-#include "controller/optimize/branch.h"
 #include "controller/optimize/dual.h"
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
 #include "controller/optimize/placing.h"
+#include "controller/optimize/prices.h"
 #include "controller/optimize/primal.h"
 #include "controller/optimize/problem.h"
 #include "exporter/base/def.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Branch and bound, for small problems ---- */
+
+/* Depth first, without recursion. A node is a problem of its own: what is fixed there has taken its part of
+ * supplies, replicas and limits, and what is excluded has become impossible, so that the dual's bound and an
+ * answer from its picks are those of any problem. Subgradient steps start from the parent's prices. What
+ * cannot be part of a better answer at the present prices is excluded as well, which is what keeps the tree
+ * small.
+ *
+ * A node branches on the workload and setting on which the picks of its evaluations disagree most: first it
+ * fixes a replica there, then it excludes it. Where nothing is left to exclude the fixed replicas are the
+ * answer, so the search is complete whatever the bound is worth. */
+
+enum {
+    CELLS_MAX = 1 << 15,     /* workloads x settings */
+    MEMORY_MAX = 64 << 20,   /* of the prices of all steps */
+    EVALUATIONS_MAX = 40000, /* of the dual, in all nodes */
+    STEPS_OF_NODE = 30,
+    TIGHTEN_EVERY = 5,
+};
+
+static const size_t BRANCH_WORK = (size_t)100 << 20; /* scores that all evaluations together may look at */
+static const double NODE_FACTOR = 0.05;
+static const int64_t NO_ANSWER = INT64_MIN / 4; /* less than any sum of gains */
+
+/* A replica that is fixed at first, and excluded then. */
+struct branch_step {
+    uint32_t setting, workload;
+    bool is_second;
+    size_t n_trail, n_fixed; /* before the step */
+    int64_t bound;           /* of the parent */
+};
+
+struct branch {
+    struct primal *answers; /* of the whole problem */
+    const struct problem *whole;
+    struct problem p; /* of the node; what is not borrowed from the whole follows */
+    int16_t *scores;
+    int64_t *supplies;
+    struct problem_limit *limits;
+    struct layout l;
+    struct dual dual;
+    int64_t gains; /* of fixed replicas */
+    int64_t stays; /* of them, that stay */
+    struct dual_pick *fixed;
+    size_t n_fixed;
+    size_t *trail; /* excluded cells, in their order */
+    size_t n_trail;
+    size_t n_open; /* cells */
+    struct branch_step *steps;
+    double *prices; /* [step * dual.n]: of the parents */
+    size_t n_steps, max_steps;
+    uint32_t *picked; /* [setting * n_workloads + workload]: by how many evaluations of the node */
+    uint32_t n_evaluated;
+    size_t evaluations; /* that are left */
+};
+
+static size_t branch_cell(const struct branch *b, uint32_t setting, uint32_t workload)
+{
+    return (size_t)setting * b->p.n_workloads + workload;
+}
+
+static bool branch_is_open(const struct branch *b, uint32_t setting, uint32_t workload)
+{
+    return b->scores[branch_cell(b, setting, workload)] != SCORE_IMPOSSIBLE;
+}
+
+static int64_t branch_best(const struct branch *b)
+{
+    return b->answers->has_best ? b->answers->best.sum : NO_ANSWER;
+}
+
+/* ---- Fixing and excluding ---- */
+
+static void branch_exclude(struct branch *b, uint32_t setting, uint32_t workload)
+{
+    size_t cell = branch_cell(b, setting, workload);
+
+    if (b->scores[cell] == SCORE_IMPOSSIBLE)
+        return;
+    b->scores[cell] = SCORE_IMPOSSIBLE;
+    b->trail[b->n_trail++] = cell;
+    b->n_open--;
+}
+
+static void branch_close_setting(struct branch *b, uint32_t setting)
+{
+    for (uint32_t w = 0; w < b->p.n_workloads; w++)
+        branch_exclude(b, setting, w);
+}
+
+static void branch_close_others(struct branch *b, uint32_t setting)
+{
+    uint32_t site = b->l.site_of[setting];
+
+    for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
+        if (k != setting)
+            branch_close_setting(b, k);
+    }
+}
+
+static bool branch_fits(const struct branch *b, uint32_t setting, uint32_t workload)
+{
+    for (size_t r = 0; r < b->p.n_resources; r++) {
+        if (problem_request(&b->p, workload)[r] > problem_supply(&b->p, setting)[r])
+            return false;
+    }
+    return true;
+}
+
+static void branch_close_limit(struct branch *b, const struct problem_limit *limit)
+{
+    for (size_t i = 0; i < limit->n_sites; i++) {
+        uint32_t site = limit->sites[i];
+
+        for (uint32_t k = b->p.first_setting[site]; k < b->p.first_setting[site + 1]; k++) {
+            for (size_t n = 0; n < limit->n_workloads; n++)
+                branch_exclude(b, k, limit->workloads[n]);
+        }
+    }
+}
+
+/* Takes what the replica uses, or gives it back. */
+static void branch_book(struct branch *b, uint32_t setting, uint32_t workload, int sign)
+{
+    uint32_t site = b->l.site_of[setting];
+
+    for (size_t r = 0; r < b->p.n_resources; r++)
+        b->supplies[setting * b->p.n_resources + r] -= sign * problem_request(&b->p, workload)[r];
+    layout_resize(&b->l, setting);
+    b->l.replicas[workload] -= (uint32_t)sign;
+    for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
+        if (limit_has_site(&b->limits[b->l.limits_of[i]], site))
+            b->limits[b->l.limits_of[i]].max -= (uint32_t)sign;
+    }
+    b->gains += sign * placing_gain(&b->answers->now, workload, setting);
+    b->stays += placing_stays(&b->answers->now, workload, site) ? sign : 0;
+    b->l.stays_needed = b->answers->l->stays_needed - b->stays;
+    if (b->l.stays_needed < 0)
+        b->l.stays_needed = 0;
+}
+
+static void branch_fix(struct branch *b, uint32_t setting, uint32_t workload)
+{
+    b->fixed[b->n_fixed++] = (struct dual_pick){workload, setting};
+    branch_book(b, setting, workload, 1);
+    branch_close_others(b, setting);
+    branch_exclude(b, setting, workload);
+    for (uint32_t w = 0; w < b->p.n_workloads; w++) {
+        if (!branch_fits(b, setting, w))
+            branch_exclude(b, setting, w);
+    }
+    for (uint32_t k = 0; k < b->p.n_settings && b->l.replicas[workload] == 0; k++)
+        branch_exclude(b, k, workload);
+    for (size_t i = b->l.limits_first[workload]; i < b->l.limits_first[workload + 1]; i++) {
+        if (b->limits[b->l.limits_of[i]].max == 0)
+            branch_close_limit(b, &b->limits[b->l.limits_of[i]]);
+    }
+}
+
+static void branch_undo(struct branch *b, size_t n_trail, size_t n_fixed)
+{
+    while (b->n_trail > n_trail) {
+        size_t cell = b->trail[--b->n_trail];
+
+        b->scores[cell] = b->whole->scores[cell];
+        b->n_open++;
+    }
+    while (b->n_fixed > n_fixed) {
+        const struct dual_pick *f = &b->fixed[--b->n_fixed];
+
+        branch_book(b, f->setting, f->workload, -1);
+    }
+}
+
+/* What can never be in an answer, or gains nothing there. */
+static void branch_exclude_useless(struct branch *b)
+{
+    for (uint32_t k = 0; k < b->p.n_settings; k++) {
+        for (uint32_t w = 0; w < b->p.n_workloads; w++) {
+            bool stays = placing_stays(&b->answers->now, w, b->l.site_of[k]);
+
+            if (branch_is_open(b, k, w) &&
+                (!branch_fits(b, k, w) ||
+                 (placing_gain(&b->answers->now, w, k) <= 0 && !(stays && b->answers->l->stays_needed > 0))))
+                branch_exclude(b, k, w);
+        }
+    }
+    for (size_t i = 0; i < b->p.n_limits; i++) {
+        if (b->limits[i].max == 0)
+            branch_close_limit(b, &b->limits[i]);
+    }
+    b->n_trail = 0; /* for good */
+}
+
+/* ---- The bound of a node ---- */
+
+/* Excludes what would lower the value of the last evaluation to that of the best answer, or below it. */
+static void branch_tighten(struct branch *b)
+{
+    struct dual *x = &b->dual;
+    int64_t wanted = (b->answers->best.sum - b->gains + 1) * PRICE_ONE;
+
+    for (uint32_t s = 0; s < b->p.n_sites && b->answers->has_best; s++) {
+        int64_t most = 0, others;
+
+        for (uint32_t k = b->p.first_setting[s]; k < b->p.first_setting[s + 1]; k++)
+            most = x->worth[k].value > most ? x->worth[k].value : most;
+        others = x->value - most;
+        prices_at_site(&x->prices, s, true);
+        for (uint32_t k = b->p.first_setting[s]; k < b->p.first_setting[s + 1]; k++) {
+            if (others + x->worth[k].value < wanted)
+                branch_close_setting(b, k);
+            for (uint32_t w = 0; w < b->p.n_workloads; w++) {
+                if (branch_is_open(b, k, w) && others + dual_most_with(x, k, w) < wanted)
+                    branch_exclude(b, k, w);
+            }
+        }
+        prices_at_site(&x->prices, s, false);
+    }
+}
+
+static void branch_count_picks(struct branch *b)
+{
+    for (size_t i = 0; i < b->dual.n_picks; i++)
+        b->picked[branch_cell(b, b->dual.picks[i].setting, b->dual.picks[i].workload)]++;
+    b->n_evaluated++;
+}
+
+static void branch_try_answer(struct branch *b, bool is_whole)
+{
+    struct primal *a = b->answers;
+
+    placing_clear(&a->now);
+    primal_place(a, b->fixed, b->n_fixed);
+    if (!is_whole)
+        primal_place(a, b->dual.picks, b->dual.n_picks);
+    polish(&a->now);
+    primal_keep(a);
+}
+
+/* Whether as many replicas may stay as max_moves wants. */
+static bool branch_may_stay(const struct branch *b)
+{
+    int64_t n = b->stays;
+
+    for (size_t i = 0; i < b->p.n_running && n < b->answers->l->stays_needed; i++) {
+        const struct problem_pair *at = &b->p.running[i];
+        bool may = false;
+
+        for (uint32_t k = b->p.first_setting[at->site]; k < b->p.first_setting[at->site + 1]; k++)
+            may |= branch_is_open(b, k, at->workload);
+        n += may;
+    }
+    return n >= b->answers->l->stays_needed;
+}
+
+static void branch_begin_node(struct branch *b)
+{
+    struct dual *x = &b->dual;
+
+    x->bound = INT64_MAX / 4;
+    x->lowest_value = INFINITY;
+    x->factor = NODE_FACTOR;
+    x->idle = 0;
+    memset(x->step, 0, x->n * sizeof(*x->step));
+    memset(b->picked, 0, b->p.n_settings * b->p.n_workloads * sizeof(*b->picked));
+    b->n_evaluated = 0;
+}
+
+/* 1: nothing below this node is better than the best answer. -ECANCELED when the search must end. */
+static int branch_bound_node(struct branch *b)
+{
+    struct dual *x = &b->dual;
+
+    branch_begin_node(b);
+    for (int i = 0; i < STEPS_OF_NODE; i++) {
+        int r;
+
+        if (!branch_may_stay(b))
+            return 1;
+        if (b->n_open == 0) {
+            branch_try_answer(b, true);
+            return 1;
+        }
+        if (b->evaluations-- == 0)
+            return -ECANCELED;
+        r = dual_evaluate(x);
+        if (r < 0)
+            return r;
+        branch_count_picks(b);
+        if (i == 0)
+            branch_try_answer(b, false);
+        if (b->gains + x->bound <= branch_best(b))
+            return 1;
+        if (i % TIGHTEN_EVERY == 0 || i == STEPS_OF_NODE - 1)
+            branch_tighten(b);
+        dual_step(x, b->answers->has_best ? branch_best(b) - b->gains : x->value / PRICE_ONE - 1);
+    }
+    branch_try_answer(b, false);
+    return b->gains + x->bound <= branch_best(b);
+}
+
+/* ---- The tree ---- */
+
+/* The one on which the evaluations of the node disagree most; something is open. */
+static void branch_choose(const struct branch *b, struct branch_step *step)
+{
+    int64_t most = -1;
+
+    for (uint32_t k = 0; k < b->p.n_settings; k++) {
+        for (uint32_t w = 0; w < b->p.n_workloads; w++) {
+            size_t cell = branch_cell(b, k, w), n = b->picked[cell];
+            int64_t doubt = (int64_t)size_min(n, b->n_evaluated - n) << 32;
+
+            doubt += ((int64_t)n << 16) + b->scores[cell] - SCORE_IMPOSSIBLE; /* of equal ones */
+            if (!branch_is_open(b, k, w) || doubt <= most)
+                continue;
+            most = doubt;
+            *step = (struct branch_step){.setting = k, .workload = w};
+        }
+    }
+}
+
+static void branch_apply(struct branch *b, const struct branch_step *step)
+{
+    if (step->is_second)
+        branch_exclude(b, step->setting, step->workload);
+    else
+        branch_fix(b, step->setting, step->workload);
+}
+
+static int branch_descend(struct branch *b)
+{
+    struct dual *x = &b->dual;
+    struct branch_step *step = &b->steps[b->n_steps];
+
+    if (b->n_steps == b->max_steps)
+        return -ECANCELED;
+    branch_choose(b, step);
+    step->n_trail = b->n_trail;
+    step->n_fixed = b->n_fixed;
+    step->bound = b->gains + x->bound;
+    if (b->n_steps > 0 && step->bound > step[-1].bound)
+        step->bound = step[-1].bound;
+    memcpy(x->price, x->lowest, x->n * sizeof(*x->price));
+    memcpy(&b->prices[b->n_steps++ * x->n], x->lowest, x->n * sizeof(*x->price));
+    branch_apply(b, step);
+    return 0;
+}
+
+/* To the nearest step of which only one way was tried. False: there is none. */
+static bool branch_turn(struct branch *b)
+{
+    while (b->n_steps > 0) {
+        struct branch_step *step = &b->steps[b->n_steps - 1];
+
+        branch_undo(b, step->n_trail, step->n_fixed);
+        if (!step->is_second && step->bound > branch_best(b)) {
+            step->is_second = true;
+            memcpy(b->dual.price, &b->prices[(b->n_steps - 1) * b->dual.n],
+                   b->dual.n * sizeof(*b->dual.price));
+            branch_apply(b, step);
+            return true;
+        }
+        b->n_steps--;
+    }
+    return false;
+}
+
+/* Whether all was searched. */
+static bool branch_search(struct branch *b)
+{
+    for (;;) {
+        int r = branch_bound_node(b);
+
+        if (r == 0 && b->n_open > 0)
+            r = branch_descend(b);
+        if (r < 0)
+            return false;
+        if (r > 0 && !branch_turn(b))
+            return true;
+    }
+}
+
+static void branch_init(struct branch *b, struct primal *answers, const double *prices)
+{
+    const struct problem *p = answers->l->p;
+    size_t cells = p->n_settings * p->n_workloads;
+
+    *b = (struct branch){.answers = answers, .whole = p, .p = *p};
+    layout_init(&b->l, &b->p, 0, answers->l->cancel);
+    b->scores = layout_alloc(&b->l, cells, sizeof(*b->scores));
+    b->supplies = layout_alloc(&b->l, p->n_settings * p->n_resources, sizeof(*b->supplies));
+    b->limits = layout_alloc(&b->l, p->n_limits, sizeof(*b->limits));
+    b->fixed = layout_alloc(&b->l, cells, sizeof(*b->fixed));
+    b->trail = layout_alloc(&b->l, cells, sizeof(*b->trail));
+    b->picked = layout_alloc(&b->l, cells, sizeof(*b->picked));
+    dual_init(&b->dual, &b->l, answers->knapsack);
+    memcpy(b->scores, p->scores, cells * sizeof(*b->scores));
+    memcpy(b->supplies, p->supplies, p->n_settings * p->n_resources * sizeof(*b->supplies));
+    for (size_t i = 0; i < p->n_limits; i++)
+        b->limits[i] = p->limits[i];
+    b->p.scores = b->scores;
+    b->p.supplies = b->supplies;
+    b->p.limits = b->limits;
+    b->l.end_ms = answers->l->end_ms;
+    b->dual.is_dense = true;
+    memcpy(b->dual.grain, answers->grain, p->n_settings * sizeof(*b->dual.grain));
+    memcpy(b->dual.price, prices, b->dual.n * sizeof(*prices));
+    memcpy(b->dual.lowest, prices, b->dual.n * sizeof(*prices));
+    for (size_t i = 0; i < cells; i++)
+        b->n_open += b->scores[i] != SCORE_IMPOSSIBLE;
+    b->evaluations = size_min(BRANCH_WORK / (cells + 1) + 1, EVALUATIONS_MAX);
+    b->max_steps = size_min(cells, MEMORY_MAX / (b->dual.n * sizeof(*b->prices)));
+    b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
+    b->prices =
+        layout_alloc(&b->l, (b->max_steps + 1) * b->dual.n, sizeof(*b->prices)); /* as many as are written */
+}
+
+/* Of the nodes that were not searched. */
+static int64_t branch_open_bound(const struct branch *b, int64_t bound)
+{
+    int64_t most = branch_best(b);
+
+    if (b->n_steps == 0)
+        return bound;
+    for (size_t i = 0; i < b->n_steps; i++) {
+        if (b->steps[i].bound > most && (!b->steps[i].is_second || i == b->n_steps - 1))
+            most = b->steps[i].bound;
+    }
+    return most < bound ? most : bound;
+}
+
+/* Whether the problem is small enough. */
+static bool branch_is_for(const struct problem *p)
+{
+    return p->n_settings * p->n_workloads <= CELLS_MAX;
+}
+
+/* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
+ * allowed: improves the answer and lowers *bound (of the sum of gains; INT64_MIN: there is no answer that
+ * keeps max_moves). */
+static void branch(struct primal *answers, const double *prices, int64_t *bound)
+{
+    struct branch b;
+
+    branch_init(&b, answers, prices);
+    branch_exclude_useless(&b);
+    if (branch_search(&b))
+        *bound = answers->has_best ? answers->best.sum : INT64_MIN;
+    else
+        *bound = branch_open_bound(&b, *bound);
+    answers->l->stopped |= b.l.stopped;
+    layout_done(&b.l);
+}
+
+/* ---- Relaxation ---- */
 
 enum {
     ITERATIONS_MIN = 30,

@@ -164,7 +164,7 @@ static void maker_done(struct maker *m)
     free(m->slots);
 }
 
-static int maker_init(struct maker *m, size_t series)
+static void maker_init(struct maker *m, size_t series)
 {
     size_t slots = 16;
 
@@ -174,10 +174,7 @@ static int maker_init(struct maker *m, size_t series)
     m->mask = slots - 1;
     m->slots = xcalloc(slots, sizeof(*m->slots));
     m->list = xcalloc(size_max(series, 1), sizeof(*m->list));
-    if (!m->slots || !m->list)
-        return -ENOMEM;
     dimension_format_parse(&m->format, str_of(m->summary->dimension_format));
-    return 0;
 }
 
 static struct str item_name(const struct maker *m, const struct item *i)
@@ -356,8 +353,9 @@ int items_make(struct items *ret, const struct batch *b, const struct summary *s
     CLEANUP(items_done) struct items items = {.json.max = ITEMS_MAX_BYTES * 2};
     CLEANUP(maker_done) struct maker m = {.batch = b, .summary = s, .items = &items};
     size_t n = series_count(b->set);
-    int r = maker_init(&m, n);
+    int r = 0;
 
+    maker_init(&m, n);
     for (size_t i = 0; r == 0 && i < n; i++)
         r = maker_add_series(&m, i);
     if (r == 0)

@@ -497,8 +497,6 @@ int placement_new(struct placement **ret, const struct placement_options *o)
     };
     int r;
 
-    if (!p)
-        return -ENOMEM;
     p->o = *o;
     p->writer = (struct kube_writer){.kube = o->hub,
                                      .kind = "AddOnPlacementScore",

@@ -250,17 +250,14 @@ static int load_options(struct agent *a, struct config **ret, struct problems *p
     return r;
 }
 
-static int copy_summaries(struct summaries *ret, const struct summaries *from)
+static void copy_summaries(struct summaries *ret, const struct summaries *from)
 {
     CLEANUP(summaries_done) struct summaries s = {.list = xcalloc(from->n + 1, sizeof(*s.list))};
 
-    if (!s.list)
-        return -ENOMEM;
     for (; s.n < from->n; s.n++)
         s.list[s.n] = summary_copy(&from->list[s.n]);
     *ret = s;
     s = (struct summaries){0};
-    return 0;
 }
 
 static void log_rejected(const struct agent *a, const struct problems *p, int r)
@@ -301,7 +298,7 @@ int agent_reload(struct agent *a, struct buf *ret_why)
     r = load_options(a, &c, &p);
     if (r == 0 && a->text_name) {
         summaries_done(&c->summaries);
-        r = copy_summaries(&c->summaries, &a->state.config->summaries);
+        copy_summaries(&c->summaries, &a->state.config->summaries);
     }
     return finish_reload(a, r, &c, &p, ret_why);
 }

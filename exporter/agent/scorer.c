@@ -58,8 +58,8 @@ static void history_scores(double ret[COLUMNS], const struct batch *b)
         ret[MEAN] = sum / (double)n;
 }
 
-void scorer_history_add(struct history **h, const struct summary *s, const struct round_result *r,
-                        unix_ms now)
+static void scorer_history_add(struct history **h, const struct summary *s, const struct round_result *r,
+                               unix_ms now)
 {
     double values[COLUMNS] = {NAN, NAN, NAN, NAN, NAN};
 

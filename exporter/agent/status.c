@@ -3,7 +3,6 @@
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
 #include "exporter/agent/scorer_history.h"
-#include "exporter/agent/status_text.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/utf8.h"
@@ -23,7 +22,21 @@
 
 #include <stdio.h>
 
-const char *status_hint(enum round_error e, enum round_stage stage)
+/* ---- Status text ---- */
+
+/* What the JSON and the table of the agent's status share. */
+
+struct agent_state;
+struct scorer;
+
+struct totals {
+    size_t by_state[SCORER_STATES];
+    size_t series;
+};
+
+/* ---- Status ---- */
+
+static const char *status_hint(enum round_error e, enum round_stage stage)
 {
     /* A second one where the stages differ. */
     static const char *const hints[ROUND_ERRORS][2] = {
@@ -72,7 +85,7 @@ static size_t status_series(const struct scorer *s)
     return b ? series_count(b->set) : 0;
 }
 
-struct totals status_totals(const struct agent_state *a)
+static struct totals scorer_totals(const struct agent_state *a)
 {
     struct totals t = {0};
 
@@ -288,7 +301,7 @@ static void json_config(struct out *o, const struct agent_state *a)
 
 static void json_totals(struct out *o, const struct agent_state *a)
 {
-    struct totals t = status_totals(a);
+    struct totals t = scorer_totals(a);
 
     member_object(o, "totals");
     member_count(o, "scorers", a->n_scorers);
@@ -683,7 +696,7 @@ static void table_scorer(struct table *t, const struct scorer *s)
 
 static void table_totals(struct table *t, const struct agent_state *a)
 {
-    struct totals totals = status_totals(a);
+    struct totals totals = scorer_totals(a);
     size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
     char words[160];
 

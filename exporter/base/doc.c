@@ -238,8 +238,6 @@ int doc_parse(struct doc **ret, struct str text, struct problems *p)
     struct doc_builder b = {.doc = d, .p = p};
     int r;
 
-    if (!d)
-        return -ENOMEM;
     d->memory.chunk_bytes = CHUNK_BYTES;
     if (text.n == 0)
         text = STR("");

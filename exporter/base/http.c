@@ -127,8 +127,6 @@ int http_start(struct http_call **ret, struct http *h, const struct http_request
     c->arg = arg;
     http_secrets_used(rq);
     easy = take_handle(h);
-    if (!easy)
-        return -ENOMEM;
     r = http_set_up(c, easy, rq);
     if (r == 0)
         http_stream_start(c);

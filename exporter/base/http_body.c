@@ -136,7 +136,7 @@ static void body_on_end(struct timer *t)
     http_finish(CONTAINER_OF(t, struct http_call, body_end), CURLE_OPERATION_TIMEDOUT);
 }
 
-void http_decide(struct http_call *c)
+static void http_decide(struct http_call *c)
 {
     long status = 0;
 

@@ -107,9 +107,6 @@ void http_explain(struct http_call *c, CURLcode code);
 /* Removes the call from the client and runs `done`. */
 void http_finish(struct http_call *c, CURLcode code);
 
-/* status_decides: at the end of the headers, limits the time for the body. */
-void http_decide(struct http_call *c);
-
 /* Streaming and the idle timeout (http_stream.c). */
 void http_stream_start(struct http_call *c);
 /* At the end of the headers. -ENOMEM. */

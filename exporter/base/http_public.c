@@ -72,7 +72,7 @@ int http_set_public_only(struct http_call *c, CURL *easy)
                      curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&
                      curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK;
 
-    return set ? 0 : -ENOMEM;
+    return set ? 0 : -EINVAL;
 }
 
 bool http_explain_refused(struct http_call *c, CURLcode code)

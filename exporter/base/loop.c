@@ -56,8 +56,6 @@ static int multi_new(CURLM **ret)
 {
     CURLM *multi = curl_multi_init();
 
-    if (!multi)
-        return -ENOMEM;
     if (curl_multi_wakeup(multi) != CURLM_OK || curl_multi_poll(multi, NULL, 0, 0, NULL) != CURLM_OK) {
         (void)curl_multi_cleanup(multi);
         return -EMFILE;

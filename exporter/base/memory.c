@@ -118,6 +118,15 @@ void *xrealloc(void *p, size_t n)
     return q;
 }
 
+void *xreallocarray(void *p, size_t count, size_t n)
+{
+    void *q = reallocarray(p, count ? count : 1, n ? n : 1);
+
+    if (!q)
+        memory_exhausted(n);
+    return q;
+}
+
 char *xstrdup(const char *text)
 {
     char *copy = strdup(text);

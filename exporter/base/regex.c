@@ -88,7 +88,7 @@ struct regex *regex_free(struct regex *x)
     return NULL;
 }
 
-int regex_matcher_new(struct regex_matcher **ret)
+struct regex_matcher *regex_matcher_new(void)
 {
     struct regex_matcher *m = xcalloc(1, sizeof(*m));
     pcre2_general_context *general = pcre2_general_context_create(regex_alloc, regex_dealloc, NULL);
@@ -98,15 +98,10 @@ int regex_matcher_new(struct regex_matcher **ret)
         m->data = pcre2_match_data_create(REGEX_MAX_GROUPS + 1, general);
     }
     pcre2_general_context_free(general);
-    if (!m || !m->context || !m->data) {
-        (void)regex_matcher_free(m);
-        return -ENOMEM;
-    }
     (void)pcre2_set_match_limit(m->context, MATCH_LIMIT);
     (void)pcre2_set_depth_limit(m->context, DEPTH_LIMIT);
     (void)pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);
-    *ret = m;
-    return 0;
+    return m;
 }
 
 struct regex_matcher *regex_matcher_free(struct regex_matcher *m)

@@ -18,7 +18,7 @@ struct regex *regex_free(struct regex *x);
 /* The working memory of matches and the groups of the last one. Not shared between threads. */
 struct regex_matcher;
 
-MUST_USE int regex_matcher_new(struct regex_matcher **ret);
+struct regex_matcher *regex_matcher_new(void);
 struct regex_matcher *regex_matcher_free(struct regex_matcher *m);
 
 /* 1 if the expression matches the whole subject, else 0. -ELOOP if the match exceeds its limits, -EINVAL

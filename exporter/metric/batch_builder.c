@@ -68,8 +68,6 @@ static int series_set_new(struct series_set **ret, size_t n, size_t text_bytes)
     s->text = xmalloc(size_max(text_bytes, 1));
     s->place = xcalloc(n + 1, sizeof(*s->place));
     s->slots = xcalloc(slots, sizeof(*s->slots));
-    if (!s->text || !s->place || !s->slots)
-        return -ENOMEM;
     huge_pages(s->text, text_bytes);
     *ret = TAKE_PTR(s);
     return 0;
@@ -275,8 +273,6 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
     size_t i = 0, k = 0;
     int r;
 
-    if (!order)
-        return -ENOMEM;
     r = series_set_new(&set, n, kept_bytes(b) + b->fresh_text.n);
     if (r < 0)
         return r;
@@ -309,15 +305,14 @@ static int merge_series(struct batch_builder *b, struct batch *batch, uint32_t *
     return 0;
 }
 
-static int batch_new(struct batch **ret, const struct batch_builder *b, unix_ms at)
+static struct batch *batch_new(const struct batch_builder *b, unix_ms at)
 {
     struct batch *batch = xcalloc(1, sizeof(*batch));
 
     batch->refs = 1;
     batch->at = at;
     batch->score_name = str_dup(str_of(b->score_name));
-    *ret = batch;
-    return batch->score_name ? 0 : -ENOMEM;
+    return batch;
 }
 
 static int seal_new_set(struct batch_builder *b, struct batch *batch)
@@ -336,11 +331,9 @@ static int seal_new_set(struct batch_builder *b, struct batch *batch)
 
 int batch_seal(struct batch_builder *b, unix_ms at, struct batch **ret, size_t *ret_duplicates)
 {
-    CLEANUP(cleanup_batch_unref) struct batch *batch = NULL;
-    int r = batch_new(&batch, b, at);
+    CLEANUP(cleanup_batch_unref) struct batch *batch = batch_new(b, at);
+    int r;
 
-    if (r < 0)
-        return r;
     if (b->last && b->n_fresh == 0 && b->n_seen == series_count(b->last)) {
         batch->set = series_set_ref(b->last);
         batch->values = TAKE_PTR(b->values);
@@ -398,8 +391,6 @@ int batch_builder_new(struct batch_builder **ret, const struct batch_options *o)
     b->max_series = o->max_series;
     b->cluster_name = str_dup(str_of(o->cluster_name));
     b->score_name = str_dup(str_of(o->score_name));
-    if (!b->cluster_name || !b->score_name)
-        return -ENOMEM;
     r = make_pieces(b, o);
     if (r < 0)
         return r;
@@ -457,7 +448,7 @@ void batch_builder_set_label_max(struct batch_builder *b, size_t label_max)
     b->label_max = label_max;
 }
 
-int batch_begin(struct batch_builder *b)
+void batch_begin(struct batch_builder *b)
 {
     size_t n = batch_last_count(b);
 
@@ -465,7 +456,6 @@ int batch_begin(struct batch_builder *b)
     b->values = xcalloc(size_max(n, 1), sizeof(*b->values));
     b->results = xcalloc(size_max(n, 1), sizeof(*b->results));
     b->seen = xcalloc(size_max(n, 1), 1);
-    return b->values && b->results && b->seen ? 0 : -ENOMEM;
 }
 
 static inline char *append(char *o, struct str s)

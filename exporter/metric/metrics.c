@@ -285,7 +285,7 @@ int metrics_copy(struct metrics **ret, const struct metrics *m)
             continue;
         to->list = xcalloc(from->n, sizeof(*to->list));
         to->cap = from->n;
-        r = to->list ? 0 : -ENOMEM;
+        r = 0;
         for (; r == 0 && to->n < from->n; to->n += r == 0)
             r = child_copy(&to->list[to->n], &from->list[to->n], count_labels(id));
     }

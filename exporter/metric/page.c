@@ -188,13 +188,11 @@ static void row_append(struct row *row, struct piece *p)
 
 /* A copy of `old` with one scorer's block replaced, added or (block NULL) removed. Blocks are sorted by
  * score name, after the head. -ENOMEM. */
-static int row_with(struct row **ret, const struct row *old, const char *score_name, struct piece *block)
+static struct row *row_with(const struct row *old, const char *score_name, struct piece *block)
 {
     struct row *row = row_alloc(old->n + 1);
     size_t i;
 
-    if (!row)
-        return -ENOMEM;
     for (i = 0; i < old->n; i++) {
         const char *name = old->pieces[i]->score_name;
         if (name && strcmp(name, score_name) >= 0)
@@ -208,8 +206,7 @@ static int row_with(struct row **ret, const struct row *old, const char *score_n
             row_append(row, old->pieces[i]);
     row_set_own(row, false, piece_ref(old->own[0]));
     row_set_own(row, true, piece_ref(old->own[1]));
-    *ret = row;
-    return 0;
+    return row;
 }
 
 /* Removes the part before the next separator from *rest and returns it. */
@@ -415,19 +412,15 @@ static const struct row *page_latest(const struct page *p)
     return p->next ? p->next : p->row;
 }
 
-static int page_replace_block(struct page *p, const char *score_name, struct piece *block)
+static void page_replace_block(struct page *p, const char *score_name, struct piece *block)
 {
-    struct row *row;
-    int r = row_with(&row, page_latest(p), score_name, block);
+    struct row *row = row_with(page_latest(p), score_name, block);
 
-    if (r < 0)
-        return r;
     (void)pthread_mutex_lock(&p->lock);
     p->fresh += piece_memory(block);
     (void)pthread_mutex_unlock(&p->lock);
     (void)row_unref(p->next);
     p->next = row;
-    return 0;
 }
 
 static void page_publish(struct sink *s, struct batch *b)
@@ -446,19 +439,17 @@ static void page_publish(struct sink *s, struct batch *b)
     rendering_free(b->rendering);
     b->rendering = NULL;
     if (r == 0)
-        r = page_replace_block(p, b->score_name, block);
-    if (r < 0)
+        page_replace_block(p, b->score_name, block);
+    else
         log_error("cannot publish scores on /metrics", L_STR("score_name", b->score_name), L_ERR(r));
 }
 
 static void page_withdraw(struct sink *s, const char *score_name, unix_ms at)
 {
     struct page *p = CONTAINER_OF(s, struct page, sink);
-    int r = page_replace_block(p, score_name, NULL);
 
     (void)at; /* Prometheus sees that a series is gone by its absence */
-    if (r < 0)
-        log_error("cannot remove scores from /metrics", L_STR("score_name", score_name), L_ERR(r));
+    page_replace_block(p, score_name, NULL);
 }
 
 static const struct sink_ops page_sink_ops = {
@@ -475,8 +466,6 @@ static int page_first_row(struct page *p, bool scores)
     if (r < 0)
         return r;
     p->row = row_alloc(1);
-    if (!p->row)
-        return -ENOMEM;
     if (head)
         row_append(p->row, head);
     return 0;
@@ -531,8 +520,6 @@ static int row_with_own(struct row **ret, struct page *p, const struct metrics *
     const struct row *old = page_latest(p);
     CLEANUP(cleanup_row_unref) struct row *row = row_alloc(old->n);
 
-    if (!row)
-        return -ENOMEM;
     for (size_t i = 0; i < old->n; i++)
         row_append(row, old->pieces[i]);
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {

@@ -106,7 +106,7 @@ struct batch_builder *batch_builder_free(struct batch_builder *b);
 DEFINE_CLEANUP(struct batch_builder, batch_builder_free)
 void batch_builder_set_max(struct batch_builder *b, size_t max_series);
 /* Starts a batch; an unfinished one is discarded. -ENOMEM. */
-MUST_USE int batch_begin(struct batch_builder *b);
+void batch_begin(struct batch_builder *b);
 /* Adds a result. A result whose labels equal those of an earlier one replaces its value and is counted.
  * -ENOSPC past max_series, -ENOMEM; the batch is lost then. */
 MUST_USE int batch_add(struct batch_builder *b, const struct batch_labels *labels, double value);

@@ -331,8 +331,6 @@ int instance_new(struct instance **ret, const struct model *m)
     i->arena.chunk_bytes = ARENA_BYTES;
     i->state = xcalloc(1, m->size ? m->size : 1);
     i->endpoints = xcalloc(m->n_endpoints, sizeof(*i->endpoints));
-    if (!i->state || !i->endpoints)
-        return -ENOMEM;
     memcpy(i->endpoints, m->endpoints, m->n_endpoints * sizeof(*i->endpoints));
     settings_make(i);
     r = settings_from_defaults(i);

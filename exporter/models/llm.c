@@ -326,7 +326,7 @@ static void round_on_deadline(struct timer *t)
 
 /* ---- The start of a round ---- */
 
-static int round_add(struct llm_round *r, const struct input_series *in)
+static void round_add(struct llm_round *r, const struct input_series *in)
 {
     size_t n_finite = 0;
 
@@ -334,18 +334,15 @@ static int round_add(struct llm_round *r, const struct input_series *in)
         n_finite += isfinite(in->values[i]) != 0;
     if (n_finite == 0 || r->n_items == MAX_SERIES) {
         r->scoring->left_out[n_finite ? LEFT_OUT_NO_ANSWER : LEFT_OUT_NOT_FINITE]++;
-        return 0;
+        return;
     }
     if ((r->n_items & (r->n_items - 1)) == 0) {
-        struct llm_item *items = reallocarray(r->items, r->n_items ? 2 * r->n_items : 1, sizeof(*items));
+        struct llm_item *items = xreallocarray(r->items, r->n_items ? 2 * r->n_items : 1, sizeof(*items));
 
-        if (!items)
-            return -ENOMEM;
         r->items = items;
     }
     r->items[r->n_items++] = (struct llm_item){.round = r, .raw = in->raw, .metric = in->metric};
     r->n_open++;
-    return 0;
 }
 
 /* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the scoring, -ENOMEM.
@@ -389,9 +386,9 @@ static void llm_begin(void *state, struct scoring *s)
 
     *r = (struct llm_round){
         .llm = m, .scoring = s, .deadline.fn = round_on_deadline, .pause.fn = round_on_pause};
-    while (e == 0 && request_next(&s->request, &series))
-        e = round_add(r, &series);
-    e = e ?: s->request.error ?: round_read_key(r);
+    while (request_next(&s->request, &series))
+        round_add(r, &series);
+    e = s->request.error ?: round_read_key(r);
     loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
     if (e < 0) {
         round_free(r);

@@ -73,7 +73,6 @@ const char *otlp_result_word(unsigned result)
         [STORE_SERIES_LIMIT] = "series_limit",
         [STORE_BYTES_LIMIT] = "bytes_limit",
         [STORE_BAD_LABELS] = "bad_labels",
-        [STORE_NO_MEMORY] = "no_memory",
         [OTLP_INVALID] = "invalid",
         [OTLP_TEMPORALITY] = "temporality",
         [OTLP_OVERLAP] = "overlap",
@@ -289,8 +288,6 @@ static int ingest_build_labels(struct ingest *in, const struct part *p)
 
 static unsigned ingest_enter(struct ingest *in, int built, uint64_t hash, struct series **ret)
 {
-    if (built == -ENOMEM)
-        return STORE_NO_MEMORY;
     return built < 0 ? STORE_BAD_LABELS : store_enter(in->store, in->labels.list, in->labels.n, hash, ret);
 }
 
@@ -351,10 +348,10 @@ static unsigned ingest_store_point(struct ingest *in)
     if ((int64_t)(in->point.time_ns / NS_PER_MS) > in->now_ms + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW; /* before the time is remembered as that of the last point */
     store_lock(in->store);
-    for (size_t i = 0; i < in->point.n_parts && result != STORE_NO_MEMORY; i++) {
+    for (size_t i = 0; i < in->point.n_parts; i++) {
         unsigned one = ingest_store_part(in, i);
 
-        result = result == STORE_OK || one == STORE_NO_MEMORY ? one : result;
+        result = result == STORE_OK ? one : result;
         if (i == 0 && one != STORE_OK)
             break;
     }
@@ -362,14 +359,14 @@ static unsigned ingest_store_point(struct ingest *in)
     return result;
 }
 
-static int ingest_store_target_info(struct ingest *in)
+static void ingest_store_target_info(struct ingest *in)
 {
     uint64_t hash = hash_chain(in->resource_hash, STR("target_info"));
     unsigned result = STORE_OK;
     struct series *x;
 
     if (in->resource_time_ns == 0)
-        return 0;
+        return;
     store_lock(in->store);
     x = store_find(in->store, hash | !hash);
     if (!x) {
@@ -380,7 +377,6 @@ static int ingest_store_target_info(struct ingest *in)
     if (x && result == STORE_OK)
         result = store_append(in->store, x, (int64_t)(in->resource_time_ns / NS_PER_MS), 1);
     store_unlock(in->store);
-    return result == STORE_NO_MEMORY ? -ENOMEM : 0;
 }
 
 /* ---- Points, metrics, resources ---- */
@@ -399,7 +395,7 @@ static void ingest_count(struct ingest *in, unsigned result)
     (void)snprintf(o->first, sizeof(o->first), "%.*s", STR_ARG(name));
 }
 
-static int ingest_points(struct ingest *in, struct str data)
+static void ingest_points(struct ingest *in, struct str data)
 {
     struct wire w = wire_of(data);
     struct wire_field f = {0};
@@ -418,11 +414,8 @@ static int ingest_points(struct ingest *in, struct str data)
             in->resource_time_ns = pt->time_ns;
         if (result == STORE_OK)
             result = ingest_store_point(in);
-        if (result == STORE_NO_MEMORY)
-            return -ENOMEM;
         ingest_count(in, result);
     }
-    return 0;
 }
 
 static enum otlp_type type_of(unsigned field, bool monotonic)
@@ -460,7 +453,7 @@ static void ingest_describe(struct ingest *in, unsigned field, struct str data)
     in->metric.hash = hash_chain_u64(in->metric.hash, in->metric.type);
 }
 
-static int ingest_metric(struct ingest *in, struct str message)
+static void ingest_metric(struct ingest *in, struct str message)
 {
     struct wire w = wire_of(message);
     struct str data = {0};
@@ -479,28 +472,25 @@ static int ingest_metric(struct ingest *in, struct str message)
             data = f.bytes;
         }
     if (!field)
-        return 0;
+        return;
     ingest_describe(in, field, data);
-    return ingest_points(in, data);
+    ingest_points(in, data);
 }
 
-static int ingest_scope(struct ingest *in, struct str message)
+static void ingest_scope(struct ingest *in, struct str message)
 {
     struct wire w = wire_of(message);
     struct wire_field f = {0};
-    int r = 0;
 
-    while (r == 0 && wire_next(&w, &f))
+    while (wire_next(&w, &f))
         if (f.number == SCOPE_METRICS_METRICS)
-            r = ingest_metric(in, f.bytes);
-    return r;
+            ingest_metric(in, f.bytes);
 }
 
-static int ingest_resource(struct ingest *in, struct str message)
+static void ingest_resource(struct ingest *in, struct str message)
 {
     struct wire w = wire_of(message);
     struct wire_field f = {0};
-    int r = 0;
 
     in->resource = STR("");
     while (wire_next(&w, &f))
@@ -509,23 +499,21 @@ static int ingest_resource(struct ingest *in, struct str message)
     in->resource_hash = hash_bytes(in->resource);
     in->resource_time_ns = 0;
     w = wire_of(message);
-    while (r == 0 && wire_next(&w, &f))
+    while (wire_next(&w, &f))
         if (f.number == RESOURCE_METRICS_SCOPE_METRICS)
-            r = ingest_scope(in, f.bytes);
-    return r ?: ingest_store_target_info(in);
+            ingest_scope(in, f.bytes);
+    ingest_store_target_info(in);
 }
 
-int ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
+void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret)
 {
     struct wire w = wire_of(request);
     struct wire_field f = {0};
-    int r = 0;
 
     *ret = (struct ingest_outcome){0};
     in->outcome = ret;
     in->now_ms = in->clock->wall(in->clock).ms;
-    while (r == 0 && wire_next(&w, &f))
+    while (wire_next(&w, &f))
         if (f.number == EXPORT_RESOURCE_METRICS)
-            r = ingest_resource(in, f.bytes);
-    return r;
+            ingest_resource(in, f.bytes);
 }

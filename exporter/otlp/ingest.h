@@ -34,6 +34,6 @@ struct ingest_outcome {
 
 /* Stores the points of a request, whose bytes decode_check() has accepted. -ENOMEM: a part was not stored,
  * and the request can be sent again. */
-MUST_USE int ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
+void ingest_request(struct ingest *in, struct str request, struct ingest_outcome *ret);
 
 #endif

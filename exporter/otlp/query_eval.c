@@ -283,23 +283,20 @@ static struct row *table_find(const struct table *t, const struct row *key)
     return at ? &t->rows[at - 1] : NULL;
 }
 
-static int table_grow(struct table *t)
+static void table_grow(struct table *t)
 {
     size_t slots = t->n_slots ? t->n_slots * 2 : FIRST_SLOTS;
     struct row *rows;
 
     if (t->n * 2 < t->n_slots)
-        return 0;
-    rows = reallocarray(t->rows, slots / 2, sizeof(*rows));
-    if (!rows)
-        return -ENOMEM;
+        return;
+    rows = xreallocarray(t->rows, slots / 2, sizeof(*rows));
     t->rows = rows;
     free(t->slots);
     t->slots = xcalloc(slots, sizeof(*t->slots));
     t->n_slots = t->slots ? slots : 0;
     for (size_t i = 0; i < t->n && t->slots; i++)
         *table_slot(t, &t->rows[i]) = (uint32_t)i + 1;
-    return t->slots ? 0 : -ENOMEM;
 }
 
 /* Adds a row with copies of the labels, and without values. */
@@ -313,13 +310,12 @@ static int query_rows_add(struct table *t, const struct row *key, struct row **r
 
     for (size_t i = 0; i < key->n_labels; i++)
         bytes += key->labels[i].name.n + key->labels[i].value.n;
-    r = eval_charge(t->eval, bytes + values * sizeof(double) + sizeof(row)) ?: table_grow(t);
+    r = eval_charge(t->eval, bytes + values * sizeof(double) + sizeof(row));
     if (r < 0)
         return r;
+    table_grow(t);
     labels = arena_alloc(&t->arena, bytes + 1);
     row = (struct row){labels, key->n_labels, arena_alloc(&t->arena, values * sizeof(double))};
-    if (!labels || !row.values)
-        return -ENOMEM;
     text = (char *)(labels + key->n_labels);
     for (size_t i = 0; i < key->n_labels; i++) {
         struct str name = key->labels[i].name, value = key->labels[i].value;

@@ -381,7 +381,7 @@ static bool matches_empty(const struct series_matcher *m)
     int r = m->value.n == 0;
 
     if (m->regex)
-        r = regex_matcher_new(&matcher) ?: regex_match(matcher, m->regex, STR(""));
+        r = regex_match(matcher = regex_matcher_new(), m->regex, STR(""));
     (void)regex_matcher_free(matcher);
     return (r == 1) != m->negated;
 }
@@ -724,8 +724,6 @@ int query_parse(struct query **ret, struct str text, struct str query, char why[
     struct parser p = {.text = text, .q = q, .why = why};
     char *copy;
 
-    if (!q)
-        return -ENOMEM;
     q->arena.chunk_bytes = ARENA_BYTES;
     p.query = query;
     p.query_at = (size_t)(query.p - text.p);

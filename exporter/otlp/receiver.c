@@ -283,12 +283,12 @@ static void otlp_receive(void *arg, const struct httpd_request *rq, struct httpd
     }
     if (!otlp_decode(x, rq, reply, e, &decoded, &plain) || !otlp_read(plain, e, reply, &converted, &request))
         return;
-    r = ingest_request(x->ingest, request, &outcome);
+    ingest_request(x->ingest, request, &outcome);
     for (unsigned i = 0; i < OTLP_RESULTS; i++)
         if (outcome.results[i])
             atomic_fetch_add(&x->points[i], outcome.results[i]);
     atomic_store(&x->last_ms, clock_system.wall(&clock_system).ms);
-    r = r ?: put_response(&body, e, &outcome);
+    r = put_response(&body, e, &outcome);
     if (r < 0)
         otlp_refuse_errno(reply, e, -ENOMEM, "", "");
     else
@@ -374,7 +374,7 @@ void otlp_render(struct otlp *x)
     otlp_status(x, &s);
     for (unsigned i = 0; i < OTLP_RESULTS; i++) {
         all += (double)s.points[i];
-        if (i != STORE_OK && i != STORE_NO_MEMORY)
+        if (i != STORE_OK)
             metric_set(m, METRIC_OTLP_REJECTED, LV(otlp_result_word(i)), (double)s.points[i]);
     }
     metric_set(m, METRIC_OTLP_POINTS, LV_NONE, all);

@@ -261,7 +261,7 @@ static void store_know(struct store *s, uint64_t hash, uint32_t at)
 }
 
 /* Removes the entries of removed series, and makes room for one more. */
-static int store_grow_list(struct store *s)
+static void store_grow_list(struct store *s)
 {
     size_t n = 0, room = s->stats.series * 2 + FIRST_SLOTS / 2;
     struct entry *list;
@@ -271,44 +271,32 @@ static int store_grow_list(struct store *s)
             s->list[n++] = s->list[i];
     s->n = n;
     s->swept = 0;
-    list = reallocarray(s->list, room, sizeof(*list));
-    if (!list)
-        return -ENOMEM;
+    list = xreallocarray(s->list, room, sizeof(*list));
     s->stats.bytes += (room - s->room) * sizeof(*list);
     s->list = list;
     s->room = room;
-    return 0;
 }
 
 /* Room for two more hashes and one more series. Hashes other than those of labels are forgotten. */
-static int store_grow(struct store *s)
+static void store_grow(struct store *s)
 {
     size_t cap = FIRST_SLOTS;
     struct slot *slots;
-    int r;
 
     if ((s->used + 2) * 4 < s->cap * 3 && s->n < s->room)
-        return 0;
+        return;
     while (cap < s->stats.series * 4 || (cap <= s->cap && cap < s->stats.series * 16))
         cap *= 2;
     slots = xcalloc(cap, sizeof(*slots));
-    r = slots ? store_grow_list(s) : -ENOMEM;
-    if (r < 0) {
-        free(slots);
-        slots = s->slots; /* the places in the list may have changed */
-        cap = s->cap;
-        memset(slots, 0, cap * sizeof(*slots));
-    } else {
-        s->stats.bytes += (cap - s->cap) * sizeof(*slots);
-        free(s->slots);
-    }
+    store_grow_list(s);
+    s->stats.bytes += (cap - s->cap) * sizeof(*slots);
+    free(s->slots);
     s->slots = slots;
     s->cap = cap;
     s->used = 0;
     for (size_t i = 0; i < s->n; i++)
         if (s->list[i].series)
             store_know(s, s->list[i].series->hash, (uint32_t)i);
-    return r;
 }
 
 static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *ret_bytes)
@@ -367,9 +355,8 @@ static enum store_result store_create(struct store *s, const struct series_label
     refused = store_refuses(s, now);
     if (refused != STORE_OK)
         return refused;
-    *ret = store_grow(s) == 0 ? series_new(labels, n, bytes) : NULL;
-    if (!*ret)
-        return STORE_NO_MEMORY;
+    store_grow(s);
+    *ret = series_new(labels, n, bytes);
     (*ret)->hash = hash;
     (*ret)->last_ms = now; /* it expires as if it had a sample */
     s->stats.bytes += series_bytes(*ret);
@@ -388,8 +375,7 @@ enum store_result store_enter(struct store *s, const struct series_label *labels
 
     if (result != STORE_OK)
         return result;
-    if (store_grow(s) < 0)
-        return STORE_NO_MEMORY;
+    store_grow(s);
     store_know(s, hash, store_slot(s, own)->at);
     *ret = x;
     return STORE_OK;
@@ -520,22 +506,15 @@ static int reader_matches(struct series_reader *r, unsigned *cost)
     return 1;
 }
 
-static int reader_grow(struct series_reader *r, size_t n)
+static void reader_grow(struct series_reader *r, size_t n)
 {
     size_t cap = size_max(r->cap * 2, n);
-    int64_t *t;
-    double *v;
 
     if (n <= r->cap)
-        return 0;
-    t = reallocarray(r->t, cap, sizeof(*t));
-    r->t = t ? t : r->t;
-    v = reallocarray(r->v, cap, sizeof(*v));
-    r->v = v ? v : r->v;
-    if (!t || !v)
-        return -ENOMEM;
+        return;
+    r->t = xreallocarray(r->t, cap, sizeof(*r->t));
+    r->v = xreallocarray(r->v, cap, sizeof(*r->v));
     r->cap = cap;
-    return 0;
 }
 
 /* Copies labels and samples. 1 if there are samples in the range. */
@@ -548,8 +527,7 @@ static int reader_copy(struct series_reader *r, const struct series *x)
     for (const struct chunk *c = x->first; c && c->base_ms <= r->to_ms; c = c->next) {
         if (chunk_end(c) < r->from_ms)
             continue;
-        if (reader_grow(r, r->n + CHUNK_SAMPLES) < 0)
-            return -ENOMEM;
+        reader_grow(r, r->n + CHUNK_SAMPLES);
         for (uint32_t i = 0; i < c->n; i++)
             if (c->base_ms + c->t[i] >= r->from_ms && c->base_ms + c->t[i] <= r->to_ms) {
                 r->t[r->n] = c->base_ms + c->t[i];
@@ -615,7 +593,8 @@ int series_next(struct series_reader *r)
 
     if (!r->regexes) {
         r->text.max = SIZE_MAX;
-        result = regex_matcher_new(&r->regexes);
+        r->regexes = regex_matcher_new();
+        result = 0;
     }
     for (bool again = result == 0; again; again = result == -EAGAIN) {
         store_lock(r->store);

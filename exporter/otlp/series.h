@@ -53,7 +53,6 @@ enum store_result {
     STORE_SERIES_LIMIT, /* a new series: as many as allowed exist */
     STORE_BYTES_LIMIT,  /* max_bytes is reached; for a new series: 7/8 of it, so that others can grow */
     STORE_BAD_LABELS,   /* too many or too long labels */
-    STORE_NO_MEMORY,
     STORE_RESULTS
 };
 

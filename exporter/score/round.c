@@ -83,10 +83,7 @@ static void reading_run(struct job *j)
 {
     struct reading *g = CONTAINER_OF(j, struct reading, job);
 
-    g->error = ROUND_MEMORY;
-    (void)snprintf(g->reason, sizeof(g->reason), "out of memory");
-    if (batch_begin(g->builder) < 0)
-        return;
+    batch_begin(g->builder);
     g->error = answer_parse(buf_str(&g->body), g->builder, g->label_max, &g->stats, g->reason);
     if (g->error == ROUND_OK && batch_seal(g->builder, g->at, &g->batch, &g->duplicates) < 0) {
         g->error = ROUND_MEMORY;

@@ -89,19 +89,16 @@ static void several_fail(struct several *v, enum round_error e, const char *reas
     text_line(all->reason + n, sizeof(all->reason) - n, str_of(reason));
 }
 
-static int keep_parts(struct several *v, const struct source_result *found)
+static void keep_parts(struct several *v, const struct source_result *found)
 {
     size_t n = v->result.n_parts;
-    struct str *parts = reallocarray(v->parts, n + found->n_parts + 1, sizeof(*parts));
+    struct str *parts = xreallocarray(v->parts, n + found->n_parts + 1, sizeof(*parts));
 
-    if (!parts)
-        return -ENOMEM;
     v->parts = parts;
     for (size_t i = 0; i < found->n_parts; i++)
         parts[n + i] = found->parts[i];
     v->result.parts = parts;
     v->result.n_parts = n + found->n_parts;
-    return 0;
 }
 
 static void several_got_series(void *arg, const struct source_result *found);
@@ -132,8 +129,7 @@ static void several_add(struct several *v, const struct source_result *found)
         memcpy(all->warning, found->warning, sizeof(all->warning));
     all->warnings += found->warnings;
     all->series += found->series;
-    if (keep_parts(v, found) < 0)
-        several_fail(v, ROUND_MEMORY, "out of memory");
+    keep_parts(v, found);
 }
 
 static void several_got_series(void *arg, const struct source_result *found)

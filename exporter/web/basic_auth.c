@@ -60,7 +60,7 @@ unsigned bcrypt_cost(struct str hash)
 
 /* libxcrypt treats some passwords of $2a$ in a way of its own; $2b$ is what all other programs mean by the
  * three. */
-int bcrypt_matches(struct str password, struct str hash)
+static int bcrypt_matches(struct str password, struct str hash)
 {
     struct crypt_data *data = xcalloc(1, sizeof(*data));
     char key[PASSWORD_MAX_BYTES + 1] = "", setting[BCRYPT_BYTES + 1] = "";

@@ -45,8 +45,5 @@ enum {
 
 /* The cost of a hash; 0 if it is none with $2a$, $2b$ or $2y$ and a cost from 4 to 31. */
 unsigned bcrypt_cost(struct str hash);
-/* 1 if this is the password, which must not have a NUL, else 0. `hash` has a cost. Takes 60 ms at cost 10,
- * twice as long for each one more. -ENOMEM. */
-MUST_USE int bcrypt_matches(struct str password, struct str hash);
 
 #endif

@@ -160,7 +160,7 @@ def test_no_kubeconfig_and_no_pod():
 
 
 def test_help_of_the_controller():
-    """Each flag with its default and unit; the README lists the same ones."""
+    """Each flag with its default and unit; its page lists the same ones."""
     told = run(PROGRAM, "controller", "--help").stdout
     entries = re.findall(r"^  --([a-z0-9.-]+)(=\S+)?\n {8}(.+)$", told, re.M)
     names = {name for name, _, _ in entries}
@@ -172,7 +172,7 @@ def test_help_of_the_controller():
     for name, words in {**DURATIONS, **NUMBERS}.items():
         (said,) = (w for n, _, w in entries if n == name)
         assert words.removeprefix("a duration ") in said
-    of_readme = (ROOT / "README.md").read_text().partition("kubectl get dynamicscorers")[2].partition("\n## ")[0]
+    of_readme = (ROOT / "controller/README.md").read_text().partition("### Flags of `dynamic-scoring controller`")[2].partition("\n##")[0]
     assert set(re.findall(r"`--([a-z0-9.-]+)", of_readme)) == names
 
 
@@ -221,9 +221,9 @@ def test_names_of_the_reference_implementation(name, arguments, status, words, t
 
 
 def test_help_of_the_agent():
-    """The README lists the same flags, with the same defaults."""
+    """Its page lists the same flags, with the same defaults."""
     told = dict(re.findall(r"^  --([a-z0-9.-]+)(?:=\S+)?\n {8}(.+)$", run(PROGRAM, "agent", "--help").stdout, re.M))
-    table = (ROOT / "README.md").read_text().partition("## Flags of `dynamic-scoring agent`")[2].partition("\n## ")[0]
+    table = (ROOT / "exporter/README.md").read_text().partition("## Flags of `dynamic-scoring agent`")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| `--([a-z0-9.-]+)\S*` \|[^|]*\| ?([^|]*?) ?\|", table, re.M))
     assert rows.keys() == told.keys()
     for name, default in rows.items():
@@ -240,10 +240,10 @@ def test_help_of_check_scorer():
 
 
 def test_help_of_the_policy_watcher():
-    """The README lists the same flags, but for those that all servers have."""
+    """Its page lists the same flags, but for those that all servers have."""
     told = re.findall(r"^  --([a-z.-]+)(?:=\S+)?$", run(PROGRAM, "policy-watcher", "--help").stdout, re.M)
     own = [name for name in told if not re.match(r"log\.|web\.(config|kubernetes)", name)]
-    table = (ROOT / "README.md").read_text().partition("| flag of `policy-watcher` |")[2].partition("\n\n")[0]
+    table = (ROOT / "controller/policy/README.md").read_text().partition("| flag of `policy-watcher` |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `--([a-z.-]+)=[A-Z]+` ", table, re.M) == own
 
 

@@ -22,7 +22,7 @@ static void call_clear(struct call *c)
     json_decref(TAKE_PTR(c->answer));
 }
 
-void call_end(struct call *c)
+static void call_close(struct call *c)
 {
     call_clear(c);
     if (c->later.item)
@@ -52,7 +52,7 @@ static int call_print_items(const struct call *c, struct buf *into)
     return r ?: buf_putc(into, ']');
 }
 
-int call_print(const struct call *c, struct buf *into)
+static int call_print(const struct call *c, struct buf *into)
 {
     bool first = true;
     const char *name;
@@ -273,7 +273,7 @@ static void request_done(struct job *j)
     if (r->deferred)
         httpd_finish(reply);
     json_decref(r->id);
-    call_end(&r->call);
+    call_close(&r->call);
     buf_done(&r->body);
     free(r);
 }

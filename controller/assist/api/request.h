@@ -10,11 +10,6 @@
 
 enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
 
-/* Writes the answer. -EFBIG. */
-MUST_USE int call_print(const struct call *c, struct buf *into);
-/* On the loop: frees what it has. */
-void call_end(struct call *c);
-
 enum {
     API_MAX_BODY = 16 << 20,
     API_MAX_ANSWER = 512 << 20,

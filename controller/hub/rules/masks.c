@@ -88,8 +88,6 @@ int masks_read(struct masks *ret, json_t *object, char why[256])
     CLEANUP(masks_done) struct masks m = {.list = xcalloc(max + 1, sizeof(struct mask))};
     int r;
 
-    if (!m.list)
-        return -ENOMEM;
     m.owner = json_incref(object);
     r = masks_read_list(&m, object, "masks", why);
     if (r == 0)

@@ -246,7 +246,7 @@ static void set_bit(uint64_t *set, size_t i)
     set[i / 64] |= 1ull << (i % 64);
 }
 
-static int plan_allocate(struct plan *p)
+static void plan_allocate(struct plan *p)
 {
     p->sorted = xcalloc(p->n + 1, sizeof(*p->sorted));
     p->escaped = xcalloc(p->n + 1, sizeof(*p->escaped));
@@ -254,11 +254,9 @@ static int plan_allocate(struct plan *p)
     p->wanted = xcalloc(p->words, sizeof(*p->wanted));
     p->groups = xcalloc(FIRST_CAP, sizeof(struct plan_group *));
     p->cap = FIRST_CAP;
-    return p->sorted && p->escaped && p->all && p->wanted && p->groups ? 0 : -ENOMEM;
 }
 
-int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, const struct masks *masks,
-             size_t max_bytes)
+struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks, size_t max_bytes)
 {
     CLEANUP(cleanup_plan_free) struct plan *p = xcalloc(1, sizeof(*p));
 
@@ -267,8 +265,7 @@ int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, cons
     p->words = n / 64 + 1;
     p->max_bytes = size_max(max_bytes, EMPTY_BYTES);
     buf_init(&p->text, p->max_bytes);
-    if (plan_allocate(p) < 0)
-        return -ENOMEM;
+    plan_allocate(p);
     for (size_t i = 0; i < n; i++) {
         p->sorted[i] = &entries[i];
         p->escaped[i] = escaped_bytes(entries[i].text);
@@ -276,8 +273,7 @@ int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n, cons
     }
     qsort(p->sorted, n, sizeof(*p->sorted), plan_by_score_name);
     p->masks = plan_masks_new(masks, p->sorted, n, entries, p->words);
-    *ret = TAKE_PTR(p);
-    return 0;
+    return TAKE_PTR(p);
 }
 
 struct plan *plan_free(struct plan *p)

@@ -27,8 +27,8 @@ struct plan_group {
 /* entries: in the order in which they are given room, the oldest first. masks may be NULL. Both must
  * outlive the plan. max_bytes limits the text as a ManifestWork counts it: escaped as a JSON string, as
  * API servers write it. -ENOMEM. */
-MUST_USE int plan_new(struct plan **ret, const struct plan_entry *entries, size_t n,
-                      const struct masks *masks, size_t max_bytes);
+struct plan *plan_new(const struct plan_entry *entries, size_t n, const struct masks *masks,
+                      size_t max_bytes);
 struct plan *plan_free(struct plan *p);
 DEFINE_CLEANUP(struct plan, plan_free)
 

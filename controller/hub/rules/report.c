@@ -86,28 +86,25 @@ static enum scorer_state read_state(struct str raw)
     return i;
 }
 
-static int reading_add(struct reading *r, const struct found *f)
+static void reading_add(struct reading *r, const struct found *f)
 {
     if (r->n == REPORT_MAX_CELLS) {
         r->over++;
-        return 0;
+        return;
     }
     if (r->n == r->cap) {
         size_t cap = r->cap ? r->cap * 2 : FIRST_CAP;
-        struct found *list = reallocarray(r->list, cap, sizeof(*list));
+        struct found *list = xreallocarray(r->list, cap, sizeof(*list));
 
-        if (!list)
-            return -ENOMEM;
         r->list = list;
         r->cap = cap;
     }
     r->list[r->n] = *f;
     r->list[r->n].place = (uint32_t)r->n;
     r->n++;
-    return 0;
 }
 
-static int read_cell(struct jr *j, struct reading *r)
+static void read_cell(struct jr *j, struct reading *r)
 {
     struct str key, name = {0}, state = {0}, error = {0}, stage = {0}, placement = {0}, success = {0};
     struct found f = {0};
@@ -133,13 +130,13 @@ static int read_cell(struct jr *j, struct reading *r)
     f.cell.succeeded = read_time(success);
     f.cell.state = read_state(state);
     if (j->error || name.n == 0 || f.cell.state == SCORER_STATES)
-        return 0;
+        return;
     f.cell.placement = placement.n > 0;
     is_round_error = f.cell.state == SCORER_FAILING || f.cell.state == SCORER_STALE;
     f.cell.api_failed = is_round_error && jr_key_is(stage, round_stage_word(STAGE_SCORING));
     f.error = error.n > 0 && is_round_error ? error : placement;
     read_score(name, &f.cell.score);
-    return reading_add(r, &f);
+    reading_add(r, &f);
 }
 
 static int read_cells(struct jr *j, struct reading *r)
@@ -152,9 +149,9 @@ static int read_cells(struct jr *j, struct reading *r)
     }
     r->is_report = true;
     jr_array(j);
-    while (e == 0 && jr_item(j)) {
+    while (jr_item(j)) {
         if (jr_peek(j) == JR_OBJECT)
-            e = read_cell(j, r);
+            read_cell(j, r);
         else
             jr_skip(j, NULL);
     }
@@ -266,7 +263,7 @@ static void report_keep_line(char **ret, struct str raw)
 }
 
 /* Sets *ret to 1 + the line's index in errors; not for an empty line, or past REPORT_MAX_ERRORS. */
-static int report_keep_error(struct report *to, const char *line, uint16_t *ret)
+static void report_keep_error(struct report *to, const char *line, uint16_t *ret)
 {
     uint32_t i = 0;
     char **list;
@@ -274,17 +271,14 @@ static int report_keep_error(struct report *to, const char *line, uint16_t *ret)
     while (i < to->n_errors && strcmp(to->errors[i], line) != 0)
         i++;
     if (!*line || i == REPORT_MAX_ERRORS)
-        return 0;
+        return;
     if (i == to->n_errors) {
-        list = reallocarray(to->errors, i + 1, sizeof(*list));
-        if (!list)
-            return -ENOMEM;
+        list = xreallocarray(to->errors, i + 1, sizeof(*list));
         to->errors = list;
         list[i] = xstrdup(line);
         to->n_errors++;
     }
     *ret = (uint16_t)(i + 1);
-    return 0;
 }
 
 static int report_keep_errors(struct report *to, struct reading *r)
@@ -298,7 +292,7 @@ static int report_keep_errors(struct report *to, struct reading *r)
         if (!report_cell_fails(&f->cell))
             continue;
         text_line_json(line, sizeof(line), f->error);
-        e = report_keep_error(to, line, &f->cell.error);
+        report_keep_error(to, line, &f->cell.error);
     }
     return e;
 }

@@ -149,8 +149,6 @@ static int plan_make_entries(struct hub *h)
     h->entry_scorers = xcalloc(h->n_scorers + 1, sizeof(struct hub_scorer *));
     h->entry_scores = xcalloc(h->n_scorers + 1, sizeof(uint64_t));
     h->entries_by_score = xcalloc(h->n_scorers + 1, sizeof(size_t));
-    if (!h->entries || !h->entry_scorers || !h->entry_scores || !h->entries_by_score)
-        return -ENOMEM;
     for (size_t i = 0; i < h->n_scorers; i++)
         if (plan_includes(h->by_age[i])) {
             h->entries_by_score[h->n_entries] = h->n_entries;
@@ -199,8 +197,7 @@ int hub_plan_make(struct hub *h)
         plan_copy_masks(h);
         r = plan_make_entries(h);
         if (r == 0)
-            r = plan_new(&h->plan, h->entries, h->n_entries, &h->plan_masks,
-                         WORK_MAX_BYTES - WORK_FRAME_BYTES);
+            h->plan = plan_new(h->entries, h->n_entries, &h->plan_masks, WORK_MAX_BYTES - WORK_FRAME_BYTES);
     }
     while (r == 0 && (c = map_next(&h->clusters, &at)))
         r = plan_assign(h, c);

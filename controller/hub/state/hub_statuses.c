@@ -177,8 +177,6 @@ static int status_reconcile_status(struct hub *h, const char *key, const struct 
     json_auto_t *status = subject_status(h, s), *patch = NULL;
     int64_t wait_ms;
 
-    if (!status)
-        return -ENOMEM;
     if (!status_would_change(json_object_get(s->object, "status"), status) || status_is_stored(s, status))
         return 0;
     wait_ms = status_was_sent(s, status) ? 0 : status_counts_wait(h, s, status);

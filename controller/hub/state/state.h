@@ -23,6 +23,8 @@
 #include "controller/hub/state/hub.h"
 #include "controller/kube/client.h"
 #include "controller/kube/event.h"
+#include "controller/kube/lease.h"
+#include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "exporter/base/clock.h"

@@ -180,8 +180,7 @@ static int status_null_removed(json_t *value, json_t *before)
 
 int status_put(json_t *status, const char *member, json_t *value, const json_t *object)
 {
-    if (json_object_set_new(status, member, value) < 0)
-        return -ENOMEM;
+    (void)json_object_set_new(status, member, value);
     return status_null_removed(value, kube_get(object, "status", member, NULL));
 }
 

@@ -61,7 +61,7 @@ static void returns_groups_by_number_and_name(void **state)
 
     (void)state;
     assert_int_equal(regex_new(&x, STR("(?P<one>a+)(b)?(?<three>c)"), why), 0);
-    assert_int_equal(regex_matcher_new(&m), 0);
+    m = regex_matcher_new();
     assert_int_equal(regex_match(m, x, STR("aab")), 0);
     assert_int_equal(regex_match(m, x, STR("")), 0);
     assert_int_equal(regex_match(m, x, STR("aa\xff")), -EINVAL);
@@ -88,7 +88,7 @@ static void stops_at_its_limits(void **state)
     (void)state;
     assert_non_null(subject);
     memset(subject, 'a', 1 << 20);
-    assert_int_equal(regex_matcher_new(&m), 0);
+    m = regex_matcher_new();
     assert_int_equal(regex_new(&x, STR("(a|b)*(a|b)*(a|b)*c"), why), 0);
     assert_int_equal(regex_match(m, x, (struct str){subject, 1 << 20}), -ELOOP);
     assert_int_equal(regex_match(m, x, STR("aac")), 1); /* the matcher is good for the next match */

@@ -30,8 +30,9 @@ static int add(struct batch_builder *b, const char *result)
 /* Results of two letters each. */
 static int seal(struct batch_builder *b, const char *results, struct batch **ret, size_t *ret_duplicates)
 {
-    int r = batch_begin(b);
+    int r = 0;
 
+    batch_begin(b);
     for (; r == 0 && *results; results += 2)
         r = add(b, results);
     return r ?: batch_seal(b, (unix_ms){0}, ret, ret_duplicates);

@@ -124,10 +124,10 @@ static enum round_error read_with(struct batch_builder *b, struct str body, size
                                   struct batch **ret, struct answer_stats *stats, size_t *duplicates)
 {
     char why[1024];
-    enum round_error e = ROUND_MEMORY;
+    enum round_error e;
 
-    if (batch_begin(b) == 0)
-        e = answer_parse(body, b, label_max, stats, why);
+    batch_begin(b);
+    e = answer_parse(body, b, label_max, stats, why);
     if (e == ROUND_OK && batch_seal(b, (unix_ms){1}, ret, duplicates) < 0)
         e = ROUND_MEMORY;
     if (e != ROUND_OK)
