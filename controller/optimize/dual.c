@@ -1,6 +1,7 @@
 #include "controller/optimize/dual.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,12 +47,11 @@ static void bound_trivially(struct dual *x)
     }
 }
 
-int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
+void dual_init(struct dual *x, struct layout *l, struct knapsack *k)
 {
     const struct problem *p = l->p;
     size_t n = p->n_workloads + p->n_settings * p->n_resources + p->n_limits + 1;
     size_t max_picks = l->slots_first[p->n_workloads] + 1024;
-    int r;
 
     *x = (struct dual){
         .l = l,
@@ -70,12 +70,9 @@ int dual_init(struct dual *x, struct layout *l, struct knapsack *k)
         .worth = layout_alloc(l, p->n_settings + 1, sizeof(*x->worth)),
         .grain = layout_alloc(l, p->n_settings + 1, sizeof(*x->grain)),
     };
-    r = prices_init(&x->prices, l);
-    if (r == 0)
-        r = rows_init(&x->rows, l);
-    if (r == 0)
-        bound_trivially(x);
-    return r;
+    prices_init(&x->prices, l);
+    rows_init(&x->rows, l);
+    bound_trivially(x);
 }
 
 __attribute__((optimize("O3"))) static void raise_prices(float *best, const int16_t *scores,
@@ -103,6 +100,8 @@ static void bound_by_grains(struct dual *x, const float *best, double grains)
         x->bound = (int64_t)bound;
 }
 
+/* Starts from prices per grain, x->grain, of what the sites are set to; settings may be NO_SETTING. With
+ * all settings of the problem, that is a bound as well. */
 static void dual_start(struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
@@ -200,17 +199,15 @@ static int64_t resources_price(const struct dual *x, uint32_t setting)
 
 static void dual_reserve(struct dual *x, size_t n)
 {
-    size_t want = x->max_picks;
     struct dual_pick *more;
 
-    while (want < x->n_picks + n)
-        want *= 2;
-    if (want == x->max_picks)
+    if (x->n_picks + n <= x->max_picks)
         return;
-    more = layout_alloc(x->l, want, sizeof(*more));
+    while (x->max_picks < x->n_picks + n)
+        x->max_picks *= 2;
+    more = layout_alloc(x->l, x->max_picks, sizeof(*more));
     memcpy(more, x->picks, x->n_picks * sizeof(*more));
     x->picks = more;
-    x->max_picks = want;
 }
 
 /* The site takes what is worth most with its best setting. */
@@ -392,7 +389,7 @@ static float tune_supply(const struct tune *t, uint32_t setting)
     return (float)layout_supply(t->dual->l, setting);
 }
 
-static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
+static void tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
 {
     const struct problem *p = x->l->p;
     size_t n = p->n_sites + 1;
@@ -404,8 +401,6 @@ static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
         .weight = layout_alloc(x->l, n, sizeof(*t->weight)),
         .price = layout_zeroed(x->l, 5 * n, sizeof(*t->price)),
     };
-    if (x->l->out_of_memory)
-        return -ENOMEM;
     t->ahead = t->price + n;
     t->lowest = t->ahead + n;
     t->requested = t->lowest + n;
@@ -414,7 +409,6 @@ static int tune_init(struct tune *t, struct dual *x, const uint32_t *setting)
         t->mean += x->rows.grains[w] / (float)p->n_workloads;
     for (size_t s = 0; s < p->n_sites; s++)
         t->lowest[s] = setting[s] == NO_SETTING ? 0 : (float)x->grain[setting[s]] / PRICE_ONE;
-    return 0;
 }
 
 static void tune_reserve(struct tune *t, size_t n)
@@ -594,14 +588,13 @@ static void tune_by_rows(struct tune *t, float margin)
     }
 }
 
-int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
+void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample)
 {
     float margin = (float)x->widest / PRICE_ONE;
     struct tune t;
-    int r = tune_init(&t, x, setting);
 
-    if (r == 0 && t.mean > 0)
+    tune_init(&t, x, setting);
+    if (t.mean > 0)
         by_sample ? tune_by_sample(&t, margin) : tune_by_rows(&t, margin);
     free(t.cells);
-    return r;
 }

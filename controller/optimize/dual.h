@@ -45,9 +45,9 @@ struct dual {
     size_t n_cut;             /* knapsacks of the last evaluation to which rows may have denied an item */
 };
 
-/* A bound that needs no prices. -ENOMEM. */
-MUST_USE int dual_init(struct dual *x, struct layout *l, struct knapsack *k);
-/* Evaluates the prices: picks, value and bound. -ENOMEM; -ECANCELED when the search must end. */
+/* A bound that needs no prices. */
+void dual_init(struct dual *x, struct layout *l, struct knapsack *k);
+/* Evaluates the prices: picks, value and bound. -ECANCELED when the search must end. */
 MUST_USE int dual_evaluate(struct dual *x);
 /* A sum that the setting's value would not exceed if it had to take the workload, in the last evaluation.
  * After prices_at_site(). */
@@ -56,7 +56,7 @@ int64_t dual_most_with(const struct dual *x, uint32_t setting, uint32_t workload
 void dual_step(struct dual *x, int64_t target);
 
 /* Sets the dual's prices of workloads and grains, for sites that are set so; settings may be NO_SETTING.
- * Begins with dual->grain: first by a sample of the workloads, then by the rows. -ENOMEM. */
-MUST_USE int tune_prices(struct dual *x, const uint32_t *setting, bool by_sample);
+ * Begins with dual->grain: first by a sample of the workloads, then by the rows. */
+void tune_prices(struct dual *x, const uint32_t *setting, bool by_sample);
 
 #endif

@@ -8,7 +8,6 @@
 #include "controller/optimize/knapsack.h"
 #include "exporter/base/def.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static size_t knapsack_matter(uint32_t cells)
     return n;
 }
 
-int knapsack_init(struct knapsack *k, size_t max_items)
+void knapsack_init(struct knapsack *k, size_t max_items)
 {
     size_t rows = size_min(max_items, ENOUGH * knapsack_matter(KNAPSACK_CELLS));
 
@@ -40,10 +39,6 @@ int knapsack_init(struct knapsack *k, size_t max_items)
         .class_first = xmalloc((KNAPSACK_CELLS + 2) * sizeof(*k->class_first)),
     };
     knapsack_clear(k);
-    if (k->items && k->held && k->core && k->sorted && k->best && k->taken && k->class_first)
-        return 0;
-    knapsack_done(k);
-    return -ENOMEM;
 }
 
 void knapsack_done(struct knapsack *k)

@@ -3,8 +3,6 @@
 #ifndef DS_OPTIMIZE_KNAPSACK_H
 #define DS_OPTIMIZE_KNAPSACK_H
 
-#include "exporter/base/def.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,8 +36,7 @@ struct knapsack {
 
 #define KNAPSACK_ALL (INT64_MAX / 4)
 
-/* -ENOMEM. */
-MUST_USE int knapsack_init(struct knapsack *k, size_t max_items);
+void knapsack_init(struct knapsack *k, size_t max_items);
 void knapsack_done(struct knapsack *k);
 /* No items, all of which are given. */
 void knapsack_clear(struct knapsack *k);

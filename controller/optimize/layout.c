@@ -2,23 +2,18 @@
 
 #include "controller/optimize/knapsack.h"
 #include "exporter/base/clock.h"
+#include "exporter/base/def.h"
 
-#include <errno.h>
 #include <string.h>
 
 void *layout_alloc(struct layout *l, size_t n, size_t size)
 {
-    void *p = arena_alloc(&l->arena, n * size);
-
-    l->out_of_memory |= !p;
-    return p;
+    return arena_alloc(&l->arena, n * size);
 }
 
 void *layout_zeroed(struct layout *l, size_t n, size_t size)
 {
-    void *p = layout_alloc(l, n, size);
-
-    return p ? memset(p, 0, n * size) : NULL;
+    return memset(layout_alloc(l, n, size), 0, n * size);
 }
 
 static int64_t layout_gcd(int64_t a, int64_t b)
@@ -110,7 +105,7 @@ static void fill_lists(struct layout *l)
     shift_back(l->limits_first, p->n_workloads);
 }
 
-static int allocate_lists(struct layout *l)
+static void allocate_lists(struct layout *l)
 {
     const struct problem *p = l->p;
 
@@ -129,10 +124,9 @@ static int allocate_lists(struct layout *l)
     sum_up(l->slots_first, p->n_workloads);
     l->running = layout_alloc(l, p->n_running + 1, sizeof(*l->running));
     l->limits_of = layout_alloc(l, l->limits_first[p->n_workloads] + 1, sizeof(*l->limits_of));
-    return l->out_of_memory ? -ENOMEM : 0;
 }
 
-int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
+void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel)
 {
     mono_ms now = clock_system.mono(&clock_system);
     size_t w = p->n_workloads + 1, s = p->n_sites + 1, k = p->n_settings + 1;
@@ -147,15 +141,11 @@ int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, 
     l->running_first = layout_zeroed(l, s, sizeof(*l->running_first));
     l->limits_first = layout_zeroed(l, w, sizeof(*l->limits_first));
     l->slots_first = layout_zeroed(l, w, sizeof(*l->slots_first));
-    if (l->out_of_memory || allocate_lists(l) < 0) {
-        layout_done(l);
-        return -ENOMEM;
-    }
+    allocate_lists(l);
     l->stays_needed = p->max_moves < p->n_running ? (int64_t)(p->n_running - p->max_moves) : 0;
     choose_main(l);
     fill_amounts(l);
     fill_lists(l);
-    return 0;
 }
 
 void layout_done(struct layout *l)

@@ -4,7 +4,6 @@
 
 #include "controller/optimize/problem.h"
 #include "exporter/base/arena.h"
-#include "exporter/base/def.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,15 +27,14 @@ struct layout {
     int64_t stays_needed;      /* by max_moves */
     const atomic_bool *cancel; /* or NULL */
     int64_t end_ms;
-    bool stopped, out_of_memory;
+    bool stopped;
     struct arena arena; /* of all that solving takes, but the knapsack's */
 };
 
-/* -ENOMEM. The deadline counts from now. */
-MUST_USE int layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms,
-                         const atomic_bool *cancel);
+/* The deadline counts from now. */
+void layout_init(struct layout *l, const struct problem *p, int64_t deadline_ms, const atomic_bool *cancel);
 void layout_done(struct layout *l);
-/* Memory that layout_done() frees: n of a size, zeroed or not. NULL sets l->out_of_memory. */
+/* Memory that layout_done() frees: n of a size, zeroed or not. */
 void *layout_alloc(struct layout *l, size_t n, size_t size);
 void *layout_zeroed(struct layout *l, size_t n, size_t size);
 /* Follows a change of the setting's supply. */

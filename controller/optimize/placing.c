@@ -1,8 +1,9 @@
 #include "controller/optimize/placing.h"
 
 #include "controller/optimize/problem.h"
+#include "exporter/base/def.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t placing_slots(const struct placing *x)
@@ -10,7 +11,7 @@ static size_t placing_slots(const struct placing *x)
     return x->l->slots_first[x->l->p->n_workloads];
 }
 
-int placing_init(struct placing *x, struct layout *l)
+void placing_init(struct placing *x, struct layout *l)
 {
     const struct problem *p = l->p;
     size_t slots = l->slots_first[p->n_workloads] + 1, sites = p->n_sites + 1;
@@ -28,14 +29,11 @@ int placing_init(struct placing *x, struct layout *l)
         .gain = layout_alloc(l, slots, sizeof(*x->gain)),
         .used = layout_alloc(l, p->n_limits + 1, sizeof(*x->used)),
     };
-    if (l->out_of_memory)
-        return -ENOMEM;
     for (size_t w = 0; w < p->n_workloads; w++) {
         for (size_t i = l->slots_first[w]; i < l->slots_first[w + 1]; i++)
             x->workload[i] = (uint32_t)w;
     }
     placing_clear(x);
-    return 0;
 }
 
 void placing_clear(struct placing *x)
@@ -97,6 +95,7 @@ int64_t placing_gain(const struct placing *x, uint32_t workload, uint32_t settin
     return gain + (placing_stays(x, workload, x->l->site_of[setting]) ? x->l->p->move_cost : 0);
 }
 
+/* The slot of the workload on the site, or NO_SLOT. */
 static uint32_t placing_slot_on(const struct placing *x, uint32_t workload, uint32_t site)
 {
     uint32_t first = (uint32_t)x->l->slots_first[workload];
@@ -155,6 +154,7 @@ void placing_set(struct placing *x, uint32_t site, uint32_t setting)
         x->left[site * n + r] = setting == NO_SETTING ? 0 : problem_supply(x->l->p, setting)[r];
 }
 
+/* Another setting for what is there, all of which it has room for. */
 static void placing_change(struct placing *x, uint32_t site, uint32_t setting)
 {
     placing_set(x, site, setting);
@@ -231,36 +231,23 @@ void placing_remove(struct placing *x, uint32_t slot)
     }
 }
 
-static int placing_compare(const void *a, const void *b)
-{
-    const struct problem_pair *x = a, *y = b;
-
-    if (x->workload != y->workload)
-        return x->workload < y->workload ? -1 : 1;
-    return x->site < y->site ? -1 : x->site > y->site;
-}
-
 void placing_export(const struct placing *x, struct solution *ret)
 {
     const struct problem *p = x->l->p;
-    CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
-    CLEANUP(cleanup_free) struct problem_pair *placed = xmalloc((placing_slots(x) + 1) * sizeof(*placed));
-    size_t n = 0;
 
-    for (size_t s = 0; s < p->n_sites; s++)
-        setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
-    for (uint32_t i = 0; i < placing_slots(x); i++) {
-        if (x->site[i] != NO_SITE)
-            placed[n++] = (struct problem_pair){x->workload[i], x->site[i]};
-    }
-    qsort(placed, n, sizeof(*placed), placing_compare);
     *ret = (struct solution){
-        .n_placed = n,
+        .setting = xmalloc((p->n_sites + 1) * sizeof(*ret->setting)),
+        .placed = xmalloc((placing_slots(x) + 1) * sizeof(*ret->placed)),
         .n_moves = p->n_running - (size_t)x->n_stays,
         .objective = x->sum - p->move_cost * (int64_t)p->n_running,
     };
-    ret->setting = TAKE_PTR(setting);
-    ret->placed = TAKE_PTR(placed);
+    for (size_t s = 0; s < p->n_sites; s++)
+        ret->setting[s] = x->head[s] == NO_SLOT ? NO_SETTING : x->setting[s];
+    for (uint32_t i = 0; i < placing_slots(x); i++) {
+        if (x->site[i] != NO_SITE)
+            ret->placed[ret->n_placed++] = (struct problem_pair){x->workload[i], x->site[i]};
+    }
+    qsort(ret->placed, ret->n_placed, sizeof(*ret->placed), problem_pair_compare);
 }
 
 /* ---- Small changes ---- */

@@ -28,8 +28,7 @@ struct placing {
     int64_t n_stays;
 };
 
-/* -ENOMEM. */
-MUST_USE int placing_init(struct placing *x, struct layout *l);
+void placing_init(struct placing *x, struct layout *l);
 /* Nothing is placed. */
 void placing_clear(struct placing *x);
 void placing_copy(struct placing *to, const struct placing *from);
@@ -48,7 +47,7 @@ void placing_set(struct placing *x, uint32_t site, uint32_t setting);
 void placing_add(struct placing *x, uint32_t workload, uint32_t site);
 /* Slots of the same workload may change. */
 void placing_remove(struct placing *x, uint32_t slot);
-/* The answer: settings without a workload are dropped. -ENOMEM. */
+/* The answer: settings without a workload are dropped. */
 void placing_export(const struct placing *x, struct solution *ret);
 
 /* Small changes: shifts, swaps, other settings. Among answers of the same worth, lower indices. Ends where

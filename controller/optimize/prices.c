@@ -1,12 +1,11 @@
 #include "controller/optimize/prices.h"
 
 #include "controller/optimize/problem.h"
-
-#include <errno.h>
+#include "exporter/base/def.h"
 
 enum { SCAN_BLOCK = 64, ROW_CELLS_MAX = 16 << 20, SAMPLED_ROWS = 32 };
 
-int prices_init(struct prices *x, struct layout *l)
+void prices_init(struct prices *x, struct layout *l)
 {
     const struct problem *p = l->p;
     size_t n = p->n_workloads + SCAN_BLOCK;
@@ -20,7 +19,6 @@ int prices_init(struct prices *x, struct layout *l)
         .limit = layout_zeroed(l, p->n_limits + 1, sizeof(*x->limit)),
         .resource = layout_zeroed(l, (p->n_settings + 1) * p->n_resources, sizeof(*x->resource)),
     };
-    return l->out_of_memory ? -ENOMEM : 0;
 }
 
 void prices_set(struct prices *x, uint32_t workload, int64_t price)
@@ -191,7 +189,7 @@ void prices_items(const struct prices *x, const struct rows *rows, uint32_t sett
 
 /* ---- Rows ---- */
 
-int rows_init(struct rows *x, struct layout *l)
+void rows_init(struct rows *x, struct layout *l)
 {
     const struct problem *p = l->p;
     size_t n = size_min(p->n_workloads * p->n_settings, ROW_CELLS_MAX);
@@ -205,11 +203,8 @@ int rows_init(struct rows *x, struct layout *l)
         .base = layout_alloc(l, p->n_workloads + 1, sizeof(*x->base)),
         .grains = layout_alloc(l, p->n_workloads + 1, sizeof(*x->grains)),
     };
-    if (l->out_of_memory)
-        return -ENOMEM;
     for (size_t w = 0; w < p->n_workloads; w++)
         x->grains[w] = (float)layout_request(l, w);
-    return 0;
 }
 
 /* As block_is_above(), with grains that cost something. */

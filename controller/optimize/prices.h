@@ -7,7 +7,6 @@
 
 #include "controller/optimize/knapsack.h"
 #include "controller/optimize/layout.h"
-#include "exporter/base/def.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,8 +43,8 @@ struct rows {
     bool is_filled;
 };
 
-/* All prices 0. -ENOMEM. */
-MUST_USE int prices_init(struct prices *x, struct layout *l);
+/* All prices 0. */
+void prices_init(struct prices *x, struct layout *l);
 void prices_set(struct prices *x, uint32_t workload, int64_t price);
 
 /* Before the settings of a site are asked for, and after. */
@@ -66,8 +65,7 @@ static inline size_t rows_length(const struct rows *x, uint32_t setting)
     return x->first[setting] == SIZE_MAX ? 0 : x->n[setting];
 }
 
-/* -ENOMEM. */
-MUST_USE int rows_init(struct rows *x, struct layout *l);
+void rows_init(struct rows *x, struct layout *l);
 /* Copies what is worth more than the prices less `margin`, with grains at x->grain. */
 void rows_fill(struct rows *x, const struct prices *prices, int64_t margin);
 /* About how many cells that would copy. Nothing is copied then. */

@@ -10,10 +10,9 @@ enum { GUIDED_STEPS = 12, GUIDE_ALL = GUIDED_STEPS * GUIDED_STEPS, PASSES = 3, C
 /* More than all scores. */
 static const int64_t STAY_FIRST = (int64_t)1 << 46;
 
-int primal_init(struct primal *x, struct layout *l, struct knapsack *k)
+void primal_init(struct primal *x, struct layout *l, struct knapsack *k)
 {
     size_t slots = l->slots_first[l->p->n_workloads];
-    int r;
 
     *x = (struct primal){
         .l = l,
@@ -21,10 +20,9 @@ int primal_init(struct primal *x, struct layout *l, struct knapsack *k)
         .grain = layout_zeroed(l, l->p->n_settings + 1, sizeof(*x->grain)),
         .undone = layout_alloc(l, (slots + 1) * 2, sizeof(*x->undone)),
     };
-    r = placing_init(&x->now, l);
-    if (r == 0)
-        r = placing_init(&x->best, l);
-    return r < 0 ? r : prices_init(&x->prices, l);
+    placing_init(&x->now, l);
+    placing_init(&x->best, l);
+    prices_init(&x->prices, l);
 }
 
 void primal_keep(struct primal *x)

@@ -8,7 +8,6 @@
 #include "controller/optimize/placing.h"
 #include "controller/optimize/prices.h"
 #include "controller/optimize/problem.h"
-#include "exporter/base/def.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,8 +27,7 @@ struct primal {
     size_t n_undone;
 };
 
-/* -ENOMEM. */
-MUST_USE int primal_init(struct primal *x, struct layout *l, struct knapsack *k);
+void primal_init(struct primal *x, struct layout *l, struct knapsack *k);
 /* Begins with what runs, as far as there is room for it in each site's first setting: a search that is cut
  * early moves nothing for nothing. */
 void primal_start(struct primal *x);

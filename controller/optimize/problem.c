@@ -2,6 +2,15 @@
 
 #include <stdlib.h>
 
+int problem_pair_compare(const void *pa, const void *pb)
+{
+    const struct problem_pair *a = pa, *b = pb;
+
+    if (a->workload != b->workload)
+        return a->workload < b->workload ? -1 : 1;
+    return (a->site > b->site) - (a->site < b->site);
+}
+
 static bool list_ascends(const uint32_t *list, size_t n, size_t below)
 {
     for (size_t i = 0; i < n; i++) {
@@ -52,8 +61,7 @@ static const char *check_running(const struct problem *p)
 
         if (r->workload >= p->n_workloads || r->site >= p->n_sites)
             return "a running replica that is out of range";
-        if (i > 0 &&
-            (r->workload < r[-1].workload || (r->workload == r[-1].workload && r->site <= r[-1].site)))
+        if (i > 0 && problem_pair_compare(r, r - 1) <= 0)
             return "running replicas do not ascend";
     }
     return NULL;
@@ -61,12 +69,8 @@ static const char *check_running(const struct problem *p)
 
 const char *problem_check(const struct problem *p)
 {
-    const char *wrong = check_sizes(p);
+    const char *wrong = check_sizes(p) ?: check_amounts(p) ?: check_running(p);
 
-    if (!wrong)
-        wrong = check_amounts(p);
-    if (!wrong)
-        wrong = check_running(p);
     for (size_t i = 0; i < p->n_limits && !wrong; i++) {
         const struct problem_limit *l = &p->limits[i];
 

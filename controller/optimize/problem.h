@@ -67,6 +67,9 @@ static inline const int64_t *problem_supply(const struct problem *p, size_t sett
     return &p->supplies[setting * p->n_resources];
 }
 
+/* For qsort() and bsearch(): by workload, then site. */
+int problem_pair_compare(const void *a, const void *b);
+
 /* NULL for a problem that is well-formed: indices in range, lists in order, amounts and costs not negative,
  * at least one of replicas and resources. Otherwise what is wrong with it, a literal. */
 const char *problem_check(const struct problem *p);

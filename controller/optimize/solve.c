@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Branch ---- */
+/* ---- Branch and bound, for small problems ---- */
 
 /* Depth first, without recursion. A node is a problem of its own: what is fixed there has taken its part of
  * supplies, replicas and limits, and what is excluded has become impossible, so that the dual's bound and an
@@ -36,7 +36,7 @@ enum {
     TIGHTEN_EVERY = 5,
 };
 
-static const size_t WORK = (size_t)100 << 20; /* scores that all evaluations together may look at */
+static const size_t BRANCH_WORK = (size_t)100 << 20; /* scores that all evaluations together may look at */
 static const double NODE_FACTOR = 0.05;
 static const int64_t NO_ANSWER = INT64_MIN / 4; /* less than any sum of gains */
 
@@ -385,44 +385,35 @@ static bool branch_turn(struct branch *b)
     return false;
 }
 
-/* 0: all was searched. */
-static int branch_search(struct branch *b)
+/* Whether all was searched. */
+static bool branch_search(struct branch *b)
 {
     for (;;) {
         int r = branch_bound_node(b);
 
-        if (r == 0) {
-            r = b->n_open > 0 ? branch_descend(b) : 0;
-            if (r < 0)
-                return r;
-            continue;
-        }
+        if (r == 0 && b->n_open > 0)
+            r = branch_descend(b);
         if (r < 0)
-            return r;
-        if (!branch_turn(b))
-            return 0;
+            return false;
+        if (r > 0 && !branch_turn(b))
+            return true;
     }
 }
 
-static int branch_init(struct branch *b, struct primal *answers, const double *prices)
+static void branch_init(struct branch *b, struct primal *answers, const double *prices)
 {
     const struct problem *p = answers->l->p;
     size_t cells = p->n_settings * p->n_workloads;
-    int r;
 
     *b = (struct branch){.answers = answers, .whole = p, .p = *p};
-    r = layout_init(&b->l, &b->p, 0, answers->l->cancel);
-    if (r < 0)
-        return r;
+    layout_init(&b->l, &b->p, 0, answers->l->cancel);
     b->scores = layout_alloc(&b->l, cells, sizeof(*b->scores));
     b->supplies = layout_alloc(&b->l, p->n_settings * p->n_resources, sizeof(*b->supplies));
     b->limits = layout_alloc(&b->l, p->n_limits, sizeof(*b->limits));
     b->fixed = layout_alloc(&b->l, cells, sizeof(*b->fixed));
     b->trail = layout_alloc(&b->l, cells, sizeof(*b->trail));
     b->picked = layout_alloc(&b->l, cells, sizeof(*b->picked));
-    r = dual_init(&b->dual, &b->l, answers->knapsack);
-    if (r < 0)
-        return r;
+    dual_init(&b->dual, &b->l, answers->knapsack);
     memcpy(b->scores, p->scores, cells * sizeof(*b->scores));
     memcpy(b->supplies, p->supplies, p->n_settings * p->n_resources * sizeof(*b->supplies));
     for (size_t i = 0; i < p->n_limits; i++)
@@ -437,12 +428,11 @@ static int branch_init(struct branch *b, struct primal *answers, const double *p
     memcpy(b->dual.lowest, prices, b->dual.n * sizeof(*prices));
     for (size_t i = 0; i < cells; i++)
         b->n_open += b->scores[i] != SCORE_IMPOSSIBLE;
-    b->evaluations = size_min(WORK / (cells + 1) + 1, EVALUATIONS_MAX);
+    b->evaluations = size_min(BRANCH_WORK / (cells + 1) + 1, EVALUATIONS_MAX);
     b->max_steps = size_min(cells, MEMORY_MAX / (b->dual.n * sizeof(*b->prices)));
     b->steps = layout_alloc(&b->l, b->max_steps + 1, sizeof(*b->steps));
     b->prices =
         layout_alloc(&b->l, (b->max_steps + 1) * b->dual.n, sizeof(*b->prices)); /* as many as are written */
-    return b->l.out_of_memory ? -ENOMEM : 0;
 }
 
 /* Of the nodes that were not searched. */
@@ -467,26 +457,22 @@ static bool branch_is_for(const struct problem *p)
 
 /* Searches from the prices of a bound, until the best answer is proven or as much has been looked at as is
  * allowed: improves the answer and lowers *bound (of the sum of gains; INT64_MIN: there is no answer that
- * keeps max_moves). -ENOMEM. */
-static int branch(struct primal *answers, const double *prices, int64_t *bound)
+ * keeps max_moves). */
+static void branch(struct primal *answers, const double *prices, int64_t *bound)
 {
     struct branch b;
-    int r = branch_init(&b, answers, prices);
 
-    if (r == 0) {
-        branch_exclude_useless(&b);
-        r = branch_search(&b);
-    }
-    if (r == 0)
+    branch_init(&b, answers, prices);
+    branch_exclude_useless(&b);
+    if (branch_search(&b))
         *bound = answers->has_best ? answers->best.sum : INT64_MIN;
-    else if (r == -ECANCELED)
+    else
         *bound = branch_open_bound(&b, *bound);
     answers->l->stopped |= b.l.stopped;
     layout_done(&b.l);
-    return r == -ECANCELED ? 0 : r;
 }
 
-/* ---- Solve ---- */
+/* ---- Relaxation ---- */
 
 enum {
     ITERATIONS_MIN = 30,
@@ -497,7 +483,7 @@ enum {
 };
 
 /* Scores that all iterations together may look at. */
-static const size_t RELAX_WORK = (size_t)200 << 20;
+static const size_t WORK = (size_t)200 << 20;
 /* Longer steps than these find more, but take long to settle. */
 static const double FACTOR_OF_FEW = 0.05;
 
@@ -516,19 +502,13 @@ static void relax_done(struct relax *x)
     layout_done(&x->layout);
 }
 
-static int relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
+static void relax_init(struct relax *x, const struct problem *p, const struct solve_options *o)
 {
-    int r;
-
     *x = (struct relax){0};
-    r = layout_init(&x->layout, p, o->deadline_ms, o->cancel);
-    if (r == 0)
-        r = knapsack_init(&x->knapsack, p->n_workloads + 1);
-    if (r == 0)
-        r = dual_init(&x->dual, &x->layout, &x->knapsack);
-    if (r == 0)
-        r = primal_init(&x->primal, &x->layout, &x->knapsack);
-    return r;
+    layout_init(&x->layout, p, o->deadline_ms, o->cancel);
+    knapsack_init(&x->knapsack, p->n_workloads + 1);
+    dual_init(&x->dual, &x->layout, &x->knapsack);
+    primal_init(&x->primal, &x->layout, &x->knapsack);
 }
 
 static bool relax_is_optimal(const struct relax *x)
@@ -558,54 +538,46 @@ static void choose_settings(const struct relax *x, uint32_t *setting)
 /* Prices that are tuned for the only settings there are need few more steps. */
 static size_t iterations_of(const struct relax *x)
 {
-    size_t cells = x->layout.p->n_workloads * x->layout.p->n_settings + 1, n = RELAX_WORK / cells;
+    size_t cells = x->layout.p->n_workloads * x->layout.p->n_settings + 1, n = WORK / cells;
 
     if (!x->is_constructed)
         return size_max(n / TUNED_PART, 1);
     return n > ITERATIONS_MAX ? ITERATIONS_MAX : size_max(n, ITERATIONS_MIN);
 }
 
-static int relax_iterate(struct relax *x)
+static void relax_iterate(struct relax *x)
 {
     size_t n = iterations_of(x);
-    int r = 0;
 
     if (n < ITERATIONS_MAX)
         x->dual.factor = FACTOR_OF_FEW;
-    for (size_t i = 0; i < n && !relax_is_optimal(x); i++) {
-        r = dual_evaluate(&x->dual);
-        if (r < 0)
-            break;
+    for (size_t i = 0; i < n && !relax_is_optimal(x) && dual_evaluate(&x->dual) == 0; i++) {
         if (i % REPAIR_EVERY == 0 || i == n - 1)
             relax_repair(x);
         dual_step(&x->dual, x->primal.best.sum);
     }
-    return r == -ECANCELED ? 0 : r;
 }
 
-static int relax_search(struct relax *x)
+static void relax_search(struct relax *x)
 {
     const struct problem *p = x->layout.p;
     CLEANUP(cleanup_free) uint32_t *setting = xmalloc((p->n_sites + 1) * sizeof(*setting));
-    int r;
 
     choose_settings(x, setting);
     memcpy(x->dual.grain, x->primal.grain, p->n_settings * sizeof(*x->primal.grain));
-    r = tune_prices(&x->dual, setting, true);
-    if (r == 0 && !x->is_constructed)
+    tune_prices(&x->dual, setting, true);
+    if (!x->is_constructed)
         primal_construct(&x->primal);
-    if (r == 0)
-        r = tune_prices(&x->dual, setting, false);
-    return r < 0 ? r : relax_iterate(x);
+    tune_prices(&x->dual, setting, false);
+    relax_iterate(x);
 }
 
-static int relax_branch(struct relax *x)
+static void relax_branch(struct relax *x)
 {
     int64_t sum = x->primal.has_best ? x->primal.best.sum : INT64_MIN, bound = x->dual.bound;
-    int r = branch(&x->primal, x->dual.lowest, &x->dual.bound);
 
+    branch(&x->primal, x->dual.lowest, &x->dual.bound);
     x->has_branched = x->dual.bound < bound || (x->primal.has_best && x->primal.best.sum > sum);
-    return r;
 }
 
 static void relax_export(struct relax *x, struct solution *ret)
@@ -630,6 +602,8 @@ static void relax_export(struct relax *x, struct solution *ret)
         if (x->dual.bound == INT64_MIN || primal_most_stays(&x->primal) < x->layout.stays_needed)
             ret->bound = INT64_MIN;
     }
+    if (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective)
+        ret->deadline_reached = false;
 }
 
 /* Whether an answer must be there before prices can be tuned: large problems begin with the prices, which
@@ -645,25 +619,20 @@ static bool relax_needs_settings(const struct relax *x)
 int solve(struct solution *ret, const struct problem *p, const struct solve_options *o)
 {
     struct relax x;
-    int r;
 
     if (problem_check(p))
         return -EINVAL;
-    r = relax_init(&x, p, o);
-    if (r == 0)
-        x.is_constructed = relax_needs_settings(&x);
-    if (r == 0 && x.is_constructed)
+    relax_init(&x, p, o);
+    x.is_constructed = relax_needs_settings(&x);
+    if (x.is_constructed)
         primal_construct(&x.primal);
-    else if (r == 0)
+    else
         primal_start(&x.primal);
-    if (r == 0 && x.primal.has_best && !relax_is_optimal(&x))
-        r = relax_search(&x);
-    if (r == 0 && !relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
-        r = relax_branch(&x);
-    if (r == 0)
-        relax_export(&x, ret);
+    if (x.primal.has_best && !relax_is_optimal(&x))
+        relax_search(&x);
+    if (!relax_is_optimal(&x) && branch_is_for(p) && !x.layout.stopped)
+        relax_branch(&x);
+    relax_export(&x, ret);
     relax_done(&x);
-    if (r == 0 && (ret->is_infeasible ? ret->bound == INT64_MIN : ret->bound <= ret->objective))
-        ret->deadline_reached = false;
-    return r;
+    return 0;
 }

@@ -14,7 +14,7 @@ struct solve_options {
     const atomic_bool *cancel; /* set by another thread: ends the search early; may be NULL */
 };
 
-/* -ENOMEM; -EINVAL for a problem that is not well-formed. */
+/* -EINVAL for a problem that is not well-formed. */
 MUST_USE int solve(struct solution *ret, const struct problem *p, const struct solve_options *o);
 
 #endif

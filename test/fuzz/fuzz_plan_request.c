@@ -1,6 +1,7 @@
 /* Requests for plans, as the schema lets them through: one that is refused says which field is wrong, and all
  * names of one that is read can be part of a URL's path. */
 #include "controller/assist/api/schema.h"
+#include "controller/assist/api/schemas.h"
 #include "controller/assist/rules/request.h"
 
 #include <jansson.h>
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct objection ob = {0};
     struct plan_request *r = NULL;
 
-    schema = schema ? schema : json_loads(plan_request_schema, 0, NULL);
+    schema = schema ? schema : json_loads(schema_plan_request, 0, NULL);
     if (!json || !schema_accepts(schema, json, &problem))
         return 0;
     if (request_read(&r, json, &ob) < 0)

@@ -1,6 +1,5 @@
 #include "controller/assist/api/api.h"
 
-#include "controller/assist/api/mcp.h"
 #include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
 #include "controller/kube/json.h"
@@ -12,7 +11,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,12 +32,12 @@ static int rest_add_parameter(json_t *into, const json_t *properties, const char
 
     if (!schema_has_type(schema, "array"))
         return json_object_set_new(into, name, schema_read_text(schema, value));
-    if (!list && json_object_set_new(into, name, list = json_array()) < 0)
-        return -1;
+    if (!list)
+        (void)json_object_set_new(into, name, list = json_array());
     return json_array_append_new(list, schema_read_text(json_object_get(schema, "items"), value));
 }
 
-/* The arguments of a GET. NULL when out of memory, or for text that is not UTF-8. */
+/* The arguments of a GET. NULL for text that is not UTF-8. */
 static json_t *rest_read_query(const struct api_operation *op, const struct httpd_request *rq)
 {
     const json_t *properties = json_object_get(op->input, "properties");
@@ -62,7 +60,6 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
 {
     char why[256] = "";
     json_t *o = NULL;
-    int r;
 
     if (rq->body.n == 0 && !*rq->content_type)
         return json_object();
@@ -70,9 +67,8 @@ static json_t *rest_read_body(const struct httpd_request *rq, struct httpd_reply
         rest_refuse(reply, 415, "the body must be application/json, not compressed", "");
         return NULL;
     }
-    r = api_parse(&o, rq->body, why);
-    if (r < 0)
-        rest_refuse(reply, r == -EINVAL ? 400 : 500, r == -EINVAL ? why : "out of memory", "");
+    if (api_parse(&o, rq->body, why) < 0)
+        rest_refuse(reply, 400, why, "");
     return o;
 }
 
@@ -94,13 +90,13 @@ static void rest_serve(void *arg, const struct httpd_request *rq, struct httpd_r
         (void)snprintf(detail, sizeof(detail), "%s: %s", *problem.field ? problem.field : "body",
                        problem.text);
         rest_refuse(reply, 422, detail, problem.field);
-    } else if ((r = api_request_new(reply))) {
-        r->interface = "rest";
-        r->print = api_request_print;
-        api_request_start(op, r, input);
+        json_decref(input);
         return;
     }
-    json_decref(input);
+    r = api_request_new(reply);
+    r->interface = "rest";
+    r->print = api_request_print;
+    api_request_start(op, r, input);
 }
 
 /* ---- The document of the REST requests (https://spec.openapis.org/oas/v3.1.1) ---- */
@@ -132,7 +128,6 @@ static json_t *openapi_responses(const struct api_operation *op)
                      openapi_error("Another error."));
 }
 
-/* NULL when out of memory, as all functions here. */
 static json_t *openapi_parameters(const json_t *input)
 {
     json_t *all = json_array(), *schema;
@@ -141,14 +136,11 @@ static json_t *openapi_parameters(const json_t *input)
     json_object_foreach(json_object_get(input, "properties"), name, schema)
     {
         const char *description = json_string_value(json_object_get(schema, "description"));
-        json_t *p = json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query", "required",
-                              kube_list_has(json_object_get(input, "required"), name), "description",
-                              cstr(description), "schema", schema);
 
-        if (json_array_append_new(all, p) < 0) {
-            json_decref(all);
-            return NULL;
-        }
+        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b,s:s,s:O}", "name", name, "in", "query",
+                                                   "required",
+                                                   kube_list_has(json_object_get(input, "required"), name),
+                                                   "description", cstr(description), "schema", schema));
     }
     return all;
 }
@@ -156,22 +148,17 @@ static json_t *openapi_parameters(const json_t *input)
 static json_t *openapi_operation(const struct api_operation *op)
 {
     json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "operationId", op->o->name, "summary", op->o->title,
-                          "description", op->o->description, "responses", openapi_responses(op));
-    json_t *body = NULL;
-    int r;
+                          "description", op->o->description, "responses", openapi_responses(op)),
+           *body;
 
     if (strcmp(op->o->method, "GET") == 0) {
-        r = json_object_set_new(o, "parameters", openapi_parameters(op->input));
-    } else {
-        body = openapi_body(json_incref(op->input));
-        r = json_object_set_new(body, "required",
-                                json_boolean(json_array_size(json_object_get(op->input, "required")) > 0));
-        r = json_object_set_new(o, "requestBody", body) < 0 ? -1 : r;
+        (void)json_object_set_new(o, "parameters", openapi_parameters(op->input));
+        return o;
     }
-    if (r < 0) {
-        json_decref(o);
-        return NULL;
-    }
+    body = openapi_body(json_incref(op->input));
+    (void)json_object_set_new(body, "required",
+                              json_boolean(json_array_size(json_object_get(op->input, "required")) > 0));
+    (void)json_object_set_new(o, "requestBody", body);
     return o;
 }
 
@@ -179,54 +166,40 @@ static json_t *openapi_paths(const struct api *a)
 {
     json_t *paths = json_object();
 
-    for (size_t i = 0; paths && i < a->n; i++) {
+    for (size_t i = 0; i < a->n; i++) {
         const struct operation *o = a->operations[i].o;
+
         json_t *path = o->method ? json_object_get(paths, o->path) : NULL;
-        char method[8] = "";
 
         if (!o->method)
             continue;
-        for (size_t k = 0; o->method[k] && k + 1 < sizeof(method); k++)
-            method[k] = (char)tolower((unsigned char)o->method[k]);
-        if (!path && json_object_set_new(paths, o->path, path = json_object()) < 0)
-            path = NULL;
-        if (json_object_set_new(path, method, openapi_operation(&a->operations[i])) < 0) {
-            json_decref(paths);
-            return NULL;
-        }
+        if (!path)
+            (void)json_object_set_new(paths, o->path, path = json_object());
+        (void)json_object_set_new(path, strcmp(o->method, "GET") == 0 ? "get" : "post",
+                                  openapi_operation(&a->operations[i]));
     }
     return paths;
 }
 
-static json_t *openapi_components(bool needs_token)
+static void openapi_build(struct api *a, bool needs_token)
 {
-    json_t *c = json_pack("{s:{s:{s:s,s:[s],s:{s:{s:s,s:s},s:{s:s,s:s}}}}}", "schemas", "Error", "type",
-                          "object", "required", "detail", "properties", "detail", "type", "string",
-                          "description", "What is wrong, a sentence.", "field", "type", "string",
-                          "description", "The argument that it is about, such as clusters[1].name.");
+    json_auto_t *o = json_pack(
+        "{s:s,s:{s:s,s:s,s:s},s:o,s:{s:{s:{s:s,s:[s],s:{s:{s:s,s:s},s:{s:s,s:s}}}}}}", "openapi", "3.1.0",
+        "info", "title", "Dynamic Scoring optimizer", "version", ds_version, "description",
+        "Chooses clusters for workloads and settings for clusters by AddOnPlacementScores. Assistants use "
+        "the "
+        "same operations as tools of the Model Context Protocol at /mcp.",
+        "paths", openapi_paths(a), "components", "schemas", "Error", "type", "object", "required", "detail",
+        "properties", "detail", "type", "string", "description", "What is wrong, a sentence.", "field",
+        "type", "string", "description", "The argument that it is about, such as clusters[1].name.");
 
-    if (needs_token &&
-        json_object_set_new(c, "securitySchemes",
-                            json_pack("{s:{s:s,s:s}}", "token", "type", "http", "scheme", "bearer")) < 0) {
-        json_decref(c);
-        return NULL;
+    if (needs_token) {
+        (void)json_object_set_new(json_object_get(o, "components"), "securitySchemes",
+                                  json_pack("{s:{s:s,s:s}}", "token", "type", "http", "scheme", "bearer"));
+        (void)json_object_set_new(o, "security", json_pack("[{s:[]}]", "token"));
     }
-    return c;
-}
-
-static int openapi_build(struct api *a, bool needs_token)
-{
-    json_auto_t *o = json_pack("{s:s,s:{s:s,s:s,s:s},s:o,s:o}", "openapi", "3.1.0", "info", "title",
-                               "Dynamic Scoring optimizer", "version", ds_version, "description",
-                               "Chooses clusters for workloads and settings for clusters by "
-                               "AddOnPlacementScores. Assistants use the "
-                               "same operations as tools of the Model Context Protocol at /mcp.",
-                               "paths", openapi_paths(a), "components", openapi_components(needs_token));
-
     a->openapi.max = MAX_BYTES;
-    if (!o || (needs_token && json_object_set_new(o, "security", json_pack("[{s:[]}]", "token")) < 0))
-        return -ENOMEM;
-    return kube_json_print(o, &a->openapi);
+    (void)!kube_json_print(o, &a->openapi);
 }
 
 static void openapi_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply)
@@ -248,7 +221,7 @@ static int api_read_schema(json_t **ret, const struct operation *o, const char *
     if (*ret)
         return 0;
     log_error("invalid schema of an operation", L_STR("operation", o->name), L_STR("err", e.text));
-    return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
+    return -EINVAL;
 }
 
 /* Failures that an operation may answer with are counted from 0, so that the first one is an increase. */
@@ -286,13 +259,12 @@ int api_new(struct api **ret, const struct api_options *o)
         if (r == 0)
             r = api_read_schema(&op->output, op->o, op->o->output);
     }
-    if (r == 0)
-        r = openapi_build(a, o->needs_token);
-    if (r == 0)
-        r = mcp_build_tools(a);
-    if (r == 0)
-        *ret = TAKE_PTR(a);
-    return r;
+    if (r < 0)
+        return r;
+    openapi_build(a, o->needs_token);
+    mcp_build_tools(a);
+    *ret = TAKE_PTR(a);
+    return 0;
 }
 
 struct api *api_free(struct api *a)
@@ -303,6 +275,7 @@ struct api *api_free(struct api *a)
     for (size_t i = 0; i < a->n; i++) {
         json_decref(a->operations[i].input);
         json_decref(a->operations[i].output);
+        json_decref(a->operations[i].tool_input);
     }
     buf_done(&a->openapi);
     json_decref(a->tools);

@@ -19,7 +19,7 @@ struct api_options {
     bool needs_token;             /* for /openapi.json */
 };
 
-/* -ENOMEM, -EAGAIN; -EINVAL for an operation whose schemas are no JSON (the log names it). */
+/* -EAGAIN; -EINVAL for an operation whose schemas are no JSON (the log names it). */
 MUST_USE int api_new(struct api **ret, const struct api_options *o);
 /* After the operations' owner was freed, before the server is stopped: answers that are being printed are
  * finished. Takes NULL, returns NULL. */
@@ -32,8 +32,7 @@ enum { API_OWN_ROUTES = 2 };
 /* Sets the routes, at most those of the operations and API_OWN_ROUTES; returns their number. */
 size_t api_routes(struct api *a, struct httpd_route *to);
 
-/* Sends the answer, which is taken, as those of operations are sent: a large one is printed on the worker.
- * NULL: out of memory. */
+/* Sends the answer, which is taken, as those of operations are sent: a large one is printed on the worker. */
 void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer);
 
 #endif

@@ -1,5 +1,6 @@
-#include "controller/assist/api/mcp.h"
-
+/* The tools of the Model Context Protocol, over Streamable HTTP with plain JSON answers. Two generations:
+ * revision 2026-07-28 is stateless, and each request says its version in params._meta and in headers; earlier
+ * ones begin with `initialize`, after which nothing has to be remembered here either. */
 #include "controller/assist/api/operation.h"
 #include "controller/assist/api/request.h"
 #include "controller/assist/api/schema.h"
@@ -11,7 +12,6 @@
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,6 @@ enum mcp_code {
     MCP_INVALID_REQUEST = -32600,
     MCP_METHOD_NOT_FOUND = -32601,
     MCP_INVALID_PARAMS = -32602,
-    MCP_INTERNAL_ERROR = -32603,
     MCP_HEADER_MISMATCH = -32020,
     MCP_UNSUPPORTED_VERSION = -32022,
 };
@@ -39,19 +38,16 @@ static json_t *mcp_server_info(void)
                      "Dynamic Scoring optimizer", "version", ds_version);
 }
 
-/* Adds what each stateless result has. -1 when out of memory. */
-static int mcp_add_stateless(json_t *result)
+/* Adds what each stateless result has. */
+static void mcp_add_stateless(json_t *result)
 {
-    if (json_object_set_new(result, "resultType", json_string("complete")) < 0)
-        return -1;
-    return json_object_set_new(result, "_meta", json_pack("{s:o}", MCP_META "serverInfo", mcp_server_info()));
+    (void)json_object_set_new(result, "resultType", json_string("complete"));
+    (void)json_object_set_new(result, "_meta", json_pack("{s:o}", MCP_META "serverInfo", mcp_server_info()));
 }
 
 /* Revisions before 2026-07-28 leave the HTTP status to the transport: an answer is an answer. */
 static unsigned mcp_status(const struct mcp_message *m, enum mcp_code code)
 {
-    if (code == MCP_INTERNAL_ERROR)
-        return 500;
     if (code == MCP_METHOD_NOT_FOUND)
         return m->is_stateless ? 404 : 200;
     return m->is_stateless || code != MCP_INVALID_PARAMS ? 400 : 200;
@@ -67,13 +63,11 @@ static void mcp_reply_error(const struct mcp_message *m, enum mcp_code code, jso
                    json_pack("{s:s,s:o,s:o}", "jsonrpc", "2.0", "id", id, "error", error));
 }
 
-/* The result is taken; NULL: out of memory. */
+/* The result is taken. */
 static void mcp_reply_result(const struct mcp_message *m, json_t *result)
 {
-    if (m->is_stateless && mcp_add_stateless(result) < 0) {
-        json_decref(result);
-        result = NULL;
-    }
+    if (m->is_stateless)
+        mcp_add_stateless(result);
     api_reply_json(m->reply, 200,
                    json_pack("{s:s,s:O,s:o}", "jsonrpc", "2.0", "id", m->id, "result", result));
 }
@@ -83,16 +77,13 @@ static void mcp_reply_result(const struct mcp_message *m, json_t *result)
 static const char *const mcp_known[] = {MCP_STATELESS, MCP_STATEFUL, "2025-06-18", "2025-03-26",
                                         "2024-11-05"};
 
-/* Newest first. NULL when out of memory. */
+/* Newest first. */
 static json_t *mcp_versions(void)
 {
     json_t *all = json_array();
 
     for (size_t i = 0; i < ARRAY_SIZE(mcp_known); i++)
-        if (json_array_append_new(all, json_string(mcp_known[i])) < 0) {
-            json_decref(all);
-            return NULL;
-        }
+        (void)json_array_append_new(all, json_string(mcp_known[i]));
     return all;
 }
 
@@ -211,49 +202,42 @@ static bool tool_is_offered(const struct api_operation *op)
            (op->o->effect == OPERATION_READS || op->api->allow_writes || op->o->has_dry_run);
 }
 
-static json_t *tool_max_bytes(void)
-{
-    return json_pack(
-        "{s:s,s:s,s:i,s:i,s:i}", "type", "integer", "description",
-        "How long the answer may be in bytes; what does not fit is counted, and the answer says how "
-        "to ask for it.",
-        "minimum", ANSWER_MIN_BYTES, "maximum", ANSWER_MAX_BYTES, "default", ANSWER_BYTES);
-}
-
-/* The operation's schema and maxBytes. NULL when out of memory. */
+/* The operation's schema and maxBytes. */
 static json_t *tool_input(const struct api_operation *op)
 {
-    json_t *schema = json_deep_copy(op->input), *properties = json_object_get(schema, "properties");
+    json_t *schema = json_deep_copy(op->input);
 
-    if (json_object_set_new(properties, "maxBytes", tool_max_bytes()) < 0) {
-        json_decref(schema);
-        return NULL;
-    }
+    (void)json_object_set_new(
+        json_object_get(schema, "properties"), "maxBytes",
+        json_pack(
+            "{s:s,s:s,s:i,s:i,s:i}", "type", "integer", "description",
+            "How long the answer may be in bytes; what does not fit is counted, and the answer says how "
+            "to ask for it.",
+            "minimum", ANSWER_MIN_BYTES, "maximum", ANSWER_MAX_BYTES, "default", ANSWER_BYTES));
     return schema;
 }
 
 static json_t *tool_describe(const struct api_operation *op)
 {
     bool writes = tool_writes(op), forced = op->o->effect != OPERATION_READS && !writes;
-    BUF_AUTO(description, TOOLS_MAX_BYTES);
 
-    if (buf_printf(&description, "%s%s", op->o->description, forced ? PLANS_ONLY : "") < 0)
-        return NULL;
-    return json_pack("{s:s,s:s,s:s%,s:o,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
-                     op->o->title, "description", description.p, description.n, "inputSchema", tool_input(op),
-                     "outputSchema", op->output, "annotations", "title", op->o->title, "readOnlyHint",
-                     !writes, "destructiveHint", writes && op->o->effect == OPERATION_DESTROYS,
-                     "idempotentHint", !writes || op->o->effect == OPERATION_DESTROYS, "openWorldHint", 0);
+    return json_pack("{s:s,s:s,s:s+,s:O,s:O,s:{s:s,s:b,s:b,s:b,s:b}}", "name", op->o->name, "title",
+                     op->o->title, "description", op->o->description, forced ? PLANS_ONLY : "", "inputSchema",
+                     op->tool_input, "outputSchema", op->output, "annotations", "title", op->o->title,
+                     "readOnlyHint", !writes, "destructiveHint",
+                     writes && op->o->effect == OPERATION_DESTROYS, "idempotentHint",
+                     !writes || op->o->effect == OPERATION_DESTROYS, "openWorldHint", 0);
 }
 
-int mcp_build_tools(struct api *a)
+void mcp_build_tools(struct api *a)
 {
     a->tools = json_array();
-    for (size_t i = 0; i < a->n; i++)
-        if (tool_is_offered(&a->operations[i]) &&
-            json_array_append_new(a->tools, tool_describe(&a->operations[i])) < 0)
-            return -ENOMEM;
-    return 0;
+    for (size_t i = 0; i < a->n; i++) {
+        if (!tool_is_offered(&a->operations[i]))
+            continue;
+        a->operations[i].tool_input = tool_input(&a->operations[i]);
+        (void)json_array_append_new(a->tools, tool_describe(&a->operations[i]));
+    }
 }
 
 static void mcp_list_tools(const struct mcp_message *m)
@@ -280,39 +264,29 @@ static const struct api_operation *tool_find(const struct api *a, const char *na
 /* What an assistant reads of an error: the sentence, and all members if there are more that fit. */
 static int tool_put_error(const json_t *error, size_t max_bytes, struct buf *into)
 {
-    const char *detail = json_string_value(json_object_get(error, "detail"));
-    int r = 0;
+    const char *detail = cstr(json_string_value(json_object_get(error, "detail")));
 
-    if (!error || !detail)
-        return buf_puts(into, "out of memory");
-    if (json_object_size(error) > 1)
-        r = kube_json_print(error, into);
-    if (r == 0 && (into->n == 0 || into->n > max_bytes)) {
-        buf_truncate(into, 0);
-        r = buf_puts(into, detail);
-    }
-    return r;
+    if (json_object_size(error) > 1 && json_dumpb(error, NULL, 0, JSON_COMPACT) <= max_bytes)
+        return kube_json_print(error, into);
+    return buf_puts(into, detail);
 }
 
 /* Says in the answer why nothing was written; in a copy, since the answer may be another's, too. */
-static int tool_add_note(struct api_request *r)
+static void tool_add_note(struct api_request *r)
 {
-    json_t *answer = json_copy(r->call.answer), *notes = json_copy(json_object_get(answer, "notes"));
+    json_t *answer = json_copy(r->call.answer);
+    json_t *notes = list_head(json_object_get(answer, "notes"), SIZE_MAX);
 
-    notes = notes ? notes : json_array();
+    list_note(notes, "nothing was applied: this server was started without --mcp.allow-writes, so dryRun was "
+                     "set");
+    (void)json_object_set_new(answer, "notes", notes);
     json_decref(r->call.answer);
     r->call.answer = answer;
-    if (json_array_append_new(notes, json_string("nothing was applied: this server was started without "
-                                                 "--mcp.allow-writes, so dryRun was set")) < 0) {
-        json_decref(notes);
-        return -ENOMEM;
-    }
-    return json_object_set_new(answer, "notes", notes) < 0 ? -ENOMEM : 0;
 }
 
 static int tool_print_members(const struct api_request *r, struct buf *into)
 {
-    bool failed = r->call.status != 200 || !r->call.answer;
+    bool failed = r->call.status != 200;
     BUF_AUTO(text, API_MAX_ANSWER);
     int e = failed ? tool_put_error(r->call.answer, r->call.max_bytes, &text)
                    : kube_json_print(r->call.answer, &text);
@@ -326,31 +300,20 @@ static int tool_print_members(const struct api_request *r, struct buf *into)
 static int tool_print(struct api_request *r, struct buf *into)
 {
     json_auto_t *more = json_object();
-    int e = more && r->is_stateless && mcp_add_stateless(more) < 0 ? -ENOMEM : 0;
     BUF_AUTO(tail, TOOLS_MAX_BYTES);
+    int e;
 
-    if (e == 0 && r->forced_dry_run && r->call.status == 200)
-        e = tool_add_note(r);
-    e = e ?: more ? kube_json_print(more, &tail) : -ENOMEM;
+    if (r->is_stateless)
+        mcp_add_stateless(more);
+    if (r->forced_dry_run && r->call.status == 200)
+        tool_add_note(r);
+    e = kube_json_print(more, &tail);
     e = e ?: buf_puts(into, "{\"jsonrpc\":\"2.0\",\"id\":");
     e = e ?: kube_json_print(r->id, into);
     e = e ?: buf_puts(into, ",\"result\":{");
     e = e ?: tool_print_members(r, into);
     /* `more` without its first brace. */
     return e ?: buf_printf(into, "%s%.*s}", r->is_stateless ? "," : "", (int)tail.n - 1, tail.p + 1);
-}
-
-/* Takes maxBytes out of the arguments; false if it is none. */
-static bool tool_take_max_bytes(json_t *input, size_t *ret)
-{
-    const json_t *v = json_object_get(input, "maxBytes");
-    json_int_t n = json_integer_value(v);
-
-    *ret = v ? (size_t)n : ANSWER_BYTES;
-    if (v && (!json_is_integer(v) || n < ANSWER_MIN_BYTES || n > ANSWER_MAX_BYTES))
-        return false;
-    (void)json_object_del(input, "maxBytes");
-    return true;
 }
 
 /* A call that does not begin: it is for the assistant to mend, and so no error of the protocol. */
@@ -361,22 +324,21 @@ static void tool_refuse(const struct mcp_message *m, const struct api_operation 
                      json_pack("{s:[{s:s,s:s}],s:b}", "content", "type", "text", "text", text, "isError", 1));
 }
 
-static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input,
-                       size_t max_bytes)
+/* The input is taken. */
+static void tool_start(const struct mcp_message *m, const struct api_operation *op, json_t *input)
 {
     struct api_request *r = api_request_new(m->reply);
+    const json_t *max_bytes = json_object_get(input, "maxBytes");
 
-    if (!r) {
-        json_decref(input);
-        return;
-    }
     r->interface = "mcp";
     r->print = tool_print;
     r->http_status = 200;
     r->id = json_incref(m->id);
     r->is_stateless = m->is_stateless;
     r->forced_dry_run = op->o->effect != OPERATION_READS && !op->api->allow_writes;
-    r->call.max_bytes = max_bytes - (r->forced_dry_run ? NOTE_BYTES : 0);
+    r->call.max_bytes = max_bytes ? (size_t)json_integer_value(max_bytes) : ANSWER_BYTES;
+    r->call.max_bytes -= r->forced_dry_run ? NOTE_BYTES : 0;
+    (void)json_object_del(input, "maxBytes");
     if (r->forced_dry_run)
         (void)json_object_set_new(input, "dryRun", json_true());
     api_request_start(op, r, input);
@@ -388,38 +350,25 @@ static void mcp_call_tool(const struct mcp_message *m)
     const json_t *arguments = json_object_get(m->params, "arguments");
     struct schema_problem problem;
     json_t *input;
-    size_t max_bytes = 0;
 
     if (!op) {
         mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "unknown tool: tools/list names those that there are");
         return;
     }
     input = arguments ? json_copy((json_t *)(uintptr_t)arguments) : json_object();
-    if (!input) {
-        mcp_reply_error(m, MCP_INTERNAL_ERROR, NULL, "out of memory");
-        return;
-    }
-    if (!tool_take_max_bytes(input, &max_bytes)) {
-        tool_refuse(m, op, "maxBytes: must be an integer from 1024 to 65536");
-    } else if (!schema_accepts(op->input, input, &problem)) {
+    if (!schema_accepts(op->tool_input, input, &problem)) {
         char text[sizeof(problem.field) + sizeof(problem.text) + 4];
 
         (void)snprintf(text, sizeof(text), "%s: %s", *problem.field ? problem.field : "arguments",
                        problem.text);
         tool_refuse(m, op, text);
-    } else {
-        tool_start(m, op, input, max_bytes);
+        json_decref(input);
         return;
     }
-    json_decref(input);
+    tool_start(m, op, input);
 }
 
 /* ---- Methods ---- */
-
-static json_t *mcp_capabilities(void)
-{
-    return json_pack("{s:{}}", "tools");
-}
 
 static void mcp_initialize(const struct mcp_message *m)
 {
@@ -429,17 +378,16 @@ static void mcp_initialize(const struct mcp_message *m)
         mcp_reply_error(m, MCP_INVALID_PARAMS, NULL, "protocolVersion is missing");
         return;
     }
-    mcp_reply_result(m, json_pack("{s:s,s:o,s:o,s:s}", "protocolVersion",
-                                  mcp_is_stateful(asked) ? asked : MCP_STATEFUL, "capabilities",
-                                  mcp_capabilities(), "serverInfo", mcp_server_info(), "instructions",
-                                  m->api->instructions));
+    mcp_reply_result(m, json_pack("{s:s,s:{s:{}},s:o,s:s}", "protocolVersion",
+                                  mcp_is_stateful(asked) ? asked : MCP_STATEFUL, "capabilities", "tools",
+                                  "serverInfo", mcp_server_info(), "instructions", m->api->instructions));
 }
 
 static void mcp_discover(const struct mcp_message *m)
 {
-    mcp_reply_result(m, json_pack("{s:o,s:o,s:s,s:i,s:s}", "supportedVersions", mcp_versions(),
-                                  "capabilities", mcp_capabilities(), "instructions", m->api->instructions,
-                                  "ttlMs", MCP_TTL_MS, "cacheScope", "public"));
+    mcp_reply_result(m, json_pack("{s:o,s:{s:{}},s:s,s:i,s:s}", "supportedVersions", mcp_versions(),
+                                  "capabilities", "tools", "instructions", m->api->instructions, "ttlMs",
+                                  MCP_TTL_MS, "cacheScope", "public"));
 }
 
 static void mcp_ping(const struct mcp_message *m)
@@ -496,18 +444,15 @@ void mcp_handle(struct mcp_message *m, struct str body)
 {
     char why[256] = "";
     json_t *o = NULL;
-    int r = api_parse(&o, body, why);
 
-    if (r < 0)
-        mcp_reply_error(m, r == -EINVAL ? MCP_PARSE_ERROR : MCP_INTERNAL_ERROR, NULL,
-                        r == -EINVAL ? why : "out of memory");
-    else if (!mcp_read(m, o) || !mcp_check_version(m))
-        r = -EINVAL;
-    else if (!m->method ||
-             !m->id) /* nothing was asked: a notification, or an answer to no question of ours */
-        m->reply->status = 202;
-    else
-        mcp_dispatch(m);
+    if (api_parse(&o, body, why) < 0)
+        mcp_reply_error(m, MCP_PARSE_ERROR, NULL, why);
+    else if (mcp_read(m, o) && mcp_check_version(m)) {
+        if (m->method && m->id)
+            mcp_dispatch(m);
+        else /* nothing was asked: a notification, or an answer to no question of ours */
+            m->reply->status = 202;
+    }
     json_decref(o);
 }
 

@@ -8,18 +8,27 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct call;
+/* One call of an operation, embedded in its owner. */
+struct call {
+    json_t *input;    /* owned: the arguments, an object that keeps the input schema */
+    size_t max_bytes; /* of JSON of the answer: lists are cut, see below; SIZE_MAX: no limit */
+    /* Once, on the loop; within run() or later. May free the call. */
+    void (*ended)(struct call *c);
+    unsigned status; /* 200, or that of the error */
+    json_t *answer;  /* owned; of an error: {"detail": ...} */
+    /* As call_items_later() has them; item is NULL without. */
+    struct {
+        json_t *(*item)(void *arg, size_t i);
+        void (*free_items)(void *arg);
+        void *arg;
+        size_t n;
+    } later;
+};
 
 enum operation_effect {
     OPERATION_READS,
-    OPERATION_ADDS,     /* makes objects on the cluster */
     OPERATION_DESTROYS, /* replaces or deletes objects on the cluster */
 };
-
-/* A schema as it is: the text of the JSON between the parentheses. */
-#define SCHEMA(...) #__VA_ARGS__
-/* Between two of them: one string of JSON from several literals. */
-#define SCHEMA_TEXT(...) "\"" __VA_ARGS__ "\""
 
 struct operation {
     const char *name;   /* operationId, and name of the tool */
@@ -44,18 +53,13 @@ struct operations {
 
 /* ---- Within run() ---- */
 
-/* The arguments: an object that keeps the input schema. Valid until the call has ended. */
-const json_t *call_input(const struct call *c);
 /* A string of the arguments; NULL if it is absent or empty. */
 const char *call_text(const struct call *c, const char *name);
-/* How many bytes of JSON the answer may have: lists are cut, see below. SIZE_MAX: all that there is. */
-size_t call_max_bytes(const struct call *c);
-/* Ends the call with the answer, whose reference is taken; NULL: out of memory. */
+/* Ends the call with the answer, whose reference is taken. */
 void call_done(struct call *c, json_t *answer);
 /* The elements of an answer's member "items" are made while the answer is written, one after the other, since
- * all of them at once would not fit in memory: item(arg, i) returns a new element (NULL: out of memory) on a
- * worker's thread. free_items(arg) is called on the loop when the call has ended, whichever way. To be called
- * before call_done(). */
+ * all of them at once would not fit in memory: item(arg, i) returns a new element on a worker's thread.
+ * free_items(arg) is called on the loop when the call has ended, whichever way. Before call_done(). */
 void call_items_later(struct call *c, json_t *(*item)(void *arg, size_t i), size_t n,
                       void (*free_items)(void *arg), void *arg);
 /* Ends the call with an error: an HTTP status of 4xx or 5xx, and a sentence for people. `more` (taken, may be
@@ -67,32 +71,25 @@ void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, .
  * {"items": [...], "total": 20000, "shown": 12, "next": 12, "note": "..."}. `next` and `note`, which says
  * how to get the rest, are there if something was cut. */
 
-/* Of schemas: the last properties of an input and of an output, with the braces that end both. */
-/* clang-format off */
-#define LISTING_INPUT(what) SCHEMA( \
-    "offset": {"type": "integer", "minimum": 0, "description": ) "\"" what \
-    " to skip: next of an answer that was cut.\"" SCHEMA( \
-    }, "limit": {"type": "integer", "minimum": 0}}})
-#define LISTING_OUTPUT SCHEMA( \
-    "total": {"type": "integer"}, "shown": {"type": "integer"}, "next": {"type": "integer"}, \
-    "note": {"type": "string"}, "notes": {"type": "array", "items": {"type": "string"}}}})
-/* clang-format on */
-
 struct listing {
-    json_t *items; /* NULL once out of memory */
+    json_t *items;
     size_t max_bytes, bytes;
     size_t total, from, limit;
     bool is_full;
 };
 
-/* Starts a list for a call. Of its input it reads `offset` (from `next`) and
- * `limit`. */
+/* Starts a list for a call. Of its input it reads `offset` (from `next`) and `limit`. */
 void listing_init(struct listing *l, const struct call *c);
 /* Counts one more element; true if the next thing to do is listing_add() for it. */
 bool listing_wants(struct listing *l);
 /* Adds the element, taken, if it fits; later ones are only counted otherwise. */
 void listing_add(struct listing *l, json_t *item);
-/* The object; the list needs no more. NULL when out of memory. */
+/* The object; the list needs no more. */
 json_t *listing_end(struct listing *l);
+
+/* Adds a sentence to a list. */
+void list_note(json_t *list, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A new list of the first elements, at most n. */
+json_t *list_head(const json_t *list, size_t n);
 
 #endif

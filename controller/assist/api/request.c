@@ -15,8 +15,6 @@
 
 /* ---- Calls ---- */
 
-enum { DETAIL_BYTES = 64 << 10 };
-
 /* On any thread: frees input and answer. */
 static void call_clear(struct call *c)
 {
@@ -48,7 +46,7 @@ static int call_print_items(const struct call *c, struct buf *into)
     for (size_t i = 0; i < c->later.n && r == 0; i++) {
         json_auto_t *item = c->later.item(c->later.arg, i);
 
-        r = !item ? -ENOMEM : i ? buf_putc(into, ',') : 0;
+        r = i ? buf_putc(into, ',') : 0;
         r = r ?: kube_json_print(item, into);
     }
     return r ?: buf_putc(into, ']');
@@ -61,8 +59,8 @@ static int call_print(const struct call *c, struct buf *into)
     json_t *value;
     int r;
 
-    if (!c->answer || !c->later.item)
-        return c->answer ? kube_json_print(c->answer, into) : -ENOMEM;
+    if (!c->later.item)
+        return kube_json_print(c->answer, into);
     r = buf_putc(into, '{');
     json_object_foreach(c->answer, name, value)
     {
@@ -73,11 +71,6 @@ static int call_print(const struct call *c, struct buf *into)
     return r ?: buf_putc(into, '}');
 }
 
-const json_t *call_input(const struct call *c)
-{
-    return c->input;
-}
-
 const char *call_text(const struct call *c, const char *name)
 {
     const char *text = json_string_value(json_object_get(c->input, name));
@@ -85,41 +78,28 @@ const char *call_text(const struct call *c, const char *name)
     return text && *text ? text : NULL;
 }
 
-size_t call_max_bytes(const struct call *c)
-{
-    return c->max_bytes;
-}
-
 void call_done(struct call *c, json_t *answer)
 {
-    c->status = answer ? 200 : 500;
+    c->status = 200;
     c->answer = answer;
     c->ended(c);
 }
 
 void call_fail(struct call *c, unsigned status, json_t *more, const char *fmt, ...)
 {
-    BUF_AUTO(detail, DETAIL_BYTES);
-    bool may_retry = status == 503 || status == 504;
-    json_t *error = json_object();
+    CLEANUP(cleanup_free) char *detail = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
-    r = buf_vprintf(&detail, fmt, ap);
+    detail = xvasprintf(fmt, ap);
     va_end(ap);
-    if (r < 0 ||
-        json_object_set_new(error, "detail",
-                            json_stringn(cstr(detail.p), utf8_valid_prefix(buf_str(&detail)))) < 0 ||
-        (may_retry &&
-         json_object_set_new(error, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S)) < 0) ||
-        (more && json_object_update_missing(error, more) < 0)) {
-        json_decref(error);
-        error = NULL;
-    }
+    c->status = status;
+    c->answer = json_pack("{s:s%}", "detail", detail, utf8_valid_prefix(str_of(detail)));
+    if (status == 503 || status == 504)
+        (void)json_object_set_new(c->answer, "retryAfterSeconds", json_integer(CALL_RETRY_AFTER_S));
+    if (more)
+        (void)json_object_update_missing(c->answer, more);
     json_decref(more);
-    c->status = error ? status : 500;
-    c->answer = error;
     c->ended(c);
 }
 
@@ -131,14 +111,14 @@ enum { ENVELOPE_BYTES = 400, MIN_BYTES = 512 };
 /* A number of the input; `otherwise` without. */
 static size_t listing_number(const struct call *c, const char *name, size_t otherwise)
 {
-    const json_t *v = json_object_get(call_input(c), name);
+    const json_t *v = json_object_get(c->input, name);
 
     return json_is_integer(v) && json_integer_value(v) >= 0 ? (size_t)json_integer_value(v) : otherwise;
 }
 
 void listing_init(struct listing *l, const struct call *c)
 {
-    size_t max = call_max_bytes(c);
+    size_t max = c->max_bytes;
 
     *l = (struct listing){.items = json_array(),
                           .max_bytes = max == SIZE_MAX ? max : size_max(max, MIN_BYTES) - ENVELOPE_BYTES,
@@ -150,35 +130,30 @@ bool listing_wants(struct listing *l)
 {
     size_t at = l->total++;
 
-    return l->items && !l->is_full && at >= l->from && json_array_size(l->items) < l->limit;
+    return !l->is_full && at >= l->from && json_array_size(l->items) < l->limit;
 }
 
 void listing_add(struct listing *l, json_t *item)
 {
     size_t n = l->max_bytes == SIZE_MAX ? 0 : json_dumpb(item, NULL, 0, JSON_COMPACT) + 1;
 
-    if (item && l->bytes + n > l->max_bytes) {
+    if (l->bytes + n > l->max_bytes) {
         l->is_full = true;
         json_decref(item);
-    } else if (!item || json_array_append_new(l->items, item) < 0) {
-        json_decref(l->items);
-        l->items = NULL;
     } else {
         l->bytes += n;
+        (void)json_array_append_new(l->items, item);
     }
 }
 
 json_t *listing_end(struct listing *l)
 {
     size_t shown = json_array_size(l->items), next = l->from + shown;
-    json_t *items = l->items, *o;
+    json_t *o = json_pack("{s:o,s:I,s:I}", "items", TAKE_PTR(l->items), "total", (json_int_t)l->total,
+                          "shown", (json_int_t)shown);
     char note[200];
 
-    l->items = NULL;
-    if (!items)
-        return NULL;
-    o = json_pack("{s:o,s:I,s:I}", "items", items, "total", (json_int_t)l->total, "shown", (json_int_t)shown);
-    if (!o || next >= l->total)
+    if (next >= l->total)
         return o;
     if (shown == 0 && l->is_full)
         (void)snprintf(note, sizeof(note), "element %zu of %zu alone is too long: ask with a larger maxBytes",
@@ -186,12 +161,27 @@ json_t *listing_end(struct listing *l)
     else
         (void)snprintf(note, sizeof(note), "%zu of %zu shown%s: ask again with offset %zu for more", shown,
                        l->total, l->is_full ? ", cut at maxBytes" : "", next);
-    if (json_object_set_new(o, "next", json_integer((json_int_t)next)) < 0 ||
-        json_object_set_new(o, "note", json_string(note)) < 0) {
-        json_decref(o);
-        return NULL;
-    }
+    (void)json_object_set_new(o, "next", json_integer((json_int_t)next));
+    (void)json_object_set_new(o, "note", json_string(note));
     return o;
+}
+
+void list_note(json_t *list, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)json_array_append_new(list, json_vsprintf(fmt, ap));
+    va_end(ap);
+}
+
+json_t *list_head(const json_t *list, size_t n)
+{
+    json_t *head = json_array();
+
+    for (size_t i = 0; i < n && i < json_array_size(list); i++)
+        (void)json_array_append(head, json_array_get(list, i));
+    return head;
 }
 
 /* An answer of fewer values and bytes of text is printed within about a millisecond. */
@@ -250,8 +240,8 @@ void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o)
 {
     BUF_AUTO(text, API_MAX_ANSWER);
 
-    if (!o || kube_json_print(o, &text) < 0)
-        httpd_reply_text(reply, 500, STR("out of memory\n"));
+    if (kube_json_print(o, &text) < 0)
+        httpd_reply_text(reply, 500, STR("the answer is too large\n"));
     else
         reply_take(reply, status, &text);
     json_decref(o);
@@ -275,8 +265,7 @@ static void request_done(struct job *j)
     struct httpd_reply *reply = r->reply;
 
     if (r->r < 0)
-        httpd_reply_text(reply, 500,
-                         r->r == -EFBIG ? STR("the answer is too large\n") : STR("out of memory\n"));
+        httpd_reply_text(reply, 500, STR("the answer is too large\n"));
     else
         reply_take(reply, r->http_status ? r->http_status : r->call.status, &r->body);
     if (reply->status == 503)
@@ -327,7 +316,7 @@ struct api_request *api_request_new(struct httpd_reply *reply)
     r->body.max = API_MAX_ANSWER;
     r->job.run = request_write;
     r->job.done = request_done;
-    r->r = -ENOMEM; /* unless it is printed */
+    r->r = -EFBIG; /* unless it is printed */
     r->call.max_bytes = SIZE_MAX;
     r->call.ended = request_on_ended;
     return r;
@@ -357,10 +346,6 @@ void api_answer(const struct api *a, struct httpd_reply *reply, json_t *answer)
 {
     struct api_request *r = api_request_new(reply);
 
-    if (!r) {
-        json_decref(answer);
-        return;
-    }
     r->call.answer = answer;
     r->call.status = 200;
     r->print = api_request_print;

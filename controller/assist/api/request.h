@@ -10,23 +10,6 @@
 
 enum { CALL_RETRY_AFTER_S = 5 }; /* what errors of 503 and 504 advise */
 
-/* Embedded in its owner. */
-struct call {
-    json_t *input;    /* owned; keeps the operation's schema */
-    size_t max_bytes; /* of the answer; SIZE_MAX: no limit */
-    /* Once, on the loop; within run() or later. May free the call. */
-    void (*ended)(struct call *c);
-    unsigned status; /* 200, or that of the error */
-    json_t *answer;  /* owned; of an error: {"detail": ...}; NULL: out of memory */
-    /* As call_items_later() has them; item is NULL without. */
-    struct {
-        json_t *(*item)(void *arg, size_t i);
-        void (*free_items)(void *arg);
-        void *arg;
-        size_t n;
-    } later;
-};
-
 enum {
     API_MAX_BODY = 16 << 20,
     API_MAX_ANSWER = 512 << 20,
@@ -36,7 +19,7 @@ enum {
 struct api_operation {
     struct api *api;
     const struct operation *o;
-    json_t *input, *output; /* the schemas */
+    json_t *input, *output, *tool_input; /* the schemas; the last with maxBytes */
 };
 
 struct api {
@@ -75,14 +58,32 @@ struct api_request {
 void api_request_start(const struct api_operation *op, struct api_request *r, json_t *input);
 /* Prints the call's answer as it is. */
 int api_request_print(struct api_request *r, struct buf *into);
-/* NULL when out of memory; the reply is a 500 then. */
 struct api_request *api_request_new(struct httpd_reply *reply);
 
-/* Parses a body: not JSON, or too deep: -EINVAL and *ret_why, a sentence; -ENOMEM. */
+/* Parses a body: not JSON, or too deep: -EINVAL and a sentence in `why`. */
 MUST_USE int api_parse(json_t **ret, struct str body, char why[256]);
 /* Whether the media type is this one, whatever its parameters. */
 bool api_media_type_is(const char *content_type, const char *type);
-/* Replies with JSON; `o` is taken. NULL: out of memory, an empty 500. */
+/* Replies with JSON, which is taken. */
 void api_reply_json(struct httpd_reply *reply, unsigned status, json_t *o);
+
+/* ---- mcp.c: the Model Context Protocol (https://modelcontextprotocol.io/specification/2026-07-28) ---- */
+
+/* One message and what came with it. All but `reply` is borrowed by those who handle it. */
+struct mcp_message {
+    struct api *api;
+    struct httpd_reply *reply;
+    const char *header_version, *header_method, *header_name; /* of the headers; NULL: absent */
+    const char *method;
+    const json_t *params; /* an object, or NULL without any */
+    json_t *id;           /* NULL: a notification, or unknown */
+    bool is_stateless;
+};
+
+void mcp_handle(struct mcp_message *m, struct str body);
+/* The route; `arg` is the API. */
+void mcp_serve(void *arg, const struct httpd_request *rq, struct httpd_reply *reply);
+/* Describes the tools. */
+void mcp_build_tools(struct api *a);
 
 #endif

@@ -71,45 +71,33 @@ static bool value_is(const json_t *value, const char *type)
     }
 }
 
-/* Calls `is` for each type of the schema until it is true. */
-static bool schema_any_type(const json_t *schema, bool (*is)(const void *arg, const char *type),
-                            const void *arg)
+/* The i-th type that a value may have; NULL: no more. */
+static const char *schema_type(const json_t *schema, size_t i)
 {
     const json_t *type = json_object_get(schema, "type");
 
     if (json_is_string(type))
-        return is(arg, json_string_value(type));
-    for (size_t i = 0; i < json_array_size(type); i++)
-        if (is(arg, json_string_value(json_array_get(type, i))))
-            return true;
-    return false;
-}
-
-static bool type_is(const void *arg, const char *type)
-{
-    return strcmp(arg, type) == 0;
-}
-
-static bool type_fits(const void *arg, const char *type)
-{
-    return value_is(arg, type);
+        return i == 0 ? json_string_value(type) : NULL;
+    return json_string_value(json_array_get(type, i));
 }
 
 bool schema_has_type(const json_t *schema, const char *type)
 {
-    return schema_any_type(schema, type_is, type);
+    for (size_t i = 0; schema_type(schema, i); i++)
+        if (strcmp(schema_type(schema, i), type) == 0)
+            return true;
+    return false;
 }
 
 static bool schema_check_type(struct checking *c, const json_t *schema, const json_t *value)
 {
-    const json_t *type = json_object_get(schema, "type");
-    const char *one = json_string_value(type ? json_is_array(type) ? json_array_get(type, 0) : type : NULL);
-    const char *other = json_string_value(json_array_get(type, 1));
+    const char *one = schema_type(schema, 0), *other = schema_type(schema, 1);
 
-    if (!type || schema_any_type(schema, type_fits, value))
-        return true;
-    return schema_fail(c, "must be %s%s%s%s", strchr("aeiou", *one) ? "an " : "a ", one, other ? " or " : "",
-                       cstr(other));
+    for (size_t i = 0; schema_type(schema, i); i++)
+        if (value_is(value, schema_type(schema, i)))
+            return true;
+    return !one || schema_fail(c, "must be %s%s%s%s", strchr("aeiou", *one) ? "an " : "a ", one,
+                               other ? " or " : "", cstr(other));
 }
 
 /* ---- Strings, numbers, choices ---- */
@@ -137,26 +125,17 @@ static bool schema_check_choice(struct checking *c, const json_t *schema, const 
     return schema_fail(c, "must be one of %s", text);
 }
 
-/* Whether the number of a keyword is kept; true without the keyword. */
-static bool limit_keeps(const json_t *schema, const char *keyword, double value, bool at_least,
-                        double *ret_limit)
-{
-    const json_t *limit = json_object_get(schema, keyword);
-
-    *ret_limit = json_number_value(limit);
-    return !limit || (at_least ? value >= *ret_limit : value <= *ret_limit);
-}
-
 /* The unit of what is counted; "" for the value itself. */
 static bool schema_check_limits(struct checking *c, const json_t *schema, double value, const char *least,
                                 const char *most, const char *unit)
 {
-    double limit;
+    const json_t *low = json_object_get(schema, least), *high = json_object_get(schema, most);
+    const char *verb = *unit ? "have" : "be";
 
-    if (!limit_keeps(schema, least, value, true, &limit))
-        return schema_fail(c, "must %s at least %.17g%s", *unit ? "have" : "be", limit, unit);
-    if (!limit_keeps(schema, most, value, false, &limit))
-        return schema_fail(c, "must %s at most %.17g%s", *unit ? "have" : "be", limit, unit);
+    if (low && value < json_number_value(low))
+        return schema_fail(c, "must %s at least %.17g%s", verb, json_number_value(low), unit);
+    if (high && value > json_number_value(high))
+        return schema_fail(c, "must %s at most %.17g%s", verb, json_number_value(high), unit);
     return true;
 }
 

@@ -3,7 +3,6 @@
 #include "controller/assist/api/operation.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/snapshot.h"
-#include "exporter/base/buf.h"
 #include "exporter/base/utf8.h"
 
 enum { NOTE_BYTES = 1024, MEMBER_BYTES = 4 /* quotes, colon, comma */ };
@@ -21,7 +20,7 @@ static void answer_take_room(struct answer *a, size_t n)
 
 bool answer_is_short(const struct answer *a)
 {
-    return call_max_bytes(a->call) != SIZE_MAX;
+    return a->call->max_bytes != SIZE_MAX;
 }
 
 size_t answer_room(const struct answer *a)
@@ -32,10 +31,7 @@ size_t answer_room(const struct answer *a)
 void answer_put(struct answer *a, const char *name, json_t *value)
 {
     answer_take_room(a, strlen(name) + MEMBER_BYTES + answer_bytes(value));
-    if (json_object_set_new(a->head, name, value) < 0) {
-        json_decref(a->head);
-        a->head = NULL;
-    }
+    (void)json_object_set_new(a->head, name, value);
 }
 
 void answer_put_if_short(struct answer *a, const char *name, json_t *value, const char *advice)
@@ -50,38 +46,28 @@ void answer_put_if_short(struct answer *a, const char *name, json_t *value, cons
 
 void answer_note(struct answer *a, const char *fmt, ...)
 {
-    BUF_AUTO(text, NOTE_BYTES);
+    json_t *text;
     va_list ap;
-    int r;
 
     va_start(ap, fmt);
-    r = buf_vprintf(&text, fmt, ap);
+    text = json_vsprintf(fmt, ap);
     va_end(ap);
-    if (r == 0)
-        r = json_array_append_new(a->notes, json_stringn(text.p, text.n));
-    if (r < 0) {
-        json_decref(a->notes);
-        a->notes = NULL;
-    }
-    answer_take_room(a, text.n + MEMBER_BYTES);
+    answer_take_room(a, json_string_length(text) + MEMBER_BYTES);
+    (void)json_array_append_new(a->notes, text);
 }
 
 static void answer_end(struct answer *a)
 {
     json_auto_t *list = listing_end(&a->listing);
-    json_t *answer = TAKE_PTR(a->head);
-    bool ok = answer && a->notes && list;
 
-    if (ok && json_array_size(a->notes) > 0)
-        ok = json_object_set(answer, "notes", a->notes) == 0;
-    ok = ok && json_object_update(answer, list) == 0;
-    json_decref(TAKE_PTR(a->notes));
-    if (!ok || a->has_failed) {
-        json_decref(answer);
-        answer = NULL;
-    }
-    if (!a->has_failed)
-        call_done(a->call, answer);
+    if (json_array_size(a->notes) > 0)
+        (void)json_object_set(a->head, "notes", a->notes);
+    (void)json_object_update(a->head, list);
+    json_decref(a->notes);
+    if (a->has_failed)
+        json_decref(a->head);
+    else
+        call_done(a->call, a->head);
 }
 
 void answer_fail(struct answer *a, unsigned status, const char *field, const char *fmt, ...)
@@ -107,22 +93,20 @@ static void answer_on_read(void *arg, struct snapshot *s, const struct outcome *
 {
     CLEANUP(cleanup_snapshot_free) struct snapshot *hub = s;
     CLEANUP(cleanup_free) struct asking *asking = arg;
-    struct answer a = {.call = asking->call, .hub = hub, .head = json_object(), .notes = json_array()};
+    struct answer a = {.call = asking->call, .hub = hub};
 
     if (failure) {
         call_fail(asking->call, failure->status, NULL, "%s", failure->detail);
-    } else {
-        listing_init(&a.listing, asking->call);
-        (void)!snapshot_note_missing_kinds(hub, a.notes);
-        if (json_array_size(a.notes) > 0)
-            answer_take_room(&a, answer_bytes(a.notes));
-        asking->fill(&a);
-        answer_end(&a);
         return;
     }
-    json_decref(a.head);
-    json_decref(a.notes);
-    json_decref(a.listing.items);
+    a.head = json_object();
+    a.notes = json_array();
+    listing_init(&a.listing, asking->call);
+    snapshot_note_missing_kinds(hub, a.notes);
+    if (json_array_size(a.notes) > 0)
+        answer_take_room(&a, answer_bytes(a.notes));
+    asking->fill(&a);
+    answer_end(&a);
 }
 
 void answer_from_hub(struct assist *a, struct call *c, const struct reader_query *q,

@@ -1,5 +1,5 @@
 /* Answers of the operations that list what is on the hub: a list that may have to be cut, members before it,
- * and notes about what the hub does not have. Allocation failures are noticed in the end. */
+ * and notes about what the hub does not have. */
 #ifndef DS_ASSIST_OPERATIONS_ANSWER_H
 #define DS_ASSIST_OPERATIONS_ANSWER_H
 
@@ -12,7 +12,7 @@ struct answer {
     struct call *call;
     const struct snapshot *hub;
     struct listing listing;
-    json_t *head, *notes; /* NULL once out of memory */
+    json_t *head, *notes;
     bool has_failed;
 };
 
@@ -32,8 +32,7 @@ void answer_put(struct answer *a, const char *name, json_t *value);
 void answer_put_if_short(struct answer *a, const char *name, json_t *value, const char *advice);
 void answer_note(struct answer *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* A string of at most so many bytes, cut with "..." if it is longer; SIZE_MAX: whole. NULL when out of
- * memory. */
+/* A string of at most so many bytes, cut with "..." if it is longer; SIZE_MAX: whole. */
 json_t *answer_text(const char *text, size_t max);
 
 #endif

@@ -1,5 +1,6 @@
 /* GET /policies and /workloads: what a request for a plan may name. */
 #include "controller/assist/api/operation.h"
+#include "controller/assist/api/schemas.h"
 #include "controller/assist/operations/answer.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/model.h"
@@ -38,20 +39,23 @@ static const char *resources_kind(const json_t *object, const char *prefix)
 static json_t *resources_of_labels(const json_t *object, const char *prefix)
 {
     const char *kind = resources_kind(object, prefix), *name;
-    json_auto_t *amounts = json_object();
+    json_t *amounts = json_object(), *value;
     size_t n = strlen(prefix);
-    json_t *value;
 
-    if (kind &&
-        json_object_set_new(amounts, kind, json_string(cstr(resources_label(object, prefix, "-amount")))) < 0)
-        return NULL;
+    if (kind)
+        (void)json_object_set_new(amounts, kind,
+                                  json_string(cstr(resources_label(object, prefix, "-amount"))));
     json_object_foreach(kube_map(object, "metadata", "labels", NULL), name, value)
     {
-        if (strncmp(name, prefix, n) == 0 && str_starts(str_of(name + n), STR("-amount.")) &&
-            json_object_set(amounts, name + n + strlen("-amount."), value) < 0)
-            return NULL;
+        if (strncmp(name, prefix, n) == 0 && str_starts(str_of(name + n), STR("-amount.")))
+            (void)json_object_set(amounts, name + n + strlen("-amount."), value);
     }
-    return TAKE_PTR(amounts);
+    return amounts;
+}
+
+static json_t *named(const json_t *object)
+{
+    return json_pack("{s:s}", "name", kube_name(object));
 }
 
 /* ---- Which clusters Placements have selected ---- */
@@ -62,39 +66,35 @@ static const char *decisions_key(char key[KEY_BYTES], const char *namespace, con
     return key;
 }
 
-static int decisions_add(json_t *index, const json_t *decision)
+/* A new list unless the map has one. Borrowed. */
+static json_t *list_of(json_t *map, const char *key)
 {
-    const char *placement = kube_label(decision, PLACEMENT_LABEL);
-    char key[KEY_BYTES];
-    const json_t *one;
-    json_t *list;
-    size_t i;
-
-    if (!placement)
-        return 0;
-    list = json_object_get(index, decisions_key(key, kube_namespace(decision), placement));
-    if (!list && json_object_set_new(index, key, list = json_array()) < 0)
-        return -1;
-    json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
-    {
-        if (json_array_append_new(list, json_string(cstr(kube_str(one, "clusterName", NULL)))) < 0)
-            return -1;
-    }
-    return 0;
+    if (!json_object_get(map, key))
+        (void)json_object_set_new(map, key, json_array());
+    return json_object_get(map, key);
 }
 
-/* {"namespace/placement": ["cluster", ...]} from PlacementDecisions, of which a Placement may have several.
- * NULL when out of memory. */
+/* {"namespace/placement": ["cluster", ...]}: a Placement may have several PlacementDecisions. */
 static json_t *decisions_index(const struct snapshot *hub)
 {
-    json_auto_t *index = json_object();
-    const json_t *decision;
-    size_t at = 0;
+    json_t *index = json_object();
+    const json_t *decision, *one;
+    size_t at = 0, i;
 
-    while (index && (decision = snapshot_next(hub, KIND_DECISIONS, &at)))
-        if (decisions_add(index, decision) < 0)
-            return NULL;
-    return TAKE_PTR(index);
+    while ((decision = snapshot_next(hub, KIND_DECISIONS, &at))) {
+        const char *placement = kube_label(decision, PLACEMENT_LABEL);
+        char key[KEY_BYTES];
+
+        if (!placement)
+            continue;
+        json_array_foreach(kube_list(decision, "status", "decisions", NULL), i, one)
+        {
+            (void)json_array_append_new(
+                list_of(index, decisions_key(key, kube_namespace(decision), placement)),
+                json_string(cstr(kube_str(one, "clusterName", NULL))));
+        }
+    }
+    return index;
 }
 
 /* Borrowed; NULL without. */
@@ -133,20 +133,20 @@ static bool policy_is_subject(const json_t *binding, const char *policy)
 static json_t *policy_clusters_by_bindings(const struct snapshot *hub, const json_t *policy,
                                            const json_t *decisions)
 {
-    json_auto_t *clusters = json_array();
+    json_t *clusters = json_array();
     const json_t *binding;
     size_t at = 0;
 
-    while (clusters && (binding = snapshot_next(hub, KIND_BINDINGS, &at))) {
+    while ((binding = snapshot_next(hub, KIND_BINDINGS, &at))) {
         const char *placement = kube_str(binding, "placementRef", "name", NULL);
         json_t *selected =
             placement ? decisions_selected(decisions, kube_namespace(policy), placement) : NULL;
 
         if (selected && !kube_label(binding, GENERATED_LABEL) &&
-            policy_is_subject(binding, kube_name(policy)) && json_array_extend(clusters, selected) < 0)
-            return NULL;
+            policy_is_subject(binding, kube_name(policy)))
+            (void)json_array_extend(clusters, selected);
     }
-    return TAKE_PTR(clusters);
+    return clusters;
 }
 
 /* Which clusters a Policy is for. Policies do not say so, and so the first of these that applies decides:
@@ -154,8 +154,7 @@ static json_t *policy_clusters_by_bindings(const struct snapshot *hub, const jso
  *   2. its name, if it ends in "-" and the name of a ManagedCluster: the longest such name;
  *   3. a PlacementBinding that no plan made: the clusters that its Placement has selected;
  *   4. else it is for any cluster.
- * A new array of names; empty: any cluster. *ret_by is "label", "name", "binding" or "any". NULL when out of
- * memory. */
+ * A new array of names; empty: any cluster. *ret_by is "label", "name", "binding" or "any". */
 static json_t *policy_clusters(const struct snapshot *hub, const json_t *policy, const json_t *decisions,
                                const char **ret_by)
 {
@@ -200,20 +199,18 @@ static bool policies_match(const struct answer *a, const json_t *policy, const j
 static json_t *policies_compliance(const struct answer *a, const json_t *policy)
 {
     size_t max = answer_is_short(a) ? FEW_COMPLIANT : SIZE_MAX, i;
-    json_auto_t *list = json_array();
-    const json_t *one;
+    json_t *list = json_array(), *one;
 
     json_array_foreach(kube_list(policy, "status", "status", NULL), i, one)
     {
         const char *compliant = kube_str(one, "compliant", NULL);
 
-        if (json_array_size(list) < max &&
-            json_array_append_new(list,
-                                  json_pack("{s:s,s:s}", "cluster", cstr(kube_str(one, "clustername", NULL)),
-                                            "compliant", compliant ? compliant : "unknown")) < 0)
-            return NULL;
+        if (i < max)
+            (void)json_array_append_new(list, json_pack("{s:s,s:s}", "cluster",
+                                                        cstr(kube_str(one, "clustername", NULL)), "compliant",
+                                                        compliant ? compliant : "unknown"));
     }
-    return TAKE_PTR(list);
+    return list;
 }
 
 static json_t *policies_item(const struct answer *a, const json_t *policy, json_t *clusters, const char *by)
@@ -229,80 +226,63 @@ static json_t *policies_item(const struct answer *a, const json_t *policy, json_
 struct policies_offer {
     const char *namespace; /* NULL: none yet */
     bool is_mixed;         /* of several namespaces */
-    json_t *by_cluster;    /* {"cluster": [{"name": policy}]} */
-    json_t *for_any;       /* [{"name": policy}] */
+    json_t *by_cluster;    /* {"cluster": [{"name": policy}]}; "": for any */
 };
 
-static int policies_offer_add(struct policies_offer *offer, const json_t *policy, const json_t *clusters)
+static void policies_offer_add(struct policies_offer *offer, const json_t *policy, const json_t *clusters)
 {
     const json_t *cluster;
     size_t i;
 
     if (policies_are_disabled(policy))
-        return 0;
+        return;
     offer->is_mixed |= offer->namespace && strcmp(offer->namespace, kube_namespace(policy)) != 0;
     offer->namespace = kube_namespace(policy);
     if (json_array_size(clusters) == 0)
-        return json_array_append_new(offer->for_any, json_pack("{s:s}", "name", kube_name(policy)));
+        (void)json_array_append_new(list_of(offer->by_cluster, ""), named(policy));
     json_array_foreach(clusters, i, cluster)
     {
-        const char *name = json_string_value(cluster);
-        json_t *list = json_object_get(offer->by_cluster, name);
-
-        if (!list && json_object_set_new(offer->by_cluster, name, list = json_array()) < 0)
-            return -1;
-        if (json_array_append_new(list, json_pack("{s:s}", "name", kube_name(policy))) < 0)
-            return -1;
+        (void)json_array_append_new(list_of(offer->by_cluster, json_string_value(cluster)), named(policy));
     }
-    return 0;
 }
 
-/* Clusters in ascending order; those that exist. NULL when out of memory. */
+/* Clusters in ascending order; those that exist. */
 static json_t *policies_offer_value(const struct answer *a, const struct policies_offer *offer)
 {
     const char *only = call_text(a->call, "cluster");
-    json_auto_t *list = json_array();
+    json_t *list = json_array();
     const json_t *cluster;
     size_t at = 0;
 
     while ((cluster = snapshot_next(a->hub, KIND_CLUSTERS, &at))) {
-        json_t *own = json_object_get(offer->by_cluster, kube_name(cluster));
-        json_t *policies = own ? json_copy(own) : json_array();
+        const char *name = kube_name(cluster);
+        json_auto_t *policies = list_head(json_object_get(offer->by_cluster, name), SIZE_MAX);
 
-        if (!policies || json_array_extend(policies, offer->for_any) < 0) {
-            json_decref(policies);
-            return NULL;
-        }
-        if (json_array_size(policies) == 0 || (only && strcmp(only, kube_name(cluster)) != 0))
-            json_decref(policies);
-        else if (json_array_append_new(list, json_pack("{s:s,s:o}", "name", kube_name(cluster),
-                                                       "availablePolicies", policies)) < 0)
-            return NULL;
+        (void)json_array_extend(policies, list_of(offer->by_cluster, ""));
+        if (json_array_size(policies) > 0 && (!only || strcmp(only, name) == 0))
+            (void)json_array_append_new(list,
+                                        json_pack("{s:s,s:O}", "name", name, "availablePolicies", policies));
     }
-    return TAKE_PTR(list);
+    return list;
 }
 
 static void policies_put_offer(struct answer *a, const json_t *decisions)
 {
-    json_auto_t *by_cluster = json_object(), *for_any = json_array();
-    struct policies_offer offer = {.by_cluster = by_cluster, .for_any = for_any};
+    json_auto_t *by_cluster = json_object();
+    struct policies_offer offer = {.by_cluster = by_cluster};
     size_t at = 0, unusable = 0;
     const json_t *policy;
-    int r = by_cluster && for_any ? 0 : -1;
 
-    while (r == 0 && (policy = snapshot_next(a->hub, KIND_POLICIES, &at))) {
+    while ((policy = snapshot_next(a->hub, KIND_POLICIES, &at))) {
         const char *by;
         json_auto_t *clusters = policy_clusters(a->hub, policy, decisions, &by);
 
         if (!resources_kind(policy, SUPPLIED))
             unusable++;
-        else if (!clusters ||
-                 (policies_match(a, policy, clusters) && policies_offer_add(&offer, policy, clusters) < 0))
-            r = -1;
+        else if (policies_match(a, policy, clusters))
+            policies_offer_add(&offer, policy, clusters);
     }
-    if (r < 0)
-        answer_put(a, "clusters", NULL);
-    else if (offer.is_mixed)
+    if (offer.is_mixed)
         answer_note(a, "The policies are in several namespaces: clusters is there with `namespace`.");
     else
         answer_put_if_short(a, "clusters", policies_offer_value(a, &offer),
@@ -349,138 +329,89 @@ const struct operation policies_list = {
         "optimize_optimize_post: the clusters with their available policies, disabled ones left out. A "
         "policy is for the cluster that its label cluster-name or the end of its name says, or for those "
         "that a PlacementBinding selects, or for any (clustersBy). An optimization is for one namespace.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
-        "namespace": {"type": "string", "description": "All without."},
-        "cluster": {"type": "string", "description": "Policies that this cluster may be given."},
-        "kind": {"type": "string", "description": "Kind of resource supplied, such as gpu."},
-        "device": {"type": "string", "description": "Value of the label resource-supply-device."},)
-        LISTING_INPUT("Policies"),
-    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
-        "clusters": {"type": "array", "items": {"type": "object", "required": ["name", "availablePolicies"],
-            "properties": {"name": {"type": "string"}, "availablePolicies": {"type": "array", "items":
-            {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}},
-        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "clusters",
-            "clustersBy", "kind", "amounts", "device", "disabled", "compliance"], "properties":
-            {"namespace": {"type": "string"}, "name": {"type": "string"}, "clusters": {"type": "array",
-            "items": {"type": "string"}, "description": "Empty: any cluster."}, "clustersBy": {"enum":
-            ["label", "name", "binding", "any"]}, "kind": {"type": "string"}, "amounts": {"type": "object",
-            "additionalProperties": {"type": "string"}}, "device": {"type": "string"}, "disabled": {"type":
-            "boolean"}, "compliance": {"type": "array", "description":
-            "Where it is in force now, the first clusters.", "items": {"type": "object", "properties":
-            {"cluster": {"type": "string"}, "compliant": {"type": "string"}}}}}}},)
-        LISTING_OUTPUT,
-    /* clang-format on */
+    .input = schema_policies_list_input,
+    .output = schema_policies_list_output,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = policies_run,
 };
 
-            /* ---- Workloads ---- */
+/* ---- Workloads ---- */
 
-            static bool workloads_match(const struct answer *a, const json_t *o)
-            {
-                const char *app = call_text(a->call, "app"), *kind = call_text(a->call, "kind");
+static bool workloads_match(const struct answer *a, const json_t *o)
+{
+    const char *app = call_text(a->call, "app"), *kind = call_text(a->call, "kind");
 
-                return (!app || strcmp(app, cstr(kube_label(o, "app"))) == 0) &&
-                       (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
-            }
+    return (!app || strcmp(app, cstr(kube_label(o, "app"))) == 0) &&
+           (!kind || strcmp(kind, cstr(resources_kind(o, ASKED))) == 0);
+}
 
-            /* The first clusters of the list. */
-            static json_t *workloads_clusters(const struct answer *a, const json_t *list)
-            {
-                json_auto_t *few = json_array();
-                size_t max = answer_is_short(a) ? FEW_CLUSTERS : SIZE_MAX;
+static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
+{
+    const char *placement = input_placement_name(o);
+    const json_t *runs = decisions_selected(decisions, kube_namespace(o), placement);
 
-                for (size_t i = 0; i < json_array_size(list) && i < max; i++)
-                    if (json_array_append(few, json_array_get(list, i)) < 0)
-                        return NULL;
-                return TAKE_PTR(few);
-            }
+    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s,s:o,s:I}", "namespace", kube_namespace(o), "name",
+                     kube_name(o), "app", cstr(kube_label(o, "app")), "kind", cstr(resources_kind(o, ASKED)),
+                     "amounts", resources_of_labels(o, ASKED), "placement", placement, "runsOn",
+                     list_head(runs, answer_is_short(a) ? FEW_CLUSTERS : SIZE_MAX), "runsOnTotal",
+                     (json_int_t)json_array_size(runs));
+}
 
-            static json_t *workloads_item(const struct answer *a, const json_t *o, const json_t *decisions)
-            {
-                const char *placement = input_placement_name(o);
-                const json_t *runs =
-                    placement ? decisions_selected(decisions, kube_namespace(o), placement) : NULL;
+static bool workloads_are_usable(const json_t *o)
+{
+    return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
+}
 
-                return json_pack("{s:s,s:s,s:s,s:s,s:o,s:s*,s:o,s:I}", "namespace", kube_namespace(o), "name",
-                                 kube_name(o), "app", cstr(kube_label(o, "app")), "kind",
-                                 cstr(resources_kind(o, ASKED)), "amounts", resources_of_labels(o, ASKED),
-                                 "placement", placement, "runsOn", workloads_clusters(a, runs), "runsOnTotal",
-                                 (json_int_t)json_array_size(runs));
-            }
+/* Puts the request's member with all workloads of one namespace. */
+static void workloads_put_targets(struct answer *a)
+{
+    json_auto_t *targets = json_array();
+    const char *namespace = NULL;
+    bool is_mixed = false;
+    size_t unusable = 0, at = 0;
+    const json_t *o;
 
-            static bool workloads_are_usable(const json_t *o)
-            {
-                return kube_label(o, "app") && resources_kind(o, ASKED) && input_placement_name(o);
-            }
+    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at))) {
+        unusable += !workloads_are_usable(o);
+        if (!workloads_are_usable(o) || !workloads_match(a, o))
+            continue;
+        is_mixed |= namespace && strcmp(namespace, kube_namespace(o)) != 0;
+        namespace = kube_namespace(o);
+        (void)json_array_append_new(targets, named(o));
+    }
+    if (is_mixed)
+        answer_note(a, "The workloads are in several namespaces: targetWorkloads is there with "
+                       "`namespace`.");
+    else
+        answer_put_if_short(a, "targetWorkloads", TAKE_PTR(targets),
+                            "ask with app or kind, or with a larger maxBytes");
+    if (unusable)
+        answer_note(a,
+                    "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the "
+                    "label " ASKED "-kind, or a placementRef.",
+                    unusable);
+}
 
-            /* The request's member with all workloads of one namespace. NULL when out of memory. */
-            static json_t *workloads_targets(const struct answer *a, size_t *ret_unusable, bool *ret_mixed)
-            {
-                json_auto_t *list = json_array();
-                const char *namespace = NULL;
-                const json_t *o;
-                size_t at = 0;
+static void workloads_answer(struct answer *a)
+{
+    json_auto_t *decisions = decisions_index(a->hub);
+    const json_t *o;
+    size_t at = 0;
 
-                *ret_unusable = 0;
-                *ret_mixed = false;
-                while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at))) {
-                    if (!workloads_are_usable(o)) {
-                        ++*ret_unusable;
-                        continue;
-                    }
-                    if (!workloads_match(a, o))
-                        continue;
-                    *ret_mixed |= namespace && strcmp(namespace, kube_namespace(o)) != 0;
-                    namespace = kube_namespace(o);
-                    if (json_array_append_new(list, json_pack("{s:s}", "name", kube_name(o))) < 0)
-                        return NULL;
-                }
-                return TAKE_PTR(list);
-            }
+    workloads_put_targets(a);
+    while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at)))
+        if (workloads_are_usable(o) && workloads_match(a, o) && listing_wants(&a->listing))
+            listing_add(&a->listing, workloads_item(a, o, decisions));
+}
 
-            static void workloads_put_targets(struct answer * a)
-            {
-                size_t unusable;
-                bool mixed;
-                json_t *targets = workloads_targets(a, &unusable, &mixed);
+static void workloads_run(void *arg, struct call *c)
+{
+    const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
+                                   .namespace = call_text(c, "namespace")};
 
-                if (mixed) {
-                    json_decref(targets);
-                    answer_note(a, "The workloads are in several namespaces: targetWorkloads is there with "
-                                   "`namespace`.");
-                } else {
-                    answer_put_if_short(a, "targetWorkloads", targets,
-                                        "ask with app or kind, or with a larger maxBytes");
-                }
-                if (unusable)
-                    answer_note(a,
-                                "%zu ManifestWorkReplicaSets are not listed: they lack the label app, the "
-                                "label " ASKED "-kind, or a placementRef.",
-                                unusable);
-            }
-
-            static void workloads_answer(struct answer * a)
-            {
-                json_auto_t *decisions = decisions_index(a->hub);
-                const json_t *o;
-                size_t at = 0;
-
-                workloads_put_targets(a);
-                while ((o = snapshot_next(a->hub, KIND_WORKLOADS, &at)))
-                    if (workloads_are_usable(o) && workloads_match(a, o) && listing_wants(&a->listing))
-                        listing_add(&a->listing, decisions ? workloads_item(a, o, decisions) : NULL);
-            }
-
-            static void workloads_run(void *arg, struct call *c)
-            {
-                const struct reader_query q = {.kinds = KIND_BIT(KIND_WORKLOADS) | KIND_BIT(KIND_DECISIONS),
-                                               .namespace = call_text(c, "namespace")};
-
-                answer_from_hub(arg, c, &q, workloads_answer);
-            }
+    answer_from_hub(arg, c, &q, workloads_answer);
+}
 
 const struct operation workloads_list = {
     .name = "workloads_list",
@@ -492,24 +423,8 @@ const struct operation workloads_list = {
         "resource-request-kind. Each has the amounts of resources that it asks for, and the clusters where "
         "it runs now. targetWorkloads is ready to be passed to optimize_optimize_post, and may be "
         "shortened to the workloads that the user means. An optimization is for one namespace.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
-        "namespace": {"type": "string", "description": "All without."},
-        "app": {"type": "string", "description": "Value of the label app."},
-        "kind": {"type": "string", "description": "Kind of resource asked for, such as gpu."},)
-        LISTING_INPUT("Workloads"),
-    .output = SCHEMA({"type": "object", "required": ["items", "total", "shown"], "properties": {
-        "targetWorkloads": {"type": "array", "items": {"type": "object", "required": ["name"], "properties":
-            {"name": {"type": "string"}}}},
-        "items": {"type": "array", "items": {"type": "object", "required": ["namespace", "name", "app",
-            "kind", "amounts", "runsOn", "runsOnTotal"], "properties": {"namespace": {"type": "string"},
-            "name": {"type": "string"}, "app": {"type": "string"}, "kind": {"type": "string"}, "amounts":
-            {"type": "object", "additionalProperties": {"type": "string"}}, "placement": {"type": "string",
-            "description": "The Placement that decides where it runs."}, "runsOn": {"type": "array",
-            "items": {"type": "string"}, "description": "Clusters, the first ones."}, "runsOnTotal":
-            {"type": "integer"}}}},)
-        LISTING_OUTPUT,
-    /* clang-format on */
+    .input = schema_workloads_list_input,
+    .output = schema_workloads_list_output,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = workloads_run,

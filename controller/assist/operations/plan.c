@@ -1,8 +1,8 @@
 /* POST /optimize, /plan, /apply and /reset; and the table of all operations. */
 #include "controller/assist/api/operation.h"
+#include "controller/assist/api/schemas.h"
 #include "controller/assist/operations/operations.h"
 #include "controller/assist/rules/answer.h"
-#include "controller/assist/rules/request.h"
 #include "controller/assist/state/assist.h"
 #include "controller/assist/state/reader.h"
 #include "controller/kube/json.h"
@@ -14,32 +14,27 @@ static void call_end(void *arg, const struct outcome *o)
     if (o->status != 200)
         call_fail(c, o->status, json_incref(o->body), "%s", o->detail);
     else
-        call_done(c, answer_cut(o->body, call_max_bytes(c)));
+        call_done(c, answer_cut(o->body, c->max_bytes));
 }
 
 static void run_optimize(void *arg, struct call *c)
 {
-    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), false, call_end, c);
+    assist_plan(arg, c->input, false, call_end, c);
 }
 
 static void run_plan(void *arg, struct call *c)
 {
-    assist_plan(arg, (json_t *)(uintptr_t)call_input(c), true, call_end, c);
+    assist_plan(arg, c->input, true, call_end, c);
 }
 
 static void run_apply(void *arg, struct call *c)
 {
-    const char *hash = kube_str(call_input(c), "planHash", NULL);
-
-    if (hash)
-        assist_apply(arg, hash, call_end, c);
-    else
-        call_fail(c, 422, json_pack("{s:s}", "field", "planHash"), "planHash: missing");
+    assist_apply(arg, cstr(kube_str(c->input, "planHash", NULL)), call_end, c);
 }
 
 static void run_reset(void *arg, struct call *c)
 {
-    const char *namespace = kube_str(call_input(c), "namespace", NULL);
+    const char *namespace = kube_str(c->input, "namespace", NULL);
 
     assist_reset(arg, namespace ? namespace : "default", call_end, c);
 }
@@ -56,8 +51,8 @@ const struct operation optimize_post = {
         "score by its description (get_addonplacementscores_addonplacementscores_get), clusters and "
         "policies from policies_list, workloads from workloads_list. To look before anything is written, "
         "use plan, then apply.",
-    .input = plan_request_schema,
-    .output = plan_answer_schema,
+    .input = schema_plan_request,
+    .output = schema_plan_answer,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .has_dry_run = true,
@@ -75,8 +70,8 @@ const struct operation plan_post = {
         "move. Its planHash is what apply takes. Choose the score by its description "
         "(get_addonplacementscores_addonplacementscores_get), clusters and policies from policies_list, "
         "workloads from workloads_list.",
-    .input = plan_request_schema,
-    .output = plan_answer_schema,
+    .input = schema_plan_request,
+    .output = schema_plan_answer,
     .effect = OPERATION_READS,
     .is_tool = true,
     .run = run_plan,
@@ -91,12 +86,8 @@ const struct operation apply_post = {
         "Makes the Placements and PlacementBindings of a plan; those of an earlier run are replaced. "
         "Refused with a list of what has changed if the labels, scores or placements that the plan was "
         "made from are no longer the same: make a new plan then. Plans are kept for 15 minutes.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "required": ["planHash"],
-        "properties": {
-        "planHash": {"type": "string", "description": "Of an answer of plan."}}}),
-    /* clang-format on */
-    .output = plan_answer_schema,
+    .input = schema_apply_input,
+    .output = schema_plan_answer,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .run = run_apply,
@@ -110,13 +101,8 @@ const struct operation reset_post = {
     .description =
         "Deletes the PlacementBindings and Placements that plans made in a namespace. Policies are "
         "unbound, and workloads are removed from their clusters.",
-    /* clang-format off */
-    .input = SCHEMA({"type": "object", "additionalProperties": false, "properties": {
-        "namespace": {"type": "string", "default": "default", "minLength": 1, "maxLength": 63}}}),
-    .output = SCHEMA({"type": "object", "required": ["deleted", "failed"], "properties": {
-        "deleted": {"type": "array", "items": {"type": "string"}, "description": "Kind/name"},
-        "failed": {"type": "array", "items": {"type": "string"}, "description": "Kind/name: why"}}}),
-    /* clang-format on */
+    .input = schema_reset_input,
+    .output = schema_reset_output,
     .effect = OPERATION_DESTROYS,
     .is_tool = true,
     .run = run_reset,

@@ -13,7 +13,6 @@
 #include "exporter/ui/out.h"
 #include "exporter/ui/site.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "controller/kube/json.h"
 #include "controller/optimize/problem.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* ---- What has no place, and why ---- */
@@ -209,11 +208,6 @@ static void finding_run(struct finding *f, struct left_out *list, size_t n)
     finding_sort_limits(f);
     for (size_t i = 0; i < n; i++)
         finding_explain(f, &list[i]);
-}
-
-static void finding_done(struct finding *f)
-{
-    free(f->first);
     free(f->limit);
     free(f->next);
     free(f->shared);
@@ -221,16 +215,15 @@ static void finding_done(struct finding *f)
     free(f->taken);
 }
 
-/* All of them, ascending by workload; to be freed. -ENOMEM. */
-static int left_out_find(struct left_out **ret, size_t *ret_n, const struct model *m,
-                         const struct solution *s)
+/* All of them, ascending by workload; to be freed. */
+static struct left_out *left_out_find(size_t *ret_n, const struct model *m, const struct solution *s)
 {
-    struct finding f = {.m = m, .s = s, .first = xcalloc(m->problem.n_workloads + 1, sizeof(size_t))};
-    CLEANUP(cleanup_free) struct left_out *list = xcalloc(m->problem.n_workloads + 1, sizeof(*list));
+    CLEANUP(cleanup_free) size_t *first = xcalloc(m->problem.n_workloads + 1, sizeof(*first));
+    struct finding f = {.m = m, .s = s, .first = first};
+    struct left_out *list = xcalloc(m->problem.n_workloads + 1, sizeof(*list));
     size_t n = 0, at = 0;
-    int r = 0;
 
-    for (uint32_t w = 0; r == 0 && w < m->problem.n_workloads; w++) {
+    for (uint32_t w = 0; w < m->problem.n_workloads; w++) {
         f.first[w] = at;
         while (at < s->n_placed && s->placed[at].workload == w)
             at++;
@@ -238,61 +231,10 @@ static int left_out_find(struct left_out **ret, size_t *ret_n, const struct mode
         if (at - f.first[w] < m->problem.replicas[w])
             list[n++] = (struct left_out){w, m->problem.replicas[w] - (uint32_t)(at - f.first[w]), 0, ""};
     }
-    if (r == 0)
-        finding_run(&f, list, n);
-    finding_done(&f);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(list);
+    finding_run(&f, list, n);
     *ret_n = n;
-    return 0;
+    return list;
 }
-
-/* ---- The schema ---- */
-
-/* clang-format off */
-const char plan_answer_schema[] =
-    SCHEMA({"type": "object", "required": ["status", "objective_value", "planHash", "applied"],
-        "properties": {
-        "status": {"enum": ["Optimal", "Feasible", "Infeasible"], "description":) SCHEMA_TEXT(
-                "Optimal: proven. Feasible: the best found, at most gap from the best there is. "
-                "Infeasible: moves.max cannot be kept.") SCHEMA(},
-        "objective_value": {"type": ["number", "null"], "description":
-            "Sum of scores, less the cost of moves."},
-        "bound": {"type": ["number", "null"], "description": "No answer is better than this."},
-        "gap": {"type": ["number", "null"], "description":
-            "Between the two, relative; 0: proven optimal."},
-        "engine": {"type": "string"},
-        "deadlineReached": {"type": "boolean"},
-        "planHash": {"type": "string", "description": "For apply."},
-        "applied": {"type": "boolean", "description": "Whether the objects were written."},
-        "placements": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "cluster": {"type": "string"}, "device": {"type": "string"}, "policy": {"type":
-            "string"}, "score": {"type": "number"}}}, "description": "Which workload goes where."},
-        "clusters": {"type": "array", "items": {"type": "object", "properties": {"name": {"type":
-            "string"}, "kind": {"type": "string"}, "device": {"type": ["string", "null"]}, "policy":
-            {"type": ["string", "null"]}, "supplied": {"type": "number"}, "used": {"type": "number"}}},
-            "description": "How each cluster is set, and how full it is."},
-        "moves": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "from": {"type": "string"}, "to": {"type": ["string", "null"]}}}, "description":
-            "What runs elsewhere now."},
-        "leftOut": {"type": "array", "items": {"type": "object", "properties": {"workload": {"type":
-            "string"}, "replicas": {"type": "integer"}, "reason": {"enum": ["NoCapacity", "NoScore",
-            "NegativeScore", "KindDiffers", "Pinned", "Spread", "MoveBudget"]}, "message": {"type":
-            "string"}}}, "description": "What has no place, and why."},
-        "missingScores": {"type": "object", "properties": {"count": {"type": "integer"}, "first": {"type":
-            "array", "items": {"type": "object", "properties": {"workload": {"type": "string"}, "cluster":
-            {"type": "string"}, "device": {"type": "string"}}}, "description": "The first of them."}}},
-        "notes": {"type": "array", "items": {"type": "string"}, "description":
-            "What else is worth knowing."},
-        "totals": {"type": "object", "additionalProperties": {"type": "integer"}, "description":
-            "Lengths of the lists, also where they are cut."},
-        "written": {"type": "object", "properties": {"created": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}, "updated": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}, "deleted": {"type": "array", "items": {"type":
-            "string"}, "description": "Kind/name"}}},
-        "output_yaml": {"type": "string", "description": "All objects of the plan."}}});
-/* clang-format on */
 
 /* ---- The answer ---- */
 
@@ -307,70 +249,59 @@ enum answer_status answer_status(const struct solution *s)
     return s->objective == s->bound ? ANSWER_OPTIMAL : ANSWER_FEASIBLE;
 }
 
-/* Takes the item. */
-static int list_add(json_t *list, json_t *item)
-{
-    return json_array_append_new(list, item) < 0 ? -ENOMEM : 0;
-}
-
 /* Thousandths as a number. */
 static json_t *amount_value(int64_t v)
 {
     return v % 1000 ? json_real((double)v / 1000) : json_integer(v / 1000);
 }
 
-static int answer_placements(json_t *list, const struct model *m, const struct solution *s)
+static void answer_placements(json_t *list, const struct model *m, const struct solution *s)
 {
-    int r = 0;
-
-    for (size_t i = 0; i < s->n_placed && r == 0; i++) {
+    for (size_t i = 0; i < s->n_placed; i++) {
         const struct model_site *site = &m->sites[s->placed[i].site];
         size_t setting = s->setting[s->placed[i].site], w = s->placed[i].workload;
 
-        r = list_add(list, json_pack("{s:s, s:s, s:s, s:s, s:f}", "workload", m->workloads[w].name, "cluster",
-                                     site->cluster_name, "device", m->settings[setting].device, "policy",
-                                     m->settings[setting].policy, "score",
-                                     model_points(m, problem_score(&m->problem, setting, w))));
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:f}", "workload",
+                                                    m->workloads[w].name, "cluster", site->cluster_name,
+                                                    "device", m->settings[setting].device, "policy",
+                                                    m->settings[setting].policy, "score",
+                                                    model_points(m, problem_score(&m->problem, setting, w))));
     }
-    return r;
 }
 
-static int answer_clusters(json_t *list, const struct model *m, const struct solution *s)
+static void answer_clusters(json_t *list, const struct model *m, const struct solution *s)
 {
     CLEANUP(cleanup_free) int64_t *used = xcalloc(m->problem.n_sites + 1, sizeof(int64_t));
-    int r = 0;
 
-    for (size_t i = 0; i < s->n_placed && r == 0; i++)
+    for (size_t i = 0; i < s->n_placed; i++)
         used[s->placed[i].site] += problem_request(&m->problem, s->placed[i].workload)[0];
-    for (size_t i = 0; i < m->problem.n_sites && r == 0; i++) {
+    for (size_t i = 0; i < m->problem.n_sites; i++) {
         const struct model_setting *in_force =
             s->setting[i] == NO_SETTING ? NULL : &m->settings[s->setting[i]];
 
         if (m->sites[i].cluster == SIZE_MAX)
             continue;
-        r = list_add(list,
-                     json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:o}", "name", m->sites[i].cluster_name, "kind",
-                               m->kinds[m->sites[i].kind_id], "device", in_force ? in_force->device : NULL,
-                               "policy", in_force ? in_force->policy : NULL, "supplied",
-                               amount_value(in_force ? problem_supply(&m->problem, s->setting[i])[0] : 0),
-                               "used", amount_value(used[i])));
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:o}", "name", m->sites[i].cluster_name, "kind",
+                            m->kinds[m->sites[i].kind_id], "device", in_force ? in_force->device : NULL,
+                            "policy", in_force ? in_force->policy : NULL, "supplied",
+                            amount_value(in_force ? problem_supply(&m->problem, s->setting[i])[0] : 0),
+                            "used", amount_value(used[i])));
     }
-    return r;
 }
 
 static bool has_pair(const struct problem_pair *list, size_t n, struct problem_pair pair)
 {
-    return n && bsearch(&pair, list, n, sizeof(pair), model_pair_compare);
+    return n && bsearch(&pair, list, n, sizeof(pair), problem_pair_compare);
 }
 
 /* Both lists ascend: what a workload left is matched with what it gained, in order. */
-static int answer_moves(json_t *list, const struct model *m, const struct solution *s)
+static void answer_moves(json_t *list, const struct model *m, const struct solution *s)
 {
     const struct problem *p = &m->problem;
     size_t at = 0;
-    int r = 0;
 
-    for (size_t i = 0; i < p->n_running && r == 0; i++) {
+    for (size_t i = 0; i < p->n_running; i++) {
         const struct problem_pair from = p->running[i];
         const char *to = NULL;
 
@@ -382,49 +313,36 @@ static int answer_moves(json_t *list, const struct model *m, const struct soluti
             at++;
         if (at < s->n_placed && s->placed[at].workload == from.workload)
             to = m->sites[s->placed[at++].site].cluster_name;
-        r = list_add(list, json_pack("{s:s, s:s, s:s?}", "workload", m->workloads[from.workload].name, "from",
-                                     m->sites[from.site].cluster_name, "to", to));
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s?}", "workload",
+                                                    m->workloads[from.workload].name, "from",
+                                                    m->sites[from.site].cluster_name, "to", to));
     }
-    return r;
 }
 
-static int answer_left_out(json_t *list, const struct model *m, const struct solution *s)
+static void answer_left_out(json_t *list, const struct model *m, const struct solution *s)
 {
-    CLEANUP(cleanup_free) struct left_out *found = NULL;
     size_t n = 0;
-    int r = left_out_find(&found, &n, m, s);
+    CLEANUP(cleanup_free) struct left_out *found = left_out_find(&n, m, s);
 
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = list_add(list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[found[i].workload].name,
-                                     "replicas", (int)found[i].replicas, "reason",
-                                     left_out_reason_word(found[i].reason), "message", found[i].message));
-    return r;
+    for (size_t i = 0; i < n; i++)
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:i, s:s, s:s}", "workload", m->workloads[found[i].workload].name,
+                            "replicas", (int)found[i].replicas, "reason",
+                            left_out_reason_word(found[i].reason), "message", found[i].message));
 }
 
 static json_t *missing_value(const struct model *m)
 {
-    json_auto_t *list = json_array();
+    json_t *list = json_array();
 
     for (size_t i = 0; i < size_min(m->n_missing, MODEL_MISSING_SHOWN); i++) {
         const struct model_setting *setting = &m->settings[m->missing[i].setting];
 
-        if (list_add(list, json_pack("{s:s, s:s, s:s}", "workload", m->workloads[m->missing[i].workload].name,
-                                     "cluster", m->sites[setting->site].cluster_name, "device",
-                                     setting->device)) < 0)
-            return NULL;
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s}", "workload", m->workloads[m->missing[i].workload].name,
+                            "cluster", m->sites[setting->site].cluster_name, "device", setting->device));
     }
-    return json_pack("{s:I, s:O}", "count", (json_int_t)m->n_missing, "first", list);
-}
-
-static int PRINTF_LIKE(2, 3) note_add(json_t *notes, const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    return list_add(notes, json_string(text));
+    return json_pack("{s:I, s:o}", "count", (json_int_t)m->n_missing, "first", list);
 }
 
 static bool reports_claim(const json_t *cluster)
@@ -442,7 +360,7 @@ static bool reports_claim(const json_t *cluster)
     return false;
 }
 
-static int answer_note_claims(json_t *notes, const struct model *m, const struct solution *s)
+static void answer_note_claims(json_t *notes, const struct model *m, const struct solution *s)
 {
     const char *first = NULL;
     size_t n = 0;
@@ -453,30 +371,25 @@ static int answer_note_claims(json_t *notes, const struct model *m, const struct
             first = first ? first : m->sites[i].cluster_name;
             n++;
         }
-    return n ? note_add(notes,
-                        "%zu clusters (first: %.100s) report no ClusterClaim %s: workloads wait there until "
-                        "a policy "
-                        "watcher runs.",
-                        n, first, POLICY_CLAIM)
-             : 0;
+    if (n)
+        list_note(notes,
+                  "%zu clusters (first: %.100s) report no ClusterClaim %s: workloads wait there until "
+                  "a policy "
+                  "watcher runs.",
+                  n, first, POLICY_CLAIM);
 }
 
-static int answer_notes(json_t *notes, const struct model *m, const struct solution *s)
+static void answer_notes(json_t *notes, const struct model *m, const struct solution *s)
 {
-    int r = 0;
-
     if (m->is_rounded)
-        r = note_add(notes, "Scores are rounded to multiples of %g.", 1 / m->per_point);
+        list_note(notes, "Scores are rounded to multiples of %g.", 1 / m->per_point);
     if (m->n_expired)
-        r = r ?: note_add(notes, "%zu AddOnPlacementScores have expired and count as missing.", m->n_expired);
-    r = r ?: answer_note_claims(notes, m, s);
+        list_note(notes, "%zu AddOnPlacementScores have expired and count as missing.", m->n_expired);
+    answer_note_claims(notes, m, s);
     if (m->in->lacks_set_binding)
-        r = r
-                ?: note_add(notes,
-                            "Namespace %.100s has no ManagedClusterSetBinding: Placements there select no "
-                            "cluster.",
-                            m->in->request->namespace);
-    return r;
+        list_note(notes,
+                  "Namespace %.100s has no ManagedClusterSetBinding: Placements there select no cluster.",
+                  m->in->request->namespace);
 }
 
 static json_t *points_or_null(const struct model *m, int64_t units, bool is_known)
@@ -486,43 +399,35 @@ static json_t *points_or_null(const struct model *m, int64_t units, bool is_know
 
 static const struct answer_list {
     const char *key;
-    int (*fill)(json_t *list, const struct model *m, const struct solution *s);
+    void (*fill)(json_t *list, const struct model *m, const struct solution *s);
 } answer_lists[] = {
     {"placements", answer_placements}, {"clusters", answer_clusters}, {"moves", answer_moves},
     {"leftOut", answer_left_out},      {"notes", answer_notes},
 };
 
-int answer_make(json_t **ret, const struct model *m, const struct solution *s)
+json_t *answer_make(const struct model *m, const struct solution *s)
 {
     bool has_bound = s->bound != INT64_MIN && s->bound != INT64_MAX;
-    json_auto_t *totals = json_object(),
-                *all = json_pack("{s:s, s:o, s:o, s:o, s:s, s:b}", "status",
-                                 answer_status_word(answer_status(s)), "objective_value",
-                                 points_or_null(m, s->objective, !s->is_infeasible), "bound",
-                                 points_or_null(m, s->bound, has_bound), "gap",
-                                 has_bound ? json_real(solution_gap(s)) : json_null(), "engine",
-                                 cstr(s->engine), "deadlineReached", (int)s->deadline_reached);
-    int r = 0;
+    json_t *totals = json_object(),
+           *all = json_pack("{s:s, s:o, s:o, s:o, s:s, s:b}", "status", answer_status_word(answer_status(s)),
+                            "objective_value", points_or_null(m, s->objective, !s->is_infeasible), "bound",
+                            points_or_null(m, s->bound, has_bound), "gap",
+                            has_bound ? json_real(solution_gap(s)) : json_null(), "engine", cstr(s->engine),
+                            "deadlineReached", (int)s->deadline_reached);
 
-    for (size_t i = 0; i < ARRAY_SIZE(answer_lists) && r == 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(answer_lists); i++) {
         json_t *list = json_array();
 
-        r = list ? answer_lists[i].fill(list, m, s) : -ENOMEM;
+        answer_lists[i].fill(list, m, s);
         /* Notes are never cut, and more are added later. */
-        if (r == 0 && answer_lists[i].fill != answer_notes &&
-            json_object_set_new(totals, answer_lists[i].key,
-                                json_integer((json_int_t)json_array_size(list))) < 0)
-            r = -ENOMEM;
-        if (json_object_set_new(all, answer_lists[i].key, list) < 0)
-            r = -ENOMEM;
+        if (answer_lists[i].fill != answer_notes)
+            (void)json_object_set_new(totals, answer_lists[i].key,
+                                      json_integer((json_int_t)json_array_size(list)));
+        (void)json_object_set_new(all, answer_lists[i].key, list);
     }
-    if (r == 0 && (json_object_set_new(all, "missingScores", missing_value(m)) < 0 ||
-                   json_object_set(all, "totals", totals) < 0))
-        r = -ENOMEM;
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(all);
-    return 0;
+    (void)json_object_set_new(all, "missingScores", missing_value(m));
+    (void)json_object_set_new(all, "totals", totals);
+    return all;
 }
 
 /* ---- For those who want few bytes ---- */
@@ -537,34 +442,21 @@ static bool answer_fits(const json_t *answer, size_t max_bytes)
     return least <= max_bytes && json_dumpb(answer, NULL, 0, JSON_COMPACT) <= max_bytes;
 }
 
-static json_t *list_head(const json_t *list, size_t n)
-{
-    json_auto_t *out = json_array();
-
-    for (size_t i = 0; i < size_min(n, json_array_size(list)); i++)
-        if (json_array_append(out, json_array_get(list, i)) < 0)
-            return NULL;
-    return TAKE_PTR(out);
-}
-
 static json_t *answer_shorten(const json_t *answer, size_t n)
 {
-    json_auto_t *out = json_copy((json_t *)(uintptr_t)answer);
-    json_t *notes = json_copy(json_object_get(answer, "notes"));
-    bool ok = out && notes && json_object_del(out, "output_yaml") <= 0;
+    json_t *out = json_copy((json_t *)(uintptr_t)answer),
+           *notes = json_copy(json_object_get(answer, "notes"));
 
-    for (size_t i = 0; i < ARRAY_SIZE(answer_lists) - 1 && ok; i++)
-        ok = json_object_set_new(out, answer_lists[i].key,
-                                 list_head(json_object_get(answer, answer_lists[i].key), n)) == 0;
-    if (notes &&
-        note_add(notes,
-                 "Cut to fit: output_yaml is left out, and lists show at most %zu items; totals counts them "
-                 "all. POST /plan, or a larger maxBytes, shows the rest.",
-                 n) < 0)
-        ok = false;
-    if (json_object_set_new(out, "notes", notes) < 0 || !ok)
-        return NULL;
-    return TAKE_PTR(out);
+    (void)json_object_del(out, "output_yaml");
+    for (size_t i = 0; i < ARRAY_SIZE(answer_lists) - 1; i++)
+        (void)json_object_set_new(out, answer_lists[i].key,
+                                  list_head(json_object_get(answer, answer_lists[i].key), n));
+    list_note(notes,
+              "Cut to fit: output_yaml is left out, and lists show at most %zu items; totals counts them "
+              "all. POST /plan, or a larger maxBytes, shows the rest.",
+              n);
+    (void)json_object_set_new(out, "notes", notes);
+    return out;
 }
 
 json_t *answer_cut(const json_t *answer, size_t max_bytes)
@@ -577,7 +469,7 @@ json_t *answer_cut(const json_t *answer, size_t max_bytes)
     for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
         json_decref(out);
         out = answer_shorten(answer, lengths[i]);
-        if (!out || answer_fits(out, max_bytes))
+        if (answer_fits(out, max_bytes))
             return out;
     }
     return out;

@@ -11,13 +11,10 @@ enum answer_status { ANSWER_OPTIMAL, ANSWER_FEASIBLE, ANSWER_INFEASIBLE, ANSWER_
 const char *answer_status_word(enum answer_status s);
 enum answer_status answer_status(const struct solution *s);
 
-/* JSON Schema 2020-12 of what POST /plan, /optimize and /apply answer. */
-extern const char plan_answer_schema[];
-
-/* An object with all but output_yaml, planHash and applied. -ENOMEM. */
-MUST_USE int answer_make(json_t **ret, const struct model *m, const struct solution *s);
+/* An object with all but output_yaml, planHash and applied. */
+json_t *answer_make(const struct model *m, const struct solution *s);
 /* A copy of at most max_bytes of JSON: output_yaml is left out and lists are cut if need be, with notes that
- * say so. NULL when out of memory. */
+ * say so. */
 json_t *answer_cut(const json_t *answer, size_t max_bytes);
 
 #endif

@@ -12,12 +12,12 @@
 
 enum { KEY_BYTES = 600 };
 
-static int entry_set(json_t *all, const char *kind, const char *name, json_t *entry)
+static void entry_set(json_t *all, const char *kind, const char *name, json_t *entry)
 {
     char key[KEY_BYTES];
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind, name);
-    return json_object_set_new(all, key, entry) < 0 ? -ENOMEM : 0;
+    (void)json_object_set_new(all, key, entry);
 }
 
 /* The labels of an object that a plan reads. */
@@ -34,166 +34,142 @@ static json_t *labels_of(const json_t *object, const char *const *wanted, const 
             is_wanted = is_wanted || strcmp(key, wanted[i]) == 0;
         for (size_t i = 0; prefixes && prefixes[i]; i++)
             is_wanted = is_wanted || str_starts(str_of(key), str_of(prefixes[i]));
-        if (is_wanted && json_object_set(out, key, v) < 0) {
-            json_decref(out);
-            return NULL;
-        }
+        if (is_wanted)
+            (void)json_object_set(out, key, v);
     }
     return out;
 }
 
-static int fingerprint_clusters(json_t *all, const struct model *m)
+static void fingerprint_clusters(json_t *all, const struct model *m)
 {
     const struct plan_request *rq = m->in->request;
     const char *wanted[REQUEST_MAX_SPREADS + 3] = {"cluster-name", "name"};
-    int r = 0;
 
     for (size_t i = 0; i < rq->n_spreads; i++)
         wanted[i + 2] = rq->spreads[i].label;
-    for (size_t c = 0; c < rq->n_clusters && r == 0; c++)
-        r = entry_set(all, "ManagedCluster", rq->clusters[c].name,
-                      json_pack("{s:o}", "labels", labels_of(m->in->clusters[c], wanted, NULL)));
-    return r;
+    for (size_t c = 0; c < rq->n_clusters; c++)
+        entry_set(all, "ManagedCluster", rq->clusters[c].name,
+                  json_pack("{s:o}", "labels", labels_of(m->in->clusters[c], wanted, NULL)));
 }
 
-static int fingerprint_policies(json_t *all, const struct model *m)
+static void fingerprint_policies(json_t *all, const struct model *m)
 {
     static const char *const none[] = {NULL}, *const prefixes[] = {"resource-supply-", NULL};
-    int r = 0;
 
-    for (size_t i = 0; i < m->problem.n_settings && r == 0; i++)
-        r = entry_set(
+    for (size_t i = 0; i < m->problem.n_settings; i++)
+        entry_set(
             all, "Policy", m->settings[i].policy,
             json_pack("{s:o}", "labels", labels_of(m->in->policies[m->settings[i].input], none, prefixes)));
-    return r;
 }
 
-static int fingerprint_workloads(json_t *all, const struct model *m)
+static void fingerprint_workloads(json_t *all, const struct model *m)
 {
     static const char *const wanted[] = {"app", NULL}, *const prefixes[] = {"resource-request-", NULL};
-    int r = 0;
 
-    for (size_t i = 0; i < m->problem.n_workloads && r == 0; i++) {
+    for (size_t i = 0; i < m->problem.n_workloads; i++) {
         const struct model_workload *w = &m->workloads[i];
         const json_t *placement = m->in->placements[w->request];
         const char *mark = kube_label(placement, GENERATED_LABEL);
 
-        r = entry_set(all, "ManifestWorkReplicaSet", w->name,
-                      json_pack("{s:o, s:s}", "labels",
-                                labels_of(m->in->workloads[w->request], wanted, prefixes), "placementRef",
-                                w->placement));
-        r = r
-                ?: entry_set(all, "Placement", w->placement,
-                             json_pack("{s:s, s:s}", "owner",
-                                       !placement                          ? "none"
-                                       : mark && strcmp(mark, "true") == 0 ? "generated"
-                                                                           : "other",
-                                       "plan", cstr(kube_annotation(placement, PLAN_ANNOTATION))));
+        entry_set(all, "ManifestWorkReplicaSet", w->name,
+                  json_pack("{s:o, s:s}", "labels", labels_of(m->in->workloads[w->request], wanted, prefixes),
+                            "placementRef", w->placement));
+        entry_set(all, "Placement", w->placement,
+                  json_pack("{s:s, s:s}", "owner",
+                            !placement                          ? "none"
+                            : mark && strcmp(mark, "true") == 0 ? "generated"
+                                                                : "other",
+                            "plan", cstr(kube_annotation(placement, PLAN_ANNOTATION))));
     }
-    return r;
 }
 
-static int fingerprint_scores(json_t *all, const struct model *m)
+static void fingerprint_scores(json_t *all, const struct model *m)
 {
     const struct plan_request *rq = m->in->request;
-    int r = 0;
 
-    for (size_t i = 0; i < rq->n_clusters * rq->n_scores && r == 0; i++) {
+    for (size_t i = 0; i < rq->n_clusters * rq->n_scores; i++) {
         const struct input_score *s = &m->in->scores[i];
         char name[520], hash[20];
 
         (void)snprintf(name, sizeof(name), "%s/%s", rq->clusters[i / rq->n_scores].name,
                        rq->scores[i % rq->n_scores].name);
         (void)snprintf(hash, sizeof(hash), "%016" PRIx64, m->score_hashes[i]);
-        r = entry_set(all, "AddOnPlacementScore", name,
-                      json_pack("{s:s, s:s}", "values", hash, "validity",
-                                !s->exists      ? "missing"
-                                : s->is_expired ? "expired"
-                                                : "valid"));
+        entry_set(all, "AddOnPlacementScore", name,
+                  json_pack("{s:s, s:s}", "values", hash, "validity",
+                            !s->exists      ? "missing"
+                            : s->is_expired ? "expired"
+                                            : "valid"));
     }
-    return r;
 }
 
 /* Where workloads run. */
-static int fingerprint_running(json_t *all, const struct model *m)
+static void fingerprint_running(json_t *all, const struct model *m)
 {
     const struct problem *p = &m->problem;
-    int r = 0;
 
-    for (size_t i = 0, end; i < p->n_running && r == 0; i = end) {
+    for (size_t i = 0, end; i < p->n_running; i = end) {
         json_t *list = json_array();
 
         for (end = i; end < p->n_running && p->running[end].workload == p->running[i].workload; end++)
-            if (json_array_append_new(list, json_string(m->sites[p->running[end].site].cluster_name)) < 0)
-                r = -ENOMEM;
-        r = entry_set(all, "PlacementDecision", m->workloads[p->running[i].workload].placement,
-                      json_pack("{s:o}", "clusters", list))
-                ?: r;
+            (void)json_array_append_new(list, json_string(m->sites[p->running[end].site].cluster_name));
+        entry_set(all, "PlacementDecision", m->workloads[p->running[i].workload].placement,
+                  json_pack("{s:o}", "clusters", list));
     }
-    return r;
 }
 
 /* Other runs' objects, which this plan would replace. */
-static int fingerprint_generated(json_t *all, const struct model *m)
+static void fingerprint_generated(json_t *all, const struct model *m)
 {
-    int r = 0;
-
-    for (size_t i = 0; i < m->in->n_generated && r == 0; i++) {
+    for (size_t i = 0; i < m->in->n_generated; i++) {
         const json_t *o = m->in->generated[i];
 
-        r = entry_set(all, "generated", kube_name(o),
-                      json_pack("{s:s}", "plan", cstr(kube_annotation(o, PLAN_ANNOTATION))));
+        entry_set(all, "generated", kube_name(o),
+                  json_pack("{s:s}", "plan", cstr(kube_annotation(o, PLAN_ANNOTATION))));
     }
-    return r;
 }
 
-int fingerprint_make(json_t **ret, const struct model *m)
+json_t *fingerprint_make(const struct model *m)
 {
-    json_auto_t *all = json_object();
-    int r = 0;
+    json_t *all = json_object();
 
-    r = r ?: fingerprint_clusters(all, m);
-    r = r ?: fingerprint_policies(all, m);
-    r = r ?: fingerprint_workloads(all, m);
-    r = r ?: fingerprint_scores(all, m);
-    r = r ?: fingerprint_running(all, m);
-    r = r ?: fingerprint_generated(all, m);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(all);
-    return 0;
+    fingerprint_clusters(all, m);
+    fingerprint_policies(all, m);
+    fingerprint_workloads(all, m);
+    fingerprint_scores(all, m);
+    fingerprint_running(all, m);
+    fingerprint_generated(all, m);
+    return all;
 }
 
 /* Members of either object that differ, as "labels, placementRef". */
-static int differing_members(const json_t *before, const json_t *now, struct buf *into)
+static void differing_members(const json_t *before, const json_t *now, struct buf *into)
 {
     const char *key;
     json_t *v;
-    int r = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)before, key, v) if (!json_equal(v, json_object_get(now, key)))
-        r = r ?: buf_printf(into, "%s%s", into->n ? ", " : "", key);
-    json_object_foreach((json_t *)(uintptr_t)now, key, v) if (!json_object_get(before, key)) r =
-        r ?: buf_printf(into, "%s%s", into->n ? ", " : "", key);
-    return r;
+    json_object_foreach((json_t *)(uintptr_t)before, key, v)
+    {
+        if (!json_equal(v, json_object_get(now, key)))
+            (void)!buf_printf(into, "%s%s", into->n ? ", " : "", key);
+    }
+    json_object_foreach((json_t *)(uintptr_t)now, key, v)
+    {
+        if (!json_object_get(before, key))
+            (void)!buf_printf(into, "%s%s", into->n ? ", " : "", key);
+    }
 }
 
-static int changes_add(json_t *list, const char *key, const json_t *before, const json_t *now)
+static void changes_add(json_t *list, const char *key, const json_t *before, const json_t *now)
 {
     const char *slash = strchr(key, '/');
     BUF_AUTO(what, 4096);
-    int r = 0;
 
     if (before && now)
-        r = differing_members(before, now, &what);
+        differing_members(before, now, &what);
     else
-        r = buf_puts(&what, now ? "is new" : "is gone");
-    if (r < 0)
-        return r;
-    return json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (size_t)(slash - key),
-                                                 "name", slash + 1, "what", what.p, what.n)) < 0
-               ? -ENOMEM
-               : 0;
+        (void)!buf_puts(&what, now ? "is new" : "is gone");
+    (void)json_array_append_new(list, json_pack("{s:s%, s:s, s:s%}", "kind", key, (size_t)(slash - key),
+                                                "name", slash + 1, "what", what.p, what.n));
 }
 
 static bool entry_is_of_plan(const json_t *all, const char *kind, const char *name, const char *plan)
@@ -219,24 +195,22 @@ static bool change_is_of_plan(const json_t *now, const char *key, const char *pl
 
 json_t *fingerprint_changes(const json_t *before, const json_t *now, const char *plan)
 {
-    json_auto_t *list = json_array();
+    json_t *list = json_array(), *v;
     const char *key;
-    json_t *v;
-    int r = 0;
 
     json_object_foreach((json_t *)(uintptr_t)before, key, v)
     {
         const json_t *other = json_object_get(now, key);
 
-        if (r == 0 && !json_equal(v, other) && !change_is_of_plan(now, key, plan))
-            r = changes_add(list, key, v, other);
+        if (!json_equal(v, other) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, v, other);
     }
     json_object_foreach((json_t *)(uintptr_t)now, key, v)
     {
-        if (r == 0 && !json_object_get(before, key) && !change_is_of_plan(now, key, plan))
-            r = changes_add(list, key, NULL, v);
+        if (!json_object_get(before, key) && !change_is_of_plan(now, key, plan))
+            changes_add(list, key, NULL, v);
     }
-    return r < 0 ? NULL : TAKE_PTR(list);
+    return list;
 }
 
 int fingerprint_hash(char ret[PLAN_HASH_BYTES], const json_t *request, const json_t *fingerprint,

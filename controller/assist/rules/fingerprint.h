@@ -6,10 +6,10 @@
 
 enum { PLAN_HASH_BYTES = 17 };
 
-/* An object: "<Kind>/<name>" → an object of what was read of it. -ENOMEM. */
-MUST_USE int fingerprint_make(json_t **ret, const struct model *m);
+/* An object: "<Kind>/<name>" → an object of what was read of it. */
+json_t *fingerprint_make(const struct model *m);
 /* [{"kind", "name", "what"}]: what differs, `what` naming the parts. What an earlier attempt to apply the
- * plan with this hash has changed does not count. NULL when out of memory. */
+ * plan with this hash has changed does not count. */
 json_t *fingerprint_changes(const json_t *before, const json_t *now, const char *plan);
 /* Hexadecimal digits over the request, the fingerprint and the placements. -ENOMEM. */
 MUST_USE int fingerprint_hash(char ret[PLAN_HASH_BYTES], const json_t *request, const json_t *fingerprint,

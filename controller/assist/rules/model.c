@@ -4,7 +4,6 @@
 #include "exporter/base/arena.h"
 #include "exporter/base/def.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* ---- Quantities ---- */
@@ -97,25 +96,22 @@ const char *input_placement_name(const json_t *workload)
     return kube_str(json_array_get(kube_list(workload, "spec", "placementRefs", NULL), 0), "name", NULL);
 }
 
-static void model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name,
-                     uint32_t *ret)
+static uint32_t model_id(struct map *ids, const char ***names, size_t *n, struct model *m, const char *name)
 {
     uintptr_t known = (uintptr_t)map_get(ids, name);
-    const char **all;
 
-    if (known) {
-        *ret = (uint32_t)(known - 1);
-        return;
-    }
+    if (known)
+        return (uint32_t)(known - 1);
     if ((*n & (*n - 1)) == 0) { /* a power of two: full */
-        all = model_alloc(m, *n ? *n * 2 : 1, sizeof(char *));
+        const char **all = model_alloc(m, *n ? *n * 2 : 1, sizeof(char *));
+
         if (*n)
             memcpy(all, *names, *n * sizeof(char *));
         *names = all;
     }
     map_set(ids, name, (void *)(uintptr_t)(*n + 1));
     (*names)[*n] = name;
-    *ret = (uint32_t)(*n)++;
+    return (uint32_t)(*n)++;
 }
 
 static int model_label(const json_t *object, const char *kind, const char *label, const char *field,
@@ -168,19 +164,18 @@ static int model_note_extras(struct model *m, json_t *labels, const char *field,
     return 0;
 }
 
-static int model_read_requests(struct model *m, size_t w, int64_t *into, struct objection *ob)
+/* [resource]: of the labels <prefix> and <prefix>.<kind>. */
+static int model_amounts(const struct model *m, const json_t *object, const char *kind, const char *prefix,
+                         const char *field, int64_t *into, struct objection *ob)
 {
-    const struct model_workload *one = &m->workloads[w];
-    const json_t *o = m->in->workloads[one->request];
-    char field[64], label[320];
-    int r;
+    int r = model_amount(object, kind, prefix, field, &into[0], ob);
 
-    (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", one->request);
-    r = model_amount(o, "ManifestWorkReplicaSet", REQUEST_AMOUNT, field, &into[0], ob);
     for (size_t i = 0; i < m->n_extra && r == 0; i++) {
-        (void)snprintf(label, sizeof(label), REQUEST_AMOUNT ".%s", m->extra[i]);
-        if (kube_label(o, label))
-            r = model_amount(o, "ManifestWorkReplicaSet", label, field, &into[i + 1], ob);
+        char label[320];
+
+        (void)snprintf(label, sizeof(label), "%s.%s", prefix, m->extra[i]);
+        if (kube_label(object, label))
+            r = model_amount(object, kind, label, field, &into[i + 1], ob);
     }
     return r;
 }
@@ -199,15 +194,15 @@ static int model_read_workload(struct model *m, struct model_workload *w, size_t
                              m->in->request->namespace);
     r = model_label(o, "ManifestWorkReplicaSet", "app", field, &w->app, ob);
     r = r ?: model_label(o, "ManifestWorkReplicaSet", "resource-request-kind", field, &kind, ob);
-    if (r == 0)
-        model_id(&m->app_ids, &m->apps, &m->n_apps, m, w->app, &w->app_id);
-    if (r == 0)
-        model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, kind, &w->kind_id);
     r = r ?: model_note_extras(m, kube_map(o, "metadata", "labels", NULL), field, ob);
+    if (r < 0)
+        return r;
+    w->app_id = model_id(&m->app_ids, &m->apps, &m->n_apps, m, w->app);
+    w->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, kind);
     w->placement = input_placement_name(o);
-    if (r == 0 && !w->placement)
+    if (!w->placement)
         return objection_set(ob, 422, field, "ManifestWorkReplicaSet %s has no spec.placementRefs", name);
-    return r;
+    return 0;
 }
 
 static int workload_by_name(const void *a, const void *b)
@@ -254,8 +249,13 @@ static int model_read_workloads(struct model *m, struct objection *ob)
     m->problem.n_resources = 1 + m->n_extra;
     requests = model_alloc(m, n * m->problem.n_resources, sizeof(int64_t));
     for (size_t i = 0; i < n && r == 0; i++) {
-        replicas[i] = m->in->request->workloads[m->workloads[i].request].replicas;
-        r = model_read_requests(m, i, &requests[i * m->problem.n_resources], ob);
+        size_t at = m->workloads[i].request;
+        char field[64];
+
+        replicas[i] = m->in->request->workloads[at].replicas;
+        (void)snprintf(field, sizeof(field), "targetWorkloads[%zu].name", at);
+        r = model_amounts(m, m->in->workloads[at], "ManifestWorkReplicaSet", REQUEST_AMOUNT, field,
+                          &requests[i * m->problem.n_resources], ob);
     }
     m->problem.replicas = replicas;
     m->problem.requests = requests;
@@ -263,8 +263,6 @@ static int model_read_workloads(struct model *m, struct objection *ob)
 }
 
 /* ---- Sites ---- */
-
-#define SUPPLY_AMOUNT "resource-supply-amount"
 
 /* A policy of a cluster, before it has its place. */
 struct offer {
@@ -300,7 +298,7 @@ static int offer_read(struct model *m, struct offer *o, size_t c, size_t i, stru
     r = model_label(policy, "Policy", "resource-supply-kind", field, &o->kind, ob);
     r = r ?: model_label(policy, "Policy", "resource-supply-device", field, &o->device, ob);
     if (r == 0)
-        model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind, &o->kind_id);
+        o->kind_id = model_id(&m->kind_ids, &m->kinds, &m->n_kinds, m, o->kind);
     return r;
 }
 
@@ -324,23 +322,6 @@ static int model_read_offers(struct model *m, struct offer *offers, struct objec
     return 0;
 }
 
-static int model_read_supplies(struct model *m, const struct offer *o, int64_t *into, struct objection *ob)
-{
-    const json_t *policy = m->in->policies[o->input];
-    char field[80], label[320];
-    int r;
-
-    (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
-                   o->input - m->in->request->clusters[o->cluster].first_policy);
-    r = model_amount(policy, "Policy", SUPPLY_AMOUNT, field, &into[0], ob);
-    for (size_t i = 0; i < m->n_extra && r == 0; i++) {
-        (void)snprintf(label, sizeof(label), SUPPLY_AMOUNT ".%s", m->extra[i]);
-        if (kube_label(policy, label))
-            r = model_amount(policy, "Policy", label, field, &into[i + 1], ob);
-    }
-    return r;
-}
-
 /* Offers are in order: those of a cluster and a kind are one site. */
 static int model_add_settings(struct model *m, const struct offer *offers, size_t n, struct objection *ob)
 {
@@ -354,6 +335,7 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct offer *o = &offers[i], *last = i ? &offers[i - 1] : NULL;
         bool same = last && last->cluster == o->cluster && last->kind_id == o->kind_id;
+        char field[80];
 
         if (same && strcmp(last->device, o->device) == 0)
             return objection_set(ob, 422, "clusters", "cluster %s: Policies %s and %s both supply device %s",
@@ -363,7 +345,10 @@ static int model_add_settings(struct model *m, const struct offer *offers, size_
             m->sites[p->n_sites++] = (struct model_site){o->cluster, o->cluster_name, o->kind_id};
         }
         m->settings[i] = (struct model_setting){(uint32_t)p->n_sites - 1, o->policy, o->device, o->input};
-        r = model_read_supplies(m, o, &supplies[i * p->n_resources], ob);
+        (void)snprintf(field, sizeof(field), "clusters[%zu].availablePolicies[%zu].name", o->cluster,
+                       o->input - m->in->request->clusters[o->cluster].first_policy);
+        r = model_amounts(m, m->in->policies[o->input], "Policy", "resource-supply-amount", field,
+                          &supplies[i * p->n_resources], ob);
     }
     first[p->n_sites] = (uint32_t)n;
     p->n_settings = n;
@@ -468,15 +453,6 @@ static int run_compare(const void *pa, const void *pb)
     return r ?: (a->kind_id > b->kind_id) - (a->kind_id < b->kind_id);
 }
 
-int model_pair_compare(const void *pa, const void *pb)
-{
-    const struct problem_pair *a = pa, *b = pb;
-
-    if (a->workload != b->workload)
-        return a->workload < b->workload ? -1 : 1;
-    return (a->site > b->site) - (a->site < b->site);
-}
-
 /* A workload may run where nothing is offered: such a cluster becomes a site without settings. */
 static void model_add_running(struct model *m, const struct run *runs, size_t n)
 {
@@ -500,9 +476,9 @@ static void model_add_running(struct model *m, const struct run *runs, size_t n)
         }
         pairs[i] = (struct problem_pair){runs[i].workload, (uint32_t)site};
     }
-    qsort(pairs, n, sizeof(*pairs), model_pair_compare);
+    qsort(pairs, n, sizeof(*pairs), problem_pair_compare);
     for (size_t i = 0; i < n; i++)
-        if (p->n_running == 0 || model_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
+        if (p->n_running == 0 || problem_pair_compare(&pairs[i], &pairs[p->n_running - 1]) != 0)
             pairs[p->n_running++] = pairs[i];
     first[n_sites] = (uint32_t)p->n_settings;
     m->sites = sites;
@@ -515,7 +491,7 @@ static void model_read_running(struct model *m)
 {
     struct map by_placement = {0};
     CLEANUP(cleanup_free) struct run *runs = NULL;
-    size_t n = 0;
+    size_t n;
 
     for (size_t w = 0; w < m->problem.n_workloads; w++)
         map_set(&by_placement, m->workloads[w].placement, &m->workloads[w]);

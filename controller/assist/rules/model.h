@@ -88,14 +88,13 @@ struct model {
     struct arena arena;
 };
 
-/* -EINVAL with the objection; -ENOMEM. The inputs must outlive the model. */
+/* -EINVAL with the objection. The inputs must outlive the model. */
 MUST_USE int model_new(struct model **ret, const struct inputs *in, struct objection *ob);
 /* Takes NULL, returns NULL. */
 struct model *model_free(struct model *m);
 DEFINE_CLEANUP(struct model, model_free)
 
-/* For qsort() and bsearch(): pairs by workload, then site; and numbers. */
-int model_pair_compare(const void *a, const void *b);
+/* For qsort() and bsearch(). */
 int model_u32_compare(const void *a, const void *b);
 
 static inline double model_points(const struct model *m, int64_t units)
@@ -103,15 +102,13 @@ static inline double model_points(const struct model *m, int64_t units)
     return (double)units / m->per_point;
 }
 
-/* n elements of the arena, zeroed. NULL when out of memory; not for n = 0. */
+/* n elements of the arena, zeroed; not for n = 0. */
 static inline void *model_alloc(struct model *m, size_t n, size_t size)
 {
-    void *p = arena_alloc(&m->arena, n * size);
-
-    return p ? memset(p, 0, n * size) : NULL;
+    return memset(arena_alloc(&m->arena, n * size), 0, n * size);
 }
 
-/* ---- model_scores.c: -EINVAL with the objection, -ENOMEM ---- */
+/* ---- model_scores.c: -EINVAL with the objection ---- */
 
 /* The scores of all workloads with all settings. */
 MUST_USE int model_read_scores(struct model *m, struct objection *ob);

@@ -5,7 +5,6 @@
 #include "controller/kube/json.h"
 #include "exporter/base/hash.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -344,12 +343,10 @@ struct limits {
 
 static int limit_add(struct limits *all, const struct problem_limit *one, struct objection *ob)
 {
-    struct problem_limit *grown;
-
     if (all->n == MAX_LIMITS)
         return objection_set(ob, 422, "spread", "spreading takes more than %d limits", MAX_LIMITS);
     if (all->n == all->cap) {
-        all->list = xrealloc(all->list, (all->cap * 2 + 16) * sizeof(*grown));
+        all->list = xrealloc(all->list, (all->cap * 2 + 16) * sizeof(*all->list));
         all->cap = all->cap * 2 + 16;
     }
     all->list[all->n++] = *one;
@@ -403,7 +400,7 @@ static int spread_read(struct limits *all, const struct request_spread *s, size_
     struct value_site *sites = model_alloc(m, m->problem.n_sites + 1, sizeof(*sites));
     uint32_t *flat = model_alloc(m, m->problem.n_sites + 1, sizeof(uint32_t));
     const uint32_t *workloads = NULL;
-    int r = sites && flat ? spread_workloads(m, s, at, names, &workloads, ob) : -ENOMEM;
+    int r = spread_workloads(m, s, at, names, &workloads, ob);
 
     if (r < 0)
         return r;
@@ -441,10 +438,8 @@ int model_read_limits(struct model *m, struct objection *ob)
     if (r == 0 && all.n) {
         struct problem_limit *kept = model_alloc(m, all.n, sizeof(*kept));
 
-        if (kept)
-            m->problem.limits = memcpy(kept, all.list, all.n * sizeof(*kept));
-        m->problem.n_limits = kept ? all.n : 0;
-        r = 0;
+        m->problem.limits = memcpy(kept, all.list, all.n * sizeof(*kept));
+        m->problem.n_limits = all.n;
     }
     free(all.list);
     return r;

@@ -8,7 +8,6 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,25 +50,18 @@ static json_t *names_list(const char *const *names, size_t n)
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
-        if (json_array_append_new(list, json_string(names[i])) < 0) {
-            json_decref(list);
-            return NULL;
-        }
+        (void)json_array_append_new(list, json_string(names[i]));
     return list;
 }
 
 static json_t *cel_selector(const char *const *names, size_t n)
 {
-    BUF_AUTO(text, 4 << 20);
-    int r =
-        buf_puts(&text, n == 1 ? "managedCluster.metadata.name == " : "managedCluster.metadata.name in [");
+    json_auto_t *list = names_list(names, n);
+    CLEANUP(cleanup_free)
+    char *text = n == 1 ? json_dumps(json_array_get(list, 0), JSON_ENCODE_ANY) : json_dumps(list, 0);
 
-    for (size_t i = 0; i < n && r == 0; i++) {
-        r = i ? buf_puts(&text, ", ") : 0;
-        r = r ?: buf_put_json(&text, str_of(names[i]));
-    }
-    r = r ?: n == 1 ? 0 : buf_putc(&text, ']');
-    return r < 0 ? NULL : json_pack("{s:{s:[s%]}}", "celSelector", "celExpressions", text.p, text.n);
+    return json_pack("{s:{s:[s++]}}", "celSelector", "celExpressions", "managedCluster.metadata.name ",
+                     n == 1 ? "== " : "in ", text);
 }
 
 static json_t *label_selector(const char *label, const char *const *names, size_t n)
@@ -80,23 +72,15 @@ static json_t *label_selector(const char *label, const char *const *names, size_
                      "operator", "In", "values", names_list(names, n));
 }
 
-static int predicate_add(json_t *predicates, enum selector by, const char *const *names, size_t n,
-                         bool wants_claim)
+static json_t *predicate_of(enum selector by, const char *const *names, size_t n, bool wants_claim)
 {
     json_t *selector = by == BY_CEL ? cel_selector(names, n) : label_selector(selector_labels[by], names, n);
-    json_t *claim = NULL;
 
-    if (wants_claim) {
-        claim = json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key", POLICY_CLAIM, "operator",
-                          "In", "values", "compliant");
-        if (json_object_set_new(selector, "claimSelector", claim) < 0) {
-            json_decref(selector);
-            return -ENOMEM;
-        }
-    }
-    return json_array_append_new(predicates, json_pack("{s:o}", "requiredClusterSelector", selector)) < 0
-               ? -ENOMEM
-               : 0;
+    if (wants_claim)
+        (void)json_object_set_new(selector, "claimSelector",
+                                  json_pack("{s:[{s:s, s:s, s:[s]}]}", "matchExpressions", "key",
+                                            POLICY_CLAIM, "operator", "In", "values", "compliant"));
+    return json_pack("{s:o}", "requiredClusterSelector", selector);
 }
 
 struct making {
@@ -104,19 +88,8 @@ struct making {
     const struct objects_run *run;
     struct objection *ob;
     json_t *list;
-    enum selector *selectors; /* [cluster] of the request: chosen when first needed */
-    bool *is_chosen;
     const char **names; /* scratch */
 };
-
-static int making_selector(struct making *mk, size_t cluster, enum selector *ret)
-{
-    int r = mk->is_chosen[cluster] ? 0 : selector_choose(mk->m->in, cluster, &mk->selectors[cluster], mk->ob);
-
-    mk->is_chosen[cluster] = r == 0;
-    *ret = mk->selectors[cluster];
-    return r;
-}
 
 /* Predicates are alternatives: one for each way to select. */
 static int making_predicates(struct making *mk, const struct problem_pair *placed, size_t n, bool wants_claim,
@@ -132,12 +105,13 @@ static int making_predicates(struct making *mk, const struct problem_pair *place
             const struct model_site *site = &mk->m->sites[placed[i].site];
             enum selector own = BY_CEL;
 
-            r = making_selector(mk, site->cluster, &own);
+            r = selector_choose(mk->m->in, site->cluster, &own, mk->ob);
             if (own == by)
                 mk->names[found++] = site->cluster_name;
         }
         if (r == 0 && found)
-            r = predicate_add(predicates, (enum selector)by, mk->names, found, wants_claim);
+            (void)json_array_append_new(predicates,
+                                        predicate_of((enum selector)by, mk->names, found, wants_claim));
     }
     if (r < 0)
         json_decref(predicates);
@@ -152,22 +126,18 @@ static json_t *metadata_of(const struct making *mk, const char *name)
                      "labels", GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION, mk->run->hash);
 }
 
-static int making_add(struct making *mk, json_t *object)
-{
-    return json_array_append_new(mk->list, object) < 0 ? -ENOMEM : 0;
-}
-
 static int making_placement(struct making *mk, const char *name, const struct problem_pair *placed, size_t n,
                             bool wants_claim)
 {
     json_t *predicates = NULL;
     int r = making_predicates(mk, placed, n, wants_claim, &predicates);
 
-    return r
-               ?: making_add(mk, json_pack("{s:s, s:s, s:o, s:{s:i, s:o}}", "apiVersion",
-                                           CLUSTER_GROUP "/v1beta1", "kind", "Placement", "metadata",
-                                           metadata_of(mk, name), "spec", "numberOfClusters", (int)n,
-                                           "predicates", predicates));
+    if (r == 0)
+        (void)json_array_append_new(
+            mk->list, json_pack("{s:s, s:s, s:o, s:{s:i, s:o}}", "apiVersion", CLUSTER_GROUP "/v1beta1",
+                                "kind", "Placement", "metadata", metadata_of(mk, name), "spec",
+                                "numberOfClusters", (int)n, "predicates", predicates));
+    return r;
 }
 
 /* "<kind>-<cluster>-<run>" */
@@ -188,24 +158,22 @@ static json_t *subjects_of(const struct model *m, const struct solution *s, size
     json_t *list = json_array();
 
     for (size_t i = first; i < m->problem.n_sites && m->sites[i].cluster == m->sites[first].cluster; i++)
-        if (s->setting[i] != NO_SETTING &&
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "apiGroup", POLICY_GROUP, "kind",
-                                                  "Policy", "name", m->settings[s->setting[i]].policy)) < 0) {
-            json_decref(list);
-            return NULL;
-        }
+        if (s->setting[i] != NO_SETTING)
+            (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "apiGroup", POLICY_GROUP, "kind",
+                                                        "Policy", "name", m->settings[s->setting[i]].policy));
     return list;
 }
 
-static int making_binding(struct making *mk, const struct solution *s, size_t site, const char *placement)
+static void making_binding(struct making *mk, const struct solution *s, size_t site, const char *placement)
 {
     char name[NAME_BYTES];
 
     cluster_object_name(name, "binding", mk->m->sites[site].cluster_name, mk->run->id);
-    return making_add(mk, json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
-                                    POLICY_GROUP "/v1", "kind", "PlacementBinding", "metadata",
-                                    metadata_of(mk, name), "placementRef", "apiGroup", CLUSTER_GROUP, "kind",
-                                    "Placement", "name", placement, "subjects", subjects_of(mk->m, s, site)));
+    (void)json_array_append_new(mk->list, json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
+                                                    POLICY_GROUP "/v1", "kind", "PlacementBinding",
+                                                    "metadata", metadata_of(mk, name), "placementRef",
+                                                    "apiGroup", CLUSTER_GROUP, "kind", "Placement", "name",
+                                                    placement, "subjects", subjects_of(mk->m, s, site)));
 }
 
 /* The first site of each cluster that has a policy in force. */
@@ -228,8 +196,10 @@ static int making_clusters(struct making *mk, const struct solution *s, bool bin
         char name[NAME_BYTES];
 
         cluster_object_name(name, "placement", m->sites[site].cluster_name, mk->run->id);
-        r = bindings ? making_binding(mk, s, site, name)
-                     : making_placement(mk, name, &(struct problem_pair){0, (uint32_t)site}, 1, false);
+        if (bindings)
+            making_binding(mk, s, site, name);
+        else
+            r = making_placement(mk, name, &(struct problem_pair){0, (uint32_t)site}, 1, false);
     }
     return r;
 }
@@ -250,15 +220,11 @@ static int making_workloads(struct making *mk, const struct solution *s)
 int objects_make(json_t **ret, const struct model *m, const struct solution *s, const struct objects_run *run,
                  struct objection *ob)
 {
-    size_t n = m->in->request->n_clusters;
-    CLEANUP(cleanup_free) enum selector *selectors = xcalloc(n + 1, sizeof(*selectors));
-    CLEANUP(cleanup_free) bool *is_chosen = xcalloc(n + 1, sizeof(bool));
     CLEANUP(cleanup_free) const char **names = xcalloc(m->problem.n_sites + 1, sizeof(*names));
     json_auto_t *list = json_array();
-    struct making mk = {m, run, ob, list, selectors, is_chosen, names};
-    int r = 0;
+    struct making mk = {m, run, ob, list, names};
+    int r = making_clusters(&mk, s, false);
 
-    r = r ?: making_clusters(&mk, s, false);
     r = r ?: making_clusters(&mk, s, true);
     r = r ?: making_workloads(&mk, s);
     if (r < 0)
@@ -268,8 +234,6 @@ int objects_make(json_t **ret, const struct model *m, const struct solution *s, 
 }
 
 /* ---- As YAML ---- */
-
-enum { MAX_DEPTH = 32 };
 
 /* Whether it reads as this string in YAML 1.1 and 1.2 without quotes: letters, digits and a few others, and
  * no word or number. */
@@ -292,72 +256,82 @@ static bool yaml_is_plain(struct str s)
     return has_letter;
 }
 
-static int yaml_string(struct str s, struct buf *into)
+/* The first error stays. */
+struct yaml {
+    struct buf *into;
+    int r;
+};
+
+static void PRINTF_LIKE(2, 3) yaml_put(struct yaml *y, const char *fmt, ...)
 {
-    return yaml_is_plain(s) ? buf_put_str(into, s) : buf_put_json(into, s);
+    va_list args;
+
+    va_start(args, fmt);
+    y->r = y->r ?: buf_vprintf(y->into, fmt, args);
+    va_end(args);
 }
 
-static int yaml_indent(unsigned depth, struct buf *into)
+static void yaml_string(struct yaml *y, struct str s)
 {
-    return buf_printf(into, "%*s", (int)depth * 2, "");
+    y->r = y->r ?: yaml_is_plain(s) ? buf_put_str(y->into, s) : buf_put_json(y->into, s);
 }
 
-static int yaml_value(const json_t *v, unsigned depth, bool after_dash, struct buf *into);
+static void yaml_value(struct yaml *y, const json_t *v, unsigned depth, bool after_dash);
 
 /* What follows "key:" or "- ". */
-static int yaml_inner(const json_t *v, unsigned depth, bool after_dash, struct buf *into)
+static void yaml_inner(struct yaml *y, const json_t *v, unsigned depth, bool after_dash)
 {
     bool is_empty = json_is_object(v) ? json_object_size(v) == 0 : json_array_size(v) == 0;
-    int r;
+    const char *space = after_dash ? "" : " ";
 
-    if (!json_is_object(v) && !json_is_array(v)) {
-        r = after_dash ? 0 : buf_putc(into, ' ');
-        r = r ?: json_is_string(v) ? yaml_string(kube_text(v, NULL), into) : kube_json_print(v, into);
-        return r ?: buf_putc(into, '\n');
+    if (json_is_string(v)) {
+        yaml_put(y, "%s", space);
+        yaml_string(y, kube_text(v, NULL));
+        yaml_put(y, "\n");
+    } else if ((json_is_object(v) || json_is_array(v)) && !is_empty) {
+        yaml_put(y, "%s", after_dash ? "" : "\n");
+        yaml_value(y, v, depth, after_dash);
+    } else {
+        yaml_put(y, "%s", space);
+        y->r = y->r ?: kube_json_print(v, y->into);
+        yaml_put(y, "\n");
     }
-    if (is_empty)
-        return buf_printf(into, "%s%s\n", after_dash ? "" : " ", json_is_object(v) ? "{}" : "[]");
-    r = after_dash ? 0 : buf_putc(into, '\n');
-    return r ?: yaml_value(v, depth, after_dash, into);
 }
 
 /* A container that is not empty. The first line has its indentation already if it follows a dash. Lists in
  * maps are indented as their keys are, so that the two look as kubectl prints them. */
-static int yaml_value(const json_t *v, unsigned depth, bool after_dash, struct buf *into)
+static void yaml_value(struct yaml *y, const json_t *v, unsigned depth, bool after_dash)
 {
     const char *key;
     json_t *item;
     size_t i;
-    int r = depth > MAX_DEPTH ? -EFBIG : 0;
 
     json_object_foreach((json_t *)(uintptr_t)v, key, item)
     {
-        r = r ?: after_dash ? 0 : yaml_indent(depth, into);
-        r = r ?: yaml_string(str_of(key), into);
-        r = r ?: buf_putc(into, ':');
-        r = r ?: yaml_inner(item, json_is_array(item) ? depth : depth + 1, false, into);
+        yaml_put(y, "%*s", after_dash ? 0 : (int)depth * 2, "");
+        yaml_string(y, str_of(key));
+        yaml_put(y, ":");
+        yaml_inner(y, item, json_is_array(item) ? depth : depth + 1, false);
         after_dash = false;
     }
     json_array_foreach(v, i, item)
     {
-        r = r ?: after_dash ? 0 : yaml_indent(depth, into);
-        r = r ?: buf_puts(into, "- ");
-        r = r ?: yaml_inner(item, depth + 1, true, into);
+        yaml_put(y, "%*s- ", after_dash ? 0 : (int)depth * 2, "");
+        yaml_inner(y, item, depth + 1, true);
         after_dash = false;
     }
-    return r;
 }
 
 int yaml_print(const json_t *objects, struct buf *into)
 {
+    struct yaml y = {.into = into};
     json_t *o;
     size_t i;
-    int r = 0;
 
     json_array_foreach(objects, i, o)
     {
-        r = r ?: i ? buf_puts(into, "---\n") : 0;
-        r = r ?: yaml_value(o, 0, false, into);
+        yaml_put(&y, "%s", i ? "---\n" : "");
+        yaml_value(&y, o, 0, false);
     }
-    return r;
+    return y.r;
 }

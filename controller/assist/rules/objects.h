@@ -18,7 +18,7 @@ struct objects_run {
 };
 
 /* A list: Placements of clusters, PlacementBindings, Placements of workloads. -EINVAL with an objection if a
- * Placement cannot select one of the clusters; -ENOMEM. */
+ * Placement cannot select one of the clusters. */
 MUST_USE int objects_make(json_t **ret, const struct model *m, const struct solution *s,
                           const struct objects_run *run, struct objection *ob);
 

@@ -2,7 +2,6 @@
  * with a grammar of their own. */
 #include "controller/assist/rules/request.h"
 
-#include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
 #include "exporter/base/doc.h"
 #include "exporter/base/map.h"
@@ -147,180 +146,91 @@ void score_format_match(const struct score_format *f, struct str name, const str
     match_from(&(struct matching){.format = f, .m = m, .app = SIZE_MAX, .device = SIZE_MAX}, 0, name);
 }
 
-/* ---- The schema ---- */
-
-/* clang-format off */
-#define PLAN_SCORE_NAME \
-    SCHEMA("addonPlacementScore": {"type": "string", "minLength": 1, "maxLength": 253, "description":) \
-    SCHEMA_TEXT("Name of an AddOnPlacementScore, which each cluster of the request has in its namespace on " \
-                "the hub.") SCHEMA(},)
-#define PLAN_SCORE_FORMAT \
-    SCHEMA("scoreDimensionFormat": {"type": "string", "minLength": 1, "description":) \
-    SCHEMA_TEXT("Names of the score's items, such as ${app};${device}. ${app} is the workload's label app, " \
-                "${device} the policy's label resource-supply-device; other placeholders match any text.") \
-    SCHEMA(})
-#define PLAN_RULES \
-    SCHEMA({"type": "array", "items": {"type": "object", "additionalProperties": false, "required": \
-        ["workload", "clusters"], "properties": {"workload": {"type": "string", "minLength": 1, \
-        "maxLength": 253, "description": "One of targetWorkloads."}, "clusters": {"type": "array", \
-        "items": {"type": "string"}, "description": "Some of clusters.", "minItems": 1}}},)
-
-const char plan_request_schema[] =
-    SCHEMA({"type": "object", "additionalProperties": false, "required": ["clusters", "targetWorkloads",
-        "preference"], "properties": {
-        "namespace": {"type": "string", "minLength": 1, "maxLength": 253, "description":
-            "Of Policies, workloads and the objects that are made.", "default": "default"},
-        "clusters": {"type": "array", "items": {"type": "object", "additionalProperties": false,
-            "required": ["name", "availablePolicies"], "properties": {"name": {"type": "string",
-            "minLength": 1, "maxLength": 253, "description": "A ManagedCluster."}, "availablePolicies":
-            {"type": "array", "items": {"type": "object", "additionalProperties": false, "required":
-            ["name"], "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 253,
-            "description": "A Policy with labels resource-supply-kind, -amount, -device."}}},
-            "description": "At most one of each kind is bound to the cluster.", "maxItems": 64}}},
-            "description": "Clusters, and the policies each of them may get.", "minItems": 1, "maxItems":
-            10000},
-        "targetWorkloads": {"type": "array", "items": {"type": "object", "additionalProperties": false,
-            "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1, "maxLength":
-            253, "description":
-            "A ManifestWorkReplicaSet with labels app, resource-request-kind, -amount."}, "replicas":
-            {"type": "integer", "minimum": 1, "maximum": 10000, "default": 1, "description":
-            "On how many clusters it is to run."}}}, "description": "What is to be placed.", "minItems":
-            1, "maxItems": 200000},
-        "preference": {"type": "object", "additionalProperties": false, "description":
-            "What is to be maximised: one score, or a weighted sum of several.", "properties":
-            {) PLAN_SCORE_NAME SCHEMA("addOnPlacementScore": {"type": "string", "description":
-            "The same in another spelling.", "deprecated": true},) PLAN_SCORE_FORMAT SCHEMA(,
-            "scores": {"type": "array", "items": {"type": "object", "additionalProperties": false,
-            "properties": {) PLAN_SCORE_NAME SCHEMA("addOnPlacementScore": {"type": "string",
-            "deprecated": true},) PLAN_SCORE_FORMAT SCHEMA(, "weight": {"type": "number", "minimum":
-            -1000, "maximum": 1000, "default": 1}}}, "description":
-            "In place of addonPlacementScore: the sum of weight times value.", "minItems": 1,
-            "maxItems": 8}}},
-        "dryRun": {"type": "boolean", "default": false, "description": "Answer only, write nothing."},
-        "deadline": {"type": "string", "description":
-            "For the solver, 10ms to 10m: 5s. The best answer so far counts.", "examples": ["5s"]},
-        "moves": {"type": "object", "additionalProperties": false, "description":
-            "A move is a replica that will not be where it runs now.", "properties": {"cost": {"type":
-            "number", "minimum": 0, "maximum": 100000, "default": 0, "description":
-            "Points of the score that a move must gain to be worth it."}, "max": {"type": "integer",
-            "minimum": 0, "maximum": 1000000, "description": "At most so many moves."}}},
-        "spread": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required":
-            ["label"], "properties": {"label": {"type": "string", "minLength": 1, "description":
-            "A label of ManagedClusters, such as zone."}, "max": {"type": "integer", "minimum": 1,
-            "maximum": 10000, "default": 1}, "workloads": {"type": "array", "items": {"type": "string"},
-            "description": "These together; without it, each workload by itself.", "minItems": 1}}},
-            "description": "At most max replicas on the clusters with the same value of a label.",
-            "maxItems": 16},
-        "pin":) PLAN_RULES SCHEMA(
-            "description": "Workloads that may only go to these clusters.", "maxItems": 10000},
-        "forbid":) PLAN_RULES SCHEMA(
-            "description": "Workloads that may not go to these clusters.", "maxItems": 10000}},
-        "examples": [{"namespace": "default", "clusters": [{"name": "worker01", "availablePolicies":
-            [{"name": "policy-enable-mig-3g-worker01"}]}], "targetWorkloads": [{"name": "mwrs-app01"}],
-            "preference": {"addonPlacementScore": "example-performance-score", "scoreDimensionFormat":
-            "${app};${device}"}, "dryRun": true}]});
-/* clang-format on */
-
 /* ---- Reading ---- */
 
-enum { ARENA_BYTES = 16 << 10, MAX_NAME_BYTES = 253, PATH_BYTES = 128 };
+enum {
+    ARENA_BYTES = 16 << 10,
+    MAX_NAME_BYTES = 253,
+    PATH_BYTES = 128,
+    MIN_DEADLINE_MS = 10,
+    MAX_DEADLINE_MS = 10 * 60 * 1000,
+};
 
 /* All below go on after an objection, with absent values. */
 struct reading {
     struct plan_request *r;
     struct objection *ob;
-    bool no_memory;
 };
 
-/* Where a value is: a member, or an item of a list. */
-struct field_path {
-    const struct field_path *up;
-    const char *key; /* a literal; NULL: item i */
-    size_t i;
+/* Where a value is. */
+struct field {
+    char path[PATH_BYTES];
 };
 
-static void field_path_print(const struct field_path *at, char path[PATH_BYTES])
+static struct field PRINTF_LIKE(1, 2) field_of(const char *fmt, ...)
 {
-    size_t n;
-
-    *path = '\0';
-    if (at->up)
-        field_path_print(at->up, path);
-    n = strlen(path);
-    if (at->key)
-        (void)snprintf(path + n, PATH_BYTES - n, "%s%s", n ? "." : "", at->key);
-    else
-        (void)snprintf(path + n, PATH_BYTES - n, "[%zu]", at->i);
-}
-
-static void PRINTF_LIKE(3, 4)
-    reading_refuse(struct reading *rd, const struct field_path *at, const char *fmt, ...)
-{
-    char path[PATH_BYTES], text[1024];
+    struct field at;
     va_list args;
 
-    field_path_print(at, path);
+    va_start(args, fmt);
+    (void)vsnprintf(at.path, sizeof(at.path), fmt, args);
+    va_end(args);
+    return at;
+}
+
+static void PRINTF_LIKE(3, 4) reading_refuse(struct reading *rd, const char *path, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     (void)objection_set(rd->ob, 422, path, "%s: %s", path, text);
 }
 
-static bool reading_failed(const struct reading *rd)
-{
-    return rd->no_memory || rd->ob->status;
-}
-
 /* n elements, zeroed. */
 static void *reading_alloc(struct reading *rd, size_t n, size_t size)
 {
-    void *p = n ? arena_alloc(&rd->r->arena, n * size) : NULL;
-
-    if (p)
-        memset(p, 0, n * size);
-    rd->no_memory = rd->no_memory || (n && !p);
-    return p;
+    return n ? memset(arena_alloc(&rd->r->arena, n * size), 0, n * size) : NULL;
 }
 
-/* The list's length; 0 after a failure. */
-static size_t reading_length(struct reading *rd, const json_t *list, size_t max, const struct field_path *at)
+static bool name_is_valid(const char *s)
 {
-    size_t n = json_array_size(list);
+    struct str name = str_of(s);
 
-    if (n > max)
-        reading_refuse(rd, at, "has %zu items, expected at most %zu", n, max);
-    return reading_failed(rd) ? 0 : n;
+    return name.n > 0 && name.n <= MAX_NAME_BYTES && str_has_only(name, "-.") && name.p[0] != '.';
 }
 
 /* The name of an object of Kubernetes. */
-static const char *reading_name(struct reading *rd, const json_t *v, const struct field_path *at)
+static const char *reading_name(struct reading *rd, const json_t *v, const char *path)
 {
-    const char *s = kube_str(v, NULL);
-    struct str name = str_of(s);
+    const char *name = kube_str(v, NULL);
 
-    if (name.n == 0 || name.n > MAX_NAME_BYTES || !str_has_only(name, "-.") || name.p[0] == '.')
-        reading_refuse(rd, at, "is not a valid name of a Kubernetes object");
-    return s;
+    if (!name_is_valid(name))
+        reading_refuse(rd, path, "is not a valid name of a Kubernetes object");
+    return name;
 }
 
 /* The names in a list, or the members `name` of its items; each is there once. */
-static struct request_names reading_names(struct reading *rd, const json_t *list, bool of_objects, size_t max,
-                                          const struct field_path *at)
+static struct request_names reading_names(struct reading *rd, const json_t *list, bool of_objects,
+                                          const char *path)
 {
-    size_t n = reading_length(rd, list, max, at);
+    size_t n = json_array_size(list);
     struct request_names out = {.names = reading_alloc(rd, n, sizeof(char *))};
     struct map seen = {0};
 
-    for (; out.n < n && !reading_failed(rd); out.n++) {
+    for (; out.n < n && !rd->ob->status; out.n++) {
         const json_t *item = json_array_get(list, out.n);
-        const struct field_path place = {at, NULL, out.n}, named = {&place, "name", 0};
-        const struct field_path *here = of_objects ? &named : &place;
-        const char *name = reading_name(rd, of_objects ? json_object_get(item, "name") : item, here);
+        const char *name = of_objects ? kube_str(item, "name", NULL) : kube_str(item, NULL);
+        bool is_valid = name_is_valid(name);
 
         out.names[out.n] = name;
-        if (name && map_get(&seen, name))
-            reading_refuse(rd, here, "%s appears twice", name);
-        else if (name)
+        if (!is_valid || map_get(&seen, name))
+            reading_refuse(rd, field_of("%s[%zu]%s", path, out.n, of_objects ? ".name" : "").path, "%s%s",
+                           is_valid ? name : "is not a valid name of a Kubernetes object",
+                           is_valid ? " appears twice" : "");
+        else
             map_set(&seen, name, (void *)(uintptr_t)name);
     }
     map_done(&seen);
@@ -340,19 +250,18 @@ static uint32_t reading_count(const json_t *map, const char *key)
 
 static void request_clusters(struct reading *rd)
 {
-    const struct field_path at = {NULL, "clusters", 0};
     struct plan_request *r = rd->r;
-    const json_t *list = kube_list(r->json, at.key, NULL);
-    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_CLUSTERS, &at);
+    const json_t *list = kube_list(r->json, "clusters", NULL);
+    struct request_names names = reading_names(rd, list, true, "clusters");
 
     r->clusters = reading_alloc(rd, names.n, sizeof(*r->clusters));
-    for (; r->n_clusters < names.n && !reading_failed(rd); r->n_clusters++) {
-        const struct field_path item = {&at, NULL, r->n_clusters}, policies = {&item, "availablePolicies", 0};
+    for (; r->n_clusters < names.n && !rd->ob->status; r->n_clusters++) {
+        const json_t *policies = kube_list(json_array_get(list, r->n_clusters), "availablePolicies", NULL);
         struct request_cluster *c = &r->clusters[r->n_clusters];
 
         c->name = names.names[r->n_clusters];
-        c->policies = reading_names(rd, kube_list(json_array_get(list, item.i), policies.key, NULL), true,
-                                    REQUEST_MAX_POLICIES, &policies);
+        c->policies = reading_names(rd, policies, true,
+                                    field_of("clusters[%zu].availablePolicies", r->n_clusters).path);
         c->first_policy = r->n_policies;
         r->n_policies += c->policies.n;
     }
@@ -360,122 +269,117 @@ static void request_clusters(struct reading *rd)
 
 static void request_workloads(struct reading *rd)
 {
-    const struct field_path at = {NULL, "targetWorkloads", 0};
     struct plan_request *r = rd->r;
-    const json_t *list = kube_list(r->json, at.key, NULL);
-    struct request_names names = reading_names(rd, list, true, REQUEST_MAX_WORKLOADS, &at);
+    const json_t *list = kube_list(r->json, "targetWorkloads", NULL);
+    struct request_names names = reading_names(rd, list, true, "targetWorkloads");
 
     r->workloads = reading_alloc(rd, names.n, sizeof(*r->workloads));
-    for (; r->n_workloads < names.n && !reading_failed(rd); r->n_workloads++)
+    for (; r->n_workloads < names.n; r->n_workloads++)
         r->workloads[r->n_workloads] = (struct request_workload){
             names.names[r->n_workloads], reading_count(json_array_get(list, r->n_workloads), "replicas")};
 }
 
 /* Reference documents have both spellings. */
-static const char *request_score_name(struct reading *rd, const json_t *o, const struct field_path *at)
+static const char *request_score_name(struct reading *rd, const json_t *o, const char *at)
 {
     const json_t *usual = json_object_get(o, "addonPlacementScore");
     const json_t *other = json_object_get(o, "addOnPlacementScore");
-    const struct field_path first = {at, "addonPlacementScore", 0}, second = {at, "addOnPlacementScore", 0};
+    struct field field = field_of("%s.%s", at, other ? "addOnPlacementScore" : "addonPlacementScore");
 
     if (usual && other)
-        reading_refuse(rd, &second, "is given in both spellings");
+        reading_refuse(rd, field.path, "is given in both spellings");
     else if (!usual && !other)
-        reading_refuse(rd, &first, "missing");
+        reading_refuse(rd, field.path, "missing");
     else
-        return reading_name(rd, usual ? usual : other, usual ? &first : &second);
+        return reading_name(rd, usual ? usual : other, field.path);
     return NULL;
 }
 
 /* The sum's format counts for those that have none. */
-static void request_score(struct reading *rd, struct request_score *s, const json_t *o,
-                          const struct field_path *at, const json_t *sum)
+static void request_score(struct reading *rd, struct request_score *s, const json_t *o, const char *at,
+                          const json_t *sum)
 {
-    const struct field_path preference = {NULL, "preference", 0};
-    const json_t *weight = json_object_get(o, "weight"), *own = json_object_get(o, "scoreDimensionFormat");
-    const json_t *inherited = own ? NULL : json_object_get(sum, "scoreDimensionFormat");
-    const struct field_path format = {inherited ? &preference : at, "scoreDimensionFormat", 0};
-    const char *why = "missing";
+    const json_t *weight = json_object_get(o, "weight");
+    const char *own = kube_str(o, "scoreDimensionFormat", NULL), *why = "missing";
+    const char *inherited = own ? NULL : kube_str(sum, "scoreDimensionFormat", NULL);
+    const char *format = own ? own : inherited;
 
     s->name = request_score_name(rd, o, at);
     s->weight = weight ? json_number_value(weight) : 1;
-    if ((!own && !inherited) ||
-        score_format_parse(&s->format, str_of(kube_str(own ? own : inherited, NULL)), &why) < 0)
-        reading_refuse(rd, &format, "%s", why);
+    if (!format || score_format_parse(&s->format, str_of(format), &why) < 0)
+        reading_refuse(rd, field_of("%s.scoreDimensionFormat", inherited ? "preference" : at).path, "%s",
+                       why);
 }
 
 static void request_preference(struct reading *rd)
 {
-    const struct field_path at = {NULL, "preference", 0}, scores = {&at, "scores", 0};
     struct plan_request *r = rd->r;
-    const json_t *o = kube_map(r->json, at.key, NULL), *list = kube_list(o, scores.key, NULL);
-    size_t n = list ? reading_length(rd, list, REQUEST_MAX_SCORES, &scores) : 1;
+    const json_t *o = kube_map(r->json, "preference", NULL), *list = kube_list(o, "scores", NULL);
+    size_t n = list ? json_array_size(list) : 1;
 
     if (list && (json_object_get(o, "addonPlacementScore") || json_object_get(o, "addOnPlacementScore")))
-        reading_refuse(rd, &scores, "excludes preference.addonPlacementScore");
+        reading_refuse(rd, "preference.scores", "excludes preference.addonPlacementScore");
     r->scores = reading_alloc(rd, n, sizeof(*r->scores));
-    for (; r->n_scores < n && !reading_failed(rd); r->n_scores++) {
-        const struct field_path item = {&scores, NULL, r->n_scores};
+    for (; r->n_scores < n && !rd->ob->status; r->n_scores++) {
+        struct request_score *s = &r->scores[r->n_scores];
 
-        request_score(rd, &r->scores[r->n_scores], list ? json_array_get(list, item.i) : o,
-                      list ? &item : &at, list ? o : NULL);
+        if (list)
+            request_score(rd, s, json_array_get(list, r->n_scores),
+                          field_of("preference.scores[%zu]", r->n_scores).path, o);
+        else
+            request_score(rd, s, o, "preference", NULL);
     }
 }
 
 static void request_spreads(struct reading *rd)
 {
-    const struct field_path at = {NULL, "spread", 0};
     struct plan_request *r = rd->r;
-    const json_t *list = kube_list(r->json, at.key, NULL);
-    size_t n = reading_length(rd, list, REQUEST_MAX_SPREADS, &at);
+    const json_t *list = kube_list(r->json, "spread", NULL);
+    size_t n = json_array_size(list);
 
     r->spreads = reading_alloc(rd, n, sizeof(*r->spreads));
-    for (; r->n_spreads < n && !reading_failed(rd); r->n_spreads++) {
-        const struct field_path item = {&at, NULL, r->n_spreads}, workloads = {&item, "workloads", 0};
-        const json_t *o = json_array_get(list, item.i);
+    for (; r->n_spreads < n && !rd->ob->status; r->n_spreads++) {
+        const json_t *o = json_array_get(list, r->n_spreads);
 
-        r->spreads[r->n_spreads] =
-            (struct request_spread){.label = cstr(kube_str(o, "label", NULL)),
-                                    .max = reading_count(o, "max"),
-                                    .workloads = reading_names(rd, kube_list(o, workloads.key, NULL), false,
-                                                               REQUEST_MAX_WORKLOADS, &workloads)};
+        r->spreads[r->n_spreads] = (struct request_spread){
+            .label = cstr(kube_str(o, "label", NULL)),
+            .max = reading_count(o, "max"),
+            .workloads = reading_names(rd, kube_list(o, "workloads", NULL), false,
+                                       field_of("spread[%zu].workloads", r->n_spreads).path)};
     }
 }
 
 static struct request_rule *request_rules(struct reading *rd, const char *key, size_t *ret_n)
 {
-    const struct field_path at = {NULL, key, 0};
     const json_t *list = kube_list(rd->r->json, key, NULL);
-    size_t n = reading_length(rd, list, REQUEST_MAX_RULES, &at);
+    size_t n = json_array_size(list);
     struct request_rule *rules = reading_alloc(rd, n, sizeof(*rules));
 
-    for (; *ret_n < n && !reading_failed(rd); ++*ret_n) {
-        const struct field_path item = {&at, NULL, *ret_n}, workload = {&item, "workload", 0},
-                                clusters = {&item, "clusters", 0};
-        const json_t *o = json_array_get(list, item.i);
+    for (; *ret_n < n && !rd->ob->status; ++*ret_n) {
+        const json_t *o = json_array_get(list, *ret_n);
 
         rules[*ret_n] = (struct request_rule){
-            reading_name(rd, json_object_get(o, workload.key), &workload),
-            reading_names(rd, kube_list(o, clusters.key, NULL), false, REQUEST_MAX_CLUSTERS, &clusters)};
+            reading_name(rd, json_object_get(o, "workload"), field_of("%s[%zu].workload", key, *ret_n).path),
+            reading_names(rd, kube_list(o, "clusters", NULL), false,
+                          field_of("%s[%zu].clusters", key, *ret_n).path)};
     }
     return rules;
 }
 
 static void request_options(struct reading *rd)
 {
-    const struct field_path namespace = {NULL, "namespace", 0}, deadline = {NULL, "deadline", 0};
     struct plan_request *r = rd->r;
-    const json_t *name = json_object_get(r->json, namespace.key), *moves = kube_map(r->json, "moves", NULL);
-    const char *text = kube_str(r->json, deadline.key, NULL);
+    const json_t *name = json_object_get(r->json, "namespace"), *moves = kube_map(r->json, "moves", NULL);
+    const char *text = kube_str(r->json, "deadline", NULL);
     int64_t max;
 
-    r->namespace = name ? reading_name(rd, name, &namespace) : "default";
+    r->namespace = name ? reading_name(rd, name, "namespace") : "default";
     r->move_cost = json_number_value(json_object_get(moves, "cost"));
     r->max_moves = kube_int(moves, &max, "max", NULL) ? (size_t)max : SIZE_MAX;
     r->dry_run = json_is_true(json_object_get(r->json, "dryRun"));
-    if (text && (!duration_parse(str_of(text), &r->deadline_ms) || r->deadline_ms < REQUEST_MIN_DEADLINE_MS ||
-                 r->deadline_ms > REQUEST_MAX_DEADLINE_MS))
-        reading_refuse(rd, &deadline, "expected a duration of 10ms to 10m, such as \"5s\"");
+    if (text && (!duration_parse(str_of(text), &r->deadline_ms) || r->deadline_ms < MIN_DEADLINE_MS ||
+                 r->deadline_ms > MAX_DEADLINE_MS))
+        reading_refuse(rd, "deadline", "expected a duration of 10ms to 10m, such as \"5s\"");
 }
 
 int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
@@ -492,8 +396,6 @@ int request_read(struct plan_request **ret, json_t *json, struct objection *ob)
     request_spreads(&rd);
     r->pins = request_rules(&rd, "pin", &r->n_pins);
     r->forbids = request_rules(&rd, "forbid", &r->n_forbids);
-    if (rd.no_memory)
-        return -ENOMEM;
     if (ob->status)
         return -EINVAL;
     *ret = TAKE_PTR(r);

@@ -64,15 +64,10 @@ void score_format_match(const struct score_format *f, struct str name, const str
 
 /* ---- Requests ---- */
 
+/* As the schema has them. */
 enum {
-    REQUEST_MAX_CLUSTERS = 10000,
     REQUEST_MAX_POLICIES = 64, /* of one cluster */
-    REQUEST_MAX_WORKLOADS = 200000,
-    REQUEST_MAX_SCORES = 8,
     REQUEST_MAX_SPREADS = 16,
-    REQUEST_MAX_RULES = 10000, /* pins, and forbidden pairs */
-    REQUEST_MIN_DEADLINE_MS = 10,
-    REQUEST_MAX_DEADLINE_MS = 10 * 60 * 1000,
 };
 
 struct request_names {
@@ -131,11 +126,8 @@ struct plan_request {
     struct arena arena;
 };
 
-/* JSON Schema 2020-12 of what POST /plan and /optimize take. */
-extern const char plan_request_schema[];
-
-/* Reads a request that keeps that schema, which has checked types, bounds, and that nothing is
- * missing or unknown. -EINVAL with the objection, whose field is the first that is wrong; -ENOMEM. */
+/* Reads a request that keeps schema_plan_request, which has checked types, bounds, and that nothing is
+ * missing or unknown. -EINVAL with the objection, whose field is the first that is wrong. */
 MUST_USE int request_read(struct plan_request **ret, json_t *json, struct objection *ob);
 /* Takes NULL, returns NULL. */
 struct plan_request *request_free(struct plan_request *r);

@@ -1,5 +1,6 @@
 #include "controller/assist/state/apply.h"
 
+#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/model.h"
 #include "controller/assist/state/lister.h"
 #include "controller/kube/json.h"
@@ -9,7 +10,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/text.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -124,8 +124,11 @@ static json_t *step_patch(const json_t *before, const json_t *object)
     json_t *spec = json_deep_copy(json_object_get(object, "spec")), *v;
     const char *key;
 
-    json_object_foreach(json_object_get(before, "spec"), key, v) if (spec && !json_object_get(spec, key))(
-        void) json_object_set_new(spec, key, json_null());
+    json_object_foreach(json_object_get(before, "spec"), key, v)
+    {
+        if (!json_object_get(spec, key))
+            (void)json_object_set_new(spec, key, json_null());
+    }
     return json_pack("{s:{s:s, s:{s:s}, s:{s:s}}, s:o}", "metadata", "uid", kube_uid(before), "labels",
                      GENERATED_LABEL, "true", "annotations", PLAN_ANNOTATION,
                      cstr(kube_annotation(object, PLAN_ANNOTATION)), "spec", spec);
@@ -135,11 +138,6 @@ static json_t *step_delete_options(const json_t *before)
 {
     return json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions", "preconditions",
                      "uid", kube_uid(before));
-}
-
-static void steps_add(struct apply *ap, const struct step *s)
-{
-    ap->steps[ap->n++] = *s;
 }
 
 static void steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding, json_t *wanted)
@@ -162,76 +160,64 @@ static void steps_add_wanted(struct apply *ap, json_t *object, bool *had_binding
     if (before)
         s.method = KUBE_MERGE_PATCH;
     s.body = before ? step_patch(before, object) : json_incref(object);
-    steps_add(ap, &s);
+    ap->steps[ap->n++] = s;
 }
 
-static int steps_add_old(struct apply *ap, const json_t *wanted, const struct kube_resource *resource,
-                         enum phase phase)
+static void steps_add_old(struct apply *ap, const json_t *wanted, const struct kube_resource *resource,
+                          enum phase phase)
 {
     const char *key;
     json_t *object;
-    int r = 0;
 
     json_object_foreach(ap->owned, key, object)
     {
         if (resource_of(object) == resource && !json_object_get(wanted, key))
-            steps_add(ap, &(struct step){.resource = resource,
-                                         .name = kube_name(object),
-                                         .method = KUBE_DELETE,
-                                         .body = step_delete_options(object),
-                                         .phase = phase});
+            ap->steps[ap->n++] = (struct step){.resource = resource,
+                                               .name = kube_name(object),
+                                               .method = KUBE_DELETE,
+                                               .body = step_delete_options(object),
+                                               .phase = phase};
     }
-    return r;
 }
 
 /* From what is wanted and what is there. */
-static int steps_make(struct apply *ap)
+static void steps_make(struct apply *ap)
 {
     json_auto_t *wanted = json_object();
     bool had_binding = false;
     json_t *object;
     size_t i;
-    int r = 0;
 
     ap->steps = xcalloc(json_array_size(ap->o.objects) + json_object_size(ap->owned) + 1, sizeof(*ap->steps));
     json_array_foreach(ap->o.objects, i, object)
     {
-        if (r == 0)
-            steps_add_wanted(ap, object, &had_binding, wanted);
+        steps_add_wanted(ap, object, &had_binding, wanted);
     }
-    r = r ?: steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
-    return r ?: steps_add_old(ap, wanted, &kube_placements, OLD_PLACEMENTS);
-}
-
-static int list_add_step(json_t *list, const struct step *s)
-{
-    char key[KEY_BYTES];
-
-    step_key(s->resource, s->name, key);
-    return json_array_append_new(list, json_string(key)) < 0 ? -ENOMEM : 0;
+    steps_add_old(ap, wanted, &kube_placementbindings, OLD_BINDINGS);
+    steps_add_old(ap, wanted, &kube_placements, OLD_PLACEMENTS);
 }
 
 /* ---- The end ---- */
 
 /* {"created", "updated", "deleted", "unknown"}, the last only after a failure; of a reset {"deleted",
- * "failed"}. NULL when out of memory. */
+ * "failed"}. */
 static json_t *apply_written(const struct apply *ap)
 {
     static const char *const words[] = {
         [KUBE_CREATE] = "created", [KUBE_MERGE_PATCH] = "updated", [KUBE_DELETE] = "deleted"};
-    json_auto_t *all = ap->o.objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
-                                     : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
+    json_t *all = ap->o.objects ? json_pack("{s:[], s:[], s:[]}", "created", "updated", "deleted")
+                                : json_pack("{s:[], s:O}", "deleted", "failed", ap->failed);
 
-    if (ap->end.status && json_object_set_new(all, "unknown", json_array()) < 0)
-        return NULL;
-    for (size_t i = 0; i < ap->n && all; i++) {
+    if (ap->end.status)
+        (void)json_object_set_new(all, "unknown", json_array());
+    for (size_t i = 0; i < ap->n; i++) {
         const struct step *s = &ap->steps[i];
-        json_t *list = json_object_get(all, s->state == STEP_WRITTEN ? words[s->method] : "unknown");
 
-        if (list && s->state != STEP_PENDING && list_add_step(list, s) < 0)
-            return NULL;
+        if (s->state != STEP_PENDING)
+            list_note(json_object_get(all, s->state == STEP_WRITTEN ? words[s->method] : "unknown"), "%s/%s",
+                      s->resource->kind, s->name);
     }
-    return TAKE_PTR(all);
+    return all;
 }
 
 /* What an apply that failed has left on the hub. */
@@ -265,7 +251,7 @@ static void apply_end(struct apply *ap)
         log_warn("writing the plan failed", L_STR("namespace", ap->namespace), L_STR("err", ap->end.detail));
     } else {
         ap->end.body = apply_written(ap);
-        ap->end.status = ap->end.body ? 200 : 500;
+        ap->end.status = 200;
         log_info(ap->o.objects ? "wrote the plan" : "deleted what plans had made",
                  L_STR("namespace", ap->namespace), L_INT("writes", ap->n));
     }
@@ -277,8 +263,8 @@ static void apply_next_mode(struct apply *ap)
 {
     size_t conflicts = json_array_size(ap->conflicts);
 
-    if (ap->mode == APPLY_LISTING && !ap->end.status && steps_make(ap) < 0)
-        apply_fail(ap, 500, "out of memory");
+    if (ap->mode == APPLY_LISTING && !ap->end.status)
+        steps_make(ap);
     if (conflicts)
         apply_fail(ap, 409,
                    "%.120s%s already exists and was not made by a plan (it has no label " GENERATED_LABEL
@@ -320,7 +306,6 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     struct step *s = &ap->steps[slot->step];
     /* A deletion of what is gone has succeeded. */
     bool ok = a->verdict == KUBE_OK || (s->method == KUBE_DELETE && a->verdict == KUBE_NOT_FOUND);
-    int r = 0;
 
     slot->call = NULL;
     ap->active--;
@@ -330,13 +315,11 @@ static void apply_on_step(void *arg, struct kube_answer *a)
     else if (ap->mode == APPLY_WRITING && a->verdict == KUBE_RETRY)
         s->state = STEP_UNKNOWN;
     if (ap->mode == APPLY_CHECKING && a->verdict == KUBE_EXISTS)
-        r = list_add_step(ap->conflicts, s);
+        list_note(ap->conflicts, "%s/%s", s->resource->kind, s->name);
     else if (!ok && ap->o.objects)
         apply_fail(ap, outcome_status(a->verdict), "%s", a->why);
     else if (!ok)
-        r = json_array_append_new(ap->failed, json_sprintf("%s/%s: %s", s->resource->kind, s->name, a->why));
-    if (r < 0)
-        apply_fail(ap, 500, "out of memory");
+        list_note(ap->failed, "%s/%s: %s", s->resource->kind, s->name, a->why);
     apply_pump(ap);
 }
 
@@ -364,32 +347,27 @@ static void apply_start_step(struct apply *ap, size_t i)
                  : check ? "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict&dryRun=All"
                          : "fieldManager=dynamic-scoring-optimizer&fieldValidation=Strict",
     };
-    int r = 0;
 
     if (check && deletes)
-        r = json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
+        (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
     slot->step = i;
-    if (r == 0 && body)
-        r = kube_start(&slot->call, ap->o.kube, &rq, apply_on_step, slot);
-    if (r == 0 && body)
+    if (kube_start(&slot->call, ap->o.kube, &rq, apply_on_step, slot) == 0)
         ap->active++;
     else
-        apply_fail(ap, 500, "%s", r == -EINVAL ? "cannot send the request" : "out of memory");
+        apply_fail(ap, 500, "cannot send the request");
 }
 
 /* ---- What is there ---- */
 
-static int apply_on_object(void *arg, json_t *object)
+static void apply_on_object(void *arg, json_t *object)
 {
     struct apply *ap = arg;
     const struct kube_resource *resource = apply_resources[ap->listed];
     char key[KEY_BYTES];
 
     step_key(resource, kube_name(object), key);
-    return json_object_set_new(object, "kind", json_string(resource->kind)) < 0 ||
-                   json_object_set(ap->owned, key, object) < 0
-               ? -ENOMEM
-               : 0;
+    (void)json_object_set_new(object, "kind", json_string(resource->kind));
+    (void)json_object_set(ap->owned, key, object);
 }
 
 static int apply_start_list(struct apply *ap);
@@ -405,7 +383,7 @@ static void apply_on_list(void *arg, enum kube_verdict verdict, const char *why)
     if (++ap->listed < ARRAY_SIZE(apply_resources) && !ap->end.status) {
         if (apply_start_list(ap) == 0)
             return;
-        apply_fail(ap, 500, "out of memory");
+        apply_fail(ap, 500, "cannot send the request");
     }
     apply_next_mode(ap);
 }
@@ -467,7 +445,7 @@ int apply_start(struct apply **ret, const struct apply_options *o)
     ap->o = *o;
     json_incref(ap->o.objects);
     ap->deadline.fn = apply_on_deadline;
-    ap->namespace = str_dup(str_of(o->namespace));
+    ap->namespace = xstrdup(o->namespace);
     ap->owned = json_object();
     ap->conflicts = json_array();
     ap->failed = json_array();

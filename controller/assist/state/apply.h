@@ -26,10 +26,10 @@ struct apply_options {
 
 /* So that the first write of a kind and result is an increase, too. */
 void apply_count_from_zero(struct metrics *m);
-/* -ENOMEM: `done` is never called. With objects, the body is {"created", "updated", "deleted"}; without,
- * {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if nothing was written, or
- * {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where `unknown` lists writes
- * that may have happened and `conflicts` objects of the same names that no plan made. */
+/* -EINVAL for a namespace that is no path segment: `done` is never called. The body is {"created", "updated",
+ * "deleted"} with objects, else {"deleted", "failed"}: lists of "Kind/name". After a failure it is NULL if
+ * nothing was written, or {"written": {"created", "updated", "deleted", "unknown"}, "conflicts"}, where
+ * `unknown` may have been written, and `conflicts` are objects of the same names that no plan made. */
 MUST_USE int apply_start(struct apply **ret, const struct apply_options *o);
 /* Stops where it is, without calling `done`. Takes NULL, returns NULL. */
 struct apply *apply_free(struct apply *ap);

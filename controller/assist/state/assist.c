@@ -1,5 +1,6 @@
 #include "controller/assist/state/assist.h"
 
+#include "controller/assist/api/operation.h"
 #include "controller/assist/rules/answer.h"
 #include "controller/assist/rules/fingerprint.h"
 #include "controller/assist/rules/model.h"
@@ -214,9 +215,8 @@ static void assist_on_written(void *arg, const struct outcome *o)
         assist_note_written(a, p);
     if (answer) {
         end.body = answer;
-        if (json_object_set_new(answer, "applied", json_true()) < 0 ||
-            json_object_set(answer, "written", o->body) < 0)
-            end.status = 500;
+        (void)json_object_set_new(answer, "applied", json_true());
+        (void)json_object_set(answer, "written", o->body);
     }
     a->writer_done(a->writer_arg, &end);
     (void)apply_free(writer);
@@ -246,7 +246,7 @@ static void assist_write(struct assist *a, const char *namespace, struct kept_pl
     else if (a->writer)
         assist_refuse(done, arg, 503, NULL, "another plan is being written; try again");
     else if (apply_start(&a->writer, &o) < 0)
-        assist_refuse(done, arg, 500, NULL, "out of memory");
+        assist_refuse(done, arg, 422, "namespace", "not a namespace");
     else {
         a->writing = TAKE_PTR(own);
         a->writes_namespace = writable;
@@ -270,35 +270,25 @@ DEFINE_CLEANUP(struct plan_job, plan_job_free)
 
 /* ---- Planning, on the worker ---- */
 
-/* The answer gets what follows from the objects. */
-static int plan_add_texts(struct kept_plan *p)
-{
-    BUF_AUTO(yaml, MAX_YAML_BYTES);
-    int r = yaml_print(p->objects, &yaml);
-
-    if (r < 0)
-        return r;
-    return json_object_set_new(p->answer, "output_yaml", json_stringn(cstr(yaml.p), yaml.n)) < 0 ||
-                   json_object_set_new(p->answer, "planHash", json_string(p->hash)) < 0 ||
-                   json_object_set_new(p->answer, "applied", json_false()) < 0
-               ? -ENOMEM
-               : 0;
-}
-
 static int plan_describe(struct kept_plan *p, const struct model *m, const struct solution *s,
                          struct plan_job *j)
 {
     const struct objects_run run = {j->id, p->hash};
-    int r = answer_make(&p->answer, m, s);
+    BUF_AUTO(yaml, MAX_YAML_BYTES);
+    int r;
 
-    r = r ?: fingerprint_make(&p->fingerprint, m);
-    r = r ?: fingerprint_hash(p->hash, p->request, p->fingerprint, json_object_get(p->answer, "placements"));
-    r = r ?: objects_make(&p->objects, m, s, &run, &j->objection);
-    r = r ?: plan_add_texts(p);
     p->is_empty = s->n_placed == 0;
     p->status = answer_status_word(answer_status(s));
     p->engine = cstr(s->engine);
     p->gap = solution_gap(s);
+    p->answer = answer_make(m, s);
+    p->fingerprint = fingerprint_make(m);
+    r = fingerprint_hash(p->hash, p->request, p->fingerprint, json_object_get(p->answer, "placements"));
+    r = r ?: objects_make(&p->objects, m, s, &run, &j->objection);
+    r = r ?: yaml_print(p->objects, &yaml);
+    (void)json_object_set_new(p->answer, "output_yaml", json_stringn(cstr(yaml.p), yaml.n));
+    (void)json_object_set_new(p->answer, "planHash", json_string(p->hash));
+    (void)json_object_set_new(p->answer, "applied", json_false());
     return r;
 }
 
@@ -332,8 +322,10 @@ static void plan_run(struct job *job)
 
     j->has_run = true;
     j->error = model_new(&m, &j->in, &j->objection);
-    if (j->error == 0)
-        j->error = j->mode == PLAN_COMPARE ? fingerprint_make(&j->fingerprint, m) : plan_solve(j, m);
+    if (j->error == 0 && j->mode == PLAN_COMPARE)
+        j->fingerprint = fingerprint_make(m);
+    else if (j->error == 0)
+        j->error = plan_solve(j, m);
 }
 
 /* ---- What becomes of a plan ---- */
@@ -356,8 +348,6 @@ static void plan_show(struct assist *a, const struct kept_plan *p)
 {
     json_t *answer = json_copy(p->answer);
 
-    if (!answer)
-        return;
     (void)json_object_del(answer, "output_yaml");
     json_decref(a->last.request);
     json_decref(a->last.answer);
@@ -374,19 +364,14 @@ static void plan_finish(struct plan_job *j)
     struct assist *a = j->a;
     struct kept_plan *p = TAKE_PTR(j->plan);
     json_t *notes = json_object_get(p->answer, "notes");
-    int r = snapshot_note_missing_kinds(j->snapshot, notes);
 
-    if (r == 0 && j->mode == PLAN_AND_APPLY && p->is_empty)
-        r = json_array_append_new(notes, json_string("No workload can be placed, so nothing is written. "
-                                                     "POST /reset deletes what earlier plans made."));
+    snapshot_note_missing_kinds(j->snapshot, notes);
+    if (j->mode == PLAN_AND_APPLY && p->is_empty)
+        list_note(notes, "No workload can be placed, so nothing is written. POST /reset deletes what earlier "
+                         "plans made.");
     p->made_at = loop_now(a->o.loop);
     plan_count(a, p);
     plan_show(a, p);
-    if (r < 0) {
-        (void)kept_plan_free(p);
-        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
-        return;
-    }
     assist_keep(a, p);
     if (j->mode == PLAN_AND_APPLY && !p->is_empty)
         assist_write(a, p->namespace, kept_plan_ref(p), j->done, j->arg);
@@ -424,8 +409,6 @@ static void plan_compare(struct plan_job *j)
         assist_refuse(j->done, j->arg, 404, "planHash", "the plan has expired; make a new plan");
     else if (j->objection.status || json_array_size(changes))
         plan_refuse_changed(j, changes);
-    else if (!changes)
-        assist_refuse(j->done, j->arg, 500, NULL, "out of memory");
     else
         assist_write(j->a, p->namespace, kept_plan_ref(p), j->done, j->arg);
 }
@@ -437,7 +420,7 @@ static void plan_on_run(struct job *job)
     j->lane->queued--;
     if (!j->has_run || j->a->is_ending)
         assist_refuse(j->done, j->arg, 503, NULL, "the optimizer is shutting down");
-    else if (j->error == -ENOMEM || (j->error < 0 && !j->objection.status))
+    else if (j->error < 0 && !j->objection.status)
         assist_refuse(j->done, j->arg, 500, NULL, "%s",
                       j->error == -ENOMEM ? "out of memory" : "the answer is too large");
     else if (j->mode == PLAN_COMPARE)
@@ -453,10 +436,7 @@ static void plan_on_run(struct job *job)
 /* In the request's memory, which lives as long as the job. */
 static void *plan_alloc(struct plan_job *j, size_t n, size_t size)
 {
-    void *p = arena_alloc(&j->request->arena, (n + 1) * size);
-
-    memset(p, 0, (n + 1) * size);
-    return p;
+    return memset(arena_alloc(&j->request->arena, (n + 1) * size), 0, (n + 1) * size);
 }
 
 static void plan_take_named(struct plan_job *j)
@@ -538,7 +518,7 @@ static void plan_on_read(void *arg, struct snapshot *s, const struct outcome *fa
         return;
     }
     lane->queued--;
-    end = failure ? *failure : (struct outcome){.status = 500, .detail = "out of memory"};
+    end = *failure;
     if (j->mode != PLAN_ONLY)
         (void)strncat(end.detail, "; nothing is changed", sizeof(end.detail) - strlen(end.detail) - 1);
     j->done(j->arg, &end);
@@ -589,12 +569,11 @@ static void plan_begin(struct assist *a, json_t *json, enum plan_mode mode, cons
                        void *arg)
 {
     struct objection ob = {0};
-    int r = a->is_ending ? objection_set(&ob, 503, "", "the optimizer is shutting down")
-                         : plan_start(a, json, mode, hash, done, arg, &ob);
 
-    if (r < 0)
-        assist_refuse(done, arg, ob.status ? ob.status : 500, ob.field, "%s",
-                      ob.status ? ob.detail : "out of memory");
+    if (a->is_ending)
+        assist_refuse(done, arg, 503, NULL, "the optimizer is shutting down");
+    else if (plan_start(a, json, mode, hash, done, arg, &ob) < 0)
+        assist_refuse(done, arg, ob.status, ob.field, "%s", ob.detail);
 }
 
 void assist_plan(struct assist *a, json_t *request, bool plan_only, outcome_fn done, void *arg)

@@ -18,7 +18,7 @@ struct assist_options {
 
 enum { PLAN_MAX_QUEUED = 8 };
 
-/* Everything in the options must outlive it. -ENOMEM. */
+/* Everything in the options must outlive it. -EAGAIN without a thread. */
 MUST_USE int assist_new(struct assist **ret, const struct assist_options *o);
 /* Ends plans and writes under way; calls of them end with 503. Takes NULL, returns NULL. */
 struct assist *assist_free(struct assist *a);

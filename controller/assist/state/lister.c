@@ -5,8 +5,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
-#include <errno.h>
-
 /* Pages grow until they have some WANTED_BYTES: reading one then holds the loop for about 10 ms. */
 enum {
     FIRST_PAGE = 20,
@@ -72,52 +70,42 @@ static const char *lister_exceeded(struct lister *l, const struct kube_answer *a
     return NULL;
 }
 
-static int lister_take(struct lister *l, const struct kube_answer *a, const char *next)
+static void lister_take(struct lister *l, const struct kube_answer *a, const char *next)
 {
     json_t *object;
     size_t i;
-    int r = 0;
 
     json_array_foreach(kube_list(a->object, "items", NULL), i, object)
     {
-        r = r ?: l->o.on_object(l->o.arg, object);
+        l->o.on_object(l->o.arg, object);
     }
     free(l->next);
-    l->next = next ? str_dup(str_of(next)) : NULL;
+    l->next = next ? xstrdup(next) : NULL;
     if (a->bytes < WANTED_BYTES / 4)
         l->page = size_min(l->page * 4, LARGEST_PAGE);
     else if (a->bytes > WANTED_BYTES * 2)
         l->page = size_max(l->page / 2, 1);
-    return next && !l->next ? -ENOMEM : r;
 }
 
 static void lister_on_page(void *arg, struct kube_answer *a)
 {
     struct lister *l = arg;
-    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded;
-    int r = 0;
+    const char *next = kube_str(a->object, "metadata", "continue", NULL), *exceeded = NULL;
 
     l->call = NULL;
     next = next && *next ? next : NULL;
-    if (a->verdict == KUBE_TOO_LARGE && l->page > 1) {
+    if (a->verdict == KUBE_TOO_LARGE && l->page > 1)
         l->page /= 2;
-        r = lister_ask(l);
-    } else if (a->verdict != KUBE_OK) {
-        l->o.done(l->o.arg, a->verdict, a->why);
+    else if (a->verdict == KUBE_OK && !(exceeded = lister_exceeded(l, a, next)))
+        lister_take(l, a, next);
+    else {
+        l->o.done(l->o.arg, exceeded ? KUBE_TOO_LARGE : a->verdict, exceeded ? exceeded : a->why);
         return;
-    } else if ((exceeded = lister_exceeded(l, a, next))) {
-        l->o.done(l->o.arg, KUBE_TOO_LARGE, exceeded);
-        return;
-    } else {
-        r = lister_take(l, a, next);
-        if (r == 0 && (!l->next || l->o.first_only)) {
-            l->o.done(l->o.arg, KUBE_OK, "");
-            return;
-        }
-        r = r ?: lister_ask(l);
     }
-    if (r < 0)
-        l->o.done(l->o.arg, KUBE_RETRY, r == -ENOMEM ? "out of memory" : "the next page cannot be requested");
+    if (a->verdict == KUBE_OK && (!next || l->o.first_only))
+        l->o.done(l->o.arg, KUBE_OK, "");
+    else if (lister_ask(l) < 0)
+        l->o.done(l->o.arg, KUBE_RETRY, "the next page cannot be requested");
 }
 
 int lister_start(struct lister **ret, const struct lister_options *o)

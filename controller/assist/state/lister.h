@@ -12,14 +12,14 @@ struct lister_options {
     const struct kube_resource *resource;
     const char *namespace, *label_selector, *field_selector; /* NULL: all */
     bool first_only; /* ends after one object: to see whether the list is allowed */
-    /* The object is borrowed. -ENOMEM ends the list. */
-    int (*on_object)(void *arg, json_t *object);
+    /* The object is borrowed. */
+    void (*on_object)(void *arg, json_t *object);
     /* Once, never from inside lister_start(). May free the lister. `why` is "" on KUBE_OK. */
     void (*done)(void *arg, enum kube_verdict verdict, const char *why);
     void *arg;
 };
 
-/* -ENOMEM; -EINVAL for a namespace that is no path segment. `done` is not called then. */
+/* -EINVAL for a namespace that is no path segment. `done` is not called then. */
 MUST_USE int lister_start(struct lister **ret, const struct lister_options *o);
 /* Ends the list without `done`. Takes NULL, returns NULL. */
 struct lister *lister_free(struct lister *l);

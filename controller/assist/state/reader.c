@@ -174,11 +174,12 @@ static void read_on_deadline(struct timer *t)
 
 /* ---- Lists ---- */
 
-static int read_on_object(void *arg, json_t *object)
+static void read_on_object(void *arg, json_t *object)
 {
     struct read *rd = arg;
 
-    return rd->snapshot ? snapshot_add(rd->snapshot, (enum kind)rd->step, object) : 0;
+    if (rd->snapshot)
+        snapshot_add(rd->snapshot, (enum kind)rd->step, object);
 }
 
 static void read_on_list(void *arg, enum kube_verdict verdict, const char *why)
@@ -313,36 +314,28 @@ static void read_next(struct read *rd)
     if (r < 0 && !rd->snapshot)
         reader_end_probe(rd->reader);
     else if (r < 0)
-        read_fail(rd, r == -EINVAL ? 422 : 500, "%s",
-                  r == -EINVAL ? "a namespace or a name is not that of a Kubernetes object"
-                               : "out of memory");
+        read_fail(rd, 422, "a namespace or a name is not that of a Kubernetes object");
 }
 
 void reader_read(struct reader *r, const struct reader_query *q, reader_done_fn done, void *arg)
 {
-    struct outcome refusal = {.status = 500, .detail = "out of memory"};
-    struct read *rd = r->n_reads < READER_MAX_READS ? xcalloc(1, sizeof(*rd)) : NULL;
-    int e = -ENOMEM;
+    struct outcome refusal = {.status = 503};
+    struct read *rd;
 
     if (r->n_reads == READER_MAX_READS) {
-        refusal.status = 503;
         (void)snprintf(refusal.detail, sizeof(refusal.detail), "%u requests are reading the hub; try again",
                        r->n_reads);
-    } else if (rd && (rd->snapshot = snapshot_new(loop_wall(r->loop)))) {
-        rd->reader = r;
-        rd->query = *q;
-        rd->deadline.fn = read_on_deadline;
-        rd->done = done;
-        rd->arg = arg;
-        loop_timer_set(r->loop, &rd->deadline, mono_add(loop_now(r->loop), READ_MS));
-        e = 0;
-    }
-    if (e < 0) {
-        (void)snapshot_free(rd ? rd->snapshot : NULL);
-        free(rd);
         done(arg, NULL, &refusal);
         return;
     }
+    rd = xcalloc(1, sizeof(*rd));
+    rd->snapshot = snapshot_new(loop_wall(r->loop));
+    rd->reader = r;
+    rd->query = *q;
+    rd->deadline.fn = read_on_deadline;
+    rd->done = done;
+    rd->arg = arg;
+    loop_timer_set(r->loop, &rd->deadline, mono_add(loop_now(r->loop), READ_MS));
     LIST_INSERT_HEAD(&r->reads, rd, entry);
     r->n_reads++;
     read_next(rd);
@@ -377,7 +370,7 @@ static void reader_on_probe(struct timer *t)
 
 struct reader *reader_new(struct loop *loop, struct kube *k)
 {
-    CLEANUP(cleanup_reader_free) struct reader *r = xcalloc(1, sizeof(*r));
+    struct reader *r = xcalloc(1, sizeof(*r));
 
     r->loop = loop;
     r->kube = k;
@@ -385,7 +378,7 @@ struct reader *reader_new(struct loop *loop, struct kube *k)
     r->probe = (struct read){.reader = r, .query = {.kinds = KIND_BIT(KINDS) - 1}};
     r->next_probe.fn = reader_on_probe;
     loop_timer_set(loop, &r->next_probe, loop_now(loop));
-    return TAKE_PTR(r);
+    return r;
 }
 
 struct reader *reader_free(struct reader *r)

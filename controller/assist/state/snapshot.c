@@ -1,8 +1,7 @@
 #include "controller/assist/state/snapshot.h"
 
+#include "controller/assist/api/operation.h"
 #include "controller/kube/json.h"
-
-#include <errno.h>
 
 enum { CUT_MEMBERS = 8 };
 
@@ -158,25 +157,18 @@ struct snapshot *snapshot_free(struct snapshot *s)
     return NULL;
 }
 
-int snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
+void snapshot_add(struct snapshot *s, enum kind kind, json_t *object)
 {
     struct snapshot_list *list = &s->lists[kind];
-    void *value = object;
+    void *value;
 
     if (list->n == list->cap) {
-        size_t cap = size_max(16, list->cap * 2);
-        struct snapshot_slot *slots = xreallocarray(list->slots, cap, sizeof(*slots));
-
-        list->slots = slots;
-        list->cap = cap;
+        list->cap = size_max(16, list->cap * 2);
+        list->slots = xrealloc(list->slots, list->cap * sizeof(*list->slots));
     }
-    if (kind == KIND_SCORES && !(value = score_new(object, s->now)))
-        return -ENOMEM;
-    if (kind != KIND_SCORES)
-        json_incref(object);
+    value = kind == KIND_SCORES ? (void *)score_new(object, s->now) : json_incref(object);
     cut_object(kind, object);
     list->slots[list->n++] = (struct snapshot_slot){kube_namespace(object), kube_name(object), value};
-    return 0;
 }
 
 static int slot_compare(const void *a, const void *b)
@@ -223,12 +215,9 @@ const struct score *snapshot_next_score(const struct snapshot *s, size_t *at)
     return *at < s->lists[KIND_SCORES].n ? s->lists[KIND_SCORES].slots[(*at)++].value : NULL;
 }
 
-int snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes)
+void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes)
 {
     for (size_t i = 0; i < KINDS; i++)
-        if (s->lists[i].lacks_kind &&
-            json_array_append_new(notes,
-                                  json_sprintf("%s are not installed on the hub.", kind_info[i].plural)) < 0)
-            return -ENOMEM;
-    return 0;
+        if (s->lists[i].lacks_kind)
+            list_note(notes, "%s are not installed on the hub.", kind_info[i].plural);
 }

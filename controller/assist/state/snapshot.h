@@ -57,15 +57,14 @@ struct snapshot {
     char *work_trouble; /* why it could not be read; NULL: it could */
 };
 
-/* NULL when out of memory. */
 struct snapshot *snapshot_new(unix_ms now);
 /* Loop's thread, as snapshot_free(). */
 struct snapshot *snapshot_ref(const struct snapshot *s);
 struct snapshot *snapshot_free(struct snapshot *s);
 DEFINE_CLEANUP(struct snapshot, snapshot_free)
 
-/* Adds an object of a list. -ENOMEM. */
-MUST_USE int snapshot_add(struct snapshot *s, enum kind kind, json_t *object);
+/* Adds an object of a list. */
+void snapshot_add(struct snapshot *s, enum kind kind, json_t *object);
 /* Sorts a list, once it is complete. */
 void snapshot_sort(struct snapshot *s, enum kind kind);
 
@@ -76,7 +75,7 @@ json_t *snapshot_next(const struct snapshot *s, enum kind kind, size_t *at);
 /* The same for scores. */
 const struct score *snapshot_score(const struct snapshot *s, const char *cluster, const char *name);
 const struct score *snapshot_next_score(const struct snapshot *s, size_t *at);
-/* Adds a sentence for each kind that is not installed. -ENOMEM. */
-MUST_USE int snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes);
+/* Adds a sentence for each kind that is not installed. */
+void snapshot_note_missing_kinds(const struct snapshot *s, json_t *notes);
 
 #endif

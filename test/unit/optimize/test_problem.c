@@ -95,11 +95,26 @@ static void refuses_each_fault_of_a_problem(void **state)
     REFUSES(s.sites[1] = 2, "a limit whose lists do not ascend");
 }
 
+static void computes_the_gap(void **state)
+{
+    struct solution s = {.objective = 50, .bound = 51};
+
+    (void)state;
+    assert_float_equal(solution_gap(&s), 0.02, 1e-12);
+    s.bound = 50;
+    assert_float_equal(solution_gap(&s), 0, 0);
+    s = (struct solution){.objective = -4, .bound = 0};
+    assert_float_equal(solution_gap(&s), 1, 1e-12);
+    s = (struct solution){.is_infeasible = true, .bound = INT64_MIN};
+    assert_float_equal(solution_gap(&s), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_a_problem_that_is_well_formed),
         cmocka_unit_test(refuses_each_fault_of_a_problem),
+        cmocka_unit_test(computes_the_gap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

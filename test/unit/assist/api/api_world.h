@@ -3,7 +3,6 @@
 #define DS_TEST_API_WORLD_H
 
 #include "controller/assist/api/api.h"
-#include "controller/assist/api/mcp.h"
 #include "controller/assist/api/operation.h"
 #include "controller/assist/api/request.h"
 #include "exporter/base/clock.h"
@@ -27,14 +26,14 @@ struct api_world {
 static void world_echo(void *arg, struct call *c)
 {
     (void)arg;
-    call_done(c, json_pack("{s:O,s:I}", "input", call_input(c), "maxBytes",
-                           call_max_bytes(c) == SIZE_MAX ? (json_int_t)-1 : (json_int_t)call_max_bytes(c)));
+    call_done(c, json_pack("{s:O,s:I}", "input", c->input, "maxBytes",
+                           c->max_bytes == SIZE_MAX ? (json_int_t)-1 : (json_int_t)c->max_bytes));
 }
 
 static void world_fail(void *arg, struct call *c)
 {
     (void)arg;
-    if (json_object_get(call_input(c), "name"))
+    if (json_object_get(c->input, "name"))
         call_fail(c, 404, json_pack("{s:s}", "field", "name"), "workload \"%s\" not found", "a\xff");
     else
         call_fail(c, 409, NULL, "in the way");
@@ -48,14 +47,13 @@ static void world_hold(void *arg, struct call *c)
 static void world_list(void *arg, struct call *c)
 {
     struct listing l;
-    int r = 0;
 
-    listing_init(&l, c);
     (void)arg;
-    for (int i = 0; r == 0 && i < 1000; i++)
+    listing_init(&l, c);
+    for (int i = 0; i < 1000; i++)
         if (listing_wants(&l))
             listing_add(&l, json_pack("{s:i,s:s}", "i", i, "text", "some text that takes room"));
-    call_done(c, r == 0 ? listing_end(&l) : NULL);
+    call_done(c, listing_end(&l));
 }
 
 #define WORLD_INPUT                                                                                          \

@@ -52,27 +52,6 @@ static const char *text_of(const json_t *o)
     return json_string_value(json_object_get(json_array_get(content, 0), "text"));
 }
 
-static void agrees_on_an_earlier_revision(void **state)
-{
-    static const char *const cases[][2] = {
-        {"2025-11-25", "2025-11-25"}, {"2025-06-18", "2025-06-18"}, {"2025-03-26", "2025-03-26"},
-        {"2024-11-05", "2024-11-05"}, {"2026-07-28", "2025-11-25"}, {"1.0", "2025-11-25"},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char body[256];
-        json_t *o = NULL, *result;
-
-        (void)snprintf(body, sizeof(body), ASK("initialize", "\"protocolVersion\":\"%s\""), cases[i][0]);
-        assert_int_equal(exchange(*state, NULL, NULL, NULL, body, &o), 200);
-        result = json_object_get(o, "result");
-        assert_string_equal(json_string_value(json_object_get(result, "protocolVersion")), cases[i][1]);
-        assert_non_null(json_object_get(json_object_get(result, "capabilities"), "tools"));
-        assert_null(json_object_get(result, "resultType"));
-        json_decref(o);
-    }
-}
-
 static void refuses_messages_that_are_none(void **state)
 {
     static const struct {
@@ -107,44 +86,6 @@ static void refuses_messages_that_are_none(void **state)
 
         assert_int_equal(exchange(*state, "2025-06-18", NULL, NULL, cases[i].body, &o), cases[i].status);
         assert_int_equal(code_of(o), cases[i].code);
-        json_decref(o);
-    }
-}
-
-static void accepts_notifications_and_answers(void **state)
-{
-    static const char *const bodies[] = {
-        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
-        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"\"}}",
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
-        json_t *o = NULL;
-
-        assert_int_equal(exchange(*state, "2025-06-18", NULL, NULL, bodies[i], &o), 202);
-        assert_null(o);
-        assert_int_equal(exchange(*state, "2026-07-28", NULL, NULL, bodies[i], &o), 202);
-        assert_null(o);
-    }
-}
-
-static void returns_ids_as_they_came(void **state)
-{
-    static const char *const ids[] = {"1", "-3", "\"a\\u00e4\"", "\"\"", "9007199254740993", "1.5"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-        char body[128], expected[64];
-        json_t *o = NULL;
-        json_auto_t *id = NULL;
-
-        (void)snprintf(expected, sizeof(expected), "[%s]", ids[i]);
-        id = json_loads(expected, 0, NULL);
-        (void)snprintf(body, sizeof(body), "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"ping\"}", ids[i]);
-        o = ask(*state, body);
-        assert_true(json_equal(json_object_get(o, "id"), json_array_get(id, 0)));
-        assert_int_equal(json_object_size(json_object_get(o, "result")), 0);
         json_decref(o);
     }
 }
@@ -190,62 +131,6 @@ static void requires_headers_and_meta_of_the_stateless_revision(void **state)
     }
 }
 
-static void names_the_versions_that_it_supports(void **state)
-{
-    json_t *o = NULL, *data;
-
-    assert_int_equal(exchange(*state, "2027-01-01", "server/discover", NULL,
-                              ASK("server/discover", META("2027-01-01")), &o),
-                     400);
-    data = json_object_get(json_object_get(o, "error"), "data");
-    assert_string_equal(json_string_value(json_object_get(data, "requested")), "2027-01-01");
-    assert_string_equal(json_string_value(json_array_get(json_object_get(data, "supported"), 0)),
-                        "2026-07-28");
-    json_decref(o);
-}
-
-static void says_how_long_lists_may_be_kept(void **state)
-{
-    static const char *const methods[] = {"server/discover", "tools/list"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
-        char body[300];
-        json_t *o = NULL, *result;
-
-        (void)snprintf(body, sizeof(body), ASK("%s", NEW), methods[i]);
-        assert_int_equal(exchange(*state, "2026-07-28", methods[i], NULL, body, &o), 200);
-        result = json_object_get(o, "result");
-        assert_string_equal(json_string_value(json_object_get(result, "resultType")), "complete");
-        assert_string_equal(json_string_value(json_object_get(result, "cacheScope")), "public");
-        assert_true(json_integer_value(json_object_get(result, "ttlMs")) > 0);
-        assert_non_null(json_object_get(result, "_meta"));
-        json_decref(o);
-    }
-}
-
-static void lists_tools(void **state)
-{
-    static const char *const names[] = {"echo_get", "echo", "fail", "list", "write_or_plan"};
-    json_t *o = ask(*state, ASK("tools/list", "")), *tools, *annotations;
-
-    tools = json_object_get(json_object_get(o, "result"), "tools");
-    assert_int_equal(json_array_size(tools), ARRAY_SIZE(names));
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        const json_t *properties = json_object_get(json_object_get(tool, "inputSchema"), "properties");
-
-        assert_string_equal(json_string_value(json_object_get(tool, "name")), names[i]);
-        assert_non_null(json_object_get(properties, "maxBytes"));
-        assert_non_null(json_object_get(tool, "outputSchema"));
-        annotations = json_object_get(tool, "annotations");
-        assert_true(json_is_true(json_object_get(annotations, "readOnlyHint")));
-        assert_true(json_is_false(json_object_get(annotations, "destructiveHint")));
-    }
-    assert_non_null(strstr(json_string_value(json_object_get(json_array_get(tools, 4), "description")),
-                           "--mcp.allow-writes"));
-    json_decref(o);
-}
-
 static int setup_writes(void **state)
 {
     return world_setup_writes(state, true);
@@ -280,19 +165,6 @@ static void only_plans_where_writes_are_not_allowed(void **state)
     json_decref(o);
 }
 
-static void answers_with_text_and_structure(void **state)
-{
-    json_t *o = ask(*state, CALL("\"name\":\"echo\",\"arguments\":{\"name\":\"\\\"\\u00e4\"}")), *result;
-    json_auto_t *text = json_loads(text_of(o), 0, NULL);
-
-    result = json_object_get(o, "result");
-    assert_true(json_equal(text, json_object_get(result, "structuredContent")));
-    assert_true(json_is_false(json_object_get(result, "isError")));
-    assert_int_equal(json_integer_value(json_object_get(text, "maxBytes")), 4096);
-    assert_null(json_object_get(result, "_meta"));
-    json_decref(o);
-}
-
 static void tells_the_assistant_what_failed(void **state)
 {
     static const char *const cases[][2] = {
@@ -302,7 +174,7 @@ static void tells_the_assistant_what_failed(void **state)
         {CALL("\"name\":\"echo\",\"arguments\":{\"n\":0}"), "n: must be at least 1"},
         {CALL("\"name\":\"echo\",\"arguments\":[]"), "arguments: must be an object"},
         {CALL("\"name\":\"echo\",\"arguments\":{\"maxBytes\":1}"),
-         "maxBytes: must be an integer from 1024 to 65536"},
+         "maxBytes: must be at least 1024"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -346,17 +218,10 @@ static void bounds_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(agrees_on_an_earlier_revision),
         TEST(refuses_messages_that_are_none),
-        TEST(accepts_notifications_and_answers),
-        TEST(returns_ids_as_they_came),
         TEST(requires_headers_and_meta_of_the_stateless_revision),
-        TEST(names_the_versions_that_it_supports),
-        TEST(says_how_long_lists_may_be_kept),
-        TEST(lists_tools),
         cmocka_unit_test_setup_teardown(offers_writes_where_they_are_allowed, setup_writes, world_teardown),
         TEST(only_plans_where_writes_are_not_allowed),
-        TEST(answers_with_text_and_structure),
         TEST(tells_the_assistant_what_failed),
         TEST(bounds_answers),
     };

@@ -23,7 +23,7 @@ static json_t *answer_of(struct guide *g, const uint32_t *at, const uint32_t *wi
     assert_int_equal(model_new(&m, &g->in, &ob), 0);
     s = guide_solution(m, at, with);
     s.bound += above;
-    assert_int_equal(answer_make(&answer, m, &s), 0);
+    answer = answer_make(m, &s);
     solution_done(&s);
     (void)model_free(m);
     return answer;
@@ -60,18 +60,6 @@ static void tells_of_the_guides_example(void **state)
     holds(a, "missingScores", "{\"count\":0,\"first\":[]}");
     holds(a, "notes", "[]");
     holds(a, "totals", "{\"placements\":2,\"clusters\":2,\"moves\":0,\"leftOut\":0}");
-    guide_done(&g);
-}
-
-static void tells_the_gap_of_what_is_not_proven(void **state)
-{
-    struct guide g = guide_new(GUIDE);
-    json_auto_t *a = answer_of(&g, sites, settings, 23);
-
-    (void)state;
-    holds(a, "status", "\"Feasible\"");
-    holds(a, "bound", "138.0");
-    holds(a, "gap", "0.20000000000000001");
     guide_done(&g);
 }
 
@@ -135,7 +123,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_the_guides_example),
-        cmocka_unit_test(tells_the_gap_of_what_is_not_proven),
         cmocka_unit_test(tells_moves),
         cmocka_unit_test(notes_what_holds_a_plan_back),
         cmocka_unit_test(cuts_to_fit),

@@ -1,5 +1,6 @@
 /* Requests: what is read, and the field that each rule names, after those of the schema. */
 #include "controller/assist/api/schema.h"
+#include "controller/assist/api/schemas.h"
 #include "controller/assist/rules/request.h"
 #include "test/unit/assist/rules/guide.h"
 
@@ -71,7 +72,7 @@ static void takes_both_spellings(void **state)
 
 static bool keeps_schema(const json_t *json, const char *wrong_field)
 {
-    json_auto_t *schema = json_loads(plan_request_schema, 0, NULL);
+    json_auto_t *schema = json_loads(schema_plan_request, 0, NULL);
     struct schema_problem problem;
     bool keeps = schema_accepts(schema, json, &problem);
 

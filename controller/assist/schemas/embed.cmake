@@ -1,0 +1,10 @@
+# Writes a C file with the schemas as strings: cmake -DOUT=FILE -DFILES="a;b" -P embed.cmake
+set(text "")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} content HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," content ${content})
+  string(REGEX REPLACE "(................................................................................)" "\\1\n" content ${content})
+  string(APPEND text "const char schema_${name}[] = {\n${content}0};\n\n")
+endforeach()
+file(WRITE ${OUT} "#include \"controller/assist/api/schemas.h\"\n\n${text}")
