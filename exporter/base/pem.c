@@ -1,5 +1,7 @@
 #include "exporter/base/pem.h"
 
+#include "exporter/base/secret.h"
+
 #include <errno.h>
 
 static gnutls_datum_t datum_of(struct str s)
@@ -35,12 +37,17 @@ void pem_certificates_done(struct pem_certificates *c)
 
 int pem_read_key(struct str text, gnutls_x509_privkey_t *ret, const char **ret_why)
 {
-    gnutls_datum_t datum = datum_of(text);
-    int r = gnutls_x509_privkey_init(ret);
+    /* A copy with a NUL behind it: GnuTLS compares what follows "DEK-Info: " as if a string ended there. */
+    SECRET_AUTO(copy, text.n + 1);
+    char *room;
+    int r = buf_room(&copy, text.n + 1, &room) ?: buf_put_str(&copy, text);
+    gnutls_datum_t datum;
     bool none;
 
-    if (r < 0)
+    if (r < 0 || gnutls_x509_privkey_init(ret) < 0)
         return -ENOMEM;
+    room[text.n] = '\0';
+    datum = datum_of(buf_str(&copy));
     r = text.n ? gnutls_x509_privkey_import2(*ret, &datum, GNUTLS_X509_FMT_PEM, NULL, 0)
                : GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR;
     none = r == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR || r == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;

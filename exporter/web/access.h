@@ -57,7 +57,6 @@ struct rate_limit {
     mono_ms full_at; /* when the bucket will be full again */
 };
 
-
 /* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
 
 /* Embedded in its owner; must not move. */

@@ -173,8 +173,7 @@ static void tells_the_assistant_what_failed(void **state)
          "{\"detail\":\"workload \\\"a\",\"field\":\"name\"}"},
         {CALL("\"name\":\"echo\",\"arguments\":{\"n\":0}"), "n: must be at least 1"},
         {CALL("\"name\":\"echo\",\"arguments\":[]"), "arguments: must be an object"},
-        {CALL("\"name\":\"echo\",\"arguments\":{\"maxBytes\":1}"),
-         "maxBytes: must be at least 1024"},
+        {CALL("\"name\":\"echo\",\"arguments\":{\"maxBytes\":1}"), "maxBytes: must be at least 1024"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
