@@ -1,5 +1,6 @@
 #include "exporter/base/pem.h"
 
+#include "exporter/base/buf.h"
 #include "exporter/base/secret.h"
 
 #include <errno.h>
