@@ -1,6 +1,9 @@
 """Fixtures of the scenarios, and the logs of the programs when one fails."""
 
 import contextlib
+import functools
+import os
+import re
 import socket
 
 import pytest
@@ -14,9 +17,26 @@ from lib.kube import CLUSTER, SCORES, running_kube, skip_without
 from lib.prometheus import running_prometheus
 
 
-def pytest_collection_modifyitems(items):
+# What test/run makes beside the tests that can do without: programs, packages, images, systems.
+PARTS = re.compile(r"^from lib(\.| import .*\b)(image|kube|machine|openapi|package|pod|reference)\b", re.MULTILINE)
+
+
+@functools.cache
+def imports_parts(path):
+    return PARTS.search(path.read_text()) is not None
+
+
+def needs_parts(item):
+    return "api_server" in item.fixturenames or imports_parts(item.path)
+
+
+def pytest_collection_modifyitems(config, items):
     """The longest files first, so that no worker is left with one of them at the end."""
     items.sort(key=lambda item: not item.path.name.startswith("test_remote_write_"))
+    if which := os.environ.get("DS_PARTS"):
+        left = [item for item in items if needs_parts(item) != (which == "with")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.hookimpl(hookwrapper=True)
