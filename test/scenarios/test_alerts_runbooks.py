@@ -1,6 +1,7 @@
 """The commands of runbooks and of alerts' texts work as they stand: against a real API server, agents, a controller, an
 optimizer and Prometheus, while a scorer fails. Only what needs a kubelet has a stand-in: kubectl logs, exec and top."""
 
+import re
 import socket
 
 import pytest
@@ -13,6 +14,7 @@ from lib.rules import alerts, filled_in, first_command
 from lib.wait import LONG, eventually, wait_until
 
 RUNBOOKS = sorted((ROOT / "alerts/runbooks").glob("*.md"))
+FUNCTIONS = re.compile(r"^agent\(\) \{.*?(?=^```$)", re.M | re.S)
 
 
 def host_address():
@@ -77,7 +79,9 @@ def on_call(prometheus, tmp_path_factory):
         world.policies.put("one", "NonCompliant")
         wait_until(lambda: world.agents["c1"].status("broken")["state"] == "stale", "it fails", LONG)
         of_alert = {"HUB": "hub", "SPOKE": "spoke", "CLUSTER": "c1", "SCORE": "broken", "SCORER": "broken"}
-        yield kubectl_shell(world, folder, PROMETHEUS=world.prometheus.url, **of_alert)
+        shell = kubectl_shell(world, folder, PROMETHEUS=world.prometheus.url, **of_alert)
+        shell.run(FUNCTIONS.search((ROOT / "alerts/runbooks/README.md").read_text())[0])
+        yield shell
 
 
 @pytest.mark.parametrize("runbook", RUNBOOKS, ids=lambda path: path.stem)

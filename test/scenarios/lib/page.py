@@ -41,14 +41,14 @@ def without_samples(value):
 
 
 class Shell:
-    """Runs commands one after the other, as in one terminal: variables stay."""
+    """Runs commands one after the other, as in one terminal: variables and functions stay."""
 
     def __init__(self, folder, env, state):
         self.folder, self.env, self.state = folder, env, pathlib.Path(state)
         self.state.write_text("")
 
     def run(self, commands):
-        text = f"set -euo pipefail -a\n. {self.state}\n{commands}\nexport -p >{self.state}\n"
+        text = f"set -euo pipefail -a\n. {self.state}\n{commands}\n{{ export -p; declare -f; }} >{self.state}\n"
         words = ["bash", "-c", text]
         done = subprocess.run(words, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=LONG, check=False)
         assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"

@@ -14,7 +14,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[3]
 ALERTS = TOP / "alerts"
 RULES = ("agent.yaml", "hub.yaml")
-SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
+SECTIONS = ["Diagnosis", "Mitigation"]
 MARKS = ("<!-- generated from the rule files by `test/unit/alerts/test_runbooks.py --write` -->\n", "<!-- end -->\n")
 LONGEST = 80  # lines of a page
 OTHERS_FLAGS = {"--previous", "--tail", "--since", "--context", "--data-urlencode", "--type", "--as", "--dry-run", "--raw"}
@@ -59,6 +59,8 @@ def page_problems(page, metrics, flags, known_values):
     if page.stem != "README":
         if not text.startswith(f"# {page.stem}\n") or re.findall(r"^## (.*)$", text, re.M) != SECTIONS:
             yield f"the title is not the alert, or the sections are not {', '.join(SECTIONS)}"
+        if "\n\n**Impact**: " not in text:
+            yield "no paragraph about the impact"
         if text.count("\n") > LONGEST:
             yield f"more than {LONGEST} lines: nobody reads that at night"
     names = re.findall(r"\b(?:dynamic_scor|prometheus_remote_storage_)\w+", text)
