@@ -10,6 +10,8 @@ from lib.client import call
 from lib.process import Process, free_port, run
 from lib.wait import wait_until
 
+ITSELF = "itself:9090"
+
 
 class Prometheus:
     def __init__(self, process, port, scheme="http"):
@@ -43,14 +45,14 @@ def backfill(folder, samples):
 
 @contextlib.contextmanager
 def running_prometheus(*jobs, receiver=False, program="prometheus", flags=(), samples=None, web=(None, {}), **more):
-    """Each job an object as in scrape_configs; receiver: takes remote write; more: other parts of the configuration.
+    """Each job an object as in scrape_configs, with the target ITSELF for this Prometheus; receiver: takes remote write; more: other parts of the configuration.
     program: go_program("prometheus3") for a newer one than Debian's. samples: {series: [(time, value)]} that it has from the
     start. web: (the SSLContext of a client, the headers of its requests), for a --web.config.file."""
     tls, headers = web
     with tempfile.TemporaryDirectory() as folder:
         file, port = pathlib.Path(folder) / "prometheus.yml", free_port()
         scraping = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs, **more}
-        file.write_text(json.dumps(scraping))
+        file.write_text(json.dumps(scraping).replace(ITSELF, f"localhost:{port}"))
         if samples:
             backfill(f"{folder}/tsdb", samples)
         process = Process(
