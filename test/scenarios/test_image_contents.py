@@ -10,7 +10,7 @@ import pytest
 
 from lib.agent import summary
 from lib.fake import results
-from lib.image import NATIVE, USER, archive, files, sbom
+from lib.image import NATIVE, USER, archive, files, need_image, sbom
 from lib.process import ROOT, run
 
 MEGABYTE = 1000 * 1000
@@ -23,6 +23,7 @@ LINKED = {
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_manifest(arch):
+    need_image(arch)
     found = archive()
     config = found.config(arch)
     assert config["architecture"] == arch and config["os"] == "linux"

@@ -52,7 +52,7 @@ class Shell:
         self.env = environment(PATH=path, KUBECONFIG=str(hub.kubeconfig()), **homes)
 
     def __call__(self, script):
-        script = script.replace("ocm/dynamic-scoring-framework", str(CHART))
+        script = script.replace("charts/dynamic-scoring-framework", str(CHART))
         done = run("sh", "-e", "-c", script, env=self.env, cwd=self.folder)
         assert done.returncode == 0, f"{script}{done.stderr}"
         return done.stdout
