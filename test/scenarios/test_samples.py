@@ -15,7 +15,7 @@ from lib.scoring_api import start_scorer, wait_healthy
 from lib.wait import DEADLINE
 
 SAMPLES = ROOT / "charts" / "samples"
-FILES = sorted(SAMPLES.glob("mydynamicscorer-*.yaml"))
+FILES = sorted([*SAMPLES.glob("mydynamicscorer-*.yaml"), *SAMPLES.glob("*/dynamicscorer.yaml")])
 WORKS = sorted(SAMPLES.glob("*/manifestwork.yaml"))
 MODELS = list(yaml.safe_load((ROOT / "charts/dynamic-scoring-framework/files/samples.yaml").read_text()))
 
