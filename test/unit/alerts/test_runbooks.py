@@ -14,7 +14,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[3]
 ALERTS = TOP / "alerts"
 RULES = ("agent.yaml", "hub.yaml")
-SECTIONS = ["Diagnosis", "Mitigation"]
+SECTIONS = ["Mitigation"]
 MARKS = ("<!-- generated from the rule files by `test/unit/alerts/test_runbooks.py --write` -->\n", "<!-- end -->\n")
 LONGEST = 80  # lines of a page
 OTHERS_FLAGS = {"--previous", "--tail", "--since", "--context", "--data-urlencode", "--type", "--as", "--dry-run", "--raw"}

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Checks the chart's values: each has a comment `# --`, the table in the chart's README.md is made of these (`--write`
-makes it), and values.schema.json describes the same values."""
+"""Checks the chart's values: each has a comment `# --`, and values.schema.json describes the same values."""
 
 import json
 import pathlib
@@ -10,7 +9,6 @@ import sys
 import yaml
 
 CHART = pathlib.Path(__file__).resolve().parents[3] / "charts" / "dynamic-scoring-framework"
-MARKS = ("<!-- generated from values.yaml by `test/unit/charts/test_values.py --write` -->\n", "<!-- end -->\n")
 CHECKS = (CHART / "templates" / "checks.yaml").read_text()
 KEY = re.compile(r"^( *)([A-Za-z0-9]+):")
 
@@ -33,12 +31,6 @@ def documented(text):
     return found
 
 
-def value_at(values, path):
-    for name in path.split("."):
-        values = values[name]
-    return values
-
-
 def undocumented(values, known, path=""):
     """Paths of values that neither have a comment nor contain values that do."""
     for name, value in values.items():
@@ -49,17 +41,6 @@ def undocumented(values, known, path=""):
             yield from undocumented(value, known, here)
         else:
             yield here
-
-
-def cell(value):
-    text = json.dumps(value)
-    return "`" + text.replace("|", "\\|") + "`"
-
-
-def table(values, comments):
-    lines = ["| value | default | |", "|---|---|---|"]
-    lines += [f"| `{path}` | {cell(value_at(values, path))} | {text} |" for path, text in comments.items()]
-    return "\n".join(lines) + "\n"
 
 
 def schema_differences(values, schema, definitions, path=""):
@@ -84,14 +65,6 @@ def main():
     schema = json.loads((CHART / "values.schema.json").read_text())
     problems = [f"values.yaml: {path} has no comment `# --`" for path in undocumented(values, comments)]
     problems += [f"values.schema.json: {d}" for d in schema_differences(values, schema, schema["definitions"])]
-    readme = CHART / "README.md"
-    old = readme.read_text()
-    head, tail = old.split(MARKS[0])[0], old.split(MARKS[1])[1]
-    new = head + MARKS[0] + "\n" + table(values, comments) + "\n" + MARKS[1] + tail
-    if new != old and "--write" in sys.argv:
-        readme.write_text(new)
-    elif new != old:
-        problems.append("charts/dynamic-scoring-framework/README.md: the table of values is out of date; --write mends it")
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Compares forecasts with scikit-learn's LinearRegression on lag features, on 200 generated series and one that a Prometheus
-recorded. `--table` prints the errors of forecasts of what follows, as exporter/models/README.md shows them.
+recorded. `--table` prints the errors of forecasts of what follows.
 
 Both solve the same least squares, so that forecasts differ by rounding only: by less than TOLERANCE of the series' range, or of
 the forecast where that leaves the range. Where a series of 20 or 21 values leaves the fit undetermined or nearly so, forecasts
