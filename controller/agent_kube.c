@@ -17,7 +17,7 @@
 #include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/sink.h"
-#include "exporter/score/secrets.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/summary.h"
 #include "remotewrite/config.h"
 
@@ -36,8 +36,7 @@ struct watched {
     struct watched *next;
     char *name;
     struct kube_watch *watch;
-    json_t *data;   /* base64; NULL while the Secret does not exist */
-    uint64_t stamp; /* of the last change */
+    json_t *data; /* base64; NULL while the Secret does not exist */
     bool trusts_ca;
     bool wanted;
 };
@@ -95,12 +94,10 @@ static const struct watched *secrets_find(const struct secrets *base, const char
     return w;
 }
 
-static int secrets_look(struct secrets *base, const char *name, const char *token_key,
-                        struct secret_state *ret, const char **ret_why)
+static int secrets_look(struct secrets *base, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
     const struct watched *w = secrets_find(base, name);
 
-    (void)token_key;
     if (!w || !w->data) {
         *ret_why = w ? kube_watch_trouble(w->watch) : NULL;
         return *ret_why ? -EACCES : -ENOENT;
@@ -109,7 +106,7 @@ static int secrets_look(struct secrets *base, const char *name, const char *toke
         *ret_why = "refused: it contains credentials for an API server";
         return -EPERM;
     }
-    *ret = (struct secret_state){.stamp = w->stamp, .trusts_ca = w->trusts_ca};
+    *ret_trusts_ca = w->trusts_ca;
     return 0;
 }
 
@@ -143,7 +140,6 @@ static void secrets_wake(const struct watched *w)
 
 static void secrets_on_set(void *arg, json_t *object)
 {
-    static uint64_t stamps; /* of all Secrets: one that is watched anew is another one */
     struct watched *w = arg;
     json_t *data = kube_map(object, "data", NULL);
     bool trusts_ca = secrets_type_trusts_ca(cstr(kube_str(object, "type", NULL)));
@@ -155,7 +151,6 @@ static void secrets_on_set(void *arg, json_t *object)
     secrets_drop_data(w);
     w->data = json_incref(data);
     w->trusts_ca = trusts_ca;
-    w->stamp = ++stamps;
     if (secrets_is_forbidden(w->name, data))
         log_error("secret refused: it contains credentials for an API server", L_STR("secret", w->name));
     secrets_wake(w);
@@ -305,7 +300,6 @@ static struct agent_secrets *agent_secrets_free(struct agent_secrets *s)
     if (!s)
         return NULL;
     loop_timer_clear(s->agent->loop, &s->prepared);
-    secrets_forget(&s->secrets);
     while (s->list) {
         struct watched *w = s->list;
         s->list = w->next;
@@ -519,7 +513,7 @@ static void once_prepare(struct agent_kube *k, json_t *object)
     problems_init(&p, k->what);
     k->configmap = kube_watch_free(k->configmap);
     k->first = json_incref(object);
-    r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, 1, &p);
+    r = config_parse(&c, kube_text(object, "data", "summaries", NULL), &rw_config_section, &p);
     if (k->secrets)
         agent_secrets_prepare(k->secrets, r == 0 ? &c->summaries : &none, once_apply, k);
     else

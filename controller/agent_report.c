@@ -13,7 +13,6 @@
 #include "exporter/base/utf8.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/state.h"
 
 #include <errno.h>
 #include <stdio.h>

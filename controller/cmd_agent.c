@@ -257,7 +257,7 @@ static void hook_config(void *arg, const struct config *c)
     const struct running *running = arg;
 
     if (running->remote_write)
-        rw_sink_apply(running->remote_write, c->sections[0], c->storage_path);
+        rw_sink_apply(running->remote_write, c->section, c->storage_path);
     agent_otlp_apply(running->otlp, c);
 }
 
@@ -329,8 +329,7 @@ static int agent_run(struct agent_flags *f)
     struct signals signals;
     int status = 1, r = loop_new(&loop, &clock_system);
 
-    f->options.sections = &rw_config_section;
-    f->options.n_sections = 1;
+    f->options.section = &rw_config_section;
     if (r == 0 && !f->options.once)
         r = agent_otlp_new(&otlp, loop, &f->otlp);
     if (r == 0)

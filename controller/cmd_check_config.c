@@ -68,7 +68,7 @@ static int check_file(const char *path)
     int r;
 
     problems_init(&p, path);
-    r = config_load(&c, path, &rw_config_section, 1, &p);
+    r = config_load(&c, path, &rw_config_section, &p);
     if (r == -ENOMEM)
         return check_no_memory();
     if (r == 0) {

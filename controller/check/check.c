@@ -13,7 +13,6 @@
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/metric/version.h"
-#include "exporter/score/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -180,7 +179,7 @@ static void config_check_members(struct check *c, const struct api_config *api)
         findings_add(c->findings, RULE_CONFIG_SOURCE, "source: missing");
     for (size_t i = 0; i < api->n_sources; i++) {
         const struct source_spec *s = &api->sources[i];
-        const struct source_ops *type = source_of_type(s->type ?: SOURCE_PROMETHEUS);
+        const struct source_kind *type = source_kind(s->type ?: SOURCE_PROMETHEUS);
         bool no_host = type->path && !type->endpoint_is_optional && !s->host;
         bool no_query = type->query && !s->query;
 
@@ -206,7 +205,8 @@ static int config_make_summary(struct check *c, const struct api_config *api, co
         return 0;
     buf_truncate(&c->findings->summary, 0);
     r = buf_put_str(&c->findings->summary, buf_str(&e->text));
-    return r ?: summary_parse(&c->summary, buf_str(&e->text), &p);
+    summary_parse(&c->summary, buf_str(&e->text), &p);
+    return r;
 }
 
 static int config_set_default(struct check *c)

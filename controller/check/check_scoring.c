@@ -10,7 +10,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/answer.h"
 #include "exporter/score/error.h"
-#include "exporter/score/source.h"
 #include "exporter/ui/ranking.h"
 
 #include <errno.h>

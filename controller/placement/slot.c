@@ -10,7 +10,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <stdio.h>

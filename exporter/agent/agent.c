@@ -14,7 +14,7 @@
 #include "exporter/metric/series.h"
 #include "exporter/metric/version.h"
 #include "exporter/otlp/series.h"
-#include "exporter/score/secrets.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
@@ -182,7 +182,6 @@ static void apply_config(struct agent *a, struct config **config)
         warn_of_restart(was, c);
     a->state.config = c;
     a->secrets.dir = c->secrets_dir;
-    secrets_forget(a->source_env.secrets);
     a->source_env.max_answer = c->limits.response_bytes;
     http_set_budget(a->state.http, c->limits.memory_bytes);
     a->source_env.cluster_name = c->cluster_name;
@@ -227,7 +226,7 @@ static int load_file(struct agent *a, struct config **ret, struct problems *p)
     int r = is_pipe ? 0 : config_read(o->config_file, &text, &is_pipe, p);
 
     if (r == 0)
-        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->sections, o->n_sections, p);
+        r = config_parse(ret, buf_str(a->piped.n ? &a->piped : &text), o->section, p);
     if (r == 0 && is_pipe && a->piped.n == 0)
         a->piped = buf_take(&text);
     return r;
@@ -237,8 +236,7 @@ static int load_file(struct agent *a, struct config **ret, struct problems *p)
 static int load_options(struct agent *a, struct config **ret, struct problems *p)
 {
     const struct agent_options *o = a->options;
-    int r =
-        o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->sections, o->n_sections, p);
+    int r = o->config_file ? load_file(a, ret, p) : config_parse(ret, STR("[]"), o->section, p);
 
     if (r == 0)
         apply_flags(*ret, o);
@@ -333,8 +331,7 @@ int agent_apply_text(struct agent *a, const char *what, struct str text, struct 
     problems_init(&p, what);
     if (str_eq(str_trim(text), STR("null"))) /* as Go writes an empty list */
         text = STR("[]");
-    r = config_parse(&of_text, text, a->options->sections, a->options->n_sections, &p)
-            ?: load_around(a, &c, of_text, &p);
+    r = config_parse(&of_text, text, a->options->section, &p) ?: load_around(a, &c, of_text, &p);
     r = finish_reload(a, r, &c, &p, ret_why);
     if (r == 0) {
         free(a->text_name);
@@ -519,7 +516,6 @@ struct agent *agent_free(struct agent *a)
     (void)page_free(a->state.page);
     (void)http_free(a->state.http);
     (void)metrics_free(a->state.metrics);
-    secrets_forget(&a->secrets.secrets);
     (void)config_free(a->state.config);
     free(a->state.reload.problems);
     free(a->text_name);

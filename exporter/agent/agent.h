@@ -9,7 +9,7 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/page.h"
 #include "exporter/otlp/receiver.h"
-#include "exporter/score/secrets.h"
+#include "exporter/score/credentials.h"
 #include "exporter/web/access.h"
 
 struct agent;
@@ -22,8 +22,7 @@ struct agent_options {
     size_t n_listen;
     const enum log_level *log_level;
     const enum log_format *log_format;
-    const struct config_section *sections;
-    size_t n_sections;
+    const struct config_section *section;
     bool once; /* one round of each scorer, then the loop stops */
 };
 

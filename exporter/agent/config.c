@@ -9,14 +9,10 @@
 #include "exporter/base/log.h"
 #include "exporter/base/problems.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 
 enum { PIPE_WAIT_MS = 10000 };
-
-static const char *const own_keys[] = {"clusterName", "listenAddresses", "secretsDir", "storagePath",
-                                       "logLevel",    "logFormat",       "limits",     "summaries"};
 
 const struct limits limits_default = {
     .response_bytes = 256u << 20,
@@ -28,20 +24,12 @@ const struct limits limits_default = {
     .stale_intervals = 3,
 };
 
-static void config_defaults(struct config *c)
-{
-    c->log_level = LOG_LEVEL_INFO;
-    c->log_format = LOG_FORMAT_LOGFMT;
-    c->limits = limits_default;
-}
-
 struct config *config_free(struct config *c)
 {
     if (!c)
         return NULL;
-    for (size_t i = 0; i < c->n_sections; i++)
-        if (c->sections[i])
-            c->section_table[i].done(c->sections[i]);
+    if (c->section)
+        c->section_type->done(c->section);
     for (size_t i = 0; i < c->n_listen; i++)
         free(c->listen[i]);
     summaries_done(&c->summaries);
@@ -52,46 +40,29 @@ struct config *config_free(struct config *c)
     return NULL;
 }
 
-static void add_listen(struct config *c, struct str address)
-{
-    char *copy = str_dup(address);
-
-    c->listen[c->n_listen] = copy;
-    c->n_listen += copy != NULL;
-}
-
-static int read_listen_one(struct config *c, const struct node *n, struct problems *p)
+static void read_listen_one(struct config *c, const struct node *n, struct problems *p)
 {
     CLEANUP(cleanup_free) char *address = n->kind == NODE_STRING ? str_dup(n->text) : NULL;
 
-    if (n->kind == NODE_STRING && !address)
-        return -ENOMEM;
-    if (address && strlen(address) == n->text.n && httpd_is_address(address)) {
-        add_listen(c, n->text);
-        return 0;
-    }
-    node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
-    return 0;
+    if (address && strlen(address) == n->text.n && httpd_is_address(address))
+        c->listen[c->n_listen++] = TAKE_PTR(address);
+    else
+        node_expected(n, p, "an address to listen on, like \":8080\", \"127.0.0.1:8080\" or \"[::1]:8080\"");
 }
 
-static int read_listen(struct config *c, const struct node *root, struct problems *p)
+static void read_listen(struct config *c, const struct node *root, struct problems *p)
 {
     const struct node *n = node_given(root, "listenAddresses");
-    int r = 0;
 
-    if (!n) {
-        add_listen(c, STR(":8080"));
-        return 0;
-    }
-    if (n->kind != NODE_LIST)
-        return read_listen_one(c, n, p);
-    if (n->n == 0 || n->n > CONFIG_MAX_LISTEN) {
+    if (!n)
+        c->listen[c->n_listen++] = xstrdup(":8080");
+    else if (n->kind != NODE_LIST)
+        read_listen_one(c, n, p);
+    else if (n->n == 0 || n->n > CONFIG_MAX_LISTEN)
         node_problem(n, p, PROBLEM_ERROR, "expected 1 to %d addresses, got %zu", CONFIG_MAX_LISTEN, n->n);
-        return 0;
-    }
-    for (size_t i = 0; i < n->n && r == 0; i++)
-        r = read_listen_one(c, n->items[i], p);
-    return r;
+    else
+        for (size_t i = 0; i < n->n; i++)
+            read_listen_one(c, n->items[i], p);
 }
 
 /* Leaves *ret alone if the key is absent or empty. */
@@ -138,39 +109,24 @@ static void read_limits(struct limits *l, const struct node *root, struct proble
     (void)node_int(n, "staleAfterIntervals", p, 1, 1000, &l->stale_intervals);
 }
 
-static int read_sections(struct config *c, const struct node *root, struct problems *p)
-{
-    for (size_t i = 0; i < c->n_sections; i++) {
-        const struct node *n = node_given(root, c->section_table[i].key);
-        int r = n ? c->section_table[i].parse(n, p, &c->sections[i]) : 0;
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static void check_keys(const struct config *c, const struct node *root, struct problems *p)
-{
-    const char *known[ARRAY_SIZE(own_keys) + CONFIG_MAX_SECTIONS + 1] = {0};
-
-    memcpy(known, own_keys, sizeof(own_keys));
-    for (size_t i = 0; i < c->n_sections; i++)
-        known[ARRAY_SIZE(own_keys) + i] = c->section_table[i].key;
-    node_only_keys(root, known, PROBLEM_ERROR, p);
-}
-
 static int read_config_object(struct config *c, const struct node *root, struct problems *p)
 {
-    const struct node *list = node_given(root, "summaries");
+    const struct config_section *type = c->section_type;
+    const char *const known[] = {
+        "clusterName", "listenAddresses", "secretsDir", "storagePath",           "logLevel",
+        "logFormat",   "limits",          "summaries",  type ? type->key : NULL, NULL};
+    const struct node *list = node_given(root, "summaries"), *section;
 
-    check_keys(c, root, p);
+    section = type ? node_given(root, type->key) : NULL;
+    node_only_keys(root, known, PROBLEM_ERROR, p);
     read_log(c, root, p);
     read_limits(&c->limits, root, p);
     read_string(root, "clusterName", p, &c->cluster_name);
     read_string(root, "secretsDir", p, &c->secrets_dir);
     read_string(root, "storagePath", p, &c->storage_path);
-    return (list ? summaries_parse(&c->summaries, list, PROBLEM_ERROR, p) : 0) ?: read_sections(c, root, p);
+    if (list)
+        summaries_parse(&c->summaries, list, PROBLEM_ERROR, p);
+    return section ? type->parse(section, p, &c->section) : 0;
 }
 
 /* A bare list comes from the hub by way of the ConfigMap. A newer hub may write keys unknown to this agent,
@@ -182,31 +138,28 @@ static int read_root(struct config *c, const struct node *root, struct problems 
     if (root->kind == NODE_MAP)
         r = read_config_object(c, root, p);
     else if (root->kind == NODE_LIST)
-        r = summaries_parse(&c->summaries, root, PROBLEM_WARNING, p);
+        summaries_parse(&c->summaries, root, PROBLEM_WARNING, p);
     else
         node_expected(root, p, "an object with clusterName, summaries and so on, or a list of summaries");
-    if (r == 0 && !c->cluster_name && !(c->cluster_name = str_dup(STR(""))))
-        r = -ENOMEM;
-    return r ?: read_listen(c, root, p);
+    if (!c->cluster_name)
+        c->cluster_name = xstrdup("");
+    read_listen(c, root, p);
+    return r;
 }
 
-int config_parse(struct config **ret, struct str text, const struct config_section *sections,
-                 size_t n_sections, struct problems *p)
+int config_parse(struct config **ret, struct str text, const struct config_section *section,
+                 struct problems *p)
 {
-    CLEANUP(cleanup_config_free) struct config *c = NULL;
+    CLEANUP(cleanup_config_free) struct config *c = xcalloc(1, sizeof(*c));
     CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     int r;
 
-    assert(n_sections <= CONFIG_MAX_SECTIONS);
-    r = doc_parse(&d, text, p);
-    if (r == 0) {
-        c = xcalloc(1, sizeof(*c));
-        config_defaults(c);
-        c->section_table = sections;
-        c->n_sections = n_sections;
-        c->loaded_at_ms = clock_system.wall(&clock_system).ms;
-        r = read_root(c, doc_root(d), p);
-    }
+    *c = (struct config){.log_level = LOG_LEVEL_INFO,
+                         .log_format = LOG_FORMAT_LOGFMT,
+                         .limits = limits_default,
+                         .section_type = section,
+                         .loaded_at_ms = clock_system.wall(&clock_system).ms};
+    r = doc_parse(&d, text, p) ?: read_root(c, doc_root(d), p);
     problems_sort(p);
     if (r < 0 || p->errors)
         return -EINVAL;
@@ -233,12 +186,12 @@ int config_read(const char *path, struct buf *into, bool *ret_pipe, struct probl
     return -EINVAL;
 }
 
-int config_load(struct config **ret, const char *path, const struct config_section *sections,
-                size_t n_sections, struct problems *p)
+int config_load(struct config **ret, const char *path, const struct config_section *section,
+                struct problems *p)
 {
     BUF_AUTO(text, CONFIG_MAX_BYTES);
     bool is_pipe;
     int r = config_read(path, &text, &is_pipe, p);
 
-    return r == 0 ? config_parse(ret, buf_str(&text), sections, n_sections, p) : r;
+    return r == 0 ? config_parse(ret, buf_str(&text), section, p) : r;
 }

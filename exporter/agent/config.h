@@ -22,7 +22,7 @@ struct limits {
 
 extern const struct limits limits_default;
 
-/* A section of the file that another layer reads, such as remoteWrite. */
+/* The section of the file that another layer reads: remoteWrite. */
 struct config_section {
     const char *key;
     /* Called if the key is present and not null. Adds problems to p. *ret, if set, is passed to done() when
@@ -31,7 +31,7 @@ struct config_section {
     void (*done)(void *);
 };
 
-enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_SECTIONS = 4, CONFIG_MAX_BYTES = 16 << 20 };
+enum { CONFIG_MAX_LISTEN = 16, CONFIG_MAX_BYTES = 16 << 20 };
 
 struct config {
     char *cluster_name; /* "" if the file has none */
@@ -43,23 +43,22 @@ struct config {
     enum log_format log_format;
     struct limits limits;
     struct summaries summaries;
-    void *sections[CONFIG_MAX_SECTIONS];        /* in the order of the table given to config_parse() */
-    const struct config_section *section_table; /* must outlive the configuration */
-    size_t n_sections;
+    void *section; /* NULL: none */
+    const struct config_section *section_type;
     int64_t loaded_at_ms; /* Unix time */
 };
 
 /* Reads `text` into a configuration with defaults filled in, and every problem into p, sorted. -EINVAL if p
- * has errors, -ENOMEM. */
-MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *sections,
-                          size_t n_sections, struct problems *p);
+ * has errors. The section, NULL for none, must outlive the configuration. */
+MUST_USE int config_parse(struct config **ret, struct str text, const struct config_section *section,
+                          struct problems *p);
 /* Appends the text of a file to `into`, whose ceiling is CONFIG_MAX_BYTES; a file that cannot be read is a
  * problem. A pipe, such as the shell's <(...), is given 10 s to be written, and can be read only once.
  * -EINVAL, -ENOMEM. */
 MUST_USE int config_read(const char *path, struct buf *into, bool *ret_pipe, struct problems *p);
 /* config_read() and config_parse(). */
-MUST_USE int config_load(struct config **ret, const char *path, const struct config_section *sections,
-                         size_t n_sections, struct problems *p);
+MUST_USE int config_load(struct config **ret, const char *path, const struct config_section *section,
+                         struct problems *p);
 struct config *config_free(struct config *c);
 DEFINE_CLEANUP(struct config, config_free)
 

@@ -13,7 +13,6 @@
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
 
@@ -492,7 +491,9 @@ static void on_next_timer(struct timer *t)
     s->status.running = true;
     if (ready)
         batch_builder_set_max(s->builder, s->env->series_left(s->env->arg, s));
-    if (!ready || round_start(&s->round, &rq, on_round_done, s) < 0)
+    if (ready)
+        s->round = round_start(&rq, on_round_done, s);
+    else
         on_round_done(s, &failed);
 }
 

@@ -5,8 +5,8 @@
 
 #include "exporter/agent/config.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/state.h"
 
 struct scorer;
 struct history;

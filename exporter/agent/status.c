@@ -13,8 +13,6 @@
 #include "exporter/otlp/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/source.h"
-#include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/history.h"
 #include "exporter/ui/out.h"

@@ -1,20 +1,15 @@
 #include "exporter/score/credentials.h"
 
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/file.h"
-#include "exporter/base/hash.h"
 #include "exporter/base/header.h"
 #include "exporter/base/pem.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
-#include "exporter/score/secrets.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-
-static bool has(const struct credentials *c, enum credential kind);
 
 enum { VALUE_MAX_BYTES = 64 << 10, PEM_MAX_BYTES = 1 << 20 /* as Kubernetes limits a Secret */ };
 
@@ -91,7 +86,7 @@ static const char *check_certificates(struct str value, struct str *ret)
     int r = pem_read_certificates(value, &list, &why);
 
     *ret = value;
-    return r == -ENOMEM ? "out of memory" : why;
+    return r == 0 ? NULL : why ?: "out of memory";
 }
 
 static const char *check_private_key(struct str value, struct str *ret)
@@ -101,7 +96,7 @@ static const char *check_private_key(struct str value, struct str *ret)
     int r = pem_read_key(value, &key, &why);
 
     *ret = value;
-    return r == -ENOMEM ? "out of memory" : why;
+    return r == 0 ? NULL : why ?: "out of memory";
 }
 
 static const struct {
@@ -118,23 +113,17 @@ static const struct {
     [CREDENTIAL_HEADER] = {"header", check_header, VALUE_MAX_BYTES},
 };
 
-/* The key of a credential; NULL for the token. */
-static const char *credential_key(enum credential c)
-{
-    return kinds[c].key;
-}
-
 /* ---- Reading a Secret ---- */
 
-struct credentials_reader {
+struct reader {
     struct secrets *secrets;
+    const char *name, *token_key;
     struct credentials *c;
     char *why;
 };
 
-PRINTF_LIKE(2, 3) static void reader_explain(struct credentials_reader *rd, const char *fmt, ...)
+PRINTF_LIKE(2, 3) static void reader_explain(struct reader *rd, const char *fmt, ...)
 {
-    const struct credentials *c = rd->c;
     char text[256];
     va_list args;
     int n;
@@ -142,31 +131,23 @@ PRINTF_LIKE(2, 3) static void reader_explain(struct credentials_reader *rd, cons
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    n = snprintf(rd->why, 256, "secret \"%.80s\"", c->name);
+    n = snprintf(rd->why, 256, "secret \"%.80s\"", rd->name);
     text_line(rd->why + n, 256 - (size_t)n, str_of(text));
 }
 
 static int keep_credential(struct buf *into, struct str value)
 {
-    char *to;
-    int r;
-
     buf_init(into, value.n + 1);
-    r = buf_room(into, value.n + 1, &to);
-    if (r < 0)
-        return r;
-    *(char *)mempcpy(to, cstr(value.p), value.n) = '\0';
-    into->n = value.n;
-    return 0;
+    return buf_put_str(into, value) ?: buf_putc(into, '\0') ?: (buf_truncate(into, value.n), 0);
 }
 
 /* -ENOENT, without a text, if the Secret has no such key. */
-static int read_credential(struct credentials_reader *rd, enum credential kind, const char *key)
+static int read_credential(struct reader *rd, enum credential kind, const char *key)
 {
     SECRET_AUTO(value, kinds[kind].max);
     const char *problem = NULL;
     struct str part = {0};
-    int r = rd->secrets->read(rd->secrets, rd->c->name, key, &value, &problem);
+    int r = rd->secrets->read(rd->secrets, rd->name, key, &value, &problem);
 
     if (r == 0) {
         problem = kinds[kind].check(buf_str(&value), &part);
@@ -187,9 +168,9 @@ static bool has(const struct credentials *c, enum credential kind)
 }
 
 /* Keys that the Secret does not have are skipped, and so is one that is named for the token. */
-static int read_known_keys(struct credentials_reader *rd, bool trusts_ca)
+static int read_known_keys(struct reader *rd, bool trusts_ca)
 {
-    const char *token_key = rd->c->token_key;
+    const char *token_key = rd->token_key;
 
     for (enum credential k = CREDENTIAL_CA; k < CREDENTIALS; k++) {
         bool is_basic = k == CREDENTIAL_USER || k == CREDENTIAL_PASSWORD;
@@ -205,7 +186,7 @@ static int read_known_keys(struct credentials_reader *rd, bool trusts_ca)
     return 0;
 }
 
-static int check_both(struct credentials_reader *rd, enum credential a, enum credential b)
+static int check_both(struct reader *rd, enum credential a, enum credential b)
 {
     if (has(rd->c, a) == has(rd->c, b))
         return 0;
@@ -214,7 +195,7 @@ static int check_both(struct credentials_reader *rd, enum credential a, enum cre
     return -EINVAL;
 }
 
-static int check_pair(struct credentials_reader *rd)
+static int check_pair(struct reader *rd)
 {
     const struct credentials *c = rd->c;
     const char *problem = NULL;
@@ -231,7 +212,7 @@ static int check_pair(struct credentials_reader *rd)
 }
 
 /* Only one may set Authorization. */
-static int check_authorization(struct credentials_reader *rd)
+static int check_authorization(struct reader *rd)
 {
     const struct credentials *c = rd->c;
     struct str name = STR("Authorization:"), header = buf_str(&c->values[CREDENTIAL_HEADER]);
@@ -240,11 +221,11 @@ static int check_authorization(struct credentials_reader *rd)
         !str_eq_nocase((struct str){header.p, size_min(header.n, name.n)}, name))
         return 0;
     reader_explain(rd, ", key \"header\": Authorization is set by the key \"%.80s\" already",
-                   has(c, CREDENTIAL_TOKEN) ? c->token_key : "username");
+                   has(c, CREDENTIAL_TOKEN) ? rd->token_key : "username");
     return -EINVAL;
 }
 
-static int refuse_nothing(struct credentials_reader *rd)
+static int refuse_nothing(struct reader *rd)
 {
     for (enum credential k = 0; k < CREDENTIALS; k++)
         if (has(rd->c, k))
@@ -255,62 +236,72 @@ static int refuse_nothing(struct credentials_reader *rd)
     return -ENOENT;
 }
 
-static bool has_known_key(struct credentials_reader *rd)
+static bool has_known_key(struct reader *rd)
 {
     for (enum credential k = CREDENTIAL_CA; k < CREDENTIALS; k++) {
         SECRET_AUTO(value, kinds[k].max);
         const char *problem = NULL;
-        if (rd->secrets->read(rd->secrets, rd->c->name, kinds[k].key, &value, &problem) == 0)
+
+        if (rd->secrets->read(rd->secrets, rd->name, kinds[k].key, &value, &problem) == 0)
             return true;
     }
     return false;
 }
 
 /* A Secret without the named key is a mistake: the request would go out without its token. */
-static int read_token(struct credentials_reader *rd)
+static int read_token(struct reader *rd)
 {
-    const char *key = rd->c->token_key;
-    int r = key ? read_credential(rd, CREDENTIAL_TOKEN, key) : 0;
+    int r = rd->token_key ? read_credential(rd, CREDENTIAL_TOKEN, rd->token_key) : 0;
 
     if (r == -ENOENT)
-        reader_explain(rd, ", key \"%.80s\": not found%s", key,
+        reader_explain(rd, ", key \"%.80s\": not found%s", rd->token_key,
                        has_known_key(rd) ? "; name no key to send no bearer token" : "");
     return r;
 }
 
-static int credentials_read(struct credentials_reader *rd, bool trusts_ca)
+static int reader_look(struct reader *rd, bool *ret_trusts_ca)
 {
-    int r = read_token(rd)
-                ?: read_known_keys(rd, trusts_ca)
-                ?: check_both(rd, CREDENTIAL_CERT, CREDENTIAL_KEY)
-                ?: check_both(rd, CREDENTIAL_USER, CREDENTIAL_PASSWORD)
-                ?: check_pair(rd)
-                ?: check_authorization(rd)
-                ?: refuse_nothing(rd);
+    const char *problem = NULL;
+    int r = rd->secrets->look ? rd->secrets->look(rd->secrets, rd->name, ret_trusts_ca, &problem) : 0;
 
-    if (r < 0 && !*rd->why)
-        reader_explain(rd, ": %s", strerror(-r));
+    if (r == 0)
+        return 0;
+    if (!problem)
+        problem = r == -ENOENT ? "not found" : strerror(-r);
+    if (rd->token_key)
+        reader_explain(rd, ", key \"%.80s\": %s", rd->token_key, problem);
+    else
+        reader_explain(rd, ": %s", problem);
     return r;
 }
 
-int credentials_new(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
-                    bool trusts_ca, char why[256])
+static int reader_read(struct reader *rd)
 {
-    CLEANUP(cleanup_credentials_unref) struct credentials *c = xcalloc(1, sizeof(*c));
-    struct credentials_reader rd = {.secrets = s, .c = c, .why = why};
+    bool trusts_ca = true;
+
+    return reader_look(rd, &trusts_ca)
+               ?: read_token(rd)
+               ?: read_known_keys(rd, trusts_ca)
+               ?: check_both(rd, CREDENTIAL_CERT, CREDENTIAL_KEY)
+               ?: check_both(rd, CREDENTIAL_USER, CREDENTIAL_PASSWORD)
+               ?: check_pair(rd)
+               ?: check_authorization(rd)
+               ?: refuse_nothing(rd);
+}
+
+int credentials_read(struct credentials **ret, struct secrets *s, const char *name, const char *token_key,
+                     char why[256])
+{
+    CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
+    struct reader rd = {.secrets = s, .name = name, .token_key = token_key, .why = why};
     int r;
 
+    *ret = NULL;
     why[0] = '\0';
-    if (c) {
-        c->refs = 1;
-        c->name = str_dup(str_of(name));
-        c->token_key = token_key ? str_dup(str_of(token_key)) : NULL;
-    }
-    if (!c || !c->name || (token_key && !c->token_key)) {
-        (void)snprintf(why, 256, "secret \"%.80s\": out of memory", name);
-        return -ENOMEM;
-    }
-    r = credentials_read(&rd, trusts_ca);
+    if (!name)
+        return 0;
+    rd.c = c = xcalloc(1, sizeof(*c));
+    r = reader_read(&rd);
     if (r < 0)
         return r;
     c->header = c->values[CREDENTIAL_HEADER].p;
@@ -321,14 +312,10 @@ int credentials_new(struct credentials **ret, struct secrets *s, const char *nam
     return 0;
 }
 
-struct credentials *credentials_unref(struct credentials *c)
+struct credentials *credentials_free(struct credentials *c)
 {
-    if (!c || --c->refs)
-        return NULL;
-    for (size_t i = 0; i < CREDENTIALS; i++)
+    for (size_t i = 0; c && i < CREDENTIALS; i++)
         secret_done(&c->values[i]);
-    free(c->name);
-    free(c->token_key);
     free(c);
     return NULL;
 }
@@ -351,161 +338,32 @@ void credentials_apply(const struct credentials *c, struct http_request *rq)
     rq->n_headers = c->header ? 1 : 0;
 }
 
-enum {
-    PATH_BYTES = 4096,
-    SETTLED_AFTER_S = 1, /* file systems count time in steps of some milliseconds, some in seconds */
-    READ_TIMES = 3,
-};
-
 /* ---- Files ---- */
-
-static int secret_file_path(const struct secret_files *f, const char *name, const char *key,
-                            char path[PATH_BYTES])
-{
-    int n;
-
-    if (!f->dir)
-        return -ENOENT;
-    n = snprintf(path, PATH_BYTES, "%s/%s%s%s", f->dir, name, *key ? "/" : "", key);
-    return n < PATH_BYTES ? 0 : -ENAMETOOLONG;
-}
 
 static int secret_file_read(struct secrets *s, const char *name, const char *key, struct buf *into,
                             const char **ret_why)
 {
     const struct secret_files *f = CONTAINER_OF(s, struct secret_files, secrets);
-    char path[PATH_BYTES];
+    CLEANUP(cleanup_free) char *path = f->dir ? xasprintf("%s/%s/%s", f->dir, name, key) : NULL;
 
     (void)ret_why;
-    return secret_file_path(f, name, key, path) ?: file_read(path, into);
+    return path ? file_read(path, into) : -ENOENT;
 }
 
-/* False if there is no such file. */
-static bool add_stamp(const struct secret_files *f, const char *name, const char *key,
-                      struct secret_state *to)
-{
-    char path[PATH_BYTES];
-    struct file_stamp at = {0};
-
-    if (secret_file_path(f, name, key, path) == 0)
-        at = file_stamp(path);
-    to->stamp = hash_chain_u64(hash_chain_u64(to->stamp, at.device), at.inode);
-    to->stamp = hash_chain_u64(hash_chain_u64(to->stamp, (uint64_t)at.size), (uint64_t)at.modified.tv_sec);
-    to->stamp = hash_chain_u64(to->stamp, (uint64_t)at.modified.tv_nsec);
-    to->is_unsettled |= at.modified.tv_sec + SETTLED_AFTER_S >= clock_system.wall(&clock_system).ms / 1000;
-    return at.inode != 0;
-}
-
-static int secret_file_look(struct secrets *s, const char *name, const char *token_key,
-                            struct secret_state *ret, const char **ret_why)
+static int secret_file_look(struct secrets *s, const char *name, bool *ret_trusts_ca, const char **ret_why)
 {
     const struct secret_files *f = CONTAINER_OF(s, struct secret_files, secrets);
+    CLEANUP(cleanup_free) char *path = f->dir ? xasprintf("%s/%s/namespace", f->dir, name) : NULL;
 
     (void)ret_why;
-    *ret = (struct secret_state){0};
-    if (!add_stamp(f, name, "", ret))
+    if (!path)
         return -ENOENT;
-    for (enum credential k = CREDENTIAL_TOKEN; k < CREDENTIALS; k++) {
-        const char *key = credential_key(k) ? credential_key(k) : token_key;
-        if (key)
-            (void)add_stamp(f, name, key, ret);
-    }
-    ret->trusts_ca = !add_stamp(f, name, "namespace", ret);
-    return 0;
+    *ret_trusts_ca = access(path, F_OK) < 0;
+    *strrchr(path, '/') = '\0';
+    return access(path, F_OK) < 0 ? -errno : 0;
 }
 
 void secret_files_init(struct secret_files *f, const char *dir)
 {
     *f = (struct secret_files){.secrets = {.look = secret_file_look, .read = secret_file_read}, .dir = dir};
-}
-
-/* ---- The cache ---- */
-
-static struct credentials *cache_entry(struct secrets *s, const char *name, const char *token_key)
-{
-    struct credentials *c;
-
-    LIST_FOREACH (c, &s->cache, entry)
-        if (strcmp(c->name, name) == 0 && !c->token_key == !token_key &&
-            strcmp(cstr(c->token_key), cstr(token_key)) == 0)
-            return c;
-    return NULL;
-}
-
-static void cache_remove(struct credentials *c)
-{
-    LIST_REMOVE(c, entry);
-    (void)credentials_unref(c);
-}
-
-void secrets_forget(struct secrets *s)
-{
-    while (!LIST_EMPTY(&s->cache))
-        cache_remove(LIST_FIRST(&s->cache));
-}
-
-static int cache_look_at(struct secrets *s, const char *name, const char *token_key, struct secret_state *ret,
-                         char why[256])
-{
-    const char *problem = NULL;
-    int r = s->look(s, name, token_key, ret, &problem), n;
-
-    if (r == 0)
-        return 0;
-    if (!problem)
-        problem = r == -ENOENT ? "not found" : strerror(-r);
-    n = token_key ? snprintf(why, 256, "secret \"%.80s\", key \"%.80s\": ", name, token_key)
-                  : snprintf(why, 256, "secret \"%.80s\": ", name);
-    text_line(why + n, 256 - (size_t)n, str_of(problem));
-    return r;
-}
-
-/* A volume may be swapped between two of its files: those read before and after it do not belong together. */
-static int cache_read(struct secrets *s, const char *name, const char *token_key, struct secret_state *state,
-                      struct credentials **ret, char why[256])
-{
-    struct secret_state before;
-    int r = 0;
-
-    for (int i = 0; i < READ_TIMES; i++) {
-        *ret = credentials_unref(*ret);
-        before = *state;
-        r = credentials_new(ret, s, name, token_key, before.trusts_ca, why);
-        if (cache_look_at(s, name, token_key, state, why) < 0 || state->stamp == before.stamp)
-            break;
-    }
-    return r;
-}
-
-int secrets_get(struct secrets *s, const char *name, const char *token_key, struct credentials **ret,
-                char why[256])
-{
-    CLEANUP(cleanup_credentials_unref) struct credentials *fresh = NULL;
-    struct secret_state state;
-    struct credentials *c;
-    int r;
-
-    *ret = NULL;
-    if (!name)
-        return 0;
-    c = cache_entry(s, name, token_key);
-    r = cache_look_at(s, name, token_key, &state, why);
-    if (c && (r < 0 || state.is_unsettled || state.stamp != c->stamp)) {
-        cache_remove(c);
-        c = NULL;
-    }
-    if (r == 0 && !c) {
-        r = cache_read(s, name, token_key, &state, &fresh, why);
-        c = fresh;
-    }
-    if (r < 0)
-        return r;
-    if (fresh) {
-        fresh->stamp = state.stamp;
-        LIST_INSERT_HEAD(&s->cache, c, entry);
-        fresh = NULL;
-    }
-    c->refs++;
-    *ret = c;
-    return 0;
 }

@@ -1,16 +1,32 @@
 /* What the keys of a Secret say about how to reach a server. README.md has the table.
  *
- * Everything is checked once, when the Secret is read, so that a problem names the Secret and the key and
- * not a part of a value. Immutable and reference-counted: calls in progress outlive a change of the
- * Secret. Loop thread. */
+ * Everything is checked when the Secret is read, before each request, so that a change takes effect at the
+ * next one, and a problem names the Secret and the key and not a part of a value. Loop thread. */
 #ifndef DS_SCORE_CREDENTIALS_H
 #define DS_SCORE_CREDENTIALS_H
 
 #include "exporter/base/http.h"
 
-#include <sys/queue.h>
+#include <stdbool.h>
 
-struct secrets;
+/* Where Secrets are read: files as a Kubernetes volume mounts them, or watched objects (in controller/). */
+struct secrets {
+    /* -ENOENT if there is no such Secret, or another negative errno; *ret_why, if set, says more and is valid
+     * until the loop's next turn. *ret_trusts_ca, which is true: whether its ca.crt counts, as that of this
+     * server and not of an API server. NULL: there is one, which is trusted. */
+    int (*look)(struct secrets *s, const char *name, bool *ret_trusts_ca, const char **ret_why);
+    /* Appends the value of a Secret's key. -ENOENT if it has none; else as look(). */
+    int (*read)(struct secrets *s, const char *name, const char *key, struct buf *into, const char **ret_why);
+};
+
+/* Files <dir>/<name>/<key>. The ca.crt of a folder with a file `namespace` does not count: a service
+ * account's is that of its API server. */
+struct secret_files {
+    struct secrets secrets;
+    const char *dir; /* not owned; NULL: there are no Secrets */
+};
+
+void secret_files_init(struct secret_files *f, const char *dir);
 
 enum credential {
     CREDENTIAL_TOKEN, /* of the key that is named for it */
@@ -24,25 +40,20 @@ enum credential {
 };
 
 struct credentials {
-    unsigned refs;
     struct buf values[CREDENTIALS]; /* terminated; n without the NUL. p is NULL without one */
     struct http_tls tls;
     const char *header;
-    /* Of the cache of struct secrets */
-    LIST_ENTRY(credentials) entry;
-    char *name, *token_key;
-    uint64_t stamp;
 };
 
-/* Reads a Secret that exists. token_key: NULL for none. -ENOENT, -EINVAL, -ENOMEM, or what read() returns,
- * with `why` set; see secrets_get(). */
-MUST_USE int credentials_new(struct credentials **ret, struct secrets *s, const char *name,
-                             const char *token_key, bool trusts_ca, char why[256]);
-/* Wiped with the last reference. Takes NULL, returns NULL. */
-struct credentials *credentials_unref(struct credentials *c);
-DEFINE_CLEANUP(struct credentials, credentials_unref)
+/* Reads a Secret; *ret is NULL if `name` is NULL. token_key: NULL for none. -ENOENT, -EINVAL, or what look()
+ * and read() return, with `why` set: it names the Secret, the key and the problem. */
+MUST_USE int credentials_read(struct credentials **ret, struct secrets *s, const char *name,
+                              const char *token_key, char why[256]);
+/* Wipes the values. Takes NULL, returns NULL. */
+struct credentials *credentials_free(struct credentials *c);
+DEFINE_CLEANUP(struct credentials, credentials_free)
 
-/* Sets the fields of a request, which must end before the reference is given back. NULL: none. */
+/* Sets the fields of a request, which must end before the credentials are freed. NULL: none. */
 void credentials_apply(const struct credentials *c, struct http_request *rq);
 /* Only those of the TLS connection. */
 void credentials_apply_tls(const struct credentials *c, struct http_request *rq);

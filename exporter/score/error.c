@@ -1,7 +1,6 @@
 #include "exporter/score/error.h"
 
 #include "exporter/base/def.h"
-#include "exporter/score/state.h"
 
 #include <stdio.h>
 

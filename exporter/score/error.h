@@ -33,6 +33,19 @@ enum round_retry {
     ROUND_RETRY_NEXT, /* at the next scheduled round: the same request would fail again */
 };
 
+/* The state of a scorer, and the word for it in every report, page and API. */
+enum scorer_state {
+    SCORER_WAITING, /* no round has ended yet */
+    SCORER_OK,
+    SCORER_EMPTY,   /* the last round succeeded, but the source had no series */
+    SCORER_FAILING, /* the last round failed; older scores are still exposed, or there never were any */
+    SCORER_STALE,   /* the last round failed, and older scores have expired */
+    SCORER_STATES
+};
+
+/* "waiting", "ok", "empty", "failing", "stale". */
+const char *scorer_state_word(enum scorer_state state);
+
 /* "timeout", "http_5xx", ...: for labels. */
 const char *round_error_word(enum round_error e);
 enum round_retry round_error_retry(enum round_error e);

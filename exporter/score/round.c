@@ -8,7 +8,6 @@
 #include "exporter/base/worker.h"
 #include "exporter/score/credentials.h"
 #include "exporter/score/error.h"
-#include "exporter/score/secrets.h"
 #include "exporter/score/summary.h"
 
 #include <errno.h>
@@ -33,28 +32,47 @@ struct round {
     struct round_request rq;
     round_done_fn done;
     void *arg;
+    unix_ms now; /* the end of all ranges */
     mono_ms deadline;
-    struct source *source;
+    struct timer begin;
+    struct source *sources[SUMMARY_MAX_SOURCES]; /* they own the series */
+    size_t n_sources;
+    struct str *body; /* the request's parts: slices of the series, so that they are not copied */
+    size_t n_body;
     struct credentials *credentials; /* of the scoring API */
-    struct str *body;                /* the request's parts, among them the source's slices */
     struct http_call *call;
     struct http_share share;
     struct reading *reading; /* in progress */
     struct round_result result;
 };
 
+static const struct source_ops *const source_types[SOURCE_TYPES] = {
+    [SOURCE_PROMETHEUS] = &source_prometheus,
+    [SOURCE_OPENTELEMETRY] = &source_otlp,
+};
+
 WORD_TABLE(round_stage_word, enum round_stage, STAGE_SCORING + 1,
            {[STAGE_SOURCE] = "source", [STAGE_SCORING] = "scoring"});
+
+static void round_free_sources(struct round *r)
+{
+    while (r->n_sources) {
+        struct source *s = r->sources[--r->n_sources];
+
+        s->ops->free(s);
+    }
+}
 
 struct round *round_free(struct round *r)
 {
     if (!r)
         return NULL;
+    loop_timer_clear(r->rq.env->loop, &r->begin);
     r->call = http_cancel(r->call);
     if (r->reading)
         r->reading->round = NULL;
-    r->source = source_free(r->source);
-    (void)credentials_unref(r->credentials);
+    round_free_sources(r);
+    (void)credentials_free(r->credentials);
     http_share_done(&r->share);
     free(r->body);
     (void)batch_unref(r->result.batch);
@@ -121,12 +139,12 @@ static void reading_end(struct job *j)
         r->done(r->arg, res);
 }
 
-/* Frees the source's data first, so that a round never holds its two largest pieces together. */
+/* Frees the sources' data first, so that a round never holds its two largest pieces together. */
 static void round_read_answer(struct round *r, struct http_answer *a)
 {
     struct reading *g = xcalloc(1, sizeof(*g));
 
-    r->source = source_free(r->source);
+    round_free_sources(r);
     *g = (struct reading){
         .job = {.run = reading_run, .done = reading_end},
         .round = r,
@@ -161,37 +179,17 @@ static void got_scores(void *arg, struct http_answer *a)
     round_fail(r, STAGE_SCORING, e, res->reason);
 }
 
-/* `{"data":[` part `,` part `]}` as a list of slices, so that the source's bytes are not copied. */
-static void round_make_body(struct round *r, const struct source_result *found, size_t *ret_n)
+/* Appends to `{"data":[` part `,` part `]}`. */
+static void round_put_body(struct round *r, struct str part)
 {
-    size_t n = 0;
-
-    r->body = xcalloc(found->n_parts * 2 + 2, sizeof(*r->body));
-    r->body[n++] = STR("{\"data\":[");
-    for (size_t i = 0; i < found->n_parts; i++) {
-        if (found->parts[i].n == 0)
-            continue;
-        if (n > 1)
-            r->body[n++] = STR(",");
-        r->body[n++] = found->parts[i];
-    }
-    r->body[n++] = STR("]}");
-    *ret_n = n;
+    if ((r->n_body & (r->n_body - 1)) == 0)
+        r->body = xreallocarray(r->body, r->n_body ? 2 * r->n_body : 1, sizeof(*r->body));
+    r->body[r->n_body++] = part;
 }
 
-static bool round_read_secret(struct round *r)
+static void ask_for_scores(struct round *r)
 {
     const struct secret_ref *auth = &r->rq.summary->scoring_auth;
-    char why[256];
-
-    if (secrets_get(r->rq.env->secrets, auth->name, auth->key, &r->credentials, why) == 0)
-        return true;
-    round_fail(r, STAGE_SCORING, ROUND_SECRET, why);
-    return false;
-}
-
-static void ask_for_scores(struct round *r, const struct source_result *found)
-{
     struct http_request q = {
         .url = r->rq.summary->scoring_endpoint,
         .content_type = "application/json",
@@ -199,16 +197,21 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
         .timeout_ms = mono_diff(loop_now(r->rq.env->loop), r->deadline),
         .share = &r->share,
     };
+    char why[256];
     int e;
 
-    if (!round_read_secret(r))
+    r->result.fetched = true;
+    if (credentials_read(&r->credentials, r->rq.env->secrets, auth->name, auth->key, why) < 0) {
+        round_fail(r, STAGE_SCORING, ROUND_SECRET, why);
         return;
+    }
     if (q.timeout_ms <= 0) {
         round_fail(r, STAGE_SCORING, ROUND_TIMEOUT, "the source took all of the round's time");
         return;
     }
-    round_make_body(r, found, &q.body_parts);
+    round_put_body(r, STR("]}"));
     q.body = r->body;
+    q.body_parts = r->n_body;
     credentials_apply(r->credentials, &q);
     e = http_start(&r->call, r->rq.env->http, &q, got_scores, r);
     if (e < 0)
@@ -218,51 +221,89 @@ static void ask_for_scores(struct round *r, const struct source_result *found)
         r->result.performed = true;
 }
 
+/* "source 2 of 3: <reason>" where there are several. */
+static void round_fail_source(struct round *r, const struct source_result *found)
+{
+    struct round_result *res = &r->result;
+    size_t sources = summary_sources(r->rq.summary), n = 0;
+
+    res->source = r->n_sources - 1;
+    res->retry_after_ms = found->retry_after_ms;
+    res->source_series = res->source_warnings = 0;
+    res->source_warning[0] = '\0';
+    if (sources > 1)
+        n = (size_t)snprintf(res->reason, sizeof(res->reason), "source %zu of %zu: ", r->n_sources, sources);
+    text_line(res->reason + n, sizeof(res->reason) - n, str_of(found->reason));
+    round_fail(r, STAGE_SOURCE, found->error, res->reason);
+}
+
+static void round_next_source(struct round *r);
+
 static void round_got_series(void *arg, const struct source_result *found)
 {
     struct round *r = arg;
     struct round_result *res = &r->result;
 
-    res->fetch_s = found->seconds;
-    res->received[STAGE_SOURCE] = found->received;
-    res->sent[STAGE_SOURCE] = found->sent;
+    res->fetch_s += found->seconds;
+    res->received[STAGE_SOURCE] += found->received;
+    res->sent[STAGE_SOURCE] += found->sent;
     if (found->error != ROUND_OK) {
-        res->retry_after_ms = found->retry_after_ms;
-        res->source = found->index;
-        round_fail(r, STAGE_SOURCE, found->error, found->reason);
+        round_fail_source(r, found);
         return;
     }
-    res->fetched = true;
-    res->source_series = found->series;
-    res->source_warnings = found->warnings;
-    memcpy(res->source_warning, found->warning, sizeof(res->source_warning));
-    ask_for_scores(r, found);
+    if (res->source_warnings == 0)
+        memcpy(res->source_warning, found->warning, sizeof(res->source_warning));
+    res->source_warnings += found->warnings;
+    res->source_series += found->series;
+    for (size_t i = 0; i < found->n_parts; i++) {
+        if (found->parts[i].n && r->n_body > 1)
+            round_put_body(r, STR(","));
+        if (found->parts[i].n)
+            round_put_body(r, found->parts[i]);
+    }
+    round_next_source(r);
 }
 
-int round_start(struct round **ret, const struct round_request *rq, round_done_fn done, void *arg)
+/* Sources are fetched one after the other, each with its own token and range. The first failure fails the
+ * round. */
+static void round_next_source(struct round *r)
 {
-    struct source_request source = {
-        .env = rq->env,
-        .summary = rq->summary,
-        .now = loop_wall(rq->env->loop),
-        .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
-    };
+    const struct summary *s = r->rq.summary;
+    size_t i = r->n_sources;
+    const struct source_request rq = {.env = r->rq.env,
+                                      .summary = s,
+                                      .index = i,
+                                      .now = r->now,
+                                      .deadline = r->deadline,
+                                      .share = &r->share};
+
+    if (i == summary_sources(s)) {
+        ask_for_scores(r);
+        return;
+    }
+    r->sources[i] = source_types[summary_source(s, i).type]->start(&rq, round_got_series, r);
+    r->n_sources++;
+}
+
+static void round_on_begin(struct timer *t)
+{
+    round_next_source(CONTAINER_OF(t, struct round, begin));
+}
+
+struct round *round_start(const struct round_request *rq, round_done_fn done, void *arg)
+{
     struct round *r = xcalloc(1, sizeof(*r));
-    int e;
 
     *r = (struct round){
         .rq = *rq,
         .done = done,
         .arg = arg,
-        .deadline = source.deadline,
+        .now = loop_wall(rq->env->loop),
+        .deadline = mono_add(loop_now(rq->env->loop), rq->timeout_ms),
+        .begin.fn = round_on_begin,
         .result = {.retry_after_ms = -1},
     };
-    source.share = &r->share;
-    e = source_for(rq->summary)->start(&r->source, &source, round_got_series, r);
-    if (e < 0) {
-        free(r);
-        return e;
-    }
-    *ret = r;
-    return 0;
+    round_put_body(r, STR("{\"data\":["));
+    loop_timer_set(rq->env->loop, &r->begin, loop_now(rq->env->loop));
+    return r;
 }

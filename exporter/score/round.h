@@ -1,4 +1,4 @@
-/* One scoring round: source → scoring API → batch. It ends by its deadline. */
+/* One scoring round: sources → scoring API → batch. It ends by its deadline. */
 #ifndef DS_SCORE_ROUND_H
 #define DS_SCORE_ROUND_H
 
@@ -18,7 +18,7 @@ struct round_result {
     struct batch *batch;    /* the callback may TAKE_PTR() it */
     struct answer_stats answer;
     size_t duplicates;
-    bool fetched; /* the source succeeded: source_* are set */
+    bool fetched; /* all sources succeeded: source_* are set */
     size_t source_series, source_warnings;
     char source_warning[512];
     bool performed; /* a request was sent to the scoring API */
@@ -34,14 +34,14 @@ typedef void (*round_done_fn)(void *arg, struct round_result *result);
 struct round_request {
     const struct source_env *env;
     const struct summary *summary;
-    struct batch_builder *
-        *builder; /* NULL while the worker has it; it is freed if the round is cancelled then */
+    /* NULL while the worker has it; it is freed if the round is cancelled then. */
+    struct batch_builder **builder;
     size_t label_max;
     int64_t timeout_ms;
 };
 
-/* Everything that rq points to must outlive the round. -ENOMEM. */
-MUST_USE int round_start(struct round **ret, const struct round_request *rq, round_done_fn done, void *arg);
+/* Everything that rq points to must outlive the round. */
+struct round *round_start(const struct round_request *rq, round_done_fn done, void *arg);
 /* Cancels the round, without calling done(), and frees it. Takes NULL, returns NULL. */
 struct round *round_free(struct round *r);
 

@@ -72,7 +72,7 @@ static bool otlp_cancel(struct otlp *o)
     return true;
 }
 
-static struct source *otlp_free(struct source *s)
+static void otlp_free(struct source *s)
 {
     struct otlp *o = CONTAINER_OF(s, struct otlp, source);
 
@@ -81,7 +81,6 @@ static struct source *otlp_free(struct source *s)
     for (size_t i = 0; i < o->n; i++)
         worker_free_buf(o->env->worker, &o->results[i]);
     free(o);
-    return NULL;
 }
 
 static void otlp_add_warning(struct otlp *o, int64_t refused_ms, const char *limit)
@@ -220,13 +219,13 @@ static void source_otlp_on_timer(struct timer *t)
     }
 }
 
-static int otlp_start(struct source **ret, const struct source_request *rq, source_done_fn done, void *arg)
+static struct source *otlp_start(const struct source_request *rq, source_done_fn done, void *arg)
 {
     struct summary_source from = summary_source(rq->summary, rq->index);
     struct otlp *o;
 
     if (from.endpoint || rq->env->otlp_url)
-        return source_prometheus.start(ret, rq, done, arg);
+        return source_prometheus.start(rq, done, arg);
     o = xcalloc(1, sizeof(*o));
     *o = (struct otlp){
         .source = {&source_otlp},
@@ -246,14 +245,7 @@ static int otlp_start(struct source **ret, const struct source_request *rq, sour
         o->range.start_ms = 0;
     o->from_ms = o->range.start_ms;
     loop_timer_set(rq->env->loop, &o->timer, loop_now(rq->env->loop));
-    *ret = &o->source;
-    return 0;
+    return &o->source;
 }
 
-const struct source_ops source_otlp = {
-    .path = "/api/v1/query_range",
-    .endpoint_is_optional = true,
-    .query = "a query in PromQL",
-    .start = otlp_start,
-    .free = otlp_free,
-};
+const struct source_ops source_otlp = {.start = otlp_start, .free = otlp_free};

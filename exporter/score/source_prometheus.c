@@ -60,7 +60,7 @@ struct prometheus {
     struct source_result result;
 };
 
-static struct source *prometheus_free(struct source *s)
+static void prometheus_free(struct source *s)
 {
     struct prometheus *p = CONTAINER_OF(s, struct prometheus, source);
 
@@ -72,10 +72,9 @@ static struct source *prometheus_free(struct source *s)
         worker_free_buf(p->env->worker, &p->fetched[i].body);
         prom_answer_done(&p->fetched[i].answer);
     }
-    (void)credentials_unref(p->credentials);
+    (void)credentials_free(p->credentials);
     buf_done(&p->form);
     free(p);
-    return NULL;
 }
 
 static void prometheus_finish(struct prometheus *p)
@@ -266,14 +265,13 @@ static bool prometheus_read_secret(struct prometheus *p)
     const struct secret_ref *auth = &p->from.auth;
     char why[256];
 
-    if (secrets_get(p->env->secrets, auth->name, auth->key, &p->credentials, why) == 0)
+    if (credentials_read(&p->credentials, p->env->secrets, auth->name, auth->key, why) == 0)
         return true;
     set_error(p, ROUND_SECRET, why);
     return false;
 }
 
-static int prometheus_start(struct source **ret, const struct source_request *rq, source_done_fn done,
-                            void *arg)
+static struct source *prometheus_start(const struct source_request *rq, source_done_fn done, void *arg)
 {
     struct prometheus *p = xcalloc(1, sizeof(*p));
 
@@ -297,13 +295,7 @@ static int prometheus_start(struct source **ret, const struct source_request *rq
     buf_init(&p->form, FORM_MAX_BYTES);
     if (!prometheus_read_secret(p) || !send_next_query(p))
         loop_timer_set(rq->env->loop, &p->late, loop_now(rq->env->loop));
-    *ret = &p->source;
-    return 0;
+    return &p->source;
 }
 
-const struct source_ops source_prometheus = {
-    .path = "/api/v1/query_range",
-    .query = "a PromQL query",
-    .start = prometheus_start,
-    .free = prometheus_free,
-};
+const struct source_ops source_prometheus = {.start = prometheus_start, .free = prometheus_free};

@@ -1,50 +1,257 @@
-/* Summaries in memory: sharing, comparing, and reading one or a list of them. */
+/* Summaries: the fields with their defaults and bounds, several queries in one field, and sharing. */
 #include "exporter/score/summary.h"
 
 #include "exporter/base/arena.h"
+#include "exporter/base/doc.h"
+#include "exporter/base/http.h"
+#include "exporter/base/map.h"
 #include "exporter/base/problems.h"
-#include "exporter/score/summary_read.h"
+#include "exporter/num/num.h"
+#include "exporter/otlp/query.h"
 
+#include <curl/curl.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <strings.h>
 
-/* The offsets of a structure's strings. */
-struct texts {
-    const size_t *at;
-    size_t n;
+enum {
+    SCORE_NAME_MAX = 1024,
+    SECRET_NAME_MAX = 253, /* as Kubernetes names objects */
+    INTERVAL_DEFAULT_S = 60,
+    INTERVAL_MAX_S = 7 * 86400,
+    TIMEOUT_MAX_MS = 3600 * 1000,
+    RANGE_DEFAULT_S = 3600,
+    RANGE_MAX_S = 366 * 86400,
+    STEP_DEFAULT_S = 60,
+    STEP_MAX_S = 86400,
+    POINTS_MAX = 11000, /* per series; Prometheus rejects more, and so does the source OpenTelemetry */
+    AGE_MARGIN_MS = 60 * 1000,
+    CHUNK_BYTES = 1024,
 };
 
-static const size_t in_summary[] = {
-    offsetof(struct summary, name),
-    offsetof(struct summary, score_name),
-    offsetof(struct summary, scoring_endpoint),
-    offsetof(struct summary, scoring_auth.name),
-    offsetof(struct summary, scoring_auth.key),
-    offsetof(struct summary, dimension_format),
-};
-static const size_t in_source[] = {
-    offsetof(struct summary_source, endpoint),
-    offsetof(struct summary_source, auth.name),
-    offsetof(struct summary_source, auth.key),
-    offsetof(struct summary_source, query),
-};
-static const struct texts summary_texts = {in_summary, ARRAY_SIZE(in_summary)};
-static const struct texts source_texts = {in_source, ARRAY_SIZE(in_source)};
+/* ---- Types of sources ---- */
 
-static const char *text_at(const void *of, size_t offset)
+static const struct source_kind source_kinds[SOURCE_TYPES] = {
+    [SOURCE_PROMETHEUS] = {"/api/v1/query_range", false, "a PromQL query"},
+    [SOURCE_OPENTELEMETRY] = {"/api/v1/query_range", true, "a query in PromQL"},
+};
+
+const char *const source_type_words[] = {
+    [SOURCE_PROMETHEUS - 1] = "Prometheus",
+    [SOURCE_NONE - 1] = "None",
+    [SOURCE_OPENTELEMETRY - 1] = "OpenTelemetry",
+    "OTel",
+    "OTLP",
+    NULL,
+};
+
+static enum source_type source_type_at(unsigned word)
 {
-    return *(char *const *)(const void *)((const char *)of + offset);
+    return word + 1 < SOURCE_TYPES ? (enum source_type)(word + 1) : SOURCE_OPENTELEMETRY;
 }
 
-static bool texts_same(const struct texts *t, const void *a, const void *b)
+const struct source_kind *source_kind(enum source_type type)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        const char *sa = text_at(a, t->at[i]), *sb = text_at(b, t->at[i]);
+    return &source_kinds[type];
+}
 
-        if ((sa == NULL) != (sb == NULL) || (sa && strcmp(sa, sb) != 0))
-            return false;
+const char *source_type_word(enum source_type type)
+{
+    return type == SOURCE_UNSET ? NULL : source_type_words[type - 1];
+}
+
+enum source_type source_type_of(const char *word)
+{
+    for (unsigned i = 0; word && source_type_words[i]; i++)
+        if (strcasecmp(word, source_type_words[i]) == 0)
+            return source_type_at(i);
+    return SOURCE_UNSET;
+}
+
+/* ---- Queries: several in one field, and the cluster's name in them, by the rules of Prometheus' lexer: a
+ * `;` inside a label value does not separate, and a name never ends the string literal that it is put into
+ * ---- */
+
+static const struct str CLUSTER = STR("${cluster}");
+
+/* Whether a part of PromQL is a string literal. */
+static bool is_literal(struct str part)
+{
+    return part.p[0] == '"' || part.p[0] == '\'' || part.p[0] == '`';
+}
+
+/* The part of PromQL at *at: a string literal, a comment, or all up to the next of them or behind the next
+ * separator, so that each byte is looked at once. */
+static bool query_next_part(struct str s, size_t *at, struct str *ret)
+{
+    struct str part = {s.p + *at, s.n - *at};
+    char first = part.n ? part.p[0] : '\0';
+    size_t n = 0;
+
+    if (part.n == 0)
+        return false;
+    if (is_literal(part)) {
+        for (n = 1; n < part.n && part.p[n] != first; n++)
+            n += part.p[n] == '\\' && first != '`';
+        n++;
+    } else if (first == '#') {
+        while (n < part.n && part.p[n] != '\n')
+            n++;
+    } else {
+        while (n < part.n && !memchr("\"'`#", part.p[n], 4) && part.p[n++] != ';')
+            continue;
     }
+    part.n = size_min(n, part.n);
+    *at += part.n;
+    *ret = part;
     return true;
 }
+
+/* The end of the query at `at`: a separator or the end of the text. */
+static size_t query_end(struct str s, size_t at)
+{
+    struct str part;
+
+    while (query_next_part(s, &at, &part)) {
+        const char *separator = is_literal(part) || part.p[0] == '#' ? NULL : memchr(part.p, ';', part.n);
+        if (separator)
+            return (size_t)(separator - s.p);
+    }
+    return s.n;
+}
+
+struct str summary_next_query(struct str joined, size_t *at)
+{
+    while (*at < joined.n) {
+        size_t end = query_end(joined, *at);
+        struct str q = str_trim((struct str){joined.p + *at, end - *at});
+
+        *at = end < joined.n ? end + 1 : end;
+        if (q.n)
+            return q;
+    }
+    return STR("");
+}
+
+/* The next ${cluster} in a part from `at` on, or the part's end. One behind a backslash is no placeholder. */
+static size_t find_cluster(struct str part, size_t at)
+{
+    for (; at < part.n; at++)
+        if (part.p[at] == '\\' && part.p[0] != '`')
+            at++;
+        else if (part.n - at >= CLUSTER.n && memcmp(part.p + at, CLUSTER.p, CLUSTER.n) == 0)
+            return at;
+    return part.n;
+}
+
+bool summary_query_uses_cluster(struct str query, bool in_literal)
+{
+    struct str part;
+    size_t at = 0;
+
+    while (query_next_part(query, &at, &part))
+        if (part.p[0] != '#' && is_literal(part) == in_literal && find_cluster(part, 0) < part.n)
+            return true;
+    return false;
+}
+
+/* As the content of a literal with these quotes. */
+static int query_put_escaped(struct buf *into, struct str text, char quote)
+{
+    int r = 0;
+
+    if (quote == '`')
+        return text.n && memchr(text.p, '`', text.n) ? -EINVAL : buf_put_str(into, text);
+    for (size_t i = 0; i < text.n && r == 0; i++) {
+        char c = text.p[i];
+
+        if (c == '\n')
+            r = buf_puts(into, "\\n");
+        else if (c == '\\' || c == quote)
+            r = buf_putc(into, '\\') ?: buf_putc(into, c);
+        else
+            r = buf_putc(into, c);
+    }
+    return r;
+}
+
+static int query_put_literal(struct buf *into, struct str part, struct str cluster)
+{
+    size_t from = 0, at;
+    int r = 0;
+
+    while (r == 0 && (at = find_cluster(part, from)) < part.n) {
+        r = buf_put_str(into, (struct str){part.p + from, at - from})
+                ?: query_put_escaped(into, cluster, part.p[0]);
+        from = at + CLUSTER.n;
+    }
+    return r ?: buf_put_str(into, (struct str){part.p + from, part.n - from});
+}
+
+int summary_put_query(struct buf *into, struct str query, struct str cluster)
+{
+    struct str part;
+    size_t at = 0;
+    int r = 0;
+
+    while (r == 0 && query_next_part(query, &at, &part))
+        r = is_literal(part) ? query_put_literal(into, part, cluster) : buf_put_str(into, part);
+    return r;
+}
+
+/* How far before its own time a point of these queries reads samples. -EINVAL if one of them is not
+ * supported, with its place in `why`. */
+static int queries_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WHY_BYTES])
+{
+    struct str text = str_of(queries), query;
+    size_t at = 0, n = 0;
+
+    *ret_ms = 0;
+    while ((query = summary_next_query(text, &at)).n) {
+        CLEANUP(cleanup_query_free) struct query *q = NULL;
+        int r = query_parse(&q, text, query, why);
+
+        if (r < 0)
+            return r;
+        if (query_reach(q) > *ret_ms)
+            *ret_ms = query_reach(q);
+        if (++n > SUMMARY_MAX_QUERIES) {
+            (void)snprintf(why, QUERY_WHY_BYTES, "more than %d queries", SUMMARY_MAX_QUERIES);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+int64_t summaries_otlp_age(const struct summaries *s)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < summary_sources(&s->list[i]); k++) {
+            struct summary_source from = summary_source(&s->list[i], k);
+            char why[QUERY_WHY_BYTES];
+            int64_t reach;
+
+            if (from.type != SOURCE_OPENTELEMETRY || from.endpoint ||
+                queries_reach(from.query, &reach, why) < 0)
+                continue;
+            reach += (from.range_s + from.step_s) * 1000 + AGE_MARGIN_MS;
+            if (reach > longest)
+                longest = reach;
+        }
+    return longest;
+}
+
+/* ---- In memory ---- */
+
+/* What the copies of a summary share. */
+struct summary_memory {
+    unsigned refs;
+    struct arena arena;
+};
 
 void summary_done(struct summary *s)
 {
@@ -62,10 +269,20 @@ struct summary summary_copy(const struct summary *s)
     return *s;
 }
 
+static bool text_is_same(const char *a, const char *b)
+{
+    return !a == !b && strcmp(cstr(a), cstr(b)) == 0;
+}
+
+static bool same_secret(const struct secret_ref *a, const struct secret_ref *b)
+{
+    return text_is_same(a->name, b->name) && text_is_same(a->key, b->key);
+}
+
 static bool same_source(const struct summary_source *a, const struct summary_source *b)
 {
-    return texts_same(&source_texts, a, b) && a->type == b->type && a->range_s == b->range_s &&
-           a->step_s == b->step_s;
+    return a->type == b->type && text_is_same(a->endpoint, b->endpoint) && same_secret(&a->auth, &b->auth) &&
+           text_is_same(a->query, b->query) && a->range_s == b->range_s && a->step_s == b->step_s;
 }
 
 static bool same_sources(const struct summary *a, const struct summary *b)
@@ -77,13 +294,20 @@ static bool same_sources(const struct summary *a, const struct summary *b)
     return same;
 }
 
+static bool same_range(const struct summary *a, const struct summary *b)
+{
+    return a->has_range == b->has_range && memcmp(&a->range_min, &b->range_min, sizeof(double)) == 0 &&
+           memcmp(&a->range_max, &b->range_max, sizeof(double)) == 0;
+}
+
 bool summary_same(const struct summary *a, const struct summary *b)
 {
-    return texts_same(&summary_texts, a, b) && same_sources(a, b) && a->interval_ms == b->interval_ms &&
+    return text_is_same(a->name, b->name) && text_is_same(a->score_name, b->score_name) &&
+           same_sources(a, b) && text_is_same(a->scoring_endpoint, b->scoring_endpoint) &&
+           same_secret(&a->scoring_auth, &b->scoring_auth) && a->interval_ms == b->interval_ms &&
            a->timeout_ms == b->timeout_ms && a->location == b->location && a->destination == b->destination &&
-           a->aggregation == b->aggregation && a->has_range == b->has_range && a->range_min >= b->range_min &&
-           a->range_min <= b->range_min && a->range_max >= b->range_max && a->range_max <= b->range_max &&
-           a->has_fallback == b->has_fallback && a->fallback == b->fallback;
+           text_is_same(a->dimension_format, b->dimension_format) && a->aggregation == b->aggregation &&
+           same_range(a, b) && a->has_fallback == b->has_fallback && a->fallback == b->fallback;
 }
 
 size_t summary_sources(const struct summary *s)
@@ -104,95 +328,439 @@ void summaries_done(struct summaries *s)
     *s = (struct summaries){0};
 }
 
-static int compare_score_names(const void *pa, const void *pb)
-{
-    const struct node *a = *(const struct node *const *)pa, *b = *(const struct node *const *)pb;
-    int r = str_cmp(a->text, b->text);
+/* ---- Fields by type ---- */
 
-    return r ? r : a->parent->index < b->parent->index ? -1 : a->parent->index > b->parent->index;
+/* Reads the fields of a summary or of one of its sources. */
+struct reader {
+    struct arena *arena; /* of the strings */
+    const struct node *map;
+    enum problem_kind unknown; /* the kind of unknown keys */
+    bool check_queries; /* those of the source OpenTelemetry, as an agent without an engine reads them */
+    struct problems *p;
+};
+
+static char *field_keep(struct reader *r, struct str text)
+{
+    char *copy = arena_alloc(r->arena, text.n + 1);
+
+    *(char *)mempcpy(copy, text.p, text.n) = '\0';
+    return copy;
 }
 
-/* Sets later[i], with a warning, for every entry with the score name of an earlier one. */
-static void find_duplicate_names(const struct node *list, bool *later, struct problems *p)
+/* A string; NULL if it is absent, empty or invalid. */
+static char *field_text(struct reader *r, const char *key)
 {
-    CLEANUP(cleanup_free) const struct node **names = xcalloc(list->n, sizeof(struct node *));
-    const struct node *first = NULL;
-    size_t n = 0;
+    struct str s = {0};
 
-    for (size_t i = 0; i < list->n; i++) {
-        const struct node *name = node_given(list->items[i], "scoreName");
-
-        if (name && name->kind == NODE_STRING && name->text.n)
-            names[n++] = name;
-    }
-    qsort(names, n, sizeof(struct node *), compare_score_names);
-    for (size_t i = 0; i < n; i++) {
-        if (!first || !str_eq(first->text, names[i]->text)) {
-            first = names[i];
-            continue;
-        }
-        later[names[i]->parent->index] = true;
-        node_problem(names[i], p, PROBLEM_WARNING,
-                     "already used by the summary at line %u; the one at line %u is ignored",
-                     first->parent->line, names[i]->parent->line);
-    }
+    return node_str(r->map, key, r->p, &s) && s.n ? field_keep(r, s) : NULL;
 }
 
-static int parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
-                      struct problems *p)
+/* The index of one of the NULL-terminated words, in any case; the first is the default. */
+static unsigned field_choice(struct reader *r, const char *key, const char *const *words)
 {
-    CLEANUP(cleanup_free) bool *later = xcalloc(list->n, sizeof(bool));
-    int r = 0;
+    struct str s = {0};
+    BUF_AUTO(list, 256);
 
-    s->list = xcalloc(list->n, sizeof(struct summary));
-    find_duplicate_names(list, later, p);
-    for (size_t i = 0; i < list->n && r == 0; i++) {
-        size_t errors = p->errors;
-        struct summary *entry = &s->list[s->n];
-
-        r = summary_read(entry, list->items[i], unknown, unknown == PROBLEM_ERROR, p);
-        if (r < 0 || later[i] || p->errors != errors)
-            summary_done(entry);
-        else
-            s->n++;
-    }
-    return r;
-}
-
-int summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
-                    struct problems *p)
-{
-    CLEANUP(summaries_done) struct summaries s = {0};
-    int r = 0;
-
-    if (node->kind != NODE_LIST)
-        node_expected(node, p, "a list of summaries");
-    else if (node->n)
-        r = parse_list(&s, node, unknown, p);
-    if (r < 0)
-        return r;
-    *ret = s;
-    s = (struct summaries){0};
+    if (!node_str(r->map, key, r->p, &s) || s.n == 0)
+        return 0;
+    for (unsigned i = 0; words[i]; i++)
+        if (str_eq_nocase(s, str_of(words[i])))
+            return i;
+    if (problem_choices(words, &list) == 0)
+        node_expected(node_get(r->map, key), r->p, "%.*s", STR_ARG(buf_str(&list)));
     return 0;
 }
 
-int summary_parse(struct summary *ret, struct str text, struct problems *ret_problems)
+/* Whole seconds from 1 to max; the fallback for zero, which a Go program writes for a number that was never
+ * set. */
+static int64_t field_seconds(struct reader *r, const char *key, int64_t max, int64_t fallback)
+{
+    const struct node *n = node_given(r->map, key);
+    int64_t v;
+
+    if (!n || (node_to_int(n, &v) && v == 0))
+        return fallback;
+    if (node_to_int(n, &v) && v >= 1 && v <= max)
+        return v;
+    node_expected(n, r->p, "a whole number of seconds from 1 to %" PRId64, max);
+    return fallback;
+}
+
+/* Whether the field has a value other than an empty string, or one of only white space. */
+static bool field_is_set(const struct reader *r, const char *key)
+{
+    const struct node *n = node_given(r->map, key);
+
+    return n && !(n->kind == NODE_STRING && str_trim(n->text).n == 0);
+}
+
+static char *field_file_name(struct reader *r, const char *key)
+{
+    struct str s = {0};
+
+    if (!node_str(r->map, key, r->p, &s) || s.n == 0)
+        return NULL;
+    if (s.n <= SECRET_NAME_MAX && s.p[0] != '.' && str_has_only(s, "-_."))
+        return field_keep(r, s);
+    node_expected(node_get(r->map, key), r->p,
+                  "at most 253 letters, digits, '-', '_' and '.', not starting with '.'");
+    return NULL;
+}
+
+/* Without a key, the Secret has credentials of other kinds. */
+static struct secret_ref field_secret(struct reader *r, const char *name_key, const char *key_key)
+{
+    struct secret_ref ref = {field_file_name(r, name_key), field_file_name(r, key_key)};
+
+    if (field_is_set(r, key_key) && !field_is_set(r, name_key))
+        node_problem(node_get(r->map, key_key), r->p, PROBLEM_ERROR, "%s must be set too", name_key);
+    return ref;
+}
+
+/* The URL, with the path added if it has none; NULL if it is not a URL. */
+static char *complete_url(struct reader *r, const char *url, const char *path)
+{
+    CURLU *u = curl_url();
+    char *there = NULL, *whole = NULL, *kept = NULL;
+    CURLUcode c = curl_url_set(u, CURLUPART_URL, url, 0) ?: curl_url_get(u, CURLUPART_PATH, &there, 0);
+
+    if (c == CURLUE_OK && strcmp(there, "/") == 0)
+        c = curl_url_set(u, CURLUPART_PATH, path, 0) ?: curl_url_get(u, CURLUPART_URL, &whole, 0);
+    if (c == CURLUE_OK)
+        kept = field_keep(r, str_of(whole ? whole : url));
+    curl_free(there);
+    curl_free(whole);
+    curl_url_cleanup(u);
+    return kept;
+}
+
+/* A required URL; `path` is added if it has none. */
+static char *field_url(struct reader *r, const char *key, const char *path)
+{
+    static const char what[] = "an absolute http or https URL with a host";
+    CLEANUP(cleanup_free) char *url = NULL;
+    struct str s = {0};
+    char *whole;
+
+    if (!node_given(r->map, key)) {
+        node_missing(r->map, key, r->p, what);
+        return NULL;
+    }
+    if (!node_str(r->map, key, r->p, &s))
+        return NULL;
+    url = str_dup(str_trim(s));
+    whole = http_is_url(str_of(url)) ? complete_url(r, url, path) : NULL;
+    if (!whole)
+        node_expected(node_get(r->map, key), r->p, what);
+    return whole;
+}
+
+/* ---- Sources: one in its own fields, or several in the list `sources` ---- */
+
+static const char *const source_keys[] = {"sourceType",
+                                          "sourceEndpoint",
+                                          "sourceEndpointAuthName",
+                                          "sourceEndpointAuthKey",
+                                          "sourceQuery",
+                                          "sourceRange",
+                                          "sourceStep",
+                                          NULL};
+static const struct summary_source no_source = {
+    .type = SOURCE_NONE, .range_s = RANGE_DEFAULT_S, .step_s = STEP_DEFAULT_S};
+
+static char *read_query(struct reader *r, const char *what)
+{
+    struct str s = {0};
+    size_t at = 0;
+
+    if (!node_given(r->map, "sourceQuery"))
+        node_missing(r->map, "sourceQuery", r->p, what);
+    else if (!node_str(r->map, "sourceQuery", r->p, &s))
+        return NULL;
+    else if (summary_next_query(s, &at).n == 0)
+        node_expected(node_get(r->map, "sourceQuery"), r->p, "%s", what);
+    else
+        return field_keep(r, s);
+    return NULL;
+}
+
+static void check_points(struct reader *r, int64_t range, int64_t step)
+{
+    const struct node *n = node_given(r->map, "sourceStep");
+
+    if (range / step <= POINTS_MAX)
+        return;
+    node_problem(n ? n : node_get(r->map, "sourceRange"), r->p, PROBLEM_WARNING,
+                 "%" PRId64 " s at a step of %" PRId64 " s is %" PRId64
+                 " points per series; queries of more than 11,000 fail",
+                 range, step, range / step + 1);
+}
+
+static void check_otlp(struct reader *r, const char *queries)
+{
+    char why[QUERY_WHY_BYTES];
+    int64_t reach;
+
+    if (queries_reach(queries, &reach, why) < 0)
+        node_problem(node_get(r->map, "sourceQuery"), r->p, r->unknown, "%s", why);
+}
+
+/* Reads the fields of the reader's map. */
+static struct summary_source read_source(struct reader *r)
+{
+    struct summary_source s = no_source;
+    const struct source_kind *kind;
+
+    s.type = source_type_at(field_choice(r, "sourceType", source_type_words));
+    if (s.type == SOURCE_NONE)
+        return s;
+    kind = source_kind(s.type);
+    if (kind->path && (!kind->endpoint_is_optional || field_is_set(r, "sourceEndpoint"))) {
+        s.endpoint = field_url(r, "sourceEndpoint", kind->path);
+        s.auth = field_secret(r, "sourceEndpointAuthName", "sourceEndpointAuthKey");
+    }
+    if (kind->query)
+        s.query = read_query(r, kind->query);
+    if (s.query && summary_query_uses_cluster(str_of(s.query), false))
+        node_problem(node_get(r->map, "sourceQuery"), r->p, PROBLEM_WARNING,
+                     "${cluster} is replaced in string literals only, as in {cluster=\"${cluster}\"}");
+    s.range_s = field_seconds(r, "sourceRange", RANGE_MAX_S, RANGE_DEFAULT_S);
+    s.step_s = field_seconds(r, "sourceStep", STEP_MAX_S, STEP_DEFAULT_S);
+    check_points(r, s.range_s, s.step_s);
+    if (s.type == SOURCE_OPENTELEMETRY && s.query && !field_is_set(r, "sourceEndpoint") && r->check_queries)
+        check_otlp(r, s.query);
+    return s;
+}
+
+/* Entries of type None are skipped. */
+static void read_source_entry(const struct reader *all, const struct node *map, struct summary *s)
+{
+    struct reader r = *all;
+    struct summary_source one;
+
+    r.map = map;
+    if (map->kind != NODE_MAP) {
+        node_expected(map, r.p, "a source: an object with sourceEndpoint, sourceQuery and so on");
+        return;
+    }
+    node_only_keys(map, source_keys, r.unknown, r.p);
+    one = read_source(&r);
+    if (s->source.type == SOURCE_NONE)
+        s->source = one;
+    else if (one.type != SOURCE_NONE)
+        s->more_sources[s->n_more_sources++] = one;
+}
+
+static void read_source_list(struct reader *r, const struct node *list, struct summary *s)
+{
+    if (list->n > SUMMARY_MAX_SOURCES) {
+        node_problem(list, r->p, PROBLEM_ERROR, "expected at most %d sources, got %zu", SUMMARY_MAX_SOURCES,
+                     list->n);
+        return;
+    }
+    s->more_sources = arena_alloc(r->arena, list->n * sizeof(*s->more_sources));
+    for (size_t i = 0; i < list->n; i++)
+        read_source_entry(r, list->items[i], s);
+}
+
+static void read_sources(struct reader *r, struct summary *s)
+{
+    const struct node *list = node_given(r->map, "sources");
+
+    s->source = no_source;
+    if (list && list->kind != NODE_LIST) {
+        node_expected(list, r->p, "a list of sources");
+    } else if (list && list->n) { /* a Go program writes none as an empty list */
+        read_source_list(r, list, s);
+    } else {
+        s->source = read_source(r);
+    }
+}
+
+/* ---- The summary ---- */
+
+static const char *const summary_keys[] = {"name",
+                                           "scoreName",
+                                           "sourceType",
+                                           "sourceEndpoint",
+                                           "sourceEndpointAuthName",
+                                           "sourceEndpointAuthKey",
+                                           "sourceQuery",
+                                           "sourceRange",
+                                           "sourceStep",
+                                           "sources",
+                                           "scoringEndpoint",
+                                           "scoringInterval",
+                                           "scoringEndpointAuthName",
+                                           "scoringEndpointAuthKey",
+                                           "location",
+                                           "scoreDestination",
+                                           "scoreDimensionFormat",
+                                           "scoreAggregation",
+                                           "scoreRange",
+                                           "fallbackScore",
+                                           "timeout",
+                                           NULL};
+
+static char *read_score_name(struct reader *r)
+{
+    static const char what[] = "a name of 1 to 1024 bytes that is not blank";
+    const struct node *n = node_given(r->map, "scoreName");
+    struct str s = {0};
+
+    if (!n)
+        node_missing(r->map, "scoreName", r->p, what);
+    else if (!node_str(r->map, "scoreName", r->p, &s))
+        return NULL;
+    else if (str_trim(s).n == 0 || s.n > SCORE_NAME_MAX)
+        node_expected(n, r->p, what);
+    else
+        return field_keep(r, s);
+    return NULL;
+}
+
+static void read_scoring_fields(struct reader *r, struct summary *s)
+{
+    static const char *const locations[] = {
+        [LOCATION_INTERNAL] = "Internal", [LOCATION_EXTERNAL] = "External", NULL};
+
+    s->scoring_endpoint = field_url(r, "scoringEndpoint", "/scoring");
+    s->scoring_auth = field_secret(r, "scoringEndpointAuthName", "scoringEndpointAuthKey");
+    s->interval_ms = 1000 * field_seconds(r, "scoringInterval", INTERVAL_MAX_S, INTERVAL_DEFAULT_S);
+    (void)node_duration(r->map, "timeout", r->p, 0, TIMEOUT_MAX_MS, &s->timeout_ms);
+    s->location = field_choice(r, "location", locations);
+}
+
+static bool read_bound(struct reader *r, const struct node *range, const char *key, double *ret)
+{
+    static const char what[] = "a finite number";
+    const struct node *n = node_given(range, key);
+
+    if (!n) {
+        node_missing(range, key, r->p, what);
+        return false;
+    }
+    if ((n->kind == NODE_INT || n->kind == NODE_DOUBLE) && num_parse_word(n->text, ret) == NUM_OK &&
+        isfinite(*ret))
+        return true;
+    node_expected(n, r->p, what);
+    return false;
+}
+
+static void read_range(struct reader *r, struct summary *s)
+{
+    static const char *const bounds[] = {"min", "max", NULL};
+    const struct node *n = node_given(r->map, "scoreRange");
+    bool min, max;
+
+    if (!n)
+        return;
+    if (n->kind != NODE_MAP) {
+        node_expected(n, r->p, "an object with min and max");
+        return;
+    }
+    node_only_keys(n, bounds, PROBLEM_ERROR, r->p);
+    min = read_bound(r, n, "min", &s->range_min);
+    max = read_bound(r, n, "max", &s->range_max);
+    s->has_range = min && max;
+    if (s->has_range && !(s->range_min < s->range_max && isfinite(s->range_max - s->range_min)))
+        node_problem(n, r->p, PROBLEM_ERROR, "min must be less than max, and their difference finite");
+}
+
+static void read_destination_fields(struct reader *r, struct summary *s)
+{
+    static const char *const destinations[] = {
+        [DESTINATION_PLACEMENT_SCORE] = "AddOnPlacementScore", [DESTINATION_NONE] = "None", NULL};
+    static const char *const aggregations[] = {
+        [AGGREGATE_LAST] = "last", [AGGREGATE_AVG] = "avg", [AGGREGATE_MAX] = "max",
+        [AGGREGATE_MIN] = "min",   [AGGREGATE_SUM] = "sum", NULL};
+    int64_t fallback = 0;
+
+    s->destination = field_choice(r, "scoreDestination", destinations);
+    s->dimension_format = field_text(r, "scoreDimensionFormat");
+    if (!s->dimension_format)
+        s->dimension_format = field_keep(r, STR("${scoreName}"));
+    s->aggregation = field_choice(r, "scoreAggregation", aggregations);
+    read_range(r, s);
+    s->has_fallback =
+        node_given(r->map, "fallbackScore") && node_int(r->map, "fallbackScore", r->p, -100, 100, &fallback);
+    s->fallback = (int)fallback;
+}
+
+/* Fills *s, which is zeroed; the caller frees it in any case. */
+static void summary_read(struct summary *s, const struct node *map, enum problem_kind unknown,
+                         bool check_queries, struct problems *p)
+{
+    struct reader r = {.map = map, .unknown = unknown, .check_queries = check_queries, .p = p};
+
+    s->memory = xcalloc(1, sizeof(*s->memory));
+    *s->memory = (struct summary_memory){.refs = 1, .arena = {.chunk_bytes = CHUNK_BYTES}};
+    r.arena = &s->memory->arena;
+    if (map->kind != NODE_MAP) {
+        node_expected(map, p, "a summary: an object with scoreName, scoringEndpoint and so on");
+        return;
+    }
+    node_only_keys(map, summary_keys, unknown, p);
+    s->line = map->line;
+    s->column = map->column;
+    s->score_name = read_score_name(&r);
+    s->name = field_text(&r, "name") ?: s->score_name;
+    read_sources(&r, s);
+    read_scoring_fields(&r, s);
+    read_destination_fields(&r, s);
+}
+
+static void parse_list(struct summaries *s, const struct node *list, enum problem_kind unknown,
+                       struct problems *p)
+{
+    CLEANUP(map_done) struct map names = {0};
+    CLEANUP(cleanup_free) bool *dropped = xcalloc(list->n, sizeof(bool));
+
+    s->list = xcalloc(list->n, sizeof(struct summary));
+    for (size_t i = 0; i < list->n; i++) {
+        size_t errors = p->errors;
+        struct summary *entry = &s->list[i];
+        const struct summary *first;
+
+        summary_read(entry, list->items[i], unknown, unknown == PROBLEM_ERROR, p);
+        first = entry->score_name ? map_get(&names, entry->score_name) : NULL;
+        if (first)
+            node_problem(node_get(list->items[i], "scoreName"), p, PROBLEM_WARNING,
+                         "already used by the summary at line %u; the one at line %u is ignored", first->line,
+                         entry->line);
+        else if (entry->score_name)
+            map_set(&names, entry->score_name, entry);
+        dropped[i] = first || p->errors != errors;
+    }
+    for (size_t i = 0; i < list->n; i++)
+        if (dropped[i])
+            summary_done(&s->list[i]);
+        else
+            s->list[s->n++] = s->list[i];
+}
+
+void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
+                     struct problems *p)
+{
+    *ret = (struct summaries){0};
+    if (node->kind != NODE_LIST)
+        node_expected(node, p, "a list of summaries");
+    else if (node->n)
+        parse_list(ret, node, unknown, p);
+}
+
+void summary_parse(struct summary *ret, struct str text, struct problems *ret_problems)
 {
     CLEANUP(cleanup_doc_free) struct doc *doc = NULL;
     struct problems *p = ret_problems;
-    int r;
 
     *ret = (struct summary){0};
     *p = (struct problems){0};
     problems_init(p, "summary");
-    if (!str_starts(str_trim(text), STR("{"))) { /* doc_parse() would read it as YAML */
+    if (!str_starts(str_trim(text), STR("{"))) /* doc_parse() would read it as YAML */
         problems_add(p, PROBLEM_ERROR, 0, 0, "expected a JSON object");
-        return 0;
-    }
-    r = doc_parse(&doc, text, p);
-    if (r == 0)
-        r = summary_read(ret, doc_root(doc), PROBLEM_WARNING, true, p);
-    if (r < 0 || p->errors)
+    else if (doc_parse(&doc, text, p) == 0)
+        summary_read(ret, doc_root(doc), PROBLEM_WARNING, true, p);
+    if (p->errors)
         summary_done(ret);
-    return r == -EINVAL ? 0 : r;
 }

@@ -5,8 +5,30 @@
 
 #include "exporter/base/buf.h"
 #include "exporter/base/doc.h"
-#include "exporter/otlp/query.h"
-#include "exporter/score/source.h"
+
+enum source_type {
+    SOURCE_UNSET, /* not in a summary, whose default is Prometheus */
+    SOURCE_PROMETHEUS,
+    SOURCE_NONE,          /* the scoring API gets no series */
+    SOURCE_OPENTELEMETRY, /* what the agent itself receives, unless it has an endpoint */
+    SOURCE_TYPES
+};
+
+/* What the fields of a source of this type are. */
+struct source_kind {
+    const char *path; /* added to an endpoint without one; NULL: the type has no endpoint */
+    bool endpoint_is_optional;
+    const char *query; /* what a query is, for errors; NULL: the type has no query */
+};
+
+/* Not for SOURCE_UNSET. */
+const struct source_kind *source_kind(enum source_type type);
+/* As users write them, other spellings of a type last; NULL-terminated. */
+extern const char *const source_type_words[];
+/* The first word of the type. NULL for SOURCE_UNSET. */
+const char *source_type_word(enum source_type type);
+/* In any case. SOURCE_UNSET for NULL and for an unknown word. */
+enum source_type source_type_of(const char *word);
 
 enum score_destination { DESTINATION_PLACEMENT_SCORE, DESTINATION_NONE };
 /* How results with the same item name become one value. */
@@ -61,15 +83,14 @@ struct summaries {
 };
 
 /* Reads the list at `node`. Adds problems to p; those of unknown keys are of kind `unknown`. An entry with an
- * error is left out, as is, with a warning, one with the score name of an earlier entry. 0 even if p has
- * errors; -ENOMEM. */
-MUST_USE int summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
-                             struct problems *p);
+ * error is left out, as is, with a warning, one with the score name of an earlier entry. */
+void summaries_parse(struct summaries *ret, const struct node *node, enum problem_kind unknown,
+                     struct problems *p);
 void summaries_done(struct summaries *s);
-/* Reads one summary, a JSON object, as an agent does. 0 also when it is invalid: *ret_problems then has
- * errors, each with the path of its field ("sourceQuery", "sources[1].sourceStep"), and *ret is empty.
- * -ENOMEM. The caller frees *ret and *ret_problems in any case. */
-MUST_USE int summary_parse(struct summary *ret, struct str text, struct problems *ret_problems);
+/* Reads one summary, a JSON object, as an agent does. If it is invalid, *ret_problems has errors, each with
+ * the path of its field ("sourceQuery", "sources[1].sourceStep"), and *ret is empty. The caller frees *ret
+ * and *ret_problems in any case. */
+void summary_parse(struct summary *ret, struct str text, struct problems *ret_problems);
 /* Compares all fields but the position. */
 bool summary_same(const struct summary *a, const struct summary *b);
 /* A copy that shares the strings, to be passed to summary_done() like the original. Loop thread. */
@@ -87,13 +108,10 @@ struct str summary_next_query(struct str joined, size_t *at);
 bool summary_query_uses_cluster(struct str query, bool in_literal);
 /* Appends the query with the cluster's name for ${cluster} in its string literals, escaped for their kind of
  * quotes. Everything else stays as it is. -EINVAL: a name with a backtick in a literal between backticks,
- * which knows no escapes. -ENOMEM, -EFBIG. */
+ * which knows no escapes. -EFBIG. */
 MUST_USE int summary_put_query(struct buf *into, struct str query, struct str cluster);
-
-/* How far before its own time a point of these queries, joined by `;`, reads samples of the source
- * OpenTelemetry. -EINVAL if one of them is not supported, with its place in `why`; -ENOMEM. */
-MUST_USE int summary_query_reach(const char *queries, int64_t *ret_ms, char why[QUERY_WHY_BYTES]);
-/* How long samples must be kept for the rounds of these scorers, in milliseconds; 0 if none reads any. */
+/* How long samples received by OTLP must be kept for the rounds of these scorers, in milliseconds; 0 if none
+ * reads any. */
 int64_t summaries_otlp_age(const struct summaries *s);
 
 #endif

@@ -2,7 +2,6 @@
 #include "exporter/agent/config.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 
 #include <assert.h>
@@ -76,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r;
 
     problems_init(&p, "fuzz");
-    r = config_parse(&c, (struct str){(const char *)data, size}, NULL, 0, &p);
+    r = config_parse(&c, (struct str){(const char *)data, size}, NULL, &p);
     assert(r == 0 ? c && !p.errors : !c && r == -EINVAL && p.errors);
     if (c)
         check_good(c);

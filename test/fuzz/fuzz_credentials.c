@@ -3,7 +3,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/http.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/secrets.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -64,10 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                 : strcmp(b.key, "password") == 0 ? "username"
                                                  : NULL;
     b.value = (struct str){(const char *)data + 1, n - 1};
-    if (credentials_new(&c, &b.secrets, "box", data[0] % ARRAY_SIZE(keys) ? NULL : "token", true, why) == 0)
+    if (credentials_read(&c, &b.secrets, "box", data[0] % ARRAY_SIZE(keys) ? NULL : "token", why) == 0)
         check_good(c, n);
     else
         assert(*why && !c);
-    (void)credentials_unref(c);
+    (void)credentials_free(c);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* An agent's report: whatever it holds, what is kept is small, sorted, and fit to be shown. */
 #include "controller/hub/rules/report.h"
 #include "exporter/base/utf8.h"
-#include "exporter/score/state.h"
+#include "exporter/score/error.h"
 
 #include <assert.h>
 #include <errno.h>

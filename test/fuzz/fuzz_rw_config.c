@@ -32,10 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r;
 
     problems_init(&p, "fuzz");
-    r = config_parse(&c, (struct str){(const char *)data, size}, &rw_config_section, 1, &p);
+    r = config_parse(&c, (struct str){(const char *)data, size}, &rw_config_section, &p);
     assert(r == 0 ? c && !p.errors : !c && r == -EINVAL && p.errors);
-    for (size_t i = 0; c && c->sections[0] && i < ((struct rw_config *)c->sections[0])->n; i++)
-        use(((struct rw_config *)c->sections[0])->list[i]);
+    for (size_t i = 0; c && c->section && i < ((struct rw_config *)c->section)->n; i++)
+        use(((struct rw_config *)c->section)->list[i]);
     for (size_t i = 0; i < p.n; i++)
         assert(!strchr(p.list[i].text, '\n'));
     (void)config_free(c);

@@ -15,7 +15,6 @@
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/secrets.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -151,7 +150,7 @@ static bool token_decode(struct credentials **ret, const json_t *secret, const s
 {
     struct probe_secret from = {.secrets.read = probe_secret_read, .object = secret};
     char why[256], message[512];
-    int r = credentials_new(ret, &from.secrets, ref->name, ref->key, true, why);
+    int r = credentials_read(ret, &from.secrets, ref->name, ref->key, why);
 
     if (r == -ENOMEM) {
         probe_result_fail(ret_error, "OutOfMemory", "out of memory");
@@ -271,7 +270,7 @@ static void ask_on_answer(void *arg, struct http_answer *a)
     char text[512];
 
     ask->http_call = NULL;
-    ask->credentials = credentials_unref(ask->credentials);
+    ask->credentials = credentials_free(ask->credentials);
     if (a->error != HTTP_OK) {
         r.reason = a->refused ? "Forbidden" : ask_reasons[a->error];
         probe_result_describe(&r, ask->url, a->reason);
@@ -300,7 +299,7 @@ static bool ask_send(struct probe_ask *a, struct probe_result *ret_error)
         credentials_apply(a->credentials, &rq);
     r = http_start(&a->http_call, a->env->http, &rq, ask_on_answer, a);
     if (r < 0)
-        a->credentials = credentials_unref(a->credentials);
+        a->credentials = credentials_free(a->credentials);
     if (r == -ENOMEM)
         probe_result_fail(ret_error, "OutOfMemory", "out of memory");
     else if (r < 0)
@@ -354,7 +353,7 @@ static void probe_ask_cancel(struct probe_ask *a)
 {
     a->http_call = http_cancel(a->http_call);
     a->secret_call = kube_cancel(a->secret_call);
-    a->credentials = credentials_unref(a->credentials);
+    a->credentials = credentials_free(a->credentials);
 }
 
 /* ---- What an outcome means ----

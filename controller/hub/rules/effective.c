@@ -6,7 +6,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "exporter/ui/out.h"
 
@@ -58,10 +57,10 @@ static struct source_spec merge_source(const struct merged *m, size_t i)
                              *owner = merged_token_source(m->spec, i) ?: &nothing,
                              *api = m->api && i < m->api->n_sources ? &m->api->sources[i] : &nothing;
     enum source_type type = api->type ?: own->type ?: SOURCE_PROMETHEUS;
-    const struct source_ops *ops = source_of_type(type);
+    const struct source_kind *kind = source_kind(type);
     const char *host = api->host ?: own->host;
     /* NULL: nothing is asked, so no token is needed. */
-    const char *path = ops->endpoint_is_optional && !host ? NULL : ops->path;
+    const char *path = kind->endpoint_is_optional && !host ? NULL : kind->path;
 
     return (struct source_spec){
         .type = type,
@@ -237,7 +236,7 @@ static int source_refuses(const struct scorer_spec *spec, const struct api_confi
     enum source_type type = api->type ?: (fallback ? fallback->type : SOURCE_UNSET) ?: SOURCE_PROMETHEUS;
     char field[32];
 
-    if (!own || !source_of_type(type)->path)
+    if (!own || !source_kind(type)->path)
         return 0;
     (void)snprintf(field, sizeof(field), "spec.sources[%zu]", (size_t)(own - spec->own.sources));
     if (spec->own.n_sources == 1)
@@ -365,10 +364,10 @@ static void text_set_endpoint(struct text_object *m, const char *key, const char
 
 static void text_set_source(struct text_object *m, const struct source_spec *s, const char *query)
 {
-    const struct source_ops *ops = source_of_type(s->type);
+    const struct source_kind *kind = source_kind(s->type);
 
     text_set_string(m, "sourceType", source_type_word(s->type));
-    if (!ops->path || (ops->endpoint_is_optional && !s->host))
+    if (!kind->path || (kind->endpoint_is_optional && !s->host))
         text_set_string(m, "sourceEndpoint", "");
     else
         text_set_endpoint(m, "sourceEndpoint", s->host, s->path, NULL);
@@ -625,10 +624,8 @@ static int effective_check(struct effective *e, struct str text, const struct me
 {
     CLEANUP(problems_done) struct problems p = {0};
     CLEANUP(summary_done) struct summary s = {0};
-    int r = summary_parse(&s, text, &p);
 
-    if (r < 0)
-        return r;
+    summary_parse(&s, text, &p);
     if (p.errors) {
         e->reason = EFFECTIVE_INCOMPLETE;
         e->only_spec_is_wrong = true;
@@ -755,12 +752,11 @@ int effective_resume(struct effective *ret, struct str text, enum config_source 
     struct effective e = {.reason = EFFECTIVE_INCOMPLETE, .source = source, .kept = true};
     CLEANUP(problems_done) struct problems p = {0};
     CLEANUP(summary_done) struct summary s = {0};
-    int r = text.n <= SUMMARY_MAX_BYTES ? summary_parse(&s, text, &p) : -EINVAL;
 
-    if (r == 0 && p.errors)
-        r = -EINVAL;
-    if (r < 0)
-        return r;
+    if (text.n <= SUMMARY_MAX_BYTES)
+        summary_parse(&s, text, &p);
+    if (text.n > SUMMARY_MAX_BYTES || p.errors)
+        return -EINVAL;
     buf_init(&e.text, SUMMARY_MAX_BYTES);
     e.mode = source == CONFIG_FROM_API ? SYNC_FULL : SYNC_NONE;
     e.interval_ms = s.interval_ms;

@@ -1,6 +1,6 @@
 #include "controller/hub/rules/pair.h"
 
-#include "exporter/score/state.h"
+#include "exporter/score/error.h"
 
 #include <stdio.h>
 

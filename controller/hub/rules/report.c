@@ -3,8 +3,8 @@
 #include "exporter/base/hash.h"
 #include "exporter/base/json.h"
 #include "exporter/base/text.h"
+#include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/state.h"
 
 #include <errno.h>
 #include <stdlib.h>

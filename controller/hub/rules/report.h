@@ -5,7 +5,7 @@
 
 #include "exporter/base/def.h"
 #include "exporter/base/str.h"
-#include "exporter/score/state.h"
+#include "exporter/score/error.h"
 
 #include <stdint.h>
 

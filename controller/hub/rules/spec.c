@@ -4,6 +4,7 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/problems.h"
 #include "exporter/base/text.h"
+#include "exporter/score/summary.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 #define DS_HUB_SPEC_H
 
 #include "controller/kube/json.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 
 enum { SPEC_MAX_SOURCES = 16, SPEC_WHY_BYTES = 512, API_CONFIG_MAX_BYTES = 128 << 10 };
 

@@ -9,10 +9,9 @@
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/error.h"
-#include "exporter/score/secrets.h"
 #include "exporter/score/source.h"
-#include "exporter/score/state.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
 

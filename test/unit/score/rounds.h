@@ -7,9 +7,9 @@
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
+#include "exporter/score/credentials.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
-#include "exporter/score/secrets.h"
 #include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/fakes/fake_server.h"
@@ -107,7 +107,6 @@ static inline int teardown(void **state)
     e->builder = batch_builder_free(e->builder);
     e->prometheus = fake_free(e->prometheus);
     e->scorer = fake_free(e->scorer);
-    secrets_forget(&e->secrets.secrets);
     (void)snprintf(command, sizeof(command), "rm -r %s", e->dir);
     assert_int_equal(system(command), 0);
     free(e);
@@ -129,7 +128,8 @@ static inline int start(struct env *e, struct round **ret, struct got *g, int64_
 {
     struct round_request rq = {&e->source, &e->summary, &e->builder, 256, timeout_ms};
 
-    return round_start(ret, &rq, on_done, g);
+    *ret = round_start(&rq, on_done, g);
+    return 0;
 }
 
 static inline void turn_until_done(struct env *e, const struct got *g)

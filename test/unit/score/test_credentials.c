@@ -2,7 +2,6 @@
 #include "exporter/base/buf.h"
 #include "exporter/base/http.h"
 #include "exporter/score/credentials.h"
-#include "exporter/score/secrets.h"
 #include "test/unit/base/pairs.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@ struct key {
 
 struct memory {
     struct secrets secrets;
+    bool ignores_ca;
     struct key keys[MAX_KEYS];
 };
 
@@ -35,6 +35,14 @@ static int memory_read(struct secrets *s, const char *name, const char *wanted, 
         if (strcmp(m->keys[i].name, wanted) == 0)
             return buf_put_str(into, m->keys[i].value);
     return -ENOENT;
+}
+
+static int memory_look(struct secrets *s, const char *name, bool *ret_trusts_ca, const char **ret_why)
+{
+    (void)name;
+    (void)ret_why;
+    *ret_trusts_ca = !CONTAINER_OF(s, const struct memory, secrets)->ignores_ca;
+    return 0;
 }
 
 static struct str pem_of(const gnutls_datum_t *d)
@@ -175,11 +183,12 @@ static void takes_the_keys_that_count(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        CLEANUP(cleanup_credentials_unref) struct credentials *c = NULL;
-        struct memory m = {.secrets.read = memory_read};
+        CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
+        struct memory m = {.secrets = {.look = memory_look, .read = memory_read},
+                           .ignores_ca = cases[i].ignores_ca};
         char why[256];
         memcpy(m.keys, cases[i].keys, sizeof(m.keys));
-        if (credentials_new(&c, &m.secrets, "box", cases[i].token_key, !cases[i].ignores_ca, why) < 0)
+        if (credentials_read(&c, &m.secrets, "box", cases[i].token_key, why) < 0)
             fail_msg("case %zu: %s", i, why);
         assert_string_equal(why, "");
         assert_request(c, &cases[i].want);
@@ -282,7 +291,7 @@ static void says_what_is_wrong(void **state)
         struct credentials *c = NULL;
         char why[256];
         memcpy(m.keys, cases[i].keys, sizeof(m.keys));
-        assert_true(credentials_new(&c, &m.secrets, "box", cases[i].token_key, true, why) < 0);
+        assert_true(credentials_read(&c, &m.secrets, "box", cases[i].token_key, why) < 0);
         assert_null(c);
         assert_string_equal(why, cases[i].why);
     }
@@ -291,12 +300,12 @@ static void says_what_is_wrong(void **state)
 static void applies_the_connections_part_alone(void **state)
 {
     struct memory m = {.secrets.read = memory_read, .keys = {CA, CERT, KEY, USER, PASS, HEAD}};
-    CLEANUP(cleanup_credentials_unref) struct credentials *c = NULL;
+    CLEANUP(cleanup_credentials_free) struct credentials *c = NULL;
     struct http_request rq = {0}, none = {0};
     char why[256];
 
     (void)state;
-    assert_int_equal(credentials_new(&c, &m.secrets, "box", NULL, true, why), 0);
+    assert_int_equal(credentials_read(&c, &m.secrets, "box", NULL, why), 0);
     credentials_apply_tls(c, &rq);
     assert_part(rq.tls->ca, ca);
     rq.tls = NULL;

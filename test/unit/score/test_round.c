@@ -3,7 +3,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/metric/series.h"
 #include "exporter/score/error.h"
-#include "exporter/score/source.h"
 #include "exporter/score/summary.h"
 #include "test/unit/score/rounds.h"
 

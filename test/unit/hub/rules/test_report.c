@@ -1,7 +1,7 @@
 /* Agents' reports: what is kept of them, and that invalid ones change nothing. */
 #include "controller/hub/rules/report.h"
 #include "exporter/base/buf.h"
-#include "exporter/score/state.h"
+#include "exporter/score/error.h"
 
 #include <errno.h>
 #include <setjmp.h>

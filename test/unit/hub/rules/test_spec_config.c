@@ -2,7 +2,7 @@
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/json.h"
 #include "exporter/base/buf.h"
-#include "exporter/score/source.h"
+#include "exporter/score/summary.h"
 #include "test/unit/hub/rules/spec_world.h"
 
 #include <errno.h>
