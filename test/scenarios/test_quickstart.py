@@ -69,9 +69,10 @@ spec:
 
 
 def containers(cluster):
-    """What cAdvisor shows: a container that uses 0.0145 of a CPU."""
+    """What cAdvisor shows: a container that uses 0.0145 of a CPU on worker01, and twice as much on worker02."""
+    cpus = 0.029 if cluster == "worker02" else 0.0145
     labels = f'node="{cluster}-control-plane",namespace="open-cluster-management-agent",pod="{POD}",container="c"'
-    return lambda *request: plain(f"container_cpu_usage_seconds_total{{{labels}}} {0.0145 * time.time()}\n")(*request)
+    return lambda *request: plain(f"container_cpu_usage_seconds_total{{{labels}}} {cpus * time.time()}\n")(*request)
 
 
 class World:

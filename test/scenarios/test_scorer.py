@@ -14,7 +14,7 @@ import time
 import pytest
 
 from lib.client import call
-from lib.process import BUILD, environment, free_port, run
+from lib.process import BUILD, ROOT, environment, free_port, run
 from lib.scoring_api import running_scorer
 from lib.wait import DEADLINE, wait_until
 
@@ -56,6 +56,13 @@ def series(n, samples=60):
 
 
 # ---- The model mean ----
+
+
+def test_the_documents_script(mean):
+    sample = ROOT / "charts/samples/sample-scorer"
+    done = run(sample / "hack/test_scoring.sh", mean.url, sample / "static/data.json")
+    assert json.loads(done.stdout) == {"results": [{"metric": {**m, "meta": META}, "score": 10.0} for m in METRICS]}, done.stderr
+    assert json.loads((sample / "static/data.json").read_text()) == DATA
 
 
 def test_the_documents_sample(mean, tmp_path):

@@ -1,6 +1,7 @@
 {{/* Alerts and recording rules, made of files/alerts, which are copies of alerts/. */}}
 
-{{/* ds.rule (dict "root" . "rule" RULE): the rule with what the values change, or nothing if they disable it. */}}
+{{/* ds.rule (dict "root" . "rule" RULE "cluster" NAME): the rule with what the values change and the cluster's name, if there is
+one; or nothing if they disable it. */}}
 {{- define "ds.rule" -}}
 {{- $values := .root.Values.prometheusRule -}}
 {{- $label := .root.Values.clusterLabel -}}
@@ -8,7 +9,8 @@
 {{- $own := default dict (get $values.rules (default $rule.record $rule.alert)) -}}
 {{- /* As a label, not as a part of a recorded series' name, such as dynamic_score:cluster:avg. */ -}}
 {{- $_ := set $rule "expr" (regexReplaceAll "(^|[^:\\w])cluster\\b" $rule.expr (printf "${1}%s" $label)) -}}
-{{- with merge (deepCopy (default dict $own.labels)) $values.additionalRuleLabels (default dict $rule.labels) -}}
+{{- $named := ternary (dict $label .cluster) dict (not (empty .cluster)) -}}
+{{- with merge (deepCopy (default dict $own.labels)) $values.additionalRuleLabels $named (default dict $rule.labels) -}}
 {{- $_ := set $rule "labels" . -}}
 {{- end -}}
 {{- if $rule.alert -}}
@@ -24,15 +26,16 @@
 {{- if dig "enabled" true $own }}{{ toYaml $rule }}{{ end -}}
 {{- end -}}
 
-{{/* ds.ruleGroups (dict "root" . "files" NAMES): {groups: [...]}, without those of which no rule is left. */}}
+{{/* ds.ruleGroups (dict "root" . "files" NAMES "cluster" NAME): {groups: [...]}, without those of which no rule is left. */}}
 {{- define "ds.ruleGroups" -}}
 {{- $root := .root -}}
+{{- $cluster := .cluster -}}
 {{- $groups := list -}}
 {{- range .files -}}
 {{- range $group := ($root.Files.Get (printf "files/alerts/%s.yaml" .) | fromYaml).groups -}}
 {{- $rules := list -}}
 {{- range $group.rules -}}
-{{- with include "ds.rule" (dict "root" $root "rule" .) }}{{ $rules = append $rules (fromYaml .) }}{{ end -}}
+{{- with include "ds.rule" (dict "root" $root "rule" . "cluster" $cluster) }}{{ $rules = append $rules (fromYaml .) }}{{ end -}}
 {{- end -}}
 {{- with $rules }}{{ $groups = append $groups (merge (dict "rules" .) (omit $group "rules")) }}{{ end -}}
 {{- end -}}

@@ -34,9 +34,9 @@ def rendered(objects, kind="PrometheusRule"):
     return find(objects, kind)["spec"]["groups"]
 
 
-def as_ocm_sends(objects):
-    """OCM replaces `{{NAME}}` by the variables of the AddOnDeploymentConfig, and other words between braces by nothing."""
-    variables = {v["name"]: v["value"] for v in find(objects, "AddOnDeploymentConfig")["spec"].get("customizedVariables", [])}
+def as_ocm_sends(objects, **variables):
+    """OCM replaces `{{NAME}}` by its own variables and those of the AddOnDeploymentConfig, other words between braces by nothing."""
+    variables |= {v["name"]: v["value"] for v in find(objects, "AddOnDeploymentConfig")["spec"].get("customizedVariables", [])}
     text = json.dumps(on_clusters(objects))
     return json.loads(re.sub(r"\{\{(.*?)\}\}", lambda tag: variables.get(tag[1], ""), text))
 
@@ -50,6 +50,14 @@ def check_unchanged():
     check(not [o for o in template() if o["kind"] in ("PrometheusRule", "VMRule")], "rules by default")
     only = template({"prometheusRule": {"enabled": True, "hub": []}})
     check(not [o for o in only + on_clusters(only) if o["kind"] == "PrometheusRule"], "a PrometheusRule without rules")
+
+
+def check_cluster_names():
+    """A Prometheus that has no external label gets the cluster's name from the rules."""
+    objects = template({"clusterLabel": "k8s", "prometheusRule": dict(BOTH, labelClusters=True)})
+    on_hub, sent = rules_of(rendered(objects)), rules_of(rendered(as_ocm_sends(objects, CLUSTER_NAME="worker01")))
+    check(not [r for r in on_hub if "k8s" in r.get("labels", {})], "rules on the hub name a cluster")
+    check({r.get("labels", {}).get("k8s") for r in sent} == {"worker01"}, "a rule on a cluster does not name it")
 
 
 def without(names):
@@ -130,6 +138,7 @@ def check_dashboards():
 
 def main():
     check_unchanged()
+    check_cluster_names()
     check_switches()
     check_changes()
     check_dashboards()

@@ -212,7 +212,9 @@ metadata:
   labels:
     {{- merge (deepCopy .Values.prometheusRule.additionalLabels) (include "ds.agentLabels" . | fromYaml) | toYaml | nindent 4 }}
 spec:
-  {{- include "ds.ruleGroups" (dict "root" . "files" .Values.prometheusRule.clusters) | replace "{{" "{{OPENING_BRACES}}" | nindent 2 }}
+  {{- $name := ternary "@CLUSTER_NAME@" "" .Values.prometheusRule.labelClusters }}
+  {{- include "ds.ruleGroups" (dict "root" . "files" .Values.prometheusRule.clusters "cluster" $name) | replace "{{" "{{OPENING_BRACES}}" |
+      replace "@CLUSTER_NAME@" "{{CLUSTER_NAME}}" | nindent 2 }}
 {{- end -}}
 
 {{/* Kinds of objects that OCM's work agent has no right to, unless a ClusterRole with a certain label grants it. */}}

@@ -38,6 +38,12 @@ metadata:
   namespace: {{ include "ds.agentNamespace" .root }}
   labels:
     {{- include "ds.sampleLabels" . | nindent 4 }}
+  {{- if $values.skupper }}
+  annotations:
+    skupper.io/proxy: tcp
+    skupper.io/address: {{ include "ds.sampleName" (dict "root" .root "name" .api) }}
+    skupper.io/port: "8000"
+  {{- end }}
 spec:
   replicas: 1
   selector:
