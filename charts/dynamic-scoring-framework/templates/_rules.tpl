@@ -9,7 +9,8 @@ one; or nothing if they disable it. */}}
 {{- $own := default dict (get $values.rules (default $rule.record $rule.alert)) -}}
 {{- /* As a label, not as a part of a recorded series' name, such as dynamic_score:cluster:avg. */ -}}
 {{- $_ := set $rule "expr" (regexReplaceAll "(^|[^:\\w])cluster\\b" $rule.expr (printf "${1}%s" $label)) -}}
-{{- $named := ternary (dict $label .cluster) dict (not (empty .cluster)) -}}
+{{- /* Not those that other rules compare with a cluster's own series. */ -}}
+{{- $named := ternary (dict $label .cluster) dict (and (not (empty .cluster)) (not (regexMatch "^(node|pod):" (default "" $rule.record)))) -}}
 {{- with merge (deepCopy (default dict $own.labels)) $values.additionalRuleLabels $named (default dict $rule.labels) -}}
 {{- $_ := set $rule "labels" . -}}
 {{- end -}}

@@ -20,13 +20,13 @@ def resources():
     found, lines = [], (TOP / "alerts" / "recording.yaml").read_text().split("\n")
     for line in lines[lines.index("  - name: DynamicScoringResources") : lines.index("  - name: DynamicScoringViews")]:
         found += [f"  {line}".rstrip()]
-        if line.lstrip().startswith("- record: "):
+        if line.lstrip().startswith("- record: cluster_"):
             found += ["          labels: {cluster: \"${CLUSTER_NAME}\"}"]
     meta = "{name: cluster-resource-summary, namespace: monitoring, labels: {release: kube-prometheus}}"
     head = "# Made from alerts/recording.yaml by test/unit/charts/test_copies.py --write. Free CPU and memory of a cluster.\n"
     head += f"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {meta}\nspec:\n  groups:\n"
     text = head + "\n".join(found) + "\n"
-    assert yaml.safe_load(text)["spec"]["groups"][0]["rules"][0]["labels"] == {"cluster": "${CLUSTER_NAME}"}
+    assert yaml.safe_load(text)["spec"]["groups"][0]["rules"][2]["labels"] == {"cluster": "${CLUSTER_NAME}"}
     return text
 
 
