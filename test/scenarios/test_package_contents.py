@@ -48,6 +48,13 @@ def test_manual_pages_render_and_have_all_flags(tree, name):
         assert " ".join(line.split()) in " ".join(shown.split())
 
 
+def test_no_link_of_the_pages_leads_nowhere(tree):
+    pages = sorted((tree / "usr/share/doc/dynamic-scoring").rglob("*.md"))
+    links = [(p, target) for p in pages for target in re.findall(r"\]\(([^)#\s]+)", p.read_text()) if "://" not in target]
+    assert len(pages) > 10 and len(links) > 20
+    assert not [(str(p.relative_to(tree)), target) for p, target in links if not (p.parent / target).exists()]
+
+
 def test_an_upgrade_removes_the_package_of_the_second_solver(tree):
     assert not (tree / "usr/lib/dynamic-scoring").exists()
     for field in ("Conflicts", "Replaces"):
