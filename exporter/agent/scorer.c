@@ -14,7 +14,7 @@
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/history.h"
+#include "exporter/ui/out.h"
 
 #include <errno.h>
 #include <math.h>

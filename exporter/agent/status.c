@@ -8,31 +8,15 @@
 #include "exporter/base/utf8.h"
 #include "exporter/metric/page.h"
 #include "exporter/metric/series.h"
-#include "exporter/metric/version.h"
 #include "exporter/otlp/ingest.h"
 #include "exporter/otlp/series.h"
 #include "exporter/score/error.h"
 #include "exporter/score/round.h"
 #include "exporter/score/summary.h"
-#include "exporter/ui/history.h"
 #include "exporter/ui/out.h"
 #include "exporter/ui/ranking.h"
 
 #include <stdio.h>
-
-/* ---- Status text ---- */
-
-/* What the JSON and the table of the agent's status share. */
-
-struct agent_state;
-struct scorer;
-
-struct totals {
-    size_t by_state[SCORER_STATES];
-    size_t series;
-};
-
-/* ---- Status ---- */
 
 static const char *status_hint(enum round_error e, enum round_stage stage)
 {
@@ -82,6 +66,11 @@ static size_t status_series(const struct scorer *s)
 
     return b ? series_count(b->set) : 0;
 }
+
+struct totals {
+    size_t by_state[SCORER_STATES];
+    size_t series;
+};
 
 static struct totals scorer_totals(const struct agent_state *a)
 {
@@ -221,14 +210,12 @@ static void json_scores(struct out *o, const struct scorer *s)
     struct ranking r;
 
     rank_scores(scorer_batch(s), BEST_AND_WORST, &r);
-    member_list(o, "highest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.highest[i]);
-    out_puts(o, "]");
-    member_list(o, "lowest");
-    for (size_t i = 0; i < r.n; i++)
-        json_score(o, scorer_batch(s), r.lowest[i]);
-    out_puts(o, "]");
+    for (unsigned lowest = 0; lowest < 2; lowest++) {
+        member_list(o, lowest ? "lowest" : "highest");
+        for (size_t i = 0; i < r.n; i++)
+            json_score(o, scorer_batch(s), lowest ? r.lowest[i] : r.highest[i]);
+        out_puts(o, "]");
+    }
     member_count(o, "nanScores", r.nans);
 }
 
@@ -377,39 +364,24 @@ static void json_otlp(struct out *o, const struct agent_state *a)
     out_puts(o, "}");
 }
 
-/* The worst first; for sort=state. */
-static unsigned json_urgency(enum scorer_state state)
+static void json_scorers(struct out *o, const struct agent_state *a, const struct list_query *q)
 {
     static const unsigned urgency[SCORER_STATES] = {
+        /* the worst first, for sort=state */
         [SCORER_STALE] = 0, [SCORER_FAILING] = 1, [SCORER_EMPTY] = 2, [SCORER_WAITING] = 3, [SCORER_OK] = 4,
     };
+    CLEANUP(list_done) struct list l = {.query = q};
 
-    return urgency[state];
-}
-
-static int json_choose(struct list *l, const struct agent_state *a)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < a->n_scorers; i++) {
+    for (size_t i = 0; i < a->n_scorers; i++) {
         const struct scorer *s = a->scorers[i];
         const struct summary *summary = scorer_summary(s);
         enum scorer_state state = scorer_state(s);
 
-        if (list_matches(l->query, summary->score_name, summary->name) &&
-            list_has_state(l->query, scorer_state_word(state)))
-            r = list_add(l, summary->score_name, json_urgency(state), s);
+        if (list_matches(q, summary->score_name, summary->name) &&
+            list_has_state(q, scorer_state_word(state)))
+            list_add(&l, summary->score_name, urgency[state], s);
     }
-    list_sort(l);
-    return r;
-}
-
-static void json_scorers(struct out *o, const struct agent_state *a, const struct list_query *q)
-{
-    CLEANUP(list_done) struct list l = {.query = q};
-
-    if (o->error == 0)
-        o->error = json_choose(&l, a);
+    list_sort(&l);
     member_list(o, "scorers");
     for (size_t i = 0; i < l.n; i++)
         json_scorer(o, l.items[i].what, q->with_history);
@@ -437,10 +409,7 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     out_puts(&o, "{");
     member_text(&o, "role", "agent");
     member_time(&o, "now", loop_wall(a->loop).ms);
-    member_object(&o, "build");
-    member_text(&o, "version", ds_version);
-    member_text(&o, "revision", ds_revision);
-    out_puts(&o, "}");
+    member_build(&o);
     json_election(&o, a);
     json_config(&o, a);
     json_totals(&o, a);
@@ -451,7 +420,8 @@ int status_json(const struct agent_state *a, const struct list_query *q, struct 
     return out_end(&o);
 }
 
-/* The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores. */
+/* ---- The table of `agent --once`, for people who write a scoring API: what each scorer did, and its scores
+ * ---- */
 
 enum { INDENT = 4, LINE_MAX_BYTES = 1 << 20 };
 
@@ -459,47 +429,29 @@ struct table {
     struct out o;
     unsigned width;
     bool colours;
-    struct buf line; /* of prose, being put together */
 };
 
-static const struct look {
-    const char *mark, *colour;
-} looks[] = {
-    [SCORER_WAITING] = {"… waiting", "\033[2m"}, [SCORER_OK] = {"✓ ok", "\033[32m"},
-    [SCORER_EMPTY] = {"○ empty", "\033[33m"},    [SCORER_FAILING] = {"✗ failed", "\033[31m"},
-    [SCORER_STALE] = {"✗ failed", "\033[31m"},
+/* A part of a line, for printf. */
+struct phrase {
+    char s[80];
 };
 
-static void table_spaces(struct out *o, size_t n)
+static struct phrase phrase_count(uint64_t n, const char *one, const char *many)
 {
-    while (n-- > 0)
-        out_puts(o, " ");
-}
-
-static void table_put(struct table *t, const char *s)
-{
-    struct out o = {.b = &t->line, .error = t->o.error};
-
-    grid_clean(&o, str_of(s));
-    t->o.error = o.error;
-}
-
-static void table_put_count(struct table *t, uint64_t n, const char *one, const char *many)
-{
+    struct phrase p;
     char digits[WORDS_BYTES];
 
     words_count(n, digits);
-    table_put(t, digits);
-    table_put(t, " ");
-    table_put(t, n == 1 ? one : many);
+    (void)snprintf(p.s, sizeof(p.s), "%s %s", digits, n == 1 ? one : many);
+    return p;
 }
 
-static void table_put_seconds(struct table *t, double s)
+static struct phrase phrase_seconds(double seconds)
 {
-    char words[WORDS_BYTES];
+    struct phrase p;
 
-    words_seconds(s, words);
-    table_put(t, words);
+    words_seconds(seconds, p.s);
+    return p;
 }
 
 /* The bytes of s that go on a line of `room` characters: up to the last space, or all that fit. */
@@ -517,163 +469,128 @@ static size_t table_fit(struct str s, size_t room)
     return at;
 }
 
-/* Ends the line of prose, wrapped at the width; continuation lines are indented further. */
-static void table_fold_line(struct table *t, size_t indent)
+/* A line of prose, wrapped at the width; continuation lines are indented further. */
+static void table_line(struct table *t, size_t indent, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void table_line(struct table *t, size_t indent, const char *fmt, ...)
 {
-    struct str rest = buf_str(&t->line);
+    CLEANUP(cleanup_free) char *text = NULL;
+    BUF_AUTO(line, LINE_MAX_BYTES);
+    struct out o = out_begin(&line);
+    struct str rest;
+    va_list ap;
 
+    va_start(ap, fmt);
+    text = xvasprintf(fmt, ap);
+    va_end(ap);
+    grid_clean(&o, str_of(text));
+    rest = buf_str(&line);
     for (size_t deep = indent; rest.n; deep = indent + 2) {
         size_t room = t->width > deep + 16 ? t->width - deep : t->width ? 16 : SIZE_MAX;
         size_t n = table_fit(rest, room);
 
-        table_spaces(&t->o, deep);
-        out_str(&t->o, (struct str){rest.p, n});
-        out_puts(&t->o, "\n");
+        out_printf(&t->o, "%*s%.*s\n", (int)deep, "", (int)n, rest.p);
         rest = str_trim((struct str){rest.p + n, rest.n - n});
     }
-    buf_truncate(&t->line, 0);
-}
-
-static void table_end_line(struct table *t)
-{
-    table_fold_line(t, INDENT);
 }
 
 static void table_headline(struct table *t, const struct scorer *s)
 {
-    const struct look *look = &looks[scorer_state(s)];
+    static const struct {
+        const char *mark, *colour;
+    } looks[] = {
+        [SCORER_WAITING] = {"… waiting", "\033[2m"}, [SCORER_OK] = {"✓ ok", "\033[32m"},
+        [SCORER_EMPTY] = {"○ empty", "\033[33m"},    [SCORER_FAILING] = {"✗ failed", "\033[31m"},
+        [SCORER_STALE] = {"✗ failed", "\033[31m"},
+    };
+    const char *mark = looks[scorer_state(s)].mark, *colour = looks[scorer_state(s)].colour;
     const struct summary *summary = scorer_summary(s);
-    size_t used = grid_chars(str_of(look->mark)) + 2;
+    size_t used = grid_chars(str_of(mark)) + 2;
+    BUF_AUTO(names, LINE_MAX_BYTES);
+    struct out o = out_begin(&names);
 
-    table_put(t, summary->score_name);
+    grid_clean(&o, str_of(summary->score_name));
     if (strcmp(summary->name, summary->score_name) != 0) {
-        table_put(t, ", of ");
-        table_put(t, summary->name);
+        out_puts(&o, ", of ");
+        grid_clean(&o, str_of(summary->name));
     }
-    out_puts(&t->o, t->colours ? look->colour : "");
-    out_puts(&t->o, look->mark);
-    out_puts(&t->o, t->colours ? "\033[0m  \033[1m" : "  ");
-    grid_cut(&t->o, buf_str(&t->line), t->width == 0 ? SIZE_MAX : t->width > used + 1 ? t->width - used : 1);
+    out_printf(&t->o, t->colours ? "%s%s\033[0m  \033[1m" : "%s%s  ", t->colours ? colour : "", mark);
+    grid_cut(&t->o, buf_str(&names), t->width == 0 ? SIZE_MAX : t->width > used + 1 ? t->width - used : 1);
     out_puts(&t->o, t->colours ? "\033[0m\n" : "\n");
-    buf_truncate(&t->line, 0);
 }
 
-/* "12 series from Prometheus in 3.1 ms → 12 results in 12 ms → 11 series" */
+/* "12 series from the source in 3.1 ms → 12 results in 12 ms → 11 scores" */
 static void table_flow(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
+    const struct summary *summary = scorer_summary(s);
+    const char *from =
+        summary_sources(summary) > 1 ? "series from the sources in" : "series from the source in";
+    bool has_source = summary->source.type != SOURCE_NONE;
 
-    if (scorer_summary(s)->source.type == SOURCE_NONE) {
-        table_put(t, "no source");
-    } else {
-        const char *from = summary_sources(scorer_summary(s)) > 1 ? "series from the sources in "
-                                                                  : "series from the source in ";
-        table_put_count(t, st->source_series, from, from);
-        table_put_seconds(t, st->fetch_s);
-    }
-    table_put(t, " → ");
-    table_put_count(t, st->results, "result in ", "results in ");
-    table_put_seconds(t, st->perform_s);
-    table_put(t, " → ");
-    table_put_count(t, status_series(s), "score", "scores");
-    table_end_line(t);
-}
-
-static void table_request(struct table *t, const struct summary *summary, const struct scorer_status *st)
-{
-    const char *query = summary_source(summary, st->source).query;
-
-    if (*st->url) {
-        table_put(t, "URL: ");
-        table_put(t, st->url);
-        table_end_line(t);
-    }
-    if (st->stage == STAGE_SOURCE && query) {
-        table_put(t, "query: ");
-        table_put(t, query);
-        table_end_line(t);
-    }
+    table_line(t, INDENT, "%s%s%s → %s in %s → %s",
+               has_source ? phrase_count(st->source_series, from, from).s : "no source",
+               has_source ? " " : "", has_source ? phrase_seconds(st->fetch_s).s : "",
+               phrase_count(st->results, "result", "results").s, phrase_seconds(st->perform_s).s,
+               phrase_count(status_series(s), "score", "scores").s);
 }
 
 static void table_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
+    const char *query = summary_source(scorer_summary(s), st->source).query;
 
-    table_put(t, st->stage == STAGE_SOURCE ? "source failed: " : "scoring failed: ");
-    table_put(t, st->reason);
-    table_put(t, " (");
-    table_put(t, round_error_word(st->error));
-    table_put(t, ")");
-    table_end_line(t);
-    table_request(t, scorer_summary(s), st);
-    table_put(t, "check ");
-    table_put(t, status_hint(st->error, st->stage));
-    table_end_line(t);
-    if (scorer_batch(s)) {
-        table_put(t, "the scores below are from an earlier round");
-        table_end_line(t);
-    }
+    table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->stage), st->reason,
+               round_error_word(st->error));
+    if (*st->url)
+        table_line(t, INDENT, "URL: %s", st->url);
+    if (st->stage == STAGE_SOURCE && query)
+        table_line(t, INDENT, "query: %s", query);
+    table_line(t, INDENT, "check %s", status_hint(st->error, st->stage));
+    if (scorer_batch(s))
+        table_line(t, INDENT, "the scores below are from an earlier round");
 }
 
 static void table_empty(struct table *t, const struct summary *summary)
 {
-    size_t n = summary_sources(summary);
-
-    table_put(t,
-              n > 1 ? "no source has series for its query: " : "the source has no series for this query: ");
-    for (size_t i = 0; i < n; i++) {
-        table_put(t, i ? "; " : "");
-        table_put(t, summary_source(summary, i).query);
-    }
-    table_end_line(t);
+    for (size_t i = 0; i < summary_sources(summary); i++)
+        table_line(t, INDENT, "the source has no series for this query: %s",
+                   summary_source(summary, i).query);
 }
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
 {
-    if (st->source_warnings) {
-        table_put_count(t, st->source_warnings,
-                        "warning from the source: ", "warnings from the source, the first: ");
-        table_put(t, st->source_warning);
-        table_end_line(t);
-    }
-    if (st->invalid) {
-        table_put_count(t, st->invalid, "invalid result ignored: ", "invalid results ignored, the first: ");
-        table_put(t, st->first_invalid);
-        table_end_line(t);
-    }
-    if (st->duplicates) {
-        table_put_count(t, st->duplicates, "duplicate result", "duplicate results");
-        table_put(t, ": the last result of each label set is used");
-        table_end_line(t);
-    }
-    if (st->cut) {
-        table_put_count(t, st->cut, "label value", "label values");
-        table_put(t, " cut to limits.labelValueBytes");
-        table_end_line(t);
-    }
+    if (st->source_warnings)
+        table_line(t, INDENT, "%s: %s",
+                   phrase_count(st->source_warnings, "warning from the source",
+                                "warnings from the source, the first")
+                       .s,
+                   st->source_warning);
+    if (st->invalid)
+        table_line(
+            t, INDENT, "%s: %s",
+            phrase_count(st->invalid, "invalid result ignored", "invalid results ignored, the first").s,
+            st->first_invalid);
+    if (st->duplicates)
+        table_line(t, INDENT, "%s: the last result of each label set is used",
+                   phrase_count(st->duplicates, "duplicate result", "duplicate results").s);
+    if (st->cut)
+        table_line(t, INDENT, "%s cut to limits.labelValueBytes",
+                   phrase_count(st->cut, "label value", "label values").s);
 }
 
 static void table_scores(struct table *t, const struct scorer *s)
 {
     struct ranking r;
-    char more[WORDS_BYTES];
 
     rank_scores(scorer_batch(s), RANKED_MAX, &r);
     if (r.n) {
         out_puts(&t->o, "\n");
         grid_scores(&t->o, scorer_batch(s), r.highest, r.n, INDENT, t->width);
     }
-    if (r.numbers > r.n) {
-        words_count(r.numbers - r.n, more);
-        table_put(t, "… and ");
-        table_put(t, more);
-        table_put(t, " more");
-        table_end_line(t);
-    }
-    if (r.nans) {
-        table_put_count(t, r.nans, "score is NaN", "scores are NaN");
-        table_end_line(t);
-    }
+    if (r.numbers > r.n)
+        table_line(t, INDENT, "… and %s", phrase_count(r.numbers - r.n, "more", "more").s);
+    if (r.nans)
+        table_line(t, INDENT, "%s", phrase_count(r.nans, "score is NaN", "scores are NaN").s);
 }
 
 static void table_scorer(struct table *t, const struct scorer *s)
@@ -692,33 +609,21 @@ static void table_scorer(struct table *t, const struct scorer *s)
     out_puts(&t->o, "\n");
 }
 
-static void table_totals(struct table *t, const struct agent_state *a)
-{
-    struct totals totals = scorer_totals(a);
-    size_t failed = totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE];
-    char words[160];
-
-    (void)snprintf(words, sizeof(words), ": %zu ok, %zu empty, %zu failed, %zu waiting; ",
-                   totals.by_state[SCORER_OK], totals.by_state[SCORER_EMPTY], failed,
-                   totals.by_state[SCORER_WAITING]);
-    table_put_count(t, a->n_scorers, "scorer", "scorers");
-    table_put(t, words);
-    table_put_count(t, totals.series, "score", "scores");
-    table_fold_line(t, 0);
-}
-
 int status_table(const struct agent_state *a, unsigned width, struct buf *into)
 {
-    struct table t = {.o = out_begin(into), .width = width};
+    struct table t = {
+        .o = out_begin(into), .width = width, .colours = width > 0 && !*cstr(getenv("NO_COLOR"))};
+    struct totals totals = scorer_totals(a);
 
-    buf_init(&t.line, LINE_MAX_BYTES);
-    t.colours = width > 0 && !*cstr(getenv("NO_COLOR"));
     for (size_t i = 0; i < a->n_scorers; i++)
         table_scorer(&t, a->scorers[i]);
     if (a->n_scorers)
-        table_totals(&t, a);
+        table_line(&t, 0, "%s: %zu ok, %zu empty, %zu failed, %zu waiting; %s",
+                   phrase_count(a->n_scorers, "scorer", "scorers").s, totals.by_state[SCORER_OK],
+                   totals.by_state[SCORER_EMPTY],
+                   totals.by_state[SCORER_FAILING] + totals.by_state[SCORER_STALE],
+                   totals.by_state[SCORER_WAITING], phrase_count(totals.series, "score", "scores").s);
     else
         out_puts(&t.o, "no scorers configured: add some under `summaries`\n");
-    buf_done(&t.line);
     return out_end(&t.o);
 }

@@ -548,10 +548,7 @@ static void server_api_status(void *arg, const struct httpd_request *rq, struct 
     member_text(&o, "description", m->help);
     member_time(&o, "now", loop_wall(s->loop).ms);
     member_time(&o, "startedAt", metrics_process_start_ms());
-    member_object(&o, "build");
-    member_text(&o, "version", ds_version);
-    member_text(&o, "revision", ds_revision);
-    out_puts(&o, "}");
+    member_build(&o);
     member_list(&o, "endpoints");
     for (size_t i = 0; i < m->n_endpoints; i++)
         member_endpoint(&o, &s->endpoints[i]);

@@ -9,29 +9,19 @@ enum { TOKEN_BYTES = 64 << 10, LIST_FIRST_CAP = 32 };
 
 /* ---- Tokens: "v1 RANK NAME" in hexadecimal, so that no one builds on what is in them ---- */
 
-static const char token_digits[] = "0123456789abcdef";
-
 static void token_put(struct out *o, const struct list_item *last)
 {
-    char head[32];
-    int n = snprintf(head, sizeof(head), "v1 %u ", last->rank);
-    const struct str parts[] = {{head, (size_t)n}, str_of(last->name)};
+    CLEANUP(cleanup_free) char *text = xasprintf("v1 %u %s", last->rank, last->name);
 
     out_puts(o, "\"");
-    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        for (size_t k = 0; k < parts[i].n; k++) {
-            unsigned char c = (unsigned char)parts[i].p[k];
-
-            out_str(o, (struct str){(const char[]){token_digits[c >> 4], token_digits[c & 15]}, 2});
-        }
+    for (const char *p = text; *p; p++)
+        out_printf(o, "%02x", (unsigned char)*p);
     out_puts(o, "\"");
 }
 
 static int token_nibble(char c)
 {
-    const char *at = c ? strchr(token_digits, c) : NULL;
-
-    return at ? (int)(at - token_digits) : -1;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static int token_read(struct list_query *q, const char *token)
@@ -140,75 +130,37 @@ bool list_has_state(const struct list_query *q, const char *word)
 
 /* ---- Lists ---- */
 
-static int item_compare(const struct list *l, unsigned rank, const char *name, const struct list_item *other)
+static int item_compare(const void *a, const void *b, void *list)
 {
-    if (l->query->worst_first && rank != other->rank)
-        return rank < other->rank ? -1 : 1;
-    return strcmp(name, other->name);
+    const struct list_item *x = a, *y = b;
+
+    if (((struct list *)list)->query->worst_first && x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return strcmp(x->name, y->name);
 }
 
-static int item_compare_both(const void *a, const void *b, void *list)
-{
-    const struct list_item *x = a;
-
-    return item_compare(list, x->rank, x->name, b);
-}
-
-/* A full list is a heap whose root is the last item. */
-static void list_sink(struct list *l, size_t at)
-{
-    for (;;) {
-        size_t child = 2 * at + 1;
-        struct list_item moved;
-
-        if (child + 1 < l->n && item_compare_both(&l->items[child], &l->items[child + 1], l) < 0)
-            child++;
-        if (child >= l->n || item_compare_both(&l->items[at], &l->items[child], l) >= 0)
-            return;
-        moved = l->items[at];
-        l->items[at] = l->items[child];
-        l->items[child] = moved;
-        at = child;
-    }
-}
-
-static void list_grow(struct list *l)
-{
-    size_t cap = l->cap ? 2 * l->cap : LIST_FIRST_CAP;
-    struct list_item *items = xrealloc(l->items, cap * sizeof(*items));
-
-    l->items = items;
-    l->cap = cap;
-}
-
-int list_add(struct list *l, const char *name, unsigned rank, const void *what)
+void list_add(struct list *l, const char *name, unsigned rank, const void *what)
 {
     const struct list_query *q = l->query;
     const struct list_item after = {.name = q->after, .rank = q->after_rank}, item = {name, what, rank};
 
-    if (q->after && item_compare(l, rank, name, &after) <= 0)
-        return 0;
-    if (l->n == q->limit) {
-        l->behind++;
-        if (item_compare(l, rank, name, &l->items[0]) < 0) {
-            l->items[0] = item;
-            list_sink(l, 0);
-        }
-        return 0;
+    if (q->after && item_compare(&item, &after, l) <= 0)
+        return;
+    if (l->n == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : LIST_FIRST_CAP;
+        l->items = xreallocarray(l->items, l->cap, sizeof(*l->items));
     }
-    if (l->n == l->cap)
-        list_grow(l);
     l->items[l->n++] = item;
-    if (l->n == q->limit)
-        for (size_t i = l->n / 2; i-- > 0;)
-            list_sink(l, i);
-    return 0;
 }
 
 void list_sort(struct list *l)
 {
     if (l->n)
-        qsort_r(l->items, l->n, sizeof(*l->items), item_compare_both, l);
+        qsort_r(l->items, l->n, sizeof(*l->items), item_compare, l);
+    if (l->n > l->query->limit) {
+        l->behind = l->n - l->query->limit;
+        l->n = l->query->limit;
+    }
 }
 
 void list_done(struct list *l)

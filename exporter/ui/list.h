@@ -28,7 +28,7 @@ struct list_parameters {
     const char *limit, *from, *filter, *state, *sort, *history;
 };
 
-/* -EINVAL for a parameter that cannot be used, which *ret_why then names; -ENOMEM. */
+/* -EINVAL for a parameter that cannot be used, which *ret_why then names. */
 MUST_USE int list_query_parse(struct list_query *ret, const struct list_parameters *p, const char **ret_why);
 MUST_USE int list_query_read(struct list_query *ret, const struct httpd_request *rq, const char **ret_why);
 void list_query_done(struct list_query *q);
@@ -44,7 +44,7 @@ struct list_item {
     unsigned rank; /* 0: the worst; only used with worst_first */
 };
 
-/* The part of a list that a query asks for. Of 10,000 items it keeps and sorts no more than the limit. */
+/* The part of a list that a query asks for. */
 struct list {
     const struct list_query *query;
     struct list_item *items;
@@ -52,9 +52,9 @@ struct list {
     size_t behind; /* items that come after this part */
 };
 
-/* Adds an item that matched, in any order. -ENOMEM. */
-MUST_USE int list_add(struct list *l, const char *name, unsigned rank, const void *what);
-/* Puts the items in order, after the last list_add(). */
+/* Adds an item that matched, in any order. */
+void list_add(struct list *l, const char *name, unsigned rank, const void *what);
+/* Puts the items in order and keeps those of this part, after the last list_add(). */
 void list_sort(struct list *l);
 void list_done(struct list *l);
 /* "<key>":{"continue":...,"remainingItemCount":...} */

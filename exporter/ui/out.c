@@ -4,6 +4,7 @@
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/json.h"
+#include "exporter/metric/version.h"
 #include "exporter/num/num.h"
 #include "exporter/web/access.h"
 
@@ -26,6 +27,16 @@ void out_str(struct out *o, struct str s)
 void out_puts(struct out *o, const char *s)
 {
     out_str(o, str_of(s));
+}
+
+void out_printf(struct out *o, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (o->error == 0)
+        o->error = buf_vprintf(o->b, fmt, ap);
+    va_end(ap);
 }
 
 void out_url(struct out *o, const char *url)
@@ -192,6 +203,14 @@ bool member_object_if(struct out *o, const char *key, bool there)
     return there;
 }
 
+void member_build(struct out *o)
+{
+    member_object(o, "build");
+    member_text(o, "version", ds_version);
+    member_text(o, "revision", ds_revision);
+    out_puts(o, "}");
+}
+
 void member_problems(struct out *o, const char *problems)
 {
     struct str rest = str_of(problems);
@@ -221,5 +240,66 @@ void member_web_config(struct out *o, const struct access *access)
     member_bool(o, "ok", s->ok);
     member_time(o, "lastTriedAt", s->at_ms);
     member_problems(o, s->problems);
+    out_puts(o, "}");
+}
+
+/* ---- History ---- */
+
+struct history {
+    uint32_t columns, n, next;
+    uint32_t at[HISTORY_LENGTH]; /* Unix time in seconds */
+    float values[];              /* HISTORY_LENGTH rows */
+};
+
+void history_add(struct history **h, size_t columns, unix_ms at, const double *values)
+{
+    struct history *to = *h;
+
+    if (!to)
+        to = *h = xcalloc(1, sizeof(*to) + HISTORY_LENGTH * columns * sizeof(float));
+    to->columns = (uint32_t)columns;
+    to->at[to->next] = (uint32_t)(at.ms / 1000);
+    for (size_t i = 0; i < columns; i++)
+        to->values[to->next * columns + i] = (float)values[i];
+    to->next = (to->next + 1) % HISTORY_LENGTH;
+    to->n += to->n < HISTORY_LENGTH;
+}
+
+struct history *history_free(struct history *h)
+{
+    free(h);
+    return NULL;
+}
+
+/* The place of the i-th row, the oldest first. */
+static size_t history_row(const struct history *h, size_t i)
+{
+    return (h->next + HISTORY_LENGTH - h->n + i) % HISTORY_LENGTH;
+}
+
+void member_history(struct out *o, const struct history *h, const char *const *names)
+{
+    size_t n = h ? h->n : 0;
+
+    member_object(o, "history");
+    member_list(o, "unixSeconds");
+    for (size_t i = 0; i < n; i++) {
+        member_item(o);
+        out_printf(o, "%u", h->at[history_row(h, i)]);
+    }
+    out_puts(o, "]");
+    for (size_t column = 0; names[column]; column++) {
+        member_list(o, names[column]);
+        for (size_t i = 0; i < n; i++) {
+            double v = h->values[history_row(h, i) * h->columns + column];
+
+            member_item(o);
+            if (isfinite(v))
+                out_printf(o, "%.6g", v); /* more digits than a plot can show */
+            else
+                out_puts(o, "null");
+        }
+        out_puts(o, "]");
+    }
     out_puts(o, "}");
 }

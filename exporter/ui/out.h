@@ -3,6 +3,7 @@
 #define DS_UI_OUT_H
 
 #include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
 
 struct access;
 
@@ -22,6 +23,7 @@ static inline struct out out_begin(struct buf *b)
 MUST_USE int out_end(struct out *o);
 void out_str(struct out *o, struct str s);
 void out_puts(struct out *o, const char *s);
+void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The URL without user and password. */
 void out_url(struct out *o, const char *url);
 
@@ -60,9 +62,27 @@ void member_object(struct out *o, const char *key);
 void member_list(struct out *o, const char *key);
 /* Like member_object(); but if the object is not there, writes null and returns false. */
 bool member_object_if(struct out *o, const char *key, bool there);
+/* The member "build": version and revision. */
+void member_build(struct out *o);
 /* The member "problems": a list of lines; problems may be NULL. */
 void member_problems(struct out *o, const char *problems);
 /* The member "webConfig"; null without a web configuration file. */
 void member_web_config(struct out *o, const struct access *access);
+
+/* ---- The last values of something that is measured repeatedly, for the pages' plots. Loop thread ---- */
+
+/* A full history of five columns takes 1,456 bytes, one of two 736. */
+enum { HISTORY_LENGTH = 60 };
+
+struct history;
+
+/* Adds a row of one value for each column (the same number each time), and drops the oldest of more than
+ * HISTORY_LENGTH. NAN: not measured. *h is allocated by the first call. */
+void history_add(struct history **h, size_t columns, unix_ms at, const double *values);
+/* Takes NULL, returns NULL. */
+struct history *history_free(struct history *h);
+/* "history":{"unixSeconds":[...],"<name>":[...],...}, the oldest first; null where there is no value. h may
+ * be NULL. `names` ends with NULL. */
+void member_history(struct out *o, const struct history *h, const char *const *names);
 
 #endif

@@ -4,26 +4,18 @@
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <math.h>
 
-/* Puts series i into a list of the n best so far, of which it keeps `most`. */
-static void rank_one(const double *values, size_t *list, size_t n, size_t most, size_t i, bool high)
+/* Puts series i into a list of the n so far with the largest value times `sign`, of which it keeps `most`. */
+static void rank_one(const double *values, size_t *list, size_t n, size_t most, size_t i, double sign)
 {
-    size_t at = n;
+    size_t at = size_min(n, most - 1);
 
-    if (n == most) {
-        double worst = values[list[n - 1]];
-        if (high ? !(values[i] > worst) : !(values[i] < worst))
-            return;
-        at = n - 1;
-    }
-    for (; at > 0; at--) {
-        double before = values[list[at - 1]];
-        if (high ? !(values[i] > before) : !(values[i] < before))
-            break;
+    if (n == most && !(sign * values[i] > sign * values[list[at]]))
+        return;
+    for (; at > 0 && sign * values[i] > sign * values[list[at - 1]]; at--)
         list[at] = list[at - 1];
-    }
     list[at] = i;
 }
 
@@ -37,8 +29,8 @@ void rank_scores(const struct batch *b, size_t most, struct ranking *ret)
             ret->nans++;
             continue;
         }
-        rank_one(b->values, ret->highest, ret->n, most, i, true);
-        rank_one(b->values, ret->lowest, ret->n, most, i, false);
+        rank_one(b->values, ret->highest, ret->n, most, i, 1);
+        rank_one(b->values, ret->lowest, ret->n, most, i, -1);
         ret->numbers++;
         ret->n = size_min(ret->numbers, most);
     }
@@ -60,16 +52,11 @@ size_t shown_labels(const struct batch *b, size_t series, struct shown_label ret
 
 /* ---- Columns for a terminal ---- */
 
-enum { GAP = 2, NARROWEST = 3, GRID_BYTES = 64 << 20 };
-
-struct cell {
-    size_t at, n; /* in the grid's text */
-};
+enum { GAP = 2, NARROWEST = 3, CELL_BYTES = 1 << 20 };
 
 struct grid {
-    struct buf text;
-    struct cell cells[RANKED_MAX][SHOWN_LABELS];
-    const char *names[SHOWN_LABELS]; /* NULL: no row has this label */
+    char *cells[RANKED_MAX][SHOWN_LABELS]; /* NULL: the row does not have this label */
+    const char *names[SHOWN_LABELS];       /* NULL: no row has this label */
     size_t widths[SHOWN_LABELS];
     char scores[RANKED_MAX][NUM_MAX];
     size_t whole[RANKED_MAX]; /* characters of a score before its point */
@@ -126,30 +113,21 @@ void grid_cut(struct out *o, struct str s, size_t chars)
         out_puts(o, "…");
 }
 
-static void grid_pad(struct out *o, size_t n)
-{
-    while (n-- > 0)
-        out_puts(o, " ");
-}
-
-static void grid_add_labels(struct out *o, struct grid *g, size_t row, const struct batch *b, size_t series)
+static void grid_add_labels(struct grid *g, size_t row, const struct batch *b, size_t series)
 {
     struct shown_label labels[SHOWN_LABELS];
     size_t n = shown_labels(b, series, labels);
 
     for (size_t i = 0; i < n; i++) {
         unsigned place = labels[i].place;
-        struct cell *c = &g->cells[row][place];
-        struct out text = {.b = &g->text, .error = o->error};
+        BUF_AUTO(text, CELL_BYTES);
+        struct out o = out_begin(&text);
 
-        c->at = g->text.n;
-        grid_clean(&text, labels[i].value);
-        o->error = text.error;
-        c->n = g->text.n - c->at;
+        grid_clean(&o, labels[i].value);
+        g->cells[row][place] = str_dup(buf_str(&text));
         g->names[place] = labels[i].name;
         g->widths[place] = size_max(g->widths[place], strlen(labels[i].name));
-        if (c->n)
-            g->widths[place] = size_max(g->widths[place], grid_chars((struct str){g->text.p + c->at, c->n}));
+        g->widths[place] = size_max(g->widths[place], grid_chars(buf_str(&text)));
     }
 }
 
@@ -178,40 +156,29 @@ static void grid_shrink(struct grid *g, size_t indent, size_t width)
     }
 }
 
-static void grid_put_cell(struct out *o, struct str s, size_t width)
+/* Columns of `cells`, which start at `indent`. */
+static void grid_put_row(struct out *o, const struct grid *g, char *const *cells, size_t indent)
 {
-    size_t chars = grid_chars(s);
+    out_printf(o, "%*s", (int)indent, "");
+    for (size_t i = 0; i < SHOWN_LABELS; i++)
+        if (g->names[i]) {
+            struct str cell = str_of(cells[i]);
 
-    grid_cut(o, s, width);
-    grid_pad(o, width - size_min(chars, width) + GAP);
-}
-
-static void grid_put_row(struct out *o, const struct grid *g, size_t row, size_t indent)
-{
-    grid_pad(o, indent);
-    for (size_t i = 0; i < SHOWN_LABELS; i++) {
-        const struct cell *c = &g->cells[row][i];
-        if (g->names[i])
-            grid_put_cell(o, (struct str){c->n ? g->text.p + c->at : "", c->n}, g->widths[i]);
-    }
-    grid_pad(o, g->whole_max - g->whole[row]);
-    out_puts(o, g->scores[row]);
-    out_puts(o, "\n");
+            grid_cut(o, cell, g->widths[i]);
+            out_printf(o, "%*s", (int)(g->widths[i] - size_min(grid_chars(cell), g->widths[i]) + GAP), "");
+        }
 }
 
 static void grid_put_header(struct out *o, const struct grid *g, size_t indent)
 {
-    char name[WORDS_BYTES];
+    char names[SHOWN_LABELS][WORDS_BYTES] = {0}, *cells[SHOWN_LABELS];
 
-    grid_pad(o, indent);
     for (size_t i = 0; i < SHOWN_LABELS; i++) {
-        if (!g->names[i])
-            continue;
-        for (size_t k = 0; k <= strlen(g->names[i]); k++)
-            name[k] =
-                (char)(g->names[i][k] >= 'a' && g->names[i][k] <= 'z' ? g->names[i][k] - 32 : g->names[i][k]);
-        grid_put_cell(o, str_of(name), g->widths[i]);
+        cells[i] = names[i];
+        for (size_t k = 0; g->names[i] && g->names[i][k]; k++)
+            names[i][k] = (char)toupper((unsigned char)g->names[i][k]);
     }
+    grid_put_row(o, g, cells, indent);
     out_puts(o, "SCORE\n");
 }
 
@@ -220,9 +187,8 @@ void grid_scores(struct out *o, const struct batch *b, const size_t *series, siz
 {
     CLEANUP(cleanup_free) struct grid *g = xcalloc(1, sizeof(*g));
 
-    buf_init(&g->text, GRID_BYTES);
     for (size_t row = 0; row < n; row++) {
-        grid_add_labels(o, g, row, b, series[row]);
+        grid_add_labels(g, row, b, series[row]);
         grid_add_score(g, row, b->values[series[row]]);
     }
     g->score_width = strlen("SCORE");
@@ -230,7 +196,10 @@ void grid_scores(struct out *o, const struct batch *b, const size_t *series, siz
         g->score_width = size_max(g->score_width, g->whole_max - g->whole[row] + strlen(g->scores[row]));
     grid_shrink(g, indent, width);
     grid_put_header(o, g, indent);
-    for (size_t row = 0; row < n; row++)
-        grid_put_row(o, g, row, indent);
-    buf_done(&g->text);
+    for (size_t row = 0; row < n; row++) {
+        grid_put_row(o, g, g->cells[row], indent);
+        out_printf(o, "%*s%s\n", (int)(g->whole_max - g->whole[row]), "", g->scores[row]);
+        for (size_t i = 0; i < SHOWN_LABELS; i++)
+            free(g->cells[row][i]);
+    }
 }

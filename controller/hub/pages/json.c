@@ -18,7 +18,6 @@
 #include "exporter/base/loop.h"
 #include "exporter/base/map.h"
 #include "exporter/metric/version.h"
-#include "exporter/ui/history.h"
 #include "exporter/ui/out.h"
 
 #include <errno.h>
@@ -241,7 +240,7 @@ static int scorer_choose(struct list *l, size_t by_state[PAIR_STATES], const str
         by_state[state]++;
         if (list_matches(l->query, c->name, NULL) && (list_has_state(l->query, pair_info[state].word) ||
                                                       list_has_state(l->query, pair_info[state].label)))
-            r = list_add(l, c->name, state, c);
+            list_add(l, c->name, state, c);
     }
     list_sort(l);
     return r;
@@ -417,7 +416,7 @@ static int cluster_choose(struct list *l, const struct hub_cluster *c)
         if (list_matches(l->query, s->name, s->effective.score_name) &&
             (list_has_state(l->query, pair_info[state].word) ||
              list_has_state(l->query, pair_info[state].label)))
-            r = list_add(l, s->name, state, s);
+            list_add(l, s->name, state, s);
     }
     list_sort(l);
     return r;
@@ -509,8 +508,8 @@ int hub_json_pairs(struct hub *h, const struct list_query *q, struct buf *into)
 
     view_refresh_counts(h);
     o.error = 0;
-    for (size_t i = 0; o.error == 0 && i < h->n_scorers; i++)
-        o.error = list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
+    for (size_t i = 0; i < h->n_scorers; i++)
+        list_add(&scorers, h->by_age[i]->name, 0, h->by_age[i]);
     list_sort(&scorers);
     if (o.error == 0 && h->leading)
         o.error = view_clusters(&clusters, h, true);

@@ -94,7 +94,7 @@ int view_scorers_make(struct view_scorers *ret, struct hub *h, const struct list
         r = by_state ? view_scorer_make(v, v->s) : 0;
         ret->n++;
         if (r == 0 && list_has_state(q, view_scorer_words[v->state].word))
-            r = list_add(&ret->list, v->s->name, v->state, v);
+            list_add(&ret->list, v->s->name, v->state, v);
     }
     list_sort(&ret->list);
     for (size_t i = 0; r == 0 && !by_state && i < ret->list.n; i++) {
@@ -159,7 +159,9 @@ static int clusters_add(struct list *l, const struct hub_cluster *c)
         return 0;
     if (*q->state || q->worst_first)
         state = view_cluster_state(c);
-    return list_has_state(q, view_cluster_words[state].word) ? list_add(l, c->name, state, c) : 0;
+    if (list_has_state(q, view_cluster_words[state].word))
+        list_add(l, c->name, state, c);
+    return 0;
 }
 
 int view_clusters(struct list *ret, struct hub *h, bool managed_only)

@@ -19,7 +19,7 @@
 
 #include "controller/hub/rules/spec.h"
 #include "controller/kube/client.h"
-#include "exporter/ui/history.h"
+#include "exporter/ui/out.h"
 
 struct probe;
 
