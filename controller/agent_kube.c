@@ -219,10 +219,7 @@ static int secrets_watch(struct agent_secrets *s, const char *name)
     w->all = s;
     w->wanted = true;
     w->name = xstrdup(name);
-    if (!w->name || kube_watch_new(&w->watch, s->kube, &o) < 0) {
-        (void)secrets_watched_free(w);
-        return -ENOMEM;
-    }
+    w->watch = kube_watch_new(s->kube, &o);
     w->next = s->list;
     s->list = w;
     return 0;
@@ -639,25 +636,24 @@ static int start_cluster(struct agent_kube *k, bool secrets)
 
     if (secrets)
         k->secrets = agent_secrets_new(agent_state(k->agent), k->cluster, k->namespace);
-    return kube_watch_new(&k->configmap, k->cluster, &watch);
+    k->configmap = kube_watch_new(k->cluster, &watch);
+    return 0;
 }
 
 int agent_kube_new(struct agent_kube **ret, struct agent *a, const struct agent_kube_options *o, bool secrets)
 {
     CLEANUP(cleanup_agent_kube_free) struct agent_kube *k = xcalloc(1, sizeof(*k));
-    const struct kube_options cluster = {.label = "cluster", .config = {.kubeconfig = o->managed_kubeconfig}};
-    const struct kube_options hub = {.label = "hub", .config = {.kubeconfig = o->hub_kubeconfig}};
     int r = 0;
 
     k->sink.ops = &sink_ops;
     k->agent = a;
     k->o = *o;
     if (agent_kube_has_cluster(o))
-        r = kube_new(&k->cluster, agent_state(a)->loop, agent_state(a)->http, &cluster);
+        k->cluster = kube_new(agent_state(a)->loop, agent_state(a)->http, "cluster", o->managed_kubeconfig);
     if (r == 0)
         r = set_names(k);
     if (r == 0 && o->hub_kubeconfig && !o->once)
-        r = kube_new(&k->hub, agent_state(a)->loop, agent_state(a)->http, &hub);
+        k->hub = kube_new(agent_state(a)->loop, agent_state(a)->http, "hub", o->hub_kubeconfig);
     if (r == 0 && k->cluster)
         r = start_cluster(k, secrets);
     if (r == 0)

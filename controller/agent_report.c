@@ -1,8 +1,6 @@
 #include "controller/agent_report.h"
 
 #include "controller/kube/client.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/writer.h"
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"

@@ -3,7 +3,6 @@
 #include "controller/flags.h"
 #include "controller/hub/pages/web.h"
 #include "controller/hub/state/hub.h"
-#include "controller/kube/config.h"
 #include "controller/kube/guard.h"
 #include "controller/kube/lease.h"
 #include "controller/kube_program.h"
@@ -24,7 +23,7 @@ enum {
 
 struct controller_flags {
     struct hub_options hub;
-    struct kube_config_options kubeconfig;
+    const char *kubeconfig;
     const char *metrics_address, *health_address;
     struct server_flags server;
 };
@@ -35,7 +34,7 @@ struct controller_flags {
 
 static const struct flag controller_flags[] = {
     {"kubeconfig", "FILE", "Kubeconfig of the hub. Default: the pod's service account.", flag_text,
-     FIELD(kubeconfig.kubeconfig), .expected = "a path"},
+     FIELD(kubeconfig), .expected = "a path"},
     {"namespace", "NAMESPACE",
      "Namespace of DynamicScorers, the DynamicScoringConfig, their Secrets and the Lease. Default "
      "open-cluster-management.",
@@ -140,7 +139,7 @@ static int controller_run(struct controller_flags *f)
     char identity[KUBE_IDENTITY_BYTES];
     int r;
 
-    if (kube_program_start(&base, "hub", &f->kubeconfig, &handlers) < 0)
+    if (kube_program_start(&base, "hub", f->kubeconfig, &handlers) < 0)
         return 1;
     kube_lease_make_identity(identity);
     f->hub.loop = base.loop;

@@ -3,7 +3,6 @@
 #include "controller/assist/state/assist.h"
 #include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/kube/config.h"
 #include "controller/kube/guard.h"
 #include "controller/kube_program.h"
 #include "controller/server_flags.h"
@@ -23,7 +22,7 @@ enum {
 };
 
 struct optimizer_flags {
-    struct kube_config_options kubeconfig;
+    const char *kubeconfig;
     const char *listen[MAX_LISTEN];
     size_t n_listen;
     const char *health_address;
@@ -61,7 +60,7 @@ static bool optimizer_parse_namespace(void *field, const char *v, const struct f
 
 static const struct flag optimizer_flags[] = {
     {"kubeconfig", "FILE", "Kubeconfig of the hub. Default: the pod's service account.", flag_text,
-     FIELD(kubeconfig.kubeconfig), .expected = "a path"},
+     FIELD(kubeconfig), .expected = "a path"},
     {"web.listen-address", "ADDRESS", "Address to listen on; may be repeated. Default 127.0.0.1:8338.",
      optimizer_parse_listen, .expected = "host:port or :port, at most 16 times"},
     {"health-probe-bind-address", "ADDRESS",
@@ -92,15 +91,15 @@ static const struct flag optimizer_flags[] = {
 /* ---- Authentication ---- */
 
 static const struct kube_path_right optimizer_rights_of_readers[] = {
-    {"/metrics", {"get", "/metrics"}}, {"/optimize", {"post", "/optimize"}}, {"/plan", {"post", "/optimize"}},
-    {"/apply", {"post", "/optimize"}}, {"/reset", {"post", "/optimize"}},    {NULL, {"get", "/status"}},
+    {"/metrics", "get", "/metrics"}, {"/optimize", "post", "/optimize"}, {"/plan", "post", "/optimize"},
+    {"/apply", "post", "/optimize"}, {"/reset", "post", "/optimize"},    {NULL, "get", "/status"},
 };
 
 /* The same where assistants may write. */
 static const struct kube_path_right optimizer_rights_of_writers[] = {
-    {"/metrics", {"get", "/metrics"}}, {"/optimize", {"post", "/optimize"}}, {"/plan", {"post", "/optimize"}},
-    {"/apply", {"post", "/optimize"}}, {"/reset", {"post", "/optimize"}},    {"/mcp", {"post", "/optimize"}},
-    {NULL, {"get", "/status"}},
+    {"/metrics", "get", "/metrics"}, {"/optimize", "post", "/optimize"}, {"/plan", "post", "/optimize"},
+    {"/apply", "post", "/optimize"}, {"/reset", "post", "/optimize"},    {"/mcp", "post", "/optimize"},
+    {NULL, "get", "/status"},
 };
 
 static bool optimizer_is_open(const struct httpd_request *rq)
@@ -186,7 +185,7 @@ static int optimizer_run(const struct optimizer_flags *f)
 {
     struct optimizer p = {0};
     const struct signals_handlers handlers = {.reload = optimizer_on_reload, .arg = &p};
-    int status = 1, r = kube_program_start(&p.base, "hub", &f->kubeconfig, &handlers);
+    int status = 1, r = kube_program_start(&p.base, "hub", f->kubeconfig, &handlers);
 
     if (r == 0 && optimizer_open(&p, f) == 0)
         status = optimizer_serve(&p, f);

@@ -1,7 +1,6 @@
 /* `dynamic-scoring policy-watcher`: says in a ClusterClaim whether a cluster complies with its Policies. */
 #include "controller/commands.h"
 #include "controller/flags.h"
-#include "controller/kube/config.h"
 #include "controller/kube/guard.h"
 #include "controller/kube_program.h"
 #include "controller/policy/watcher.h"
@@ -27,7 +26,7 @@ enum {
 
 struct watcher_flags {
     struct policy_watcher_options watcher;
-    struct kube_config_options kubeconfig;
+    const char *kubeconfig;
     const char *address, *health_address;
     struct server_flags server;
 };
@@ -54,7 +53,7 @@ static bool watcher_parse_claim(void *field, const char *v, const struct flag *f
 
 static const struct flag watcher_flags[] = {
     {"kubeconfig", "FILE", "Kubeconfig of the cluster. Default: the pod's service account.", flag_text,
-     FIELD(kubeconfig.kubeconfig), .expected = "a path"},
+     FIELD(kubeconfig), .expected = "a path"},
     {"namespace", "NAMESPACE",
      "Namespace of the Policies: the name of the cluster on the hub. Default: $WATCH_NAMESPACE, then "
      "default.",
@@ -176,7 +175,7 @@ static int watcher_run(struct watcher_flags *f)
 {
     struct watcher_program p = {0};
     const struct signals_handlers handlers = {.reload = watcher_on_reload, .arg = &p};
-    int status = 1, r = kube_program_start(&p.base, "cluster", &f->kubeconfig, &handlers);
+    int status = 1, r = kube_program_start(&p.base, "cluster", f->kubeconfig, &handlers);
 
     f->watcher.kube = p.base.kube;
     f->watcher.metrics = p.base.metrics;

@@ -199,7 +199,7 @@ enum { MAX_CACHE_TTL_MS = 3600 * 1000, MIN_TIMEOUT_MS = 100, MAX_TIMEOUT_MS = 60
 const struct server_flags server_flags_default = {
     .log_level = LOG_LEVEL_INFO,
     .log_format = LOG_FORMAT_LOGFMT,
-    .review = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000},
+    .guard = {.cache_ttl_ms = 60 * 1000, .timeout_ms = 10 * 1000},
 };
 
 static bool server_parse_log_level(void *field, const char *v, const struct flag *f)
@@ -231,11 +231,11 @@ const struct flag server_flags[] = {
     {"web.kubernetes-auth.cache-ttl", "DURATION",
      "How long an allowed token is not reviewed again, from 0s to 1h; a refused one, for at most 10s of it. "
      "Default 1m.",
-     flag_duration, FIELD(review.cache_ttl_ms), .expected = "a duration from 0s to 1h",
+     flag_duration, FIELD(guard.cache_ttl_ms), .expected = "a duration from 0s to 1h",
      .max = MAX_CACHE_TTL_MS},
     {"web.kubernetes-auth.timeout", "DURATION",
      "Timeout of the API server's review of a token, from 100ms to 1m. Default 10s.", flag_duration,
-     FIELD(review.timeout_ms), .expected = "a duration from 100ms to 1m", .min = MIN_TIMEOUT_MS,
+     FIELD(guard.timeout_ms), .expected = "a duration from 100ms to 1m", .min = MIN_TIMEOUT_MS,
      .max = MAX_TIMEOUT_MS},
     {"web.config.file", "FILE",
      "Web configuration file, as Prometheus' exporters have it: TLS, basic authentication, headers and a "
@@ -255,7 +255,7 @@ const struct flag *const server_flags_anywhere = server_flags + 3;
 int server_flags_guard(struct kube_guard **ret, const struct server_flags *f, struct kube *k,
                        const struct kube_path_right *rights)
 {
-    struct kube_review_options o = f->review;
+    struct kube_guard_options o = f->guard;
 
     *ret = NULL;
     o.kube = k;

@@ -25,7 +25,7 @@ static void program_on_turn(void *arg, double seconds)
     metric_observe(arg, METRIC_LOOP_STALL, LV_NONE, seconds);
 }
 
-static int program_open(struct kube_program *p, const struct kube_options *options,
+static int program_open(struct kube_program *p, const char *label, const char *kubeconfig,
                         const struct signals_handlers *handlers)
 {
     struct signals_handlers own = *handlers;
@@ -39,24 +39,22 @@ static int program_open(struct kube_program *p, const struct kube_options *optio
     p->has_signals = r == 0;
     (void)snprintf(agent, sizeof(agent), "dynamic-scoring/%s", ds_version);
     r = r ?: http_new(&p->http, p->loop, agent);
-    r = r ?: kube_new(&p->kube, p->loop, p->http, options);
-    if (r == 0)
-        p->metrics = metrics_new(METRIC_OWNER_LOOP);
     if (r < 0)
         return r;
+    p->kube = kube_new(p->loop, p->http, label, kubeconfig);
+    p->metrics = metrics_new(METRIC_OWNER_LOOP);
     metric_set(p->metrics, METRIC_BUILD_INFO, LV(ds_revision, ds_version), 1);
     loop_on_turn(p->loop, program_on_turn, p->metrics);
     return 0;
 }
 
-int kube_program_start(struct kube_program *p, const char *label,
-                       const struct kube_config_options *kubeconfig, const struct signals_handlers *handlers)
+int kube_program_start(struct kube_program *p, const char *label, const char *kubeconfig,
+                       const struct signals_handlers *handlers)
 {
-    const struct kube_options options = {.label = label, .config = *kubeconfig};
     int r;
 
     *p = (struct kube_program){0};
-    r = program_open(p, &options, handlers);
+    r = program_open(p, label, kubeconfig, handlers);
     if (r < 0) {
         log_error("cannot start", L_ERR(r));
         return r;

@@ -17,10 +17,9 @@ struct kube_program {
     bool has_signals;
 };
 
-/* label: of the API server, such as "hub". Without handlers->stop the loop stops at once. A negative errno,
+/* label and kubeconfig: as for kube_new(). Without handlers->stop the loop stops at once. A negative errno,
  * and the log says why. */
-MUST_USE int kube_program_start(struct kube_program *p, const char *label,
-                                const struct kube_config_options *kubeconfig,
+MUST_USE int kube_program_start(struct kube_program *p, const char *label, const char *kubeconfig,
                                 const struct signals_handlers *handlers);
 /* Runs the loop until a signal stops it. Negative errno. */
 MUST_USE int kube_program_run(struct kube_program *p);

@@ -13,7 +13,7 @@ struct server_flags {
     bool has_log_level, has_log_format; /* given, which for the agent matters beside its file */
     const char *web_config_file;        /* NULL: none */
     bool kubernetes_auth;
-    struct kube_review_options review; /* without the client */
+    struct kube_guard_options guard; /* without the client */
 };
 
 /* What is in force without the flags. */

@@ -3,39 +3,56 @@
 #include "controller/kube/client.h"
 
 #include "controller/kube/config.h"
-#include "controller/kube/json.h"
-#include "controller/kube/reach.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/escape.h"
 #include "exporter/base/http.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/rand.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/text.h"
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <time.h>
+
+/* Whether the API server answers. */
+struct reach {
+    enum { REACH_UP, REACH_DOUBTED, REACH_AWAY } state;
+    mono_ms doubted_at;     /* the first call without an answer */
+    mono_ms away_at;        /* that of the last absence; 0: none so far */
+    mono_ms cleared_at;     /* when it last answered instead, and only the call had failed; 0: never */
+    struct timer timer;     /* to ask */
+    struct kube_call *call; /* that asks */
+    mono_ms asked_at;
+    unsigned asked; /* since doubted_at */
+    LIST_HEAD(, kube_waiter) waiters;
+};
 
 struct kube {
     struct loop *loop;
     struct http *http;
-    char *label, *kubeconfig, *context, *in_cluster_dir;
+    char *label, *kubeconfig;
     struct kube_config *config; /* NULL until it could be read */
     mono_ms read_at;
     bool stale; /* read again before the next call */
     char trouble[512];
     LIST_HEAD(, kube_call) calls;
-    struct kube_reach reach;
+    struct reach reach;
 };
 
-/* Where a request goes. */
-struct kube_route {
-    struct buf path; /* with the query, terminated */
-    struct buf what; /* "get configmaps ns/name", terminated */
-};
+const char *kube_label_of(const struct kube *k)
+{
+    return k->label;
+}
+
+struct loop *kube_loop(const struct kube *k)
+{
+    return k->loop;
+}
 
 /* ---- The credentials in use ---- */
 
@@ -56,12 +73,11 @@ static void credentials_adopt(struct kube *k, struct kube_config *c)
 
 static void credentials_reload(struct kube *k)
 {
-    const struct kube_config_options o = {k->kubeconfig, k->context, k->in_cluster_dir};
-    struct kube_config *c = NULL;
     char why[512];
+    struct kube_config *c = kube_config_read(k->kubeconfig, NULL, why);
 
     k->read_at = loop_now(k->loop);
-    if (kube_config_read(&c, &o, why) == 0) {
+    if (c) {
         credentials_adopt(k, c);
         return;
     }
@@ -87,9 +103,129 @@ const char *kube_default_namespace(const struct kube *k)
     return k->config ? k->config->namespace : NULL;
 }
 
+/* ---- What an API server says of an error ---- */
+
+WORD_TABLE(kube_verdict_word, enum kube_verdict, KUBE_VERDICTS,
+           {[KUBE_OK] = "ok",
+            [KUBE_RETRY] = "retry",
+            [KUBE_UNAUTHORIZED] = "unauthorized",
+            [KUBE_FORBIDDEN] = "forbidden",
+            [KUBE_NOT_FOUND] = "not_found",
+            [KUBE_NO_KIND] = "no_kind",
+            [KUBE_EXISTS] = "exists",
+            [KUBE_CONFLICT] = "conflict",
+            [KUBE_GONE] = "gone",
+            [KUBE_INVALID] = "invalid",
+            [KUBE_TOO_LARGE] = "too_large"});
+
+enum { ANY = 0, USER_BYTES = 64 };
+
+/* The first matching row decides. A NULL reason or message matches any; a message matches by containing
+ * the words. */
+static const struct rule {
+    int from, to; /* HTTP status */
+    const char *reason, *message;
+    enum kube_verdict verdict;
+} rules[] = {
+    {401, 401, NULL, NULL, KUBE_UNAUTHORIZED},
+    {403, 403, NULL, NULL, KUBE_FORBIDDEN},
+    {409, 409, "AlreadyExists", NULL, KUBE_EXISTS},
+    {409, 409, NULL, NULL, KUBE_CONFLICT},
+    {410, 410, NULL, NULL, KUBE_GONE},
+    {ANY, INT_MAX, "Expired", NULL, KUBE_GONE},
+    {413, 413, NULL, NULL, KUBE_TOO_LARGE},
+    /* A watch from a version that the store, restored from a backup, has not reached yet. */
+    {500, 599, NULL, "Too large resource version", KUBE_GONE},
+    {500, 599, NULL, "request is too large", KUBE_TOO_LARGE},
+    {500, 599, NULL, "message larger than max", KUBE_TOO_LARGE},
+    {408, 408, NULL, NULL, KUBE_RETRY},
+    {429, 429, NULL, NULL, KUBE_RETRY},
+    {400, 499, NULL, NULL, KUBE_INVALID},
+};
+
+/* Besides the table: the Status' details tell two kinds of 404 apart, and any other error is transient. */
+static enum kube_verdict verdict_judge(long http_status, const char *reason, const char *message,
+                                       const json_t *status)
+{
+    if (http_status == 404)
+        return kube_str(status, "details", "name", NULL) ? KUBE_NOT_FOUND : KUBE_NO_KIND;
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+        const struct rule *r = &rules[i];
+        if (http_status >= r->from && http_status <= r->to &&
+            (!r->reason || strcmp(reason, r->reason) == 0) && (!r->message || strstr(message, r->message)))
+            return r->verdict;
+    }
+    return KUBE_RETRY;
+}
+
+/* 'configmaps "x" is forbidden: User "u" cannot get resource ...' becomes 'forbidden: cannot get resource ...
+ * (User "u")': the caller names the object, and an add-on's user, a name of 150 bytes, must not hide what it
+ * cannot do. */
+static void verdict_put_message(char *out, size_t size, struct str message)
+{
+    static const char user[] = " is forbidden: User \"", cannot[] = "\" cannot ";
+    const char *at = message.n ? memmem(message.p, message.n, user, sizeof(user) - 1) : NULL;
+    const char *name = at ? at + sizeof(user) - 1 : NULL;
+    const char *quote = NULL;
+    char shown[USER_BYTES], whole[1024];
+
+    if (name)
+        quote = memmem(name, message.n - (size_t)(name - message.p), cannot, sizeof(cannot) - 1);
+    if (!quote) {
+        text_line(out, size, message);
+        return;
+    }
+    text_line(shown, sizeof(shown), (struct str){name, (size_t)(quote - name)});
+    (void)snprintf(whole, sizeof(whole), "forbidden: %.*s (User \"%s\")",
+                   (int)size_min((size_t)(message.p + message.n - quote) - 2, 900), quote + 2, shown);
+    text_line(out, size, str_of(whole));
+}
+
+static void verdict_read_status(const json_t *status, long http_status, struct kube_status *ret)
+{
+    int64_t seconds;
+
+    text_line(ret->reason, sizeof(ret->reason), str_of(kube_str(status, "reason", NULL)));
+    verdict_put_message(ret->message, sizeof(ret->message), kube_text(status, "message", NULL));
+    if (kube_int(status, &seconds, "details", "retryAfterSeconds", NULL) && seconds >= 0 &&
+        seconds <= 24 * 3600)
+        ret->retry_after_ms = seconds * 1000;
+    ret->verdict = verdict_judge(http_status, ret->reason, cstr(kube_str(status, "message", NULL)), status);
+    if (!ret->message[0])
+        text_http_status(ret->message, sizeof(ret->message), http_status, str_of(ret->reason));
+}
+
+void kube_status_of_answer(long http_status, struct str body, struct kube_status *ret)
+{
+    json_auto_t *status = NULL;
+
+    *ret = (struct kube_status){.verdict = KUBE_OK, .retry_after_ms = -1};
+    if (http_status / 100 == 2)
+        return;
+    body = str_trim(body);
+    if (body.n && *body.p == '{' && kube_json_parse(&status, body, NULL) == 0 && json_is_object(status)) {
+        verdict_read_status(status, http_status, ret);
+        return;
+    }
+    /* 429 and unknown paths come as plain text, a proxy's errors as HTML. */
+    text_http_status(ret->message, sizeof(ret->message), http_status,
+                     (struct str){body.p, size_min(body.n, 256)});
+    ret->verdict = verdict_judge(http_status, "", ret->message, NULL);
+}
+
+void kube_status_of_event(const json_t *status, struct kube_status *ret)
+{
+    int64_t code = 0;
+
+    *ret = (struct kube_status){.retry_after_ms = -1};
+    (void)kube_int(status, &code, "code", NULL);
+    /* An ERROR event is an error whatever its code. */
+    verdict_read_status(status, code < 300 || code > 599 ? 500 : (long)code, ret);
+}
+
 /* ---- Addresses of objects, as in "API URIs" of the Kubernetes documentation ---- */
 
-enum { URL_MAX_BYTES = 16 << 10 };
+enum { QUERY_MAX_BYTES = 64 << 10 };
 
 const struct kube_resource kube_configmaps = {"", "v1", "configmaps", "ConfigMap"};
 const struct kube_resource kube_secrets = {"", "v1", "secrets", "Secret"};
@@ -125,103 +261,71 @@ const struct kube_resource kube_tokenreviews = {"authentication.k8s.io", "v1", "
 const struct kube_resource kube_subjectaccessreviews = {"authorization.k8s.io", "v1", "subjectaccessreviews",
                                                         "SubjectAccessReview"};
 
-static const char *const verbs[] = {
-    [KUBE_GET] = "get",           [KUBE_LIST] = "list",     [KUBE_CREATE] = "create",
-    [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update", [KUBE_DELETE] = "delete",
+static const struct {
+    const char *verb, *method, *content_type;
+} methods[] = {
+    [KUBE_GET] = {"get", "GET", NULL},
+    [KUBE_LIST] = {"list", "GET", NULL},
+    [KUBE_CREATE] = {"create", "POST", "application/json"},
+    [KUBE_MERGE_PATCH] = {"patch", "PATCH", "application/merge-patch+json"},
+    [KUBE_UPDATE] = {"update", "PUT", "application/json"},
+    [KUBE_DELETE] = {"delete", "DELETE", "application/json"},
 };
 
-/* The API server rejects such names too; here they would change the path. */
+/* The API server rejects other names too; here they would change the path. */
 static bool url_is_segment(const char *s)
 {
-    return *s && !strpbrk(s, "/%") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0;
+    return !s || (*s && str_has_only(str_of(s), "-._:") && strcmp(s, ".") != 0 && strcmp(s, "..") != 0);
 }
 
-static int url_put_segment(struct buf *b, const char *s)
-{
-    if (!url_is_segment(s))
-        return -EINVAL;
-    return buf_putc(b, '/') ?: buf_put_url(b, str_of(s));
-}
-
-static int url_put_path(struct buf *b, const struct kube_request *rq)
+static char *url_path(const struct kube_request *rq)
 {
     const struct kube_resource *res = rq->resource;
-    int r = *res->group ? buf_puts(b, "/apis") ?: url_put_segment(b, res->group) : buf_puts(b, "/api");
 
-    r = r ?: url_put_segment(b, res->version);
-    if (rq->namespace)
-        r = r ?: buf_puts(b, "/namespaces") ?: url_put_segment(b, rq->namespace);
-    r = r ?: url_put_segment(b, res->plural);
-    if (rq->name)
-        r = r ?: url_put_segment(b, rq->name);
-    if (rq->subresource)
-        r = r ?: url_put_segment(b, rq->subresource);
-    return r;
+    if (rq->path)
+        return xstrdup(rq->path);
+    if (!url_is_segment(rq->namespace) || !url_is_segment(rq->name))
+        return NULL;
+    return xasprintf("%s%s/%s%s%s/%s%s%s%s%s", *res->group ? "/apis/" : "/api", res->group, res->version,
+                     rq->namespace ? "/namespaces/" : "", cstr(rq->namespace), res->plural,
+                     rq->name ? "/" : "", cstr(rq->name), rq->subresource ? "/" : "", cstr(rq->subresource));
 }
 
-static int url_put_parameter(struct buf *b, char *separator, const char *name, const char *value)
+static int url_put_parameter(struct buf *b, const char *name, const char *value)
 {
-    int r;
-
-    if (!value || !*value)
-        return 0;
-    r = buf_printf(b, "%c%s", *separator, name) ?: buf_put_url(b, str_of(value));
-    *separator = '&';
-    return r;
+    return value ? buf_printf(b, "%c%s=", b->n ? '&' : '?', name) ?: buf_put_url(b, str_of(value)) : 0;
 }
 
 static int url_put_query(struct buf *b, const struct kube_request *rq)
 {
-    char separator = '?';
-    int r = url_put_parameter(b, &separator, "labelSelector=", rq->label_selector)
-                ?: url_put_parameter(b, &separator, "fieldSelector=", rq->field_selector);
+    int r = url_put_parameter(b, "labelSelector", rq->label_selector)
+                ?: url_put_parameter(b, "fieldSelector", rq->field_selector);
 
-    if (r == 0 && rq->query && *rq->query)
-        r = buf_printf(b, "%c%s", separator, rq->query);
-    return r;
+    return rq->query ? r ?: buf_printf(b, "%c%s", b->n ? '&' : '?', rq->query) : r;
+}
+
+/* The path and the query; NULL for a name that is no path segment. */
+static char *url_make(const struct kube_request *rq)
+{
+    CLEANUP(cleanup_free) char *path = url_path(rq);
+    BUF_AUTO(query, QUERY_MAX_BYTES);
+
+    if (!path || url_put_query(&query, rq) < 0)
+        return NULL;
+    return xasprintf("%s%.*s", path, (int)query.n, query.n ? query.p : "");
 }
 
 /* "patch addonplacementscores/status cluster1/energy" */
-static int url_put_what(struct buf *b, const struct kube_request *rq)
+static char *url_describe(const struct kube_request *rq)
 {
     const char *name = rq->name ? rq->name : rq->body ? kube_name(rq->body) : "";
-    bool both = rq->namespace && *name;
 
     if (rq->path)
-        return buf_printf(b, "get %s", rq->path) ?: buf_putc(b, '\0');
-    return buf_printf(b, "%s %s%s%s%s%s%s%s", rq->on_data ? "watch" : verbs[rq->method], rq->resource->plural,
-                      rq->subresource ? "/" : "", cstr(rq->subresource), rq->namespace || *name ? " " : "",
-                      cstr(rq->namespace), both ? "/" : "", name)
-               ?: buf_putc(b, '\0');
-}
-
-static bool url_is_complete(const struct kube_request *rq)
-{
-    bool named = rq->name != NULL, many = rq->method == KUBE_LIST || rq->method == KUBE_CREATE;
-    bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH || rq->method == KUBE_UPDATE;
-
-    if (rq->path)
-        return rq->method == KUBE_GET;
-    return rq->resource && named != many && (!writes || rq->body || rq->body_text.n);
-}
-
-static void route_done(struct kube_route *r)
-{
-    buf_done(&r->path);
-    buf_done(&r->what);
-}
-
-/* -EINVAL for a name that is no path segment, or if the method needs more; -ENOMEM, -EFBIG. */
-static int route_make(struct kube_route *r, const struct kube_request *rq)
-{
-    int e;
-
-    buf_init(&r->path, URL_MAX_BYTES);
-    buf_init(&r->what, URL_MAX_BYTES);
-    if (!url_is_complete(rq))
-        return -EINVAL;
-    e = rq->path ? buf_puts(&r->path, rq->path) : url_put_path(&r->path, rq);
-    return e ?: url_put_query(&r->path, rq) ?: buf_putc(&r->path, '\0') ?: url_put_what(&r->what, rq);
+        return xasprintf("get %s", rq->path);
+    return xasprintf("%s %s%s%s%s%s%s%s", rq->on_data ? "watch" : methods[rq->method].verb,
+                     rq->resource->plural, rq->subresource ? "/" : "", cstr(rq->subresource),
+                     rq->namespace || *name ? " " : "", cstr(rq->namespace),
+                     rq->namespace && *name ? "/" : "", name);
 }
 
 /* ---- Calls ---- */
@@ -240,7 +344,7 @@ struct kube_call {
     kube_done_fn done;
     void *arg;
     struct kube_request rq; /* what it points to may be gone, but for the cut */
-    struct kube_route route;
+    char *path, *what;
     struct buf body;
     struct str part; /* body, for the HTTP client */
     struct kube_config *config;
@@ -251,29 +355,15 @@ struct kube_call {
     struct kube_answer answer;
 };
 
-static const struct {
-    const char *method, *content_type;
-} methods[] = {
-    [KUBE_GET] = {"GET", NULL},
-    [KUBE_LIST] = {"GET", NULL},
-    [KUBE_CREATE] = {"POST", "application/json"},
-    [KUBE_MERGE_PATCH] = {"PATCH", "application/merge-patch+json"},
-    [KUBE_UPDATE] = {"PUT", "application/json"},
-    [KUBE_DELETE] = {"DELETE", "application/json"},
-};
-
-static struct kube_call *kube_call_free(struct kube_call *c)
+static void call_delete(struct kube_call *c)
 {
-    if (!c)
-        return NULL;
-    route_done(&c->route);
+    free(c->path);
+    free(c->what);
     buf_done(&c->body);
     json_decref(c->answer.object);
     (void)kube_config_unref(c->config);
     free(c);
-    return NULL;
 }
-DEFINE_CLEANUP(struct kube_call, kube_call_free)
 
 struct kube_call *kube_cancel(struct kube_call *c)
 {
@@ -282,15 +372,11 @@ struct kube_call *kube_cancel(struct kube_call *c)
     (void)http_cancel(c->http);
     loop_timer_clear(c->kube->loop, &c->failed);
     LIST_REMOVE(c, entry);
-    return kube_call_free(c);
+    call_delete(c);
+    return NULL;
 }
 
-/* Cancels all calls. */
-static void call_cancel_all(struct kube *k)
-{
-    while (!LIST_EMPTY(&k->calls))
-        (void)kube_cancel(LIST_FIRST(&k->calls));
-}
+static void reach_note(struct kube *k, const struct kube_answer *a);
 
 static void call_finish(struct kube_call *c)
 {
@@ -298,22 +384,16 @@ static void call_finish(struct kube_call *c)
     c->finishing = true;
     /* The end of a stream says nothing: its answer began long ago. */
     if (!c->rq.on_data || c->answer.verdict != KUBE_OK)
-        kube_reach_note(c->kube, &c->answer);
+        reach_note(c->kube, &c->answer);
     c->done(c->arg, &c->answer);
-    (void)kube_call_free(c);
+    call_delete(c);
 }
 
-static void PRINTF_LIKE(3, 4)
-    call_explain(struct kube_call *c, enum kube_verdict verdict, const char *fmt, ...)
+static void call_explain(struct kube_call *c, enum kube_verdict verdict, const char *error)
 {
-    char said[512], all[1024];
-    va_list args;
+    CLEANUP(cleanup_free) char *all = xasprintf("%s: %.400s: %s", c->kube->label, c->what, error);
 
-    va_start(args, fmt);
-    (void)vsnprintf(said, sizeof(said), fmt, args);
-    va_end(args);
     c->answer.verdict = verdict;
-    (void)snprintf(all, sizeof(all), "%s: %.400s: %s", c->kube->label, c->route.what.p, said);
     text_line(c->answer.why, sizeof(c->answer.why), str_of(all));
 }
 
@@ -349,21 +429,17 @@ static void call_on_header(void *arg, struct str name, struct str value)
     }
 }
 
-/* Sends the call with the current credentials. */
-static int call_send(struct kube_call *c)
+/* Sends the call with the current credentials. False if they do not make a request. */
+static bool call_send(struct kube_call *c)
 {
     static const char *const metadata_only[] = {
         "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"};
     struct kube_config *conf = kube_config_ref(c->kube->config);
-    CLEANUP(cleanup_free) char *url = NULL;
+    CLEANUP(cleanup_free) char *url = xasprintf("%s%s", conf->server, c->path);
     struct http_request rq;
 
     (void)kube_config_unref(c->config);
     c->config = conf;
-    if (asprintf(&url, "%s%s", conf->server, c->route.path.p) < 0) {
-        url = NULL;
-        return -ENOMEM;
-    }
     c->tls = (struct http_tls){.ca = buf_str(&conf->ca),
                                .cert = buf_str(&conf->cert),
                                .key = buf_str(&conf->key),
@@ -376,8 +452,9 @@ static int call_send(struct kube_call *c)
         .bearer = buf_str(&conf->token),
         .body = &c->part,
         .body_parts = c->part.n > 0,
-        .max_answer = c->rq.max_answer,
-        .timeout_ms = c->rq.timeout_ms + (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
+        .max_answer = c->rq.max_answer ? c->rq.max_answer : DEFAULT_ANSWER,
+        .timeout_ms = (c->rq.timeout_ms > 0 ? c->rq.timeout_ms : DEFAULT_TIMEOUT_MS) +
+                      (int64_t)size_min(c->part.n / BODY_BYTES_PER_MS, BODY_TIMEOUT_MS),
         .headers = metadata_only,
         .n_headers = c->rq.metadata_only,
         .user = conf->user,
@@ -390,7 +467,7 @@ static int call_send(struct kube_call *c)
         .on_header = call_on_header,
         .idle_timeout_ms = c->rq.idle_timeout_ms,
     };
-    return http_start(&c->http, c->kube->http, &rq, call_on_answer, c);
+    return http_start(&c->http, c->kube->http, &rq, call_on_answer, c) == 0;
 }
 
 /* Sends the call once more if the credentials are new; false if it ends with the answer that it has. */
@@ -399,43 +476,51 @@ static bool call_send_again(struct kube_call *c)
     if (c->retried || !call_renew_credentials(c))
         return false;
     c->retried = true;
-    return call_send(c) == 0;
+    return call_send(c);
 }
 
 static void call_take_object(struct kube_call *c, struct http_answer *a)
 {
-    char why[256] = "out of memory";
+    char why[256], text[320];
 
     if (c->rq.on_data || c->rq.path)
         return;
-    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->rq.cut, why) < 0)
-        call_explain(c, KUBE_RETRY, "HTTP %ld with a body that is %s", a->status, why);
+    if (kube_json_parse_cut(&c->answer.object, buf_str(&a->body), c->rq.cut, why) < 0) {
+        (void)snprintf(text, sizeof(text), "HTTP %ld with a body that is %s", a->status, why);
+        call_explain(c, KUBE_RETRY, text);
+    }
+}
+
+static void call_take_status(struct kube_call *c, const struct http_answer *a)
+{
+    struct kube_status s;
+
+    kube_status_of_answer(a->status, buf_str(&a->body), &s);
+    (void)memcpy(c->answer.reason, s.reason, sizeof(s.reason));
+    if (a->retry_after_ms < 0)
+        c->answer.retry_after_ms = s.retry_after_ms;
+    if (s.verdict == KUBE_NO_KIND)
+        (void)strncat(s.message, " (is its CustomResourceDefinition installed, and this version served?)",
+                      sizeof(s.message) - strlen(s.message) - 1);
+    call_explain(c, s.verdict, s.message);
 }
 
 static void call_take_answer(struct kube_call *c, struct http_answer *a)
 {
-    struct kube_status s;
-
     c->answer.http_status = a->status;
     c->answer.bytes = a->body.n;
     c->answer.seconds = a->seconds;
     c->answer.retry_after_ms = a->retry_after_ms;
-    if (a->error != HTTP_OK) {
-        call_explain(c, kube_verdict_of_error(a->error), "%s", a->reason);
-        return;
-    }
-    kube_status_of_answer(a->status, buf_str(&a->body), &s);
-    if (s.verdict == KUBE_OK) {
+    if (a->error != HTTP_OK)
+        call_explain(c,
+                     a->error == HTTP_URL         ? KUBE_INVALID
+                     : a->error == HTTP_TOO_LARGE ? KUBE_TOO_LARGE
+                                                  : KUBE_RETRY,
+                     a->reason);
+    else if (a->status / 100 == 2)
         call_take_object(c, a);
-        return;
-    }
-    (void)memcpy(c->answer.reason, s.reason, sizeof(s.reason));
-    if (a->retry_after_ms < 0)
-        c->answer.retry_after_ms = s.retry_after_ms;
-    call_explain(c, s.verdict, "%s%s", s.message,
-                 s.verdict == KUBE_NO_KIND
-                     ? " (is its CustomResourceDefinition installed, and this version served?)"
-                     : "");
+    else
+        call_take_status(c, a);
 }
 
 static void call_on_answer(void *arg, struct http_answer *a)
@@ -461,123 +546,184 @@ static void call_on_failed(struct timer *t)
 /* Ends the call with an error in the loop's next turn. */
 static void call_fail(struct kube_call *c, enum kube_verdict verdict, const char *why)
 {
-    call_explain(c, verdict, "%s", why);
+    call_explain(c, verdict, why);
     c->failed.fn = call_on_failed;
     loop_timer_set(c->kube->loop, &c->failed, loop_now(c->kube->loop));
 }
 
-static int kube_call_new(struct kube_call **ret, struct kube *k, const struct kube_request *rq)
+struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube_done_fn done, void *arg)
 {
-    CLEANUP(cleanup_kube_call_free) struct kube_call *c = xcalloc(1, sizeof(*c));
-    int r = route_make(&c->route, rq);
+    struct kube_call *c = xcalloc(1, sizeof(*c));
+    bool fits;
 
-    if (r < 0)
-        return r == -EFBIG ? -EINVAL : r;
     c->kube = k;
     c->rq = *rq;
-    c->rq.max_answer = rq->max_answer ? rq->max_answer : DEFAULT_ANSWER;
-    c->rq.timeout_ms = rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS;
-    c->answer.retry_after_ms = -1;
-    buf_init(&c->body, BODY_MAX_BYTES);
-    *ret = TAKE_PTR(c);
-    return 0;
-}
-
-static int call_begin(struct kube_call *c, const struct kube_request *rq)
-{
-    int r = rq->body && !rq->body_text.n ? kube_json_print(rq->body, &c->body) : 0;
-
-    if (r == -EFBIG) {
-        call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
-        return 0;
-    }
-    if (r < 0)
-        return r;
-    c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
-    credentials_freshen(c->kube);
-    if (!c->kube->config) {
-        call_fail(c, KUBE_UNAUTHORIZED, c->kube->trouble);
-        return 0;
-    }
-    r = call_send(c);
-    if (r < 0 && r != -ENOMEM) {
-        call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
-        return 0;
-    }
-    return r;
-}
-
-int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request *rq, kube_done_fn done,
-               void *arg)
-{
-    CLEANUP(cleanup_kube_call_free) struct kube_call *c = NULL;
-    int r = kube_call_new(&c, k, rq);
-
-    if (r < 0)
-        return r;
     c->done = done;
     c->arg = arg;
-    r = call_begin(c, rq);
-    if (r < 0)
-        return r;
+    c->answer.retry_after_ms = -1;
+    c->path = url_make(rq);
+    c->what = url_describe(rq);
+    buf_init(&c->body, BODY_MAX_BYTES);
+    fits = !rq->body || rq->body_text.n || kube_json_print(rq->body, &c->body) == 0;
+    c->part = rq->body_text.n ? rq->body_text : buf_str(&c->body);
+    credentials_freshen(k);
+    if (!c->path)
+        call_fail(c, KUBE_INVALID, "not a valid namespace or name");
+    else if (!fits)
+        call_fail(c, KUBE_TOO_LARGE, "the object exceeds 8 MiB");
+    else if (!k->config)
+        call_fail(c, KUBE_UNAUTHORIZED, k->trouble);
+    else if (!call_send(c))
+        call_fail(c, KUBE_INVALID, "the kubeconfig's values do not make a request");
     LIST_INSERT_HEAD(&k->calls, c, entry);
-    *ret = TAKE_PTR(c);
-    return 0;
+    return c;
+}
+
+/* ---- Whether the API server answers ---- */
+
+enum {
+    DOUBT_MS = 1000, /* at most this until the first question: a fleet loses its server at one moment */
+    ASK_MS = 5 * 1000,
+    ASK_JITTER_MS = ASK_MS / 10,
+    RETURN_MS = 10 * 1000,
+    RETRY_AFTER_MAX_MS = 2 * 60 * 1000,
+    ASK_TIMEOUT_MS = 5 * 1000,
+    PATIENT_TIMEOUT_MS = 15 * 1000,
+    PATIENT_EVERY = 6,
+};
+
+bool kube_is_away(const struct kube *k)
+{
+    return k->reach.state == REACH_AWAY;
+}
+
+int64_t kube_absence_ms(const struct kube *k)
+{
+    const struct reach *r = &k->reach;
+    mono_ms now = loop_now(k->loop);
+    /* A call that fails again and again beside a server that is well must not pass for an absence. */
+    bool credible =
+        r->state == REACH_AWAY || !r->cleared_at.ms || mono_diff(r->cleared_at, now) >= KUBE_GRACE_MS;
+    mono_ms since = r->state != REACH_UP && credible ? r->doubted_at : r->away_at;
+
+    return since.ms ? mono_diff(since, now) : INT64_MAX;
+}
+
+void kube_waiter_add(struct kube *k, struct kube_waiter *w)
+{
+    LIST_INSERT_HEAD(&k->reach.waiters, w, entry);
+}
+
+void kube_waiter_remove(struct kube_waiter *w)
+{
+    LIST_REMOVE(w, entry);
+}
+
+int64_t kube_return_ms(void)
+{
+    return (int64_t)rand_below(RETURN_MS + 1);
+}
+
+/* Not before `ms` from now, nor sooner than the usual time after the last question. */
+static void reach_ask_in(struct kube *k, int64_t ms)
+{
+    int64_t pause = ASK_MS - ASK_JITTER_MS + (int64_t)rand_below(2 * ASK_JITTER_MS + 1);
+    int64_t rest = pause - mono_diff(k->reach.asked_at, loop_now(k->loop));
+
+    kube_timer_move(k->loop, &k->reach.timer, rest > ms ? rest : ms);
+}
+
+static void reach_trust(struct kube *k)
+{
+    struct reach *r = &k->reach;
+    bool returned = r->state == REACH_AWAY;
+    struct kube_waiter *w;
+
+    if (r->state == REACH_DOUBTED)
+        r->cleared_at = loop_now(k->loop);
+    r->state = REACH_UP;
+    if (!returned)
+        return;
+    log_debug("the API server answers again", L_STR("kube", k->label));
+    LIST_FOREACH (w, &r->waiters, entry)
+        w->on_return(w);
+}
+
+/* What the outcome of a call says about the server. */
+static void reach_note(struct kube *k, const struct kube_answer *a)
+{
+    struct reach *r = &k->reach;
+    bool no_answer =
+        a->verdict == KUBE_RETRY ? a->http_status != 429 : a->verdict == KUBE_UNAUTHORIZED && !a->http_status;
+
+    if (!no_answer && a->http_status) {
+        reach_trust(k);
+    } else if (no_answer && r->state == REACH_UP) {
+        r->state = REACH_DOUBTED;
+        r->doubted_at = loop_now(k->loop);
+        r->asked = 0;
+        reach_ask_in(k, (int64_t)rand_below(DOUBT_MS + 1));
+    }
+}
+
+/* reach_note() has seen the answer. */
+static void reach_on_asked(void *arg, struct kube_answer *a)
+{
+    struct kube *k = arg;
+
+    k->reach.call = NULL;
+    if (k->reach.state == REACH_UP)
+        return;
+    if (k->reach.state == REACH_DOUBTED)
+        log_debug("the API server is away", L_STR("kube", k->label));
+    k->reach.state = REACH_AWAY;
+    k->reach.away_at = k->reach.doubted_at;
+    reach_ask_in(k, a->retry_after_ms < RETRY_AFTER_MAX_MS ? a->retry_after_ms : RETRY_AFTER_MAX_MS);
+}
+
+/* Now and then patiently and for something simpler, in case that only the question is not answered: by a
+ * slow network, a proxy, or a server that works but never becomes ready. */
+static void reach_ask(struct timer *t)
+{
+    struct kube *k = CONTAINER_OF(t, struct kube, reach.timer);
+    struct reach *r = &k->reach;
+    bool patient = ++r->asked % PATIENT_EVERY == 0;
+    const struct kube_request rq = {.method = KUBE_GET,
+                                    .path = patient ? "/version" : "/readyz",
+                                    .timeout_ms = patient ? PATIENT_TIMEOUT_MS : ASK_TIMEOUT_MS};
+
+    if (r->state == REACH_UP || r->call)
+        return;
+    r->asked_at = loop_now(k->loop);
+    r->call = kube_start(k, &rq, reach_on_asked, k);
 }
 
 /* ---- The client ---- */
 
-/* Copies a string; NULL stays NULL. -ENOMEM. */
-static int client_copy(char **ret, const char *s)
+struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig)
 {
-    *ret = s ? str_dup(str_of(s)) : NULL;
-    return s && !*ret ? -ENOMEM : 0;
-}
+    struct kube *k = xcalloc(1, sizeof(*k));
 
-int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o)
-{
-    CLEANUP(cleanup_kube_free) struct kube *k = xcalloc(1, sizeof(*k));
-
-    if (!k || client_copy(&k->label, o->label ? o->label : "kube") < 0 ||
-        client_copy(&k->kubeconfig, o->config.kubeconfig) < 0 ||
-        client_copy(&k->context, o->config.context) < 0 ||
-        client_copy(&k->in_cluster_dir, o->config.in_cluster_dir) < 0)
-        return -ENOMEM;
     k->loop = loop;
     k->http = http;
-    kube_reach_init(k);
+    k->label = xstrdup(label);
+    k->kubeconfig = kubeconfig ? xstrdup(kubeconfig) : NULL;
+    k->reach.timer.fn = reach_ask;
+    k->reach.asked_at = mono_add(loop_now(loop), -ASK_MS - ASK_JITTER_MS);
     credentials_reload(k);
-    *ret = TAKE_PTR(k);
-    return 0;
+    return k;
 }
 
 struct kube *kube_free(struct kube *k)
 {
     if (!k)
         return NULL;
-    call_cancel_all(k);
-    if (k->loop)
-        loop_timer_clear(k->loop, &k->reach.timer);
+    while (!LIST_EMPTY(&k->calls))
+        (void)kube_cancel(LIST_FIRST(&k->calls));
+    loop_timer_clear(k->loop, &k->reach.timer);
     (void)kube_config_unref(k->config);
     free(k->label);
     free(k->kubeconfig);
-    free(k->context);
-    free(k->in_cluster_dir);
     free(k);
     return NULL;
-}
-
-const char *kube_label_of(const struct kube *k)
-{
-    return k->label;
-}
-
-struct loop *kube_loop(const struct kube *k)
-{
-    return k->loop;
-}
-
-struct kube_reach *kube_reach(const struct kube *k)
-{
-    return (struct kube_reach *)(uintptr_t)&k->reach;
 }

@@ -7,9 +7,8 @@
 #ifndef DS_KUBE_CLIENT_H
 #define DS_KUBE_CLIENT_H
 
-#include "controller/kube/config.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
+#include "exporter/base/backoff.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/http.h"
 #include "exporter/base/loop.h"
@@ -20,6 +19,32 @@ struct kube;
 struct kube_call;
 
 enum { KUBE_FAR_MS = 24 * 3600 * 1000 };
+
+/* The meaning of an API server's answer, from one table, so that no caller inspects status codes. */
+enum kube_verdict {
+    KUBE_OK,
+    KUBE_RETRY,        /* no connection, 429, 5xx, time-out: transient; retry after kube_backoff_ms() */
+    KUBE_UNAUTHORIZED, /* 401, or no readable credentials: passes when they are renewed */
+    KUBE_FORBIDDEN,    /* 403: passes when the right is granted */
+    KUBE_NOT_FOUND,    /* 404 of an object, or of the namespace to create it in */
+    KUBE_NO_KIND,      /* 404 of the whole resource: its CRD is not installed */
+    KUBE_EXISTS,       /* 409 to a create */
+    KUBE_CONFLICT,     /* 409 to a write: the object changed since it was read */
+    KUBE_GONE,         /* 410: the resourceVersion or the continue token is too old; list again */
+    KUBE_INVALID,      /* 400, 405, 415, 422 ...: the same request would fail again */
+    KUBE_TOO_LARGE,    /* 413, refused by the store for its size, or an answer over its ceiling */
+    KUBE_VERDICTS
+};
+
+/* For labels: "ok", "retry", "unauthorized", "forbidden", "not_found", "no_kind", "exists", "conflict",
+ * "gone", "invalid", "too_large". */
+const char *kube_verdict_word(enum kube_verdict v);
+
+/* backoff_ms() with the longest Retry-After of an API server that is honored: two minutes. */
+static inline int64_t kube_backoff_ms(unsigned nth, int64_t min_ms, int64_t max_ms, int64_t retry_after_ms)
+{
+    return backoff_ms(&(struct backoff){min_ms, max_ms, 2 * 60 * 1000}, nth, retry_after_ms);
+}
 
 /* A kind, e.g. {"cluster.open-cluster-management.io", "v1alpha1", "addonplacementscores",
  * "AddOnPlacementScore"}. String literals: not copied. */
@@ -82,14 +107,10 @@ struct kube_answer {
 /* Runs on the loop once per call, never from inside kube_start(). May free anything, the client included. */
 typedef void (*kube_done_fn)(void *arg, struct kube_answer *a);
 
-struct kube_options {
-    const char *label;                 /* for logs and errors: "hub", "cluster"; copied */
-    struct kube_config_options config; /* copied */
-};
-
-/* Reads the credentials. If that fails the client exists all the same and tries again later, since OCM
- * mounts the hub's kubeconfig late. -ENOMEM. loop and http must outlive it. */
-MUST_USE int kube_new(struct kube **ret, struct loop *loop, struct http *http, const struct kube_options *o);
+/* label: for logs and errors, "hub" or "cluster". kubeconfig: a path; NULL: the pod's service account. Both
+ * are copied. If the credentials cannot be read now, that is tried again later, since OCM mounts the hub's
+ * kubeconfig late. loop and http must outlive it. */
+struct kube *kube_new(struct loop *loop, struct http *http, const char *label, const char *kubeconfig);
 /* Cancels its calls. Its watches, queues, leases and events must be freed before. */
 struct kube *kube_free(struct kube *k);
 DEFINE_CLEANUP(struct kube, kube_free)
@@ -101,10 +122,8 @@ const char *kube_default_namespace(const struct kube *k);
 const char *kube_label_of(const struct kube *k);
 struct loop *kube_loop(const struct kube *k);
 
-/* Starts a call. On failure `done` is never called: -ENOMEM; -EINVAL for a name that is no path segment,
- * or a request that lacks what its method needs. */
-MUST_USE int kube_start(struct kube_call **ret, struct kube *k, const struct kube_request *rq,
-                        kube_done_fn done, void *arg);
+/* Starts a call. A name that is no path segment ends it with KUBE_INVALID. */
+struct kube_call *kube_start(struct kube *k, const struct kube_request *rq, kube_done_fn done, void *arg);
 /* Cancels a call; `done` is not called. A write may or may not have happened. Takes NULL, returns NULL. */
 struct kube_call *kube_cancel(struct kube_call *c);
 
@@ -138,5 +157,20 @@ void kube_waiter_add(struct kube *k, struct kube_waiter *w);
 void kube_waiter_remove(struct kube_waiter *w);
 /* When to go on after the server's return: in up to 10 s, so that a fleet does not return all at once. */
 int64_t kube_return_ms(void);
+
+/* ---- What an API server says of an error ---- */
+
+/* A Status object and its meaning. */
+struct kube_status {
+    enum kube_verdict verdict;
+    char reason[64];        /* metav1.StatusReason: "NotFound", "Expired"; empty without */
+    char message[512];      /* one line of valid UTF-8; empty on KUBE_OK */
+    int64_t retry_after_ms; /* details.retryAfterSeconds, -1 without */
+};
+
+/* The meaning of an HTTP status with its body: a Status object, plain text or nothing. */
+void kube_status_of_answer(long http_status, struct str body, struct kube_status *ret);
+/* The meaning of the Status object in a watch's ERROR event. */
+void kube_status_of_event(const json_t *status, struct kube_status *ret);
 
 #endif

@@ -23,18 +23,11 @@ struct kube_config {
     unsigned refs;
 };
 
-struct kube_config_options {
-    const char *kubeconfig;     /* a path; NULL: the pod's service account */
-    const char *context;        /* NULL: current-context */
-    const char *in_cluster_dir; /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
-};
-
-/* Reads a config. -ENOMEM; -EINVAL or another errno with the error, without secrets, in why. */
-MUST_USE int kube_config_read(struct kube_config **ret, const struct kube_config_options *o, char why[512]);
-/* Like kube_config_read(), from the text of a kubeconfig. Relative paths start at dir; if dir is NULL
- * files are not allowed. */
-MUST_USE int kube_config_parse(struct kube_config **ret, struct str text, const char *dir,
-                               const char *context, char why[512]);
+/* Reads the kubeconfig at a path; NULL: the pod's service account in pod_dir, of which NULL is the usual one.
+ * NULL with the error, one line without secrets, in `why`, which is empty otherwise. */
+struct kube_config *kube_config_read(const char *kubeconfig, const char *pod_dir, char why[512]);
+/* The same from the text of a kubeconfig. Relative paths start at dir; NULL: files are not allowed. */
+struct kube_config *kube_config_parse(struct str text, const char *dir, char why[512]);
 struct kube_config *kube_config_ref(struct kube_config *c);
 /* Secrets are wiped with the last reference. Takes NULL, returns NULL. */
 struct kube_config *kube_config_unref(struct kube_config *c);

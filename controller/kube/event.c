@@ -3,14 +3,12 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/hash.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/utf8.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 enum {
@@ -32,7 +30,7 @@ struct kube_events {
     size_t first, n;
     unsigned tries; /* of the first */
     struct kube_call *call;
-    struct timer timer; /* always set */
+    struct timer timer;
     struct kube_waiter waiter;
     struct {
         uint64_t object;
@@ -47,17 +45,15 @@ static void event_on_return(struct kube_waiter *w);
 
 struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance)
 {
-    CLEANUP(cleanup_kube_events_free) struct kube_events *e = xcalloc(1, sizeof(*e));
-    struct loop *l = kube_loop(k);
+    struct kube_events *e = xcalloc(1, sizeof(*e));
 
     e->kube = k;
     e->timer.fn = event_on_timer;
     e->controller = str_dup(str_of(controller));
     e->instance = str_dup(utf8_cut(str_of(instance), WORD_BYTES));
-    loop_timer_set(l, &e->timer, mono_add(loop_now(l), KUBE_FAR_MS));
     e->waiter.on_return = event_on_return;
     kube_waiter_add(k, &e->waiter);
-    return TAKE_PTR(e);
+    return e;
 }
 
 struct kube_events *kube_events_free(struct kube_events *e)
@@ -65,8 +61,7 @@ struct kube_events *kube_events_free(struct kube_events *e)
     if (!e)
         return NULL;
     (void)kube_cancel(e->call);
-    if (e->waiter.on_return)
-        kube_waiter_remove(&e->waiter);
+    kube_waiter_remove(&e->waiter);
     loop_timer_clear(kube_loop(e->kube), &e->timer);
     for (size_t i = 0; i < e->n; i++)
         json_decref(e->waiting[(e->first + i) % MAX_WAITING]);
@@ -124,20 +119,14 @@ static void event_send_first(struct kube_events *e)
     const json_t *event = e->waiting[e->first];
     const struct kube_request rq = {
         .method = KUBE_CREATE, .resource = &kube_events, .namespace = kube_namespace(event), .body = event};
-    int r = kube_start(&e->call, e->kube, &rq, event_on_sent, e);
 
-    if (r < 0) {
-        event_drop(e, strerror(-r));
-        event_remove_first(e);
-        event_next_in(e, 0);
-    }
+    e->call = kube_start(e->kube, &rq, event_on_sent, e);
 }
 
 static void event_on_timer(struct timer *t)
 {
     struct kube_events *e = CONTAINER_OF(t, struct kube_events, timer);
 
-    event_next_in(e, KUBE_FAR_MS);
     if (e->n && !e->call && !kube_is_away(e->kube))
         event_send_first(e);
 }
@@ -225,22 +214,13 @@ static json_t *event_build(const struct kube_events *e, const struct kube_event 
 
 void kube_events_add(struct kube_events *e, const struct kube_event *ev)
 {
-    json_t *event;
-
     if (e->n == MAX_WAITING) {
         event_drop(e, "too many events waiting");
-        return;
-    }
-    if (!event_take_token(e, event_object_hash(ev))) {
+    } else if (!event_take_token(e, event_object_hash(ev))) {
         event_drop(e, "too many events about one object");
-        return;
+    } else {
+        e->waiting[(e->first + e->n++) % MAX_WAITING] = event_build(e, ev);
+        if (e->n == 1)
+            event_next_in(e, 0);
     }
-    event = event_build(e, ev);
-    if (!event) {
-        event_drop(e, "out of memory");
-        return;
-    }
-    e->waiting[(e->first + e->n++) % MAX_WAITING] = event;
-    if (e->n == 1)
-        event_next_in(e, 0);
 }

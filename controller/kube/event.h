@@ -19,7 +19,7 @@ struct kube_event {
     const char *note;   /* a sentence; cut at 1024 bytes */
 };
 
-/* controller: "domain/name"; instance: the pod's name. Both are copied. -ENOMEM. */
+/* controller: "domain/name"; instance: the pod's name. Both are copied. */
 struct kube_events *kube_events_new(struct kube *k, const char *controller, const char *instance);
 /* Drops events that wait. */
 struct kube_events *kube_events_free(struct kube_events *e);

@@ -1,56 +1,440 @@
-/* The server's thread hands requests over to the loop, which has the API server's answers. */
+/* The server's thread hands requests over to the loop, which owns all but `arrived`.
+ *
+ * Cached answers are in two groups that share no limits: those of tokens that were allowed the last time, and
+ * the others, so that many bad tokens neither displace nor delay the good ones. */
 #include "controller/kube/guard.h"
 
 #include "controller/kube/client.h"
+#include "controller/kube/json.h"
+#include "exporter/base/buf.h"
+#include "exporter/base/clock.h"
+#include "exporter/base/digest.h"
+#include "exporter/base/json.h"
+#include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 #include "exporter/base/secret.h"
+#include "exporter/base/text.h"
 
-#include <errno.h>
+#include <gnutls/x509.h>
+#include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/queue.h>
 
 enum {
+    REFUSED_TTL_MS = 10 * 1000,
     MAX_TOKEN = 16 << 10,
+    MAX_ANSWERS = 512,   /* of a group */
+    MAX_UNDER_WAY = 16,  /* of a group */
+    MAX_WAITING = 128,   /* for tokens that were not allowed before; less than the server lets wait */
+    MAX_BODY = 64 << 10, /* of a TokenReview */
+    MAX_REPLY = 1 << 20, /* with the user's groups, which come again in the SubjectAccessReview */
+    USER_BYTES = 256,
+    RETRY_SECONDS = 5,
     LATE_MS = 1000, /* after this the server gives up on a loop that hangs */
 };
 
+TAILQ_HEAD(answers, answer);
 STAILQ_HEAD(bearers, bearer);
+
+struct group {
+    struct answers answers; /* the oldest first */
+    unsigned n, under_way, waiting;
+};
 
 struct kube_guard {
     struct httpd_guard httpd;
-    struct kube_reviews *reviews;
+    struct kube_guard_options o;
     const struct kube_path_right *rights;
     struct loop *loop;
-    struct post post;         /* posted while `arrived` is not empty */
-    pthread_mutex_t lock;     /* for `arrived`; its holder never blocks */
-    struct bearers arrived;   /* not seen by the loop yet */
-    LIST_HEAD(, bearer) held; /* their reviews are under way */
+    struct post post;       /* posted while `arrived` is not empty */
+    pthread_mutex_t lock;   /* for `arrived`; its holder never blocks */
+    struct bearers arrived; /* not seen by the loop yet */
+    struct map by_digest;
+    struct group groups[2]; /* by `allowed` */
+    bool failing;           /* the last review got no answer */
 };
 
-/* A request whose credential is reviewed. */
+/* A request whose credential is reviewed: the token or, without one, the certificate (DER, verified). */
 struct bearer {
     STAILQ_ENTRY(bearer) next;
-    LIST_ENTRY(bearer) entry;
-    struct kube_review review;
     struct httpd_ticket ticket;
-    const struct kube_right *right;
-    struct kube_credential credential; /* in `bytes` */
-    size_t n;
+    const struct kube_path_right *right;
+    struct str token, certificate; /* in `bytes` */
     char bytes[];
 };
 
+/* What is known about one credential and right. */
+struct answer {
+    char digest[DIGEST_TEXT_BYTES]; /* the key */
+    struct kube_guard *guard;
+    TAILQ_ENTRY(answer) place;
+    const struct kube_path_right *right;
+    struct kube_call *call; /* the question under way */
+    struct buf question;    /* the TokenReview, which has the token */
+    mono_ms deadline;       /* of the review under way */
+    mono_ms expires;
+    bool allowed;
+    struct httpd_refusal refusal; /* unless allowed */
+    char text[USER_BYTES + 256];  /* the refusal's */
+    struct bearers waiting;
+};
+
+/* ---- Client certificates; see "X.509 client certificates" of the documentation on authentication ---- */
+
+enum { MAX_NAME = 1024, MAX_NAMES = 256 };
+
+/* Reverts RFC 4514's escapes, in place; returns the length. */
+static size_t certificate_unescape(char *s, size_t n)
+{
+    size_t to = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n)
+            i++;
+        s[to++] = s[i];
+    }
+    return to;
+}
+
+/* All values of an attribute, in their order. NULL if one is no text. */
+static json_t *certificate_names(gnutls_x509_crt_t crt, const char *oid)
+{
+    json_t *names = json_array();
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < MAX_NAMES; i++) {
+        char name[MAX_NAME];
+        size_t n = sizeof(name);
+
+        r = gnutls_x509_crt_get_dn_by_oid(crt, oid, i, 0, name, &n);
+        if (r == 0 && json_array_append_new(names, json_stringn(name, certificate_unescape(name, n))) < 0)
+            break;
+    }
+    if (r != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
+        json_decref(names);
+        return NULL;
+    }
+    return names;
+}
+
+/* Of several common names the last one counts, as in Go. */
+static json_t *certificate_user(gnutls_x509_crt_t crt)
+{
+    json_auto_t *names = certificate_names(crt, GNUTLS_OID_X520_COMMON_NAME);
+    json_auto_t *groups = certificate_names(crt, GNUTLS_OID_X520_ORGANIZATION_NAME);
+    json_t *name = json_array_get(names, json_array_size(names) - 1);
+
+    if (!name || json_string_length(name) == 0 || !groups)
+        return NULL;
+    (void)json_array_append_new(groups, json_string("system:authenticated"));
+    return json_pack("{s:O, s:O}", "username", name, "groups", groups);
+}
+
+/* The user that a client certificate (DER) names, as the API server reads one: the common name, and the
+ * organizations as groups. NULL if it has no common name. */
+static json_t *certificate_read_user(struct str der)
+{
+    const gnutls_datum_t datum = {(unsigned char *)(uintptr_t)der.p, (unsigned)der.n};
+    json_t *user = NULL;
+    gnutls_x509_crt_t crt;
+
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return NULL;
+    if (gnutls_x509_crt_import(crt, &datum, GNUTLS_X509_FMT_DER) == 0)
+        user = certificate_user(crt);
+    gnutls_x509_crt_deinit(crt);
+    return user;
+}
+
+/* ---- Requests and cached answers ---- */
+
+static mono_ms guard_now(const struct kube_guard *g)
+{
+    return loop_now(g->loop);
+}
+
 static void bearer_free(struct bearer *b)
 {
-    explicit_bzero(b->bytes, b->n);
+    explicit_bzero(b->bytes, b->token.n + b->certificate.n);
     free(b);
 }
 
-static void bearer_on_reviewed(struct kube_review *r, const struct httpd_refusal *refusal)
+static void bearers_free(struct bearers *list)
 {
-    struct bearer *b = CONTAINER_OF(r, struct bearer, review);
+    struct bearer *b;
 
+    while ((b = STAILQ_FIRST(list))) {
+        STAILQ_REMOVE_HEAD(list, next);
+        bearer_free(b);
+    }
+}
+
+/* refusal: NULL if allowed. */
+static void bearer_decide(struct bearer *b, const struct httpd_refusal *refusal)
+{
     httpd_decide(&b->ticket, refusal);
-    LIST_REMOVE(b, entry);
     bearer_free(b);
+}
+
+static struct group *answer_group(const struct answer *a)
+{
+    return &a->guard->groups[a->allowed];
+}
+
+static void answer_put(struct answer *a)
+{
+    TAILQ_INSERT_TAIL(&answer_group(a)->answers, a, place);
+    answer_group(a)->n++;
+}
+
+static void answer_take(struct answer *a)
+{
+    TAILQ_REMOVE(&answer_group(a)->answers, a, place);
+    answer_group(a)->n--;
+}
+
+static void answer_drop(struct answer *a)
+{
+    answer_take(a);
+    (void)map_take(&a->guard->by_digest, a->digest);
+    (void)kube_cancel(a->call);
+    secret_done(&a->question);
+    bearers_free(&a->waiting);
+    free(a);
+}
+
+/* Makes room for one more in a group by dropping the oldest. */
+static void group_trim(struct group *g)
+{
+    struct answer *a = TAILQ_FIRST(&g->answers);
+
+    while (a && a->call)
+        a = TAILQ_NEXT(a, place);
+    if (a && g->n >= MAX_ANSWERS)
+        answer_drop(a);
+}
+
+/* The answer in the table, made if there is none. */
+static struct answer *answer_get(struct kube_guard *g, const struct bearer *b)
+{
+    const struct str parts[] = {str_of(b->right->verb), str_of(b->right->url), b->token, b->certificate};
+    char digest[DIGEST_TEXT_BYTES];
+    struct answer *a;
+
+    if (digest_parts(digest, parts, ARRAY_SIZE(parts)) < 0)
+        abort();
+    a = map_get(&g->by_digest, digest);
+    if (a)
+        return a;
+    a = xcalloc(1, sizeof(*a));
+    memcpy(a->digest, digest, sizeof(digest));
+    map_set(&g->by_digest, a->digest, a);
+    group_trim(&g->groups[false]);
+    a->guard = g;
+    a->right = b->right;
+    a->expires = guard_now(g);
+    buf_init(&a->question, MAX_BODY);
+    STAILQ_INIT(&a->waiting);
+    answer_put(a);
+    return a;
+}
+
+/* ---- The end of a review ---- */
+
+static void answer_tell(struct answer *a, const struct httpd_refusal *refusal)
+{
+    struct bearer *b;
+
+    answer_group(a)->under_way--;
+    while ((b = STAILQ_FIRST(&a->waiting))) {
+        STAILQ_REMOVE_HEAD(&a->waiting, next);
+        answer_group(a)->waiting--;
+        bearer_decide(b, refusal);
+    }
+}
+
+static void guard_note(struct kube_guard *g, const char *trouble)
+{
+    if (trouble && !g->failing)
+        log_warn("HTTP requests cannot be authorized", L_STR("kube", kube_label_of(g->o.kube)),
+                 L_STR("err", trouble));
+    else if (!trouble && g->failing)
+        log_info("HTTP requests are authorized again", L_STR("kube", kube_label_of(g->o.kube)));
+    g->failing = trouble != NULL;
+}
+
+/* The API server has answered. */
+static void answer_settle(struct answer *a, const struct httpd_refusal *refusal)
+{
+    int64_t ttl = a->guard->o.cache_ttl_ms;
+
+    guard_note(a->guard, NULL);
+    answer_tell(a, refusal);
+    answer_take(a);
+    a->allowed = !refusal;
+    if (refusal)
+        a->refusal = *refusal;
+    group_trim(answer_group(a));
+    answer_put(a);
+    a->expires = mono_add(guard_now(a->guard), refusal && ttl > REFUSED_TTL_MS ? REFUSED_TTL_MS : ttl);
+}
+
+static const char no_answer[] = "503: cannot authorize the request: the API server does not answer\n";
+
+/* The API server has not. Nothing is cached; that the token was allowed once still chooses its group. */
+static void answer_fail(struct answer *a, const struct kube_answer *reply)
+{
+    const struct httpd_refusal refusal = {
+        .status = 503,
+        .text = reply->verdict == KUBE_RETRY
+                    ? no_answer
+                    : "503: cannot authorize the request: the API server refuses reviews, see the log\n",
+        .retry_after = RETRY_SECONDS};
+
+    guard_note(a->guard, reply->why);
+    answer_tell(a, &refusal);
+    if (!a->allowed)
+        answer_drop(a);
+}
+
+/* ---- The two questions ---- */
+
+static void access_on_reply(void *arg, struct kube_answer *reply)
+{
+    struct answer *a = arg;
+    bool allowed = false;
+
+    a->call = NULL;
+    if (reply->verdict != KUBE_OK) {
+        answer_fail(a, reply);
+        return;
+    }
+    (void)kube_bool(reply->object, &allowed, "status", "allowed", NULL);
+    answer_settle(a, allowed ? NULL : &(struct httpd_refusal){.status = 403, .text = a->text});
+}
+
+/* About the user as a TokenReview describes it. */
+static void access_ask(struct answer *a, const json_t *user, const char *name)
+{
+    int64_t left = mono_diff(guard_now(a->guard), a->deadline);
+    json_auto_t *body = json_pack("{s:s, s:s, s:{s:s, s:O*, s:O*, s:O*, s:{s:s, s:s}}}", "apiVersion",
+                                  "authorization.k8s.io/v1", "kind", "SubjectAccessReview", "spec", "user",
+                                  name, "groups", kube_list(user, "groups", NULL), //
+                                  "uid", kube_get(user, "uid", NULL), "extra", kube_map(user, "extra", NULL),
+                                  "nonResourceAttributes", "path", a->right->url, "verb", a->right->verb);
+    const struct kube_request rq = {.method = KUBE_CREATE,
+                                    .resource = &kube_subjectaccessreviews,
+                                    .body = body,
+                                    .max_answer = 2 * MAX_REPLY,
+                                    .timeout_ms = left > 1 ? left : 1};
+    char shown[USER_BYTES];
+
+    text_line(shown, sizeof(shown), str_of(name));
+    (void)snprintf(a->text, sizeof(a->text),
+                   "403: user \"%s\" cannot %s path \"%s\": bind it to a ClusterRole that allows this "
+                   "nonResourceURL\n",
+                   shown, a->right->verb, a->right->url);
+    a->call = kube_start(a->guard->o.kube, &rq, access_on_reply, a);
+}
+
+static void token_on_reply(void *arg, struct kube_answer *reply)
+{
+    static const struct httpd_refusal refused = {.status = 401,
+                                                 .text = "401: the API server does not accept the token\n",
+                                                 .challenge = "Bearer error=\"invalid_token\""};
+    struct answer *a = arg;
+    json_t *user = kube_map(reply->object, "status", "user", NULL);
+    const char *name = cstr(kube_str(user, "username", NULL));
+    bool authenticated = false;
+
+    a->call = NULL;
+    secret_done(&a->question);
+    kube_wipe_strings(kube_map(reply->object, "spec", NULL));
+    (void)kube_bool(reply->object, &authenticated, "status", "authenticated", NULL);
+    if (reply->verdict != KUBE_OK) {
+        answer_fail(a, reply);
+    } else if (authenticated && *name) {
+        access_ask(a, user, name);
+    } else {
+        log_debug("token not accepted", L_STR("err", cstr(kube_str(reply->object, "status", "error", NULL))));
+        answer_settle(a, &refused);
+    }
+}
+
+/* False if the token, a text of at most MAX_TOKEN bytes, does not fit. */
+static bool token_ask(struct answer *a, struct str token)
+{
+    struct kube_request rq = {.method = KUBE_CREATE,
+                              .resource = &kube_tokenreviews,
+                              .max_answer = MAX_REPLY,
+                              .timeout_ms = a->guard->o.timeout_ms};
+    char *room;
+    int r = buf_room(&a->question, 2 * token.n + 256, &room) /* it must not move: that would leave a copy */
+                ?: buf_puts(&a->question, "{\"apiVersion\":\"authentication.k8s.io/v1\","
+                                          "\"kind\":\"TokenReview\",\"spec\":{\"token\":")
+                ?: buf_put_json(&a->question, token) ?: buf_puts(&a->question, "}}");
+
+    if (r < 0)
+        return false;
+    rq.body_text = buf_str(&a->question);
+    a->call = kube_start(a->guard->o.kube, &rq, token_on_reply, a);
+    return true;
+}
+
+/* False for a credential without a user. */
+static bool answer_ask(struct answer *a, const struct bearer *b)
+{
+    json_auto_t *user = b->token.n ? NULL : certificate_read_user(b->certificate);
+    const char *name = kube_str(user, "username", NULL);
+
+    a->deadline = mono_add(guard_now(a->guard), a->guard->o.timeout_ms);
+    if (b->token.n)
+        return token_ask(a, b->token);
+    if (name)
+        access_ask(a, user, name);
+    return name;
+}
+
+/* Waits for a review, which is started if none is under way. False, and *ret, if it may not. */
+static bool answer_wait(struct answer *a, struct bearer *b, struct httpd_refusal *ret)
+{
+    struct group *g = answer_group(a);
+
+    *ret = (struct httpd_refusal){.status = 503, .text = no_answer, .retry_after = RETRY_SECONDS};
+    if (kube_is_away(a->guard->o.kube)) {
+        guard_note(a->guard, "the API server is away");
+        return false;
+    }
+    if ((!a->call && g->under_way >= MAX_UNDER_WAY) || (!a->allowed && g->waiting >= MAX_WAITING)) {
+        ret->text = "503: cannot authorize the request: too many others are being authorized\n";
+        return false;
+    }
+    if (!a->call && !answer_ask(a, b)) {
+        *ret = (struct httpd_refusal){
+            .status = 401, .text = "401: the certificate names no user\n", .challenge = "Bearer"};
+        return false;
+    }
+    g->under_way += STAILQ_EMPTY(&a->waiting);
+    g->waiting++;
+    STAILQ_INSERT_TAIL(&a->waiting, b, next);
+    return true;
+}
+
+/* Answers at once if the answer is cached, or if it cannot be had. */
+static void guard_review(struct kube_guard *g, struct bearer *b)
+{
+    struct answer *a = answer_get(g, b);
+    struct httpd_refusal refusal;
+
+    if (mono_before(guard_now(g), a->expires)) {
+        bearer_decide(b, a->allowed ? NULL : &a->refusal);
+    } else if (!answer_wait(a, b, &refusal)) {
+        if (!a->call && !a->allowed)
+            answer_drop(a);
+        bearer_decide(b, &refusal);
+    }
 }
 
 static void guard_on_arrived(struct post *p)
@@ -64,8 +448,7 @@ static void guard_on_arrived(struct post *p)
     (void)pthread_mutex_unlock(&g->lock);
     while ((b = STAILQ_FIRST(&arrived))) {
         STAILQ_REMOVE_HEAD(&arrived, next);
-        LIST_INSERT_HEAD(&g->held, b, entry);
-        kube_review_start(g->reviews, &b->review, &b->credential, b->right);
+        guard_review(g, b);
     }
 }
 
@@ -84,71 +467,47 @@ static const char *guard_read_token(const char *authorization, struct str *ret)
 }
 
 const struct kube_path_right kube_rights_default[] = {
-    {"/metrics", {"get", "/metrics"}}, {"/-/reload", {"post", "/-/reload"}}, {NULL, {"get", "/status"}}};
+    {"/metrics", "get", "/metrics"}, {"/-/reload", "post", "/-/reload"}, {NULL, "get", "/status"}};
 
-static const struct kube_right *guard_right(const struct kube_path_right *rights, const char *path)
+/* Hands a request over to the loop. Server's thread. */
+static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
+                                     const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
-    while (rights->path && strcmp(rights->path, path) != 0)
-        rights++;
-    return &rights->right;
-}
+    bool by_certificate = rq->client_certificate.n && !*rq->authorization;
+    struct str token = STR(""), certificate = by_certificate ? rq->client_certificate : STR("");
+    struct kube_guard *g = arg;
+    const char *why = by_certificate ? NULL : guard_read_token(rq->authorization, &token);
+    const struct kube_path_right *right = g->rights;
+    struct bearer *b;
 
-/* NULL when out of memory. */
-static struct bearer *bearer_new(const struct httpd_ticket *ticket, struct str token, struct str certificate)
-{
-    struct bearer *b = xmalloc(sizeof(*b) + token.n + certificate.n);
-
-    *b = (struct bearer){.review.done = bearer_on_reviewed,
-                         .ticket = *ticket,
-                         .credential = {{b->bytes, token.n}, {b->bytes + token.n, certificate.n}},
-                         .n = token.n + certificate.n};
+    if (why) {
+        *ret = (struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"};
+        return HTTPD_REFUSE;
+    }
+    while (right->path && strcmp(right->path, rq->path) != 0)
+        right++;
+    b = xmalloc(sizeof(*b) + token.n + certificate.n);
+    *b = (struct bearer){.ticket = *ticket,
+                         .right = right,
+                         .token = {b->bytes, token.n},
+                         .certificate = {b->bytes + token.n, certificate.n}};
     memcpy(b->bytes, token.p, token.n);
     memcpy(b->bytes + token.n, certificate.p, certificate.n);
-    return b;
-}
-
-/* Server's thread. */
-static void guard_hand_over(struct kube_guard *g, struct bearer *b)
-{
     (void)pthread_mutex_lock(&g->lock);
     if (STAILQ_EMPTY(&g->arrived))
         loop_post(g->loop, &g->post);
     STAILQ_INSERT_TAIL(&g->arrived, b, next);
     (void)pthread_mutex_unlock(&g->lock);
-}
-
-/* Server's thread. */
-static enum httpd_access guard_check(void *arg, const struct httpd_request *rq,
-                                     const struct httpd_ticket *ticket, struct httpd_refusal *ret)
-{
-    struct str token = STR(""), certificate = STR("");
-    struct kube_guard *g = arg;
-    const char *why = NULL;
-    struct bearer *b;
-
-    if (rq->client_certificate.n && !*rq->authorization)
-        certificate = rq->client_certificate;
-    else
-        why = guard_read_token(rq->authorization, &token);
-    if (why) {
-        *ret = (struct httpd_refusal){.status = 401, .text = why, .challenge = "Bearer"};
-        return HTTPD_REFUSE;
-    }
-    b = bearer_new(ticket, token, certificate);
-    if (!b) {
-        *ret = (struct httpd_refusal){.status = 503, .text = "503: out of memory\n"};
-        return HTTPD_REFUSE;
-    }
-    b->right = guard_right(g->rights, rq->path);
-    guard_hand_over(g, b);
     return HTTPD_LATER;
 }
 
-struct kube_guard *kube_guard_new(const struct kube_review_options *o, const struct kube_path_right *rights)
+struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights)
 {
     struct kube_guard *g = xcalloc(1, sizeof(*g));
 
-    g->reviews = kube_reviews_new(o);
+    g->o = *o;
+    for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
+        TAILQ_INIT(&g->groups[i].answers);
     g->httpd = (struct httpd_guard){
         .check = guard_check, .arg = g, .deadline_ms = (unsigned)o->timeout_ms + LATE_MS};
     g->rights = rights;
@@ -161,20 +520,16 @@ struct kube_guard *kube_guard_new(const struct kube_review_options *o, const str
 
 struct kube_guard *kube_guard_free(struct kube_guard *g)
 {
-    struct bearer *b;
+    struct answer *a;
 
     if (!g)
         return NULL;
-    g->reviews = kube_reviews_free(g->reviews);
     loop_unpost(g->loop, &g->post);
-    while ((b = STAILQ_FIRST(&g->arrived))) {
-        STAILQ_REMOVE_HEAD(&g->arrived, next);
-        bearer_free(b);
-    }
-    while ((b = LIST_FIRST(&g->held))) {
-        LIST_REMOVE(b, entry);
-        bearer_free(b);
-    }
+    bearers_free(&g->arrived);
+    for (size_t i = 0; i < ARRAY_SIZE(g->groups); i++)
+        while ((a = TAILQ_FIRST(&g->groups[i].answers)))
+            answer_drop(a);
+    map_done(&g->by_digest);
     (void)pthread_mutex_destroy(&g->lock);
     free(g);
     return NULL;

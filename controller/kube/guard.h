@@ -1,23 +1,35 @@
 /* A guard of an HTTP server: a request needs a bearer token, or a client certificate, whose user has, by the
- * API server's RBAC, the right for its path. */
+ * API server's RBAC, the right for its path.
+ *
+ * A TokenReview (authentication.k8s.io/v1) says whose a token is, while a client certificate says that
+ * itself, and a SubjectAccessReview (authorization.k8s.io/v1) whether that user may use a nonResourceURL. An
+ * answer is cached under a keyed digest; the token itself is wiped when its review has ended. Requests of one
+ * token and right share a review. */
 #ifndef DS_KUBE_GUARD_H
 #define DS_KUBE_GUARD_H
 
-#include "controller/kube/review.h"
+#include "controller/kube/client.h"
 #include "exporter/base/httpd.h"
 
 struct kube_guard;
 
+struct kube_guard_options {
+    struct kube *kube;    /* must outlive the guard */
+    int64_t cache_ttl_ms; /* of "allowed"; "refused" is cached for as long, but at most ten seconds */
+    int64_t timeout_ms;   /* of both questions together */
+};
+
+/* What the user must be allowed for a path. String literals. */
 struct kube_path_right {
     const char *path; /* NULL: all other paths, the last of a table */
-    struct kube_right right;
+    const char *verb, *url;
 };
 
 /* Get /metrics, post /-/reload, and get /status for all other paths. */
 extern const struct kube_path_right kube_rights_default[];
 
-/* On the loop's thread. The rights must outlive the guard. -ENOMEM. */
-struct kube_guard *kube_guard_new(const struct kube_review_options *o, const struct kube_path_right *rights);
+/* On the loop's thread. The rights must outlive the guard. */
+struct kube_guard *kube_guard_new(const struct kube_guard_options *o, const struct kube_path_right *rights);
 /* On the loop's thread, after the server was stopped. Takes NULL, returns NULL. */
 struct kube_guard *kube_guard_free(struct kube_guard *g);
 DEFINE_CLEANUP(struct kube_guard, kube_guard_free)

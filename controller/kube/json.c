@@ -158,8 +158,6 @@ int kube_json_parse(json_t **ret, struct str text, char why[256])
         *ret = o;
         return 0;
     }
-    if (json_error_code(&e) == json_error_out_of_memory)
-        return -ENOMEM;
     /* jansson's message quotes the document, which may contain secrets. */
     if (why)
         (void)snprintf(why, 256, "not JSON at line %d, column %d", e.line, e.column);
@@ -200,7 +198,6 @@ int kube_json_print(const json_t *o, struct buf *into)
     return to.r < 0 ? to.r : -ENOMEM;
 }
 
-/* The six bits of a digit; -1 for padding and all else. */
 void kube_wipe_strings(json_t *object)
 {
     const char *key;
@@ -340,7 +337,7 @@ json_t *kube_condition_value(const struct kube_condition *c, const char *since, 
     kube_time_format(now, time);
     value = json_pack("{s:s, s:s, s:s, s:s, s:s}", "type", c->type, "status", c->status, "reason", c->reason,
                       "message", c->message, "lastTransitionTime", since ? since : time);
-    if (c->generation && json_object_set_new(value, "observedGeneration", json_integer(c->generation)) < 0)
-        return NULL;
+    if (c->generation)
+        (void)json_object_set_new(value, "observedGeneration", json_integer(c->generation));
     return TAKE_PTR(value);
 }

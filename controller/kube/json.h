@@ -53,18 +53,17 @@ enum { KUBE_CUT_MIN_BYTES = 256, KUBE_CUT_WORD_BYTES = 20 };
 
 /* Appends the JSON text with each string longer than KUBE_CUT_MIN_BYTES that is the value of a member of
  * that name replaced by "cut:" and 16 hexadecimal digits: the hash of the unescaped string. Only compact
- * text, as API servers write it, is cut; invalid JSON stays invalid. -ENOMEM, -EFBIG. */
+ * text, as API servers write it, is cut; invalid JSON stays invalid. -EFBIG. */
 MUST_USE int kube_cut(const struct kube_cut *cut, struct str text, struct buf *into);
 /* Reads the hash from such a replacement. Nobody can forge one without knowing the hash function. False
  * for other text. */
 bool kube_cut_read(struct str text, uint64_t *ret);
 
-/* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL); -ENOMEM, which
- * jansson sometimes reports as -EINVAL. */
+/* Parses a document of at most 2048 levels. -EINVAL with a sentence in `why` (may be NULL). */
 MUST_USE int kube_json_parse(json_t **ret, struct str text, char why[256]);
 /* Like kube_json_parse(), after kube_cut(); cut may be NULL. */
 MUST_USE int kube_json_parse_cut(json_t **ret, struct str text, const struct kube_cut *cut, char why[256]);
-/* Appends o as compact JSON. -ENOMEM, -EFBIG. */
+/* Appends o as compact JSON. -EFBIG. */
 MUST_USE int kube_json_print(const json_t *o, struct buf *into);
 /* Wipes the string members of an object: a Secret's data, before its memory is given back. Takes NULL. */
 void kube_wipe_strings(json_t *object);
@@ -99,7 +98,7 @@ void kube_condition_why(const json_t *condition, char *ret, size_t size);
 /* The lastTransitionTime that c keeps: that of the same type in `status`, while c's own status is the
  * same. Otherwise NULL. */
 const char *kube_condition_since(const json_t *status, const struct kube_condition *c);
-/* The condition as JSON; since NULL: now. A new reference, NULL when out of memory. */
+/* The condition as JSON; since NULL: now. A new reference. */
 json_t *kube_condition_value(const struct kube_condition *c, const char *since, unix_ms now);
 
 #endif

@@ -4,14 +4,12 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/rand.h"
 #include "exporter/base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -21,7 +19,7 @@ struct kube_lease {
     struct kube *kube;
     struct kube_lease_options o;
     struct kube_call *call;
-    struct timer timer, end; /* always set; `end`: when leading ends unless renewed, or a release */
+    struct timer timer, end; /* `end`: when leading ends unless renewed, or a release */
     json_t *seen;            /* the Lease as last seen; NULL: none or unknown */
     mono_ms changed_at;      /* when that version was first seen */
     mono_ms sent_at;         /* of the call under way */
@@ -34,8 +32,6 @@ struct kube_lease {
     char trouble[768];
     bool busy, dead;
 };
-
-static void lease_step(struct kube_lease *l);
 
 static void lease_destroy(struct kube_lease *l)
 {
@@ -86,8 +82,7 @@ const char *kube_lease_trouble(const struct kube_lease *l)
 static void lease_report(struct kube_lease *l)
 {
     l->known = true;
-    if (l->o.on_change)
-        l->o.on_change(l->o.arg, l->leading);
+    l->o.on_change(l->o.arg, l->leading);
 }
 
 static void lease_set_leading(struct kube_lease *l, bool leading)
@@ -164,12 +159,11 @@ static void lease_finish_release(struct kube_lease *l)
     void (*released)(void *arg) = l->released;
 
     l->released = NULL;
-    lease_next_in(l, KUBE_FAR_MS);
     if (released && !l->dead)
         released(l->released_arg);
 }
 
-/* The spec with us as the holder, or with none for a release. NULL when out of memory. */
+/* The spec with us as the holder, or with none for a release. */
 static json_t *lease_new_spec(const struct kube_lease *l)
 {
     const char *acquired = kube_str(l->seen, "spec", "acquireTime", NULL);
@@ -195,10 +189,7 @@ static json_t *lease_new_object(const struct kube_lease *l)
                 : json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "coordination.k8s.io/v1", "kind",
                             "Lease", "metadata", "name", l->o.name, "namespace", l->o.namespace);
 
-    if (lease && json_object_set_new(lease, "spec", lease_new_spec(l)) < 0) {
-        json_decref(lease);
-        return NULL;
-    }
+    (void)json_object_set_new(lease, "spec", lease_new_spec(l));
     return lease;
 }
 
@@ -226,9 +217,6 @@ static void lease_failed(struct kube_lease *l, const char *why)
     lease_try_again(l);
 }
 
-static void lease_on_written(void *arg, struct kube_answer *a);
-static void lease_on_read(void *arg, struct kube_answer *a);
-
 static void lease_call(struct kube_lease *l, enum kube_method method, const json_t *body, kube_done_fn done)
 {
     const struct kube_request rq = {
@@ -239,21 +227,18 @@ static void lease_call(struct kube_lease *l, enum kube_method method, const json
         .body = body,
         .timeout_ms = RENEW_DEADLINE_MS / 2,
     };
-    int r = kube_start(&l->call, l->kube, &rq, done, l);
 
     l->sent_at = lease_now(l);
-    if (r < 0)
-        lease_failed(l, r == -ENOMEM ? "out of memory" : "invalid namespace or name of the Lease");
+    l->call = kube_start(l->kube, &rq, done, l);
 }
+
+static void lease_on_written(void *arg, struct kube_answer *a);
 
 static void lease_write(struct kube_lease *l)
 {
     json_auto_t *lease = lease_new_object(l);
 
-    if (lease)
-        lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
-    else
-        lease_failed(l, "out of memory");
+    lease_call(l, l->seen ? KUBE_UPDATE : KUBE_CREATE, lease, lease_on_written);
 }
 
 /* The Lease is ours. The time to lead counts from when the request was sent. */
@@ -324,8 +309,10 @@ static void lease_on_read(void *arg, struct kube_answer *a)
 }
 
 /* The holder renews without reading; after a conflict it reads. */
-static void lease_step(struct kube_lease *l)
+static void lease_on_timer(struct timer *t)
 {
+    struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, timer);
+
     if (l->call)
         return;
     if (l->leading && l->seen && lease_is_ours(l) && !l->releasing)
@@ -334,21 +321,10 @@ static void lease_step(struct kube_lease *l)
         lease_call(l, KUBE_GET, NULL, lease_on_read);
 }
 
-static void lease_on_timer(struct timer *t)
-{
-    struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, timer);
-
-    lease_next_in(l, KUBE_FAR_MS);
-    l->busy = true;
-    lease_step(l);
-    lease_leave(l);
-}
-
 static void lease_on_end(struct timer *t)
 {
     struct kube_lease *l = CONTAINER_OF(t, struct kube_lease, end);
 
-    kube_timer_move(kube_loop(l->kube), t, KUBE_FAR_MS);
     l->busy = true;
     if (l->releasing)
         lease_finish_release(l);
@@ -378,14 +354,12 @@ void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES])
 
 struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_options *o)
 {
-    CLEANUP(cleanup_kube_lease_free) struct kube_lease *l = xcalloc(1, sizeof(*l));
-    struct loop *loop = kube_loop(k);
+    struct kube_lease *l = xcalloc(1, sizeof(*l));
 
     l->kube = k;
     l->o = *o;
     l->timer.fn = lease_on_timer;
     l->end.fn = lease_on_end;
-    loop_timer_set(loop, &l->end, mono_add(loop_now(loop), KUBE_FAR_MS));
-    loop_timer_set(loop, &l->timer, loop_now(loop));
-    return TAKE_PTR(l);
+    lease_next_in(l, 0);
+    return l;
 }

@@ -24,7 +24,7 @@ struct kube_lease_options {
 
 /* The pod's or the host's name, and a random part that tells processes apart. */
 void kube_lease_make_identity(char out[KUBE_IDENTITY_BYTES]);
-/* Logs each change. Starts in the loop's next turn. -ENOMEM. */
+/* Logs each change. Starts in the loop's next turn. */
 struct kube_lease *kube_lease_new(struct kube *k, const struct kube_lease_options *o);
 /* Does not release the Lease; see kube_lease_release(). */
 struct kube_lease *kube_lease_free(struct kube_lease *l);

@@ -19,20 +19,18 @@ struct kube_watch_options {
     const char *name;      /* a single object, as resourceNames in a Role allow; NULL: all */
     const char *label_selector, *field_selector; /* NULL: none */
     const struct kube_cut *cut; /* applied to every object; NULL: none. Must outlive the watch */
-    size_t page;                /* objects per page of a list; 0: 500 */
-    size_t max_page;            /* bytes of a page; 0: 16 MiB. Larger ones are split */
-    size_t max_object;          /* bytes of an event; 0: 4 MiB */
+    size_t page;                /* objects per page of a list; 0: 500. A page of more than 16 MiB is split */
     /* All run on the loop, may call kube_watch_free(), and may be NULL. */
-    void (*on_set)(void *arg,
-                   json_t *object); /* new or changed; borrowed. From a list without apiVersion and kind */
+    /* New or changed; borrowed. From a list without apiVersion and kind. */
+    void (*on_set)(void *arg, json_t *object);
     void (*on_delete)(void *arg, const char *namespace, const char *name);
     void (*on_synced)(void *arg);                    /* once: the first list has been reported in full */
     void (*on_trouble)(void *arg, const char *text); /* on changes: why there is no news; NULL: works again */
     void *arg;
 };
 
-/* Starts in the loop's next turn. -ENOMEM. */
-MUST_USE int kube_watch_new(struct kube_watch **ret, struct kube *k, const struct kube_watch_options *o);
+/* Starts in the loop's next turn. */
+struct kube_watch *kube_watch_new(struct kube *k, const struct kube_watch_options *o);
 struct kube_watch *kube_watch_free(struct kube_watch *w);
 DEFINE_CLEANUP(struct kube_watch, kube_watch_free)
 

@@ -1,14 +1,322 @@
+/* A queue owns its items, one for each key that waits or is active. */
 #include "controller/kube/writer.h"
 
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
+#include "exporter/base/map.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <sys/queue.h>
+
+/* ---- The queue ---- */
+
+enum {
+    DEFAULT_ACTIVE = 8,
+    DEFAULT_MIN_RETRY_MS = 1000,
+    DEFAULT_MAX_RETRY_MS = 5 * 60 * 1000,
+    DEFAULT_PER_SECOND = 20,
+    DEFAULT_BURST = 50,
+    TOKEN = 1000,    /* tokens are counted in thousandths */
+    HIGH_STREAK = 3, /* KUBE_HIGH starts in a row while a KUBE_NORMAL key is ready */
+};
+
+enum state { WAITING, READY, ACTIVE };
+
+TAILQ_HEAD(ready_list, item);
+
+struct item {
+    struct kube_queue *queue;
+    TAILQ_ENTRY(item) entry; /* READY: in the order of the starts */
+    struct timer timer;      /* WAITING: until when */
+    enum state state;
+    enum kube_priority priority;
+    enum kube_priority started_as; /* ACTIVE: counted in queue->active[] */
+    bool again;                    /* ACTIVE: wanted once more, at again_at */
+    mono_ms again_at;
+    bool forgotten;
+    unsigned failures;
+    char key[];
+};
+
+struct kube_queue {
+    struct loop *loop;
+    struct kube_queue_options o;
+    struct map items; /* by key */
+    struct ready_list ready[KUBE_PRIORITIES];
+    size_t active[KUBE_PRIORITIES];
+    unsigned high_streak;
+    int64_t tokens;
+    mono_ms filled_at;
+    struct timer pump;
+    struct kube_waiter waiter;
+};
+
+static void queue_pump_soon(struct kube_queue *q)
+{
+    kube_timer_move(q->loop, &q->pump, 0);
+}
+
+static void item_unlink(struct item *it)
+{
+    TAILQ_REMOVE(&it->queue->ready[it->priority], it, entry);
+}
+
+static void item_make_ready(struct item *it)
+{
+    it->state = READY;
+    loop_timer_clear(it->queue->loop, &it->timer);
+    TAILQ_INSERT_TAIL(&it->queue->ready[it->priority], it, entry);
+    queue_pump_soon(it->queue);
+}
+
+static void item_set_priority(struct item *it, enum kube_priority priority)
+{
+    if (it->priority == priority)
+        return;
+    if (it->state == READY)
+        item_unlink(it);
+    it->priority = priority;
+    if (it->state == READY)
+        item_make_ready(it);
+}
+
+static void item_make_waiting(struct item *it, int64_t ms)
+{
+    it->state = WAITING;
+    kube_timer_move(it->queue->loop, &it->timer, ms > 0 ? ms : 0);
+}
+
+static void item_remove(struct item *it)
+{
+    struct kube_queue *q = it->queue;
+
+    if (it->state == READY)
+        item_unlink(it);
+    (void)map_take(&q->items, it->key);
+    loop_timer_clear(q->loop, &it->timer);
+    free(it);
+}
+
+static void item_on_timer(struct timer *t)
+{
+    item_make_ready(CONTAINER_OF(t, struct item, timer));
+}
+
+static void queue_fill_tokens(struct kube_queue *q)
+{
+    mono_ms now = loop_now(q->loop);
+    int64_t most = (int64_t)q->o.burst * TOKEN;
+    int64_t more = mono_diff(q->filled_at, now) * q->o.per_second;
+
+    q->filled_at = now;
+    q->tokens = more > most - q->tokens ? most : q->tokens + more;
+}
+
+static void queue_start(struct kube_queue *q, struct item *it)
+{
+    item_unlink(it);
+    it->state = ACTIVE;
+    it->started_as = it->priority;
+    it->again = false;
+    q->active[it->priority]++;
+    q->high_streak =
+        it->priority == KUBE_HIGH && !TAILQ_EMPTY(&q->ready[KUBE_NORMAL]) ? q->high_streak + 1 : 0;
+    q->tokens -= TOKEN;
+    q->o.work(q->o.arg, it->key);
+}
+
+/* The key to start next, tokens apart; NULL when none is ready or too many are active. */
+static struct item *queue_next(const struct kube_queue *q)
+{
+    size_t active = q->active[KUBE_NORMAL] + q->active[KUBE_HIGH];
+    struct item *high = TAILQ_FIRST(&q->ready[KUBE_HIGH]), *normal = TAILQ_FIRST(&q->ready[KUBE_NORMAL]);
+
+    if (active >= q->o.max_active)
+        return NULL;
+    if (q->active[KUBE_NORMAL] + q->o.reserved_active >= q->o.max_active)
+        normal = NULL;
+    return high && (!normal || q->high_streak < HIGH_STREAK) ? high : normal;
+}
+
+static void queue_on_pump(struct timer *t)
+{
+    struct kube_queue *q = CONTAINER_OF(t, struct kube_queue, pump);
+    struct item *next;
+
+    queue_fill_tokens(q);
+    if (q->o.kube && kube_is_away(q->o.kube))
+        return;
+    while ((next = queue_next(q)) && q->tokens >= TOKEN)
+        queue_start(q, next);
+    if (next)
+        kube_timer_move(q->loop, t, (TOKEN - q->tokens) / q->o.per_second + 1);
+}
+
+static void item_on_return(struct item *it)
+{
+    bool waits = it->state == READY || (it->state == WAITING && it->failures);
+
+    it->failures = 0;
+    if (it->state == READY)
+        item_unlink(it);
+    if (waits)
+        item_make_waiting(it, kube_return_ms());
+}
+
+static void queue_on_return(struct kube_waiter *w)
+{
+    struct kube_queue *q = CONTAINER_OF(w, struct kube_queue, waiter);
+    struct item *it;
+    size_t at = 0;
+
+    while ((it = map_next(&q->items, &at)))
+        item_on_return(it);
+}
+
+struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o)
+{
+    struct kube_queue *q = xcalloc(1, sizeof(*q));
+
+    q->loop = loop;
+    q->o = *o;
+    q->o.max_active = o->max_active ? o->max_active : DEFAULT_ACTIVE;
+    q->o.min_retry_ms = o->min_retry_ms ? o->min_retry_ms : DEFAULT_MIN_RETRY_MS;
+    q->o.max_retry_ms = o->max_retry_ms ? o->max_retry_ms : DEFAULT_MAX_RETRY_MS;
+    q->o.per_second = o->per_second ? o->per_second : DEFAULT_PER_SECOND;
+    q->o.burst = o->burst ? o->burst : DEFAULT_BURST;
+    for (size_t i = 0; i < KUBE_PRIORITIES; i++)
+        TAILQ_INIT(&q->ready[i]);
+    q->tokens = (int64_t)q->o.burst * TOKEN;
+    q->filled_at = loop_now(loop);
+    q->pump.fn = queue_on_pump;
+    q->waiter.on_return = queue_on_return;
+    if (o->kube)
+        kube_waiter_add(o->kube, &q->waiter);
+    return q;
+}
+
+struct kube_queue *kube_queue_free(struct kube_queue *q)
+{
+    struct item *it;
+    size_t at = 0;
+
+    if (!q)
+        return NULL;
+    if (q->o.kube)
+        kube_waiter_remove(&q->waiter);
+    while ((it = map_next(&q->items, &at))) {
+        loop_timer_clear(q->loop, &it->timer);
+        free(it);
+    }
+    map_done(&q->items);
+    loop_timer_clear(q->loop, &q->pump);
+    free(q);
+    return NULL;
+}
+
+static void item_new(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+{
+    size_t n = strlen(key);
+    struct item *it = xcalloc(1, sizeof(*it) + n + 1);
+
+    memcpy(it->key, key, n);
+    it->queue = q;
+    it->priority = priority;
+    it->timer.fn = item_on_timer;
+    map_set(&q->items, it->key, it);
+    if (ms > 0)
+        item_make_waiting(it, ms);
+    else
+        item_make_ready(it);
+}
+
+static void item_want_again(struct item *it, int64_t ms)
+{
+    mono_ms at = mono_add(loop_now(it->queue->loop), ms);
+
+    if (!it->again || mono_before(at, it->again_at))
+        it->again_at = at;
+    it->again = true;
+    it->forgotten = false;
+}
+
+static void queue_add(struct kube_queue *q, const char *key, const enum kube_priority *priority, int64_t ms)
+{
+    struct item *it = map_get(&q->items, key);
+
+    if (!it) {
+        item_new(q, key, priority ? *priority : KUBE_NORMAL, ms);
+        return;
+    }
+    if (priority)
+        item_set_priority(it, *priority);
+    if (it->state == ACTIVE)
+        item_want_again(it, ms);
+    else if (it->state == WAITING && it->failures == 0 && ms <= 0)
+        item_make_ready(it);
+    else if (it->state == WAITING && it->failures == 0 && mono_diff(loop_now(q->loop), it->timer.at) > ms)
+        item_make_waiting(it, ms);
+}
+
+void kube_queue_add(struct kube_queue *q, const char *key)
+{
+    queue_add(q, key, NULL, 0);
+}
+
+void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms)
+{
+    queue_add(q, key, NULL, ms);
+}
+
+void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms)
+{
+    queue_add(q, key, &priority, ms);
+}
+
+void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms)
+{
+    struct item *it = map_get(&q->items, key);
+
+    if (!it || it->state != ACTIVE)
+        return;
+    q->active[it->started_as]--;
+    queue_pump_soon(q);
+    if (it->forgotten || (ok && !it->again)) {
+        item_remove(it);
+    } else if (ok) {
+        it->failures = 0;
+        item_make_waiting(it, mono_diff(loop_now(q->loop), it->again_at));
+    } else {
+        it->failures++;
+        item_make_waiting(
+            it, kube_backoff_ms(it->failures, q->o.min_retry_ms, q->o.max_retry_ms, retry_after_ms));
+    }
+}
+
+void kube_queue_forget(struct kube_queue *q, const char *key)
+{
+    struct item *it = map_get(&q->items, key);
+
+    if (!it)
+        return;
+    if (it->state != ACTIVE) {
+        item_remove(it);
+        return;
+    }
+    it->forgotten = true;
+    it->again = false;
+}
+
+size_t kube_queue_length(const struct kube_queue *q)
+{
+    return q->items.n;
+}
+
+/* ---- The writer ---- */
 
 enum {
     SAME_MS = 10 * 60 * 1000, /* after which the same write again undoes nobody's */
@@ -97,7 +405,6 @@ void kube_object_call(struct kube_object *o, const char *operation, const struct
 {
     bool writes = rq->method == KUBE_CREATE || rq->method == KUBE_MERGE_PATCH;
     struct kube_request request = *rq;
-    int r = -ENOMEM;
 
     request.query = writes ? o->writer->query : rq->query;
     o->operation = operation;
@@ -108,12 +415,7 @@ void kube_object_call(struct kube_object *o, const char *operation, const struct
         o->vanished = false;
     if (rq->method == KUBE_CREATE)
         o->watched[0] = '\0'; /* that of an earlier one */
-    if (!writes || rq->body || rq->body_text.n)
-        r = kube_start(&o->call, o->writer->kube, &request, object_on_answer, o);
-    if (r < 0) {
-        kube_object_set_trouble(o, strerror(-r));
-        kube_object_end(o, false, -1);
-    }
+    o->call = kube_start(o->writer->kube, &request, object_on_answer, o);
 }
 
 enum kube_seen kube_object_see(const struct kube_object *o, const json_t *object)

@@ -1,12 +1,62 @@
-/* Writes Kubernetes objects. When it is an object's turn in the queue, the queue's work looks at what the
- * object should be, and starts a write or ends the turn. The writer sends and counts it, knows it again in
- * the watch, and says when others keep undoing it. An object has at most one call under way. On the loop. */
+/* A work queue of keys, and the writer of Kubernetes objects on top of it. On the loop.
+ *
+ * A key is worked on by one at a time, however often it is added; a key added during its work is worked on
+ * once more afterwards; a failed key is retried after a back-off of its own. A key says what to look at, not
+ * what to do, so the newest state always wins.
+ *
+ * While the API server is away no work starts. After its return ready and failed keys are worked on within
+ * 10 s, as far as the rate allows, and their back-offs start anew. */
 #ifndef DS_KUBE_WRITER_H
 #define DS_KUBE_WRITER_H
 
 #include "controller/kube/client.h"
-#include "controller/kube/queue.h"
 #include "exporter/base/clock.h"
+
+struct kube_queue;
+
+/* KUBE_HIGH keys start before KUBE_NORMAL ones, but every fourth start is a normal key while one is ready,
+ * so that neither starves. Both draw on the one rate. */
+enum kube_priority { KUBE_NORMAL, KUBE_HIGH, KUBE_PRIORITIES };
+
+struct kube_queue_options {
+    /* Starts the work on a key; copies the key if it is needed longer. The key is active until
+     * kube_queue_done(), which `work` may call itself. */
+    void (*work)(void *arg, const char *key);
+    void *arg;
+    struct kube *kube;          /* whose API server the work needs; NULL: none. Must outlive the queue */
+    size_t max_active;          /* active keys; 0: 8 */
+    size_t reserved_active;     /* of these, kept free for KUBE_HIGH keys */
+    int64_t min_retry_ms;       /* 0: 1 s */
+    int64_t max_retry_ms;       /* 0: 5 min */
+    unsigned per_second, burst; /* starts of all keys together; 0: 20 and 50 */
+};
+
+struct kube_queue *kube_queue_new(struct loop *loop, const struct kube_queue_options *o);
+/* Forgets active keys too. Not from `work`. */
+struct kube_queue *kube_queue_free(struct kube_queue *q);
+DEFINE_CLEANUP(struct kube_queue, kube_queue_free)
+
+/* Adds the key: it is worked on as soon as possible, but never before its back-off after a failure ends,
+ * or a source of changes would defeat the back-off. */
+void kube_queue_add(struct kube_queue *q, const char *key);
+/* Adds the key to be worked on in `ms`, or earlier if an earlier time was asked for. */
+void kube_queue_add_after(struct kube_queue *q, const char *key, int64_t ms);
+/* Like kube_queue_add_after(), and sets the key's priority. The two above add a key as KUBE_NORMAL and
+ * leave the priority of a known key. */
+void kube_queue_add_as(struct kube_queue *q, const char *key, enum kube_priority priority, int64_t ms);
+/* The work on the key ended: well, or to be retried after its back-off and no sooner than retry_after_ms
+ * (-1: none). Ignores an unknown key. Never fails. */
+void kube_queue_done(struct kube_queue *q, const char *key, bool ok, int64_t retry_after_ms);
+/* Forgets the key: a waiting key is dropped, an active one is not repeated. */
+void kube_queue_forget(struct kube_queue *q, const char *key);
+/* Keys that wait or are active. */
+size_t kube_queue_length(const struct kube_queue *q);
+
+/* ---- The writer ----
+ *
+ * When it is an object's turn in the queue, the queue's work looks at what the object should be, and starts a
+ * write or ends the turn. The writer sends and counts it, knows it again in the watch, and says when others
+ * keep undoing it. An object has at most one call under way. */
 
 struct kube_writer {
     struct kube *kube;
@@ -45,8 +95,7 @@ void kube_object_done(struct kube_object *o);
 
 /* Starts a call of the object's turn: the first one, or another one from `done`, which otherwise ends the
  * turn. The same `state` as last time means that others have undone that write; 0: no write, or nothing to
- * recognize. operation: for `count`; NULL: not counted. A call that cannot be started, as without a body for
- * lack of memory, ends the turn as failed. */
+ * recognize. operation: for `count`; NULL: not counted. */
 void kube_object_call(struct kube_object *o, const char *operation, const struct kube_request *rq,
                       uint64_t state, void (*done)(struct kube_object *o, struct kube_answer *a));
 /* Ends the turn. If not ok, or if the write was undone too often, the next one comes after a back-off. */

@@ -2,8 +2,6 @@
 
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/placement/items.h"
@@ -506,7 +504,7 @@ int placement_new(struct placement **ret, const struct placement_options *o)
     p->writer.queue = kube_queue_new(kube_loop(o->hub), &q);
     r = 0;
     if (r == 0)
-        r = kube_watch_new(&p->watch, o->hub, &w);
+        p->watch = kube_watch_new(o->hub, &w);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(p);

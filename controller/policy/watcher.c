@@ -5,9 +5,8 @@
  * has to show the same as the watch. */
 #include "controller/policy/watcher.h"
 
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "controller/policy/claim.h"
@@ -387,7 +386,8 @@ static int policies_watch(struct policy_watcher *w)
                                          .on_trouble = policies_on_trouble,
                                          .arg = w};
 
-    return kube_watch_new(&w->policy_watch, w->o.kube, &o);
+    w->policy_watch = kube_watch_new(w->o.kube, &o);
+    return 0;
 }
 
 /* ---- Deciding ---- */
@@ -535,7 +535,8 @@ static int claims_watch(struct policy_watcher *w)
                                          .on_trouble = claims_on_trouble,
                                          .arg = w};
 
-    return kube_watch_new(&w->claim_watch, w->o.kube, &o);
+    w->claim_watch = kube_watch_new(w->o.kube, &o);
+    return 0;
 }
 
 int policy_watcher_new(struct policy_watcher **ret, const struct policy_watcher_options *o)

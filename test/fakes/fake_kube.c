@@ -52,7 +52,6 @@ void fake_kube_file(struct fake_kube *f, const char *name, const char *text)
 struct fake_kube *fake_kube_new(void)
 {
     struct fake_kube *f = reallocarray(NULL, 1, sizeof(*f));
-    struct kube_options o = {.label = "hub"};
 
     check(f, "out of memory");
     *f = (struct fake_kube){.clock = {.clock = {.mono = fake_mono, .wall = fake_wall},
@@ -77,8 +76,8 @@ struct fake_kube *fake_kube_new(void)
     check(loop_new(&f->loop, &f->clock.clock) == 0 &&
               http_new(&f->http, f->loop, "dynamic-scoring/test") == 0,
           "out of memory");
-    o.config.kubeconfig = fake_kube_text(f, "%s/kubeconfig", f->dir);
-    check(kube_new(&f->kube, f->loop, f->http, &o) == 0 && !kube_trouble(f->kube), "no client");
+    f->kube = kube_new(f->loop, f->http, "hub", fake_kube_text(f, "%s/kubeconfig", f->dir));
+    check(!kube_trouble(f->kube), "no client");
     return f;
 }
 

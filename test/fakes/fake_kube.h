@@ -5,7 +5,7 @@
  *     fake_kube_list(f, "10", NULL, fake_kube_object(f, "ns", "a", "9"));
  *     fake_kube_watch(f, FAKE_WATCH_STAYS,
  *                     fake_kube_event(f, "MODIFIED", fake_kube_object(f, "ns", "a", "11")));
- *     ... kube_watch_new(&w, f->kube, ...), fake_kube_turn(f, ...) ...
+ *     ... kube_watch_new(f->kube, ...), fake_kube_turn(f, ...) ...
  *     fake_kube_free(f);
  *
  * Responses are sent in the order they were pushed, then 500. All strings live until fake_kube_free(). */

@@ -3,8 +3,8 @@
 #include "controller/assist/api/operation.h"
 #include "controller/assist/rules/model.h"
 #include "controller/assist/state/lister.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
 #include "exporter/base/loop.h"
@@ -351,10 +351,8 @@ static void apply_start_step(struct apply *ap, size_t i)
     if (check && deletes)
         (void)json_object_set_new(body, "dryRun", json_pack("[s]", "All"));
     slot->step = i;
-    if (kube_start(&slot->call, ap->o.kube, &rq, apply_on_step, slot) == 0)
-        ap->active++;
-    else
-        apply_fail(ap, 500, "cannot send the request");
+    slot->call = kube_start(ap->o.kube, &rq, apply_on_step, slot);
+    ap->active++;
 }
 
 /* ---- What is there ---- */

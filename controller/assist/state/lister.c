@@ -1,7 +1,7 @@
 #include "controller/assist/state/lister.h"
 
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/escape.h"
 
@@ -51,7 +51,10 @@ static int lister_ask(struct lister *l)
         r = buf_puts(&query, "&continue=") ?: buf_put_url(&query, str_of(l->next));
     r = r ?: buf_putc(&query, '\0');
     rq.query = query.p;
-    return r ?: kube_start(&l->call, l->o.kube, &rq, lister_on_page, l);
+    if (r < 0)
+        return r;
+    l->call = kube_start(l->o.kube, &rq, lister_on_page, l);
+    return 0;
 }
 
 /* NULL, or which ceiling the page exceeds. */

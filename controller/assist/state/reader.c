@@ -2,8 +2,8 @@
 
 #include "controller/assist/state/lister.h"
 #include "controller/hub/rules/work.h"
+#include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/verdict.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
@@ -250,7 +250,8 @@ static int read_start_work(struct read *rd)
                                     .name = WORK_NAME,
                                     .timeout_ms = WORK_TIMEOUT_MS};
 
-    return kube_start(&rd->call, rd->reader->kube, &rq, read_on_work, rd);
+    rd->call = kube_start(rd->reader->kube, &rq, read_on_work, rd);
+    return 0;
 }
 
 static void read_on_piece(void *arg, struct str piece)
@@ -276,7 +277,8 @@ static int read_start_schema(struct read *rd)
     const struct kube_request rq = {.method = KUBE_GET, .path = PLACEMENT_SCHEMA, .on_data = read_on_piece};
 
     buf_init(&rd->schema, SCHEMA_MAX_BYTES);
-    return kube_start(&rd->call, rd->reader->kube, &rq, read_on_schema, rd);
+    rd->call = kube_start(rd->reader->kube, &rq, read_on_schema, rd);
+    return 0;
 }
 
 /* ---- The steps ---- */

@@ -7,8 +7,8 @@
 #include "controller/kube/event.h"
 #include "controller/kube/json.h"
 #include "controller/kube/lease.h"
-#include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"
@@ -145,7 +145,7 @@ static int watches_new(struct hub *h)
         o.on_synced = watch_on_synced;
         o.on_trouble = watch_on_trouble;
         o.arg = &h->watches[i];
-        r = kube_watch_new(&h->watches[i].watch, h->o.kube, &o);
+        h->watches[i].watch = kube_watch_new(h->o.kube, &o);
     }
     return r;
 }

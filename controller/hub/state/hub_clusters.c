@@ -5,8 +5,6 @@
 #include "controller/hub/rules/work.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
 #include "controller/kube/writer.h"
 #include "exporter/base/buf.h"

@@ -3,11 +3,11 @@
 #include "controller/hub/probe/probe.h"
 #include "controller/hub/rules/spec.h"
 #include "controller/hub/state/status.h"
+#include "controller/kube/client.h"
 #include "controller/kube/event.h"
 #include "controller/kube/lease.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/metric/metrics.h"
 #include "exporter/metric/version.h"
 

@@ -5,7 +5,7 @@
 #include "controller/hub/rules/plan.h"
 #include "controller/hub/rules/report.h"
 #include "controller/hub/rules/work.h"
-#include "controller/kube/queue.h"
+#include "controller/kube/writer.h"
 #include "controller/placement/items.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/map.h"

@@ -3,8 +3,6 @@
 #include "controller/hub/state/status.h"
 #include "controller/kube/client.h"
 #include "controller/kube/json.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/writer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/log.h"

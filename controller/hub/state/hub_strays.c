@@ -3,8 +3,8 @@
 #include "controller/kube/client.h"
 #include "controller/kube/event.h"
 #include "controller/kube/json.h"
-#include "controller/kube/queue.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/log.h"
 
@@ -113,7 +113,8 @@ static int strays_watch(struct hub_strays *s, struct stray_watch *w, const struc
 
     (void)snprintf(elsewhere, sizeof(elsewhere), "metadata.namespace!=%s", s->hub->o.namespace);
     w->strays = s;
-    return kube_watch_new(&w->watch, s->hub->o.kube, &o);
+    w->watch = kube_watch_new(s->hub->o.kube, &o);
+    return 0;
 }
 
 int hub_strays_new(struct hub_strays **ret, struct hub *h)

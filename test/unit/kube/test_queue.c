@@ -1,5 +1,5 @@
 /* The work queue, on a clock moved by hand. */
-#include "controller/kube/queue.h"
+#include "controller/kube/writer.h"
 #include "exporter/base/clock.h"
 #include "exporter/base/loop.h"
 
@@ -19,7 +19,7 @@ struct world {
     char worked[1000]; /* keys of one letter */
     int64_t at[1000];
     size_t n;
-    bool end_at_once, free_at_once;
+    bool end_at_once;
 };
 
 static mono_ms mono(const struct clock *c)
@@ -42,8 +42,6 @@ static void work(void *arg, const char *key)
     w->at[w->n++] = w->now.ms;
     if (w->end_at_once)
         kube_queue_done(w->queue, key, true, -1);
-    if (w->free_at_once)
-        w->queue = kube_queue_free(w->queue);
 }
 
 static void pass(struct world *w, int64_t ms)
@@ -325,19 +323,6 @@ static void forgets_waiting_and_active_keys(void **state)
     world_free(w);
 }
 
-static void may_be_freed_by_its_work(void **state)
-{
-    struct world *w = world_new((struct kube_queue_options){0});
-
-    (void)state;
-    w->free_at_once = true;
-    add(w, "a");
-    add(w, "b");
-    pass(w, 0);
-    expect(w, "a");
-    world_free(w);
-}
-
 static void holds_thousands_of_keys(void **state)
 {
     struct world *w = world_new((struct kube_queue_options){.max_active = 10000, .burst = 1});
@@ -370,7 +355,6 @@ int main(void)
         cmocka_unit_test(moves_a_key_to_its_newest_priority),
         cmocka_unit_test(reserves_active_keys_for_high_priority),
         cmocka_unit_test(forgets_waiting_and_active_keys),
-        cmocka_unit_test(may_be_freed_by_its_work),
         cmocka_unit_test(holds_thousands_of_keys),
     };
 

@@ -1,9 +1,8 @@
 /* An API server that goes away and comes back: who asks for it, who waits, and when all go on. */
 #include "controller/kube/client.h"
 #include "controller/kube/event.h"
-#include "controller/kube/queue.h"
-#include "controller/kube/verdict.h"
 #include "controller/kube/watch.h"
+#include "controller/kube/writer.h"
 #include "test/fakes/fake_kube.h"
 #include "test/fakes/fake_server.h"
 
@@ -55,7 +54,7 @@ static void work(void *arg, const char *key)
     w->calls++;
     w->objects[i].w = w;
     (void)snprintf(w->objects[i].key, sizeof(w->objects[i].key), "%s", key);
-    assert_int_equal(kube_start(&w->objects[i].call, w->f->kube, &rq, on_answer, &w->objects[i]), 0);
+    w->objects[i].call = kube_start(w->f->kube, &rq, on_answer, &w->objects[i]);
 }
 
 static void add(struct world *w, unsigned objects)
@@ -300,8 +299,6 @@ static void gives_up_on_a_server_that_never_becomes_ready(void **state)
 static void asks_for_credentials_that_come_late(void **state)
 {
     struct world *w = *state;
-    struct kube_options o = {.label = "late",
-                             .config.kubeconfig = fake_kube_text(w->f, "%s/late", w->f->dir)};
     struct fake_kube late = *w->f;
     char *text = NULL;
     size_t n = 0;
@@ -310,7 +307,7 @@ static void asks_for_credentials_that_come_late(void **state)
     assert_true(getdelim(&text, &n, '\0', kubeconfig) > 0);
     (void)fclose(kubeconfig);
     w->queue = kube_queue_free(w->queue);
-    assert_int_equal(kube_new(&late.kube, late.loop, late.http, &o), 0);
+    late.kube = kube_new(late.loop, late.http, "late", fake_kube_text(w->f, "%s/late", w->f->dir));
     w->queue = kube_queue_new(late.loop, &(struct kube_queue_options){
                                              .work = work,
                                              .arg = w,
@@ -339,7 +336,7 @@ static void begins_streams_anew(void **state)
 
     fake_kube_list(f, "10", NULL, "");
     fake_kube_watch(f, FAKE_WATCH_STAYS, fake_kube_bookmark(f, "11"));
-    assert_int_equal(kube_watch_new(&watch, f->kube, &o), 0);
+    watch = kube_watch_new(f->kube, &o);
     fake_kube_requests(f, 2);
     fake_kube_settle(f);
     go_away(w, 1);
@@ -369,7 +366,7 @@ static void holds_back_lists_and_events(void **state)
 
     go_away(w, 1);
     asked = fake_requests(f->server);
-    assert_int_equal(kube_watch_new(&watch, f->kube, &o), 0);
+    watch = kube_watch_new(f->kube, &o);
     events = kube_events_new(f->kube, "test", "test");
     kube_events_add(events, &(struct kube_event){about, "v1", "ConfigMap", true, "R", "A", "note"});
     pass(w, 60000, 500);

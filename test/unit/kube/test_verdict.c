@@ -1,6 +1,5 @@
 /* What answers mean. The bodies are those of real API servers. */
-#include "controller/kube/verdict.h"
-#include "exporter/base/http.h"
+#include "controller/kube/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,20 +152,6 @@ static void judges_error_events(void **state)
     }
 }
 
-static void judges_transport_errors(void **state)
-{
-    (void)state;
-    for (enum http_error e = HTTP_OK; e < HTTP_ERRORS; e++) {
-        enum kube_verdict want = e == HTTP_OK          ? KUBE_OK
-                                 : e == HTTP_URL       ? KUBE_INVALID
-                                 : e == HTTP_TOO_LARGE ? KUBE_TOO_LARGE
-                                                       : KUBE_RETRY;
-        assert_int_equal(kube_verdict_of_error(e), want);
-    }
-    for (int v = 0; v <= KUBE_VERDICTS; v++)
-        assert_true(*kube_verdict_word((enum kube_verdict)v));
-}
-
 /* base.test_backoff has the rest. */
 static void backs_off_for_at_most_two_minutes_of_retry_after(void **state)
 {
@@ -182,7 +167,6 @@ int main(void)
         cmocka_unit_test(reads_retry_after_from_a_status),
         cmocka_unit_test(cuts_a_message_at_a_character),
         cmocka_unit_test(judges_error_events),
-        cmocka_unit_test(judges_transport_errors),
         cmocka_unit_test(backs_off_for_at_most_two_minutes_of_retry_after),
     };
 

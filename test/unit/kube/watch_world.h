@@ -100,7 +100,7 @@ static inline void begin(struct told *t)
 {
     const struct kube_watch_options o = options(t);
 
-    assert_int_equal(kube_watch_new(&t->watch, t->f->kube, &o), 0);
+    t->watch = kube_watch_new(t->f->kube, &o);
 }
 
 static inline void clear(struct told *t)

@@ -2,9 +2,6 @@
 #include "controller/hub/rules/work.h"
 #include "controller/hub/state/hub.h"
 #include "controller/hub/state/state.h"
-#include "controller/kube/client.h"
-#include "controller/kube/reach.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/map.h"
 #include "test/fakes/fake_server.h"
 #include "test/unit/hub/state/hub_world.h"
@@ -114,29 +111,6 @@ static void reverts_a_change_of_another_writer(void **state)
     rq = wait_written(w, "PATCH", "c1");
     assert_null(strstr(rq->body, "finalizers"));
     assert_null(written(w, "POST", "c1"));
-}
-
-/* A restart of the API server makes no cluster fail; one that lasts does. */
-static void takes_a_short_absence_for_no_failure(void **state)
-{
-    struct world *w = *state;
-    struct kube_reach *reach = kube_reach(w->f->kube);
-
-    reach->away_at = loop_now(w->f->loop);
-    fake_push(w->f->server, (struct fake_answer){.status = 503, .body = "no", .only_path = WORKS "c1/"});
-    fake_push(w->f->server, (struct fake_answer){.status = 503, .body = "no", .only_path = WORKS "c1/"});
-    show_config(w, HELD);
-    show_cluster(w, "c1");
-    wait_answered(w, "c1");
-    assert_string_equal(cluster(w, "c1")->write.trouble, "");
-    hub_tally(w->hub);
-    assert_int_equal(w->hub->totals.failing, 0);
-    assert_int_equal(w->hub->totals.behind, 1);
-    reach->away_at = mono_add(loop_now(w->f->loop), -KUBE_GRACE_MS);
-    reach->cleared_at = loop_now(w->f->loop);
-    for (unsigned i = 0; i < 200 && !*cluster(w, "c1")->write.trouble; i++)
-        pass_time(w, 100);
-    assert_non_null(strstr(cluster(w, "c1")->write.trouble, "503"));
 }
 
 static void delays_no_cluster_for_a_refused_one(void **state)
@@ -304,7 +278,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(ignores_events_from_before_a_write, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_nothing_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(reverts_a_change_of_another_writer, setup, teardown),
-        cmocka_unit_test_setup_teardown(takes_a_short_absence_for_no_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(delays_no_cluster_for_a_refused_one, setup, teardown),
         cmocka_unit_test_setup_teardown(cancels_writes_when_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_the_finalizer_until_the_last_work_is_gone, setup, teardown),
