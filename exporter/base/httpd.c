@@ -1,31 +1,42 @@
-/* Owns the listening sockets, the thread that accepts connections on them, and the libmicrohttpd daemon that
- * serves all connections.
+/* Owns the listening sockets, a libmicrohttpd daemon for each, and the table of connections: who waits for
+ * whom, since when, and what a response keeps in memory.
  *
- * libmicrohttpd 0.9.75 would accept them itself, but its thread then spins while descriptors are used up, and
- * it has no deadline for a request that comes a byte at a time. */
-#include "exporter/base/buf.h"
+ * No connection is refused while another one only waits: over the limit, the connection that has been without
+ * a complete request for the longest time makes room, so that clients which send a byte now and then, or
+ * nothing, only displace each other. There is no limit per address: scrapers behind one NAT, and all that
+ * comes through a Service, have the same one.
+ *
+ * A connection is ended by shutdown(2), upon which libmicrohttpd closes it. Its entry is removed before
+ * that, under the lock, so that a descriptor in the table is never one that the kernel has given to
+ * someone else. */
 #include "exporter/base/httpd_internal.h"
-#include "exporter/base/log.h"
-#include "exporter/base/worker.h"
 
 #include <errno.h>
 #include <gnutls/abstract.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
 enum {
     BACKLOG = 1024,
     CONNECTION_MEMORY = 32 << 10,
-    ACCEPTS_PER_TURN = 16,
-    PAUSE_MS = 100,
-    LOG_MS = 60 * 1000,
+    /* Connections over the limit, while those that make room for them are being closed. */
+    SPARE_CONNECTIONS = 16,
+    /* A request must be complete this long after its connection was accepted, or after its head was. */
+    READ_MS = 10 * 1000,
+    /* Responses that are younger are not cut, whatever they hold: time to be read over a fast link. */
+    WRITE_MIN_MS = 2 * 1000,
+    /* Without connections that wait, one whose response takes longer makes room. */
+    WRITE_CROWDED_MS = 10 * 1000,
+    LARGE_BODY = 64 << 10, /* smaller ones fit into the socket's buffer */
+    /* What responses may keep from being freed; more if one page is larger. */
+    HELD_BYTES = 32 << 20,
+    SWEEP_MS = 1000,
+    STOP_POLL_NS = 5 * 1000 * 1000,
 };
 
 int httpd_explain(char **ret_why, int error, const char *fmt, ...)
@@ -33,21 +44,12 @@ int httpd_explain(char **ret_why, int error, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    if (vasprintf(ret_why, fmt, ap) < 0)
-        memory_exhausted(strlen(fmt));
+    *ret_why = xvasprintf(fmt, ap);
     va_end(ap);
     return error;
 }
 
 /* ---- Listen addresses ---- */
-
-static int explain_errno(char **ret_why, const char *address, int error)
-{
-    const char *text = strerror(error);
-
-    /* strerror() starts with an upper-case letter. */
-    return httpd_explain(ret_why, -error, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
-}
 
 static const char *read_port(const char *p, unsigned *ret)
 {
@@ -165,192 +167,242 @@ static void listener_read_bound(struct listener *l)
 }
 
 /* Opens a socket that listens on "host:port". On failure a negative errno and *ret_why. */
-static int httpd_listen(const char *address, struct listener *ret, char **ret_why)
+static int listener_open(struct listener *l, const char *address, char **ret_why)
 {
-    struct listener l = {.fd = -1};
+    const char *wrong, *text;
     struct str host = {0};
-    const char *wrong = listen_split(address, &host, &l.port);
     int r;
 
+    wrong = listen_split(address, &host, &l->port);
     if (wrong)
         return httpd_explain(ret_why, -EINVAL, "listen on %s: %s", address, wrong);
-    r = host.n ? open_host(host, l.port, &l.fd, &wrong) : open_everywhere(l.port, &l.fd);
+    r = host.n ? open_host(host, l->port, &l->fd, &wrong) : open_everywhere(l->port, &l->fd);
     if (wrong)
         return httpd_explain(ret_why, r, "listen on %s: could not resolve host: %s", address, wrong);
+    text = strerror(-r); /* starts with an upper-case letter */
     if (r < 0)
-        return explain_errno(ret_why, address, -r);
-    listener_read_bound(&l);
-    l.host = str_dup(host);
-    *ret = l;
+        return httpd_explain(ret_why, r, "listen on %s: %c%s", address, text[0] | 0x20, text + 1);
+    listener_read_bound(l);
+    l->host = str_dup(host);
     return 0;
 }
 
-/* ---- The thread that accepts connections ---- */
+/* ---- Connections ---- */
 
-struct gate {
-    struct httpd *h;
-    struct pollfd *polled; /* the eventfd, then the listeners */
-    mono_ms logged;
-    bool paused; /* no descriptor was left */
-};
+void httpd_conns_init(struct httpd *h)
+{
+    struct rlimit files = {.rlim_cur = UINT32_MAX};
 
-/* Closes the connection that has waited longest, and tries again soon. */
-static void gate_out_of_descriptors(struct gate *g, int error)
+    TAILQ_INIT(&h->conns);
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    if (h->options.max_connections > files.rlim_cur / 2) /* the others are for rounds, watches and files */
+        h->options.max_connections = (unsigned)(files.rlim_cur / 2);
+}
+
+/* Lock held, as for the following ones. */
+static void conn_leave(struct httpd *h, struct conn *c)
+{
+    TAILQ_REMOVE(&h->conns, c, entry);
+    if (c->state != CONN_ANSWERING)
+        return;
+    h->answering--;
+    if (!c->version)
+        h->own_bytes -= c->bytes;
+}
+
+static void conn_enter(struct httpd *h, struct conn *c, enum conn_state state)
+{
+    c->state = state;
+    c->since = clock_system.mono(&clock_system);
+    TAILQ_INSERT_TAIL(&h->conns, c, entry);
+}
+
+/* A response is reset, so that the kernel does not keep what was to be sent either. */
+static void conn_shut(struct httpd *h, struct conn *c)
+{
+    const struct linger reset = {.l_onoff = 1};
+
+    if (c->state == CONN_ANSWERING)
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    (void)shutdown(c->fd, SHUT_RDWR);
+    c->closing = true;
+    h->closing++;
+}
+
+/* The first response that is at least `min_ms` old and has another version, unless that is 0. */
+static struct conn *conn_oldest_answer(struct httpd *h, uint64_t version, int64_t min_ms)
 {
     mono_ms now = clock_system.mono(&clock_system);
+    struct conn *c;
 
-    g->paused = true;
-    httpd_conns_make_room(g->h);
-    if (mono_diff(g->logged, now) < LOG_MS)
-        return;
-    g->logged = now;
-    log_warn("cannot accept connections", L_ERR(error));
-}
-
-/* False when there is nothing more to accept now. */
-static bool gate_accept(struct gate *g, size_t listener)
-{
-    struct httpd *h = g->h;
-    struct sockaddr_storage peer;
-    socklen_t n = sizeof(peer);
-    int fd = accept4(h->listeners[listener].fd, (struct sockaddr *)&peer, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            gate_out_of_descriptors(g, errno);
-        return errno == ECONNABORTED || errno == EINTR;
-    }
-    if (!httpd_conn_accepted(h, fd, listener)) {
-        (void)close(fd);
-        return true;
-    }
-    /* On failure libmicrohttpd has closed it. */
-    if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n) != MHD_YES)
-        httpd_conn_closed(h, fd);
-    return true;
-}
-
-static void gate_turn(struct gate *g)
-{
-    struct httpd *h = g->h;
-    eventfd_t woken;
-    unsigned cut = 0;
-    bool room;
-    int wait = httpd_conns_sweep(h, &room, &cut);
-    nfds_t n = room && !g->paused ? 1 + h->n_listeners : 1;
-
-    httpd_guard_expire(h);
-    if (cut && h->options.cut)
-        h->options.cut(h->options.served_arg, cut);
-    if (poll(g->polled, n, g->paused ? PAUSE_MS : wait) < 0)
-        return;
-    g->paused = false;
-    if (g->polled[0].revents)
-        (void)eventfd_read(h->gate_wake, &woken);
-    for (size_t i = 0; i + 1 < n; i++)
-        for (unsigned k = 0; g->polled[i + 1].revents && k < ACCEPTS_PER_TURN && gate_accept(g, i); k++)
-            continue;
-}
-
-static void *gate_run(void *arg)
-{
-    struct gate *g = arg;
-
-    while (!atomic_load(&g->h->stopping))
-        gate_turn(g);
-    free(g->polled);
-    free(g);
+    TAILQ_FOREACH (c, &h->conns, entry)
+        if (c->state == CONN_ANSWERING && !c->closing && mono_diff(c->since, now) >= min_ms &&
+            (!version || c->version != version))
+            return c;
     return NULL;
 }
 
-/* Starts the thread that accepts. A negative errno. */
-static int httpd_gate_start(struct httpd *h)
+/* Makes room for another connection while there are `max`. Returns the number of responses cut. */
+static unsigned conns_make_room(struct httpd *h, unsigned max)
 {
-    struct gate *g = xcalloc(1, sizeof(*g));
-    struct pollfd *polled = xcalloc(1 + h->n_listeners, sizeof(*polled));
-    int r;
+    unsigned cut = 0;
+    struct conn *c;
 
-    *g = (struct gate){.h = h, .polled = polled, .logged = {.ms = -LOG_MS}};
-    polled[0] = (struct pollfd){.fd = h->gate_wake, .events = POLLIN};
-    for (size_t i = 0; i < h->n_listeners; i++)
-        polled[i + 1] = (struct pollfd){.fd = h->listeners[i].fd, .events = POLLIN};
-    r = thread_start(&h->gate, gate_run, g);
-    h->has_gate = r == 0;
-    if (r < 0) {
-        free(polled);
-        free(g);
+    TAILQ_FOREACH (c, &h->conns, entry) {
+        if (h->n_conns - h->closing <= max)
+            return cut;
+        if ((c->state == CONN_READING || c->state == CONN_IDLE) && !c->closing)
+            conn_shut(h, c);
     }
-    return r;
+    for (; h->n_conns - h->closing > max && (c = conn_oldest_answer(h, 0, WRITE_CROWDED_MS)); cut++)
+        conn_shut(h, c);
+    return cut;
 }
 
-/* Ends it. Only once, after `stopping` was set. */
-static void httpd_gate_stop(struct httpd *h)
+unsigned httpd_conn_add(struct httpd *h, struct conn *c)
 {
-    if (!h->has_gate)
+    unsigned cut;
+
+    (void)pthread_mutex_lock(&h->lock);
+    cut = conns_make_room(h, h->options.max_connections - 1);
+    conn_enter(h, c, CONN_READING);
+    h->n_conns++;
+    (void)pthread_mutex_unlock(&h->lock);
+    return cut;
+}
+
+void httpd_conn_remove(struct httpd *h, struct conn *c)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    conn_leave(h, c);
+    h->closing -= c->closing;
+    h->n_conns--;
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+void httpd_conn_set(struct httpd *h, struct conn *c, enum conn_state state)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    conn_leave(h, c);
+    conn_enter(h, c, state);
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+/* A quarter of the connections is kept for small responses, such as those to probes. */
+bool httpd_conn_answer(struct httpd *h, struct conn *c, uint64_t bytes, uint64_t version)
+{
+    unsigned max = h->options.max_connections;
+    bool ok;
+
+    (void)pthread_mutex_lock(&h->lock);
+    ok = bytes <= LARGE_BODY || (h->answering < max - max / 4 &&
+                                 (version || !h->own_bytes || h->own_bytes + bytes <= 2 * HELD_BYTES));
+    if (ok) {
+        conn_leave(h, c);
+        conn_enter(h, c, CONN_ANSWERING);
+        c->bytes = bytes;
+        c->version = version;
+        h->answering++;
+        if (!version)
+            h->own_bytes += bytes;
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    return ok;
+}
+
+/* Cuts the oldest responses until `excess` bytes can be freed. A shared body can be freed only if all who
+ * read it are cut. Returns their number. */
+static unsigned conns_cut_holders(struct httpd *h, uint64_t version, uint64_t excess)
+{
+    struct conn *oldest, *c;
+    unsigned cut = 0;
+
+    while (excess && (oldest = conn_oldest_answer(h, version, WRITE_MIN_MS))) {
+        excess -= oldest->bytes < excess ? oldest->bytes : excess;
+        TAILQ_FOREACH (c, &h->conns, entry)
+            if (c == oldest || (oldest->version && c->state == CONN_ANSWERING && !c->closing &&
+                                c->version == oldest->version)) {
+                conn_shut(h, c);
+                cut++;
+            }
+    }
+    return cut;
+}
+
+/* Closes what has been waiting for too long. Returns what responses hold that have bodies of their own. */
+static uint64_t conns_sweep_deadlines(struct httpd *h)
+{
+    mono_ms now = clock_system.mono(&clock_system);
+    uint64_t held = 0;
+    struct conn *c;
+
+    TAILQ_FOREACH (c, &h->conns, entry) {
+        int64_t ms = c->state == CONN_READING ? READ_MS : h->options.idle_seconds * INT64_C(1000);
+
+        if (c->closing)
+            continue;
+        if (c->state == CONN_ANSWERING)
+            held += c->version ? 0 : c->bytes;
+        else if (c->state != CONN_HANDLING && mono_diff(c->since, now) >= ms)
+            conn_shut(h, c);
+    }
+    return held;
+}
+
+unsigned httpd_conns_sweep(struct httpd *h)
+{
+    uint64_t version = 0, page = 0, held, limit = HELD_BYTES;
+    unsigned cut;
+
+    held = h->options.held ? h->options.held(h->options.served_arg, &version, &page) : 0;
+    limit = page > limit ? page : limit;
+    (void)pthread_mutex_lock(&h->lock);
+    held += conns_sweep_deadlines(h);
+    cut = held > limit ? conns_cut_holders(h, version, held - limit) : 0;
+    cut += conns_make_room(h, h->options.max_connections);
+    (void)pthread_mutex_unlock(&h->lock);
+    return cut;
+}
+
+static void httpd_count_cut(struct httpd *h, unsigned cut)
+{
+    if (cut && h->options.cut)
+        h->options.cut(h->options.served_arg, cut);
+}
+
+static void httpd_on_sweep(struct timer *t)
+{
+    struct httpd *h = CONTAINER_OF(t, struct httpd, sweep);
+
+    httpd_count_cut(h, httpd_conns_sweep(h));
+    httpd_guard_expire(h);
+    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), SWEEP_MS));
+}
+
+/* libmicrohttpd's callback. */
+static void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                                enum MHD_ConnectionNotificationCode what)
+{
+    struct listener *l = cls;
+    struct conn *c = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        httpd_conn_remove(l->server, c);
+        httpd_tls_end(c->tls); /* its GnuTLS session has been freed */
+        free(c);
         return;
-    (void)eventfd_write(h->gate_wake, 1);
-    (void)pthread_join(h->gate, NULL);
-    h->has_gate = false;
+    }
+    *context = c = xcalloc(1, sizeof(*c));
+    c->listener = l;
+    c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (l->server->options.tls)
+        c->tls = httpd_tls_begin(
+            l->server->options.tls,
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session, c->fd);
+    httpd_count_cut(l->server, httpd_conn_add(l->server, c));
 }
 
 /* ---- The server ---- */
-
-static void on_wake(struct watch *w)
-{
-    struct httpd *h = CONTAINER_OF(w, struct httpd, watch);
-    eventfd_t n;
-
-    (void)eventfd_read(h->wake, &n);
-    httpd_run_queue(h);
-}
-
-static int list_paths(const struct httpd_options *o, char **ret)
-{
-    BUF_AUTO(b, 64 << 10);
-    int r = buf_puts(&b, "404: not found. Available paths:\n");
-
-    for (size_t i = 0; i < o->n_routes && r == 0; i++)
-        r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
-    r = r ?: buf_putc(&b, '\0');
-    if (r == 0)
-        *ret = buf_take(&b).p;
-    return r;
-}
-
-static void init_locks(struct httpd *h)
-{
-    pthread_condattr_t attr;
-
-    (void)pthread_mutex_init(&h->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&h->left, &attr);
-    (void)pthread_condattr_destroy(&attr);
-}
-
-/* A server that does not listen yet. On failure, *ret must still be passed to httpd_stop(). */
-static int httpd_prepare(struct httpd **ret, struct loop *loop, const struct httpd_options *o)
-{
-    struct httpd *h = xcalloc(1, sizeof(*h));
-
-    h->loop = loop;
-    h->options = *o;
-    h->queue_end = &h->queue;
-    h->spaced_end = &h->spaced;
-    h->wake = h->gate_wake = -1;
-    h->watch = (struct watch){.fn = on_wake};
-    h->spacing = (struct timer){.fn = httpd_on_spacing};
-    init_locks(h);
-    *ret = h;
-    h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    h->gate_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (h->wake < 0 || h->gate_wake < 0)
-        return -errno;
-    httpd_conns_init(h);
-    h->listeners = xcalloc(o->n_listen ? o->n_listen : 1, sizeof(*h->listeners));
-    h->watch.fd = h->wake;
-    return list_paths(o, &h->known_paths);
-}
 
 /* Sessions get their certificates from httpd_tls_begin(). */
 static int no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
@@ -362,47 +414,59 @@ static int no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 }
 
 /* Not epoll, which stalls with 128 or more keep-alive connections that POST (0.9.75). The daemon's thread
- * inherits a mask that blocks all signals, so that the main thread receives them. The limits of
- * connections are httpd_conn.c's; the daemon's own is never reached. */
-static int start_daemon(struct httpd *h)
+ * inherits a mask that blocks all signals, so that the main thread receives them. Its own limit of
+ * connections is only reached while all of them are answered. */
+static int listener_start(struct listener *l)
 {
+    const struct httpd_options *o = &l->server->options;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_PEDANTIC_CHECKS | (h->options.tls ? MHD_USE_TLS : 0);
-    enum MHD_OPTION tls = h->options.tls ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
+                     MHD_USE_PEDANTIC_CHECKS | (o->tls ? MHD_USE_TLS : 0);
+    enum MHD_OPTION tls = o->tls ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
     sigset_t all, was;
 
-    h->checks_heads = strverscmp(MHD_get_version(), "0.9.77") >= 0;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &was);
     errno = 0;
-    h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, httpd_on_request, h,                     //
-                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->n_conns,             //
-                                 MHD_OPTION_CONNECTION_TIMEOUT, h->options.idle_seconds,        //
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, //
-                                 MHD_OPTION_URI_LOG_CALLBACK, httpd_on_target, h,               //
-                                 MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, h,            //
-                                 MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, h,          //
+    l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, httpd_on_request, l,                           //
+                                 MHD_OPTION_LISTEN_SOCKET, l->fd,                                     //
+                                 MHD_OPTION_CONNECTION_LIMIT, o->max_connections + SPARE_CONNECTIONS, //
+                                 MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds,                      //
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,       //
+                                 MHD_OPTION_URI_LOG_CALLBACK, httpd_on_target, l,                     //
+                                 MHD_OPTION_NOTIFY_COMPLETED, httpd_on_completed, l,                  //
+                                 MHD_OPTION_NOTIFY_CONNECTION, httpd_on_connection, l,                //
                                  tls, no_certificate, MHD_OPTION_END);
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-    return h->daemon ? 0 : errno ? -errno : -ENOMEM;
+    return l->daemon ? 0 : errno ? -errno : -ENOMEM;
 }
 
 int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options *o, char **ret_why)
 {
-    struct httpd *h = NULL;
+    struct httpd *h = xcalloc(1, sizeof(*h));
     char *why = NULL;
-    int r = httpd_prepare(&h, loop, o);
+    int r = 0;
 
-    if (r == 0)
-        loop_watch_add(loop, &h->watch);
+    *h = (struct httpd){.loop = loop,
+                        .options = *o,
+                        .listeners = xcalloc(o->n_listen, sizeof(*h->listeners)),
+                        .checks_heads = strverscmp(MHD_get_version(), "0.9.77") >= 0,
+                        .post = {.fn = httpd_on_queue},
+                        .sweep = {.fn = httpd_on_sweep},
+                        .spacing = {.fn = httpd_on_spacing}};
+    STAILQ_INIT(&h->spaced);
+    STAILQ_INIT(&h->queue);
+    STAILQ_INIT(&h->guarded);
+    (void)pthread_mutex_init(&h->lock, NULL);
+    httpd_conns_init(h);
+    loop_timer_set(loop, &h->sweep, mono_add(loop_now(loop), SWEEP_MS));
     for (size_t i = 0; r == 0 && i < o->n_listen; i++) {
-        r = httpd_listen(o->listen[i], &h->listeners[i], &why);
-        h->n_listeners += r == 0;
+        struct listener *l = &h->listeners[h->n_listeners++];
+
+        *l = (struct listener){.server = h, .fd = -1};
+        r = listener_open(l, o->listen[i], &why);
     }
-    if (r == 0)
-        r = start_daemon(h);
-    if (r == 0)
-        r = httpd_gate_start(h);
+    for (size_t i = 0; r == 0 && i < o->n_listen; i++)
+        r = listener_start(&h->listeners[i]);
     if (r == 0) {
         *ret = h;
         return 0;
@@ -414,60 +478,63 @@ int httpd_new(struct httpd **ret, struct loop *loop, const struct httpd_options 
 
 /* After this no exchange waits for the loop or the guard: a daemon must not be stopped while it has suspended
  * connections. */
-static void refuse_waiting(struct httpd *h)
+static void httpd_refuse_waiting(struct httpd *h)
 {
     (void)pthread_mutex_lock(&h->lock);
     atomic_store(&h->stopping, true);
     (void)pthread_mutex_unlock(&h->lock);
+    loop_unpost(h->loop, &h->post);
     httpd_guard_expire(h);
-    httpd_run_queue(h);
+    httpd_on_queue(&h->post);
 }
 
-static void wait_for_answers(struct httpd *h, int grace_ms)
+static void httpd_wait_for_answers(struct httpd *h, int grace_ms)
 {
-    struct timespec until;
-    int r = 0;
+    mono_ms end = mono_add(clock_system.mono(&clock_system), grace_ms);
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += grace_ms / 1000;
-    until.tv_nsec += grace_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
+    for (;;) {
+        unsigned under_way;
+
+        (void)pthread_mutex_lock(&h->lock);
+        under_way = h->under_way;
+        (void)pthread_mutex_unlock(&h->lock);
+        if (!under_way || !mono_before(clock_system.mono(&clock_system), end))
+            return;
+        (void)nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
     }
-    (void)pthread_mutex_lock(&h->lock);
-    while (h->under_way && r == 0)
-        r = pthread_cond_timedwait(&h->left, &h->lock, &until);
-    (void)pthread_mutex_unlock(&h->lock);
 }
 
 struct httpd *httpd_stop(struct httpd *h, int grace_ms)
 {
     if (!h)
         return NULL;
-    loop_watch_remove(h->loop, &h->watch);
-    refuse_waiting(h);
+    httpd_refuse_waiting(h);
+    loop_timer_clear(h->loop, &h->sweep);
     loop_timer_clear(h->loop, &h->spacing);
-    httpd_gate_stop(h);
-    for (size_t i = 0; i < h->n_listeners; i++)
-        (void)close(h->listeners[i].fd);
-    wait_for_answers(h, grace_ms);
-    if (h->daemon)
-        MHD_stop_daemon(h->daemon);
-    if (h->wake >= 0)
-        (void)close(h->wake);
-    if (h->gate_wake >= 0)
-        (void)close(h->gate_wake);
-    (void)pthread_cond_destroy(&h->left);
+    for (struct listener *l = h->listeners; l < h->listeners + h->n_listeners; l++) {
+        if (l->daemon)
+            (void)MHD_quiesce_daemon(l->daemon);
+        (void)shutdown(l->fd, SHUT_RDWR); /* refuses connections; it may be closed only later */
+    }
+    httpd_wait_for_answers(h, grace_ms);
+    for (struct listener *l = h->listeners; l < h->listeners + h->n_listeners; l++) {
+        if (l->daemon)
+            MHD_stop_daemon(l->daemon);
+        cleanup_close(&l->fd);
+        free(l->host);
+    }
     (void)pthread_mutex_destroy(&h->lock);
-    for (size_t i = 0; i < h->n_listeners; i++)
-        free(h->listeners[i].host);
-    free(h->headers);
-    free(h->known_paths);
-    free(h->conns);
     free(h->listeners);
     free(h);
     return NULL;
+}
+
+void httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    h->headers = headers;
+    h->n_headers = n;
+    (void)pthread_mutex_unlock(&h->lock);
 }
 
 unsigned httpd_port(const struct httpd *h, size_t i)

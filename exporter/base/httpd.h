@@ -1,13 +1,11 @@
-/* The HTTP server: libmicrohttpd in poll mode, on its own thread, with a table of routes. Another thread
- * accepts connections and ends those that are too slow or too many.
+/* The HTTP server: libmicrohttpd in poll mode, on a thread for each listen address, with a table of routes.
  *
- * The handler of a `direct` route runs on the server's thread: it must not block, and may only access data
- * shared behind a lock. The handlers of other routes run on the loop's thread while the connection is
- * suspended.
+ * The handler of a `direct` route runs on a server's thread, maybe on several at once: it must not block, and
+ * may only access data shared behind a lock. The handlers of other routes run on the loop's thread while the
+ * connection is suspended.
  *
  * A guard, if there is one, sees each request before its body is read and before any handler. Bodies are kept
- * for the routes that take one, within a limit for all of them; a body must come at 256 KiB in ten seconds at
- * least.
+ * for the routes that take one, within a limit for all of them.
  *
  * The server itself answers 404 with the list of paths, 405 with Allow, 413, 400 to a head that others
  * might read in another way, 421 to a strange Host on a loopback address, 403 to a request of another
@@ -95,7 +93,7 @@ struct httpd_ticket {
 
 /* Decides who may send a request. */
 struct httpd_guard {
-    /* On the server's thread, once for each request whose head is valid; the body has not been read. Must not
+    /* On a server's thread, once for each request whose head is valid; the body has not been read. Must not
      * block. HTTPD_REFUSE sets *ret. HTTPD_LATER promises one httpd_decide() for a copy of the ticket, which
      * may come before this returns; the request's strings are not valid any more then. */
     enum httpd_access (*check)(void *arg, const struct httpd_request *rq, const struct httpd_ticket *ticket,
@@ -114,21 +112,19 @@ struct httpd_options {
     size_t n_listen;
     uint64_t max_body_bytes;          /* of all request bodies held at once; 0: 64 MiB */
     unsigned max_connections;         /* over all listen addresses; at most half of the open files allowed */
-    unsigned idle_seconds;            /* a connection without a request is closed after this */
+    unsigned idle_seconds;            /* a connection on which nothing moves is closed after this */
     const struct httpd_route *routes; /* must outlive the server */
     size_t n_routes;
     const struct httpd_guard *guard; /* must outlive the server; NULL: everyone may send every request */
     struct httpd_tls *tls;           /* must outlive the server; NULL: plain HTTP */
     /* Called after each answer with the route's path ("other" if none matched), the status, and the bytes
-     * of the body (0 for HEAD and if the client disconnected early). Runs on the server's thread. May be
+     * of the body (0 for HEAD and if the client disconnected early). Runs on a server's thread. May be
      * NULL. */
     void (*served)(void *arg, const char *route, unsigned status, uint64_t bytes);
-    /* So many responses were cut because their clients read too slowly. Runs on another thread. May be
-     * NULL. */
+    /* So many responses were cut because their clients read too slowly. Any thread. May be NULL. */
     void (*cut)(void *arg, unsigned n);
     /* Replaces the body and the content type of an error of the server itself; `text` is its plain text, such
-     * as "404: not found\n". Of the request's fields only Content-Type is sure to be set. Runs on the
-     * server's thread. NULL: the text is sent. */
+     * as "404: not found\n". Runs on a server's thread. NULL: the text is sent. */
     void (*error_body)(const struct httpd_request *rq, struct httpd_reply *reply, struct str text);
     /* The bytes that replies with earlier versions of a shared body keep from being freed, the current
      * version, and the bytes of the current body. Any thread. May be NULL. */
@@ -149,9 +145,9 @@ struct httpd *httpd_stop(struct httpd *h, int grace_ms);
 unsigned httpd_port(const struct httpd *h, size_t i);
 /* Whether listen address i is only reached from this machine. */
 bool httpd_is_loopback(const struct httpd *h, size_t i);
-/* Replaces the additional fields of responses, which take the place of the server's own of the same name. The
- * strings are copied. -ENOMEM. */
-MUST_USE int httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
+/* Replaces the additional fields of responses, which take the place of the server's own of the same name.
+ * They stay the caller's until the next ones are set or the server is stopped. */
+void httpd_set_headers(struct httpd *h, const struct httpd_header *headers, size_t n);
 /* The guard's decision about a request that waits: allowed if `refusal` is NULL. Does nothing if the request
  * does not wait any more. Any thread; not after httpd_stop() was called. */
 void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal);

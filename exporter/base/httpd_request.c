@@ -1,15 +1,273 @@
-/* The life of a request: it is read, routed, handled here or on the loop, answered.
+/* The life of a request: its head is judged, the guard asked, its body read; it is handled here or on the
+ * loop, and answered.
  *
- * The connection of a request for the loop is suspended before the request is queued; until
- * MHD_resume_connection() the exchange belongs to the loop. libmicrohttpd does not poll a suspended
- * connection, so a disconnect is noticed only afterwards. */
-#include "exporter/base/buf.h"
+ * A connection whose request waits for the guard or the loop is suspended: until MHD_resume_connection() the
+ * exchange belongs to whoever decides. libmicrohttpd does not poll a suspended connection, so a disconnect is
+ * noticed only afterwards. */
 #include "exporter/base/httpd_internal.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
+
+enum {
+    /* This part of the connections may wait for the guard. */
+    GUARD_SHARE = 4,
+    GUARD_RETRY_SECONDS = 5,
+    DISCARDED_MAX = 64 << 10, /* bytes of a body, for routes that take none */
+    /* So much is read of what exceeds a limit. */
+    READ_MAX = 1 << 20,
+    /* A body has another ten seconds for each piece of this size. */
+    PACE_BYTES = 256 << 10,
+    ALL_BODIES_MAX = 64 << 20,
+    BODY_RETRY_SECONDS = 1,
+    ARGUMENTS_MAX = 64 << 10,
+    QUEUE_MS = 10,        /* handlers run this long before the loop turns */
+    BLOCK = 128 << 10,    /* of a response that is copied */
+    PARTS_IN_PLACE = 256, /* see fits_in_place() */
+    HEADER_IN_PLACE = 4 << 10,
+    FIELDS_IN_PLACE = 64,
+    FIELDS = 6,
+};
+
+enum exchange_state { READING, GUARDED, ALLOWED, WAITING, READY, ANSWERED };
+
+/* One request and its answer. Belongs to the listener's thread, but to the loop while WAITING, and to whoever
+ * holds the lock while GUARDED. It is ALLOWED from the guard's decision until the listener's thread sees
+ * it. */
+struct exchange {
+    struct httpd *server;
+    struct MHD_Connection *connection;
+    struct conn *conn;
+    const struct httpd_route *route; /* NULL if none matches the path */
+    enum exchange_state state;
+    bool head, close;
+    bool routed;             /* the route's method matches, too */
+    bool handling, deferred; /* the handler runs; its reply comes later. Loop's thread */
+    uint64_t body_announced; /* by Content-Length */
+    uint64_t body_bytes;     /* of the request's body that have come */
+    struct buf body;         /* those that are kept; its bytes count in the server's body_held */
+    unsigned body_status;    /* of the refusal of the body; 0: none */
+    struct httpd_request request;
+    struct buf arguments;  /* request.arguments */
+    char *joined[FIELDS];  /* values of fields that come several times */
+    char allow[32];        /* the methods of a path, if it does not have the one asked for */
+    uint64_t ticket;       /* while GUARDED */
+    mono_ms guarded_since; /* while GUARDED */
+    bool suspended;        /* while GUARDED */
+    bool own_error;        /* the reply is of reply_error() */
+    unsigned status;
+    uint64_t answer_bytes;
+    struct httpd_reply reply;
+    STAILQ_ENTRY(exchange) next;
+};
+
+/* ---- The reply ---- */
+
+/* A body is sent without a copy if possible. But libmicrohttpd 0.9.75 copies the array of parts into the
+ * connection's memory (32 KiB), which also holds the request's headers, and if it does not fit, unlocks a
+ * mutex that is not locked and aborts the program. So it is used only if both are small; otherwise the
+ * parts are copied block by block, which costs twice as much. */
+_Static_assert(sizeof(struct MHD_IoVec) == sizeof(struct iovec) &&
+                   offsetof(struct MHD_IoVec, iov_base) == offsetof(struct iovec, iov_base) &&
+                   offsetof(struct MHD_IoVec, iov_len) == offsetof(struct iovec, iov_len),
+               "the two kinds of iovec differ");
+
+/* A body of many parts, read in order. */
+struct stream {
+    struct httpd_reply reply;
+    unsigned part;
+    size_t offset;
+};
+
+static void reply_release(struct httpd_reply *reply)
+{
+    if (reply->release)
+        reply->release(reply->arg);
+    reply->release = NULL;
+}
+
+void httpd_reply_copy(struct httpd_reply *reply, struct str body)
+{
+    struct iovec *part = xmalloc(sizeof(*part) + body.n);
+
+    reply_release(reply);
+    reply->parts = part;
+    if (body.n)
+        memcpy(part + 1, body.p, body.n);
+    *part = (struct iovec){.iov_base = part + 1, .iov_len = body.n};
+    reply->n_parts = 1;
+    reply->release = free;
+    reply->arg = part;
+}
+
+void httpd_reply_text(struct httpd_reply *reply, unsigned status, struct str body)
+{
+    httpd_reply_copy(reply, body);
+    reply->status = status;
+    reply->content_type = "text/plain; charset=utf-8";
+}
+
+/* Replies with the server's own text. */
+static void reply_error(struct exchange *x, unsigned status, const char *text)
+{
+    reply_release(&x->reply);
+    x->reply = (struct httpd_reply){0};
+    x->own_error = true;
+    httpd_reply_text(&x->reply, status, str_of(text));
+}
+
+static void reply_stopping(struct exchange *x)
+{
+    reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
+}
+
+static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
+{
+    struct stream *s = arg;
+    size_t done = 0;
+
+    (void)at;
+    while (done < room && s->part < s->reply.n_parts) {
+        const struct iovec *part = &s->reply.parts[s->part];
+        size_t some = size_min(room - done, part->iov_len - s->offset);
+        if (some)
+            memcpy(to + done, (const char *)part->iov_base + s->offset, some);
+        done += some;
+        s->offset += some;
+        if (s->offset == part->iov_len) {
+            s->part++;
+            s->offset = 0;
+        }
+    }
+    return done ? (ssize_t)done : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void stream_free(void *arg)
+{
+    struct stream *s = arg;
+
+    reply_release(&s->reply);
+    free(s);
+}
+
+static struct MHD_Response *stream_response(struct httpd_reply *reply, uint64_t bytes)
+{
+    struct stream *s = xcalloc(1, sizeof(*s));
+    struct MHD_Response *r;
+
+    r = MHD_create_response_from_callback(bytes, size_min(bytes, BLOCK), stream_read, s, stream_free);
+    if (r)
+        s->reply = *reply;
+    else
+        free(s);
+    return r;
+}
+
+/* Whether the array of parts fits into the connection's memory beside the request, where each header field
+ * takes more than its text. */
+static bool fits_in_place(struct MHD_Connection *connection, unsigned n_parts)
+{
+    const enum MHD_ValueKind kinds = MHD_HEADER_KIND | MHD_COOKIE_KIND;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+    return n_parts <= PARTS_IN_PLACE && info && info->header_size <= HEADER_IN_PLACE &&
+           MHD_get_connection_values(connection, kinds, NULL, NULL) <= FIELDS_IN_PLACE;
+}
+
+/* A response without headers, which takes the reply's body. On NULL the reply is unchanged. */
+static struct MHD_Response *body_response(struct exchange *x)
+{
+    struct httpd_reply *reply = &x->reply;
+    struct MHD_Response *r;
+    unsigned filled = 0;
+
+    for (unsigned i = 0; i < reply->n_parts; i++)
+        filled += reply->parts[i].iov_len > 0;
+    if (filled > 1 && !fits_in_place(x->connection, reply->n_parts))
+        r = stream_response(reply, x->answer_bytes);
+    else
+        r = MHD_create_response_from_iovec((const struct MHD_IoVec *)reply->parts, reply->n_parts,
+                                           reply->release, reply->arg);
+    if (r)
+        reply->release = NULL;
+    return r;
+}
+
+/* Not if the response has a field of this name already, as an additional one. */
+static void add_header(struct MHD_Response *r, const char *name, const char *value)
+{
+    if (value && value[0] && !MHD_get_response_header(r, name))
+        (void)MHD_add_response_header(r, name, value);
+}
+
+static void add_headers(struct MHD_Response *r, const struct exchange *x)
+{
+    const struct httpd_reply *reply = &x->reply;
+    struct httpd *h = x->server;
+    char retry_after[16] = "";
+
+    (void)pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < h->n_headers; i++)
+        add_header(r, h->headers[i].name, h->headers[i].value);
+    (void)pthread_mutex_unlock(&h->lock);
+    if (reply->retry_after)
+        (void)snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after);
+    add_header(r, "Content-Type", reply->content_type ? reply->content_type : "text/plain; charset=utf-8");
+    add_header(r, "Content-Encoding", reply->content_encoding);
+    add_header(r, "Vary", reply->vary);
+    add_header(r, "Cache-Control", reply->cache_control ? reply->cache_control : "no-store");
+    add_header(r, "ETag", reply->etag);
+    add_header(r, "Content-Security-Policy", reply->csp);
+    add_header(r, "Referrer-Policy", reply->csp ? "no-referrer" : NULL);
+    add_header(r, "X-Content-Type-Options", "nosniff");
+    add_header(r, "Allow", x->allow);
+    add_header(r, "WWW-Authenticate", reply->challenge);
+    add_header(r, "Retry-After", retry_after);
+    add_header(r, "Connection", x->close ? "close" : NULL);
+}
+
+static uint64_t reply_bytes(const struct httpd_reply *reply)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < reply->n_parts; i++)
+        n += reply->parts[i].iov_len;
+    return n;
+}
+
+static void body_drop(struct exchange *x);
+
+/* Answers with x->reply; consumes it. Listener's thread. */
+static enum MHD_Result exchange_respond(struct exchange *x)
+{
+    struct httpd *h = x->server;
+    struct MHD_Response *r;
+    enum MHD_Result queued;
+
+    body_drop(x);
+    x->close = x->close || atomic_load(&h->stopping);
+    if (!httpd_conn_answer(h, x->conn, reply_bytes(&x->reply), x->reply.version)) {
+        x->close = true;
+        reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: too many large responses are being sent\n");
+        (void)httpd_conn_answer(h, x->conn, 0, 0);
+    }
+    if (x->own_error && h->options.error_body)
+        h->options.error_body(&x->request, &x->reply,
+                              (struct str){x->reply.parts->iov_base, x->reply.parts->iov_len});
+    x->status = x->reply.status ? x->reply.status : MHD_HTTP_OK;
+    x->answer_bytes = reply_bytes(&x->reply);
+    x->state = ANSWERED;
+    r = body_response(x);
+    if (r)
+        add_headers(r, x);
+    reply_release(&x->reply);
+    if (!r)
+        return MHD_NO; /* out of memory: the connection is closed */
+    queued = MHD_queue_response(x->connection, x->status, r);
+    MHD_destroy_response(r);
+    return queued;
+}
 
 /* ---- The head ----
  *
@@ -18,12 +276,8 @@
  * MHD_USE_PEDANTIC_CHECKS. Before, it accepts them: it takes an empty name for the end of the head, joins
  * folded lines, and ends the target and values at a NUL. The head is then longer than what it shows of it. */
 
-static struct client *httpd_client(struct MHD_Connection *connection)
-{
-    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
 struct head {
+    struct exchange *x;
     unsigned hosts, lengths, codings;
     bool bad_name, chunked;
     size_t size; /* of the fields as clients write them, one space after the colon */
@@ -36,6 +290,37 @@ static bool head_is_token(const char *s)
     size_t n = strspn(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
     return n && !s[n];
+}
+
+/* Sets the request's field; several of one name are joined, which the connection's memory bounds. */
+static void head_keep(struct exchange *x, struct str name, const char *value)
+{
+    struct httpd_request *rq = &x->request;
+    const struct {
+        struct str name;
+        const char **at;
+    } fields[FIELDS] = {
+        {STR("Accept"), &rq->accept},
+        {STR("Accept-Encoding"), &rq->accept_encoding},
+        {STR("If-None-Match"), &rq->if_none_match},
+        {STR("Content-Type"), &rq->content_type},
+        {STR("Content-Encoding"), &rq->content_encoding},
+        {STR("Authorization"), &rq->authorization},
+    };
+
+    for (size_t i = 0; i < FIELDS; i++) {
+        char *joined;
+
+        if (!str_eq_nocase(name, fields[i].name))
+            continue;
+        if (!**fields[i].at) {
+            *fields[i].at = value;
+            return;
+        }
+        joined = xasprintf("%s, %s", *fields[i].at, value);
+        free(x->joined[i]);
+        *fields[i].at = x->joined[i] = joined;
+    }
 }
 
 static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -53,6 +338,7 @@ static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const c
         h->host = value;
     } else if (str_eq_nocase(n, STR("Content-Length"))) {
         h->lengths++;
+        h->x->body_announced = strtoull(value, NULL, 10);
     } else if (str_eq_nocase(n, STR("Transfer-Encoding"))) {
         h->codings++;
         h->chunked = str_eq_nocase(str_of(value), STR("chunked"));
@@ -60,18 +346,20 @@ static enum MHD_Result head_on_field(void *arg, enum MHD_ValueKind kind, const c
         h->origin = value;
     } else if (str_eq_nocase(n, STR("Sec-Fetch-Site"))) {
         h->fetch_site = value;
+    } else {
+        head_keep(h->x, n, value);
     }
     return MHD_YES;
 }
 
 /* Whether the head has bytes that libmicrohttpd passed over, see above. More than one space after a colon
  * counts as such; spaces and line feeds that are missing elsewhere can make up for them. */
-static bool head_hides_bytes(const struct exchange *x, const struct client *c, const struct head *h,
-                             const char *method, const char *version)
+static bool head_hides_bytes(const struct head *h, const char *method, const char *version)
 {
+    const struct exchange *x = h->x;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    size_t line = strlen(method) + 1 + c->target_size + 1 + strlen(version) + strlen("\r\n");
+    size_t line = strlen(method) + 1 + x->conn->target_size + 1 + strlen(version) + strlen("\r\n");
 
     return !x->server->checks_heads && info->header_size > line + h->size + strlen("\r\n");
 }
@@ -100,114 +388,82 @@ static bool head_is_local_host(const char *authority, const struct listener *l)
            inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-static bool head_is_local_origin(const char *authority)
-{
-    struct str host = head_host(authority);
-
-    return str_eq_nocase(host, STR("localhost")) || str_eq(host, STR("127.0.0.1")) ||
-           str_eq(host, STR("::1"));
-}
-
 /* Whether a page of another site sent the request. Other clients than browsers send neither field. */
-static bool head_is_cross_site(const struct head *h, const struct httpd_route *route)
+static bool head_is_cross_site(const struct head *h)
 {
+    const struct httpd_route *route = h->x->route;
     const char *at = h->origin ? strstr(h->origin, "://") : NULL;
+    struct str from = at ? head_host(at + 3) : STR("");
 
-    if (route && route->local_origins && at && head_is_local_origin(at + 3))
+    if (route && route->local_origins &&
+        (str_eq_nocase(from, STR("localhost")) || str_eq(from, STR("127.0.0.1")) || str_eq(from, STR("::1"))))
         return false;
     if (h->fetch_site && strcmp(h->fetch_site, "same-origin") != 0 && strcmp(h->fetch_site, "none") != 0)
         return true;
     return h->origin && !(at && str_eq_nocase(str_of(at + 3), str_of(h->host)));
 }
 
-/* Refuses what a proxy in front might read in another way, a Host that a page of another site may have
- * been given (DNS rebinding), and requests of other sites' pages that change something. The status and
- * *ret_text of the refusal, or 0. The head has been read. */
-static unsigned httpd_check_head(const struct exchange *x, const char *method, const char *version,
-                                 const char **ret_text)
+static const char *head_problem(const struct head *h, const char *method, const char *version)
 {
-    const struct listener *l = &x->server->listeners[x->server->conns[x->fd].listener];
-    const struct client *c = httpd_client(x->connection);
-    const char *why = NULL;
-    struct head h = {0};
+    if (h->x->conn->target_has_nul)
+        return "400: NUL in the request target\n";
+    if (head_hides_bytes(h, method, version))
+        return "400: invalid header\n";
+    if (h->bad_name)
+        return "400: invalid name of a header field\n";
+    if (h->hosts > 1)
+        return "400: several Host fields\n";
+    if (h->lengths > 1 || h->codings > 1 || (h->lengths && h->codings))
+        return "400: several Content-Length or Transfer-Encoding fields\n";
+    return h->codings && !h->chunked ? "400: unsupported Transfer-Encoding\n" : NULL;
+}
+
+/* Reads the fields, and refuses what a proxy in front might read in another way, a Host that a page of
+ * another site may have been given, and requests of other sites' pages that change something. False, with the
+ * reply, if the request is refused. */
+static bool head_read(struct exchange *x, const char *method, const char *version)
+{
+    const struct listener *l = x->conn->listener;
+    struct head h = {.x = x};
+    const char *why;
 
     (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, head_on_field, &h);
-    if (c->has_nul)
-        why = "400: NUL in the request target\n";
-    else if (head_hides_bytes(x, c, &h, method, version))
-        why = "400: invalid header\n";
-    else if (h.bad_name)
-        why = "400: invalid name of a header field\n";
-    else if (h.hosts > 1)
-        why = "400: several Host fields\n";
-    else if (h.lengths > 1 || h.codings > 1 || (h.lengths && h.codings))
-        why = "400: several Content-Length or Transfer-Encoding fields\n";
-    else if (h.codings && !h.chunked)
-        why = "400: unsupported Transfer-Encoding\n";
-    if (why) {
-        *ret_text = why;
-        return MHD_HTTP_BAD_REQUEST;
-    }
-    if (l->loopback && h.host && !head_is_local_host(h.host, l)) {
-        *ret_text = "421: this address only serves requests whose Host is localhost or an IP address\n";
-        return MHD_HTTP_MISDIRECTED_REQUEST;
-    }
-    if (strcmp(x->request.method, "GET") != 0 && head_is_cross_site(&h, x->route)) {
-        *ret_text = "403: cross-origin request refused\n";
-        return MHD_HTTP_FORBIDDEN;
-    }
-    return 0;
+    why = head_problem(&h, method, version);
+    x->close = true;
+    if (why)
+        reply_error(x, MHD_HTTP_BAD_REQUEST, why);
+    else if (l->loopback && h.host && !head_is_local_host(h.host, l))
+        reply_error(x, MHD_HTTP_MISDIRECTED_REQUEST,
+                    "421: this address only serves requests whose Host is localhost or an IP address\n");
+    else if (strcmp(x->request.method, "GET") != 0 && head_is_cross_site(&h))
+        reply_error(x, MHD_HTTP_FORBIDDEN, "403: cross-origin request refused\n");
+    else
+        x->close = false;
+    return !x->close;
 }
 
-/* ---- The query ---- */
+/* ---- What handlers ask of a request ---- */
 
-static int query_digit(char c)
+/* The request target has been read, nothing else. The request has no context until its head has been read. */
+void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
+    struct conn *c = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+    (void)cls;
+    c->target_size = strlen(cstr(target));
+    c->target_has_nul = strstr(cstr(target), "%00");
+    return NULL;
 }
 
-/* Decodes + and %XX in place, and ends it with a NUL. Returns the end. */
-static char *query_decode(char *to, const char *from, size_t n)
+static enum MHD_Result on_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool coded =
-            from[i] == '%' && i + 2 < n && query_digit(from[i + 1]) >= 0 && query_digit(from[i + 2]) >= 0;
+    struct buf *all = arg;
 
-        *to = from[i] == '+' ? ' ' : from[i];
-        if (coded) {
-            *to = (char)(query_digit(from[i + 1]) << 4 | query_digit(from[i + 2]));
-            i += 2;
-        }
-        to++;
-    }
-    *to = '\0';
-    return to + 1;
-}
-
-void httpd_take_target(struct client *c, const char *target)
-{
-    const char *mark = strchr(target, '?');
-    char *to, *from;
-
-    free(c->arguments);
-    *c = (struct client){.tls = c->tls, .target_size = strlen(target), .has_nul = strstr(target, "%00")};
-    if (!mark)
-        return;
-    c->arguments = xstrdup(mark + 1);
-    to = from = c->arguments;
-    while (*from) {
-        size_t n = strcspn(from, "&"), name = strcspn(from, "=&");
-        char *next = from + n + (from[n] != '\0');
-
-        if (name < n) {
-            to = query_decode(to, from, name);
-            to = query_decode(to, from + name + 1, n - name - 1);
-        }
-        from = next;
-    }
-    c->arguments_size = (size_t)(to - c->arguments);
+    (void)kind;
+    return !value ||
+                   (buf_put(all, name, strlen(name) + 1) == 0 && buf_put(all, value, strlen(value) + 1) == 0)
+               ? MHD_YES
+               : MHD_NO;
 }
 
 const char *httpd_query(const struct httpd_request *rq, const char *name)
@@ -224,164 +480,6 @@ const char *httpd_query(const struct httpd_request *rq, const char *name)
     return NULL;
 }
 
-/* ---- The body ----
- *
- * Kept for a route that takes one, else discarded.
- *
- * A body over a limit is read on and discarded, so that the client receives its refusal: libmicrohttpd sends
- * no response while it reads a body. */
-
-enum {
-    DISCARDED_MAX = 64 << 10, /* for routes that take no body */
-    /* So much is read of what exceeds a limit. */
-    READ_MAX = 1 << 20,
-    /* A body has another READ_MS for each piece of this size. */
-    PACE_BYTES = 256 << 10,
-    ALL_BODIES_MAX = 64 << 20,
-    RETRY_SECONDS = 1,
-    QUEUE_MS = 10, /* handlers run this long before the loop turns */
-};
-
-static size_t body_max(const struct exchange *x)
-{
-    return x->routed && x->route->max_body ? x->route->max_body : DISCARDED_MAX;
-}
-
-/* Whether Content-Length announces more than is read even to be discarded. */
-static bool httpd_body_is_too_large(struct exchange *x)
-{
-    const char *length = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Length");
-    size_t most = size_max(body_max(x), READ_MAX);
-
-    if (!length || strtoull(length, NULL, 10) <= most)
-        return false;
-    x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
-    return true;
-}
-
-/* Takes n bytes of what all bodies may hold. */
-static bool body_reserve(struct exchange *x, size_t n)
-{
-    struct httpd *h = x->server;
-    uint64_t max = h->options.max_body_bytes ? h->options.max_body_bytes : ALL_BODIES_MAX;
-    bool ok;
-
-    (void)pthread_mutex_lock(&h->lock);
-    ok = n <= max && h->body_held <= max - n;
-    h->body_held += ok ? n : 0;
-    (void)pthread_mutex_unlock(&h->lock);
-    return ok;
-}
-
-void httpd_body_drop(struct exchange *x)
-{
-    struct httpd *h = x->server;
-
-    if (x->body.n) {
-        (void)pthread_mutex_lock(&h->lock);
-        h->body_held -= x->body.n;
-        (void)pthread_mutex_unlock(&h->lock);
-    }
-    buf_done(&x->body);
-    x->request.body = (struct str){0};
-}
-
-static void body_refuse(struct exchange *x, unsigned status)
-{
-    x->body_status = status;
-    httpd_body_drop(x);
-}
-
-static void body_keep(struct exchange *x, const char *piece, size_t n)
-{
-    x->body.max = x->route->max_body;
-    if (!body_reserve(x, n)) {
-        body_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE);
-        return;
-    }
-    if (buf_put(&x->body, piece, n) == 0)
-        return;
-    (void)pthread_mutex_lock(&x->server->lock);
-    x->server->body_held -= n;
-    (void)pthread_mutex_unlock(&x->server->lock);
-    body_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE);
-}
-
-/* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
-static bool httpd_body_put(struct exchange *x, const char *piece, size_t n)
-{
-    uint64_t before = x->body_bytes;
-
-    x->body_bytes += n;
-    if (x->body_bytes > body_max(x) + READ_MAX)
-        return false;
-    if (before / PACE_BYTES != x->body_bytes / PACE_BYTES)
-        httpd_conn_set(x->server, x->fd, CONN_READING);
-    if (x->body_status)
-        return true;
-    if (x->body_bytes > body_max(x))
-        body_refuse(x, MHD_HTTP_CONTENT_TOO_LARGE);
-    else if (x->routed && x->route->max_body)
-        body_keep(x, piece, n);
-    return true;
-}
-
-/* The body has been read: sets it for the handler, or the reply if it was refused. */
-static bool httpd_body_end(struct exchange *x)
-{
-    char text[80];
-
-    x->request.body = buf_str(&x->body);
-    if (!x->body_status)
-        return true;
-    if (x->body_status == MHD_HTTP_CONTENT_TOO_LARGE) {
-        (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
-        httpd_reply_error(x, x->body_status, text);
-    } else {
-        httpd_reply_error(x, x->body_status, "503: no memory for the request body\n");
-        x->reply.retry_after = RETRY_SECONDS;
-    }
-    return false;
-}
-
-/* ---- The request ---- */
-
-struct values {
-    const char *name, *first;
-    struct buf all; /* empty unless there are several */
-    bool failed;
-};
-
-static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct values *v = arg;
-
-    (void)kind;
-    if (!value || !str_eq_nocase(str_of(name), str_of(v->name)))
-        return MHD_YES;
-    if (!v->first) {
-        v->first = value;
-        return MHD_YES;
-    }
-    if ((v->all.n == 0 && buf_puts(&v->all, v->first) < 0) || buf_puts(&v->all, ", ") < 0 ||
-        buf_puts(&v->all, value) < 0)
-        v->failed = true;
-    return MHD_YES;
-}
-
-const char *httpd_get_header(struct exchange *x, const char *name, char **joined)
-{
-    struct values v = {.name = name, .all.max = 64 << 10};
-
-    (void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, on_value, &v);
-    if (v.all.n && !v.failed && buf_putc(&v.all, '\0') == 0) {
-        *joined = v.all.p;
-        return *joined;
-    }
-    buf_done(&v.all);
-    return cstr(v.first);
-}
-
 /* On the loop, too: libmicrohttpd does not touch the head of a suspended connection. */
 const char *httpd_header(const struct httpd_request *rq, const char *name)
 {
@@ -390,30 +488,239 @@ const char *httpd_header(const struct httpd_request *rq, const char *name)
     return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
-/* The request target has been read, nothing else. The request has no context until its head has been read. */
-void *httpd_on_target(void *cls, const char *target, struct MHD_Connection *connection)
+/* ---- The guard ----
+ *
+ * A request is entered before the guard is asked, so that a decision of another thread finds it whenever it
+ * comes. Whoever takes it off the list, under the lock, decides: the guard, the deadline, or the end of the
+ * server. */
+
+static void guard_apply(struct exchange *x, const struct httpd_refusal *refusal)
 {
-    (void)cls;
-    httpd_take_target(httpd_client(connection), cstr(target));
+    x->state = refusal ? READY : ALLOWED;
+    if (!refusal)
+        return;
+    x->allow[0] = '\0';
+    reply_error(x, refusal->status, refusal->text);
+    x->reply.challenge = refusal->challenge;
+    x->reply.retry_after = refusal->retry_after;
+}
+
+/* Takes it off the list and decides. The lock is held. */
+static void guard_leave(struct exchange *x, const struct httpd_refusal *refusal)
+{
+    STAILQ_REMOVE(&x->server->guarded, x, exchange, next);
+    x->server->n_guarded--;
+    guard_apply(x, refusal);
+    if (x->suspended)
+        MHD_resume_connection(x->connection); /* x may be gone after this */
+}
+
+/* NULL if it has been decided. The lock is held. */
+static struct exchange *guard_find(struct httpd *h, uint64_t ticket)
+{
+    struct exchange *x;
+
+    STAILQ_FOREACH(x, &h->guarded, next)
+    if (x->ticket == ticket)
+        return x;
     return NULL;
 }
 
-static struct exchange *exchange_new(struct httpd *h, struct MHD_Connection *connection, const char *url,
+/* False, with the reply, if it may not wait. */
+static bool guard_enter(struct exchange *x)
+{
+    static const struct httpd_refusal full = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                              .text = "503: too many requests wait for authentication\n",
+                                              .retry_after = GUARD_RETRY_SECONDS};
+    struct httpd *h = x->server;
+    bool stopping, ok;
+
+    (void)pthread_mutex_lock(&h->lock);
+    stopping = atomic_load(&h->stopping);
+    ok = !stopping && h->n_guarded <= h->options.max_connections / GUARD_SHARE;
+    if (ok) {
+        x->state = GUARDED;
+        x->ticket = ++h->last_ticket;
+        x->guarded_since = clock_system.mono(&clock_system);
+        STAILQ_INSERT_TAIL(&h->guarded, x, next);
+        h->n_guarded++;
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    if (stopping)
+        reply_stopping(x);
+    else if (!ok)
+        guard_apply(x, &full);
+    return ok;
+}
+
+/* What the guard said. If it has decided meanwhile, or the server has, that counts. */
+static enum httpd_access guard_settle(struct exchange *x, enum httpd_access access,
+                                      const struct httpd_refusal *refusal)
+{
+    struct httpd *h = x->server;
+    bool waits;
+
+    (void)pthread_mutex_lock(&h->lock);
+    waits = guard_find(h, x->ticket);
+    if (waits && access == HTTPD_LATER) {
+        x->suspended = true;
+        MHD_suspend_connection(x->connection);
+    } else {
+        if (waits)
+            guard_leave(x, access == HTTPD_ALLOW ? NULL : refusal);
+        access = x->state == ALLOWED ? HTTPD_ALLOW : HTTPD_REFUSE;
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    return access;
+}
+
+/* HTTPD_LATER: the connection is suspended, and the exchange may be gone already; HTTPD_REFUSE: the reply is
+ * set. */
+static enum httpd_access guard_ask(struct exchange *x)
+{
+    const struct httpd_guard *g = x->server->options.guard;
+    struct httpd_refusal refusal = {.status = MHD_HTTP_FORBIDDEN, .text = "403: forbidden\n"};
+    struct httpd_ticket ticket;
+
+    if (!g)
+        return HTTPD_ALLOW;
+    x->request.peer = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    if (x->server->options.tls)
+        x->request.client_certificate = httpd_tls_peer(
+            MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+    httpd_conn_set(x->server, x->conn, CONN_HANDLING);
+    if (!guard_enter(x))
+        return HTTPD_REFUSE;
+    ticket = (struct httpd_ticket){.server = x->server, .id = x->ticket};
+    return guard_settle(x, g->check(g->arg, &x->request, &ticket, &refusal), &refusal);
+}
+
+void httpd_decide(const struct httpd_ticket *ticket, const struct httpd_refusal *refusal)
+{
+    struct httpd *h = ticket->server;
+    struct exchange *x;
+
+    (void)pthread_mutex_lock(&h->lock);
+    x = guard_find(h, ticket->id);
+    if (x)
+        guard_leave(x, refusal);
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+void httpd_guard_expire(struct httpd *h)
+{
+    static const struct httpd_refusal late = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                              .text = "503: authentication took too long\n",
+                                              .retry_after = GUARD_RETRY_SECONDS};
+    mono_ms now = clock_system.mono(&clock_system);
+    struct exchange *x;
+
+    (void)pthread_mutex_lock(&h->lock);
+    while ((x = STAILQ_FIRST(&h->guarded)) &&
+           (atomic_load(&h->stopping) || mono_diff(x->guarded_since, now) >= h->options.guard->deadline_ms))
+        guard_leave(x, &late);
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- The body ----
+ *
+ * Kept for a route that takes one, else discarded.
+ *
+ * A body over a limit is read on and discarded, so that the client receives its refusal: libmicrohttpd sends
+ * no response while it reads a body. */
+
+static size_t body_max(const struct exchange *x)
+{
+    return x->routed && x->route->max_body ? x->route->max_body : DISCARDED_MAX;
+}
+
+static void body_drop(struct exchange *x)
+{
+    (void)pthread_mutex_lock(&x->server->lock);
+    x->server->body_held -= x->body.n;
+    (void)pthread_mutex_unlock(&x->server->lock);
+    buf_done(&x->body);
+    x->request.body = (struct str){0};
+}
+
+/* False if all bodies together are too large. */
+static bool body_keep(struct exchange *x, const char *piece, size_t n)
+{
+    struct httpd *h = x->server;
+    uint64_t max = h->options.max_body_bytes ? h->options.max_body_bytes : ALL_BODIES_MAX;
+    bool ok;
+
+    x->body.max = x->route->max_body;
+    (void)pthread_mutex_lock(&h->lock);
+    ok = n <= max && h->body_held <= max - n && buf_put(&x->body, piece, n) == 0;
+    h->body_held += ok ? n : 0;
+    (void)pthread_mutex_unlock(&h->lock);
+    return ok;
+}
+
+/* Keeps a piece, unless the route takes none or a limit is reached; false: the connection is to be closed. */
+static bool body_receive(struct exchange *x, const char *piece, size_t n)
+{
+    uint64_t before = x->body_bytes;
+
+    x->body_bytes += n;
+    if (x->body_bytes > body_max(x) + READ_MAX)
+        return false;
+    if (before / PACE_BYTES != x->body_bytes / PACE_BYTES)
+        httpd_conn_set(x->server, x->conn, CONN_READING);
+    if (x->body_status)
+        return true;
+    if (x->body_bytes > body_max(x))
+        x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
+    else if (x->routed && x->route->max_body && !body_keep(x, piece, n))
+        x->body_status = MHD_HTTP_SERVICE_UNAVAILABLE;
+    if (x->body_status)
+        body_drop(x);
+    return true;
+}
+
+/* The body has been read: sets it for the handler, or the reply if it was refused. */
+static bool body_end(struct exchange *x)
+{
+    char text[80];
+
+    x->request.body = buf_str(&x->body);
+    if (!x->body_status)
+        return true;
+    if (x->body_status == MHD_HTTP_CONTENT_TOO_LARGE) {
+        (void)snprintf(text, sizeof(text), "413: request body exceeds the limit of %zu bytes\n", body_max(x));
+        reply_error(x, x->body_status, text);
+    } else {
+        reply_error(x, x->body_status, "503: no memory for the request body\n");
+        x->reply.retry_after = BODY_RETRY_SECONDS;
+    }
+    return false;
+}
+
+/* ---- The request ---- */
+
+static struct exchange *exchange_new(struct conn *c, struct MHD_Connection *connection, const char *url,
                                      const char *method)
 {
-    struct client *c = httpd_client(connection);
+    struct httpd *h = c->listener->server;
     struct exchange *x = xcalloc(1, sizeof(*x));
 
     x->server = h;
     x->connection = connection;
-    x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    x->conn = c;
     x->head = strcmp(method, "HEAD") == 0;
-    x->request.method = x->head ? "GET" : method;
-    x->request.path = url;
-    x->request.arguments = (struct str){c->arguments, c->arguments_size};
-    x->arguments = c->arguments;
-    c->arguments = NULL;
-    httpd_conn_set(h, x->fd, CONN_READING);
+    x->request = (struct httpd_request){.method = x->head ? "GET" : method,
+                                        .path = url,
+                                        .accept = "",
+                                        .accept_encoding = "",
+                                        .if_none_match = "",
+                                        .content_type = "",
+                                        .content_encoding = "",
+                                        .authorization = ""};
+    x->arguments.max = ARGUMENTS_MAX;
+    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, on_argument, &x->arguments);
+    x->request.arguments = buf_str(&x->arguments);
+    httpd_conn_set(h, c, CONN_READING);
     (void)pthread_mutex_lock(&h->lock);
     h->under_way++;
     (void)pthread_mutex_unlock(&h->lock);
@@ -424,16 +731,15 @@ static void exchange_free(struct exchange *x)
 {
     struct httpd *h = x->server;
 
-    httpd_release(&x->reply);
-    httpd_body_drop(x);
-    for (size_t i = 0; i < ARRAY_SIZE(x->joined); i++)
+    reply_release(&x->reply);
+    body_drop(x);
+    for (size_t i = 0; i < FIELDS; i++)
         free(x->joined[i]);
-    free(x->arguments);
-    (void)pthread_mutex_lock(&h->lock);
-    if (--h->under_way == 0)
-        (void)pthread_cond_signal(&h->left);
-    (void)pthread_mutex_unlock(&h->lock);
+    buf_done(&x->arguments);
     free(x);
+    (void)pthread_mutex_lock(&h->lock);
+    h->under_way--;
+    (void)pthread_mutex_unlock(&h->lock);
 }
 
 /* Finds the route. If only the method does not match, sets x->allow. */
@@ -458,6 +764,21 @@ static bool find_route(struct exchange *x)
     return false;
 }
 
+/* 404 with the list of paths, or 405. */
+static void refuse_route(struct exchange *x)
+{
+    const struct httpd_options *o = &x->server->options;
+    BUF_AUTO(b, 64 << 10);
+    int r = buf_puts(&b, "404: not found. Available paths:\n");
+
+    for (size_t i = 0; r == 0 && i < o->n_routes; i++)
+        r = buf_printf(&b, "%s %s\n", o->routes[i].method, o->routes[i].path);
+    if (x->route)
+        reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
+    else
+        reply_error(x, MHD_HTTP_NOT_FOUND, r == 0 && buf_putc(&b, '\0') == 0 ? b.p : "404: not found\n");
+}
+
 /* Suspends the connection and queues the request for the loop; false if the server is stopping. */
 static bool request_queue(struct exchange *x)
 {
@@ -469,71 +790,55 @@ static bool request_queue(struct exchange *x)
     if (!stopping) {
         x->state = WAITING;
         MHD_suspend_connection(x->connection);
-        *h->queue_end = x;
-        h->queue_end = &x->next;
+        if (STAILQ_EMPTY(&h->queue))
+            loop_post(h->loop, &h->post);
+        STAILQ_INSERT_TAIL(&h->queue, x, next);
     }
     (void)pthread_mutex_unlock(&h->lock);
-    if (!stopping)
-        (void)eventfd_write(h->wake, 1);
     return !stopping;
 }
 
 /* The request has been read. */
 static enum MHD_Result request_route(struct exchange *x)
 {
-    httpd_conn_set(x->server, x->fd, CONN_HANDLING);
-    if (!httpd_body_end(x))
-        return httpd_respond(x);
-    if (!x->routed) {
-        if (x->route)
-            httpd_reply_error(x, MHD_HTTP_METHOD_NOT_ALLOWED, "405: method not allowed for this path\n");
-        else
-            httpd_reply_error(x, MHD_HTTP_NOT_FOUND, x->server->known_paths);
-    } else {
-        x->request.accept = httpd_get_header(x, "Accept", &x->joined[0]);
-        x->request.accept_encoding = httpd_get_header(x, "Accept-Encoding", &x->joined[1]);
-        x->request.if_none_match = httpd_get_header(x, "If-None-Match", &x->joined[2]);
-        x->request.content_type = httpd_get_header(x, "Content-Type", &x->joined[4]);
-        x->request.content_encoding = httpd_get_header(x, "Content-Encoding", &x->joined[5]);
-        if (!x->request.authorization)
-            x->request.authorization = httpd_get_header(x, "Authorization", &x->joined[3]);
-        if (x->route->direct)
-            x->route->fn(x->route->arg, &x->request, &x->reply);
-        else if (request_queue(x))
-            return MHD_YES;
-        else
-            httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
-    }
-    return httpd_respond(x);
+    httpd_conn_set(x->server, x->conn, CONN_HANDLING);
+    if (!body_end(x))
+        return exchange_respond(x);
+    if (!x->routed)
+        refuse_route(x);
+    else if (x->route->direct)
+        x->route->fn(x->route->arg, &x->request, &x->reply);
+    else if (request_queue(x))
+        return MHD_YES;
+    else
+        reply_stopping(x);
+    return exchange_respond(x);
 }
 
-/* The guard has allowed the request. */
+/* The guard has allowed the request. A body that announces more than is read even to be discarded is refused
+ * at once. */
 static enum MHD_Result request_admit(struct exchange *x)
 {
     if (x->state == ALLOWED)
-        httpd_conn_set(x->server, x->fd, CONN_READING);
+        httpd_conn_set(x->server, x->conn, CONN_READING);
     x->state = READING;
-    return httpd_body_is_too_large(x) ? request_route(x) : MHD_YES;
+    if (x->body_announced <= size_max(body_max(x), READ_MAX))
+        return MHD_YES;
+    x->body_status = MHD_HTTP_CONTENT_TOO_LARGE;
+    return request_route(x);
 }
 
 /* The head has been read. libmicrohttpd closes the connection after an answer at this point. */
 static enum MHD_Result request_begin(struct exchange *x, const char *method, const char *version)
 {
-    const char *why = "";
-    unsigned refused;
-
     x->routed = find_route(x);
-    refused = httpd_check_head(x, method, version, &why);
-    if (refused) {
-        x->close = true;
-        httpd_reply_error(x, refused, why);
-        return httpd_respond(x);
-    }
-    switch (httpd_guard_check(x)) {
+    if (!head_read(x, method, version))
+        return exchange_respond(x);
+    switch (guard_ask(x)) {
     case HTTPD_ALLOW:
         return request_admit(x);
     case HTTPD_REFUSE:
-        return httpd_respond(x);
+        return exchange_respond(x);
     default:
         return MHD_YES;
     }
@@ -544,16 +849,18 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
                                  size_t *upload_size, void **context)
 {
     struct exchange *x = *context;
+    size_t n = *upload_size;
 
+    (void)cls;
     if (!x) {
-        *context = x = exchange_new(cls, connection, url, method);
+        *context = x = exchange_new(
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context,
+            connection, url, method);
         return request_begin(x, method, version);
     }
-    if (*upload_size) {
-        size_t n = *upload_size;
-
+    if (n) {
         *upload_size = 0;
-        return httpd_body_put(x, upload, n) ? MHD_YES : MHD_NO;
+        return body_receive(x, upload, n) ? MHD_YES : MHD_NO;
     }
     switch (x->state) {
     case READING:
@@ -561,7 +868,7 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
     case ALLOWED: /* libmicrohttpd repeats the call about the head after it was suspended there */
         return request_admit(x);
     case READY:
-        return httpd_respond(x);
+        return exchange_respond(x);
     default:
         return MHD_YES;
     }
@@ -571,53 +878,28 @@ enum MHD_Result httpd_on_request(void *cls, struct MHD_Connection *connection, c
 void httpd_on_completed(void *cls, struct MHD_Connection *connection, void **context,
                         enum MHD_RequestTerminationCode how)
 {
-    struct httpd *h = cls;
     struct exchange *x = *context;
-    bool whole = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    const struct httpd_options *o;
 
+    (void)cls;
     (void)connection;
     if (!x)
         return;
     *context = NULL;
-    if (x->state == ANSWERED && h->options.served)
-        h->options.served(h->options.served_arg, x->route ? x->route->path : "other", x->status,
-                          whole && !x->head ? x->answer_bytes : 0);
-    httpd_conn_set(h, x->fd, CONN_IDLE);
+    o = &x->server->options;
+    if (x->state == ANSWERED && o->served)
+        o->served(o->served_arg, x->route ? x->route->path : "other", x->status,
+                  how == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->head ? x->answer_bytes : 0);
+    httpd_conn_set(x->server, x->conn, CONN_IDLE);
     exchange_free(x);
 }
 
-static gnutls_session_t session_of(struct MHD_Connection *connection)
-{
-    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
-}
-
-void httpd_on_connection(void *cls, struct MHD_Connection *connection, void **context,
-                         enum MHD_ConnectionNotificationCode what)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct httpd *h = cls;
-
-    int fd = info->connect_fd;
-    struct client *c = *context;
-
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        httpd_conn_closed(h, fd);
-        httpd_tls_end(c->tls); /* its GnuTLS session has been freed */
-        free(c->arguments);
-        free(c);
-        return;
-    }
-    httpd_conn_set(h, fd, CONN_READING);
-    *context = c = xcalloc(1, sizeof(*c));
-    if (h->options.tls)
-        c->tls = httpd_tls_begin(h->options.tls, session_of(connection), fd);
-}
+/* ---- On the loop ---- */
 
 static void request_handle(struct exchange *x)
 {
     if (atomic_load(&x->server->stopping))
-        httpd_reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, "503: shutting down\n");
+        reply_stopping(x);
     else
         x->route->fn(x->route->arg, &x->request, &x->reply);
 }
@@ -646,18 +928,16 @@ void httpd_finish(struct httpd_reply *reply)
 /* The first runs the handler, the others receive copies of its reply. */
 static void request_handle_spaced(struct httpd *h)
 {
-    struct exchange *first = h->spaced, *x, *next;
+    struct exchange *first = STAILQ_FIRST(&h->spaced), *x;
+    struct str body = {0};
 
-    h->spaced = NULL;
-    h->spaced_end = &h->spaced;
+    STAILQ_REMOVE_HEAD(&h->spaced, next);
     request_handle(first);
-    for (x = first->next; x; x = next) {
-        next = x->next;
-        x->reply.content_type = first->reply.content_type;
-        x->reply.status = first->reply.status;
-        if (first->reply.n_parts == 1)
-            httpd_reply_copy(&x->reply,
-                             (struct str){first->reply.parts->iov_base, first->reply.parts->iov_len});
+    if (first->reply.n_parts)
+        body = (struct str){first->reply.parts->iov_base, first->reply.parts->iov_len};
+    while ((x = STAILQ_FIRST(&h->spaced))) {
+        STAILQ_REMOVE_HEAD(&h->spaced, next);
+        httpd_reply_text(&x->reply, first->reply.status, body);
         request_resume(x);
     }
     request_resume(first);
@@ -666,52 +946,49 @@ static void request_handle_spaced(struct httpd *h)
 void httpd_on_spacing(struct timer *t)
 {
     struct httpd *h = CONTAINER_OF(t, struct httpd, spacing);
-    unsigned ms = h->spaced ? h->spaced->route->spacing_ms : 0;
+    struct exchange *first = STAILQ_FIRST(&h->spaced);
 
-    if (!ms)
+    if (!first)
         return;
+    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), first->route->spacing_ms));
     request_handle_spaced(h);
-    loop_timer_set(h->loop, t, mono_add(loop_now(h->loop), ms));
 }
 
 static void request_run(struct httpd *h, struct exchange *x)
 {
-    if (!x->route->spacing_ms) {
-        x->handling = true;
-        request_handle(x);
-        x->handling = false;
-        if (!x->deferred)
-            request_resume(x);
+    if (x->route->spacing_ms) {
+        STAILQ_INSERT_TAIL(&h->spaced, x, next);
+        if (!h->spacing.place)
+            httpd_on_spacing(&h->spacing);
         return;
     }
-    x->next = NULL;
-    *h->spaced_end = x;
-    h->spaced_end = &x->next;
-    if (!h->spacing.place)
-        httpd_on_spacing(&h->spacing);
+    x->handling = true;
+    request_handle(x);
+    x->handling = false;
+    if (!x->deferred)
+        request_resume(x);
 }
 
-void httpd_run_queue(struct httpd *h)
+void httpd_on_queue(struct post *p)
 {
+    struct httpd *h = CONTAINER_OF(p, struct httpd, post);
     mono_ms end = mono_add(clock_system.mono(&clock_system), QUEUE_MS);
-    bool stopping = atomic_load(&h->stopping), more;
+    bool stopping = atomic_load(&h->stopping), more = true;
 
-    do {
+    while (more) {
         struct exchange *x;
 
         (void)pthread_mutex_lock(&h->lock);
-        x = h->queue;
+        x = STAILQ_FIRST(&h->queue);
         if (x)
-            h->queue = x->next;
-        more = h->queue;
-        if (!more)
-            h->queue_end = &h->queue;
+            STAILQ_REMOVE_HEAD(&h->queue, next);
+        more = !STAILQ_EMPTY(&h->queue) && (stopping || mono_before(clock_system.mono(&clock_system), end));
+        if (!more && !STAILQ_EMPTY(&h->queue))
+            loop_post(h->loop, p);
         (void)pthread_mutex_unlock(&h->lock);
         if (x)
             request_run(h, x);
-    } while (more && (stopping || mono_before(clock_system.mono(&clock_system), end)));
-    if (stopping && h->spaced)
+    }
+    if (stopping && !STAILQ_EMPTY(&h->spaced))
         request_handle_spaced(h);
-    else if (more)
-        (void)eventfd_write(h->wake, 1);
 }

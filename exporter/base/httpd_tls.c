@@ -14,196 +14,177 @@
 #include <gnutls/x509.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 
-/* Go's names of TLS versions, cipher suites and curves, as a priority string of GnuTLS.
+enum { MAX_PEM = 1 << 20, MAX_PRIORITIES = 4096, MAX_NAME = 1024 };
+
+/* client_auth_type, from the most lenient. */
+enum client_auth { AUTH_NONE, AUTH_REQUEST, AUTH_REQUIRE_ANY, AUTH_VERIFY_IF_GIVEN, AUTH_REQUIRE_AND_VERIFY };
+
+struct tls_context {
+    struct httpd_tls *owner;
+    atomic_uint refs; /* by sessions and as `current` */
+    enum client_auth auth;
+    gnutls_certificate_credentials_t credentials;
+    gnutls_priority_t priorities;
+    gnutls_datum_t ticket_key; /* GnuTLS derives those in use from it and the time */
+};
+
+struct httpd_tls {
+    pthread_mutex_t lock; /* its holder never blocks */
+    struct tls_context *current;
+    struct httpd_tls_settings settings;
+};
+
+/* ---- Versions, cipher suites and curves ----
  *
  * GnuTLS enables every combination of the key exchanges, ciphers and MACs that are named, and the same
  * ciphers for TLS 1.3. A list that would enable more than it names is refused. */
 
-struct word {
-    const char *go, *gnutls;
-};
+static const char *const auth_names[] = {"NoClientCert", "RequestClientCert", "RequireAnyClientCert",
+                                         "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"};
 
-static const struct word versions[] = {
-    {"TLS10", "TLS1.0"}, {"TLS11", "TLS1.1"}, {"TLS12", "TLS1.2"}, {"TLS13", "TLS1.3"}};
 enum { TLS12 = 2, TLS13 = 3 };
+static const char *const version_names[] = {"TLS10", "TLS11", "TLS12", "TLS13"};
+static const char *const gnutls_versions[] = {"TLS1.0", "TLS1.1", "TLS1.2", "TLS1.3"};
 
-static const struct word curves[] = {{"X25519", "X25519"},
-                                     {"CurveP256", "SECP256R1"},
-                                     {"CurveP384", "SECP384R1"},
-                                     {"CurveP521", "SECP521R1"},
-                                     {"X25519MLKEM768", "X25519-MLKEM768"}};
 enum { DEFAULT_CURVES = 4 };
+static const char *const curve_names[] = {"X25519", "CurveP256", "CurveP384", "CurveP521", "X25519MLKEM768"};
+static const char *const gnutls_curves[] = {"X25519", "SECP256R1", "SECP384R1", "SECP521R1",
+                                            "X25519-MLKEM768"};
+
+/* Two for each cipher below, for both kinds of keys; then those of TLS 1.3, which, as in Go, cannot be
+ * chosen. */
+static const char *const suite_names[] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+};
 
 /* In the order of preference: AES-128 before AES-256, as in Go, since it is cheaper. */
-static const struct suite {
-    const char *go;
-    gnutls_kx_algorithm_t kx;
-    gnutls_cipher_algorithm_t cipher;
-    gnutls_mac_algorithm_t mac;
-} suites[] = {
-#define ROWS(cipher, gnutls_cipher, mac)                                                         \
-    {"TLS_ECDHE_ECDSA_WITH_" cipher, GNUTLS_KX_ECDHE_ECDSA, GNUTLS_CIPHER_##gnutls_cipher, mac}, \
-    {                                                                                            \
-        "TLS_ECDHE_RSA_WITH_" cipher, GNUTLS_KX_ECDHE_RSA, GNUTLS_CIPHER_##gnutls_cipher, mac    \
-    }
-    ROWS("AES_128_GCM_SHA256", AES_128_GCM, GNUTLS_MAC_AEAD),
-    ROWS("AES_256_GCM_SHA384", AES_256_GCM, GNUTLS_MAC_AEAD),
-    ROWS("CHACHA20_POLY1305_SHA256", CHACHA20_POLY1305, GNUTLS_MAC_AEAD),
-    ROWS("AES_128_CBC_SHA", AES_128_CBC, GNUTLS_MAC_SHA1),
-    ROWS("AES_256_CBC_SHA", AES_256_CBC, GNUTLS_MAC_SHA1),
-#undef ROWS
-};
+enum { CIPHERS = 5, AEAD_CIPHERS = 3 };
+static const char *const ciphers[CIPHERS] = {"AES-128-GCM:+AEAD", "AES-256-GCM:+AEAD",
+                                             "CHACHA20-POLY1305:+AEAD", "AES-128-CBC:+SHA1",
+                                             "AES-256-CBC:+SHA1"};
 
-static const char *const suites_of_tls13[] = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
-                                              "TLS_CHACHA20_POLY1305_SHA256"};
-
-/* What the settings select: indexes of the tables, as bits. */
+/* What the settings select: indexes of the tables, and as bits. */
 struct choice {
-    size_t min, max;
-    unsigned suites, curves;
+    int min, max;
+    unsigned ciphers, curves;
+    bool rsa;
 };
 
-static bool word_is(const char *word, const char *name)
+/* The index of the name, or -EINVAL and *ret_why from `what`. */
+static int find_name(const char *const *names, size_t n, const char *name, const char *what, char **ret_why)
 {
-    return strcmp(word, name) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (int)i;
+    return httpd_explain(ret_why, -EINVAL, "%s \"%.64s\"", what, name);
 }
 
-static int choose_version(const char *field, const char *name, size_t fallback, size_t *ret, char **ret_why)
+static int choose_version(const char *field, const char *name, int *version, char **ret_why)
 {
-    *ret = fallback;
-    if (cstr(name)[0] == '\0')
-        return 0;
-    for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-        if (word_is(name, versions[i].go)) {
-            *ret = i;
-            return 0;
-        }
-    return httpd_explain(ret_why, -EINVAL,
-                         "%s: unknown version \"%.64s\": expected TLS10, TLS11, TLS12 or TLS13", field, name);
+    char *why = NULL;
+    int i = *version;
+
+    if (*cstr(name))
+        i = find_name(version_names, ARRAY_SIZE(version_names), name, "unknown version", &why);
+    if (i < 0)
+        (void)httpd_explain(ret_why, i, "%s: %s: expected TLS10, TLS11, TLS12 or TLS13", field, why);
+    free(why);
+    *version = i;
+    return i < 0 ? i : 0;
 }
 
 static int choose_versions(const struct httpd_tls_settings *s, struct choice *c, char **ret_why)
 {
-    int r = choose_version("min_version", s->min_version, TLS12, &c->min, ret_why)
-                ?: choose_version("max_version", s->max_version, TLS13, &c->max, ret_why);
+    int r;
 
+    c->min = TLS12;
+    c->max = TLS13;
+    r = choose_version("min_version", s->min_version, &c->min, ret_why)
+            ?: choose_version("max_version", s->max_version, &c->max, ret_why);
     if (r == 0 && c->min > c->max)
         return httpd_explain(ret_why, -EINVAL, "max_version: %s is below min_version, %s",
-                             versions[c->max].go, versions[c->min].go);
+                             version_names[c->max], version_names[c->min]);
     return r;
 }
 
-static int find_suite(const char *name, unsigned *ret, char **ret_why)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(suites); i++)
-        if (word_is(name, suites[i].go)) {
-            *ret |= 1u << i;
-            return 0;
-        }
-    for (size_t i = 0; i < ARRAY_SIZE(suites_of_tls13); i++)
-        if (word_is(name, suites_of_tls13[i]))
-            return 0;
-    return httpd_explain(ret_why, -EINVAL, "cipher_suites: unknown or insecure cipher suite \"%.64s\"", name);
-}
-
-/* Those that can be used with such a key, for one kind of key exchange, so that GnuTLS enables no others.
- * `aead`: also those that TLS 1.3 needs. */
-static unsigned usable_suites(unsigned named, gnutls_pk_algorithm_t key, bool *ret_aead)
-{
-    bool rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS;
-    unsigned usable = 0;
-
-    *ret_aead = false;
-    for (size_t i = 0; i < ARRAY_SIZE(suites); i++)
-        if (named & 1u << i && rsa == (suites[i].kx == GNUTLS_KX_ECDHE_RSA)) {
-            usable |= 1u << i;
-            *ret_aead = *ret_aead || suites[i].mac == GNUTLS_MAC_AEAD;
-        }
-    return usable;
-}
-
-/* Go, too, has no way to choose those of TLS 1.3. Suites with CBC are offered by default only where older
- * versions need them. */
+/* Those that can be used with the key, so that GnuTLS enables no others. Suites with CBC are offered by
+ * default only where older versions need them. */
 static int choose_suites(const struct httpd_tls_settings *s, gnutls_pk_algorithm_t key, struct choice *c,
                          char **ret_why)
 {
-    unsigned named = 0;
-    bool aead = false;
-    int r = 0;
+    unsigned named = s->cipher_suites.n ? 0 : c->min < TLS12 ? UINT32_MAX : (1u << 2 * AEAD_CIPHERS) - 1;
 
-    for (size_t i = 0; r == 0 && i < s->cipher_suites.n; i++)
-        r = find_suite(s->cipher_suites.items[i], &named, ret_why);
-    for (size_t i = 0; s->cipher_suites.n == 0 && i < ARRAY_SIZE(suites); i++)
-        if (suites[i].mac == GNUTLS_MAC_AEAD || c->min < TLS12)
-            named |= 1u << i;
-    c->suites = c->min < TLS13 ? usable_suites(named, key, &aead) : 0;
-    if (r == 0 && c->max < TLS13 && !c->suites)
+    for (size_t i = 0; i < s->cipher_suites.n; i++) {
+        int at = find_name(suite_names, ARRAY_SIZE(suite_names), s->cipher_suites.items[i],
+                           "cipher_suites: unknown or insecure cipher suite", ret_why);
+        if (at < 0)
+            return at;
+        named |= 1u << at;
+    }
+    c->rsa = key == GNUTLS_PK_RSA || key == GNUTLS_PK_RSA_PSS;
+    for (unsigned i = 0; c->min < TLS13 && i < CIPHERS; i++)
+        c->ciphers |= (named >> (2 * i + c->rsa) & 1) << i;
+    if (c->max < TLS13 && !c->ciphers)
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: none can be used with the certificate's %s key",
                              gnutls_pk_get_name(key));
-    if (r == 0 && c->max == TLS13 && c->suites && !aead)
+    if (c->max == TLS13 && c->ciphers && !(c->ciphers & ((1u << AEAD_CIPHERS) - 1)))
         return httpd_explain(ret_why, -EINVAL,
                              "cipher_suites: TLS 1.3 needs a suite with GCM or CHACHA20: add one, or set "
                              "max_version to TLS12");
-    return r;
-}
-
-static int choose_curve(const char *name, struct choice *c, char **ret_why)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(curves); i++) {
-        if (!word_is(name, curves[i].go))
-            continue;
-        c->curves |= 1u << i;
-        if (gnutls_group_get_id(curves[i].gnutls) != GNUTLS_GROUP_INVALID)
-            return 0;
-        return httpd_explain(ret_why, -EINVAL, "curve_preferences: %s is not supported by GnuTLS %s", name,
-                             gnutls_check_version(NULL));
-    }
-    return httpd_explain(ret_why, -EINVAL, "curve_preferences: unknown curve \"%.64s\"", name);
+    return 0;
 }
 
 static int choose_curves(const struct httpd_tls_settings *s, struct choice *c, char **ret_why)
 {
-    int r = 0;
+    c->curves = s->curve_preferences.n ? 0 : (1u << DEFAULT_CURVES) - 1;
+    for (size_t i = 0; i < s->curve_preferences.n; i++) {
+        const char *name = s->curve_preferences.items[i];
+        int at = find_name(curve_names, ARRAY_SIZE(curve_names), name, "curve_preferences: unknown curve",
+                           ret_why);
 
-    for (size_t i = 0; r == 0 && i < s->curve_preferences.n; i++)
-        r = choose_curve(s->curve_preferences.items[i], c, ret_why);
-    if (s->curve_preferences.n == 0)
-        c->curves = (1u << DEFAULT_CURVES) - 1;
-    return r;
-}
-
-/* Naming something twice does no harm. */
-static int put_suites(struct buf *b, const struct choice *c)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(suites); i++) {
-        const struct suite *s = &suites[i];
-        if (c->suites & 1u << i)
-            r = buf_printf(b, ":+%s:+%s:+%s", gnutls_kx_get_name(s->kx), gnutls_cipher_get_name(s->cipher),
-                           gnutls_mac_get_name(s->mac));
-        else if (!c->suites && s->mac == GNUTLS_MAC_AEAD) /* only for TLS 1.3, which has no key exchange */
-            r = buf_printf(b, ":+%s:+%s", gnutls_cipher_get_name(s->cipher), gnutls_mac_get_name(s->mac));
+        if (at < 0)
+            return at;
+        if (gnutls_group_get_id(gnutls_curves[at]) == GNUTLS_GROUP_INVALID)
+            return httpd_explain(ret_why, -EINVAL, "curve_preferences: %s is not supported by GnuTLS %s",
+                                 name, gnutls_check_version(NULL));
+        c->curves |= 1u << at;
     }
-    return r;
+    return 0;
 }
 
+/* The priority string. Naming something twice does no harm. */
 static int put_priorities(struct buf *b, const struct choice *c)
 {
+    const char *kx = c->rsa ? "ECDHE-RSA" : "ECDHE-ECDSA";
     int r =
         buf_puts(b, "NORMAL:-VERS-ALL:-KX-ALL:-CIPHER-ALL:-MAC-ALL:-GROUP-ALL:-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1"
                     ":%SERVER_PRECEDENCE");
 
-    for (size_t i = c->max + 1; r == 0 && i-- > c->min;)
-        r = buf_printf(b, ":+VERS-%s", versions[i].gnutls);
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(curves); i++)
+    for (int i = c->max; r == 0 && i >= c->min; i--)
+        r = buf_printf(b, ":+VERS-%s", gnutls_versions[i]);
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(gnutls_curves); i++)
         if (c->curves & 1u << i)
-            r = buf_printf(b, ":+GROUP-%s", curves[i].gnutls);
-    r = r ?: put_suites(b, c);
+            r = buf_printf(b, ":+GROUP-%s", gnutls_curves[i]);
+    for (size_t i = 0; r == 0 && i < CIPHERS; i++)
+        if (c->ciphers & 1u << i)
+            r = buf_printf(b, ":+%s:+%s", kx, ciphers[i]);
+        else if (!c->ciphers && i < AEAD_CIPHERS) /* only for TLS 1.3, which has no key exchange */
+            r = buf_printf(b, ":+%s", ciphers[i]);
     return r ?: buf_putc(b, '\0');
 }
 
@@ -214,19 +195,18 @@ static int check_versions(gnutls_priority_t p, const struct choice *c, char **re
     int n = gnutls_priority_protocol_list(p, &list);
 
     for (int i = 0; i < n; i++)
-        if (word_is(gnutls_protocol_get_name(list[i]), versions[c->min].gnutls))
+        if (strcmp(gnutls_protocol_get_name(list[i]), gnutls_versions[c->min]) == 0)
             return 0;
     return httpd_explain(ret_why, -EINVAL, "min_version: %s is disabled in GnuTLS on this machine",
-                         versions[c->min].go);
+                         version_names[c->min]);
 }
 
-/* What a certificate with such a key and the settings allow. On failure a negative errno and *ret_why. */
-static int httpd_tls_priorities(gnutls_priority_t *ret, const struct httpd_tls_settings *s,
-                                gnutls_pk_algorithm_t key, char **ret_why)
+/* Sets what a certificate with such a key and the settings allow. */
+static int context_choose(struct tls_context *into, const struct httpd_tls_settings *s,
+                          gnutls_pk_algorithm_t key, char **ret_why)
 {
+    BUF_AUTO(text, MAX_PRIORITIES);
     struct choice c = {0};
-    BUF_AUTO(text, 4096);
-    gnutls_priority_t p;
     int r = choose_versions(s, &c, ret_why);
 
     r = r ?: choose_suites(s, key, &c, ret_why);
@@ -234,20 +214,13 @@ static int httpd_tls_priorities(gnutls_priority_t *ret, const struct httpd_tls_s
     r = r ?: put_priorities(&text, &c);
     if (r < 0)
         return r;
-    r = gnutls_priority_init(&p, text.p, NULL);
+    r = gnutls_priority_init(&into->priorities, text.p, NULL);
     if (r < 0)
         return httpd_explain(ret_why, -EINVAL, "versions and cipher suites: %s", gnutls_strerror(r));
-    r = check_versions(p, &c, ret_why);
-    if (r < 0)
-        gnutls_priority_deinit(p);
-    else
-        *ret = p;
-    return r;
+    return check_versions(into->priorities, &c, ret_why);
 }
 
-/* Certificates and keys of the HTTP server, in PEM format. */
-
-enum { MAX_PEM = 1 << 20 };
+/* ---- Certificates and keys ---- */
 
 static int read_pem(const char *field, const struct httpd_tls_pem *pem, struct buf *into, char **ret_why)
 {
@@ -272,9 +245,7 @@ static int read_certificates(const char *field, const struct httpd_tls_pem *pem,
     const char *why = NULL;
     int r = read_pem(field, pem, &text, ret_why);
 
-    if (r < 0)
-        return r;
-    r = pem_read_certificates(buf_str(&text), ret, &why);
+    r = r ?: pem_read_certificates(buf_str(&text), ret, &why);
     return why ? refuse_pem(field, pem, ret_why, why) : r;
 }
 
@@ -284,9 +255,7 @@ static int read_key(const struct httpd_tls_pem *pem, gnutls_x509_privkey_t *ret,
     const char *why = NULL;
     int r = read_pem("key", pem, &text, ret_why);
 
-    if (r < 0)
-        return r;
-    r = pem_read_key(buf_str(&text), ret, &why);
+    r = r ?: pem_read_key(buf_str(&text), ret, &why);
     return why ? refuse_pem("key", pem, ret_why, why) : r;
 }
 
@@ -302,10 +271,9 @@ static int check_expiry(const struct httpd_tls_pem *pem, gnutls_x509_crt_t certi
     return refuse_pem("cert", pem, ret_why, why);
 }
 
-/* Reads the certificate, its chain and its key; *ret_key: the kind of the key. On failure a negative errno
- * and *ret_why. */
-static int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
-                              gnutls_pk_algorithm_t *ret_key, char **ret_why)
+/* Reads the certificate, its chain and its key; *ret_key: the kind of the key. */
+static int context_load_key(struct tls_context *c, const struct httpd_tls_settings *s,
+                            gnutls_pk_algorithm_t *ret_key, char **ret_why)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates chain = {0};
     CLEANUP(pem_key_done) gnutls_x509_privkey_t key = NULL;
@@ -316,7 +284,7 @@ static int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struc
     if (r < 0)
         return r;
     *ret_key = (gnutls_pk_algorithm_t)gnutls_x509_privkey_get_pk_algorithm(key);
-    r = gnutls_certificate_set_x509_key(into, chain.list, (int)chain.n, key);
+    r = gnutls_certificate_set_x509_key(c->credentials, chain.list, (int)chain.n, key);
     if (r == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
         return httpd_explain(ret_why, -EINVAL, "%s%s is not the key of the certificate in %s",
                              s->key.file ? "key_file: " : "key: it", cstr(s->key.file),
@@ -324,32 +292,35 @@ static int httpd_tls_load_key(gnutls_certificate_credentials_t into, const struc
     return r < 0 ? refuse_pem("cert", &s->cert, ret_why, gnutls_strerror(r)) : 0;
 }
 
-/* Reads the certificates that clients' must be issued by. */
-static int httpd_tls_load_ca(gnutls_certificate_credentials_t into, const struct httpd_tls_settings *s,
-                             char **ret_why)
+/* Reads the certificates that clients' must be issued by. exporter-toolkit accepts VerifyClientCertIfGiven
+ * without client_ca_file; every certificate then fails. */
+static int context_load_ca(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
 {
     CLEANUP(pem_certificates_done) struct pem_certificates ca = {0};
-    int r = read_certificates("client_ca", &s->client_ca, &ca, ret_why);
+    bool given = s->client_ca.file || s->client_ca.text;
+    int r;
 
+    if (given && c->auth == AUTH_NONE)
+        return httpd_explain(ret_why, -EINVAL,
+                             "client_ca_file: has no effect without client_auth_type: set that as well");
+    if (!given && c->auth == AUTH_REQUIRE_AND_VERIFY)
+        return httpd_explain(ret_why, -EINVAL, "client_auth_type: %s needs client_ca_file",
+                             s->client_auth_type);
+    if (!given)
+        return 0;
+    r = read_certificates("client_ca", &s->client_ca, &ca, ret_why);
     if (r < 0)
         return r;
-    r = gnutls_certificate_set_x509_trust(into, ca.list, (int)ca.n);
+    r = gnutls_certificate_set_x509_trust(c->credentials, ca.list, (int)ca.n);
     return r < 0 ? refuse_pem("client_ca", &s->client_ca, ret_why, gnutls_strerror(r)) : 0;
 }
 
-enum { PEMS = 3 };
-
-struct httpd_tls {
-    pthread_mutex_t lock; /* its holder never blocks */
-    struct tls_context *current;
-    struct httpd_tls_settings settings;
-    struct file_stamp stamps[PEMS]; /* of the files when they were last read. Loop's thread */
-};
-
 /* ---- Contexts ---- */
 
-static void context_free(struct tls_context *c)
+static void context_unref(struct tls_context *c)
 {
+    if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
+        return;
     if (c->credentials)
         gnutls_certificate_free_credentials(c->credentials);
     if (c->priorities)
@@ -359,136 +330,46 @@ static void context_free(struct tls_context *c)
     free(c);
 }
 
-static void context_unref(struct httpd_tls *t, struct tls_context *c)
-{
-    bool last;
-
-    if (!c)
-        return;
-    (void)pthread_mutex_lock(&t->lock);
-    last = --c->refs == 0;
-    (void)pthread_mutex_unlock(&t->lock);
-    if (last)
-        context_free(c);
-}
-
-static int read_client_auth(const char *word, enum client_auth *ret, char **ret_why)
-{
-    static const char *const words[] = {"NoClientCert", "RequestClientCert", "RequireAnyClientCert",
-                                        "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"};
-
-    if (cstr(word)[0] == '\0')
-        return 0;
-    for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
-        if (strcmp(word, words[i]) == 0) {
-            *ret = (enum client_auth)i;
-            return 0;
-        }
-    /* exporter-toolkit's older name. */
-    if (strcmp(word, "RequireClientCert") == 0) {
-        *ret = AUTH_REQUIRE_ANY;
-        return 0;
-    }
-    return httpd_explain(ret_why, -EINVAL, "client_auth_type: unknown type \"%.64s\"", word);
-}
-
-/* exporter-toolkit accepts VerifyClientCertIfGiven without client_ca_file; every certificate then fails. */
-static int context_load_ca(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
-{
-    bool given = s->client_ca.file || s->client_ca.text;
-
-    if (given && c->auth == AUTH_NONE)
-        return httpd_explain(ret_why, -EINVAL,
-                             "client_ca_file: has no effect without client_auth_type: set that as well");
-    if (!given && c->auth == AUTH_REQUIRE_AND_VERIFY)
-        return httpd_explain(ret_why, -EINVAL, "client_auth_type: %s needs client_ca_file",
-                             s->client_auth_type);
-    return given ? httpd_tls_load_ca(c->credentials, s, ret_why) : 0;
-}
-
 static int context_fill(struct tls_context *c, const struct httpd_tls_settings *s, char **ret_why)
 {
     gnutls_pk_algorithm_t key = GNUTLS_PK_UNKNOWN;
-    int r = read_client_auth(s->client_auth_type, &c->auth, ret_why);
+    const char *type = cstr(s->client_auth_type);
+    int r = AUTH_NONE;
 
+    if (strcmp(type, "RequireClientCert") == 0) /* exporter-toolkit's older name */
+        r = AUTH_REQUIRE_ANY;
+    else if (*type)
+        r = find_name(auth_names, ARRAY_SIZE(auth_names), type, "client_auth_type: unknown type", ret_why);
     if (r < 0)
         return r;
+    c->auth = (enum client_auth)r;
     if (gnutls_certificate_allocate_credentials(&c->credentials) < 0 ||
         gnutls_session_ticket_key_generate(&c->ticket_key) < 0)
         return httpd_explain(ret_why, -ENOMEM, "GnuTLS: out of memory");
-    r = httpd_tls_load_key(c->credentials, s, &key, ret_why);
+    r = context_load_key(c, s, &key, ret_why);
     r = r ?: context_load_ca(c, s, ret_why);
-    return r ?: httpd_tls_priorities(&c->priorities, s, key, ret_why);
+    return r ?: context_choose(c, s, key, ret_why);
 }
 
-static int context_new(struct tls_context **ret, struct httpd_tls *t, const struct httpd_tls_settings *s,
-                       char **ret_why)
+int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
 {
-    struct tls_context *c = xcalloc(1, sizeof(*c));
+    struct tls_context *c = xcalloc(1, sizeof(*c)), *was;
     int r;
 
     c->owner = t;
     c->refs = 1;
     r = context_fill(c, s, ret_why);
     if (r < 0) {
-        context_free(c);
+        context_unref(c);
         return r;
     }
-    *ret = c;
-    return 0;
-}
-
-/* ---- Settings ---- */
-
-static void read_stamps(const struct httpd_tls_settings *s, struct file_stamp stamps[PEMS])
-{
-    const char *const files[PEMS] = {s->cert.file, s->key.file, s->client_ca.file};
-
-    for (unsigned i = 0; i < PEMS; i++)
-        stamps[i] = files[i] ? file_stamp(files[i]) : (struct file_stamp){0};
-}
-
-static bool stamps_are(const struct file_stamp a[PEMS], const struct file_stamp b[PEMS])
-{
-    bool same = true;
-
-    for (unsigned i = 0; i < PEMS; i++)
-        same = same && file_stamp_is(&a[i], &b[i]);
-    return same;
-}
-
-int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why)
-{
-    struct file_stamp stamps[PEMS];
-    struct tls_context *c, *was;
-    int r;
-
-    read_stamps(s, stamps);
-    r = context_new(&c, t, s, ret_why);
-    if (r < 0)
-        return r;
-    memcpy(t->stamps, stamps, sizeof(stamps));
     (void)pthread_mutex_lock(&t->lock);
     was = t->current;
     t->current = c;
     t->settings = *s;
     (void)pthread_mutex_unlock(&t->lock);
-    context_unref(t, was);
+    context_unref(was);
     return 0;
-}
-
-int httpd_tls_refresh(struct httpd_tls *t, char **ret_why)
-{
-    struct httpd_tls_settings s = t->settings;
-    struct file_stamp stamps[PEMS];
-    int r;
-
-    read_stamps(&s, stamps);
-    if (stamps_are(stamps, t->stamps))
-        return 0;
-    memcpy(t->stamps, stamps, sizeof(stamps));
-    r = httpd_tls_set(t, &s, ret_why);
-    return r < 0 ? r : 1;
 }
 
 int httpd_tls_new(struct httpd_tls **ret, const struct httpd_tls_settings *s, char **ret_why)
@@ -510,55 +391,28 @@ struct httpd_tls *httpd_tls_free(struct httpd_tls *t)
 {
     if (!t)
         return NULL;
-    context_unref(t, t->current);
+    context_unref(t->current);
     (void)pthread_mutex_destroy(&t->lock);
     free(t);
     return NULL;
 }
 
-/* ---- For sessions ---- */
-
-/* The context in force, with a reference for httpd_tls_drop(). Any thread. */
-static struct tls_context *httpd_tls_take(struct httpd_tls *t)
-{
-    struct tls_context *c;
-
-    (void)pthread_mutex_lock(&t->lock);
-    c = t->current;
-    c->refs++;
-    (void)pthread_mutex_unlock(&t->lock);
-    return c;
-}
-
-static void httpd_tls_drop(struct tls_context *c)
-{
-    context_unref(c->owner, c);
-}
-
-/* Whether client_allowed_sans has the name, or is empty. Any thread. */
-static bool httpd_tls_allows_name(struct httpd_tls *t, const char *name)
-{
-    const struct httpd_tls_list *list = &t->settings.client_allowed_sans;
-    bool found;
-
-    (void)pthread_mutex_lock(&t->lock);
-    found = list->n == 0;
-    for (size_t i = 0; !found && i < list->n; i++)
-        found = strcmp(list->items[i], name) == 0;
-    (void)pthread_mutex_unlock(&t->lock);
-    return found;
-}
-
-/* TLS sessions of the HTTP server: what each gets before its handshake, and what the handshake demands of the
- * client. Server's thread. */
-
-enum { MAX_NAME = 1024 };
+/* ---- Sessions: what each gets before its handshake, and what that demands of the client ---- */
 
 struct tls_session {
     struct tls_context *context;
     int fd;
     bool begun; /* the first bytes have been read */
 };
+
+/* The lock is held. */
+static bool san_is_listed(const struct httpd_tls_list *list, const char *name)
+{
+    for (size_t i = 0; name[0] && i < list->n; i++)
+        if (strcmp(list->items[i], name) == 0)
+            return true;
+    return false;
+}
 
 static int tls_refuse_peer(gnutls_session_t session, gnutls_alert_description_t alert, const char *why)
 {
@@ -583,20 +437,25 @@ static int read_san(gnutls_x509_crt_t crt, unsigned i, char *name, size_t size)
     return kind;
 }
 
+/* Whether the certificate has one of client_allowed_sans. */
 static bool san_is_allowed(struct httpd_tls *t, const gnutls_datum_t *certificate)
 {
+    const struct httpd_tls_list *list = &t->settings.client_allowed_sans;
     char name[MAX_NAME];
     gnutls_x509_crt_t crt;
-    bool found = httpd_tls_allows_name(t, ""); /* any */
+    bool found;
     int kind = 0;
 
-    if (found || gnutls_x509_crt_init(&crt) < 0)
-        return found;
-    if (gnutls_x509_crt_import(crt, certificate, GNUTLS_X509_FMT_DER) == 0)
+    if (gnutls_x509_crt_init(&crt) < 0)
+        return false;
+    (void)pthread_mutex_lock(&t->lock);
+    found = list->n == 0;
+    if (!found && gnutls_x509_crt_import(crt, certificate, GNUTLS_X509_FMT_DER) == 0)
         for (unsigned i = 0; !found && kind != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE; i++) {
             kind = read_san(crt, i, name, sizeof(name));
-            found = name[0] && httpd_tls_allows_name(t, name);
+            found = san_is_listed(list, name);
         }
+    (void)pthread_mutex_unlock(&t->lock);
     gnutls_x509_crt_deinit(crt);
     return found;
 }
@@ -671,7 +530,10 @@ struct tls_session *httpd_tls_begin(struct httpd_tls *t, gnutls_session_t sessio
 {
     struct tls_session *s = xcalloc(1, sizeof(*s));
 
-    s->context = httpd_tls_take(t);
+    (void)pthread_mutex_lock(&t->lock);
+    s->context = t->current;
+    atomic_fetch_add(&s->context->refs, 1);
+    (void)pthread_mutex_unlock(&t->lock);
     s->fd = fd;
     gnutls_transport_set_ptr2(session, s, (gnutls_transport_ptr_t)(intptr_t)fd);
     gnutls_transport_set_pull_function(session, tls_pull);
@@ -684,7 +546,7 @@ void httpd_tls_end(struct tls_session *s)
 {
     if (!s) /* plain HTTP */
         return;
-    httpd_tls_drop(s->context);
+    context_unref(s->context);
     free(s);
 }
 

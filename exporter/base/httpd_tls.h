@@ -30,8 +30,7 @@ struct httpd_tls_settings {
     const char *client_auth_type;              /* "NoClientCert" */
     const char *min_version, *max_version;     /* "TLS10" to "TLS13"; "TLS12", the highest */
     struct httpd_tls_list client_allowed_sans; /* empty: any */
-    struct httpd_tls_list
-        cipher_suites; /* of TLS 1.2 and below; empty: those with forward secrecy and AEAD */
+    struct httpd_tls_list cipher_suites; /* of TLS 1.2 and below; empty: with forward secrecy and AEAD */
     struct httpd_tls_list curve_preferences;
 };
 
@@ -44,9 +43,5 @@ struct httpd_tls *httpd_tls_free(struct httpd_tls *t);
 /* Replaces the settings, for connections accepted from now on. On failure the previous ones stay. Loop's
  * thread. */
 MUST_USE int httpd_tls_set(struct httpd_tls *t, const struct httpd_tls_settings *s, char **ret_why);
-/* Reads the files again if one of them has changed since the last call: 1 if so, 0 if not. On failure the
- * previous contents stay, and the next call tries again only after another change. Loop's thread, which is
- * blocked for a few milliseconds by a change, else only by three calls of stat(). */
-MUST_USE int httpd_tls_refresh(struct httpd_tls *t, char **ret_why);
 
 #endif

@@ -318,7 +318,9 @@ static int otlp_listen(struct otlp *x, char **ret_why)
         return r;
     access_configure(x->access, &server);
     r = httpd_new(&x->httpd, x->o.loop, &server, ret_why);
-    return r ?: access_serve(x->access, x->httpd);
+    if (r == 0)
+        access_serve(x->access, x->httpd);
+    return r;
 }
 
 int otlp_start(struct otlp **ret, const struct otlp_options *o, char **ret_why)

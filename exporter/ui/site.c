@@ -100,9 +100,13 @@ static int site_listen_main(struct site *s, const struct site_options *o, char *
                                  .max_body_bytes = o->max_body_bytes,
                                  .routes = s->routes + first,
                                  .n_routes = s->n_routes - first};
+    int r;
 
     access_configure(s->access, &main);
-    return site_listen(&s->main, s, &main, ret_why) ?: access_serve(s->access, s->main);
+    r = site_listen(&s->main, s, &main, ret_why);
+    if (r == 0)
+        access_serve(s->access, s->main);
+    return r;
 }
 
 static int site_listen_probes(struct site *s, const struct site_options *o, char **ret_why)

@@ -15,9 +15,15 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdatomic.h>
 
-enum { LOOK_MS = 3 * 1000, PROBLEMS_MAX_BYTES = 1 << 20 };
+enum { LOOK_MS = 3 * 1000, WATCHED = 4, PROBLEMS_MAX_BYTES = 1 << 20 };
+
+/* A token bucket: `burst` requests at once, and one more for each interval. Zeroed: no limit. */
+struct rate_limit {
+    int64_t interval_ms, burst;
+    mono_ms full_at; /* when the bucket will be full again */
+};
 
 struct access {
     struct access_options o;
@@ -25,8 +31,9 @@ struct access {
     struct httpd *server;
     struct basic_auth *auth;
     struct httpd_tls *tls;
-    struct web_file *file; /* the last valid one; NULL without one */
-    struct file_stamp stamp;
+    struct web_file *file;  /* the last valid one; NULL without one */
+    char *watched[WATCHED]; /* the file, and those that it names; NULL for none */
+    struct file_stamp stamps[WATCHED];
     struct timer timer;
     struct access_status status;
     char *problems;
@@ -86,8 +93,7 @@ static void access_check_file(const struct access *a, const struct web_file *f, 
                      f->has_tls ? "added" : "removed");
 }
 
-/* After the certificates nothing but memory can fail. */
-static int access_apply(struct access *a, const struct web_file *f)
+static void access_apply(struct access *a, const struct web_file *f)
 {
     basic_auth_set_users(a->auth, f->users, f->n_users);
     (void)pthread_mutex_lock(&a->lock);
@@ -95,7 +101,16 @@ static int access_apply(struct access *a, const struct web_file *f)
     if (a->limit.interval_ms != f->interval_ms || a->limit.burst != f->burst)
         a->limit = (struct rate_limit){.interval_ms = f->interval_ms, .burst = f->burst};
     (void)pthread_mutex_unlock(&a->lock);
-    return a->server ? httpd_set_headers(a->server, f->headers, f->n_headers) : 0;
+    if (a->server)
+        httpd_set_headers(a->server, f->headers, f->n_headers);
+}
+
+/* Notes what the file is now; to be called before it is read. */
+static void access_watch(struct access *a, size_t i, const char *path)
+{
+    free(a->watched[i]);
+    a->watched[i] = path ? xstrdup(path) : NULL;
+    a->stamps[i] = file_stamp(cstr(path));
 }
 
 static int access_load(struct access *a, struct problems *p)
@@ -103,10 +118,14 @@ static int access_load(struct access *a, struct problems *p)
     CLEANUP(cleanup_web_file_free) struct web_file *f = NULL, *was = NULL;
     int r;
 
-    a->stamp = file_stamp(a->o.file);
+    access_watch(a, 0, a->o.file);
     r = web_file_read(&f, a->o.file, p);
-    if (r == 0)
+    if (r == 0) {
+        access_watch(a, 1, f->tls.cert.file);
+        access_watch(a, 2, f->tls.key.file);
+        access_watch(a, 3, f->tls.client_ca.file);
         access_check_file(a, f, p);
+    }
     if (r == 0 && p->errors)
         r = -EINVAL;
     if (r == 0 && f->has_tls)
@@ -115,7 +134,8 @@ static int access_load(struct access *a, struct problems *p)
         return r;
     was = a->file;
     a->file = TAKE_PTR(f);
-    return access_apply(a, a->file);
+    access_apply(a, a->file);
+    return 0;
 }
 
 static void access_record(struct access *a, int r, const struct problems *p, struct buf *why)
@@ -157,39 +177,27 @@ int access_reload(struct access *a, struct buf *ret_why)
     return r;
 }
 
-/* Looks whether the file or one of those that it names has changed. */
 static void access_on_timer(struct timer *t)
 {
     struct access *a = CONTAINER_OF(t, struct access, timer);
-    struct file_stamp now = file_stamp(a->o.file);
-    CLEANUP(cleanup_free) char *why = NULL;
+    bool changed = false;
 
-    if ((!file_stamp_is(&now, &a->stamp) || (a->tls && httpd_tls_refresh(a->tls, &why) != 0)) &&
-        access_reload(a, NULL) < 0)
+    for (size_t i = 0; i < WATCHED; i++) {
+        struct file_stamp now = file_stamp(cstr(a->watched[i]));
+
+        changed = changed || !file_stamp_is(&now, &a->stamps[i]);
+    }
+    if (changed && access_reload(a, NULL) < 0)
         log_debug("web configuration not applied");
     loop_timer_set(a->o.loop, t, mono_add(loop_now(a->o.loop), LOOK_MS));
 }
 
 /* ---- Construction ---- */
 
-static int access_start(struct access *a)
-{
-    int r;
-
-    if (!a->o.file)
-        return 0;
-    r = basic_auth_new(&a->auth);
-    if (r == 0)
-        r = access_reload(a, NULL);
-    if (r == 0)
-        loop_timer_set(a->o.loop, &a->timer, mono_add(loop_now(a->o.loop), LOOK_MS));
-    return r;
-}
-
 int access_new(struct access **ret, const struct access_options *o, char **ret_why)
 {
     CLEANUP(cleanup_access_free) struct access *a = xcalloc(1, sizeof(*a));
-    int r;
+    int r = 0;
 
     a->o = *o;
     a->timer = (struct timer){.fn = access_on_timer};
@@ -197,9 +205,12 @@ int access_new(struct access **ret, const struct access_options *o, char **ret_w
     (void)pthread_mutex_init(&a->lock, NULL);
     if (o->guard && o->guard->deadline_ms > a->guard.deadline_ms)
         a->guard.deadline_ms = o->guard->deadline_ms;
-    r = access_start(a);
-    if (r == -EINVAL && asprintf(ret_why, "invalid web configuration file %s", o->file) < 0)
-        *ret_why = NULL;
+    if (o->file) {
+        r = basic_auth_new(&a->auth) ?: access_reload(a, NULL);
+        loop_timer_set(o->loop, &a->timer, mono_add(loop_now(o->loop), LOOK_MS));
+    }
+    if (r == -EINVAL)
+        *ret_why = xasprintf("invalid web configuration file %s", o->file);
     if (r == 0)
         *ret = TAKE_PTR(a);
     return r;
@@ -212,10 +223,11 @@ void access_configure(struct access *a, struct httpd_options *o)
     o->tls = a->tls;
 }
 
-int access_serve(struct access *a, struct httpd *h)
+void access_serve(struct access *a, struct httpd *h)
 {
     a->server = h;
-    return a->file ? httpd_set_headers(h, a->file->headers, a->file->n_headers) : 0;
+    if (a->file)
+        httpd_set_headers(h, a->file->headers, a->file->n_headers);
 }
 
 const struct access_status *access_status(const struct access *a)
@@ -249,6 +261,8 @@ struct access *access_free(struct access *a)
     a->tls = httpd_tls_free(a->tls);
     a->file = web_file_free(a->file);
     (void)pthread_mutex_destroy(&a->lock);
+    for (size_t i = 0; i < WATCHED; i++)
+        free(a->watched[i]);
     free(a->problems);
     free(a);
     return NULL;
@@ -269,12 +283,11 @@ static const struct httpd_refusal bearer_unreadable = {
 
 static void bearer_log(struct bearer *b, const char *problem)
 {
-    mono_ms now = clock_system.mono(&clock_system);
+    int64_t now = clock_system.mono(&clock_system).ms;
 
-    if (b->has_logged && mono_diff(b->logged_at, now) < LOG_MS)
+    if (now < atomic_load(&b->log_at_ms))
         return;
-    b->has_logged = true;
-    b->logged_at = now;
+    atomic_store(&b->log_at_ms, now + LOG_MS);
     log_error("cannot read the bearer token; refusing calls", L_STR("file", b->file), L_STR("err", problem));
 }
 

@@ -30,16 +30,16 @@ struct access_status {
 struct access;
 
 /* Reads the file. -EINVAL if it is invalid: the log says why, and *ret_why (from malloc) names the file.
- * -ENOMEM, -EAGAIN. */
+ * -EAGAIN. */
 MUST_USE int access_new(struct access **ret, const struct access_options *o, char **ret_why);
 /* Sets what the server's options need: the guard and TLS. */
 void access_configure(struct access *a, struct httpd_options *o);
-/* The server's responses have the file's headers from now on. -ENOMEM. */
-MUST_USE int access_serve(struct access *a, struct httpd *h);
+/* The server's responses have the file's headers from now on. */
+void access_serve(struct access *a, struct httpd *h);
 /* Whether a request needs a user, a token or a client certificate. */
 bool access_authenticates(const struct access *a);
 /* Reads the file now. On failure the last valid one stays in force, and *ret_why (may be NULL) gets each
- * problem, a line each. Without a file: 0. -EINVAL, -ENOMEM. */
+ * problem, a line each. Without a file: 0. -EINVAL. */
 MUST_USE int access_reload(struct access *a, struct buf *ret_why);
 /* NULL without a file. Valid until the next turn of the loop. */
 const struct access_status *access_status(const struct access *a);
@@ -49,14 +49,6 @@ void access_close(struct access *a);
 struct access *access_free(struct access *a);
 DEFINE_CLEANUP(struct access, access_free)
 
-/* ---- A token bucket ---- */
-
-/* `burst` requests at once, and one more for each interval. Zeroed: no limit. */
-struct rate_limit {
-    int64_t interval_ms, burst;
-    mono_ms full_at; /* when the bucket will be full again */
-};
-
 /* ---- A guard of the program's own: one bearer token, from a file or a variable ---- */
 
 /* Embedded in its owner; must not move. */
@@ -64,8 +56,7 @@ struct bearer {
     const char *file, *token; /* not owned; one of them, or NULL both: every request is allowed */
     bool (*is_open)(const struct httpd_request *rq); /* whether a request needs no token. Server's thread */
     struct httpd_guard guard;
-    mono_ms logged_at; /* server's thread */
-    bool has_logged;
+    _Atomic int64_t log_at_ms; /* the next time that a problem is logged; monotonic */
 };
 
 /* The file is read for each request, so that a new token takes effect at once. */

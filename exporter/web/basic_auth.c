@@ -1,5 +1,5 @@
-/* Owns the results and the thread that compares. Two hold it, the owner and the thread, which may
- * be in the middle of a comparison when the program stops. */
+/* Owns the results, the queue of comparisons and the thread that makes them. Two hold it, the owner and the
+ * thread, which may be in the middle of a comparison when the program stops. */
 #include "exporter/web/basic_auth.h"
 
 #include "exporter/base/base64.h"
@@ -7,20 +7,52 @@
 #include "exporter/base/digest.h"
 #include "exporter/base/secret.h"
 #include "exporter/base/worker.h"
-#include "exporter/web/auth_queue.h"
 
 #include <crypt.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sys/queue.h>
 #include <sys/resource.h>
 
 enum {
+    QUEUE_MAX = 32, /* of known users, and as many of unknown ones */
+    QUEUE_SHARE = 2,
+    GOOD_RESULTS = 256,
+    BAD_RESULTS = 64,
+    BAD_MS = 10 * 1000,
     NICE = 5,
     MAX_CREDENTIALS = 4096,
     SALT_AT = 7, /* in a hash, after "$2b$10$" */
     DIGEST_AT = 29,
 };
+
+/* An IPv4 address, or the /64 of an IPv6 address, which one client may have as a whole. */
+struct auth_peer {
+    unsigned char bytes[9];
+};
+
+/* One comparison, and the requests that wait for its result. */
+struct auth_job {
+    TAILQ_ENTRY(auth_job) entry;
+    char digest[DIGEST_TEXT_BYTES];
+    char hash[BCRYPT_BYTES]; /* of an unknown user: another one's */
+    bool known;
+    struct auth_peer peer;
+    mono_ms since;
+    char password[PASSWORD_MAX_BYTES + 1];
+    struct httpd_ticket *tickets;
+    size_t n_tickets;
+};
+
+/* A result that need not be computed again. */
+struct auth_result {
+    char digest[DIGEST_TEXT_BYTES]; /* empty: free */
+    mono_ms at;                     /* last use of a good one, time of a bad one */
+};
+
+TAILQ_HEAD(auth_jobs, auth_job);
 
 struct basic_auth {
     pthread_mutex_t lock; /* for all below; its holder never blocks */
@@ -29,15 +61,18 @@ struct basic_auth {
     bool closed;
     const struct web_user *users; /* not owned */
     size_t n_users;
-    struct auth_cache cache;
-    struct auth_queue queue;
+    struct auth_jobs queues[2]; /* of unknown and of known users */
     struct auth_job *running;
+    /* Good results stay until as many newer ones have been used. Bad ones never displace them. */
+    struct auth_result good[GOOD_RESULTS], bad[BAD_RESULTS];
 };
 
+#define CHALLENGE "Basic realm=\"dynamic-scoring\", charset=\"UTF-8\""
+
 static const struct httpd_refusal unauthorized = {
-    .status = 401, .text = "401: user or password is wrong\n", .challenge = BASIC_AUTH_CHALLENGE};
+    .status = 401, .text = "401: user or password is wrong\n", .challenge = CHALLENGE};
 static const struct httpd_refusal missing = {
-    .status = 401, .text = "401: user and password required\n", .challenge = BASIC_AUTH_CHALLENGE};
+    .status = 401, .text = "401: user and password required\n", .challenge = CHALLENGE};
 static const struct httpd_refusal too_many = {
     .status = 429, .text = "429: too many different passwords at a time\n", .retry_after = 1};
 static const struct httpd_refusal busy = {
@@ -60,32 +95,165 @@ unsigned bcrypt_cost(struct str hash)
 
 /* libxcrypt treats some passwords of $2a$ in a way of its own; $2b$ is what all other programs mean by the
  * three. */
-static int bcrypt_matches(struct str password, struct str hash)
+static bool bcrypt_matches(const char *password, const char hash[BCRYPT_BYTES])
 {
     struct crypt_data *data = xcalloc(1, sizeof(*data));
-    char key[PASSWORD_MAX_BYTES + 1] = "", setting[BCRYPT_BYTES + 1] = "";
-    const char *made = NULL;
+    char setting[BCRYPT_BYTES + 1] = "";
+    const char *made;
     bool same;
 
-    memcpy(setting, hash.p, BCRYPT_BYTES);
+    memcpy(setting, hash, BCRYPT_BYTES);
     setting[2] = 'b';
-    if (password.n <= PASSWORD_MAX_BYTES) {
-        if (password.n)
-            memcpy(key, password.p, password.n);
-        made = crypt_r(key, setting, data);
-    }
+    made = crypt_r(password, setting, data);
     same = made && strlen(made) == BCRYPT_BYTES &&
-           gnutls_memcmp(made + DIGEST_AT, hash.p + DIGEST_AT, BCRYPT_BYTES - DIGEST_AT) == 0;
-    explicit_bzero(key, sizeof(key));
+           gnutls_memcmp(made + DIGEST_AT, hash + DIGEST_AT, BCRYPT_BYTES - DIGEST_AT) == 0;
     explicit_bzero(data, sizeof(*data));
     free(data);
     return same;
 }
 
+/* ---- Results. The lock is held, here and below unless stated otherwise ---- */
+
+static struct auth_result *result_find(struct auth_result *list, size_t n, const char *digest)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].digest, digest) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* False if the result is not known. */
+static bool result_get(struct basic_auth *b, const char *digest, mono_ms now, bool *ret_good)
+{
+    struct auth_result *r = result_find(b->good, GOOD_RESULTS, digest);
+
+    *ret_good = r;
+    if (r) {
+        r->at = now;
+        return true;
+    }
+    r = result_find(b->bad, BAD_RESULTS, digest);
+    return r && mono_diff(r->at, now) < BAD_MS;
+}
+
+/* Takes the place of an earlier one, or of the one that is free or the oldest. */
+static void result_put(struct basic_auth *b, const char *digest, bool good)
+{
+    struct auth_result *list = good ? b->good : b->bad, *to, *oldest = list;
+    size_t n = good ? GOOD_RESULTS : BAD_RESULTS;
+
+    for (size_t i = 1; i < n; i++)
+        if (mono_before(list[i].at, oldest->at))
+            oldest = &list[i];
+    to = result_find(list, n, digest) ?: oldest;
+    memcpy(to->digest, digest, sizeof(to->digest));
+    to->at = clock_system.mono(&clock_system);
+}
+
+/* ---- Jobs ---- */
+
+static struct auth_peer peer_of(const struct sockaddr *address)
+{
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    struct auth_peer peer = {0};
+
+    if (address->sa_family == AF_INET) {
+        memcpy(peer.bytes, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six)) {
+        memcpy(peer.bytes, six->s6_addr + 12, 4);
+    } else if (address->sa_family == AF_INET6) {
+        memcpy(peer.bytes, six->s6_addr, 8);
+        peer.bytes[8] = 6;
+    }
+    return peer;
+}
+
+/* Wipes the password. Takes NULL, returns NULL. */
+static struct auth_job *job_free(struct auth_job *j)
+{
+    if (!j)
+        return NULL;
+    free(j->tickets);
+    explicit_bzero(j, sizeof(*j));
+    free(j);
+    return NULL;
+}
+DEFINE_CLEANUP(struct auth_job, job_free)
+
+/* A hash identifies its user, by its salt. */
+static bool jobs_share(const struct auth_job *a, const struct auth_job *b)
+{
+    return memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0 &&
+           (!a->known || memcmp(a->hash, b->hash, sizeof(a->hash)) == 0);
+}
+
+static struct auth_job *job_find(struct basic_auth *b, const struct auth_job *like)
+{
+    struct auth_job *j;
+
+    if (b->running && strcmp(b->running->digest, like->digest) == 0)
+        return b->running;
+    TAILQ_FOREACH (j, &b->queues[like->known], entry)
+        if (strcmp(j->digest, like->digest) == 0)
+            return j;
+    return NULL;
+}
+
+/* NULL, or why the job may not wait. */
+static const struct httpd_refusal *job_enqueue(struct basic_auth *b, struct auth_job *j)
+{
+    struct auth_jobs *queue = &b->queues[j->known];
+    unsigned share = 0, n = 0;
+    struct auth_job *other;
+
+    TAILQ_FOREACH (other, queue, entry) {
+        share += jobs_share(other, j);
+        n++;
+    }
+    if (share >= QUEUE_SHARE)
+        return &too_many;
+    if (n >= QUEUE_MAX)
+        return &busy;
+    TAILQ_INSERT_TAIL(queue, j, entry);
+    (void)pthread_cond_signal(&b->changed);
+    return NULL;
+}
+
+/* NULL if there is none. */
+static struct auth_job *job_dequeue(struct basic_auth *b)
+{
+    struct auth_jobs *queue = &b->queues[TAILQ_EMPTY(&b->queues[true]) ? false : true];
+    struct auth_job *j = TAILQ_FIRST(queue);
+
+    if (j)
+        TAILQ_REMOVE(queue, j, entry);
+    return j;
+}
+
+/* The lock is not held during the comparison. */
+static void job_run(struct basic_auth *b, struct auth_job *j)
+{
+    bool good;
+
+    if (mono_diff(j->since, clock_system.mono(&clock_system)) < BASIC_AUTH_DEADLINE_MS) {
+        b->running = j;
+        (void)pthread_mutex_unlock(&b->lock);
+        good = bcrypt_matches(j->password, j->hash) && j->known;
+        (void)pthread_mutex_lock(&b->lock);
+        b->running = NULL;
+        result_put(b, j->digest, good);
+        for (size_t i = 0; !b->closed && i < j->n_tickets; i++)
+            httpd_decide(&j->tickets[i], good ? NULL : &unauthorized);
+    } /* else the server has answered */
+    (void)job_free(j);
+}
+
 /* ---- The thread ---- */
 
+/* The lock is not held. */
 static void auth_release(struct basic_auth *b)
 {
+    struct auth_job *j;
     bool last;
 
     (void)pthread_mutex_lock(&b->lock);
@@ -93,38 +261,11 @@ static void auth_release(struct basic_auth *b)
     (void)pthread_mutex_unlock(&b->lock);
     if (!last)
         return;
-    auth_queue_done(&b->queue);
+    while ((j = job_dequeue(b)))
+        (void)job_free(j);
     (void)pthread_cond_destroy(&b->changed);
     (void)pthread_mutex_destroy(&b->lock);
     free(b);
-}
-
-/* The lock is held. */
-static void auth_decide(struct basic_auth *b, struct auth_job *j, const struct httpd_refusal *refusal)
-{
-    for (size_t i = 0; !b->closed && i < j->n_tickets; i++)
-        httpd_decide(&j->tickets[i], refusal);
-    (void)auth_job_free(j);
-}
-
-/* The lock is held, but not during the comparison. */
-static void auth_run(struct basic_auth *b, struct auth_job *j)
-{
-    mono_ms now = clock_system.mono(&clock_system);
-    int r;
-
-    if (mono_diff(j->since, now) >= BASIC_AUTH_DEADLINE_MS) { /* the server has answered */
-        (void)auth_job_free(j);
-        return;
-    }
-    b->running = j;
-    (void)pthread_mutex_unlock(&b->lock);
-    r = bcrypt_matches((struct str){j->password, j->password_bytes}, (struct str){j->hash, BCRYPT_BYTES});
-    (void)pthread_mutex_lock(&b->lock);
-    b->running = NULL;
-    if (r >= 0)
-        auth_cache_put(&b->cache, j->digest, clock_system.mono(&clock_system), r && j->known);
-    auth_decide(b, j, r < 0 ? &busy : r && j->known ? NULL : &unauthorized);
 }
 
 static void *auth_main(void *arg)
@@ -134,9 +275,9 @@ static void *auth_main(void *arg)
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     (void)pthread_mutex_lock(&b->lock);
     while (!b->closed) {
-        struct auth_job *j = auth_queue_pop(&b->queue);
+        struct auth_job *j = job_dequeue(b);
         if (j)
-            auth_run(b, j);
+            job_run(b, j);
         else
             (void)pthread_cond_wait(&b->changed, &b->lock);
     }
@@ -152,7 +293,8 @@ int basic_auth_new(struct basic_auth **ret)
 
     (void)pthread_mutex_init(&b->lock, NULL);
     (void)pthread_cond_init(&b->changed, NULL);
-    auth_queue_init(&b->queue);
+    TAILQ_INIT(&b->queues[false]);
+    TAILQ_INIT(&b->queues[true]);
     b->holders = 2;
     if (thread_start(&thread, auth_main, b) < 0) {
         b->holders = 1;
@@ -195,12 +337,12 @@ void basic_auth_set_users(struct basic_auth *b, const struct web_user *users, si
 static bool auth_parse(const char *authorization, struct buf *all, struct str *ret_user,
                        struct str *ret_password)
 {
-    static const char scheme[] = "Basic ";
+    static const struct str scheme = STR("Basic ");
     struct str value = str_of(authorization);
     const char *colon;
 
-    if (value.n < strlen(scheme) || !str_eq_nocase((struct str){value.p, strlen(scheme)}, STR("Basic ")) ||
-        base64_decode(str_trim((struct str){value.p + strlen(scheme), value.n - strlen(scheme)}), all) < 0)
+    if (value.n < scheme.n || !str_eq_nocase((struct str){value.p, scheme.n}, scheme) ||
+        base64_decode(str_trim((struct str){value.p + scheme.n, value.n - scheme.n}), all) < 0)
         return false;
     colon = all->n ? memchr(all->p, ':', all->n) : NULL;
     if (!colon || memchr(all->p, '\0', all->n))
@@ -210,7 +352,8 @@ static bool auth_parse(const char *authorization, struct buf *all, struct str *r
     return ret_password->n <= PASSWORD_MAX_BYTES;
 }
 
-/* Copies the user's hash; for an unknown user another's, so that both take the same time. */
+/* Copies the user's hash; for an unknown user another's, so that both take the same time. The lock is not
+ * held. */
 static void auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRYPT_BYTES], bool *ret_known)
 {
     *ret_known = false;
@@ -222,68 +365,54 @@ static void auth_find_hash(struct basic_auth *b, struct str user, char hash[BCRY
     (void)pthread_mutex_unlock(&b->lock);
 }
 
-/* The lock is held. Takes *j if it is queued. */
-static enum httpd_access auth_enqueue(struct basic_auth *b, struct auth_job **j,
-                                      const struct httpd_ticket *ticket, struct httpd_refusal *ret)
-{
-    struct auth_job *same, *displaced = NULL;
-    int r = 0;
-
-    same = b->running && strcmp(b->running->digest, (*j)->digest) == 0
-               ? b->running
-               : auth_queue_find(&b->queue, (*j)->digest);
-    auth_job_add_ticket(same ?: *j, ticket);
-    if (!same) {
-        r = auth_queue_push(&b->queue, *j, &displaced);
-        if (displaced)
-            auth_decide(b, displaced, &busy);
-        if (r == 0) {
-            *j = NULL;
-            (void)pthread_cond_signal(&b->changed);
-        }
-    }
-    *ret = r == -EAGAIN ? too_many : busy;
-    return r == 0 ? HTTPD_LATER : HTTPD_REFUSE;
-}
-
+/* Takes *j if it waits. */
 static enum httpd_access auth_look_up(struct basic_auth *b, struct auth_job **j,
                                       const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
-    enum httpd_access access;
+    const struct httpd_refusal *refused;
+    struct auth_job *waiting;
     bool good;
 
-    (void)pthread_mutex_lock(&b->lock);
-    if (b->closed) {
-        *ret = busy;
-        access = HTTPD_REFUSE;
-    } else if (auth_cache_get(&b->cache, (*j)->digest, (*j)->since, &good)) {
-        *ret = unauthorized;
-        access = good ? HTTPD_ALLOW : HTTPD_REFUSE;
-    } else {
-        access = auth_enqueue(b, j, ticket, ret);
+    *ret = b->closed ? busy : unauthorized;
+    if (b->closed)
+        return HTTPD_REFUSE;
+    if (result_get(b, (*j)->digest, (*j)->since, &good))
+        return good ? HTTPD_ALLOW : HTTPD_REFUSE;
+    waiting = job_find(b, *j);
+    if (!waiting) {
+        refused = job_enqueue(b, *j);
+        if (refused) {
+            *ret = *refused;
+            return HTTPD_REFUSE;
+        }
+        waiting = TAKE_PTR(*j);
     }
-    (void)pthread_mutex_unlock(&b->lock);
-    return access;
+    waiting->tickets = xreallocarray(waiting->tickets, waiting->n_tickets + 1, sizeof(*waiting->tickets));
+    waiting->tickets[waiting->n_tickets++] = *ticket;
+    return HTTPD_LATER;
 }
 
 enum httpd_access basic_auth_check(struct basic_auth *b, const struct httpd_request *rq,
                                    const struct httpd_ticket *ticket, struct httpd_refusal *ret)
 {
     SECRET_AUTO(all, MAX_CREDENTIALS);
-    CLEANUP(cleanup_auth_job_free) struct auth_job *j = NULL;
+    CLEANUP(cleanup_job_free) struct auth_job *j = NULL;
     struct str user = {0}, password = {0};
+    enum httpd_access access;
 
     *ret = rq->authorization[0] ? unauthorized : missing;
     if (!auth_parse(rq->authorization, &all, &user, &password))
         return HTTPD_REFUSE;
-    *ret = busy;
     j = xcalloc(1, sizeof(*j));
     auth_find_hash(b, user, j->hash, &j->known);
-    j->peer = auth_peer_of(rq->peer);
+    j->peer = peer_of(rq->peer);
     j->since = clock_system.mono(&clock_system);
-    j->password_bytes = password.n;
     memcpy(j->password, password.p, password.n);
+    *ret = busy;
     if (digest_parts(j->digest, (const struct str[]){user, {j->hash, BCRYPT_BYTES}, password}, 3) < 0)
         return HTTPD_REFUSE;
-    return auth_look_up(b, &j, ticket, ret);
+    (void)pthread_mutex_lock(&b->lock);
+    access = auth_look_up(b, &j, ticket, ret);
+    (void)pthread_mutex_unlock(&b->lock);
+    return access;
 }

@@ -21,7 +21,7 @@ struct web_reader {
     struct problems *p;
 };
 
-/* A terminated copy; "" when out of memory. */
+/* A terminated copy. */
 static const char *web_copy(struct web_reader *w, struct str s)
 {
     char *copy = arena_alloc(&w->file->arena, s.n + 1);
@@ -63,8 +63,6 @@ static const char *const tls_keys[] = {"cert",
                                        "prefer_server_cipher_suites",
                                        "curve_preferences",
                                        NULL};
-
-_Static_assert(ARRAY_SIZE(tls_keys) == WEB_FILE_TLS_KEYS + 1, "WEB_FILE_TLS_KEYS");
 
 /* NULL if the member is absent or empty. */
 static const char *web_text(struct web_reader *w, const struct node *map, const char *key)
@@ -141,14 +139,6 @@ static void web_read_tls(struct web_reader *w, const struct node *root)
         .curve_preferences = web_words(w, n, "curve_preferences"),
     };
     (void)node_bool(n, "prefer_server_cipher_suites", w->p, &prefer);
-    for (size_t i = 0; tls_keys[i]; i++) {
-        const struct node *field = node_get(n, tls_keys[i]);
-        if (field) {
-            f->tls_places[f->n_tls_places].key = tls_keys[i];
-            f->tls_places[f->n_tls_places].line = field->line;
-            f->tls_places[f->n_tls_places++].column = field->column;
-        }
-    }
     if (!f->tls.cert.file && !f->tls.cert.text)
         node_missing(n, "cert_file", w->p, "a file with the certificate in PEM, or cert with its text");
     if (!f->tls.key.file && !f->tls.key.text)
@@ -282,8 +272,10 @@ static void web_read_limit(struct web_reader *w, const struct node *root)
 
 struct web_file *web_file_free(struct web_file *f)
 {
-    if (f)
-        arena_done(&f->arena);
+    if (!f)
+        return NULL;
+    arena_done(&f->arena);
+    (void)doc_free(f->doc);
     free(f);
     return NULL;
 }
@@ -309,14 +301,13 @@ static void web_read_root(struct web_reader *w, const struct node *root)
 int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p)
 {
     CLEANUP(cleanup_web_file_free) struct web_file *f = xcalloc(1, sizeof(*f));
-    CLEANUP(cleanup_doc_free) struct doc *d = NULL;
     struct web_reader w = {.file = f, .dir = dir, .p = p};
-    int r = doc_parse(&d, text, p);
+    int r = doc_parse(&f->doc, text, p);
 
     if (r < 0)
         return r;
     f->arena.chunk_bytes = 4096;
-    web_read_root(&w, doc_root(d));
+    web_read_root(&w, doc_root(f->doc));
     problems_sort(p);
     if (p->errors)
         return -EINVAL;
@@ -331,8 +322,6 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     BUF_AUTO(text, WEB_FILE_MAX_BYTES);
     int r = file_read(path, &text);
 
-    if (r == -ENOMEM)
-        return r;
     if (r < 0) {
         problems_add(p, PROBLEM_ERROR, 0, 0, "%s", r == -EFBIG ? "larger than 1 MiB" : strerror(-r));
         return -EINVAL;
@@ -344,27 +333,20 @@ int web_file_read(struct web_file **ret, const char *path, struct problems *p)
     return r;
 }
 
-/* Whether the error is about this field: it names client_ca_file for client_ca, too. */
-static bool tls_error_is_about(struct str field, const char *key)
-{
-    struct str k = str_of(key);
-
-    return str_starts(field, k) &&
-           (field.n == k.n || str_eq((struct str){field.p + k.n, field.n - k.n}, STR("_file")));
-}
-
-/* The error begins with the name of the field, up to a colon. */
+/* The error begins with the name of the field, up to a colon; it names client_ca_file for client_ca, too. */
 static void tls_add_problem(const struct web_file *f, const char *why, struct problems *p)
 {
+    const struct node *tls = node_get(doc_root(f->doc), "tls_server_config"), *at;
     struct str field = {why, strcspn(why, ":[")};
-    unsigned line = 0, column = 0;
+    char key[64];
 
-    for (size_t i = 0; i < f->n_tls_places; i++)
-        if (tls_error_is_about(field, f->tls_places[i].key)) {
-            line = f->tls_places[i].line;
-            column = f->tls_places[i].column;
-        }
-    problems_add(p, PROBLEM_ERROR, line, column, "tls_server_config.%s", why);
+    (void)snprintf(key, sizeof(key), "%.*s", STR_ARG(field));
+    at = node_get(tls, key);
+    if (!at && field.n > strlen("_file") && field.n < sizeof(key)) {
+        key[field.n - strlen("_file")] = '\0';
+        at = node_get(tls, key);
+    }
+    problems_add(p, PROBLEM_ERROR, at ? at->line : 0, at ? at->column : 0, "tls_server_config.%s", why);
 }
 
 int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p)
@@ -374,8 +356,6 @@ int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct pr
 
     if (r == 0)
         return 0;
-    if (r == -ENOMEM || !why)
-        return -ENOMEM;
-    tls_add_problem(f, why, p);
+    tls_add_problem(f, cstr(why), p);
     return -EINVAL;
 }

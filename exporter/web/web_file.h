@@ -3,6 +3,7 @@
 #define DS_WEB_WEB_FILE_H
 
 #include "exporter/base/arena.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/httpd_tls.h"
 #include "exporter/base/problems.h"
@@ -10,17 +11,11 @@
 
 enum { WEB_FILE_MAX_BYTES = 1 << 20, WEB_FILE_MAX_USERS = 1000, WEB_FILE_HEADERS = 5 };
 
-enum { WEB_FILE_TLS_KEYS = 13 };
-
 /* All strings belong to `arena`. */
 struct web_file {
     struct arena arena;
-    struct {
-        const char *key;
-        unsigned line, column;
-    } tls_places[WEB_FILE_TLS_KEYS]; /* of the fields of tls_server_config that are given */
-    size_t n_tls_places;
-    bool has_tls; /* TLS is to be served */
+    struct doc *doc; /* as read, for the places of problems */
+    bool has_tls;    /* TLS is to be served */
     struct httpd_tls_settings tls;
     struct httpd_header headers[WEB_FILE_HEADERS];
     size_t n_headers;
@@ -31,17 +26,16 @@ struct web_file {
 };
 
 /* Reads `text`; relative paths in it are relative to `dir`. Every problem is added to p. -EINVAL if there are
- * errors, -ENOMEM. Does not read other files. */
+ * errors. Does not read other files. */
 MUST_USE int web_file_parse(struct web_file **ret, struct str text, const char *dir, struct problems *p);
 struct web_file *web_file_free(struct web_file *f);
 DEFINE_CLEANUP(struct web_file, web_file_free)
 
-/* Reads the file at `path`; relative paths in it are relative to its folder. -EINVAL and
- * problems in p, -ENOMEM. */
+/* Reads the file at `path`; relative paths in it are relative to its folder. -EINVAL and problems in p. */
 MUST_USE int web_file_read(struct web_file **ret, const char *path, struct problems *p);
 /* Reads the certificates of a file that has TLS: makes *tls of them if it is NULL, else replaces its
  * settings. The file must be kept until they are replaced again or *tls is freed. On failure nothing changes.
- * -EINVAL and a problem in p, -ENOMEM. */
+ * -EINVAL and a problem in p. */
 MUST_USE int web_file_set_tls(const struct web_file *f, struct httpd_tls **tls, struct problems *p);
 
 #endif

@@ -25,7 +25,6 @@ static void check_list(const struct httpd_tls_list *l)
 static void check_good(const struct web_file *f)
 {
     assert(f->n_headers <= WEB_FILE_HEADERS && f->n_users <= WEB_FILE_MAX_USERS);
-    assert(f->n_tls_places <= WEB_FILE_TLS_KEYS && (f->has_tls || !f->n_tls_places));
     assert(f->interval_ms >= 0 && f->burst >= 0);
     check_pem(&f->tls.cert, f->has_tls);
     check_pem(&f->tls.key, f->has_tls);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cmocka.h>
@@ -13,8 +12,10 @@ enum { PEERS = 32, MAX = 16, MEBIBYTE = 1 << 20 };
 
 struct env {
     struct httpd h;
-    int ours[PEERS], theirs[PEERS];
+    struct conn conns[PEERS];
+    int theirs[PEERS];
     uint64_t held, version, page;
+    unsigned cut;
 };
 
 static uint64_t held(void *arg, uint64_t *ret_version, uint64_t *ret_bytes)
@@ -33,10 +34,9 @@ static int setup(void **state)
     e->h.options =
         (struct httpd_options){.max_connections = MAX, .idle_seconds = 120, .held = held, .served_arg = e};
     (void)pthread_mutex_init(&e->h.lock, NULL);
-    e->h.gate_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     httpd_conns_init(&e->h);
     for (size_t i = 0; i < PEERS; i++)
-        e->ours[i] = e->theirs[i] = -1;
+        e->conns[i].fd = e->theirs[i] = -1;
     *state = e;
     return 0;
 }
@@ -46,29 +46,41 @@ static int teardown(void **state)
     struct env *e = *state;
 
     for (size_t i = 0; i < PEERS; i++) {
-        cleanup_close(&e->ours[i]);
+        cleanup_close(&e->conns[i].fd);
         cleanup_close(&e->theirs[i]);
     }
-    (void)close(e->h.gate_wake);
     (void)pthread_mutex_destroy(&e->h.lock);
-    free(e->h.conns);
     free(e);
     return 0;
+}
+
+/* It is in its state for so long. */
+static void since(struct env *e, struct conn *c, int64_t seconds)
+{
+    struct conn *at;
+
+    c->since.ms -= seconds * 1000;
+    TAILQ_REMOVE(&e->h.conns, c, entry);
+    TAILQ_FOREACH (at, &e->h.conns, entry)
+        if (c->since.ms < at->since.ms) {
+            TAILQ_INSERT_BEFORE(at, c, entry);
+            return;
+        }
+    TAILQ_INSERT_TAIL(&e->h.conns, c, entry);
 }
 
 /* Peer i connects and is in this state for so long. */
 static struct conn *peer(struct env *e, size_t i, enum conn_state state, int64_t seconds)
 {
-    struct conn *c;
+    struct conn *c = &e->conns[i];
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    e->ours[i] = pair[0];
+    c->fd = pair[0];
     e->theirs[i] = pair[1];
-    assert_true(httpd_conn_accepted(&e->h, pair[0], 0));
-    httpd_conn_set(&e->h, pair[0], state);
-    c = &e->h.conns[pair[0]];
-    c->since.ms -= seconds * 1000;
+    e->cut += httpd_conn_add(&e->h, c);
+    httpd_conn_set(&e->h, c, state);
+    since(e, c, seconds);
     return c;
 }
 
@@ -77,8 +89,8 @@ static void reader(struct env *e, size_t i, int64_t seconds, uint64_t mebibytes,
 {
     struct conn *c = peer(e, i, CONN_HANDLING, 0);
 
-    assert_true(httpd_conn_answer(&e->h, e->ours[i], mebibytes * MEBIBYTE, version));
-    c->since.ms -= seconds * 1000;
+    assert_true(httpd_conn_answer(&e->h, c, mebibytes * MEBIBYTE, version));
+    since(e, c, seconds);
 }
 
 static bool is_shut(const struct env *e, size_t i)
@@ -88,28 +100,9 @@ static bool is_shut(const struct env *e, size_t i)
     return recv(e->theirs[i], &c, 1, MSG_DONTWAIT) == 0;
 }
 
-static void sweep(struct env *e, int wait, bool room, unsigned cut)
+static void sweep(struct env *e, unsigned cut)
 {
-    unsigned got = 0;
-    bool has_room;
-
-    assert_int_equal(httpd_conns_sweep(&e->h, &has_room, &got), wait);
-    assert_int_equal(has_room, room);
-    assert_int_equal(got, cut);
-}
-
-static void waits_for_nothing_without_connections(void **state)
-{
-    struct env *e = *state;
-
-    sweep(e, -1, true, 0);
-    (void)peer(e, 0, CONN_IDLE, 0);
-    sweep(e, 1000, true, 0);
-    reader(e, 1, 0, 0, 0);
-    sweep(e, 250, true, 0);
-    httpd_conn_closed(&e->h, e->ours[0]);
-    httpd_conn_closed(&e->h, e->ours[1]);
-    sweep(e, -1, true, 0);
+    assert_int_equal(httpd_conns_sweep(&e->h), cut);
 }
 
 static void closes_what_is_over_its_deadline(void **state)
@@ -120,14 +113,14 @@ static void closes_what_is_over_its_deadline(void **state)
         bool shut;
     } cases[] = {
         {CONN_READING, 9, false}, {CONN_READING, 10, true},    {CONN_IDLE, 119, false},
-        {CONN_IDLE, 120, true},   {CONN_ACCEPTED, 999, false}, {CONN_HANDLING, 999, false},
+        {CONN_IDLE, 120, true},   {CONN_HANDLING, 999, false},
     };
     struct env *e = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         (void)peer(e, i, cases[i].state, cases[i].seconds);
     for (int again = 0; again < 2; again++) {
-        sweep(e, 1000, true, 0);
+        sweep(e, 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
             assert_int_equal(is_shut(e, i), cases[i].shut);
     }
@@ -140,10 +133,10 @@ static void lets_those_who_waited_longest_make_room(void **state)
 
     for (size_t i = 0; i < MAX; i++)
         (void)peer(e, i, i % 2 ? CONN_IDLE : CONN_READING, i == 5 ? 8 : i == 8 ? 7 : 1);
-    sweep(e, 1000, true, 0);
+    sweep(e, 0);
     (void)peer(e, MAX, CONN_READING, 0);
     (void)peer(e, MAX + 1, CONN_READING, 0);
-    sweep(e, 1000, true, 0);
+    sweep(e, 0);
     for (size_t i = 0; i < MAX + 2; i++)
         assert_int_equal(is_shut(e, i), i == 5 || i == 8);
 }
@@ -156,11 +149,12 @@ static void lets_slow_readers_make_room_if_no_one_waits(void **state)
         reader(e, i, i == 3 ? 11 : i == 4 ? 10 : 9, 0, 0);
     for (size_t i = MAX; i < PEERS; i++)
         (void)peer(e, i, CONN_HANDLING, 0);
-    sweep(e, 250, false, 2);
+    assert_int_equal(e->cut, 2);
+    sweep(e, 0);
     for (size_t i = 0; i < MAX; i++)
         assert_int_equal(is_shut(e, i), i == 3 || i == 4);
-    httpd_conn_closed(&e->h, e->ours[3]);
-    sweep(e, 250, true, 0);
+    httpd_conn_remove(&e->h, &e->conns[3]);
+    sweep(e, 0);
 }
 
 static void cuts_the_oldest_readers_over_the_ceiling(void **state)
@@ -175,14 +169,14 @@ static void cuts_the_oldest_readers_over_the_ceiling(void **state)
     reader(e, 3, 80, 10, 3); /* shares it with the oldest */
     reader(e, 4, 30, 10, 5);
     reader(e, 5, 1, 10, 2); /* not given time yet */
-    sweep(e, 250, true, 3);
+    sweep(e, 3);
     for (size_t i = 0; i <= 5; i++)
         assert_int_equal(is_shut(e, i), i == 1 || i == 2 || i == 3);
     e->held = 32u * MEBIBYTE;
-    sweep(e, 250, true, 0);
+    sweep(e, 0);
     e->held = 100u * MEBIBYTE; /* a larger page may hold as much again */
     e->page = 100u * MEBIBYTE;
-    sweep(e, 250, true, 0);
+    sweep(e, 0);
 }
 
 static void cuts_those_who_read_their_own_body(void **state)
@@ -191,24 +185,10 @@ static void cuts_those_who_read_their_own_body(void **state)
 
     reader(e, 0, 20, 20, 0);
     reader(e, 1, 30, 20, 0);
-    sweep(e, 250, true, 1);
+    sweep(e, 1);
     assert_false(is_shut(e, 0));
     assert_true(is_shut(e, 1));
-    sweep(e, 250, true, 0); /* what is being closed counts no more */
-}
-
-static void cuts_readers_of_earlier_pages_after_a_while(void **state)
-{
-    struct env *e = *state;
-
-    e->version = 2;
-    reader(e, 0, 301, 1, 2);
-    reader(e, 1, 301, 1, 1);
-    reader(e, 2, 299, 1, 1);
-    reader(e, 3, 301, 1, 0);
-    sweep(e, 250, true, 2);
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(is_shut(e, i), i == 1 || i == 3);
+    sweep(e, 0); /* what is being closed counts no more */
 }
 
 static void keeps_room_for_small_responses(void **state)
@@ -218,8 +198,8 @@ static void keeps_room_for_small_responses(void **state)
     for (size_t i = 0; i < MAX * 3 / 4; i++)
         reader(e, i, 0, 1, 1);
     (void)peer(e, MAX, CONN_HANDLING, 0);
-    assert_false(httpd_conn_answer(&e->h, e->ours[MAX], MEBIBYTE, 1));
-    assert_true(httpd_conn_answer(&e->h, e->ours[MAX], 1000, 1));
+    assert_false(httpd_conn_answer(&e->h, &e->conns[MAX], MEBIBYTE, 1));
+    assert_true(httpd_conn_answer(&e->h, &e->conns[MAX], 1000, 1));
 }
 
 static void bounds_the_bodies_of_all_responses(void **state)
@@ -228,28 +208,14 @@ static void bounds_the_bodies_of_all_responses(void **state)
 
     reader(e, 0, 0, 100, 0); /* one may be as large as it is */
     (void)peer(e, 1, CONN_HANDLING, 0);
-    assert_false(httpd_conn_answer(&e->h, e->ours[1], MEBIBYTE, 0));
-    assert_true(httpd_conn_answer(&e->h, e->ours[1], MEBIBYTE, 7));
-    httpd_conn_closed(&e->h, e->ours[0]);
+    assert_false(httpd_conn_answer(&e->h, &e->conns[1], MEBIBYTE, 0));
+    assert_true(httpd_conn_answer(&e->h, &e->conns[1], MEBIBYTE, 7));
+    httpd_conn_remove(&e->h, &e->conns[0]);
     (void)peer(e, 2, CONN_HANDLING, 0);
-    assert_true(httpd_conn_answer(&e->h, e->ours[2], MEBIBYTE, 0));
-    httpd_conn_set(&e->h, e->ours[2], CONN_IDLE);
+    assert_true(httpd_conn_answer(&e->h, &e->conns[2], MEBIBYTE, 0));
+    httpd_conn_set(&e->h, &e->conns[2], CONN_IDLE);
     assert_int_equal(e->h.own_bytes, 0);
     assert_int_equal(e->h.answering, 1);
-}
-
-static void gives_up_the_longest_waiting_for_a_descriptor(void **state)
-{
-    struct env *e = *state;
-
-    (void)peer(e, 0, CONN_IDLE, 1);
-    (void)peer(e, 1, CONN_READING, 2);
-    httpd_conns_make_room(&e->h);
-    assert_false(is_shut(e, 0));
-    assert_true(is_shut(e, 1));
-    httpd_conns_make_room(&e->h);
-    httpd_conns_make_room(&e->h);
-    assert_true(is_shut(e, 0));
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -257,16 +223,13 @@ static void gives_up_the_longest_waiting_for_a_descriptor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(waits_for_nothing_without_connections),
         CASE(closes_what_is_over_its_deadline),
         CASE(lets_those_who_waited_longest_make_room),
         CASE(lets_slow_readers_make_room_if_no_one_waits),
         CASE(cuts_the_oldest_readers_over_the_ceiling),
         CASE(cuts_those_who_read_their_own_body),
-        CASE(cuts_readers_of_earlier_pages_after_a_while),
         CASE(keeps_room_for_small_responses),
         CASE(bounds_the_bodies_of_all_responses),
-        CASE(gives_up_the_longest_waiting_for_a_descriptor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

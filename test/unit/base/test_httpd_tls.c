@@ -25,11 +25,9 @@ static void takes_inline_certificates(void **state)
                                    .key.text = (char *)pairs[SERVER_RSA].key_pem.data};
     struct httpd_tls *t = open_tls(e, &s);
     struct client_tls c = {0};
-    char *why = NULL;
 
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
-    assert_int_equal(httpd_tls_refresh(t, &why), 0);
     close_tls(e, t);
 }
 
@@ -197,10 +195,8 @@ static void takes_a_replaced_certificate(void **state)
     struct client_tls c = {0};
     char *why = NULL;
 
-    assert_int_equal(httpd_tls_refresh(t, &why), 0);
     write_files(&pairs[SERVER_RSA]);
-    assert_int_equal(httpd_tls_refresh(t, &why), 1);
-    assert_int_equal(httpd_tls_refresh(t, &why), 0);
+    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
     close_tls(e, t);
@@ -216,17 +212,16 @@ static void keeps_the_last_valid_certificate(void **state)
     char *why = NULL;
 
     write_pem(cert_file, &pairs[SERVER_RSA].crt_pem);
-    assert_int_equal(httpd_tls_refresh(t, &why), -EINVAL);
+    assert_int_equal(httpd_tls_set(t, &s, &why), -EINVAL);
     assert_non_null(strstr(why, key_file));
     assert_non_null(strstr(why, "is not the key of the certificate in"));
     free(why);
-    assert_int_equal(httpd_tls_refresh(t, &why), 0); /* said once */
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "first.example");
     write_pem(key_file, &pairs[SERVER_RSA].key_pem);
-    assert_int_equal(httpd_tls_refresh(t, &why), 1);
+    assert_int_equal(httpd_tls_set(t, &s, &why), 0);
     assert_int_equal(unlink(cert_file), 0);
-    assert_int_equal(httpd_tls_refresh(t, &why), -ENOENT);
+    assert_int_equal(httpd_tls_set(t, &s, &why), -ENOENT);
     free(why);
     assert_true(is_served(e, &c));
     assert_string_equal(c.server, "rsa.example");
