@@ -4,7 +4,6 @@
 #define DS_WEB_ACCESS_H
 
 #include "exporter/base/buf.h"
-#include "exporter/base/clock.h"
 #include "exporter/base/httpd.h"
 #include "exporter/base/loop.h"
 #include "exporter/metric/metrics.h"
