@@ -12,9 +12,9 @@ import time
 
 import pytest
 from lib import remote, remote_wire
-from test_remote_write_spool import export, segments
+from lib.outage import export, segments
 
-SECONDS = float(os.environ.get("DS_CRASH_SECONDS", "120" if os.environ.get("CI") == "true" else "20"))
+SECONDS = float(os.environ.get("DS_CRASH_SECONDS", "60" if os.environ.get("CI") == "true" else "20"))
 SEED = int(os.environ.get("DS_CRASH_SEED", time.time_ns() % 100000))
 SETTLE = 1.0  # seconds
 STEADY = 40  # series of each scorer that are always there

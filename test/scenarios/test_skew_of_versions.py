@@ -10,10 +10,10 @@ from lib.controller import running_controller
 from lib.fake import answer, plain, results
 from lib.hub import agent_flags, agent_namespace_of
 from lib.kube import SCORES, script
+from lib.outage import export, folder_of
 from lib.scorers import api_config, full, scoring, wait_status
 from lib.wait import LONG, wait_until
 from lib.work import FakeWorkAgent
-from test_remote_write_spool import export, folder_of
 
 AGENTS = ("before", "now")  # the clusters, named after their agents' versions
 
