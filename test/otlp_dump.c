@@ -38,10 +38,10 @@ static int dump_values(const struct series_reader *in, struct buf *out)
     int r = 0;
 
     for (size_t k = 0; k < in->n && r == 0; k++) {
-        bool stale = value_is_absent(in->v[k]);
+        bool stale = value_is_absent(in->samples[k].v);
 
-        r = buf_printf(out, "%s[%lld,\"%.*s\"]", k ? "," : "", (long long)in->t[k],
-                       stale ? 5 : (int)num_put_double(text, in->v[k]), stale ? "stale" : text);
+        r = buf_printf(out, "%s[%lld,\"%.*s\"]", k ? "," : "", (long long)in->samples[k].t,
+                       stale ? 5 : (int)num_put_double(text, in->samples[k].v), stale ? "stale" : text);
     }
     return r ?: buf_puts(out, "]}\n");
 }

@@ -23,11 +23,6 @@
 
 enum { SLICE_MS = 20 * 60 * 1000, BODY_BYTES = 4 << 20, MAX_LABELS = 64 };
 
-struct sample {
-    int64_t t;
-    double v;
-};
-
 struct series {
     struct series_label labels[MAX_LABELS]; /* sorted */
     size_t n_labels;

@@ -1,13 +1,12 @@
 /* From the text of a query to a tree. Everything of PromQL that is not supported is refused by its name. */
-#include "exporter/otlp/query.h"
-
 #include "exporter/base/arena.h"
-#include "exporter/base/def.h"
+#include "exporter/base/doc.h"
 #include "exporter/base/json.h"
 #include "exporter/base/regex.h"
 #include "exporter/base/text.h"
 #include "exporter/base/utf8.h"
 #include "exporter/num/num.h"
+#include "exporter/otlp/query.h"
 #include "exporter/otlp/query_tree.h"
 
 #include <errno.h>
@@ -16,35 +15,26 @@
 #include <stdio.h>
 
 #define UNSUPPORTED "is not supported by sourceType OpenTelemetry"
-/* What the whole of PromQL takes. */
 #define WAY_OUT \
     "; for all of PromQL set agent.otlp.prometheus.enabled in the chart, or give the source a host"
 
-enum { ARENA_BYTES = 1024 };
-
 enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_OPERATOR, TOKEN_ERROR };
 
-struct token {
-    enum token_kind kind;
-    struct str text;
-};
-
-/* The first error is kept; from then on the next token is the end. */
+/* The first error is kept; from then on the next token is the end, so that all loops end. */
 struct parser {
     struct str text;  /* for positions */
     struct str query; /* a copy, which the tree refers to */
     size_t query_at;  /* where it begins in the text */
-    size_t at;
-    struct token token; /* the next one */
+    size_t at;        /* behind the token */
+    enum token_kind kind;
+    struct str token; /* the next one */
     struct query *q;
     unsigned depth, parts;
-    int error;
+    bool failed;
     char *why; /* QUERY_WHY_BYTES */
 };
 
 static struct expr *parse_expression(struct parser *p, unsigned precedence);
-
-/* ---- Errors. All return NULL ---- */
 
 static void PRINTF_LIKE(3, 4) fail(struct parser *p, struct str place, const char *fmt, ...)
 {
@@ -52,11 +42,12 @@ static void PRINTF_LIKE(3, 4) fail(struct parser *p, struct str place, const cha
     va_list ap;
     int n;
 
-    if (p->error)
+    if (p->failed)
         return;
-    p->error = -EINVAL;
-    p->token = (struct token){TOKEN_END, {p->query.p + p->query.n, 0}};
+    p->failed = true;
     p->at = p->query.n;
+    p->kind = TOKEN_END;
+    p->token = (struct str){p->query.p + p->query.n, 0};
     jr_position(p->text, p->query_at + (size_t)(place.p - p->query.p), &line, &column);
     n = snprintf(p->why, QUERY_WHY_BYTES, "line %u, column %u: ", line, column);
     va_start(ap, fmt);
@@ -66,23 +57,19 @@ static void PRINTF_LIKE(3, 4) fail(struct parser *p, struct str place, const cha
 
 static void fail_expected(struct parser *p, const char *what)
 {
-    struct str t = p->token.text;
+    struct str t = p->token;
     char got[64];
 
     text_line(got, sizeof(got), t);
-    if (p->token.kind == TOKEN_ERROR)
+    if (p->kind == TOKEN_ERROR)
         fail(p, t, "%s", strchr("\"'`", t.p[0]) ? "string without a closing quote" : "unexpected character");
     else
-        fail(p, t, "expected %s, got %s", what, p->token.kind == TOKEN_END ? "the end of the query" : got);
+        fail(p, t, "expected %s, got %s", what, p->kind == TOKEN_END ? "the end of the query" : got);
 }
 
 static void *parser_alloc(struct parser *p, size_t n)
 {
-    void *made = arena_alloc(&p->q->arena, n + !n);
-
-    return memset(made, 0, n);
-    p->error = p->error ?: -ENOMEM;
-    return NULL;
+    return memset(arena_alloc(&p->q->arena, n + 1), 0, n + 1);
 }
 
 /* ---- Tokens ---- */
@@ -103,7 +90,7 @@ static char char_at(struct str s, size_t at)
     return at < s.n ? s.p[at] : '\0';
 }
 
-static size_t skip_blank(struct str s, size_t at)
+static size_t blank_end(struct str s, size_t at)
 {
     for (; at < s.n && strchr(" \t\n\r#", s.p[at]) && s.p[at]; at++)
         if (s.p[at] == '#')
@@ -119,6 +106,7 @@ static size_t word_end(struct str s, size_t at)
     return at;
 }
 
+/* Also of a duration, and of numbers in forms that are refused. */
 static size_t number_end(struct str s, size_t at)
 {
     bool exponent = false;
@@ -157,34 +145,33 @@ static size_t operator_end(struct str s, size_t at)
 static void next(struct parser *p)
 {
     struct str s = p->query;
-    size_t at = skip_blank(s, p->at), end = at;
-    char c = char_at(s, at);
-    enum token_kind kind = TOKEN_END;
+    size_t at = blank_end(s, p->at), end = at;
+    char c = char_at(s, at), after = char_at(s, at + 1);
 
-    if (at == s.n) {
-        kind = TOKEN_END;
-    } else if (token_is_letter(c) || (c == ':' && token_is_letter(char_at(s, at + 1)))) {
-        kind = TOKEN_NAME;
+    p->kind = TOKEN_END;
+    if (token_is_letter(c) || (c == ':' && token_is_letter(after))) {
+        p->kind = TOKEN_NAME;
         end = word_end(s, at);
-    } else if (token_is_digit(c) || (c == '.' && token_is_digit(char_at(s, at + 1)))) {
-        kind = TOKEN_NUMBER;
+    } else if (token_is_digit(c) || (c == '.' && token_is_digit(after))) {
+        p->kind = TOKEN_NUMBER;
         end = number_end(s, at);
-    } else {
-        bool quoted = strchr("\"'`", c) && c;
-        kind = quoted ? TOKEN_STRING : TOKEN_OPERATOR;
+    } else if (at < s.n) {
+        bool quoted = c && strchr("\"'`", c);
+
+        p->kind = quoted ? TOKEN_STRING : TOKEN_OPERATOR;
         end = quoted ? string_end(s, at) : operator_end(s, at);
     }
-    if (end == 0 && kind != TOKEN_END) {
-        kind = TOKEN_ERROR;
+    if (end == 0 && at < s.n) {
+        p->kind = TOKEN_ERROR;
         end = at + 1;
     }
-    p->token = (struct token){kind, {s.p + at, end - at}};
+    p->token = (struct str){s.p + at, end - at};
     p->at = end;
 }
 
 static bool at_operator(const struct parser *p, const char *operator)
 {
-    return p->token.kind == TOKEN_OPERATOR && str_eq(p->token.text, str_of(operator));
+    return p->kind == TOKEN_OPERATOR && str_eq(p->token, str_of(operator));
 }
 
 static bool skip_operator(struct parser *p, const char *operator)
@@ -201,24 +188,30 @@ static void take(struct parser *p, const char *operator, const char * what)
         fail_expected(p, what);
 }
 
-static bool word_in(struct str word, const char *const *list)
+/* The word's place in the list, or that of the NULL at its end. */
+static size_t word_in(struct str word, const char *const *list)
 {
-    while (*list && !str_eq_nocase(word, str_of(*list)))
-        list++;
-    return *list != NULL;
+    size_t i = 0;
+
+    while (list[i] && !str_eq_nocase(word, str_of(list[i])))
+        i++;
+    return i;
 }
 
-/* ---- Literals ---- */
+static bool at_word(const struct parser *p, const char *const *list)
+{
+    return p->kind == TOKEN_NAME && list[word_in(p->token, list)];
+}
 
 /* The content of the next token, a string; takes the token. Between backticks there are no escapes. */
 static struct str take_string(struct parser *p)
 {
     static const char letters[] = "abfnrtv\\\"'", values[] = "\a\b\f\n\r\t\v\\\"'";
-    struct str s = p->token.text;
+    struct str s = p->token;
     char *to = parser_alloc(p, s.n);
     size_t n = 0;
 
-    for (size_t i = 1; to && i + 1 < s.n; i++) {
+    for (size_t i = 1; i + 1 < s.n; i++) {
         bool escaped = s.p[i] == '\\' && s.p[0] != '`';
         const char *letter = escaped && s.p[i + 1] ? strchr(letters, s.p[i + 1]) : NULL;
 
@@ -230,48 +223,11 @@ static struct str take_string(struct parser *p)
         to[n++] = letter ? values[letter - letters] : s.p[i];
         i += escaped;
     }
-    if (to && utf8_valid_prefix((struct str){to, n}) < n)
+    if (utf8_valid_prefix((struct str){to, n}) < n)
         fail(p, s, "string with invalid UTF-8");
     next(p);
-    return (struct str){to, to ? n : 0};
+    return (struct str){to, n};
 }
-
-/* "1h30m", "500ms", or a number of seconds; from a millisecond to 100 years. 0 otherwise. */
-static int64_t duration_ms(struct str s)
-{
-    static const struct {
-        struct str name;
-        int64_t ms;
-    } units[] = {/* in the order in which a duration may name them */
-                 {STR("y"), INT64_C(365) * 86400 * 1000},
-                 {STR("w"), INT64_C(7) * 86400 * 1000},
-                 {STR("d"), 86400 * 1000},
-                 {STR("h"), 3600 * 1000},
-                 {STR("m"), 60 * 1000},
-                 {STR("s"), 1000},
-                 {STR("ms"), 1}};
-    const double longest = 100.0 * 365 * 86400 * 1000;
-    double ms = 0;
-
-    if (num_parse(s, &ms) == NUM_OK)
-        return ms * 1000 <= longest ? (int64_t)(round(ms * 1e9) / 1e6) : 0;
-    for (size_t at = 0, unit = 0, end, name; at < s.n; at = name, unit++) {
-        uint64_t count;
-
-        for (end = at; token_is_digit(char_at(s, end));)
-            end++;
-        for (name = end; name < s.n && token_is_letter(s.p[name]);)
-            name++;
-        while (unit < ARRAY_SIZE(units) && !str_eq(units[unit].name, (struct str){s.p + end, name - end}))
-            unit++;
-        if (unit == ARRAY_SIZE(units) || !str_to_u64((struct str){s.p + at, end - at}, &count))
-            return 0;
-        ms += (double)count * (double)units[unit].ms;
-    }
-    return ms <= longest ? (int64_t)ms : 0;
-}
-
-/* ---- Regular expressions ---- */
 
 /* What RE2's grammar, which Prometheus has, does not share with PCRE2's; NULL if there is nothing. */
 static const char *regex_refused(struct str s)
@@ -313,23 +269,19 @@ static const char *regex_refused(struct str s)
     return NULL;
 }
 
+/* NULL if it is refused. */
 static const struct regex *compile(struct parser *p, struct str place, struct str expression)
 {
     const char *refused = regex_refused(expression);
     char why[REGEX_WHY_BYTES];
-    int r;
 
     if (refused)
         fail(p, place, "invalid regular expression: %s are not supported", refused);
-    if (p->q->n_regexes == QUERY_MAX_REGEXES)
+    else if (p->q->n_regexes == QUERY_MAX_REGEXES)
         fail(p, place, "more than %d regular expressions", QUERY_MAX_REGEXES);
-    if (p->error)
-        return NULL;
-    r = regex_new(&p->q->regexes[p->q->n_regexes], expression, why);
-    if (r == -EINVAL)
+    else if (regex_new(&p->q->regexes[p->q->n_regexes], expression, why) < 0)
         fail(p, place, "invalid regular expression: %s", why);
-    p->error = p->error ?: r;
-    return p->error ? NULL : p->q->regexes[p->q->n_regexes++];
+    return p->failed ? NULL : p->q->regexes[p->q->n_regexes++];
 }
 
 /* ---- Selectors: name{label="value", ...} ---- */
@@ -338,58 +290,71 @@ static void add_matcher(struct parser *p, struct expr *x, struct str place, stru
 {
     if (x->n_matchers == QUERY_MAX_MATCHERS)
         fail(p, place, "more than %d matchers", QUERY_MAX_MATCHERS);
-    else if (!p->error)
+    else
         x->matchers[x->n_matchers++] = m;
 }
 
 static void parse_matcher(struct parser *p, struct expr *x, bool named)
 {
-    static const char *const operators[] = {"=", "!=", "=~", "!~"};
-    struct token first = p->token;
-    struct series_matcher m = {.name = first.text};
-    struct str place;
+    static const char *const operators[] = {"=", "!=", "=~", "!~", NULL};
+    bool quoted = p->kind == TOKEN_STRING;
+    struct str first = p->token, place;
+    struct series_matcher m = {.name = first};
     size_t i = 0;
 
-    if (first.kind == TOKEN_STRING)
+    if (quoted)
         m.name = take_string(p);
-    else if (first.kind != TOKEN_NAME || memchr(first.text.p, ':', first.text.n))
+    else if (p->kind != TOKEN_NAME || memchr(first.p, ':', first.n))
         fail_expected(p, "a label name or }");
     else
         next(p);
-    while (i < ARRAY_SIZE(operators) && !skip_operator(p, operators[i]))
+    while (operators[i] && !skip_operator(p, operators[i]))
         i++;
-    place = p->token.text;
-    if (i == ARRAY_SIZE(operators)) {
-        if (first.kind != TOKEN_STRING)
+    place = p->token;
+    if (!operators[i]) {
+        if (!quoted)
             fail_expected(p, "one of = != =~ !~");
         m = (struct series_matcher){.name = STR("__name__"), .value = m.name}; /* {"name"} */
-    } else if (p->token.kind != TOKEN_STRING) {
+    } else if (p->kind != TOKEN_STRING) {
         fail_expected(p, "a string");
     } else {
         m.value = take_string(p);
-        m.regex = i >= 2 && !p->error ? compile(p, place, m.value) : NULL;
+        m.regex = i >= 2 ? compile(p, place, m.value) : NULL;
         m.negated = i % 2;
     }
     if (named && str_eq(m.name, STR("__name__")))
-        fail(p, first.text, "the metric's name is given twice");
-    add_matcher(p, x, first.text, m);
+        fail(p, first, "the metric's name is given twice");
+    add_matcher(p, x, first, m);
 }
 
 static bool matches_empty(const struct series_matcher *m)
 {
-    struct regex_matcher *matcher = NULL;
-    int r = m->value.n == 0;
+    struct regex_matcher *matcher = regex_matcher_new();
+    bool matches = m->regex ? regex_match(matcher, m->regex, STR("")) == 1 : m->value.n == 0;
 
-    if (m->regex)
-        r = regex_match(matcher = regex_matcher_new(), m->regex, STR(""));
     (void)regex_matcher_free(matcher);
-    return (r == 1) != m->negated;
+    return matches != m->negated;
 }
 
-/* The name, which may be empty, is taken; the next token is what follows it. */
+/* "[5m]"; its bracket is taken. */
+static void parse_range(struct parser *p, struct expr *x)
+{
+    const int64_t longest = INT64_C(100) * 365 * 86400 * 1000;
+
+    if (p->kind != TOKEN_NUMBER || !duration_parse(p->token, &x->range_ms) || x->range_ms < 1 ||
+        x->range_ms > longest)
+        fail_expected(p, "a duration such as 5m, 90s or 1h30m");
+    next(p);
+    if (char_at(p->token, 0) == ':')
+        fail(p, p->token, "a subquery " UNSUPPORTED WAY_OUT);
+    take(p, "]", "]");
+    x->type = TYPE_RANGE;
+}
+
+/* The name, which may be empty, is taken. */
 static void parse_selector(struct parser *p, struct expr *x, struct str name)
 {
-    struct str place = p->token.text;
+    struct str place = p->token;
     bool selects = name.n > 0;
 
     x->kind = EXPR_SELECTOR;
@@ -398,26 +363,18 @@ static void parse_selector(struct parser *p, struct expr *x, struct str name)
     if (selects)
         add_matcher(p, x, name, (struct series_matcher){.name = STR("__name__"), .value = name});
     if (skip_operator(p, "{"))
-        while (!p->error && !skip_operator(p, "}")) {
-            parse_matcher(p, x, selects);
+        while (!p->failed && !skip_operator(p, "}")) {
+            parse_matcher(p, x, name.n > 0);
             if (!at_operator(p, "}"))
                 take(p, ",", "a comma or }");
         }
-    for (size_t i = 0; i < x->n_matchers && !selects && !p->error; i++)
+    for (size_t i = 0; i < x->n_matchers && !selects && !p->failed; i++)
         selects = !matches_empty(&x->matchers[i]);
     if (!selects)
         fail(p, place,
              "a selector needs a matcher that does not match the empty string, such as {job=\"a\"}");
-    if (!skip_operator(p, "["))
-        return;
-    x->range_ms = p->token.kind == TOKEN_NUMBER ? duration_ms(p->token.text) : 0;
-    if (x->range_ms < 1)
-        fail_expected(p, "a duration such as 5m, 90s or 1h30m");
-    next(p);
-    if (p->token.text.n && p->token.text.p[0] == ':')
-        fail(p, p->token.text, "a subquery " UNSUPPORTED WAY_OUT);
-    take(p, "]", "]");
-    x->type = TYPE_RANGE;
+    if (skip_operator(p, "["))
+        parse_range(p, x);
 }
 
 /* ---- Functions and aggregations ---- */
@@ -438,64 +395,49 @@ static int label_order(const void *a, const void *b)
     return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-static bool at_grouping(const struct parser *p)
-{
-    return p->token.kind == TOKEN_NAME && word_in(p->token.text, groupings);
-}
-
 /* "by (a, b)" */
 static void parse_grouping(struct parser *p, struct expr *x)
 {
-    size_t n = 0;
-
-    x->without = str_eq_nocase(p->token.text, STR("without"));
+    x->without = str_eq_nocase(p->token, STR("without"));
     x->labels = parser_alloc(p, QUERY_MAX_LABELS * sizeof(*x->labels));
     next(p);
     take(p, "(", "(");
-    while (!p->error && !skip_operator(p, ")")) {
-        struct str label = p->token.text;
-
-        if (x->n_labels == QUERY_MAX_LABELS)
-            fail(p, label, "more than %d labels", QUERY_MAX_LABELS);
-        else if (p->token.kind == TOKEN_STRING)
-            label = take_string(p);
-        else if (p->token.kind == TOKEN_NAME)
+    while (!p->failed && !skip_operator(p, ")")) {
+        if (x->n_labels == QUERY_MAX_LABELS) {
+            fail(p, p->token, "more than %d labels", QUERY_MAX_LABELS);
+        } else if (p->kind == TOKEN_STRING) {
+            x->labels[x->n_labels++] = take_string(p);
+        } else if (p->kind == TOKEN_NAME) {
+            x->labels[x->n_labels++] = p->token;
             next(p);
-        else
+        } else {
             fail_expected(p, "a label name or )");
-        if (!p->error)
-            x->labels[x->n_labels++] = label;
+        }
         if (!at_operator(p, ")"))
             take(p, ",", "a comma or )");
     }
-    if (p->error)
-        return;
     qsort(x->labels, x->n_labels, sizeof(*x->labels), label_order);
-    for (size_t i = 0; i < x->n_labels; i++)
-        if (n == 0 || !str_eq(x->labels[n - 1], x->labels[i]))
-            x->labels[n++] = x->labels[i];
-    x->n_labels = n;
 }
 
-/* "(expression)" that gives the type; NULL with `wrong` otherwise. */
+/* "(expression)" of this type. NULL after an error. */
 static struct expr *parse_argument(struct parser *p, enum expr_type type, const char *what)
 {
     struct expr *x;
     struct str place;
 
     take(p, "(", "(");
-    place = p->token.text;
+    place = p->token;
     x = parse_expression(p, 0);
     if (x && x->type != type)
         fail(p, place, "%s takes a %s, as in %s", what, type == TYPE_RANGE ? "range" : "vector",
              type == TYPE_RANGE ? "rate(metric[5m])" : "sum(metric) or sum(rate(metric[5m]))");
     take(p, ")", ")");
-    return x;
+    return p->failed ? NULL : x;
 }
 
 static void parse_aggregation(struct parser *p, struct expr *x, enum aggregation op)
 {
-    bool grouped = at_grouping(p);
+    bool grouped = at_word(p, groupings);
 
     x->kind = EXPR_AGGREGATION;
     x->type = TYPE_VECTOR;
@@ -503,8 +445,24 @@ static void parse_aggregation(struct parser *p, struct expr *x, enum aggregation
     if (grouped)
         parse_grouping(p, x);
     x->left = parse_argument(p, TYPE_VECTOR, aggregations[op]);
-    if (!grouped && at_grouping(p))
+    if (!grouped && at_word(p, groupings))
         parse_grouping(p, x);
+}
+
+static void refuse_call(struct parser *p, struct str name)
+{
+    bool aggregates = other_aggregations[word_in(name, other_aggregations)];
+    char list[256];
+    size_t n = 0;
+
+    for (const struct range_function *f = range_functions; f->name; f++)
+        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", f->name);
+    if (aggregates)
+        fail(p, name,
+             "aggregation %.*s " UNSUPPORTED "; supported aggregations: avg, count, max, min, sum" WAY_OUT,
+             STR_ARG(name));
+    else
+        fail(p, name, "function %.*s " UNSUPPORTED "; supported functions: %s" WAY_OUT, STR_ARG(name), list);
 }
 
 /* Its name is taken; the next token is the parenthesis. */
@@ -512,25 +470,15 @@ static void parse_call(struct parser *p, struct expr *x, struct str name)
 {
     const struct range_function *f = range_functions;
     struct expr *range;
-    char list[256];
-    size_t n = 0;
 
-    if (word_in(name, other_aggregations)) {
-        fail(p, name,
-             "aggregation %.*s " UNSUPPORTED "; supported aggregations: avg, count, max, min, sum" WAY_OUT,
-             STR_ARG(name));
-        return;
-    }
     while (f->name && !str_eq(name, str_of(f->name)))
         f++;
     if (!f->name) {
-        for (f = range_functions; f->name; f++)
-            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "", f->name);
-        fail(p, name, "function %.*s " UNSUPPORTED "; supported functions: %s" WAY_OUT, STR_ARG(name), list);
+        refuse_call(p, name);
         return;
     }
     range = parse_argument(p, TYPE_RANGE, f->name);
-    if (p->error)
+    if (!range)
         return;
     *x = *range;
     x->kind = EXPR_FUNCTION;
@@ -540,17 +488,16 @@ static void parse_call(struct parser *p, struct expr *x, struct str name)
 
 static void parse_named(struct parser *p, struct expr *x)
 {
-    struct str name = p->token.text;
-    bool called;
+    struct str name = p->token;
+    size_t op = word_in(name, aggregations);
+    bool called, grouped;
 
     next(p);
     called = at_operator(p, "(");
-    for (size_t i = 0; aggregations[i]; i++)
-        if ((called || at_grouping(p)) && str_eq_nocase(name, str_of(aggregations[i]))) {
-            parse_aggregation(p, x, (enum aggregation)i);
-            return;
-        }
-    if (called || (at_grouping(p) && word_in(name, other_aggregations)))
+    grouped = at_word(p, groupings);
+    if (aggregations[op] && (called || grouped))
+        parse_aggregation(p, x, (enum aggregation)op);
+    else if (called || (grouped && other_aggregations[word_in(name, other_aggregations)]))
         parse_call(p, x, name);
     else
         parse_selector(p, x, name);
@@ -560,9 +507,10 @@ static void parse_named(struct parser *p, struct expr *x)
 
 enum { PRECEDENCE_SUM = 1, PRECEDENCE_PRODUCT, PRECEDENCE_POWER };
 
+/* Of the next token, 0 if it is no operator. */
 static unsigned precedence_of(const struct parser *p)
 {
-    char c = p->token.kind == TOKEN_OPERATOR && p->token.text.n == 1 ? p->token.text.p[0] : '\0';
+    char c = p->kind == TOKEN_OPERATOR && p->token.n == 1 ? p->token.p[0] : '\0';
 
     if (c == '+' || c == '-')
         return PRECEDENCE_SUM;
@@ -590,23 +538,23 @@ double query_compute(char operator, double a, double b)
 static struct expr *new_expr(struct parser *p)
 {
     if (++p->parts > QUERY_MAX_PARTS)
-        fail(p, p->token.text, "more than %d operators, functions and selectors", QUERY_MAX_PARTS);
-    return p->error ? NULL : parser_alloc(p, sizeof(struct expr));
+        fail(p, p->token, "more than %d operators, functions and selectors", QUERY_MAX_PARTS);
+    return p->failed ? NULL : parser_alloc(p, sizeof(struct expr));
 }
 
-/* `right` is NULL for a negation. */
-static struct expr *make_operation(struct parser *p, struct token op, struct expr *left, struct expr *right)
+/* `right` is NULL for a negation. Of numbers it is computed. */
+static struct expr *make_operation(struct parser *p, struct str op, struct expr *left, struct expr *right)
 {
     struct expr *x = new_expr(p);
 
     if (!x || !left)
         return NULL;
     if (left->type == TYPE_RANGE || (right && right->type == TYPE_RANGE))
-        fail(p, op.text, "operator %.*s takes no range; put a function around it, as in rate(metric[5m])",
-             STR_ARG(op.text));
+        fail(p, op, "operator %.*s takes no range; put a function around it, as in rate(metric[5m])",
+             STR_ARG(op));
     *x = (struct expr){
         .kind = right ? EXPR_BINARY : EXPR_NEGATION, .type = left->type, .left = left, .right = right};
-    x->operator= op.text.p[0];
+    x->operator= op.p[0];
     if (right && right->type == TYPE_VECTOR)
         x->type = TYPE_VECTOR;
     if (x->type == TYPE_SCALAR) {
@@ -618,14 +566,12 @@ static struct expr *make_operation(struct parser *p, struct token op, struct exp
 
 static void parse_number(struct parser *p, struct expr *x)
 {
-    struct str text = p->token.text;
+    struct str text = p->token;
 
     x->kind = EXPR_NUMBER;
     x->type = TYPE_SCALAR;
-    if (str_eq_nocase(text, STR("nan")))
-        x->number = NAN;
-    else if (str_eq_nocase(text, STR("inf")))
-        x->number = HUGE_VAL;
+    if (p->kind == TOKEN_NAME)
+        x->number = str_eq_nocase(text, STR("nan")) ? NAN : HUGE_VAL;
     else if (num_parse(text, &x->number) == NUM_SYNTAX)
         fail(p, text, "number %.*s " UNSUPPORTED "; write it as in 1, 0.5 or 1e-3", STR_ARG(text));
     next(p);
@@ -634,14 +580,13 @@ static void parse_number(struct parser *p, struct expr *x)
 static struct expr *parse_operand(struct parser *p)
 {
     static const char *const numbers[] = {"inf", "nan", NULL};
-    struct token first = p->token;
+    struct str first = p->token;
     struct expr *x;
 
-    if (at_operator(p, "-") || at_operator(p, "+")) {
-        next(p);
-        x = parse_expression(p, PRECEDENCE_POWER);
-        return first.text.p[0] == '+' ? x : make_operation(p, first, x, NULL);
-    }
+    if (skip_operator(p, "+"))
+        return parse_expression(p, PRECEDENCE_POWER);
+    if (skip_operator(p, "-"))
+        return make_operation(p, first, parse_expression(p, PRECEDENCE_POWER), NULL);
     if (skip_operator(p, "(")) {
         x = parse_expression(p, 0);
         take(p, ")", ")");
@@ -650,11 +595,11 @@ static struct expr *parse_operand(struct parser *p)
     x = new_expr(p);
     if (!x)
         return NULL;
-    if (first.kind == TOKEN_NUMBER || (first.kind == TOKEN_NAME && word_in(first.text, numbers)))
+    if (p->kind == TOKEN_NUMBER || at_word(p, numbers))
         parse_number(p, x);
     else if (at_operator(p, "{"))
         parse_selector(p, x, STR(""));
-    else if (first.kind == TOKEN_NAME && !word_in(first.text, keywords))
+    else if (p->kind == TOKEN_NAME && !at_word(p, keywords))
         parse_named(p, x);
     else
         fail_expected(p,
@@ -665,16 +610,15 @@ static struct expr *parse_operand(struct parser *p)
 /* What follows an operand and is not supported: an operator or a modifier. */
 static void refuse_suffix(struct parser *p)
 {
-    struct str t = p->token.text;
+    struct str t = p->token;
 
     if (at_operator(p, "["))
         fail(p, t,
              "a range is possible behind a selector only, as in rate(metric[5m]); a subquery " UNSUPPORTED
                  WAY_OUT);
-    else if (at_operator(p, "@") || (p->token.kind == TOKEN_NAME && str_eq_nocase(t, STR("offset"))))
+    else if (at_operator(p, "@") || (p->kind == TOKEN_NAME && str_eq_nocase(t, STR("offset"))))
         fail(p, t, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(t));
-    else if ((p->token.kind == TOKEN_NAME && word_in(t, keywords)) ||
-             (p->token.kind == TOKEN_OPERATOR && strchr("<>=!", t.p[0])))
+    else if (at_word(p, keywords) || (p->kind == TOKEN_OPERATOR && strchr("<>=!", t.p[0])))
         fail(p, t, "operator %.*s " UNSUPPORTED WAY_OUT, STR_ARG(t));
 }
 
@@ -685,22 +629,21 @@ static struct expr *parse_expression(struct parser *p, unsigned precedence)
     unsigned found;
 
     if (++p->depth > QUERY_MAX_DEPTH)
-        fail(p, p->token.text, "more than %d nested expressions", QUERY_MAX_DEPTH);
-    left = p->error ? NULL : parse_operand(p);
+        fail(p, p->token, "more than %d nested expressions", QUERY_MAX_DEPTH);
+    left = p->failed ? NULL : parse_operand(p);
     refuse_suffix(p);
-    while (!p->error && (found = precedence_of(p)) && found >= precedence) {
-        struct token op = p->token;
+    while (!p->failed && (found = precedence_of(p)) && found >= precedence) {
+        struct str op = p->token;
         struct expr *right;
 
         next(p);
-        if (p->token.kind == TOKEN_NAME && word_in(p->token.text, keywords))
-            fail(p, p->token.text, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(p->token.text));
-        right =
-            parse_expression(p, found == PRECEDENCE_POWER ? found : found + 1); /* a ^ b ^ c is a ^ (b ^ c) */
-        left = p->error ? NULL : make_operation(p, op, left, right);
+        if (at_word(p, keywords))
+            fail(p, p->token, "modifier %.*s " UNSUPPORTED WAY_OUT, STR_ARG(p->token));
+        right = parse_expression(p, found + (found != PRECEDENCE_POWER)); /* a ^ b ^ c is a ^ (b ^ c) */
+        left = p->failed ? NULL : make_operation(p, op, left, right);
     }
     p->depth--;
-    return p->error ? NULL : left;
+    return p->failed ? NULL : left;
 }
 
 /* ---- The query ---- */
@@ -709,39 +652,34 @@ static int64_t expr_reach(const struct expr *x)
 {
     int64_t left, right;
 
-    if (x->kind == EXPR_SELECTOR)
-        return QUERY_LOOKBACK_MS;
-    if (x->kind == EXPR_FUNCTION)
-        return x->range_ms;
-    left = x->left ? expr_reach(x->left) : 0;
-    right = x->right ? expr_reach(x->right) : 0;
+    if (!x || x->kind == EXPR_SELECTOR || x->kind == EXPR_FUNCTION)
+        return !x ? 0 : x->kind == EXPR_SELECTOR ? QUERY_LOOKBACK_MS : x->range_ms;
+    left = expr_reach(x->left);
+    right = expr_reach(x->right);
     return left > right ? left : right;
 }
 
 int query_parse(struct query **ret, struct str text, struct str query, char why[QUERY_WHY_BYTES])
 {
     CLEANUP(cleanup_query_free) struct query *q = xcalloc(1, sizeof(*q));
-    struct parser p = {.text = text, .q = q, .why = why};
-    char *copy;
+    struct parser p = {
+        .text = text, .query = query, .query_at = (size_t)(query.p - text.p), .q = q, .why = why};
 
-    q->arena.chunk_bytes = ARENA_BYTES;
-    p.query = query;
-    p.query_at = (size_t)(query.p - text.p);
-    if (query.n > QUERY_TEXT_MAX)
+    q->arena.chunk_bytes = 1024;
+    if (query.n > QUERY_TEXT_MAX) {
         fail(&p, query, "query of %zu bytes; sourceType OpenTelemetry takes at most %d" WAY_OUT, query.n,
              QUERY_TEXT_MAX);
-    copy = p.error ? NULL : parser_alloc(&p, query.n);
-    if (!copy)
-        return p.error;
-    p.query.p = memcpy(copy, query.p, query.n);
+        return -EINVAL;
+    }
+    p.query.p = memcpy(parser_alloc(&p, query.n), query.p, query.n);
     next(&p);
     q->root = parse_expression(&p, 0);
-    if (p.token.kind != TOKEN_END)
+    if (p.kind != TOKEN_END)
         fail_expected(&p, "the end of the query");
-    if (!p.error && q->root->type == TYPE_RANGE)
+    if (!p.failed && q->root->type == TYPE_RANGE)
         fail(&p, p.query, "a range needs a function around it, as in rate(metric[5m])");
-    if (p.error)
-        return p.error;
+    if (p.failed)
+        return -EINVAL;
     q->reach_ms = expr_reach(q->root);
     *ret = TAKE_PTR(q);
     return 0;

@@ -1,4 +1,4 @@
-/* What a query is parsed to. Private to query_*.c. */
+/* What query_parse.c makes of a query and query_run.c computes. Private to them. */
 #ifndef DS_OTLP_QUERY_TREE_H
 #define DS_OTLP_QUERY_TREE_H
 
@@ -6,12 +6,7 @@
 #include "exporter/base/regex.h"
 #include "exporter/otlp/series.h"
 
-enum {
-    QUERY_MAX_MATCHERS = 32,
-    QUERY_MAX_LABELS = 64, /* of by or without */
-    QUERY_MAX_REGEXES = 64,
-    QUERY_LOOKBACK_MS = 5 * 60 * 1000,
-};
+enum { QUERY_MAX_MATCHERS = 32, QUERY_MAX_LABELS = 64, QUERY_MAX_REGEXES = 64, QUERY_LOOKBACK_MS = 300000 };
 
 enum expr_kind { EXPR_NUMBER, EXPR_SELECTOR, EXPR_FUNCTION, EXPR_AGGREGATION, EXPR_BINARY, EXPR_NEGATION };
 
@@ -22,16 +17,15 @@ enum aggregation { AGGREGATION_AVG, AGGREGATION_COUNT, AGGREGATION_MAX, AGGREGAT
 
 /* The samples in a window, at least one, which ends at `at`. */
 struct window {
-    const int64_t *t;
-    const double *v;
+    const struct sample *s;
     size_t n;
     int64_t at, range_ms;
 };
 
 struct range_function {
     const char *name;
-    bool keeps_name;                         /* of the metric */
     double (*value)(const struct window *w); /* value_absent() if there are too few samples */
+    bool keeps_name;                         /* of the metric */
 };
 
 /* Sorted by name; the last one's name is NULL. */
@@ -49,7 +43,7 @@ struct expr {
     /* Of an aggregation: of `left` */
     enum aggregation aggregation;
     bool without;
-    struct str *labels; /* sorted, unique */
+    struct str *labels; /* sorted */
     size_t n_labels;
     /* Of an operator; a negation has `left` only */
     char operator;

@@ -1,5 +1,4 @@
-/* A series is a list of chunks of a few samples, oldest first, so that old ones are dropped without copying.
- * A sweep over all series, a piece at a time, drops what is too old; when memory runs short the sweep's
+/* A sweep over all series, a piece at a time, drops what is too old; when memory runs short the sweep's
  * horizon moves from the oldest samples towards now, and queries that begin before it fail, since some
  * series would lack samples that others have. */
 #include "exporter/otlp/series.h"
@@ -12,8 +11,7 @@
 #include <stdio.h>
 
 enum {
-    CHUNK_SAMPLES = 16,
-    MALLOC_BYTES = 8, /* of xmalloc() for each piece */
+    MALLOC_BYTES = 8, /* of malloc() for each piece */
     FIRST_SLOTS = 1024,
     SWEEP_SERIES = 256, /* looked at while the lock is held */
     PRUNE_PIECES = 16,
@@ -21,28 +19,17 @@ enum {
     READ_COST = 128, /* series looked at while the lock is held; a regex counts as REGEX_COST */
     REGEX_COST = 8,
     HORIZON_PARTS = 16, /* the part of the age by which the horizon moves */
-};
-
-struct chunk {
-    struct chunk *next;
-    int64_t base_ms;
-    uint32_t n;
-    uint32_t t[CHUNK_SAMPLES]; /* since base_ms */
-    double v[CHUNK_SAMPLES];
+    GROW_MAX = 256,     /* samples */
 };
 
 struct series {
     uint64_t hash; /* of the labels */
-    struct chunk *first, *last;
+    struct sample *samples;
+    uint32_t n, room;
     int64_t last_ms; /* of the last sample, or when it was created */
     struct series_writer writer;
     uint32_t n_labels, label_bytes;
     char labels[]; /* the lengths of each name and value, and then their bytes */
-};
-
-struct entry {
-    uint64_t id;           /* only grows from entry to entry, so that readers find their place again */
-    struct series *series; /* NULL: removed */
 };
 
 struct slot {
@@ -53,9 +40,9 @@ struct slot {
 struct store {
     pthread_mutex_t turn, lock; /* whoever waits for `lock` has `turn`, so that readers let writers in */
     const struct clock *clock;
-    struct entry *list;
+    struct series **list; /* NULL where one was removed */
     size_t n, room;
-    uint64_t last_id;
+    unsigned readers;   /* while there are any, series keep their places in the list */
     struct slot *slots; /* by the hash of the labels, and by those that were given to store_enter() */
     size_t cap, used;   /* cap: a power of two, or 0 */
     size_t swept;       /* index of the next series to look at */
@@ -143,42 +130,44 @@ void store_stats(struct store *s, struct store_stats *ret)
 
 /* ---- Dropping samples. Lock held ---- */
 
-static int64_t chunk_end(const struct chunk *c)
+static void series_resize(struct store *s, struct series *x, size_t room)
 {
-    return c->base_ms + c->t[c->n - 1];
+    s->stats.bytes += room * sizeof(*x->samples);
+    s->stats.bytes -= x->room * sizeof(*x->samples);
+    x->samples = xreallocarray(x->samples, room, sizeof(*x->samples));
+    x->room = (uint32_t)room;
 }
 
-/* Drops whole chunks whose samples are all older. Returns how many samples these had. */
-static uint64_t series_drop_before(struct store *s, struct series *x, int64_t before)
+/* Drops older samples, once they are an eighth of all. Returns how many. */
+static size_t series_drop_before(struct store *s, struct series *x, int64_t before)
 {
-    uint64_t dropped = 0;
+    size_t n = 0;
 
-    while (x->first && chunk_end(x->first) < before) {
-        struct chunk *c = x->first;
-
-        x->first = c->next;
-        if (!x->first)
-            x->last = NULL;
-        dropped += c->n;
-        s->stats.bytes -= sizeof(*c) + MALLOC_BYTES;
-        free(c);
-    }
-    s->stats.samples -= dropped;
-    return dropped;
+    while (n < x->n && x->samples[n].t < before)
+        n++;
+    if (n * 8 <= x->n)
+        return 0;
+    x->n -= (uint32_t)n;
+    memmove(x->samples, x->samples + n, x->n * sizeof(*x->samples));
+    s->stats.samples -= n;
+    if (x->n + x->n / 4 + 8 < x->room)
+        series_resize(s, x, x->n + x->n / 8 + 1);
+    return n;
 }
 
 static size_t series_bytes(const struct series *x)
 {
-    return sizeof(*x) + x->label_bytes + MALLOC_BYTES;
+    return sizeof(*x) + x->label_bytes + x->room * sizeof(*x->samples) + 2 * MALLOC_BYTES;
 }
 
-static void series_remove(struct store *s, struct entry *e)
+static struct series *series_free(struct store *s, struct series *x)
 {
-    (void)series_drop_before(s, e->series, INT64_MAX);
-    s->stats.bytes -= series_bytes(e->series);
+    s->stats.samples -= x->n;
+    s->stats.bytes -= series_bytes(x);
     s->stats.series--;
-    free(e->series);
-    e->series = NULL;
+    free(x->samples);
+    free(x);
+    return NULL;
 }
 
 /* How much is left before the samples that exist could not grow. */
@@ -187,18 +176,19 @@ static bool is_short(const struct store *s, uint64_t part)
     return s->stats.bytes > s->stats.max_bytes - s->stats.max_bytes / part;
 }
 
-static void sweep_one(struct store *s, struct entry *e, int64_t too_old)
+static void sweep_one(struct store *s, struct series **at, int64_t too_old)
 {
-    uint64_t dropped;
+    struct series *x = *at;
+    size_t dropped;
 
-    if (!e->series)
+    if (!x)
         return;
-    if (e->series->last_ms < too_old) {
-        series_remove(s, e);
+    if (x->last_ms < too_old) {
+        *at = series_free(s, x);
         return;
     }
-    (void)series_drop_before(s, e->series, too_old);
-    dropped = series_drop_before(s, e->series, s->evict_before);
+    (void)series_drop_before(s, x, too_old);
+    dropped = series_drop_before(s, x, s->evict_before);
     s->stats.samples_evicted += dropped;
     if (dropped && s->complete_from < s->evict_before)
         s->complete_from = s->evict_before;
@@ -249,7 +239,7 @@ struct series *store_find(const struct store *s, uint64_t hash)
 {
     const struct slot *slot = s->cap ? store_slot(s, hash) : NULL;
 
-    return slot && slot->hash ? s->list[slot->at].series : NULL;
+    return slot && slot->hash ? s->list[slot->at] : NULL;
 }
 
 static void store_know(struct store *s, uint64_t hash, uint32_t at)
@@ -260,20 +250,21 @@ static void store_know(struct store *s, uint64_t hash, uint32_t at)
     *slot = (struct slot){hash, at};
 }
 
-/* Removes the entries of removed series, and makes room for one more. */
+/* Room for one more series; the places of removed ones are used again. */
 static void store_grow_list(struct store *s)
 {
-    size_t n = 0, room = s->stats.series * 2 + FIRST_SLOTS / 2;
-    struct entry *list;
+    size_t n = 0, room;
 
-    for (size_t i = 0; i < s->n; i++)
-        if (s->list[i].series)
+    for (size_t i = 0; i < s->n && s->readers == 0; i++)
+        if (s->list[i])
             s->list[n++] = s->list[i];
-    s->n = n;
-    s->swept = 0;
-    list = xreallocarray(s->list, room, sizeof(*list));
-    s->stats.bytes += (room - s->room) * sizeof(*list);
-    s->list = list;
+    if (s->readers == 0) {
+        s->n = n;
+        s->swept = 0;
+    }
+    room = s->n * 2 + FIRST_SLOTS / 2;
+    s->list = xreallocarray(s->list, room, sizeof(*s->list));
+    s->stats.bytes += (room - s->room) * sizeof(*s->list);
     s->room = room;
 }
 
@@ -281,22 +272,20 @@ static void store_grow_list(struct store *s)
 static void store_grow(struct store *s)
 {
     size_t cap = FIRST_SLOTS;
-    struct slot *slots;
 
     if ((s->used + 2) * 4 < s->cap * 3 && s->n < s->room)
         return;
     while (cap < s->stats.series * 4 || (cap <= s->cap && cap < s->stats.series * 16))
         cap *= 2;
-    slots = xcalloc(cap, sizeof(*slots));
     store_grow_list(s);
-    s->stats.bytes += (cap - s->cap) * sizeof(*slots);
     free(s->slots);
-    s->slots = slots;
+    s->slots = xcalloc(cap, sizeof(*s->slots));
+    s->stats.bytes += (cap - s->cap) * sizeof(*s->slots);
     s->cap = cap;
     s->used = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (s->list[i].series)
-            store_know(s, s->list[i].series->hash, (uint32_t)i);
+        if (s->list[i])
+            store_know(s, s->list[i]->hash, (uint32_t)i);
 }
 
 static bool labels_fit(const struct series_label *labels, size_t n, uint32_t *ret_bytes)
@@ -362,7 +351,7 @@ static enum store_result store_create(struct store *s, const struct series_label
     s->stats.bytes += series_bytes(*ret);
     s->stats.series++;
     store_know(s, hash, (uint32_t)s->n);
-    s->list[s->n++] = (struct entry){++s->last_id, *ret};
+    s->list[s->n++] = *ret;
     return STORE_OK;
 }
 
@@ -388,27 +377,20 @@ struct series_writer *series_writer(struct series *x)
 
 /* ---- Samples. Lock held ---- */
 
-static enum store_result series_add_chunk(struct store *s, struct series *x, int64_t t_ms, int64_t now)
+static enum store_result series_grow(struct store *s, struct series *x, int64_t t_ms, int64_t now)
 {
-    struct chunk *c;
+    size_t more = size_min(x->n / 8 + 8, GROW_MAX);
 
     for (unsigned piece = 0; piece < EVICT_PIECES && is_short(s, 16); piece++)
         (void)sweep_piece(s, now);
-    if (s->stats.bytes + sizeof(*c) + MALLOC_BYTES > s->stats.max_bytes) {
+    if (x->n < x->room || series_drop_before(s, x, now - s->stats.age_ms))
+        return STORE_OK;
+    if (s->stats.bytes + more * sizeof(*x->samples) > s->stats.max_bytes) {
         if (s->complete_from <= t_ms)
             s->complete_from = t_ms + 1;
         return STORE_BYTES_LIMIT;
     }
-    c = xmalloc(sizeof(*c));
-    c->next = NULL;
-    c->base_ms = t_ms;
-    c->n = 0;
-    if (x->last)
-        x->last->next = c;
-    else
-        x->first = c;
-    x->last = c;
-    s->stats.bytes += sizeof(*c) + MALLOC_BYTES;
+    series_resize(s, x, x->n + more);
     return STORE_OK;
 }
 
@@ -424,27 +406,24 @@ static bool same_bits(double a, double b)
 
 enum store_result store_append(struct store *s, struct series *x, int64_t t_ms, double v)
 {
-    int64_t now = store_now(s);
-    struct chunk *c = x->last;
+    int64_t now = store_now(s), last_ms = x->last_ms;
+    enum store_result grown;
 
-    if (c && t_ms == x->last_ms)
-        return same_bits(c->v[c->n - 1], v) ? STORE_OK : STORE_DUPLICATE;
-    if (c && t_ms < x->last_ms)
+    if (x->n && t_ms == x->last_ms)
+        return same_bits(x->samples[x->n - 1].v, v) ? STORE_OK : STORE_DUPLICATE;
+    if (x->n && t_ms < x->last_ms)
         return STORE_OUT_OF_ORDER;
     if (t_ms < now - s->stats.age_ms)
         return STORE_TOO_OLD;
     if (t_ms > now + STORE_MAX_AHEAD_MS)
         return STORE_TOO_NEW;
-    if (!c || c->n == CHUNK_SAMPLES || t_ms - c->base_ms > UINT32_MAX) {
-        enum store_result result = series_add_chunk(s, x, t_ms, now);
-
-        if (result != STORE_OK)
-            return result;
-        c = x->last;
+    x->last_ms = t_ms; /* so that no sweep for room removes the series */
+    grown = x->n < x->room ? STORE_OK : series_grow(s, x, t_ms, now);
+    if (grown != STORE_OK) {
+        x->last_ms = last_ms;
+        return grown;
     }
-    c->t[c->n] = (uint32_t)(t_ms - c->base_ms);
-    c->v[c->n++] = v;
-    x->last_ms = t_ms;
+    x->samples[x->n++] = (struct sample){t_ms, v};
     s->stats.samples++;
     return STORE_OK;
 }
@@ -454,8 +433,8 @@ struct store *store_free(struct store *s)
     if (!s)
         return NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (s->list[i].series)
-            series_remove(s, &s->list[i]);
+        if (s->list[i])
+            (void)series_free(s, s->list[i]);
     free(s->list);
     free(s->slots);
     (void)pthread_mutex_destroy(&s->turn);
@@ -506,39 +485,25 @@ static int reader_matches(struct series_reader *r, unsigned *cost)
     return 1;
 }
 
-static void reader_grow(struct series_reader *r, size_t n)
-{
-    size_t cap = size_max(r->cap * 2, n);
-
-    if (n <= r->cap)
-        return;
-    r->t = xreallocarray(r->t, cap, sizeof(*r->t));
-    r->v = xreallocarray(r->v, cap, sizeof(*r->v));
-    r->cap = cap;
-}
-
 /* Copies labels and samples. 1 if there are samples in the range. */
 static int reader_copy(struct series_reader *r, const struct series *x)
 {
     size_t names = x->label_bytes - x->n_labels * 2 * sizeof(uint32_t);
     const char *from = r->labels[0].name.p;
+    size_t first = 0, end = x->n;
 
-    r->n = 0;
-    for (const struct chunk *c = x->first; c && c->base_ms <= r->to_ms; c = c->next) {
-        if (chunk_end(c) < r->from_ms)
-            continue;
-        reader_grow(r, r->n + CHUNK_SAMPLES);
-        for (uint32_t i = 0; i < c->n; i++)
-            if (c->base_ms + c->t[i] >= r->from_ms && c->base_ms + c->t[i] <= r->to_ms) {
-                r->t[r->n] = c->base_ms + c->t[i];
-                r->v[r->n++] = c->v[i];
-            }
-    }
-    r->text.n = 0;
+    while (first < end && x->samples[first].t < r->from_ms)
+        first++;
+    while (end > first && x->samples[end - 1].t > r->to_ms)
+        end--;
+    r->n = end - first;
     if (r->n == 0)
         return 0;
-    if (buf_put(&r->text, from, names) < 0)
-        return -ENOMEM;
+    if (r->n > r->room)
+        r->samples = xreallocarray(r->samples, r->room = r->n * 2, sizeof(*r->samples));
+    memcpy(r->samples, x->samples + first, r->n * sizeof(*r->samples));
+    r->text.n = 0;
+    (void)!buf_put(&r->text, from, names);
     for (size_t i = 0; i < r->n_labels; i++) {
         r->labels[i].name.p = r->text.p + (r->labels[i].name.p - from);
         r->labels[i].value.p = r->text.p + (r->labels[i].value.p - from);
@@ -546,36 +511,18 @@ static int reader_copy(struct series_reader *r, const struct series *x)
     return 1;
 }
 
-/* Where the reader goes on: its next id, or the one after. */
-static size_t reader_place(const struct store *s, uint64_t id)
-{
-    size_t low = 0, high = s->n;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (s->list[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Looks at some series, up to the first that matches. -EAGAIN: none of them does. */
 static int reader_piece(struct series_reader *r)
 {
     const struct store *s = r->store;
     unsigned cost = 0;
-    size_t at = reader_place(s, r->next);
     int found = 0;
 
     if (s->complete_from > r->from_ms)
         return -ENODATA;
-    for (; at < s->n && found == 0 && cost < READ_COST; at++, cost++) {
-        const struct series *x = s->list[at].series;
+    for (; r->next < s->n && found == 0 && cost < READ_COST; cost++) {
+        const struct series *x = s->list[r->next++];
 
-        r->next = s->list[at].id + 1;
         if (!x)
             continue;
         r->n_labels = x->n_labels;
@@ -584,41 +531,47 @@ static int reader_piece(struct series_reader *r)
         if (found > 0)
             found = reader_copy(r, x);
     }
-    return found == 0 && at < s->n ? -EAGAIN : found;
+    return found == 0 && r->next < s->n ? -EAGAIN : found;
 }
 
 int series_next(struct series_reader *r)
 {
-    int result = 0;
+    struct store *s = r->store;
+    uint64_t max_bytes;
+    int result;
 
-    if (!r->regexes) {
-        r->text.max = SIZE_MAX;
-        r->regexes = regex_matcher_new();
-        result = 0;
-    }
-    for (bool again = result == 0; again; again = result == -EAGAIN) {
-        store_lock(r->store);
-        result = reader_piece(r);
-        store_unlock(r->store);
-    }
-    if (result == -ENODATA) {
-        struct store_stats stats;
-
-        store_stats(r->store, &stats);
+    do {
+        store_lock(s);
+        if (!r->regexes) {
+            r->text.max = SIZE_MAX;
+            r->regexes = regex_matcher_new();
+            s->readers++;
+        }
+        result = r->is_done ? 0 : reader_piece(r);
+        if (result <= 0 && result != -EAGAIN && !r->is_done) {
+            r->is_done = true;
+            s->readers--;
+        }
+        max_bytes = s->stats.max_bytes;
+        store_unlock(s);
+    } while (result == -EAGAIN);
+    if (result == -ENODATA)
         (void)snprintf(r->why, sizeof(r->why),
                        "samples of the time range were evicted: limits.otlpMemory (%llu bytes) is reached",
-                       (unsigned long long)stats.max_bytes);
-    } else if (result < 0)
-        (void)snprintf(r->why, sizeof(r->why), "%s",
-                       result == -ELOOP ? "a regular expression takes too many steps on a label value"
-                                        : "out of memory");
+                       (unsigned long long)max_bytes);
+    else if (result < 0)
+        (void)snprintf(r->why, sizeof(r->why), "a regular expression takes too many steps on a label value");
     return result;
 }
 
 void series_reader_done(struct series_reader *r)
 {
+    if (r->regexes && !r->is_done) {
+        store_lock(r->store);
+        r->store->readers--;
+        store_unlock(r->store);
+    }
     (void)regex_matcher_free(r->regexes);
     buf_done(&r->text);
-    free(r->t);
-    free(r->v);
+    free(r->samples);
 }

@@ -58,6 +58,11 @@ enum store_result {
 
 struct series;
 
+struct sample {
+    int64_t t; /* Unix time in ms */
+    double v;
+};
+
 /* What the receiver remembers of a series' writer. */
 struct series_writer {
     uint64_t start_ns, last_ns; /* of the last point */
@@ -121,20 +126,18 @@ struct series_reader {
     /* The series at hand, valid until the next call */
     struct series_label labels[SERIES_MAX_LABELS];
     size_t n_labels;
-    int64_t *t;
-    double *v;
-    size_t n; /* samples, at least one */
+    struct sample *samples;
+    size_t n; /* at least one */
     /* Private */
     struct regex_matcher *regexes;
     struct buf text;
-    size_t cap;
-    uint64_t next;
+    size_t room, next;
+    bool is_done;
     char why[STORE_WHY_BYTES];
 };
 
 /* 1: a series, 0: no more. On failure r->why is a phrase for an error text: -ENODATA: samples of the time
- * range were evicted, so that answers would be wrong; -ELOOP: a regex exceeded its limits on a value;
- * -ENOMEM. */
+ * range were evicted, so that answers would be wrong; -ELOOP: a regex exceeded its limits on a value. */
 MUST_USE int series_next(struct series_reader *r);
 void series_reader_done(struct series_reader *r);
 

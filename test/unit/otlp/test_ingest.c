@@ -99,7 +99,8 @@ static void show(struct world *w, char *text, size_t size)
             n += (size_t)snprintf(text + n, size - n, "%s%.*s=%.*s", k ? "," : "", STR_ARG(in.labels[k].name),
                                   STR_ARG(in.labels[k].value));
         for (size_t k = 0; k < in.n; k++)
-            n += (size_t)snprintf(text + n, size - n, " %g@%lld", in.v[k], (long long)in.t[k] / 1000 - BEGIN);
+            n += (size_t)snprintf(text + n, size - n, " %g@%lld", in.samples[k].v,
+                                  (long long)in.samples[k].t / 1000 - BEGIN);
         n += (size_t)snprintf(text + n, size - n, "\n");
     }
 }
