@@ -79,9 +79,10 @@ static const char *report_hub_error(struct agent_report *r, const char *text, in
 /* Whose fault the failure of the last round is; NULL if it did not fail, or by the agent's own fault. */
 static const char *report_failed_stage(const struct scorer_status *st)
 {
-    bool is_own = st->error == ROUND_MEMORY || st->error == ROUND_SECRET || st->error == ROUND_SERIES;
+    bool is_own =
+        st->last.error == ROUND_MEMORY || st->last.error == ROUND_SECRET || st->last.error == ROUND_SERIES;
 
-    return st->rounds && st->error != ROUND_OK && !is_own ? round_stage_word(st->stage) : NULL;
+    return st->rounds && st->last.error != ROUND_OK && !is_own ? round_stage_word(st->last.stage) : NULL;
 }
 
 static json_t *report_scorer(struct agent_report *r, const struct scorer *s, bool times)

@@ -49,7 +49,7 @@ static int agent_print(const struct agent_state *a, enum output output)
         return 1;
     }
     for (size_t i = 0; i < a->n_scorers; i++)
-        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->error != ROUND_OK)
+        if (scorer_status(a->scorers[i])->rounds == 0 || scorer_status(a->scorers[i])->last.error != ROUND_OK)
             return 1;
     return 0;
 }

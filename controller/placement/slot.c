@@ -287,14 +287,14 @@ static const char *slot_consequence(const struct slot *s, const struct items *it
 static void slot_set_empty(struct slot *s, const struct items *made, const char *consequence, unix_ms now)
 {
     const struct scorer_status *st = scorer_status(s->scorer);
-    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->source_series == 0;
+    bool no_series = scorer_summary(s->scorer)->source.type != SOURCE_NONE && st->last.source_series == 0;
 
-    if (st->results) {
+    if (st->last.answer.results) {
         slot_set_condition(s, CONDITION_SCORED, false, "NoItems", now);
         SET_MESSAGE(s, CONDITION_SCORED,
                     "no item from %zu results of the scoring API: %zu are NaN or infinite, %zu have an empty "
                     "name; %s",
-                    st->results, made->left_out, made->unnamed, consequence);
+                    st->last.answer.results, made->left_out, made->unnamed, consequence);
     } else {
         slot_set_condition(s, CONDITION_SCORED, false, no_series ? "SourceEmpty" : "NoResults", now);
         SET_MESSAGE(s, CONDITION_SCORED, "%s; %s",
@@ -315,9 +315,9 @@ static void slot_set_scored(struct slot *s, const struct items *made, const stru
                        "; skipped %zu results that are NaN or infinite and %zu with an empty name",
                        made->left_out, made->unnamed);
 
-    if (st->error != ROUND_OK) {
+    if (st->last.error != ROUND_OK) {
         slot_set_condition(s, CONDITION_SCORED, false,
-                           st->stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", now);
+                           st->last.stage == STAGE_SCORING ? "ScoringFailed" : "SourceFailed", now);
         scorer_error_text(st, error, sizeof(error));
         SET_MESSAGE(s, CONDITION_SCORED, "%s; %s", error, consequence);
     } else if (made->n == 0) {

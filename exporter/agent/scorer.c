@@ -1,6 +1,5 @@
 #include "exporter/agent/scorer.h"
 
-#include "exporter/agent/scorer_history.h"
 #include "exporter/base/backoff.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/clock.h"
@@ -125,7 +124,7 @@ static void failed_url(const struct scorer *s, const struct round_result *r, cha
 static void log_failure(const struct scorer *s, const struct round_result *r)
 {
     const struct scorer_status *was = &s->status;
-    bool again = was->rounds && was->error == r->error && was->stage == r->stage;
+    bool again = was->rounds && was->last.error == r->error && was->last.stage == r->stage;
     char url[sizeof(was->url)];
 
     failed_url(s, r, url, sizeof(url));
@@ -138,7 +137,7 @@ static void log_success(const struct scorer *s, const struct round_result *r)
 {
     const struct scorer_status *was = &s->status;
     const char *name = s->summary.score_name;
-    bool again = was->rounds && was->error == ROUND_OK;
+    bool again = was->rounds && was->last.error == ROUND_OK;
 
     LOG_AT(again ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
            was->failures ? "scoring recovered"
@@ -147,10 +146,10 @@ static void log_success(const struct scorer *s, const struct round_result *r)
            L_STR("score_name", name), L_INT("source_series", r->source_series),
            L_INT("series", series_count(r->batch->set)), L_DBL("fetch_s", r->fetch_s),
            L_DBL("perform_s", r->perform_s));
-    if (r->answer.invalid && !was->invalid)
+    if (r->answer.invalid && !was->last.answer.invalid)
         log_warn("results dropped", L_STR("score_name", name), L_INT("results", r->answer.invalid),
                  L_STR("first", r->answer.first_invalid));
-    if (r->source_warnings && !was->source_warnings)
+    if (r->source_warnings && !was->last.source_warnings)
         log_warn("source returned warnings", L_STR("score_name", name), L_STR("first", r->source_warning));
 }
 
@@ -199,7 +198,7 @@ static void count_failures(const struct scorer *s, const struct round_result *r)
 
     if (was->failures)
         metric_set(s->env->metrics, METRIC_FAILURES,
-                   LV(round_error_word(was->error), name, round_stage_word(was->stage)), 0);
+                   LV(round_error_word(was->last.error), name, round_stage_word(was->last.stage)), 0);
     if (r->error != ROUND_OK)
         metric_set(s->env->metrics, METRIC_FAILURES,
                    LV(round_error_word(r->error), name, round_stage_word(r->stage)),
@@ -240,27 +239,13 @@ static void update_status(struct scorer *s, const struct round_result *r)
 
     st->running = false;
     st->rounds++;
-    st->error = r->error;
-    st->stage = r->stage;
-    st->source = r->source;
+    st->last = *r;
+    st->last.batch = NULL;
     failed_url(s, r, st->url, sizeof(st->url));
     st->failures = r->error == ROUND_OK ? 0 : st->failures + 1;
     st->ended_ms = loop_wall(s->loop).ms;
     if (r->error == ROUND_OK)
         st->succeeded_ms = st->ended_ms;
-    (void)snprintf(st->reason, sizeof(st->reason), "%s", r->error == ROUND_OK ? "" : r->reason);
-    st->fetch_s = r->fetch_s;
-    st->perform_s = r->perform_s;
-    memcpy(st->received, r->received, sizeof(st->received));
-    memcpy(st->sent, r->sent, sizeof(st->sent));
-    st->source_series = r->source_series;
-    st->source_warnings = r->source_warnings;
-    (void)snprintf(st->source_warning, sizeof(st->source_warning), "%s", r->source_warning);
-    st->results = r->answer.results;
-    st->invalid = r->answer.invalid;
-    st->cut = r->answer.cut;
-    st->duplicates = r->duplicates;
-    (void)snprintf(st->first_invalid, sizeof(st->first_invalid), "%s", r->answer.first_invalid);
 }
 
 /* Records a round that has ended in the log, the metrics and the status. Completes r->reason. */
@@ -278,11 +263,11 @@ static void scorer_record(struct scorer *s, struct round_result *r)
 
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size)
 {
-    char whole[sizeof(s->reason) + sizeof(s->url) + 32] = "";
+    char whole[sizeof(s->last.reason) + sizeof(s->url) + 32] = "";
 
-    if (s->rounds && s->error != ROUND_OK)
-        (void)snprintf(whole, sizeof(whole), "%s failed%s%s: %s", round_stage_word(s->stage),
-                       *s->url ? ", " : "", s->url, s->reason);
+    if (s->rounds && s->last.error != ROUND_OK)
+        (void)snprintf(whole, sizeof(whole), "%s failed%s%s: %s", round_stage_word(s->last.stage),
+                       *s->url ? ", " : "", s->url, s->last.reason);
     text_line(out, size, str_of(whole));
 }
 
@@ -297,9 +282,10 @@ enum scorer_state scorer_state(const struct scorer *s)
 {
     if (s->status.rounds == 0)
         return SCORER_WAITING;
-    if (s->status.error != ROUND_OK)
+    if (s->status.last.error != ROUND_OK)
         return s->batch || s->status.succeeded_ms == 0 ? SCORER_FAILING : SCORER_STALE;
-    return s->summary.source.type != SOURCE_NONE && s->status.source_series == 0 ? SCORER_EMPTY : SCORER_OK;
+    return s->summary.source.type != SOURCE_NONE && s->status.last.source_series == 0 ? SCORER_EMPTY
+                                                                                      : SCORER_OK;
 }
 
 const struct summary *scorer_summary(const struct scorer *s)
@@ -363,7 +349,7 @@ static void schedule_next(struct scorer *s, int64_t retry_after_ms)
         s->status.next_ms = 0;
         return;
     }
-    if (s->status.error != ROUND_OK && round_error_retry(s->status.error) == ROUND_RETRY_SOON)
+    if (s->status.last.error != ROUND_OK && round_error_retry(s->status.last.error) == ROUND_RETRY_SOON)
         at = back_off(s, at);
     if (retry_after_ms > 0) {
         mono_ms asked =
@@ -537,7 +523,7 @@ void scorer_change(struct scorer *s, const struct summary *summary)
 
 void scorer_wake(struct scorer *s)
 {
-    bool was_refused = s->status.error == ROUND_SECRET || s->status.error == ROUND_HTTP_4XX;
+    bool was_refused = s->status.last.error == ROUND_SECRET || s->status.last.error == ROUND_HTTP_4XX;
 
     if (s->status.running || s->status.rounds == 0 || !was_refused || s->env->once)
         return;

@@ -31,23 +31,14 @@ struct scorer_env {
 
 /* The last round that ended, and when others run. Times are Unix time in milliseconds, 0 for never. */
 struct scorer_status {
-    bool running;           /* a round is in progress */
-    size_t rounds;          /* ended so far */
-    size_t failures;        /* consecutive */
-    enum round_error error; /* of the last round */
-    enum round_stage stage; /* where it failed */
-    size_t source;          /* index of the source that failed, in STAGE_SOURCE */
-    char url[256];          /* of the request that failed, without credentials; empty if there was none */
-    char reason[1024];      /* why it failed; empty if it succeeded */
+    bool running;             /* a round is in progress */
+    size_t rounds;            /* ended so far */
+    size_t failures;          /* consecutive */
+    struct round_result last; /* of the last round; without the batch */
+    char url[256];            /* of the request that failed, without credentials; empty if there was none */
     int64_t started_ms, ended_ms, succeeded_ms, next_ms;
-    int64_t life_ms;    /* of the last scores, or of the next if there were none yet */
-    int64_t expires_ms; /* of the last scores */
-    double fetch_s, perform_s;
-    uint64_t received[2], sent[2]; /* bytes, by stage */
-    size_t source_series, results, invalid, duplicates, cut;
-    char first_invalid[200];
-    size_t source_warnings;
-    char source_warning[512];
+    int64_t life_ms;         /* of the last scores, or of the next if there were none yet */
+    int64_t expires_ms;      /* of the last scores */
     struct history *history; /* NULL before the first round has ended */
 };
 
@@ -70,6 +61,8 @@ const struct scorer_status *scorer_status(const struct scorer *s);
 /* The exposed scores; NULL for none. */
 struct batch *scorer_batch(const struct scorer *s);
 enum scorer_state scorer_state(const struct scorer *s);
+/* The names of the columns of the history, for member_history(). */
+extern const char *const scorer_history_names[];
 /* Why the last round failed, for a reader who knows neither stage nor URL: "source failed, http://prom/...:
  * HTTP 503". Empty if it succeeded; cut in the middle if longer than size - 1 bytes. */
 void scorer_error_text(const struct scorer_status *s, char *out, size_t size);

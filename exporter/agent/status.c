@@ -2,7 +2,6 @@
 
 #include "exporter/agent/agent.h"
 #include "exporter/agent/scorer.h"
-#include "exporter/agent/scorer_history.h"
 #include "exporter/base/buf.h"
 #include "exporter/base/loop.h"
 #include "exporter/base/utf8.h"
@@ -102,37 +101,37 @@ static void json_last_round(struct out *o, const struct scorer_status *s)
         return;
     member_time(o, "startedAt", s->running ? 0 : s->started_ms);
     member_time(o, "endedAt", s->ended_ms);
-    member_number(o, "fetchSeconds", s->fetch_s);
-    member_number(o, "performSeconds", s->perform_s);
-    member_count(o, "sourceSeries", s->source_series);
-    member_count(o, "results", s->results);
-    member_count(o, "invalidResults", s->invalid);
-    member_words(o, "firstInvalid", s->first_invalid);
-    member_count(o, "duplicates", s->duplicates);
-    member_count(o, "cutLabels", s->cut);
-    json_by_stage(o, "receivedBytes", s->received);
-    json_by_stage(o, "sentBytes", s->sent);
+    member_number(o, "fetchSeconds", s->last.fetch_s);
+    member_number(o, "performSeconds", s->last.perform_s);
+    member_count(o, "sourceSeries", s->last.source_series);
+    member_count(o, "results", s->last.answer.results);
+    member_count(o, "invalidResults", s->last.answer.invalid);
+    member_words(o, "firstInvalid", s->last.answer.first_invalid);
+    member_count(o, "duplicates", s->last.duplicates);
+    member_count(o, "cutLabels", s->last.answer.cut);
+    json_by_stage(o, "receivedBytes", s->last.received);
+    json_by_stage(o, "sentBytes", s->last.sent);
     out_puts(o, "}");
 }
 
 static void json_error(struct out *o, const struct scorer_status *s)
 {
-    if (!member_object_if(o, "error", s->rounds && s->error != ROUND_OK))
+    if (!member_object_if(o, "error", s->rounds && s->last.error != ROUND_OK))
         return;
-    member_text(o, "stage", round_stage_word(s->stage));
-    member_text(o, "class", round_error_word(s->error));
+    member_text(o, "stage", round_stage_word(s->last.stage));
+    member_text(o, "class", round_error_word(s->last.error));
     member_words(o, "url", s->url);
-    member_text(o, "text", s->reason);
-    member_text(o, "hint", status_hint(s->error, s->stage));
+    member_text(o, "text", s->last.reason);
+    member_text(o, "hint", status_hint(s->last.error, s->last.stage));
     out_puts(o, "}");
 }
 
 static void json_warnings(struct out *o, const struct scorer_status *s)
 {
-    if (!member_object_if(o, "warnings", s->source_warnings))
+    if (!member_object_if(o, "warnings", s->last.source_warnings))
         return;
-    member_count(o, "count", s->source_warnings);
-    member_text(o, "first", s->source_warning);
+    member_count(o, "count", s->last.source_warnings);
+    member_text(o, "first", s->last.source_warning);
     out_puts(o, "}");
 }
 
@@ -528,24 +527,24 @@ static void table_flow(struct table *t, const struct scorer *s)
     bool has_source = summary->source.type != SOURCE_NONE;
 
     table_line(t, INDENT, "%s%s%s → %s in %s → %s",
-               has_source ? phrase_count(st->source_series, from, from).s : "no source",
-               has_source ? " " : "", has_source ? phrase_seconds(st->fetch_s).s : "",
-               phrase_count(st->results, "result", "results").s, phrase_seconds(st->perform_s).s,
-               phrase_count(status_series(s), "score", "scores").s);
+               has_source ? phrase_count(st->last.source_series, from, from).s : "no source",
+               has_source ? " " : "", has_source ? phrase_seconds(st->last.fetch_s).s : "",
+               phrase_count(st->last.answer.results, "result", "results").s,
+               phrase_seconds(st->last.perform_s).s, phrase_count(status_series(s), "score", "scores").s);
 }
 
 static void table_error(struct table *t, const struct scorer *s)
 {
     const struct scorer_status *st = scorer_status(s);
-    const char *query = summary_source(scorer_summary(s), st->source).query;
+    const char *query = summary_source(scorer_summary(s), st->last.source).query;
 
-    table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->stage), st->reason,
-               round_error_word(st->error));
+    table_line(t, INDENT, "%s failed: %s (%s)", round_stage_word(st->last.stage), st->last.reason,
+               round_error_word(st->last.error));
     if (*st->url)
         table_line(t, INDENT, "URL: %s", st->url);
-    if (st->stage == STAGE_SOURCE && query)
+    if (st->last.stage == STAGE_SOURCE && query)
         table_line(t, INDENT, "query: %s", query);
-    table_line(t, INDENT, "check %s", status_hint(st->error, st->stage));
+    table_line(t, INDENT, "check %s", status_hint(st->last.error, st->last.stage));
     if (scorer_batch(s))
         table_line(t, INDENT, "the scores below are from an earlier round");
 }
@@ -559,23 +558,24 @@ static void table_empty(struct table *t, const struct summary *summary)
 
 static void table_remarks(struct table *t, const struct scorer_status *st)
 {
-    if (st->source_warnings)
+    if (st->last.source_warnings)
         table_line(t, INDENT, "%s: %s",
-                   phrase_count(st->source_warnings, "warning from the source",
+                   phrase_count(st->last.source_warnings, "warning from the source",
                                 "warnings from the source, the first")
                        .s,
-                   st->source_warning);
-    if (st->invalid)
-        table_line(
-            t, INDENT, "%s: %s",
-            phrase_count(st->invalid, "invalid result ignored", "invalid results ignored, the first").s,
-            st->first_invalid);
-    if (st->duplicates)
+                   st->last.source_warning);
+    if (st->last.answer.invalid)
+        table_line(t, INDENT, "%s: %s",
+                   phrase_count(st->last.answer.invalid, "invalid result ignored",
+                                "invalid results ignored, the first")
+                       .s,
+                   st->last.answer.first_invalid);
+    if (st->last.duplicates)
         table_line(t, INDENT, "%s: the last result of each label set is used",
-                   phrase_count(st->duplicates, "duplicate result", "duplicate results").s);
-    if (st->cut)
+                   phrase_count(st->last.duplicates, "duplicate result", "duplicate results").s);
+    if (st->last.answer.cut)
         table_line(t, INDENT, "%s cut to limits.labelValueBytes",
-                   phrase_count(st->cut, "label value", "label values").s);
+                   phrase_count(st->last.answer.cut, "label value", "label values").s);
 }
 
 static void table_scores(struct table *t, const struct scorer *s)
@@ -598,7 +598,7 @@ static void table_scorer(struct table *t, const struct scorer *s)
     const struct scorer_status *st = scorer_status(s);
 
     table_headline(t, s);
-    if (st->rounds && st->error != ROUND_OK)
+    if (st->rounds && st->last.error != ROUND_OK)
         table_error(t, s);
     else if (st->rounds)
         table_flow(t, s);

@@ -33,8 +33,6 @@ enum {
 
 static const struct backoff llm_backoff = {.min_ms = 500, .max_ms = 8000, .retry_after_max_ms = 30000};
 
-struct llm_round;
-
 struct llm {
     const char *endpoint, *name;
     const char *template_file, *tendency_file, *timeseries_kind, *api_key_file;
@@ -45,32 +43,36 @@ struct llm {
     struct metrics *metrics;
     struct buf template, tendency;            /* terminated */
     struct buf endpoint_shown;                /* terminated; without credentials */
-    TAILQ_HEAD(llm_rounds, llm_round) rounds; /* the earliest gets the free calls first */
-    size_t running;
+    TAILQ_HEAD(llm_rounds, llm_round) rounds; /* the earliest gets the free questions first */
+    size_t running;                           /* questions */
     size_t cursor; /* where the next round begins to ask, so that a short time serves all series in turn */
 };
 
-enum item_state { ITEM_NEW, ITEM_ASKED, ITEM_DONE, ITEM_NO_NUMBER, ITEM_NO_ANSWER };
-
-/* A series, and the question about it. */
+/* A series of the request. */
 struct llm_item {
+    struct str raw, metric;
+    double score; /* NAN: none */
+};
+
+/* A question that is under way, or waits for its next attempt. */
+struct llm_question {
     struct llm_round *round;
-    struct str raw, metric; /* in the request */
-    double score;
+    struct llm_item *item;
     unsigned attempts;
-    enum item_state state;
-    struct http_call *call; /* while the state is ITEM_ASKED; so is the body */
+    struct http_call *call;
+    struct timer pause;
     struct buf body;
+    LIST_ENTRY(llm_question) entry;
 };
 
 struct llm_round {
     struct llm *llm;
     struct scoring *scoring;
     struct llm_item *items;
-    size_t n_items, n_open; /* n_open: neither answered nor given up */
-    size_t at;              /* where to look for the next one to ask about */
-    struct buf key;         /* bearer token for the endpoint */
-    struct timer deadline, pause;
+    size_t n_items, first, asked; /* asked: in turn, from the first on */
+    LIST_HEAD(, llm_question) questions;
+    struct buf key; /* bearer token for the endpoint */
+    struct timer deadline;
     char why[LLM_REASON_BYTES]; /* the last failure */
     TAILQ_ENTRY(llm_round) entry;
 };
@@ -79,20 +81,21 @@ static void llm_ask_more(struct llm *m);
 
 /* ---- The end of a round ---- */
 
-static void item_end_question(struct llm_item *item)
+static void question_free(struct llm_question *q)
 {
-    if (item->state == ITEM_ASKED)
-        item->round->llm->running--;
-    item->call = http_cancel(item->call);
-    buf_done(&item->body);
+    q->round->llm->running--;
+    LIST_REMOVE(q, entry);
+    loop_timer_clear(q->round->llm->loop, &q->pause);
+    (void)http_cancel(q->call);
+    buf_done(&q->body);
+    free(q);
 }
 
 static void round_free(struct llm_round *r)
 {
-    for (size_t i = 0; i < r->n_items; i++)
-        item_end_question(&r->items[i]);
+    while (!LIST_EMPTY(&r->questions))
+        question_free(LIST_FIRST(&r->questions));
     loop_timer_clear(r->llm->loop, &r->deadline);
-    loop_timer_clear(r->llm->loop, &r->pause);
     secret_done(&r->key);
     free(r->items);
     free(r);
@@ -103,30 +106,26 @@ static void round_end(struct llm_round *r)
 {
     struct scoring *s = r->scoring;
     struct llm *m = r->llm;
+    size_t left_out = r->n_items;
     int e = 0;
 
-    for (size_t i = 0; i < r->n_items; i++) {
-        const struct llm_item *item = &r->items[i];
-
-        if (item->state == ITEM_DONE)
-            results_add(&s->results, &(struct result){.metric = item->metric, .score = item->score});
-        else
-            s->left_out[item->state == ITEM_NO_NUMBER ? LEFT_OUT_NO_NUMBER : LEFT_OUT_NO_ANSWER]++;
-    }
+    for (size_t i = 0; i < r->n_items; i++)
+        if (!isnan(r->items[i].score)) {
+            results_add(&s->results,
+                        &(struct result){.metric = r->items[i].metric, .score = r->items[i].score});
+            left_out--;
+        }
+    s->left_out[LEFT_OUT_NO_ANSWER] += left_out - s->left_out[LEFT_OUT_NO_NUMBER];
     if (r->n_items && !s->results.n) {
         (void)snprintf(s->why, sizeof(s->why), "no answer of %.80s: %.150s", m->endpoint_shown.p, r->why);
         secret_hide_text(s->why);
         e = -EIO;
     }
+    if (r->n_items)
+        m->cursor = (r->first + r->asked) % r->n_items;
     TAILQ_REMOVE(&m->rounds, r, entry);
     round_free(r);
     scoring_done(s, e);
-}
-
-static void item_settle(struct llm_item *item, enum item_state state)
-{
-    item->state = state;
-    item->round->n_open--;
 }
 
 /* ---- Answers ---- */
@@ -163,72 +162,82 @@ static void llm_count(const struct llm *m, const char *result)
     metric_add(m->metrics, METRIC_MODEL_CALLS, LV(result), 1);
 }
 
-static void item_read_answer(struct llm_item *item, struct str body)
+static void question_read_answer(struct llm_question *q, struct str body)
 {
     static const char *const results[] = {
         [LLM_NUMBER] = "success", [LLM_NO_NUMBER] = "no_number", [LLM_INVALID] = "invalid"};
-    static const enum item_state states[] = {
-        [LLM_NUMBER] = ITEM_DONE, [LLM_NO_NUMBER] = ITEM_NO_NUMBER, [LLM_INVALID] = ITEM_NO_ANSWER};
-    enum llm_answer read = llm_read_answer(body, &item->score, item->round->why);
+    struct llm_round *r = q->round;
+    enum llm_answer read = llm_read_answer(body, &q->item->score, r->why);
 
-    item_settle(item, states[read]);
-    llm_count(item->round->llm, results[read]);
+    if (read != LLM_NUMBER)
+        q->item->score = NAN;
+    if (read == LLM_NO_NUMBER)
+        r->scoring->left_out[LEFT_OUT_NO_NUMBER]++;
+    llm_count(r->llm, results[read]);
 }
 
-/* Asks again later, or no more. During the pause nothing else of the round is asked: what failed is the
- * endpoint, not the series. */
-static void item_fail(struct llm_item *item, const struct http_answer *a, enum verdict verdict)
+static void question_count_failure(struct llm_question *q, const struct http_answer *a)
 {
-    struct llm_round *r = item->round;
-    struct loop *loop = r->llm->loop;
+    char *why = q->round->why;
 
     if (a->error == HTTP_OK)
-        text_http_status(r->why, sizeof(r->why), a->status, buf_str(&a->body));
+        text_http_status(why, LLM_REASON_BYTES, a->status, buf_str(&a->body));
     else
-        (void)snprintf(r->why, sizeof(r->why), "%.*s", LLM_REASON_BYTES - 1, a->reason);
-    llm_count(r->llm, a->error == HTTP_OK ? "http_error" : a->error == HTTP_TIMEOUT ? "timeout" : "failure");
-    item->state = ITEM_NEW;
-    if (verdict == VERDICT_RETRY && item->attempts < MAX_ATTEMPTS) {
-        int64_t pause = backoff_ms(&llm_backoff, item->attempts, a->retry_after_ms);
-
-        loop_timer_set(loop, &r->pause, mono_add(loop_now(loop), pause));
-        return;
-    }
-    item_settle(item, ITEM_NO_ANSWER);
-    for (size_t i = 0; verdict == VERDICT_GIVE_UP_ALL && i < r->n_items; i++)
-        if (r->items[i].state == ITEM_NEW)
-            item_settle(&r->items[i], ITEM_NO_ANSWER);
+        (void)snprintf(why, LLM_REASON_BYTES, "%.*s", LLM_REASON_BYTES - 1, a->reason);
+    llm_count(q->round->llm, a->error == HTTP_OK        ? "http_error"
+                             : a->error == HTTP_TIMEOUT ? "timeout"
+                                                        : "failure");
 }
 
-static void item_on_answer(void *arg, struct http_answer *a)
+/* Asks no more; questions that were sent may still be answered. */
+static void round_give_up(struct llm_round *r)
 {
-    struct llm_item *item = arg;
-    struct llm_round *r = item->round;
+    struct llm_question *next;
+
+    r->asked = r->n_items;
+    for (struct llm_question *q = LIST_FIRST(&r->questions); q; q = next) {
+        next = LIST_NEXT(q, entry);
+        if (!q->call)
+            question_free(q);
+    }
+}
+
+static void question_on_answer(void *arg, struct http_answer *a)
+{
+    struct llm_question *q = arg;
+    struct llm_round *r = q->round;
     struct llm *m = r->llm;
     enum verdict verdict = answer_judge(a);
 
-    item->call = NULL;
-    item_end_question(item);
+    q->call = NULL;
     metric_observe(m->metrics, METRIC_MODEL_SECONDS, LV_NONE, a->seconds);
     if (verdict == VERDICT_ANSWER)
-        item_read_answer(item, buf_str(&a->body));
+        question_read_answer(q, buf_str(&a->body));
     else
-        item_fail(item, a, verdict);
-    if (r->n_open == 0)
-        round_end(r);
+        question_count_failure(q, a);
+    if (verdict == VERDICT_RETRY && q->attempts < MAX_ATTEMPTS) {
+        int64_t pause = backoff_ms(&llm_backoff, q->attempts, a->retry_after_ms);
+
+        loop_timer_set(m->loop, &q->pause, mono_add(loop_now(m->loop), pause));
+        return;
+    }
+    question_free(q);
+    if (verdict == VERDICT_GIVE_UP_ALL)
+        round_give_up(r);
     llm_ask_more(m);
 }
 
 /* ---- Questions ---- */
 
 /* Samples are read again for each question, so that a round keeps no copy of them. */
-static int item_write_question(struct llm_item *item, const struct llm *m)
+static int question_write(struct llm_question *q)
 {
+    const struct llm *m = q->round->llm;
     const struct llm_prompt p = {m->template.p, m->timeseries_kind, m->tendency.p};
     BUF_AUTO(prompt, PROMPT_MAX);
     struct input_series series;
     struct request again;
-    int e = request_read_again(&again, item->raw, &series);
+    int e = request_read_again(&again, q->item->raw, &series);
     size_t skipped = series.n - size_min(series.n, (size_t)m->max_values);
 
     series.times += skipped;
@@ -236,20 +245,18 @@ static int item_write_question(struct llm_item *item, const struct llm *m)
     series.n -= skipped;
     e = e ?: llm_put_prompt(&prompt, &p, &series);
     request_abandon(&again);
-    buf_init(&item->body, 2 * PROMPT_MAX);
-    e = e
-            ?: llm_put_request(&item->body, llm_is_chat(m->endpoint), m->name, m->temperature, m->max_tokens,
-                               buf_str(&prompt));
-    return e;
+    buf_init(&q->body, 2 * PROMPT_MAX);
+    return e
+               ?: llm_put_request(&q->body, llm_is_chat(m->endpoint), m->name, m->temperature, m->max_tokens,
+                                  buf_str(&prompt));
 }
 
-static int item_start_question(struct llm_item *item)
+static int question_send(struct llm_question *q)
 {
-    struct llm_round *r = item->round;
+    struct llm_round *r = q->round;
     const struct llm *m = r->llm;
     int64_t left = mono_diff(loop_now(m->loop), r->deadline.at);
-    int e = item_write_question(item, m);
-    const struct str body = buf_str(&item->body);
+    const struct str body = buf_str(&q->body);
     const struct http_request rq = {.url = m->endpoint,
                                     .content_type = "application/json",
                                     .bearer = buf_str(&r->key),
@@ -258,59 +265,57 @@ static int item_start_question(struct llm_item *item)
                                     .max_answer = ANSWER_MAX,
                                     .timeout_ms = left > 0 ? left : 1};
 
-    return e ?: http_start(&item->call, m->http, &rq, item_on_answer, item);
+    q->attempts++;
+    return http_start(&q->call, m->http, &rq, question_on_answer, q);
 }
 
-static void item_ask(struct llm_item *item)
+/* Ends a question that cannot be asked. */
+static void question_give_up(struct llm_question *q, int e)
 {
-    struct llm_round *r = item->round;
-    int e;
-
-    item->state = ITEM_ASKED;
-    item->attempts++;
-    r->llm->running++;
-    r->llm->cursor = r->at + 1;
-    e = item_start_question(item);
-    if (e == 0)
-        return;
-    (void)snprintf(r->why, sizeof(r->why), "%s",
+    (void)snprintf(q->round->why, sizeof(q->round->why), "%s",
                    e == -EINVAL  ? "the endpoint is not a valid URL"
                    : e == -EFBIG ? "the prompt is longer than 1 MiB"
                                  : "out of memory");
-    item_end_question(item);
-    item_settle(item, ITEM_NO_ANSWER);
+    question_free(q);
 }
 
-/* The next series to ask about; NULL for none. */
-static struct llm_item *round_next(struct llm_round *r)
+static void question_on_pause(struct timer *t)
 {
-    if (r->pause.place || !r->n_open)
-        return NULL;
-    for (size_t i = 0; i < r->n_items; i++) {
-        if (r->items[r->at].state == ITEM_NEW)
-            return &r->items[r->at];
-        r->at = (r->at + 1) % r->n_items;
-    }
-    return NULL;
+    struct llm_question *q = CONTAINER_OF(t, struct llm_question, pause);
+    struct llm *m = q->round->llm;
+    int e = question_send(q);
+
+    if (e < 0)
+        question_give_up(q, e);
+    llm_ask_more(m);
+}
+
+static void round_ask(struct llm_round *r)
+{
+    struct llm_question *q = xcalloc(1, sizeof(*q));
+    int e;
+
+    q->round = r;
+    q->item = &r->items[(r->first + r->asked++) % r->n_items];
+    q->pause.fn = question_on_pause;
+    LIST_INSERT_HEAD(&r->questions, q, entry);
+    r->llm->running++;
+    e = question_write(q) ?: question_send(q);
+    if (e < 0)
+        question_give_up(q, e);
 }
 
 static void llm_ask_more(struct llm *m)
 {
     struct llm_round *r, *next;
-    struct llm_item *item;
 
     for (r = TAILQ_FIRST(&m->rounds); r; r = next) {
         next = TAILQ_NEXT(r, entry);
-        while (m->running < (size_t)m->concurrency && (item = round_next(r)))
-            item_ask(item);
-        if (r->n_open == 0)
+        while (m->running < (size_t)m->concurrency && r->asked < r->n_items)
+            round_ask(r);
+        if (r->asked == r->n_items && LIST_EMPTY(&r->questions))
             round_end(r);
     }
-}
-
-static void round_on_pause(struct timer *t)
-{
-    llm_ask_more(CONTAINER_OF(t, struct llm_round, pause)->llm);
 }
 
 static void round_on_deadline(struct timer *t)
@@ -328,25 +333,21 @@ static void round_on_deadline(struct timer *t)
 
 static void round_add(struct llm_round *r, const struct input_series *in)
 {
-    size_t n_finite = 0;
+    bool is_finite = false;
 
     for (size_t i = 0; i < in->n; i++)
-        n_finite += isfinite(in->values[i]) != 0;
-    if (n_finite == 0 || r->n_items == MAX_SERIES) {
-        r->scoring->left_out[n_finite ? LEFT_OUT_NO_ANSWER : LEFT_OUT_NOT_FINITE]++;
+        is_finite |= isfinite(in->values[i]) != 0;
+    if (!is_finite || r->n_items == MAX_SERIES) {
+        r->scoring->left_out[is_finite ? LEFT_OUT_NO_ANSWER : LEFT_OUT_NOT_FINITE]++;
         return;
     }
-    if ((r->n_items & (r->n_items - 1)) == 0) {
-        struct llm_item *items = xreallocarray(r->items, r->n_items ? 2 * r->n_items : 1, sizeof(*items));
-
-        r->items = items;
-    }
-    r->items[r->n_items++] = (struct llm_item){.round = r, .raw = in->raw, .metric = in->metric};
-    r->n_open++;
+    if ((r->n_items & (r->n_items - 1)) == 0)
+        r->items = xreallocarray(r->items, r->n_items ? 2 * r->n_items : 1, sizeof(*r->items));
+    r->items[r->n_items++] = (struct llm_item){.raw = in->raw, .metric = in->metric, .score = NAN};
 }
 
-/* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the scoring, -ENOMEM.
- * */
+/* The endpoint's own key, else the caller's token, else none. -EIO with the reason in the
+ * scoring. */
 static int round_read_key(struct llm_round *r)
 {
     const char *variable = getenv("OPENAI_API_KEY"), *path = r->llm->api_key_file, *wrong = NULL;
@@ -382,20 +383,19 @@ static void llm_begin(void *state, struct scoring *s)
     struct llm *m = state;
     struct llm_round *r = xcalloc(1, sizeof(*r));
     struct input_series series;
-    int e = 0;
+    int e;
 
-    *r = (struct llm_round){
-        .llm = m, .scoring = s, .deadline.fn = round_on_deadline, .pause.fn = round_on_pause};
+    *r = (struct llm_round){.llm = m, .scoring = s, .deadline.fn = round_on_deadline};
     while (request_next(&s->request, &series))
         round_add(r, &series);
     e = s->request.error ?: round_read_key(r);
-    loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
     if (e < 0) {
         round_free(r);
         scoring_done(s, e);
         return;
     }
-    r->at = r->n_items ? m->cursor % r->n_items : 0;
+    loop_timer_set(m->loop, &r->deadline, mono_add(loop_now(m->loop), m->timeout_ms));
+    r->first = r->n_items ? m->cursor % r->n_items : 0;
     TAILQ_INSERT_TAIL(&m->rounds, r, entry);
     llm_ask_more(m);
 }
@@ -404,7 +404,8 @@ static void llm_begin(void *state, struct scoring *s)
 
 static int llm_explain(char **ret_why, const char *file, const char *why)
 {
-    return asprintf(ret_why, "%s: %s", file, why) < 0 ? -ENOMEM : -EINVAL;
+    *ret_why = xasprintf("%s: %s", file, why);
+    return -EINVAL;
 }
 
 /* The file, or the text, terminated. */
@@ -417,14 +418,13 @@ static int llm_read_text(struct buf *into, const char *file, const char *otherwi
     r = r ?: buf_putc(into, '\0');
     if (r == 0 && strlen(into->p) + 1 != into->n)
         return llm_explain(ret_why, file, "it has a NUL byte");
-    return r == 0 || r == -ENOMEM ? r : llm_explain(ret_why, cstr(file), strerror(-r));
+    return r == 0 ? 0 : llm_explain(ret_why, cstr(file), strerror(-r));
 }
 
 static int llm_open(void *state, const struct model_env *env, char **ret_why)
 {
     struct llm *m = state;
     CLEANUP(cleanup_free) char *why = NULL;
-    BUF_AUTO(agent, 100);
     int r;
 
     TAILQ_INIT(&m->rounds);
@@ -438,8 +438,7 @@ static int llm_open(void *state, const struct model_env *env, char **ret_why)
         r = llm_explain(ret_why, m->template_file, why);
     r = r ?: http_url_for_people(str_of(m->endpoint), &m->endpoint_shown);
     r = r ?: buf_putc(&m->endpoint_shown, '\0');
-    r = r ?: buf_printf(&agent, "dynamic-scoring/%s", ds_version) ?: buf_putc(&agent, '\0');
-    return r ?: http_new(&m->http, m->loop, agent.p);
+    return r ?: http_new(&m->http, m->loop, ds_user_agent);
 }
 
 static void llm_close(void *state)

@@ -4,12 +4,14 @@
 #include "exporter/base/text.h"
 #include "exporter/num/num.h"
 
-#include <ctype.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
+#include <pcre2.h>
 #include <stdio.h>
 
-enum { TEXT_MAX = 1 << 20, NUMBER_MAX = 64 };
+enum { NUMBER_MAX = 64 };
 
 /* ---- The prompt ---- */
 
@@ -49,20 +51,16 @@ static int template_line(const char *template, const char *at)
 int llm_template_check(const char *template, char **ret_why)
 {
     const char *p = strstr(template, "${");
-    int n;
 
     while (p && placeholder_at(p) < PLACEHOLDERS)
         p = strstr(p + 2, "${");
     if (!p && strstr(template, placeholders[VALUES]))
         return 0;
-    if (p)
-        n = asprintf(ret_why,
-                     "line %d: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, ${app_name}, "
-                     "${timeseries_kind} and ${tendency}",
-                     template_line(template, p), (int)strcspn(p, "} \n") + 1, p);
-    else
-        n = asprintf(ret_why, "it has no ${values}, so that every series would have the same answer");
-    return n < 0 ? -ENOMEM : -EINVAL;
+    *ret_why = p ? xasprintf("line %d: unknown placeholder \"%.*s\"; known are ${values}, ${labels}, "
+                             "${app_name}, ${timeseries_kind} and ${tendency}",
+                             template_line(template, p), (int)strcspn(p, "} \n") + 1, p)
+                 : xstrdup("it has no ${values}, so that every series would have the same answer");
+    return -EINVAL;
 }
 
 static int prompt_put_number(struct buf *into, double v)
@@ -70,16 +68,6 @@ static int prompt_put_number(struct buf *into, double v)
     char text[NUM_MAX];
 
     return buf_put(into, text, num_put_double(text, v));
-}
-
-static int text_put_unescaped(struct buf *into, struct str raw)
-{
-    char *room;
-    int r = buf_room(into, raw.n * 3, &room);
-
-    if (r == 0)
-        into->n += jr_unescape(raw, room);
-    return r;
 }
 
 static int prompt_put_values(struct buf *into, const struct input_series *s)
@@ -97,6 +85,8 @@ static int prompt_put_placeholder(struct buf *into, size_t which, const struct l
                                   const struct input_series *s)
 {
     struct str name;
+    char *room;
+    int r;
 
     switch (which) {
     case VALUES:
@@ -104,9 +94,11 @@ static int prompt_put_placeholder(struct buf *into, size_t which, const struct l
     case LABELS:
         return buf_put_str(into, s->metric);
     case APP_NAME:
-        if (series_label(s->metric, "pod", &name) || series_label(s->metric, "namespace", &name))
-            return text_put_unescaped(into, name);
-        return buf_puts(into, "unknown");
+        if (!series_label(s->metric, "pod", &name) && !series_label(s->metric, "namespace", &name))
+            return buf_puts(into, "unknown");
+        r = buf_room(into, name.n * 3, &room);
+        into->n += r == 0 ? jr_unescape(name, room) : 0;
+        return r;
     case TIMESERIES_KIND:
         return buf_puts(into, p->timeseries_kind);
     default:
@@ -157,157 +149,81 @@ int llm_put_request(struct buf *into, bool chat, const char *model, double tempe
                ?: buf_printf(into, ",\"max_tokens\":%lld}", (long long)max_tokens);
 }
 
-/* Reads the string at the next value of `key`, in an object; other types count as absent. */
-static void answer_read_string(struct jr *j, struct str *ret)
-{
-    if (jr_peek(j) == JR_STRING)
-        (void)jr_string(j, ret);
-    else
-        (void)jr_skip(j, NULL);
-}
-
-/* `text`, or `message.content`. */
-static void answer_read_choice(struct jr *j, struct str *ret)
-{
-    struct str key;
-
-    (void)jr_object(j);
-    while (jr_member(j, &key))
-        if (jr_key_is(key, "text") || jr_key_is(key, "content"))
-            answer_read_string(j, ret);
-        else if (jr_key_is(key, "message") && jr_peek(j) == JR_OBJECT)
-            answer_read_choice(j, ret);
-        else
-            (void)jr_skip(j, NULL);
-}
-
-static void answer_read_choices(struct jr *j, struct str *ret)
-{
-    bool first = true;
-
-    (void)jr_array(j);
-    for (; jr_item(j); first = false)
-        if (first)
-            answer_read_choice(j, ret);
-        else
-            (void)jr_skip(j, NULL);
-}
-
 enum llm_answer llm_read_answer(struct str body, double *ret, char why[LLM_REASON_BYTES])
 {
-    BUF_AUTO(text, TEXT_MAX);
-    struct str raw = {0}, key;
+    json_error_t e;
+    json_t *root = json_loadb(body.p ? body.p : "", body.n, 0, &e);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *text =
+        json_object_get(choice, "text") ?: json_object_get(json_object_get(choice, "message"), "content");
+    struct str said = {json_string_value(text), json_string_length(text)};
+    enum llm_answer result = LLM_INVALID;
     char line[80];
-    struct jr j;
 
-    jr_init(&j, body, JR_LENIENT_UTF8);
-    (void)jr_object(&j);
-    while (jr_member(&j, &key))
-        if (jr_key_is(key, "choices"))
-            answer_read_choices(&j, &raw);
-        else
-            (void)jr_skip(&j, NULL);
-    if (!jr_end(&j))
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer is not valid: %s at byte %zu", j.error, j.error_at);
-    else if (!raw.p)
+    if (!root) {
+        (void)snprintf(why, LLM_REASON_BYTES, "the answer is not valid: %s", e.text);
+    } else if (!said.p) {
         (void)snprintf(why, LLM_REASON_BYTES,
                        "the answer has neither choices[0].text nor choices[0].message.content");
-    else if (text_put_unescaped(&text, raw) < 0)
-        (void)snprintf(why, LLM_REASON_BYTES, "the answer's text is too long");
-    else if (!llm_find_number(buf_str(&text), ret)) {
-        text_line(line, sizeof(line), buf_str(&text));
+    } else if (!llm_find_number(said, ret)) {
+        result = LLM_NO_NUMBER;
+        text_line(line, sizeof(line), said);
         (void)snprintf(why, LLM_REASON_BYTES, "the answer has no number: \"%s\"", line);
-        return LLM_NO_NUMBER;
-    } else
-        return LLM_NUMBER;
-    return LLM_INVALID;
+    } else {
+        result = LLM_NUMBER;
+    }
+    json_decref(root);
+    return result;
 }
 
 /* ---- The number ---- */
 
-static size_t digits_at(struct str s, size_t i)
-{
-    size_t n = 0;
+/* A word that is a number: behind a label ("value:0.83"), within punctuation, with separators of thousands,
+ * and with U+2212 for a minus. The first alternative passes over "1." that begins a line and has text behind
+ * it. */
+#define BREAK "[\\s=\"'`(){}\\[\\]<>|*~$]"
+static const char number_pattern[] = "^[ \\t]*\\d{1,2}\\.(?=" BREAK ")[ \\t]*(?!\\n|\\z)(*SKIP)(*FAIL)"
+                                     "|(?:(?<=" BREAK ")|\\A)"
+                                     "(?:[A-Za-z](?:(?!" BREAK ")[^:])*:)?[,;:!?_#]*"
+                                     "((?:[+-]|\xe2\x88\x92)?"
+                                     "(?:(?:\\d{1,3}(?:,\\d{3})+|\\d+)(?:\\.\\d*)?|\\.\\d+)"
+                                     "(?:[eE][+-]?\\d+)?)"
+                                     "[.,;:!?%_]*(?=" BREAK "|\\z)";
 
-    while (i + n < s.n && isdigit((unsigned char)s.p[i + n]))
-        n++;
-    return n;
-}
-
-/* Copies the word without its thousands separators, which must leave groups of three digits, and with "-" for
- * U+2212, which models write for a minus. False if it is too long or its commas separate something else. */
-static bool number_copy(struct str word, char out[NUMBER_MAX + 1])
+/* The text of the pattern's group as strtod() reads it. */
+static bool number_read(struct str word, double *ret)
 {
     static const struct str minus = STR("\xe2\x88\x92");
-    size_t digits = 0, n = 0, i = 0;
+    char copy[NUMBER_MAX + 1];
+    size_t n = 0, i = 0;
 
+    if (word.n > NUMBER_MAX)
+        return false;
     if (str_starts(word, minus)) {
-        out[n++] = '-';
+        copy[n++] = '-';
         i = minus.n;
     }
-    for (; i < word.n; i++) {
-        if (word.p[i] == ',') {
-            if (digits == 0 || digits > 3 || digits_at(word, i + 1) != 3)
-                return false;
-            digits = 0;
-            continue;
-        }
-        if (n == NUMBER_MAX)
-            return false;
-        digits = isdigit((unsigned char)word.p[i]) ? digits + 1 : 0;
-        out[n++] = word.p[i];
-    }
-    out[n] = '\0';
-    return true;
-}
-
-/* "1." that begins a line and has text behind it. */
-static bool number_is_ordinal(struct str text, struct str word)
-{
-    const char *end = text.p + text.n, *p = word.p + word.n, *line = word.p;
-    size_t digits = digits_at(word, 0);
-
-    if (digits == 0 || digits > 2 || word.n != digits + 1 || word.p[digits] != '.')
-        return false;
-    while (line > text.p && (line[-1] == ' ' || line[-1] == '\t'))
-        line--;
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    return (line == text.p || line[-1] == '\n') && p < end && *p != '\n';
-}
-
-static bool number_read(struct str text, struct str word, double *ret)
-{
-    const char *colon = word.n && isalpha((unsigned char)word.p[0]) ? memchr(word.p, ':', word.n) : NULL;
-    char copy[NUMBER_MAX + 1], *end;
-
-    if (number_is_ordinal(text, word))
-        return false;
-    if (colon) /* "value:0.83"; a time has digits only */
-        word = (struct str){colon + 1, word.n - (size_t)(colon + 1 - word.p)};
-    while (word.n && strchr(".,;:!?%_", word.p[word.n - 1]))
-        word.n--;
-    while (word.n && strchr(",;:!?_#", word.p[0])) {
-        word.p++;
-        word.n--;
-    }
-    if (!word.n || !number_copy(word, copy) || copy[strspn(copy, "+-.0123456789eE")] != '\0')
-        return false;
-    *ret = strtod(copy, &end);
-    return end != copy && *end == '\0' && isfinite(*ret);
+    for (; i < word.n; i++)
+        if (word.p[i] != ',')
+            copy[n++] = word.p[i];
+    copy[n] = '\0';
+    *ret = strtod(copy, NULL);
+    return isfinite(*ret);
 }
 
 bool llm_find_number(struct str text, double *ret)
 {
-    size_t n;
+    int error;
+    PCRE2_SIZE at;
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)number_pattern, PCRE2_ZERO_TERMINATED, PCRE2_MULTILINE, &error, &at, NULL);
+    pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
+    const PCRE2_SIZE *found = pcre2_get_ovector_pointer(match);
+    bool ok = false;
 
-    for (size_t at = 0; at < text.n; at += n + 1) {
-        for (n = 0; at + n < text.n; n++)
-            if (isspace((unsigned char)text.p[at + n]) ||
-                (text.p[at + n] && strchr("=\"'`(){}[]<>|*~$", text.p[at + n])))
-                break;
-        if (n && number_read(text, (struct str){text.p + at, n}, ret))
-            return true;
-    }
-    return false;
+    for (at = 0; !ok && pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at, 0, match, NULL) > 0; at = found[3])
+        ok = number_read((struct str){text.p + found[2], found[3] - found[2]}, ret);
+    pcre2_match_data_free(match);
+    pcre2_code_free(code);
+    return ok;
 }

@@ -161,16 +161,16 @@ static void names_the_limit_and_its_number(void **state)
                  (struct fake_answer){.body = "{\"results\":[{\"metric\":{\"node\":\"a\"},\"score\":1},"
                                               "{\"metric\":{\"node\":\"b\"},\"score\":1}]}"});
     first_round(w);
-    assert_int_equal(scorer_status(w->scorer)->error, ROUND_SERIES);
+    assert_int_equal(scorer_status(w->scorer)->last.error, ROUND_SERIES);
     assert_string_equal(
-        scorer_status(w->scorer)->reason,
+        scorer_status(w->scorer)->last.reason,
         "too many series: limits.seriesPerScorer is 1; raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series_per_scorer", "s")) == 1);
 
     w->limits.series_per_scorer = 100;
     pass(w, 60000);
     turn_until_ended(w, 2);
-    assert_string_equal(scorer_status(w->scorer)->reason,
+    assert_string_equal(scorer_status(w->scorer)->last.reason,
                         "too many series: limits.series (1000 for all scorers) leaves 1 for this scorer; "
                         "raise it in the file of --config.file");
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("series", "s")) == 1);
@@ -179,7 +179,7 @@ static void names_the_limit_and_its_number(void **state)
     pass(w, 60000);
     turn_until_ended(w, 3);
     assert_non_null(
-        strstr(scorer_status(w->scorer)->reason,
+        strstr(scorer_status(w->scorer)->last.reason,
                "exceeds the limit of 10 bytes; raise limits.responseBytes in the file of --config.file"));
     assert_true(metric_get(w->metrics, METRIC_LIMITS_HIT, LV("response_bytes", "s")) == 1);
 }

@@ -128,10 +128,10 @@ static void reads_answers(void **state)
         {"{\"choices\":[{\"message\":{\"content\":null}}]}", LLM_INVALID, "neither choices[0].text"},
         {"{\"choices\":[{\"message\":null}]}", LLM_INVALID, "neither choices[0].text"},
         {"{\"error\":{\"message\":\"x\"}}", LLM_INVALID, "neither choices[0].text"},
-        {"{\"choices\":{}}", LLM_INVALID, "not valid: expected an array"},
-        {"{\"choices\":[3]}", LLM_INVALID, "not valid: expected an object"},
-        {"[]", LLM_INVALID, "not valid: expected an object"},
-        {"", LLM_INVALID, "not valid: unexpected end"},
+        {"{\"choices\":{}}", LLM_INVALID, "neither choices[0].text"},
+        {"{\"choices\":[3]}", LLM_INVALID, "neither choices[0].text"},
+        {"[]", LLM_INVALID, "neither choices[0].text"},
+        {"", LLM_INVALID, "not valid"},
         {"{\"choices\":[{\"text\":\"a\"}]} x", LLM_INVALID, "not valid"},
     };
 
